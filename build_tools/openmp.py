@@ -1,0 +1,59 @@
+"""Find OpenMP by compiling, linking and running a program with it."""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from setuptools._distutils.ccompiler import new_compiler
+from setuptools._distutils.sysconfig import customize_compiler
+
+PROBE = """
+#include <omp.h>
+#include <stdio.h>
+int main(void) {
+    int seen = 0;
+    #pragma omp parallel num_threads(2)
+    {
+        #pragma omp critical
+        seen += omp_get_num_threads() == 2;
+    }
+    printf("%d", seen);
+    return 0;
+}
+"""
+
+
+def probe(flags):
+    """Return "" if a two-thread program builds with ``flags`` and really runs on two threads, else why not."""
+    compiler = new_compiler()
+    customize_compiler(compiler)
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "probe.c"
+        source.write_text(PROBE)
+        try:
+            objects = compiler.compile([str(source)], output_dir=folder, extra_postargs=flags)
+            compiler.link_executable(objects, str(Path(folder) / "probe"), extra_postargs=flags)
+        except Exception as error:  # distutils raises several unrelated classes
+            return f"the OpenMP probe did not build with {' '.join(flags)}: {type(error).__name__}"
+        program = next(p for p in Path(folder).rglob("probe*") if p.suffix in ("", ".exe"))
+        answer = subprocess.run([str(program)], capture_output=True, text=True, timeout=60)
+        if answer.stdout != "2":
+            return f"the OpenMP probe built, but ran on {answer.stdout or 'no'} threads instead of 2"
+    return ""
+
+
+def openmp_flags(wish):
+    """Return (compiler and linker flags, reason): no flags mean a serial build, and the reason says why."""
+    if wish not in ("auto", "0", "1"):
+        raise SystemExit(f"CMARGIN_OPENMP must be auto, 0 or 1; got {wish!r}")
+    if wish == "0":
+        return [], "switched off by CMARGIN_OPENMP=0"
+    flags = ["/openmp"] if sys.platform == "win32" else ["-fopenmp"]
+    why_not = probe(flags)
+    if not why_not:
+        return flags, "found by compiling, linking and running a probe"
+    if wish == "1":
+        raise SystemExit(f"CMARGIN_OPENMP=1, but {why_not}")
+    print(f"cmargin: building without OpenMP, everything will run on one thread ({why_not})", file=sys.stderr)
+    return [], why_not

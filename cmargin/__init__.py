@@ -1,0 +1,28 @@
+"""Linear classifiers that care about the margin, trained by second-order methods on a compiled core.
+
+Importing the package starts nothing and sets nothing; a public name is loaded when it is first asked for.
+"""
+
+from importlib import import_module as _import_module
+
+__version__ = "0.1.0.dev0"
+
+_HOMES = {
+    "SLNDClassifier": "cmargin.slnd",
+    "BSNClassifier": "cmargin.slnd",
+    "show_config": "cmargin._show_config",
+}
+
+__all__ = ["BSNClassifier", "SLNDClassifier", "__version__", "margins", "show_config"]
+
+
+def __getattr__(name):
+    if name in _HOMES:
+        return getattr(_import_module(_HOMES[name]), name)
+    if name == "margins":
+        return _import_module("cmargin.margins")
+    raise AttributeError(f"module 'cmargin' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted([*globals(), *__all__])

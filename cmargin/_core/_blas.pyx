@@ -1,0 +1,113 @@
+"""Row-major wrappers of BLAS; their Python twins at the end exist for the tests."""
+
+from cython cimport floating
+from scipy.linalg cimport cython_blas as blas
+
+# SciPy declares no argument const, so the casts below drop it; BLAS writes to none of them.
+
+
+cdef double dot(Py_ssize_t n, const floating *x, const floating *y) noexcept nogil:
+    cdef blas_int n_ = <blas_int> n, one = 1
+    if floating is float:
+        return blas.sdot(&n_, <float *> x, &one, <float *> y, &one)
+    else:
+        return blas.ddot(&n_, <double *> x, &one, <double *> y, &one)
+
+
+cdef void axpy(Py_ssize_t n, double alpha, const floating *x, floating *y) noexcept nogil:
+    cdef blas_int n_ = <blas_int> n, one = 1
+    cdef floating alpha_ = <floating> alpha
+    if floating is float:
+        blas.saxpy(&n_, &alpha_, <float *> x, &one, y, &one)
+    else:
+        blas.daxpy(&n_, &alpha_, <double *> x, &one, y, &one)
+
+
+cdef void scal(Py_ssize_t n, double alpha, floating *x) noexcept nogil:
+    cdef blas_int n_ = <blas_int> n, one = 1
+    cdef floating alpha_ = <floating> alpha
+    if floating is float:
+        blas.sscal(&n_, &alpha_, x, &one)
+    else:
+        blas.dscal(&n_, &alpha_, x, &one)
+
+
+cdef void gemv(transpose_flag trans, Py_ssize_t m, Py_ssize_t n, double alpha, const floating *A, Py_ssize_t lda,
+               const floating *x, double beta, floating *y) noexcept nogil:
+    # row-major A is column-major A', so the flag turns round
+    cdef char flag = b"N" if trans == TRANS else b"T"
+    cdef blas_int m_ = <blas_int> m, n_ = <blas_int> n, lda_ = <blas_int> max(lda, 1), one = 1
+    cdef floating alpha_ = <floating> alpha, beta_ = <floating> beta
+    if floating is float:
+        blas.sgemv(&flag, &n_, &m_, &alpha_, <float *> A, &lda_, <float *> x, &one, &beta_, y, &one)
+    else:
+        blas.dgemv(&flag, &n_, &m_, &alpha_, <double *> A, &lda_, <double *> x, &one, &beta_, y, &one)
+
+
+cdef void gemm(transpose_flag trans_a, transpose_flag trans_b, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k,
+               double alpha, const floating *A, Py_ssize_t lda, const floating *B, Py_ssize_t ldb,
+               double beta, floating *C, Py_ssize_t ldc) noexcept nogil:
+    # C' = op(B)' op(A)' in column-major reading
+    cdef char flag_a = b"T" if trans_a == TRANS else b"N"
+    cdef char flag_b = b"T" if trans_b == TRANS else b"N"
+    cdef blas_int m_ = <blas_int> m, n_ = <blas_int> n, k_ = <blas_int> k
+    cdef blas_int lda_ = <blas_int> max(lda, 1), ldb_ = <blas_int> max(ldb, 1), ldc_ = <blas_int> max(ldc, 1)
+    cdef floating alpha_ = <floating> alpha, beta_ = <floating> beta
+    if floating is float:
+        blas.sgemm(&flag_b, &flag_a, &n_, &m_, &k_, &alpha_, <float *> B, &ldb_, <float *> A, &lda_,
+                   &beta_, C, &ldc_)
+    else:
+        blas.dgemm(&flag_b, &flag_a, &n_, &m_, &k_, &alpha_, <double *> B, &ldb_, <double *> A, &lda_,
+                   &beta_, C, &ldc_)
+
+
+cdef void syrk(transpose_flag trans, Py_ssize_t n, Py_ssize_t k, double alpha, const floating *A, Py_ssize_t lda,
+               double beta, floating *C, Py_ssize_t ldc) noexcept nogil:
+    # the upper triangle of a row-major C is the lower one of its column-major reading
+    cdef char flag = b"N" if trans == TRANS else b"T"
+    cdef char lower = b"L"
+    cdef blas_int n_ = <blas_int> n, k_ = <blas_int> k, lda_ = <blas_int> max(lda, 1), ldc_ = <blas_int> max(ldc, 1)
+    cdef floating alpha_ = <floating> alpha, beta_ = <floating> beta
+    if floating is float:
+        blas.ssyrk(&lower, &flag, &n_, &k_, &alpha_, <float *> A, &lda_, &beta_, C, &ldc_)
+    else:
+        blas.dsyrk(&lower, &flag, &n_, &k_, &alpha_, <double *> A, &lda_, &beta_, C, &ldc_)
+
+
+# ---------------------------------------------------------------- the same for tests
+
+def dot_memview(const floating[::1] x, const floating[::1] y):
+    """<x, y>; x, y (n,)."""
+    return dot(x.shape[0], &x[0], &y[0]) if x.shape[0] else 0.0
+
+
+def axpy_memview(double alpha, const floating[::1] x, floating[::1] y):
+    """y += alpha x; x, y (n,)."""
+    if x.shape[0]:
+        axpy(x.shape[0], alpha, &x[0], &y[0])
+
+
+def scal_memview(double alpha, floating[::1] x):
+    """x *= alpha; x (n,)."""
+    if x.shape[0]:
+        scal(x.shape[0], alpha, &x[0])
+
+
+def gemv_memview(bint trans, double alpha, const floating[:, ::1] A, const floating[::1] x, double beta,
+                 floating[::1] y):
+    """y = alpha op(A) x + beta y; A (m, n)."""
+    gemv(TRANS if trans else NO_TRANS, A.shape[0], A.shape[1], alpha, &A[0, 0], A.shape[1], &x[0], beta, &y[0])
+
+
+def gemm_memview(bint trans_a, bint trans_b, double alpha, const floating[:, ::1] A, const floating[:, ::1] B,
+                 double beta, floating[:, ::1] C):
+    """C = alpha op(A) op(B) + beta C; C (m, n)."""
+    cdef Py_ssize_t k = A.shape[0] if trans_a else A.shape[1]
+    gemm(TRANS if trans_a else NO_TRANS, TRANS if trans_b else NO_TRANS, C.shape[0], C.shape[1], k, alpha,
+         &A[0, 0], A.shape[1], &B[0, 0], B.shape[1], beta, &C[0, 0], C.shape[1])
+
+
+def syrk_memview(bint trans, double alpha, const floating[:, ::1] A, double beta, floating[:, ::1] C):
+    """Upper triangle of C = alpha A' A + beta C (trans) or alpha A A' + beta C."""
+    cdef Py_ssize_t k = A.shape[0] if trans else A.shape[1]
+    syrk(TRANS if trans else NO_TRANS, C.shape[0], k, alpha, &A[0, 0], A.shape[1], beta, &C[0, 0], C.shape[1])

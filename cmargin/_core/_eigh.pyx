@@ -1,0 +1,96 @@
+"""Leading eigenpairs of a symmetric matrix.
+
+LAPACK's syevr answers ``info = 0`` with no eigenvalue found, and leaves its outputs unwritten, when the matrix
+holds a single NaN or infinity; so the input is looked at first and the number found is checked along with info.
+"""
+
+import numpy as np
+
+from cython cimport floating
+from libc.math cimport isfinite
+from scipy.linalg cimport cython_lapack as lapack
+
+
+cdef Py_ssize_t eigh_work_size(Py_ssize_t n) noexcept nogil:
+    return 32 * n + 64                   # at least 26 n; more lets the reduction work in blocks
+
+
+cdef Py_ssize_t eigh_iwork_size(Py_ssize_t n) noexcept nogil:
+    return 12 * n + 16                   # 10 n of iwork, 2 n of isuppz
+
+
+cdef eigh_status eigh_top(floating *A, Py_ssize_t n, Py_ssize_t k, floating *values, floating *vectors,
+                          floating *work, blas_int *iwork) noexcept nogil:
+    cdef blas_int n_ = <blas_int> n, lo = <blas_int> (n - k + 1), hi = <blas_int> n, found = 0, info = 0
+    cdef blas_int lwork = <blas_int> eigh_work_size(n), liwork = <blas_int> (10 * n)
+    cdef floating zero = 0, held
+    cdef char jobz = b"V", by_index = b"I", lower = b"L"     # row-major upper is column-major lower
+    cdef Py_ssize_t i, j
+    for i in range(n):
+        for j in range(i, n):
+            if not isfinite(A[i * n + j]):
+                return EIGH_NOT_FINITE
+    if floating is float:
+        lapack.ssyevr(&jobz, &by_index, &lower, &n_, A, &n_, &zero, &zero, &lo, &hi, &zero, &found, values,
+                      vectors, &n_, iwork + 10 * n, work, &lwork, iwork, &liwork, &info)
+    else:
+        lapack.dsyevr(&jobz, &by_index, &lower, &n_, A, &n_, &zero, &zero, &lo, &hi, &zero, &found, values,
+                      vectors, &n_, iwork + 10 * n, work, &lwork, iwork, &liwork, &info)
+    if info != 0:
+        return EIGH_FAILED
+    if found != k:
+        return EIGH_INCOMPLETE
+    for i in range(k // 2):              # LAPACK's order is ascending
+        held = values[i]
+        values[i] = values[k - 1 - i]
+        values[k - 1 - i] = held
+        for j in range(n):
+            held = vectors[i * n + j]
+            vectors[i * n + j] = vectors[(k - 1 - i) * n + j]
+            vectors[(k - 1 - i) * n + j] = held
+    return EIGH_OK
+
+
+def top_eigenpairs(floating[:, ::1] A, Py_ssize_t k):
+    """The ``k`` largest eigenvalues, descending, and their eigenvectors as rows.
+
+    Parameters
+    ----------
+    A : (n, n) array, float32 or float64
+        Symmetric; the upper triangle is read. Destroyed.
+    k : int, 1 <= k <= n
+
+    Returns
+    -------
+    values : (k,) array
+    vectors : (k, n) array
+        Orthonormal rows; the sign of each makes its entry of largest modulus positive.
+
+    Raises
+    ------
+    ValueError
+        For a shape or ``k`` that does not fit, or a NaN or infinity in ``A``.
+    numpy.linalg.LinAlgError
+        If LAPACK fails or returns fewer pairs than asked.
+    """
+    cdef Py_ssize_t n = A.shape[0]
+    if A.shape[1] != n:
+        raise ValueError(f"A must be square, got shape ({n}, {A.shape[1]})")
+    if not 1 <= k <= n:
+        raise ValueError(f"the number of eigenpairs must be between 1 and {n}, got {k}")
+    dtype = np.float32 if floating is float else np.float64
+    cdef floating[::1] values = np.empty(n, dtype)
+    cdef floating[:, ::1] vectors = np.empty((k, n), dtype)
+    cdef floating[::1] work = np.empty(eigh_work_size(n), dtype)
+    cdef blas_int[::1] iwork = np.empty(eigh_iwork_size(n), np.int32 if sizeof(blas_int) == 4 else np.int64)
+    cdef eigh_status status
+    with nogil:
+        status = eigh_top(&A[0, 0], n, k, &values[0], &vectors[0, 0], &work[0], &iwork[0])
+    if status == EIGH_NOT_FINITE:
+        raise ValueError("the matrix contains NaN or infinity, so it has no eigenvalues")
+    if status != EIGH_OK:
+        raise np.linalg.LinAlgError(f"LAPACK's syevr found fewer than {k} eigenpairs of a matrix of order {n}")
+    found = np.asarray(vectors)
+    peak = np.abs(found).argmax(axis=1)
+    found *= np.where(found[np.arange(k), peak] < 0, -1, 1).astype(dtype)[:, None]
+    return np.asarray(values)[:k].copy(), found

@@ -1,0 +1,41 @@
+"""The losses of ``_losses.pxd``, array by array, for Python callers: tests, posteriors, diagnostics."""
+
+from libc.math cimport NAN
+
+from cmargin._core._losses cimport CALIBRATED_HINGE, LOGISTIC, SQUARED, point, point_loss
+
+LOSS_IDS = {
+    "logistic": 0,
+    "calibrated_hinge": 1,
+    "squared": 2,
+    "hinge": 3,
+    "smoothed_hinge": 4,
+    "margin_pursuit": 5,
+}
+
+
+def evaluate(int loss, const double[::1] margins, double[::1] value_out, double[::1] slope_out,
+             double[::1] curvature_out, double a=1.0, double b=1.0):
+    """Value, slope and curvature of a loss at every margin; all arrays (n,). ``a``, ``b``: see `point_loss`."""
+    cdef Py_ssize_t i
+    cdef point at
+    if loss < 0 or loss > 5:
+        raise ValueError(f"unknown loss id {loss}")
+    with nogil:
+        for i in range(margins.shape[0]):
+            at = point_loss(loss, margins[i], a, b)
+            value_out[i] = at.value
+            slope_out[i] = at.slope
+            curvature_out[i] = at.curvature
+
+
+def posterior(int loss, const double[::1] scores, double[::1] posterior_out):
+    """f(score) = 1 + F'(score), clipped to [0, 1], of a calibrated loss (BSN eq. 3-4); both arrays (n,)."""
+    cdef Py_ssize_t i
+    cdef double f
+    if loss != LOGISTIC and loss != CALIBRATED_HINGE and loss != SQUARED:
+        raise ValueError("only a calibrated loss has a posterior: logistic, calibrated_hinge or squared")
+    with nogil:
+        for i in range(scores.shape[0]):
+            f = 1 + point_loss(loss, scores[i], NAN, NAN).slope
+            posterior_out[i] = f if 0 <= f <= 1 else (NAN if f != f else (1.0 if f > 1 else 0.0))

@@ -1,0 +1,38 @@
+"""What this build and this process run on: the first thing to look at, or to send, when something is slow."""
+
+import platform
+import sys
+
+import numpy
+import scipy
+import sklearn
+from threadpoolctl import threadpool_info
+
+import cmargin
+from cmargin import _build_config
+from cmargin._core._openmp import effective_n_threads, threads_seen
+
+
+def show_config(file=None):
+    """Print versions, OpenMP, BLAS and threads to ``file`` (standard output by default)."""
+    file = sys.stdout if file is None else file
+    threads = effective_n_threads(None)
+    if _build_config.OPENMP:
+        openmp = f"on, {threads} threads by default, {threads_seen(threads)} seen"
+    else:
+        openmp = "off: everything runs on one thread"
+    rows = [
+        ("cmargin", cmargin.__version__),
+        ("Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
+        ("numpy", numpy.__version__),
+        ("scipy", scipy.__version__),
+        ("scikit-learn", sklearn.__version__),
+        ("OpenMP", f"{openmp} ({_build_config.OPENMP_REASON})"),
+        ("BLAS integers", f"{_build_config.BLAS_INT_BITS} bits"),
+    ]
+    for pool in threadpool_info():
+        name = f"{pool['internal_api']} {pool.get('version') or ''}".strip()
+        rows.append((f"loaded {pool['user_api']}", f"{name}, {pool['num_threads']} threads"))
+    width = max(len(name) for name, _ in rows)
+    for name, text in rows:
+        print(f"{name:<{width}}  {text}", file=file)

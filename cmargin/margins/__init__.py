@@ -1,0 +1,1 @@
+"""Diagnostics of margins and posteriors: arrays in, arrays out, estimators never needed."""

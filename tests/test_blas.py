@@ -1,0 +1,66 @@
+import numpy as np
+import pytest
+
+from cmargin._core import _blas
+
+DTYPES = [np.float32, np.float64]
+
+
+def draw(dtype, *shape):
+    return np.random.default_rng(sum(shape) + 11).standard_normal(shape).astype(dtype)
+
+
+def close(got, expected, dtype):
+    np.testing.assert_allclose(got, expected, rtol=0, atol=20 * np.finfo(dtype).eps * (1 + np.abs(expected).max()))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [0, 1, 7, 130])
+def test_vector_kernels(dtype, n):
+    x, y = draw(dtype, n), draw(dtype, n)[::-1].copy()
+    assert _blas.dot_memview(x, y) == pytest.approx(float(x @ y), rel=1e-5, abs=1e-5)
+    expected = y + dtype(0.5) * x
+    _blas.axpy_memview(0.5, x, y)
+    np.testing.assert_array_equal(y, expected)
+    _blas.scal_memview(-2.0, y)
+    np.testing.assert_array_equal(y, -2 * expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("trans", [False, True])
+@pytest.mark.parametrize("m, n", [(1, 1), (1, 5), (6, 1), (9, 4)])
+def test_gemv(dtype, trans, m, n):
+    A = draw(dtype, m, n)
+    x, y = draw(dtype, m if trans else n), draw(dtype, n if trans else m)
+    expected = 1.5 * (A.T if trans else A) @ x - 0.5 * y
+    _blas.gemv_memview(trans, 1.5, A, x, -0.5, y)
+    close(y, expected, dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("trans_a", [False, True])
+@pytest.mark.parametrize("trans_b", [False, True])
+@pytest.mark.parametrize("m, n, k", [(1, 1, 1), (3, 5, 2), (4, 1, 7), (17, 9, 12)])
+def test_gemm(dtype, trans_a, trans_b, m, n, k):
+    A = draw(dtype, *((k, m) if trans_a else (m, k)))
+    B = draw(dtype, *((n, k) if trans_b else (k, n)))
+    C = draw(dtype, m, n)
+    expected = 2.0 * (A.T if trans_a else A) @ (B.T if trans_b else B) + 0.25 * C
+    _blas.gemm_memview(trans_a, trans_b, 2.0, A, B, 0.25, C)
+    close(C, expected, dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("trans", [False, True])
+def test_syrk_writes_the_upper_triangle_only(dtype, trans):
+    A, C = draw(dtype, 8, 5), np.full((5, 5) if trans else (8, 8), 3, dtype)
+    expected = np.triu((A.T @ A if trans else A @ A.T) + C) + np.tril(C, -1)
+    _blas.syrk_memview(trans, 1.0, A, 1.0, C)
+    close(C, expected, dtype)
+
+
+def test_read_only_input_is_taken():
+    A, x, y = draw(np.float64, 4, 3), draw(np.float64, 3), np.zeros(4)
+    A.flags.writeable = x.flags.writeable = False
+    _blas.gemv_memview(False, 1.0, A, x, 0.0, y)
+    close(y, A @ x, np.float64)

@@ -1,0 +1,105 @@
+import numpy as np
+import pytest
+from naive import CURVATURE_AT_ZERO, LOSS_SLOPES, LOSS_VALUES, posterior
+
+from cmargin._core import _losses
+
+PARAMETERS = {
+    "smoothed_hinge": [(1.0,), (1e-3,)],
+    "margin_pursuit": [(1.0, 1.0), (0.5, 3.0), (2.0, 0.2)],
+}
+CASES = [(name, p) for name in _losses.LOSS_IDS for p in PARAMETERS.get(name, [()])]
+
+
+def evaluate(name, z, parameters=()):
+    z = np.ascontiguousarray(z, dtype=float)
+    out = [np.empty_like(z) for _ in range(3)]
+    _losses.evaluate(_losses.LOSS_IDS[name], z, *out, *parameters)
+    return out
+
+
+def away_from_kinks(name, parameters):
+    """Margins a stencil's width away from where a derivative of the loss has a corner."""
+    z = np.linspace(-6, 6, 241) + 0.0137
+    if name == "hinge":
+        z = z[np.abs(z - 1) > 0.02]
+    if name == "calibrated_hinge":
+        z = z[np.abs(z) > 0.02]
+    if name == "margin_pursuit":
+        level, scale = parameters            # rho'' bends at |u| = sqrt 2
+        z = z[np.abs(np.abs((level - z) / scale) - np.sqrt(2)) > 0.02]
+    return z
+
+
+def scale_of(name, parameters):
+    """Length over which the loss bends, to choose the stencil."""
+    return {"smoothed_hinge": parameters[:1], "margin_pursuit": parameters[1:]}.get(name, (1.0,))[0]
+
+
+@pytest.mark.parametrize("name, parameters", CASES)
+def test_values_match_the_formula(name, parameters):
+    z = np.linspace(-40, 40, 1001)
+    expected = LOSS_VALUES[name](z, *parameters)
+    np.testing.assert_allclose(evaluate(name, z, parameters)[0], expected, atol=1e-13, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name, parameters", CASES)
+def test_slope_is_the_five_point_derivative_of_the_value(name, parameters):
+    z = away_from_kinks(name, parameters)
+    h = 1e-3 * scale_of(name, parameters)
+    value = [evaluate(name, z + j * h, parameters)[0] for j in (-2, -1, 1, 2)]
+    slope = (value[0] - 8 * value[1] + 8 * value[2] - value[3]) / (12 * h)
+    np.testing.assert_allclose(evaluate(name, z, parameters)[1], slope, atol=2e-10 / min(1, h * 1e3), rtol=1e-8)
+
+
+@pytest.mark.parametrize("name, parameters", CASES)
+def test_curvature_is_the_five_point_derivative_of_the_slope(name, parameters):
+    z = away_from_kinks(name, parameters)
+    h = 1e-3 * scale_of(name, parameters)
+    slope = [evaluate(name, z + j * h, parameters)[1] for j in (-2, -1, 1, 2)]
+    curvature = (slope[0] - 8 * slope[1] + 8 * slope[2] - slope[3]) / (12 * h)
+    np.testing.assert_allclose(evaluate(name, z, parameters)[2], curvature, atol=1e-8 / min(1, h * 1e3), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["logistic", "calibrated_hinge", "squared"])
+def test_calibrated_losses_give_posteriors(name):
+    s = np.linspace(-30, 30, 501)
+    out = np.empty_like(s)
+    _losses.posterior(_losses.LOSS_IDS[name], s, out)
+    np.testing.assert_allclose(out, posterior(name, s), atol=1e-15)
+    np.testing.assert_allclose(out + out[::-1], 1, atol=1e-14)      # symmetric about (0, 1/2)
+    assert np.all(np.diff(out) >= 0) and out.min() >= 0 and out.max() <= 1
+    curvature = evaluate(name, s)[2]
+    assert curvature.max() == curvature[250] == CURVATURE_AT_ZERO[name]     # F'' <= F''(0)
+
+
+def test_hand_values():
+    assert evaluate("logistic", [0.0])[0][0] == pytest.approx(np.log(2))
+    assert evaluate("calibrated_hinge", [0.0])[0][0] == pytest.approx(-np.log(2))
+    assert evaluate("squared", [-1.0])[0][0] == 1.0
+    assert evaluate("hinge", [1.0])[1][0] == 0.0
+    assert evaluate("smoothed_hinge", [1.0], (0.5,))[0][0] == 0.25
+    assert evaluate("margin_pursuit", [0.0], (1.0, 1.0))[0][0] == pytest.approx(0.5 - 1 / 24)
+
+
+def test_nothing_overflows_or_cancels_far_out():
+    far = np.array([-1e300, -800.0, 800.0, 1e300])
+    for name, parameters in CASES:
+        for out in evaluate(name, far[1:3], parameters):
+            assert np.all(np.isfinite(out)), name
+    value, slope, curvature = evaluate("logistic", far)
+    assert value[0] == 1e300 and value[3] == 0 and slope[0] == -1 and np.all(curvature >= 0)
+    # the smoothed hinge decays like width^2 / (4 |u|): the naive formula loses every digit here
+    assert evaluate("smoothed_hinge", [1e6 + 1], (1e-3,))[0][0] == pytest.approx(2.5e-13, rel=1e-9)
+    assert evaluate("smoothed_hinge", [1e6 + 1], (1e-3,))[1][0] == pytest.approx(-2.5e-19, rel=1e-9)
+
+
+def test_slopes_agree_with_the_twin():
+    z = np.linspace(-20, 20, 333)
+    for name, slope in LOSS_SLOPES.items():
+        np.testing.assert_allclose(evaluate(name, z)[1], slope(z), atol=1e-14)
+
+
+def test_a_loss_without_posterior_is_refused():
+    with pytest.raises(ValueError, match="calibrated"):
+        _losses.posterior(_losses.LOSS_IDS["hinge"], np.zeros(1), np.zeros(1))
