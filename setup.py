@@ -32,9 +32,11 @@ def write_if_changed(path, text):
 def cythonize_strictly(extensions, directives):
     """Cythonize; a performance hint (a kernel that silently takes the GIL, say) is an error here."""
     heard = io.StringIO()
-    with contextlib.redirect_stderr(heard):
-        modules = cythonize(extensions, compiler_directives=directives, include_path=[str(ROOT)])
-    sys.stderr.write(heard.getvalue())
+    try:
+        with contextlib.redirect_stderr(heard):
+            modules = cythonize(extensions, compiler_directives=directives, include_path=[str(ROOT)])
+    finally:
+        sys.stderr.write(heard.getvalue())
     if "performance hint" in heard.getvalue():
         raise SystemExit("cmargin treats Cython performance hints as errors; see above")
     return modules

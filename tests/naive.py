@@ -26,3 +26,52 @@ CURVATURE_AT_ZERO = {"logistic": 0.25, "calibrated_hinge": 0.25, "squared": 0.5}
 
 def posterior(loss, score):
     return np.clip(1.0 + LOSS_SLOPES[loss](score), 0.0, 1.0)
+
+
+def literal_steps(X, visits, loss, eta, apply_inverse, beta=0.0, weight=None, w=None, b=0.0):
+    """SLND eq. (11) as the paper writes it: w <- w + eta s_i y_i p_i x*_i with x*_i = H* x_i, sample after sample.
+
+    ``visits`` holds rows, -1-row for a negative. Returns every (w, b), the start included.
+    """
+    w = np.zeros(X.shape[1]) if w is None else w.astype(float)
+    iterates = [(w, b)]
+    for visit in visits:
+        i, y = (visit, 1.0) if visit >= 0 else (-1 - visit, -1.0)
+        p = -LOSS_SLOPES[loss](y * (w @ X[i] + b))
+        change = eta * (1.0 if weight is None else weight[i]) * y * p
+        w, b = w + change * apply_inverse(X[i]), b + change * beta
+        iterates.append((w, b))
+    return iterates
+
+
+def mean_of_samples(iterates, stride=8):
+    """Mean of every ``stride``-th iterate, sample s weighing s; the last iterate where there is no sample yet."""
+    samples = iterates[stride::stride]
+    if not samples:
+        return iterates[-1]
+    share = np.arange(1, len(samples) + 1) / (len(samples) * (len(samples) + 1) / 2)
+    return sum(s * w for s, (w, _) in zip(share, samples, strict=True)), share @ [b for _, b in samples]
+
+
+def theory_steps(X, visits, subset, loss, apply_inverse, beta=0.0):
+    """The same with the step of SLND eq. (23), epsilon = 1/2, its sums over ``subset`` (visits too)."""
+    w, b = np.zeros(X.shape[1]), 0.0
+    rows = np.where(subset >= 0, subset, -1 - subset)
+    signs = np.where(subset >= 0, 1.0, -1.0)
+    for visit in visits:
+        i, y = (visit, 1.0) if visit >= 0 else (-1 - visit, -1.0)
+        p_t = -LOSS_SLOPES[loss](y * (w @ X[i] + b))
+        p = -LOSS_SLOPES[loss](signs * (X[rows] @ w + b))
+        pi = p_t * (X[rows] @ apply_inverse(X[i]) + beta)
+        e, square = np.sum(p * signs * y * pi), np.sum(pi**2)
+        eta = e / (CURVATURE_AT_ZERO[loss] * square)
+        w, b = w + eta * y * p_t * apply_inverse(X[i]), b + eta * y * p_t * beta
+    return w, b
+
+
+def low_rank_inverse(H, k, tail):
+    """Lemma 1: the k largest eigenpairs inverted; with the tail scaled, the rest over the next eigenvalue."""
+    d, P = np.linalg.eigh(H)
+    d, P = d[::-1], P[:, ::-1]
+    inverse = P[:, :k] / d[:k] @ P[:, :k].T
+    return inverse if tail == "drop" else inverse + (np.eye(len(H)) - P[:, :k] @ P[:, :k].T) / d[k]

@@ -1,0 +1,25 @@
+"""One stream of random numbers per class: xoshiro256++ (Blackman and Vigna 2021), four 64-bit words of state.
+
+The words come from ``numpy.random.SeedSequence``; the state lives in an array of the caller, so that a stream
+goes on where it stopped and never depends on which thread serves the class.
+"""
+
+from libc.stdint cimport uint64_t
+
+
+cdef inline uint64_t next_word(uint64_t *state) noexcept nogil:
+    cdef uint64_t total = state[0] + state[3]
+    cdef uint64_t word = ((total << 23) | (total >> 41)) + state[0]
+    cdef uint64_t shifted = state[1] << 17
+    state[2] ^= state[0]
+    state[3] ^= state[1]
+    state[1] ^= state[2]
+    state[0] ^= state[3]
+    state[2] ^= shifted
+    state[3] = (state[3] << 45) | (state[3] >> 19)
+    return word
+
+
+cdef inline Py_ssize_t next_below(uint64_t *state, Py_ssize_t bound) noexcept nogil:
+    # uniform on 0 .. bound-1; no index is favoured by more than bound / 2^53
+    return <Py_ssize_t> (<double> (next_word(state) >> 11) * (1.0 / 9007199254740992.0) * bound)

@@ -1,0 +1,48 @@
+"""Rows of a matrix, dense of any stride or CSR, read by kernels through one small struct."""
+
+from cython cimport floating
+from libc.stdint cimport int32_t, int64_t
+
+
+cdef struct rows_view:
+    Py_ssize_t n_rows
+    Py_ssize_t n_features
+    const void *values          # float or double, as the fused type of the reading function says
+    Py_ssize_t row_stride       # dense: entries from one row to the next,
+    Py_ssize_t column_stride    # and from one column to the next
+    const int64_t *starts       # CSR: (n_rows + 1,); NULL for dense
+    const int32_t *columns      # CSR with 32-bit indices, else NULL
+    const int64_t *columns_64   # CSR with 64-bit indices, else NULL
+
+
+cdef class Rows:
+    cdef rows_view view
+    cdef readonly object dtype
+    cdef readonly tuple shape
+    cdef readonly bint sparse
+    cdef tuple _alive
+    cdef point_at_dense(self, X)
+    cdef point_at_csr(self, X)
+
+
+# out = x_row, dense
+cdef void gather_row(const rows_view *X, Py_ssize_t row, floating *out) noexcept nogil
+
+# <v, x_row>, and v += scale x_row; CSR only
+cdef double sparse_dot(const rows_view *X, Py_ssize_t row, const floating *v) noexcept nogil
+cdef void sparse_axpy(double scale, const rows_view *X, Py_ssize_t row, floating *v) noexcept nogil
+
+# <w, x_row>; scratch (n_features,) is used where a dense row is not contiguous
+cdef double row_times(const rows_view *X, Py_ssize_t row, const floating *w, floating *scratch) noexcept nogil
+
+# out (n, k) = x_row P for the rows of a list (or row_lo .. when rows is NULL);  (n, k) = (n, d) (d, k)
+cdef void rows_times(
+    const rows_view *X,
+    const int64_t *rows,        # IN    (n,), or NULL for row_lo, row_lo + 1, ...
+    Py_ssize_t row_lo,
+    Py_ssize_t n,
+    const floating *P,          # IN    (d, k)
+    Py_ssize_t k,
+    floating *dense,            # OUT   (n, d), the rows themselves; NULL allowed for CSR
+    floating *out,              # OUT   (n, k)
+) noexcept nogil

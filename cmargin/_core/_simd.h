@@ -1,0 +1,59 @@
+/* dot and axpy of one short row, vectorised for the processor they run on.
+ *
+ * Why not BLAS: a stochastic step is one dot and one axpy of a few hundred numbers. A BLAS call costs as much as
+ * the arithmetic there (doc/decisions.md, "Inlined row kernels"). Longer products go through _blas.
+ *
+ * The sums run in LANES fixed partial sums, folded in lane order: the order of additions is written down here and
+ * not left to the compiler, so that -ffast-math is never needed and the bits never depend on the thread count.
+ * CLONES asks the compiler for several versions of a function and the loader for the best one; where that is not
+ * supported, there is one version for the baseline processor.
+ */
+#ifndef CMARGIN_SIMD_H
+#define CMARGIN_SIMD_H
+
+#include <stddef.h>
+
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(CMARGIN_NO_CLONES)
+#if !defined(__clang__) || __clang_major__ >= 17
+#define CLONES __attribute__((target_clones("avx512f", "avx2,fma", "default")))
+#endif
+#endif
+#ifndef CLONES
+#define CLONES
+#endif
+
+#if defined(__GNUC__)
+#define PREFETCH(address) __builtin_prefetch(address)
+#else
+#define PREFETCH(address) ((void)(address))
+#endif
+
+#define DEFINE_ROW_KERNELS(real, suffix, LANES)                                                                  \
+    /* sum_j a_j b_j */                                                                                          \
+    CLONES static real row_dot_##suffix(const real *a, const real *b, ptrdiff_t n) {                             \
+        real lane[LANES] = {0};                                                                                  \
+        ptrdiff_t j = 0, l;                                                                                      \
+        for (; j + LANES <= n; j += LANES)                                                                       \
+            for (l = 0; l < LANES; l++) lane[l] += a[j + l] * b[j + l];                                          \
+        for (l = 0; j + l < n; l++) lane[l] += a[j + l] * b[j + l];                                              \
+        for (ptrdiff_t width = LANES / 2; width > 0; width /= 2)                                                 \
+            for (l = 0; l < width; l++) lane[l] += lane[l + width];                                              \
+        return lane[0];                                                                                          \
+    }                                                                                                            \
+    /* y += scale x */                                                                                           \
+    CLONES static void row_axpy_##suffix(real scale, const real *x, real *y, ptrdiff_t n) {                      \
+        for (ptrdiff_t j = 0; j < n; j++) y[j] += scale * x[j];                                                  \
+    }                                                                                                            \
+    /* mean += rate (value - mean) */                                                                            \
+    CLONES static void row_lerp_##suffix(real rate, const real *value, real *mean, ptrdiff_t n) {                \
+        for (ptrdiff_t j = 0; j < n; j++) mean[j] += rate * (value[j] - mean[j]);                                \
+    }                                                                                                            \
+    /* ask for a row that will be needed soon */                                                                 \
+    static inline void row_prefetch_##suffix(const real *x, ptrdiff_t n) {                                       \
+        for (ptrdiff_t j = 0; j < n; j += 64 / (ptrdiff_t)sizeof(real)) PREFETCH(x + j);                         \
+    }
+
+DEFINE_ROW_KERNELS(float, f, 64)
+DEFINE_ROW_KERNELS(double, d, 32)
+
+#endif

@@ -1,0 +1,42 @@
+"""dot, axpy and running mean of one short row (see ``_simd.h``), fused over float and double."""
+
+from cython cimport floating
+
+
+cdef extern from "_simd.h" nogil:
+    float row_dot_f(const float *a, const float *b, Py_ssize_t n) noexcept
+    double row_dot_d(const double *a, const double *b, Py_ssize_t n) noexcept
+    void row_axpy_f(float scale, const float *x, float *y, Py_ssize_t n) noexcept
+    void row_axpy_d(double scale, const double *x, double *y, Py_ssize_t n) noexcept
+    void row_lerp_f(float rate, const float *value, float *mean, Py_ssize_t n) noexcept
+    void row_lerp_d(double rate, const double *value, double *mean, Py_ssize_t n) noexcept
+    void row_prefetch_f(const float *x, Py_ssize_t n) noexcept
+    void row_prefetch_d(const double *x, Py_ssize_t n) noexcept
+
+
+cdef inline double row_dot(const floating *a, const floating *b, Py_ssize_t n) noexcept nogil:
+    if floating is float:
+        return row_dot_f(a, b, n)
+    else:
+        return row_dot_d(a, b, n)
+
+
+cdef inline void row_axpy(double scale, const floating *x, floating *y, Py_ssize_t n) noexcept nogil:
+    if floating is float:
+        row_axpy_f(<float> scale, x, y, n)
+    else:
+        row_axpy_d(scale, x, y, n)
+
+
+cdef inline void row_lerp(double rate, const floating *value, floating *mean, Py_ssize_t n) noexcept nogil:
+    if floating is float:
+        row_lerp_f(<float> rate, value, mean, n)
+    else:
+        row_lerp_d(rate, value, mean, n)
+
+
+cdef inline void row_prefetch(const floating *x, Py_ssize_t n) noexcept nogil:
+    if floating is float:
+        row_prefetch_f(x, n)
+    else:
+        row_prefetch_d(x, n)

@@ -1,0 +1,54 @@
+"""Whitened rows z = H*^(1/2) x, block by block (spec 2.1).
+
+    tail dropped                z = (P' x) o factor                               k numbers
+    tail scaled, dense rows     z = tail_root x + P ((P' x) o factor)             n_features numbers
+    tail scaled, CSR rows       the low part as above; x itself carries the rest  k numbers
+"""
+
+from cython cimport floating
+from cython.parallel cimport prange, threadid
+from libc.stdint cimport int64_t
+
+from cmargin._core._blas cimport NO_TRANS, TRANS, gemm
+from cmargin._core._rows cimport Rows, rows_times, rows_view
+
+cdef enum:
+    BLOCK = 64                  # rows at a time: 64 x 2000 float32 is half of a 1 MB second-level cache
+
+
+cdef void whiten_block(const rows_view *X, const int64_t *rows, Py_ssize_t row_lo, Py_ssize_t n, const floating *P,
+                       Py_ssize_t k, const floating *factor, double tail_root, floating *dense, floating *low,
+                       floating *out) noexcept nogil:
+    cdef Py_ssize_t i, j, d = X.n_features
+    cdef floating *products = low if tail_root > 0 else out
+    rows_times(X, rows, row_lo, n, P, k, out if tail_root > 0 else dense, products)
+    for i in range(n):
+        for j in range(k):
+            products[i * k + j] *= factor[j]
+    if tail_root > 0:
+        # out = products P' + tail_root out   (n, d) = (n, k) (k, d) + (n, d)
+        gemm(NO_TRANS, TRANS, n, d, k, 1, products, k, P, k, tail_root, out, d)
+
+
+def block_rows():
+    """Rows of one block: the workspace of `whiten_rows` is that many rows a thread."""
+    return BLOCK
+
+
+def whiten_rows(Rows X, const floating[:, ::1] P, const floating[::1] factor, double tail_root, Py_ssize_t row_lo,
+                Py_ssize_t row_hi, floating[:, ::1] out, floating[:, ::1] dense, floating[:, ::1] low, int n_threads):
+    """Whiten rows ``row_lo .. row_hi - 1`` into the same rows of ``out``.
+
+    ``dense`` (n_threads, BLOCK n_features or 0) and ``low`` (n_threads, BLOCK k) are workspace. Blocks do not depend
+    on ``n_threads``, each is one thread's: the bits are the same for any number.
+    """
+    cdef Py_ssize_t b, lo, hi, k = P.shape[1], n_blocks = (row_hi - row_lo + BLOCK - 1) // BLOCK
+    if P.shape[0] != X.view.n_features or factor.shape[0] != k or row_lo < 0 or row_hi > X.view.n_rows:
+        raise ValueError("whiten_rows: shapes do not fit")
+    if row_hi > out.shape[0] or out.shape[1] != (X.view.n_features if tail_root > 0 else k):
+        raise ValueError("whiten_rows: the output does not fit")
+    for b in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
+        lo = row_lo + b * BLOCK
+        hi = min(lo + BLOCK, row_hi)
+        whiten_block(&X.view, NULL, lo, hi - lo, &P[0, 0], k, &factor[0], tail_root, &dense[threadid(), 0],
+                     &low[threadid(), 0], &out[lo, 0])

@@ -1,0 +1,131 @@
+"""Prediction from one-vs-rest scores of a calibrated loss: raw posteriors, prior correction, top-k in row batches."""
+
+import numpy as np
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from cmargin._core._losses import LOSS_IDS
+from cmargin._core._losses import posterior as _posterior
+from cmargin._validation import check_parameter
+
+SCORE_ENTRIES = 1 << 22  # scores held at a time by predict: 32 MB
+
+
+class PosteriorPredictions:
+    """Mixin of estimators with ``coef_``, ``intercept_``, ``classes_``, ``class_prior_`` and ``sampled_prior_``."""
+
+    def decision_function(self, X):
+        """Raw scores h_c(x) = <w_c, x> + b_c.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array or CSR matrix
+
+        Returns
+        -------
+        (n_samples,) array for two classes (positive: ``classes_[1]``), else (n_samples, n_problems)
+        """
+        X = self._check_rows(X)
+        scores = self._scores(X)
+        return scores.ravel() if self._binary else scores
+
+    def posterior(self, X):
+        """Raw posteriors f(h_c(x)) under the prior of the rows visited (BSN eq. 4); shaped as `decision_function`."""
+        scores = self.decision_function(X)
+        return self._posterior_of(scores)
+
+    def predict_proba(self, X):
+        """Class probabilities under the training prior.
+
+        The log-odds of every class are corrected by ln(pi/(1-pi)) - ln(r/(1-r)), pi the share of its positives and r
+        that among the rows visited, then normalised over the classes (spec 2.2).
+
+        Returns
+        -------
+        (n_samples, n_classes) array; for an indicator, each label's probability, not normalised
+        """
+        odds = self._log_odds(self._check_rows(X))
+        share = 1 / (1 + np.exp(-np.clip(odds, -700, 700)))
+        if self._binary and not self._multilabel:
+            return np.hstack([1 - share, share])
+        return share if self._multilabel else share / share.sum(axis=1, keepdims=True)
+
+    def predict_log_proba(self, X):
+        """Logarithm of `predict_proba`."""
+        return np.log(self.predict_proba(X))
+
+    def predict(self, X):
+        """Most probable class of every row, or the indicator of the labels more probable than not.
+
+        Rows are scored in batches: n_samples times n_classes scores are never held at once.
+        """
+        X = self._check_rows(X)
+        parts = [self._decide(self._log_odds(X[rows])) for rows in self._batches(X.shape[0])]
+        return np.concatenate(parts)
+
+    def _decide(self, odds):
+        if self._multilabel:
+            return (odds > 0).astype(int)
+        if self._binary:
+            return self.classes_[(odds.ravel() > 0).astype(int)]
+        return self.classes_[odds.argmax(axis=1)]
+
+    def predict_top_k(self, X, k):
+        """The ``k`` most probable classes of every row, most probable first, scored in batches of rows.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array or CSR matrix
+        k : int in [1, n_classes]
+
+        Returns
+        -------
+        (n_samples, k) array of labels
+        """
+        X = self._check_rows(X)
+        check_parameter(self, "k", k, integer=(1, len(self.classes_), f"[1, n_classes={len(self.classes_)}]"))
+        return np.concatenate([self._top(self._log_odds(X[rows]), k) for rows in self._batches(X.shape[0])])
+
+    def _top(self, odds, k):
+        if self._binary and not self._multilabel:
+            odds = np.hstack([-odds, odds])
+        best = np.argpartition(-odds, k - 1, axis=1)[:, :k]
+        order = np.argsort(-np.take_along_axis(odds, best, axis=1), axis=1, kind="stable")
+        return self.classes_[np.take_along_axis(best, order, axis=1)]
+
+    @property
+    def _binary(self):
+        return len(self.coef_) == 1
+
+    def _check_rows(self, X):
+        check_is_fitted(self)
+        return validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order=None,
+                             accept_large_sparse=True, reset=False)
+
+    def _batches(self, n_rows):
+        size = max(1, SCORE_ENTRIES // len(self.coef_))
+        return [slice(lo, lo + size) for lo in range(0, n_rows, size)]
+
+    def _scores(self, X):
+        return safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+
+    def _posterior_of(self, scores):
+        out = np.empty(scores.shape)
+        _posterior(LOSS_IDS[self.loss], np.ascontiguousarray(scores, dtype=np.float64).ravel(), out.reshape(-1))
+        return out
+
+    def _log_odds(self, X):
+        """Corrected log-odds of every problem, (n, n_problems)."""
+        scores = np.asarray(self._scores(X), dtype=np.float64)
+        if self.loss == "logistic":
+            odds = scores                            # ln(f/(1-f)) itself, without the detour through f
+        else:
+            f = np.clip(self._posterior_of(scores), 1e-15, 1 - 1e-15)
+            odds = np.log(f) - np.log1p(-f)
+            odds = odds + 1e-9 * scores              # where f is clipped, the score still ranks
+        return odds + _log_odds_of(self.class_prior_) - _log_odds_of(self.sampled_prior_)
+
+
+def _log_odds_of(share):
+    share = np.clip(share, 1e-12, 1 - 1e-12)
+    return np.log(share) - np.log1p(-share)

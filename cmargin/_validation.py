@@ -1,0 +1,112 @@
+"""Checks of parameters and labels, in scikit-learn's wording."""
+
+import numbers
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.preprocessing import LabelEncoder
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import column_or_1d
+
+
+class InvalidParameterError(ValueError, TypeError):
+    """A parameter of an estimator is not what it must be."""
+
+
+def check_parameter(estimator, name, value, *, options=(), integer=None, real=None, none=False, call=False):
+    """Raise unless ``value`` is one of ``options``, or a number in the closed or open interval given.
+
+    ``integer`` and ``real`` are (low, high, text): the number must satisfy low <= value <= high for integers and
+    low < value <= high for reals; ``text`` says so to the user.
+    """
+    allowed = []
+    if options:
+        if isinstance(value, str) and value in options:
+            return
+        allowed.append("a str among {" + ", ".join(repr(o) for o in options) + "}")
+    if integer:
+        low, high, text = integer
+        if isinstance(value, numbers.Integral) and not isinstance(value, bool) and low <= value <= high:
+            return
+        allowed.append(f"an int in the range {text}")
+    if real:
+        low, high, text = real
+        if isinstance(value, numbers.Real) and not isinstance(value, bool) and low < value <= high:
+            return
+        allowed.append(f"a float in the range {text}")
+    if none:
+        if value is None:
+            return
+        allowed.append("None")
+    if call:
+        if callable(value):
+            return
+        allowed.append("a callable")
+    wanted = allowed[0] if len(allowed) == 1 else ", ".join(allowed[:-1]) + " or " + allowed[-1]
+    raise InvalidParameterError(
+        f"The {name!r} parameter of {type(estimator).__name__} must be {wanted}. Got {value!r} instead."
+    )
+
+
+def check_flag(estimator, name, value):
+    """Raise unless ``value`` is a bool."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidParameterError(
+            f"The {name!r} parameter of {type(estimator).__name__} must be an instance of 'bool'. "
+            f"Got {value!r} instead."
+        )
+
+
+def encode_labels(y, classes=None):
+    """Labels as one-vs-rest problems.
+
+    Parameters
+    ----------
+    y : (n,) labels, or (n, n_labels) indicator, dense or sparse
+    classes : array or None
+        All classes, for `partial_fit`; from ``y`` if None.
+
+    Returns
+    -------
+    classes : (n_classes,) array, ascending; for an indicator ``0 .. n_labels - 1``
+    Y : CSC indicator (n, n_problems): one column for two classes (positive: ``classes[1]``), else one a class
+    codes : (n,) int array of class indices, or None for an indicator
+
+    Raises
+    ------
+    ValueError
+        For continuous targets, fewer than two classes, labels outside ``classes``, or an indicator column without a
+        positive or without a negative.
+    """
+    check_classification_targets(y)
+    if type_of_target(y, input_name="y") == "multilabel-indicator":
+        return _encode_indicator(y, partial=classes is not None)
+    y = column_or_1d(y, warn=True)
+    encoder = LabelEncoder().fit(y if classes is None else np.asarray(classes))
+    if len(encoder.classes_) < 2:
+        raise ValueError(
+            "This solver needs samples of at least 2 classes in the data, but the data contains only one class: "
+            f"{encoder.classes_[0]!r}"
+        )
+    codes = encoder.transform(y)
+    if len(encoder.classes_) == 2:
+        rows = np.flatnonzero(codes == 1)
+        Y = sp.csc_matrix((np.ones(len(rows), np.int8), rows, [0, len(rows)]), shape=(len(y), 1))
+    else:
+        order = np.argsort(codes, kind="stable")
+        starts = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(encoder.classes_)))])
+        Y = sp.csc_matrix((np.ones(len(y), np.int8), order, starts), shape=(len(y), len(encoder.classes_)))
+    return encoder.classes_, Y, codes
+
+
+def _encode_indicator(y, partial):
+    Y = sp.csc_matrix(y)
+    Y.eliminate_zeros()
+    counts = np.diff(Y.indptr)
+    for what, found in (("positive", counts == 0), ("negative", counts == Y.shape[0])):
+        if found.any() and not partial:
+            raise ValueError(
+                f"Label column {int(np.flatnonzero(found)[0])} has no {what} sample, so nothing can be learned for it; "
+                "drop the column or add such a sample."
+            )
+    return np.arange(Y.shape[1]), Y, None

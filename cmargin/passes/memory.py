@@ -1,0 +1,112 @@
+"""Rows that live in memory: what the low-rank solver may ask of a data matrix, and nothing else."""
+
+import numpy as np
+
+from cmargin._core import _low_rank, _whiten
+from cmargin._core._rows import Rows
+from cmargin.solvers._blas_threads import single_threaded_blas
+
+CHUNK_FLOPS = 2e10  # work between two looks at Ctrl-C: about a quarter of a second
+
+
+class NonFiniteCurvature(ValueError):
+    """The second moment that should be inverted holds NaN or infinity."""
+
+
+class MemoryRows:
+    """Dense rows of any stride, or CSR rows, float32 or float64, never copied.
+
+    Parameters
+    ----------
+    X : (n_rows, n_features) array or CSR matrix
+    n_threads : int
+    """
+
+    def __init__(self, X, n_threads):
+        self._X = X
+        self.rows = Rows(X)
+        self.n_rows, self.n_features = X.shape
+        self.dtype = X.dtype
+        self.sparse = self.rows.sparse
+        self.n_threads = n_threads
+
+    def scores(self, W, bias, subset):
+        """<w_c, x_i> + b_c of the rows in ``subset``: (len(subset), n_classes), float64."""
+        with single_threaded_blas():
+            return np.asarray(self._X[subset] @ W.T, dtype=np.float64) + bias
+
+    def leading_pairs(self, subset, curvature, k, n_values):
+        """Leading eigenpairs of (1/m) sum_i c_i x_i x_i' over ``subset``, one group of c_i at a time.
+
+        Parameters
+        ----------
+        subset : (m,) int64 array of rows
+        curvature : (n_groups, m) array of c_i >= 0
+        k, n_values : int
+            Eigenvectors and eigenvalues wanted, k <= n_values <= min(m, n_features).
+
+        Returns
+        -------
+        values : (n_groups, n_values) array, descending, 0 below the rounding of the data
+        trace : (n_groups,) array
+        vectors : (n_groups, n_features, k) array of the dtype of the rows
+        """
+        m, groups = len(subset), len(curvature)
+        wide = m < self.n_features
+        order = m if wide else self.n_features
+        threads = min(self.n_threads, groups)
+        values, trace = np.empty((groups, n_values)), np.empty(groups)
+        vectors = np.empty((groups, self.n_features, k), self.dtype)
+        status = np.zeros(groups, np.int32)
+        floats, ints = _low_rank.work_sizes(order)
+        block = 0 if self.sparse and wide else _low_rank.block_size() * self.n_features
+        integer = np.int32 if _low_rank.blas_int_size() == 4 else np.int64
+        with single_threaded_blas():
+            gram = self._gram(subset) if wide else np.empty((0, 0), self.dtype)
+            # Groups in chunks, so that a Ctrl-C finds Python between two calls
+            flops = 5.0 * order**3 + 2.0 * m * self.n_features * max(k, order // 8)
+            per_call = max(threads, int(CHUNK_FLOPS / flops))
+            for lo in range(0, groups, per_call):
+                part = slice(lo, lo + per_call)
+                _low_rank.low_rank_classes(
+                    self.rows, subset, curvature[part], gram, order * np.finfo(self.dtype).eps,
+                    values[part], trace[part], vectors[part], status[part],
+                    np.empty((threads, max(order * order, m * k)), self.dtype),
+                    np.empty((threads, n_values, order), self.dtype),
+                    np.empty((threads, order), self.dtype),
+                    np.empty((threads, block), self.dtype),
+                    np.empty((threads, floats), self.dtype),
+                    np.empty((threads, ints), integer),
+                    threads,
+                )
+        if np.any(status):
+            bad = int(np.flatnonzero(status)[0])
+            raise NonFiniteCurvature(
+                f"The second moment of group {bad} cannot be inverted: it holds NaN or infinity, or LAPACK failed. "
+                "Scale the features, or lower step_size."
+            )
+        return values, trace, vectors
+
+    def _gram(self, subset):
+        if self.sparse:
+            part = self._X[subset]
+            return np.ascontiguousarray((part @ part.T).toarray(), dtype=self.dtype)
+        gram = np.empty((len(subset), len(subset)), self.dtype)
+        _low_rank.gram_matrix(self.rows, subset, np.empty((len(subset), _low_rank.block_size()), self.dtype), gram)
+        return gram
+
+    def whiten(self, inverse):
+        """Whitened rows (n_rows, inverse.width), C order."""
+        out = np.empty((self.n_rows, inverse.width), self.dtype)
+        factor = np.ascontiguousarray(inverse.factor[0], dtype=self.dtype)
+        block = _whiten.block_rows()
+        copies = not (self.sparse or inverse.full_width)
+        dense = np.empty((self.n_threads, block * self.n_features if copies else 0), self.dtype)
+        low = np.empty((self.n_threads, block * inverse.rank if inverse.full_width else 0), self.dtype)
+        per_call = max(block, int(CHUNK_FLOPS / (4.0 * self.n_features * (inverse.rank + 4))) // block * block)
+        with single_threaded_blas():
+            for lo in range(0, self.n_rows, per_call):
+                hi = min(lo + per_call, self.n_rows)
+                _whiten.whiten_rows(self.rows, inverse.eigenvectors[0], factor, inverse.tail_root[0], lo, hi, out,
+                                    dense, low, self.n_threads)
+        return out

@@ -1,0 +1,358 @@
+"""SLND and BSN: one-vs-rest stochastic Newton descent with a low-rank inverse Hessian, for many classes."""
+
+import time
+import warnings
+from dataclasses import replace
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state, compute_sample_weight
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from cmargin._core._openmp import effective_n_threads
+from cmargin._posteriors import PosteriorPredictions
+from cmargin._validation import InvalidParameterError, check_flag, check_parameter, encode_labels
+from cmargin.passes.memory import MemoryRows
+from cmargin.solvers.class_lists import ClassLists
+from cmargin.solvers.low_rank_newton import Settings, Start, train
+
+INT_MAX = np.iinfo(np.int64).max
+CALIBRATED = ("logistic", "calibrated_hinge", "squared")
+
+
+class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
+    """Stochastic Low-rank Newton Descent, one-vs-rest, for a calibrated loss.
+
+    For every class c the risk ``(1/n) sum_i s_i F(y_ic (<w_c, x_i> + b_c))`` is minimised without a penalty, by
+    ``w += eta s_i y_i p_i H* x_i`` with ``p_i = -F'(y_i h(x_i))`` and H* the best low-rank inverse of the second
+    moment ``H = (1/m') sum_i c_i x_i x_i'`` (SLND eq. 8-11). Steps are taken in whitened coordinates, which gives the
+    same iterates at a fraction of the cost.
+
+    Parameters
+    ----------
+    loss : {"logistic", "calibrated_hinge", "squared"}, default="logistic"
+    rank : "auto" or int in [1, n_features], default="auto"
+        Eigenpairs k that H* inverts. "auto": the knee of the spectrum where the tail is scaled; where it is dropped,
+        the eigenvalues of at least 1e-4 of the largest, at most 200 and at most a quarter of ``hessian_samples``.
+    tail : {"scale", "drop"}, default="scale"
+        What H* does outside its k eigenvectors: "scale" divides by the next eigenvalue, "drop" is zero (the paper).
+    hessian_samples : int or None, default=None
+        Rows m' behind H. None: 1000, or 20 per rank with ``tail="drop"``; all rows where there are fewer.
+    curvature : {"loss", "covariance"}, default="loss"
+        c_i: the loss's curvature at the weights reached (SLND), or 1 (BSN).
+    hessian_refresh : int or None, default=None
+        Estimate H anew after every so many passes, per class with ``curvature="loss"``. Rows are then whitened as
+        they are visited, about ``rank`` times the cost of a plain pass; n_classes * n_features * rank numbers.
+    negatives_per_positive : float or None, default=9
+        Negatives each class draws afresh in a pass, for every positive; the paper takes 1. None: all rows.
+    step_size : "auto", "theory" or float, default="auto"
+        A number is relative: eta = step_size / (F''(0) mean(z'z)) / pass, z the whitened rows, so that 1 would just
+        invert the curvature. "auto": chosen on held-out rows of a small random subset. "theory": SLND eq. (23) with
+        its sums over a fixed random subset of each class and epsilon = 1/2.
+    average : bool, default=True
+        Return the mean of the iterates, late ones weighing more, instead of the last. Not used by "theory".
+    max_passes : int, default=10
+        Sweeps over each class's list of rows.
+    tol : float or None, default=None
+        Stop when the risk falls by less than ``tol * |F(0)|`` in a pass. None: never.
+    fit_intercept : bool, default=True
+    class_weight : dict, "balanced" or None, default=None
+        Weight of the rows of each class, in every one-vs-rest problem.
+    warm_start : bool, default=False
+        Go on from the last fit's weights and preconditioner.
+    max_time : float or None, default=None
+        Seconds after which `fit` returns what it has.
+    random_state : int, RandomState or None, default=None
+    n_jobs : int or None, default=None
+        Threads of one fit. None: as many as OpenMP offers (``OMP_NUM_THREADS`` is honoured); -1: all processors.
+        The result does not depend on it, to the bit.
+    verbose : int, default=0
+        1: a line after every pass.
+    callback : callable or None, default=None
+        ``callback(self)`` after every pass, the fitted attributes set; a true answer stops the fit. Its time is in
+        neither ``history_`` nor ``max_time``.
+
+    Attributes
+    ----------
+    classes_ : (n_classes,) array
+    coef_ : (n_problems, n_features) array, C order, dtype of X; one problem for two classes
+    intercept_ : (n_problems,) array
+    eigenvalues_ : (n_values,) array
+        The leading eigenvalues of H that were computed, descending.
+    preconditioner_ : LowRankInverse
+    rank_ : int
+    step_size_ : float or None
+        The relative step used.
+    class_prior_ : (n_problems,) array
+        Share of the positives, by weight, pi_c.
+    sampled_prior_ : (n_problems,) array
+        Share of the positives among the rows visited, r_c.
+    n_iter_ : int
+        Passes done.
+    n_passes_ : float
+        Reads of the data in full-data equivalents, H and the whitening included.
+    history_ : dict of arrays, one entry a pass
+        pass, seconds, seconds_hessian, seconds_whiten, seconds_steps (all cumulative), objective (mean loss met
+        during the pass, before each step), error (share of margins <= 0 met), step (mean eta), visits.
+    n_features_in_ : int
+    feature_names_in_ : (n_features,) array, if X had column names
+
+    Notes
+    -----
+    `decision_function` and `posterior` are the raw h_c and f(h_c), under the prior of the rows visited; `predict`,
+    `predict_proba` and `predict_top_k` correct each class's log-odds for it (spec 2.2).
+
+    A Ctrl-C is answered between slices of about a tenth of a second: the weights reached are stored and the
+    KeyboardInterrupt goes on to the caller.
+
+    References
+    ----------
+    W. Bel Haj Ali, M. Barlaud, R. Nock, "Minimizing calibrated loss using stochastic low-rank Newton descent for large
+    scale image classification", 2013 (SLND); the same authors, "Boosting stochastic Newton descent for bigdata large
+    scale classification", 2014 (BSN).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from cmargin import SLNDClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> SLNDClassifier(random_state=3).fit(X, y).score(X, y) > 0.94
+    True
+    """
+
+    def __init__(self, *, loss="logistic", rank="auto", tail="scale", hessian_samples=None, curvature="loss",
+                 hessian_refresh=None, negatives_per_positive=9, step_size="auto", average=True, max_passes=10,
+                 tol=None, fit_intercept=True, class_weight=None, warm_start=False, max_time=None, random_state=None,
+                 n_jobs=None, verbose=0, callback=None):
+        self.loss = loss
+        self.rank = rank
+        self.tail = tail
+        self.hessian_samples = hessian_samples
+        self.curvature = curvature
+        self.hessian_refresh = hessian_refresh
+        self.negatives_per_positive = negatives_per_positive
+        self.step_size = step_size
+        self.average = average
+        self.max_passes = max_passes
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.max_time = max_time
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callback = callback
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    # ---------------------------------------------------------------- training
+
+    def fit(self, X, y, sample_weight=None):
+        """Train from zero (or from the last weights with ``warm_start``).
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array or sparse matrix
+            float32 and float64 are kept, C or F order, read-only or memory-mapped, without a copy; CSR likewise.
+        y : (n_samples,) labels, or (n_samples, n_labels) indicator
+        sample_weight : (n_samples,) array or None
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            For parameters, shapes, NaN, infinities, a single class, or an indicator column without a positive.
+        """
+        self._check_parameters()
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order=None,
+                             multi_output=True, accept_large_sparse=True)
+        start = self._warm_start(X) if self.warm_start and hasattr(self, "coef_") else None
+        classes, Y, codes = encode_labels(y)
+        if start is not None and not np.array_equal(classes, self.classes_):
+            raise ValueError(f"warm_start needs the classes of the last fit, {self.classes_}; got {classes}")
+        self.classes_, self._multilabel, self._counts = classes, codes is None, None
+        self._train(X, Y, codes, sample_weight, start, self.max_passes)
+        return self
+
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """One pass over a batch of rows, going on from the weights there are.
+
+        The first call fixes the classes, the preconditioner and the step; later the step falls as one over the square
+        root of the number of calls.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in `fit`
+        classes : array of all labels
+            Needed at the first call, unless y is an indicator.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        first = not hasattr(self, "coef_")
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order=None,
+                             multi_output=True, accept_large_sparse=True, reset=first)
+        if first and classes is None and np.ndim(y) < 2:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        known = np.unique(classes) if classes is not None else getattr(self, "classes_", np.empty(0))
+        if not first and classes is not None and not np.array_equal(known, self.classes_):
+            raise ValueError(
+                f"`classes={classes!r}` is not the same as on last call to partial_fit, was: {self.classes_!r}")
+        found, Y, codes = encode_labels(y, classes=known)
+        if first:
+            self.classes_, self._multilabel, self._counts = found, codes is None, None
+        self._train(X, Y, codes, sample_weight, None if first else self._warm_start(X, decay="call"), 1)
+        return self
+
+    def _check_parameters(self):
+        check_parameter(self, "loss", self.loss, options=CALIBRATED)
+        check_parameter(self, "rank", self.rank, options=("auto",), integer=(1, INT_MAX, "[1, n_features]"))
+        check_parameter(self, "tail", self.tail, options=("drop", "scale"))
+        check_parameter(self, "hessian_samples", self.hessian_samples, integer=(1, INT_MAX, "[1, inf)"), none=True)
+        check_parameter(self, "curvature", self.curvature, options=("loss", "covariance"))
+        check_parameter(self, "hessian_refresh", self.hessian_refresh, integer=(1, INT_MAX, "[1, inf)"), none=True)
+        positive = (0.0, np.finfo(float).max, "(0.0, inf)")
+        check_parameter(self, "negatives_per_positive", self.negatives_per_positive, real=positive, none=True)
+        check_parameter(self, "step_size", self.step_size, options=("auto", "theory"), real=positive)
+        check_parameter(self, "max_passes", self.max_passes, integer=(1, INT_MAX, "[1, inf)"))
+        check_parameter(self, "tol", self.tol, real=positive, none=True)
+        check_parameter(self, "max_time", self.max_time, real=positive, none=True)
+        check_parameter(self, "verbose", self.verbose, integer=(0, INT_MAX, "[0, inf)"))
+        check_parameter(self, "callback", self.callback, none=True, call=True)
+        for name in ("average", "fit_intercept", "warm_start"):
+            check_flag(self, name, getattr(self, name))
+        if self.step_size == "theory" and self.hessian_refresh is not None:
+            raise InvalidParameterError(
+                "step_size='theory' cannot be combined with hessian_refresh; use a number or 'auto'.")
+
+    def _warm_start(self, X, decay="pass"):
+        if X.shape[1] != self.coef_.shape[1]:
+            raise ValueError(f"X has {X.shape[1]} features, but the fit to go on from has {self.coef_.shape[1]}")
+        inverse = self.preconditioner_
+        same = inverse is not None and self._recipe == self._recipe_now()
+        if same and inverse.eigenvectors.dtype == X.dtype:
+            inverse = replace(inverse, sparse_rows=not isinstance(X, np.ndarray))
+        else:
+            inverse = None
+        return Start(self.coef_.astype(X.dtype), self.intercept_.astype(float), inverse, self._streams,
+                     self.step_size_ if inverse is not None else None, self.n_iter_, decay)
+
+    def _recipe_now(self):
+        return self.rank, self.tail, self.curvature, self.loss, self.fit_intercept
+
+    def _weights(self, sample_weight, X, codes):
+        """Row weights times class weights, mean 1, or None; float64."""
+        if self.class_weight is not None and codes is None:
+            raise ValueError("class_weight is not defined for a label indicator; give sample_weight instead.")
+        if sample_weight is None and self.class_weight is None:
+            return None
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if self.class_weight is not None:
+            weight = weight * compute_sample_weight(self.class_weight, self.classes_[codes])
+        if not weight.sum() > 0:
+            raise ValueError("sample_weight and class_weight leave every sample with weight 0.")
+        return weight
+
+    def _train(self, X, Y, codes, sample_weight, start, max_passes):
+        begin = time.perf_counter()
+        n_features = X.shape[1]
+        if self.rank != "auto" and self.rank > n_features:
+            raise InvalidParameterError(
+                f"The 'rank' parameter of {type(self).__name__} must be an int in the range "
+                f"[1, n_features={n_features}]. Got {self.rank} instead.")
+        weight = self._weights(sample_weight, X, codes)
+        if weight is not None and not weight.all():
+            kept = np.flatnonzero(weight)           # rows that count for nothing; the only copy of X
+            X, Y, weight = X[kept], Y[kept], weight[kept]
+        if weight is not None:
+            weight = weight * (len(weight) / weight.sum())
+        lists = ClassLists.from_indicator(Y, self.negatives_per_positive)
+        self._count(lists, weight)
+        home = MemoryRows(X, effective_n_threads(self.n_jobs))
+        settings = Settings(
+            self.loss, self.rank, self.tail, self.hessian_samples, self.curvature, self.hessian_refresh, self.step_size,
+            self.average, max_passes, self.tol, self.fit_intercept,
+            None if self.max_time is None else begin + self.max_time)
+        entropy = int(check_random_state(self.random_state).randint(1 << 31))
+        done = start.passes_done if start is not None and start.decay == "call" else 0
+        watch = self._after_pass if self.callback is not None or self.verbose else None
+        fit, interruption = train(home, lists, weight, settings, entropy, start,
+                                  None if watch is None else lambda fit: watch(fit, done))
+        self._store(fit, done)
+        if interruption is not None:
+            raise interruption
+        self._warn(fit)
+
+    def _count(self, lists, weight):
+        """Weights met so far (over calls of `partial_fit`): all rows, positives, visits."""
+        counts = np.stack(lists.shares(weight))
+        self._counts = counts if self._counts is None else self._counts + counts
+        total, positive, visited = self._counts
+        self.class_prior_ = positive / total
+        self.sampled_prior_ = np.where(visited > 0, positive / np.where(visited > 0, visited, 1), self.class_prior_)
+
+    def _store(self, fit, done=0):
+        self.coef_ = np.ascontiguousarray(fit.W)
+        self.intercept_ = fit.bias.astype(fit.W.dtype)
+        if len(fit.spectrum):
+            self.eigenvalues_ = fit.spectrum
+        self.preconditioner_, self._recipe = fit.inverse, self._recipe_now()
+        self.rank_ = 0 if fit.inverse is None else fit.inverse.rank
+        self.step_size_ = fit.step
+        self._streams = fit.streams
+        self.n_iter_ = done + fit.passes
+        self.n_passes_ = float(fit.reads)
+        self.history_ = {name: np.asarray(column) for name, column in fit.history.items()}
+
+    def _after_pass(self, fit, done):
+        self._store(fit, done)
+        if self.verbose:
+            last = {name: column[-1] for name, column in self.history_.items()}
+            print(f"{type(self).__name__} pass {last['pass']}: risk {last['objective']:.5f}, "
+                  f"error {last['error']:.4f}, {last['seconds']:.2f} s", flush=True)
+        return bool(self.callback(self)) if self.callback is not None else False
+
+    def _warn(self, fit):
+        """One warning at the most, saying how far the fit got and what to try."""
+        risks, text = fit.history["objective"], None
+        if fit.diverged.any():
+            text = (f"{int(fit.diverged.sum())} of {len(fit.diverged)} classes overflowed in the last pass and keep "
+                    "their weights from before it; scale the features or give a smaller step_size.")
+        elif fit.stopped == "max_time":
+            text = (f"stopped by max_time={self.max_time} after {fit.passes} passes of {self.max_passes}; the weights "
+                    "reached are kept. Raise max_time to train longer.")
+        elif self.tol is not None and fit.stopped == "max_passes" and fit.passes > 1:
+            text = (f"after {fit.passes} passes the risk still fell by {risks[-2] - risks[-1]:.2g} in the last one "
+                    f"(tol={self.tol}); raise max_passes.")
+        if text is not None:
+            warnings.warn(f"{type(self).__name__}: {text}", ConvergenceWarning, stacklevel=4)
+
+
+class BSNClassifier(SLNDClassifier):
+    """Boosting Stochastic Newton descent: SLND with one preconditioner for all classes, the inverse covariance.
+
+    `SLNDClassifier` with ``curvature="covariance"``, c_i = 1 in H (BSN eq. 15); parameters, attributes and references
+    are described there.
+    """
+
+    def __init__(self, *, loss="logistic", rank="auto", tail="scale", hessian_samples=None, curvature="covariance",
+                 hessian_refresh=None, negatives_per_positive=9, step_size="auto", average=True, max_passes=10,
+                 tol=None, fit_intercept=True, class_weight=None, warm_start=False, max_time=None, random_state=None,
+                 n_jobs=None, verbose=0, callback=None):
+        super().__init__(
+            loss=loss, rank=rank, tail=tail, hessian_samples=hessian_samples, curvature=curvature,
+            hessian_refresh=hessian_refresh, negatives_per_positive=negatives_per_positive, step_size=step_size,
+            average=average, max_passes=max_passes, tol=tol, fit_intercept=fit_intercept, class_weight=class_weight,
+            warm_start=warm_start, max_time=max_time, random_state=random_state, n_jobs=n_jobs, verbose=verbose,
+            callback=callback)

@@ -1,0 +1,69 @@
+"""Which rows each one-vs-rest class visits in a pass (SLND section 3.2), and the shares that follow from it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass
+class ClassLists:
+    """Positives of every class, and how many negatives it draws a pass.
+
+    Attributes
+    ----------
+    positives : (nnz,) int64 array, rows of class c at ``starts[c]:starts[c + 1]``, ascending
+    starts : (n_classes + 1,) int64 array
+    n_negatives : (n_classes,) int64 array
+    n_rows : int
+    """
+
+    positives: np.ndarray
+    starts: np.ndarray
+    n_negatives: np.ndarray
+    n_rows: int
+
+    @classmethod
+    def from_indicator(cls, Y, negatives_per_positive):
+        """From ``Y``, an (n_rows, n_classes) CSC indicator of the positives."""
+        Y = Y.tocsc()
+        Y.sort_indices()
+        counts = np.diff(Y.indptr).astype(np.int64)
+        others = Y.shape[0] - counts
+        if negatives_per_positive is None:
+            wanted = others
+        else:
+            wanted = np.minimum(others, np.maximum(np.rint(negatives_per_positive * counts), 1).astype(np.int64))
+            wanted[counts == 0] = 0
+        return cls(Y.indices.astype(np.int64), Y.indptr.astype(np.int64), wanted, Y.shape[0])
+
+    @property
+    def n_classes(self):
+        return len(self.n_negatives)
+
+    @property
+    def n_positives(self):
+        return np.diff(self.starts)
+
+    @property
+    def lengths(self):
+        """(n_classes,) visits of every class in one pass."""
+        return self.n_positives + self.n_negatives
+
+    def rows_of(self, c):
+        """Positives of class ``c``."""
+        return self.positives[self.starts[c] : self.starts[c + 1]]
+
+    def shares(self, weight):
+        """Positive share of every class among all rows, and among the rows of a pass, by weight.
+
+        Returns
+        -------
+        total, positive, visited : (n_classes,) arrays
+            Weight of all rows, of the positives, and expected weight of a pass.
+        """
+        weight = np.ones(self.n_rows) if weight is None else weight
+        sums = np.concatenate([[0.0], np.cumsum(weight[self.positives])])
+        positive = sums[self.starts[1:]] - sums[self.starts[:-1]]
+        total = np.full(self.n_classes, weight.sum())
+        others = np.maximum(self.n_rows - self.n_positives, 1)
+        return total, positive, positive + (total - positive) * self.n_negatives / others

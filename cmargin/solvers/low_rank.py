@@ -1,0 +1,212 @@
+"""Low-rank inverses of a second moment: which rank, what becomes of the tail, and the whitened coordinates.
+
+One object holds one inverse for all classes or one for each; the leading axis of every array is that group.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+SCALE_SPECTRUM = 101  # eigenvalues looked at for the knee, one more than the largest automatic rank
+DROP_SPECTRUM = 201
+DROP_FLOOR = 1e-4  # eigenvalues below this share of the largest are left out by the automatic rank
+
+
+def knee(spectrum):
+    """Index of the knee of a descending spectrum: where it lies furthest below its own chord.
+
+    With both axes scaled to [0, 1], the index i >= 1 that maximises (1 - i/K) - (d_i - d_K)/(d_0 - d_K); the
+    eigenvalues before it stand out, the one at it is the height of the plateau. 1 for fewer than three values.
+    """
+    d = np.asarray(spectrum, dtype=float)
+    last = len(d) - 1
+    if last < 2 or d[0] <= d[last]:
+        return 1
+    below_chord = (1 - np.arange(last) / last) - (d[:last] - d[last]) / (d[0] - d[last])
+    return 1 + int(np.argmax(below_chord[1:]))
+
+
+def automatic_rank(spectrum, trace, tail, n_samples):
+    """Rule of ``rank="auto"``, from the leading eigenvalues and the sum of all.
+
+    With the tail scaled: the knee, and on while one direction holds more than half of what is left (columns of very
+    different scales). With the tail dropped, what is left out is lost: all eigenvalues of at least 1e-4 of the
+    largest, but no more than 200 nor a quarter of the rows behind the estimate.
+    """
+    if tail == "drop":
+        large = int(np.sum(spectrum >= DROP_FLOOR * spectrum[0]))
+        return max(1, min(large, DROP_SPECTRUM - 1, n_samples // 4))
+    rank = knee(spectrum)
+    left = trace - np.sum(spectrum[:rank])
+    while rank < len(spectrum) - 1 and spectrum[rank] > left / 2:
+        left -= spectrum[rank]
+        rank += 1
+    return rank
+
+
+def default_samples(n_rows, n_features, rank, tail):
+    """Rows behind H when none are asked for: 1000, or 20 for each of the ranks kept if the tail is dropped."""
+    if tail == "scale":
+        return min(n_rows, 1000)
+    kept = min(DROP_SPECTRUM - 1 if rank == "auto" else rank, n_features)
+    return min(n_rows, max(1000, 20 * kept))
+
+
+@dataclass
+class LowRankInverse:
+    """H* = P D^-1 P' (tail dropped) or that plus (I - P P')/d_{k+1} (tail scaled), for every group.
+
+    Attributes
+    ----------
+    eigenvectors : (n_groups, n_features, rank) array
+    eigenvalues : (n_groups, rank) array, descending; 0 where the data had no further direction
+    tail_eigenvalue : (n_groups,) array
+        d_{k+1}; 0 where the tail is dropped.
+    trace : (n_groups,) array
+        Trace of the whole H.
+    mean_curvature : (n_groups,) array
+        Mean of the c_i in H: the second moment of the intercept's column.
+    sparse_rows : bool
+        Rows are CSR: a scaled tail is carried by the rows themselves.
+    """
+
+    eigenvectors: np.ndarray
+    eigenvalues: np.ndarray
+    tail_eigenvalue: np.ndarray
+    trace: np.ndarray
+    mean_curvature: np.ndarray
+    sparse_rows: bool
+
+    @property
+    def n_groups(self):
+        return len(self.eigenvalues)
+
+    @property
+    def rank(self):
+        return self.eigenvalues.shape[1]
+
+    @property
+    def scales_tail(self):
+        return bool(self.tail_eigenvalue[0] > 0)
+
+    @property
+    def full_width(self):
+        """Whitened rows have n_features numbers (a scaled tail on dense rows), not ``rank``."""
+        return self.scales_tail and not self.sparse_rows
+
+    @property
+    def width(self):
+        return self.eigenvectors.shape[1] if self.full_width else self.rank
+
+    @property
+    def low_sign(self):
+        """-1 where the low part of a row is what the scaled row has too much."""
+        return -1.0 if self.scales_tail and self.sparse_rows else 1.0
+
+    @property
+    def tail_root(self):
+        """(n_groups,) d_{k+1}^-1/2 of full-width rows, else 0."""
+        return self.tail_eigenvalue**-0.5 if self.full_width else np.zeros(self.n_groups)
+
+    @property
+    def tail_inverse(self):
+        """(n_groups,) 1/d_{k+1} where CSR rows carry the tail, else 0."""
+        return 1 / self.tail_eigenvalue if self.scales_tail and self.sparse_rows else np.zeros(self.n_groups)
+
+    @property
+    def factor(self):
+        """(n_groups, rank) numbers that P'x is multiplied by, see ``_whiten``."""
+        there = self.eigenvalues > 0
+        inverse = np.divide(1.0, self.eigenvalues, where=there, out=np.zeros_like(self.eigenvalues))
+        if not self.scales_tail:
+            return np.sqrt(inverse)
+        tail = self.tail_eigenvalue[:, None]
+        if self.full_width:
+            return np.where(there, np.sqrt(inverse) - tail**-0.5, 0)
+        return np.where(there, np.sqrt(np.maximum(1 / tail - inverse, 0)), 0)
+
+    @property
+    def whitened_trace(self):
+        """(n_groups,) trace(H* H): the mean of c_i z_i'z_i over the rows behind H."""
+        kept = (self.eigenvalues > 0).sum(axis=1).astype(float)
+        if self.scales_tail:
+            kept += np.maximum(self.trace - self.eigenvalues.sum(axis=1), 0) / self.tail_eigenvalue
+        return kept
+
+    def apply(self, X, group=0):
+        """H* x for every row of ``X`` (n, n_features); the literal form, for inspection."""
+        P, d = self.eigenvectors[group], self.eigenvalues[group]
+        inverse = np.divide(1.0, d, where=d > 0, out=np.zeros_like(d))
+        if not self.scales_tail:
+            return ((X @ P) * inverse) @ P.T
+        tail = 1 / self.tail_eigenvalue[group]
+        return ((X @ P) * np.where(d > 0, inverse - tail, 0)) @ P.T + tail * X
+
+    def weights(self, U, V):
+        """w of every class from its whitened weights: (n_classes, width), (n_classes, n_features) or None."""
+        if self.n_groups == 1:
+            return self._weights(0, U, V)
+        rows = [self._weights(g, U[g : g + 1], None if V is None else V[g : g + 1]) for g in range(self.n_groups)]
+        return np.concatenate(rows)
+
+    def _weights(self, g, U, V):
+        P, factor = self.eigenvectors[g], self.factor[g].astype(U.dtype)
+        if self.full_width:
+            return U.dtype.type(self.tail_root[g]) * U + ((U @ P) * factor) @ P.T
+        low = (U * factor) @ P.T
+        return low if V is None else U.dtype.type(self.tail_inverse[g]) * V - low
+
+    def whitened(self, W):
+        """(U, V) with ``weights(U, V) == W``; where the tail is dropped, of W's part in the span. One group only."""
+        P, dtype = self.eigenvectors[0], W.dtype
+        roots = np.sqrt(self.eigenvalues[0])
+        if self.full_width:
+            root = np.sqrt(self.tail_eigenvalue[0])
+            change = np.where(roots > 0, roots - root, 0)
+            return (dtype.type(root) * W + ((W @ P) * change.astype(dtype)) @ P.T).astype(dtype), None
+        if self.scales_tail:
+            return np.zeros((len(W), self.rank), dtype), dtype.type(self.tail_eigenvalue[0]) * W
+        return ((W @ P) * roots.astype(dtype)).astype(dtype), None
+
+    def spans(self, W):
+        """Whether weights ``W`` can be written in this basis: one group, and their part in the span is all of them."""
+        if self.n_groups > 1:
+            return False
+        lost = W - self.weights(*self.whitened(W))
+        return bool(np.linalg.norm(lost) <= 1e3 * np.finfo(W.dtype).eps * np.linalg.norm(W))
+
+
+def build_inverse(home, subset, curvature, rank, tail):
+    """Estimate H from ``subset`` and invert it.
+
+    Parameters
+    ----------
+    home : MemoryRows
+    subset : (m,) int64 array of rows
+    curvature : (n_groups, m) array, the c_i
+    rank : "auto" or int
+    tail : "drop" or "scale"
+
+    Returns
+    -------
+    inverse : LowRankInverse
+    spectrum : (n_values,) array, the eigenvalues of the first group that were computed
+    """
+    order = min(len(subset), home.n_features)
+    wanted = (SCALE_SPECTRUM if tail == "scale" else DROP_SPECTRUM) if rank == "auto" else rank + 1
+    n_values = min(order, wanted)
+    kept = n_values if rank == "auto" else min(rank, n_values)
+    values, trace, vectors = home.leading_pairs(subset, curvature, kept, n_values)
+    spectrum = values[0].copy()
+    if rank == "auto":
+        kept = min(automatic_rank(spectrum, trace[0], tail, len(subset)), n_values)
+        vectors = np.ascontiguousarray(vectors[:, :, :kept])
+    d = values[:, :kept]
+    d_tail = values[:, kept] if tail == "scale" and n_values > kept else np.zeros(len(values))
+    if tail == "scale" and d_tail[0] > 0:
+        # a class whose tail has vanished keeps its smallest direction's scale: one form for all groups
+        smallest = np.where(d > 0, d, np.inf).min(axis=1)
+        d_tail = np.where(d_tail > 0, d_tail, np.where(np.isfinite(smallest), smallest, 1.0))
+    else:
+        d_tail = np.zeros(len(values))
+    return LowRankInverse(vectors, d, d_tail, trace, curvature.mean(axis=1), home.sparse), spectrum

@@ -1,0 +1,65 @@
+import os
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+FORMATS = ["C", "F", "strided", "read-only", "memmap", "csr", "csr64"]
+
+
+def as_format(X, name, folder=None):
+    """The same numbers in another home: order, stride, read-only memory map, CSR with 32- or 64-bit indices."""
+    if name == "C":
+        return np.ascontiguousarray(X)
+    if name == "F":
+        return np.asfortranarray(X)
+    if name == "strided":
+        wide = np.full((2 * X.shape[0], 3 * X.shape[1]), np.nan, X.dtype)
+        wide[::2, ::3] = X
+        return wide[::2, ::3]
+    if name == "read-only":
+        X = np.ascontiguousarray(X)
+        X.flags.writeable = False
+        return X
+    if name == "memmap":
+        path = os.path.join(folder, "X.bin")
+        np.ascontiguousarray(X).tofile(path)
+        return np.memmap(path, X.dtype, "r", shape=X.shape)
+    X = sp.csr_matrix(X)
+    if name == "csr64":
+        X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    return X
+
+
+@pytest.fixture(params=FORMATS)
+def any_format(request, tmp_path):
+    return lambda X: as_format(X, request.param, tmp_path)
+
+
+@pytest.fixture(params=[np.float32, np.float64], ids=["float32", "float64"])
+def dtype(request):
+    return request.param
+
+
+def blobs(n=240, d=12, k=4, seed=7, spread=1.0):
+    """Gaussian classes of uneven size around random centres, columns of uneven scale."""
+    rng = np.random.default_rng(seed)
+    y = rng.choice(k, n, p=np.arange(1, k + 1) / (k * (k + 1) / 2))
+    y[:k] = np.arange(k)
+    X = rng.standard_normal((k, d))[y] + spread * rng.standard_normal((n, d))
+    return X * np.linspace(2, 0.3, d), y
+
+
+@pytest.fixture
+def shared_data():
+    """Loader of the benchmark sets in CMARGIN_DATA; skips where there are none."""
+    folder = os.environ.get("CMARGIN_DATA")
+    if not folder or not os.path.isfile(os.path.join(folder, "load.py")):
+        pytest.skip("CMARGIN_DATA does not name a folder with data sets")
+    sys.path.insert(0, folder)
+    try:
+        from load import load
+    finally:
+        sys.path.remove(folder)
+    return load
