@@ -6,6 +6,7 @@ from cmargin._core import _low_rank, _whiten
 from cmargin._core._rows import Rows
 from cmargin.solvers._blas_threads import single_threaded_blas
 
+SAMPLE_BLOCK = 512  # rows of a subset copied at a time
 CHUNK_FLOPS = 2e10  # work between two looks at Ctrl-C: about a quarter of a second
 
 
@@ -86,6 +87,22 @@ class MemoryRows:
                 "Scale the features, or lower step_size."
             )
         return values, trace, vectors
+
+    def mean_square(self, inverse, subset, weight=None):
+        """(n_groups,) mean of x'H*x over the rows of ``subset``, by ``weight``."""
+        weight = np.ones(len(subset)) if weight is None else weight
+        sums = np.zeros(inverse.n_groups)
+        with single_threaded_blas():
+            for lo in range(0, len(subset), SAMPLE_BLOCK):
+                part = slice(lo, lo + SAMPLE_BLOCK)
+                rows = self._X[subset[part]]
+                squares = rows.multiply(rows).sum(axis=1) if self.sparse else (rows * rows).sum(axis=1, dtype=float)
+                length = weight[part] @ np.asarray(squares, dtype=float).ravel()
+                for g in range(inverse.n_groups):
+                    low, tail = inverse.diagonal(g)
+                    products = np.asarray(rows @ inverse.eigenvectors[g], dtype=float)
+                    sums[g] += weight[part] @ (products * products) @ low + tail * length
+        return sums / weight.sum()
 
     def _gram(self, subset):
         if self.sparse:

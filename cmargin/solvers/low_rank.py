@@ -62,8 +62,8 @@ class LowRankInverse:
     eigenvalues : (n_groups, rank) array, descending; 0 where the data had no further direction
     tail_eigenvalue : (n_groups,) array
         d_{k+1}; 0 where the tail is dropped.
-    trace : (n_groups,) array
-        Trace of the whole H.
+    mean_square : (n_groups,) array
+        Mean of x'H*x, the squared length of a whitened row, over the rows behind H.
     mean_curvature : (n_groups,) array
         Mean of the c_i in H: the second moment of the intercept's column.
     sparse_rows : bool
@@ -73,7 +73,7 @@ class LowRankInverse:
     eigenvectors: np.ndarray
     eigenvalues: np.ndarray
     tail_eigenvalue: np.ndarray
-    trace: np.ndarray
+    mean_square: np.ndarray
     mean_curvature: np.ndarray
     sparse_rows: bool
 
@@ -125,22 +125,19 @@ class LowRankInverse:
             return np.where(there, np.sqrt(inverse) - tail**-0.5, 0)
         return np.where(there, np.sqrt(np.maximum(1 / tail - inverse, 0)), 0)
 
-    @property
-    def whitened_trace(self):
-        """(n_groups,) trace(H* H): the mean of c_i z_i'z_i over the rows behind H."""
-        kept = (self.eigenvalues > 0).sum(axis=1).astype(float)
-        if self.scales_tail:
-            kept += np.maximum(self.trace - self.eigenvalues.sum(axis=1), 0) / self.tail_eigenvalue
-        return kept
-
     def apply(self, X, group=0):
         """H* x for every row of ``X`` (n, n_features); the literal form, for inspection."""
-        P, d = self.eigenvectors[group], self.eigenvalues[group]
+        P, (low, tail) = self.eigenvectors[group], self.diagonal(group)
+        return ((X @ P) * low) @ P.T + tail * X
+
+    def diagonal(self, group):
+        """(low, tail) with H* = P diag(low) P' + tail I: (rank,) array and float."""
+        d = self.eigenvalues[group]
         inverse = np.divide(1.0, d, where=d > 0, out=np.zeros_like(d))
         if not self.scales_tail:
-            return ((X @ P) * inverse) @ P.T
+            return inverse, 0.0
         tail = 1 / self.tail_eigenvalue[group]
-        return ((X @ P) * np.where(d > 0, inverse - tail, 0)) @ P.T + tail * X
+        return np.where(d > 0, inverse - tail, 0), tail
 
     def weights(self, U, V):
         """w of every class from its whitened weights: (n_classes, width), (n_classes, n_features) or None."""
@@ -176,7 +173,7 @@ class LowRankInverse:
         return bool(np.linalg.norm(lost) <= 1e3 * np.finfo(W.dtype).eps * np.linalg.norm(W))
 
 
-def build_inverse(home, subset, curvature, rank, tail):
+def build_inverse(home, subset, curvature, rank, tail, weight=None):
     """Estimate H from ``subset`` and invert it.
 
     Parameters
@@ -186,6 +183,8 @@ def build_inverse(home, subset, curvature, rank, tail):
     curvature : (n_groups, m) array, the c_i
     rank : "auto" or int
     tail : "drop" or "scale"
+    weight : (m,) array or None
+        Weights of the rows in ``mean_square``.
 
     Returns
     -------
@@ -209,4 +208,6 @@ def build_inverse(home, subset, curvature, rank, tail):
         d_tail = np.where(d_tail > 0, d_tail, np.where(np.isfinite(smallest), smallest, 1.0))
     else:
         d_tail = np.zeros(len(values))
-    return LowRankInverse(vectors, d, d_tail, trace, curvature.mean(axis=1), home.sparse), spectrum
+    inverse = LowRankInverse(vectors, d, d_tail, np.zeros(len(d)), curvature.mean(axis=1), home.sparse)
+    inverse.mean_square = home.mean_square(inverse, subset, weight)
+    return inverse, spectrum

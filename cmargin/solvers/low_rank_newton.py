@@ -192,7 +192,7 @@ class _Run:
         if scores_from is not None and s.curvature == "loss":
             curvature = self._curvature_at(subset, *scores_from) * weight[None, :]
         rank = s.rank if scores_from is None else self.fit.inverse.rank
-        return build_inverse(home, subset, np.ascontiguousarray(curvature), rank, s.tail)
+        return build_inverse(home, subset, np.ascontiguousarray(curvature), rank, s.tail, weight)
 
     def _curvature_at(self, subset, W, bias):
         """c_i = F''(y_i <w_c, x_i>) of every class, (n_classes, m); F'' is even for these losses."""
@@ -226,10 +226,9 @@ class _Run:
         return np.divide(1.0, mean, where=mean > 0, out=np.ones_like(mean)) * self.settings.fit_intercept
 
     def _scale(self):
-        """(n_groups,) F''(0) mean z'z: the curvature a step of relative size 1 would just invert."""
-        inverse, s = self.fit.inverse, self.settings
-        per_curvature = CURVATURE_AT_ZERO[s.loss] if s.curvature == "covariance" else 1.0
-        return np.maximum(per_curvature * (inverse.whitened_trace + s.fit_intercept), 1e-12)
+        """(n_groups,) F''(0) mean z'z, the intercept's share included: the curvature that relative step 1 inverts."""
+        mean_square = self.fit.inverse.mean_square + self._bias_rate()
+        return np.maximum(CURVATURE_AT_ZERO[self.settings.loss] * mean_square, 1e-12)
 
     def _step(self):
         """(n_classes,) eta of this pass: relative step / scale, falling as 1 / pass."""
