@@ -120,10 +120,11 @@ class MemoryRows:
         copies = not (self.sparse or inverse.full_width)
         dense = np.empty((self.n_threads, block * self.n_features if copies else 0), self.dtype)
         low = np.empty((self.n_threads, block * inverse.rank if inverse.full_width else 0), self.dtype)
+        threads = max(1, min(self.n_threads, self.n_rows // (4 * block)))
         per_call = max(block, int(CHUNK_FLOPS / (4.0 * self.n_features * (inverse.rank + 4))) // block * block)
         with single_threaded_blas():
             for lo in range(0, self.n_rows, per_call):
                 hi = min(lo + per_call, self.n_rows)
                 _whiten.whiten_rows(self.rows, inverse.eigenvectors[0], factor, inverse.tail_root[0], lo, hi, out,
-                                    dense, low, self.n_threads)
+                                    dense, low, threads)
         return out

@@ -11,11 +11,17 @@ from cmargin.solvers._blas_threads import single_threaded_blas
 LIST_ENTRIES = 1 << 21  # visits drawn at a time: 16 MB
 SLICE_NUMBERS = 3e8  # numbers read between two looks at Ctrl-C: about 0.1 s on one core
 STEP_OVERHEAD = 150  # numbers that cost as much as the fixed part of a step
+NUMBERS_PER_THREAD = 2e5  # less than that is done before a second thread has woken up
 LINE = 64  # bytes of a cache line, twice over between two threads' workspaces
 
 
 class TimeUp(Exception):
     """``max_time`` is over; the weights are those of the last step taken."""
+
+
+def worthwhile_threads(n_threads, numbers):
+    """Threads for a region that reads so many numbers; the bits do not depend on it."""
+    return int(max(1, min(n_threads, numbers // NUMBERS_PER_THREAD)))
 
 
 class ClassPasses:
@@ -38,6 +44,7 @@ class ClassPasses:
         self.row_weight = np.zeros(0) if row_weight is None else row_weight
         self.loss = LOSS_IDS[loss]
         self.taken = np.zeros((home.n_threads, home.n_rows), np.uint8)
+        self.threads = home.n_threads
 
     def _batches(self):
         """Yield (first class, offsets): runs of classes whose lists fit into LIST_ENTRIES, one class at least."""
@@ -50,13 +57,14 @@ class ClassPasses:
 
     def run(self, take_steps, numbers_per_step):
         """One pass: draw every list, then ``take_steps(class_lo, offsets, visits, first, last)`` slice by slice."""
-        lists, threads = self.lists, self.home.n_threads
+        lists = self.lists
+        self.threads = threads = worthwhile_threads(self.home.n_threads, lists.lengths.sum() * numbers_per_step)
         for class_lo, offsets in self._batches():
             visits = np.empty(max(int(offsets[-1]), 1), np.int64)
             _class_sgd.draw_lists(lists.positives, lists.starts, lists.n_negatives, self.streams, self.taken, class_lo,
                                   offsets, visits, threads)
             n_drawn, longest = len(offsets) - 1, int(np.diff(offsets).max())
-            per_slice = max(64, int(SLICE_NUMBERS / (numbers_per_step + STEP_OVERHEAD) / max(1, n_drawn // threads)))
+            per_slice = max(64, int(SLICE_NUMBERS / numbers_per_step / max(1, n_drawn // threads)))
             for first in range(0, longest, per_slice):
                 take_steps(class_lo, offsets, visits, first, min(first + per_slice, longest))
                 if self.deadline is not None and time.perf_counter() > self.deadline:
@@ -71,9 +79,9 @@ class ClassPasses:
             _class_sgd.run_steps(self.home.rows, Z, self.row_weight, class_lo, offsets, visits, first, last, self.loss,
                                  step, float(bias_rate[0]), inverse.low_sign, float(inverse.tail_inverse[0]), weights.U,
                                  weights.U_mean, weights.V, weights.V_lag, weights.bias, weights.n_steps, sums, work,
-                                 threads)
+                                 self.threads)
 
-        self.run(take_steps, Z.shape[1])
+        self.run(take_steps, Z.shape[1] + STEP_OVERHEAD)
         return sums
 
     def refreshed(self, inverse, weights, step, bias_rate):
@@ -95,9 +103,9 @@ class ClassPasses:
                 _refreshed_sgd.run_refreshed_steps(
                     home.rows, self.row_weight, class_lo, offsets, visits, first, last, self.loss, step, rates,
                     inverse.low_sign, P, factor, tail_root, tail_inverse, weights.base, weights.U, weights.U_mean,
-                    weights.V, weights.V_lag, weights.bias, weights.n_steps, sums, *work, threads)
+                    weights.V, weights.V_lag, weights.bias, weights.n_steps, sums, *work, self.threads)
 
-        self.run(take_steps, d * (k + 1) / 4)
+        self.run(take_steps, d * (k + 1) / 4 + STEP_OVERHEAD)
         return sums
 
     def theory(self, Z, inverse, weights, subset_offsets, subset, curvature, bias_rate):
@@ -112,7 +120,7 @@ class ClassPasses:
             _theory_sgd.run_theory_steps(self.home.rows, Z, self.row_weight, class_lo, offsets, visits, first, last,
                                          subset_offsets, subset, self.loss, curvature, float(bias_rate[0]),
                                          inverse.low_sign, float(inverse.tail_inverse[0]), weights.U, weights.V,
-                                         weights.bias, weights.n_steps, sums, dense, work, threads)
+                                         weights.bias, weights.n_steps, sums, dense, work, self.threads)
 
-        self.run(take_steps, (Z.shape[1] + 10) * (longest + 1))
+        self.run(take_steps, (Z.shape[1] + 10) * (longest + 1) + STEP_OVERHEAD)
         return sums

@@ -4,7 +4,7 @@ import numpy as np
 
 from cmargin._core import _class_sgd
 from cmargin._core._losses import evaluate
-from cmargin.solvers.class_passes import LINE
+from cmargin.solvers.class_passes import LINE, STEP_OVERHEAD, worthwhile_threads
 from cmargin.solvers.class_weights import ClassWeights
 
 # Measured on two image sets (doc/decisions.md, "Automatic step")
@@ -57,6 +57,7 @@ class Trial:
     def _run(self, visit_lists, weights, step):
         offsets = np.concatenate([[0], np.cumsum([len(v) for v in visit_lists])]).astype(np.int64)
         sums, threads = np.zeros((self.n_classes, 4)), self.passes.home.n_threads
+        threads = worthwhile_threads(threads, offsets[-1] * (self.Z.shape[1] + STEP_OVERHEAD))
         work = np.empty((threads, 2, self.Z.shape[1] + 2 * LINE // self.Z.itemsize), self.Z.dtype)
         _class_sgd.run_steps(
             self.passes.home.rows, self.Z, self.passes.row_weight, 0, offsets, np.concatenate(visit_lists), 0,

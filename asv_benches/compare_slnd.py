@@ -1,0 +1,205 @@
+"""SLND and BSN against the machine's limits and against SGD, side by side in one run; prints ratios.
+
+    python asv_benches/compare_slnd.py --data FOLDER [--sgd-seconds 60] [--threads 2] [--only pass,race,scaling,memory]
+
+FOLDER holds `load.py` and the sets `tinyimagenet` and `mnist`. Rows are l2-normalised beforehand, for both sides.
+"""
+
+import argparse
+import resource
+import subprocess
+import sys
+import time
+
+import numpy as np
+from sklearn.linear_model import SGDClassifier
+from sklearn.preprocessing import normalize
+
+from cmargin import SLNDClassifier
+from cmargin.passes.memory import MemoryRows
+from cmargin.solvers.class_lists import ClassLists
+from cmargin.solvers.class_passes import ClassPasses
+from cmargin.solvers.class_weights import ClassWeights
+from cmargin.solvers.low_rank import build_inverse
+from cmargin.solvers.low_rank_newton import class_streams
+
+
+def read_set(name, folder, dtype=np.float32):
+    sys.path.insert(0, folder)
+    from load import load
+
+    X, y, X_test, y_test = load(name)
+    return normalize(X.astype(dtype)), y.astype(int), normalize(X_test.astype(dtype)), y_test.astype(int)
+
+
+def best_of(work, repeats=7):
+    times = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - begin)
+    return float(np.min(times)), float(np.median(times))
+
+
+def memory_rate(threads):
+    """Bytes per second of reading an array larger than any cache, on so many threads."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    parts = np.array_split(np.ones(1 << 26, np.float32), threads)       # 256 MB
+    with ThreadPoolExecutor(threads) as pool:
+        _, seconds = best_of(lambda: list(pool.map(np.add.reduce, parts)))
+    return sum(p.nbytes for p in parts) / seconds
+
+
+def indicator(y):
+    import scipy.sparse as sp
+
+    return sp.csc_matrix((np.ones(len(y), np.int8), (np.arange(len(y)), y)))
+
+
+def one_pass(Z, home, inverse, lists, threads):
+    """Median and best seconds of a warm pass."""
+    home.n_threads = threads
+    weights = ClassWeights.start(inverse, lists.n_classes, Z.dtype, True)
+    runner = ClassPasses(home, lists, None, "logistic", class_streams(3, lists.n_classes))
+    step, rate = np.full(lists.n_classes, 1e-3), np.ones(1)
+    return best_of(lambda: runner.plain(Z, inverse, weights, step, rate), 15)
+
+
+def passes(folder, threads):
+    X, y, *_ = read_set("tinyimagenet", folder)
+    home, lists = MemoryRows(X, threads), ClassLists.from_indicator(indicator(y), 1)
+    inverse, _ = build_inverse(home, np.arange(4000), np.ones((1, 4000)), 200, "drop")
+    Z = home.whiten(inverse)
+    n_bytes = int(lists.lengths.sum()) * Z.shape[1] * Z.itemsize
+    rate = memory_rate(threads)
+    single, _ = one_pass(Z, home, inverse, lists, 1)
+    several, median = one_pass(Z, home, inverse, lists, threads)
+    steps = lists.lengths.sum()
+    print(f"balanced pass, 200 classes, rank 200, float32: {steps} steps, {n_bytes / 1e6:.0f} MB of rows")
+    print(f"  memory rate on {threads} threads {rate / 1e9:.1f} GB/s: streaming those rows takes {n_bytes / rate * 1e3:.2f} ms")
+    print(f"  pass on 1 thread {single * 1e3:.2f} ms, on {threads} threads {several * 1e3:.2f} ms (median {median * 1e3:.2f})"
+          f", {several / steps * 1e9:.0f} ns a step")
+    print(f"  ratio to streaming {several * rate / n_bytes:.2f} (at most 2), threads gain {single / several:.2f} (at least 1.7)")
+
+
+def top(model, X, y, k):
+    scores = model.decision_function(X)
+    return 100 * np.mean((np.argpartition(-scores, k - 1, axis=1)[:, :k] == y[:, None]).any(axis=1))
+
+
+def sgd_curve(X, y, X_test, y_test, alpha, seconds, average, threads):
+    """[(seconds, top-1, top-5)] after every epoch, 50 epochs or the time limit."""
+    model = SGDClassifier(loss="log_loss", alpha=alpha, average=average, random_state=1, n_jobs=threads)
+    curve, spent = [], 0.0
+    for _ in range(50):
+        begin = time.perf_counter()
+        model.partial_fit(X, y, classes=np.arange(y.max() + 1))
+        spent += time.perf_counter() - begin
+        curve.append((spent, top(model, X_test, y_test, 1), top(model, X_test, y_test, 5)))
+        if spent > seconds:
+            break
+    return np.array(curve)
+
+
+def our_curve(X, y, X_test, y_test, threads, **parameters):
+    curve = []
+
+    def watch(model):
+        labels = model.predict_top_k(X_test, 5)
+        curve.append((model.history_["seconds"][-1], 100 * np.mean(labels[:, 0] == y_test),
+                      100 * np.mean((labels == y_test[:, None]).any(axis=1))))
+
+    SLNDClassifier(random_state=1, n_jobs=threads, callback=watch, **parameters).fit(X, y)
+    return np.array(curve)
+
+
+def reached(curve, column, level):
+    there = np.flatnonzero(curve[:, column] >= level)
+    return curve[there[0], 0] if len(there) else np.inf
+
+
+def race(name, folder, seconds, threads):
+    data = read_set(name, folder)
+    ours = our_curve(*data, threads)
+    runs = [(alpha, average, sgd_curve(*data, alpha, seconds, average, threads))
+            for average in (False, True) for alpha in (1e-6, 1e-5, 1e-4)]
+    print(f"{name}: SLND, default parameters, after each pass (seconds, top-1, top-5)")
+    print("  " + "  ".join(f"{t:.2f} s {a:.2f} {b:.2f}" for t, a, b in ours))
+    for alpha, average, curve in runs:
+        print(f"  SGD alpha={alpha:g}{' averaged' if average else ''}: {len(curve)} epochs, {curve[-1, 0]:.0f} s, "
+              f"best top-1 {curve[:, 1].max():.2f}, top-5 {curve[:, 2].max():.2f}")
+    for column, label in ((1, "top-1"), (2, "top-5")):
+        plain = max((c for _, average, c in runs if not average), key=lambda c: c[:, column].max())
+        level = plain[:, column].max() - 0.3
+        mine, theirs = reached(ours, column, level), reached(plain, column, level)
+        best = max(c[:, column].max() for *_, c in runs)
+        print(f"  seconds to SGD's best {label} - 0.3 = {level:.2f}: SLND {mine:.3f}, SGD {theirs:.2f}: {theirs / mine:.0f} times "
+              f"less; SGD reached its best after {plain[plain[:, column].argmax(), 0]:.1f} s")
+        print(f"  {label} at the end {ours[-1, column]:.2f}, best of SGD and averaged SGD within the time {best:.2f}")
+
+
+def exponent(sizes, seconds):
+    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+
+
+def scaling(threads):
+    rng = np.random.default_rng(0)
+
+    def seconds(n, classes, rank):
+        Z = rng.standard_normal((n, 2 * rank)).astype(np.float32)
+        home, lists = MemoryRows(Z, threads), ClassLists.from_indicator(indicator(np.arange(n) % classes), None)
+        inverse, _ = build_inverse(home, np.arange(min(n, 1000)), np.ones((1, min(n, 1000))), rank, "drop")
+        return one_pass(home.whiten(inverse), home, inverse, lists, threads)[1]
+
+    samples, classes, ranks = [5000, 10000, 20000, 40000], [10, 20, 40, 80], [64, 128, 256, 512]
+    print("fitted exponents of seconds per pass over all rows (at most 1.1):")
+    print(f"  in samples {exponent(samples, [seconds(n, 20, 100) for n in samples]):.2f}, "
+          f"classes {exponent(classes, [seconds(10000, c, 100) for c in classes]):.2f}, "
+          f"rank {exponent(ranks, [seconds(5000, 20, r) for r in ranks]):.2f}")
+
+
+PEAK = """
+import resource, sys, numpy as np
+from asv_benches.compare_slnd import read_set
+from cmargin import SLNDClassifier
+X, y, *_ = read_set("tinyimagenet", sys.argv[1])
+SLNDClassifier(max_passes=1, random_state=1, rank=5).fit(X[:400, :50].copy(), y[:400] % 3)   # libraries loaded
+del _
+base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+filler = np.ones(max(0, base * 1024 - int(open('/proc/self/statm').read().split()[1]) * 4096) // 8)   # up to the old peak
+SLNDClassifier(max_passes=3, random_state=1, **eval(sys.argv[2])).fit(X, y)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - base) * 1024)
+"""
+
+
+def memory(folder):
+    for parameters, width in (({}, 1812), ({"tail": "drop", "rank": 200}, 200)):
+        out = subprocess.run([sys.executable, "-c", PEAK, folder, repr(parameters)], capture_output=True, text=True, check=True)
+        whitened = 20000 * width * 4
+        print(f"peak memory beyond X, tinyimagenet {parameters}: {int(out.stdout) / 1e6:.0f} MB = "
+              f"{int(out.stdout) / whitened:.2f} of the whitened matrix's {whitened / 1e6:.0f} MB (at most 1.2)")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--sgd-seconds", type=float, default=60)
+    parser.add_argument("--only", default="pass,scaling,memory,race")
+    options = parser.parse_args()
+    only = options.only.split(",")
+    if "pass" in only:
+        passes(options.data, options.threads)
+    if "scaling" in only:
+        scaling(options.threads)
+    if "memory" in only:
+        memory(options.data)
+    if "race" in only:
+        for name in ("tinyimagenet", "mnist"):
+            race(name, options.data, options.sgd_seconds, options.threads)
+    print(f"peak memory of this run {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.1f} GB")
+
+
+if __name__ == "__main__":
+    main()
