@@ -77,10 +77,12 @@ def passes(folder, threads):
     several, median = one_pass(Z, home, inverse, lists, threads)
     steps = lists.lengths.sum()
     print(f"balanced pass, 200 classes, rank 200, float32: {steps} steps, {n_bytes / 1e6:.0f} MB of rows")
-    print(f"  memory rate on {threads} threads {rate / 1e9:.1f} GB/s: streaming those rows takes {n_bytes / rate * 1e3:.2f} ms")
-    print(f"  pass on 1 thread {single * 1e3:.2f} ms, on {threads} threads {several * 1e3:.2f} ms (median {median * 1e3:.2f})"
-          f", {several / steps * 1e9:.0f} ns a step")
-    print(f"  ratio to streaming {several * rate / n_bytes:.2f} (at most 2), threads gain {single / several:.2f} (at least 1.7)")
+    print(f"  memory rate on {threads} threads {rate / 1e9:.1f} GB/s: streaming those rows takes "
+          f"{n_bytes / rate * 1e3:.2f} ms")
+    print(f"  pass on 1 thread {single * 1e3:.2f} ms, on {threads} threads {several * 1e3:.2f} ms "
+          f"(median {median * 1e3:.2f}), {several / steps * 1e9:.0f} ns a step")
+    print(f"  ratio to streaming {several * rate / n_bytes:.2f} (at most 2), "
+          f"threads gain {single / several:.2f} (at least 1.7)")
 
 
 def top(model, X, y, k):
@@ -134,8 +136,8 @@ def race(name, folder, seconds, threads):
         level = plain[:, column].max() - 0.3
         mine, theirs = reached(ours, column, level), reached(plain, column, level)
         best = max(c[:, column].max() for *_, c in runs)
-        print(f"  seconds to SGD's best {label} - 0.3 = {level:.2f}: SLND {mine:.3f}, SGD {theirs:.2f}: {theirs / mine:.0f} times "
-              f"less; SGD reached its best after {plain[plain[:, column].argmax(), 0]:.1f} s")
+        print(f"  seconds to SGD's best {label} - 0.3 = {level:.2f}: SLND {mine:.3f}, SGD {theirs:.2f}: "
+              f"{theirs / mine:.0f} times less; SGD reached its best after {plain[plain[:, column].argmax(), 0]:.1f} s")
         print(f"  {label} at the end {ours[-1, column]:.2f}, best of SGD and averaged SGD within the time {best:.2f}")
 
 
@@ -167,7 +169,8 @@ X, y, *_ = read_set("tinyimagenet", sys.argv[1])
 SLNDClassifier(max_passes=1, random_state=1, rank=5).fit(X[:400, :50].copy(), y[:400] % 3)   # libraries loaded
 del _
 base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-filler = np.ones(max(0, base * 1024 - int(open('/proc/self/statm').read().split()[1]) * 4096) // 8)   # up to the old peak
+now = int(open('/proc/self/statm').read().split()[1]) * 4096
+filler = np.ones(max(0, base * 1024 - now) // 8)                                 # fill up to the peak there has been
 SLNDClassifier(max_passes=3, random_state=1, **eval(sys.argv[2])).fit(X, y)
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - base) * 1024)
 """
@@ -175,7 +178,8 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - base) * 1024)
 
 def memory(folder):
     for parameters, width in (({}, 1812), ({"tail": "drop", "rank": 200}, 200)):
-        out = subprocess.run([sys.executable, "-c", PEAK, folder, repr(parameters)], capture_output=True, text=True, check=True)
+        command = [sys.executable, "-c", PEAK, folder, repr(parameters)]
+        out = subprocess.run(command, capture_output=True, text=True, check=True)
         whitened = 20000 * width * 4
         print(f"peak memory beyond X, tinyimagenet {parameters}: {int(out.stdout) / 1e6:.0f} MB = "
               f"{int(out.stdout) / whitened:.2f} of the whitened matrix's {whitened / 1e6:.0f} MB (at most 1.2)")

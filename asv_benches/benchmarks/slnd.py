@@ -1,0 +1,98 @@
+"""SLND and BSN: seconds a pass (kernel and whole fit), passes to accuracy, peak memory; accuracy beside each."""
+
+import numpy as np
+import scipy.sparse as sp
+
+from .common import digits, gaussian_classes
+
+try:
+    from cmargin import BSNClassifier, SLNDClassifier
+    from cmargin.passes.memory import MemoryRows
+    from cmargin.solvers.class_lists import ClassLists
+    from cmargin.solvers.class_passes import ClassPasses
+    from cmargin.solvers.class_weights import ClassWeights
+    from cmargin.solvers.low_rank import build_inverse
+    from cmargin.solvers.low_rank_newton import class_streams
+except ImportError:  # a commit before these existed: asv marks the benchmarks as failed and goes on
+    SLNDClassifier = None
+
+
+def indicator(y):
+    return sp.csc_matrix((np.ones(len(y), np.int8), (np.arange(len(y)), y)))
+
+
+class KernelPass:
+    """One balanced pass of 200 classes over whitened rows, and the whitening itself."""
+
+    params = ([20, 200], ["float32", "float64"], [1, 2])
+    param_names = ("rank", "dtype", "threads")
+
+    def setup(self, rank, dtype, threads):
+        X, y = gaussian_classes(20000, 400, 200, np.dtype(dtype))
+        self.home, self.lists = MemoryRows(X, threads), ClassLists.from_indicator(indicator(y), 1)
+        self.inverse, _ = build_inverse(self.home, np.arange(2000), np.ones((1, 2000)), rank, "drop")
+        self.Z = self.home.whiten(self.inverse)
+        self.weights = ClassWeights.start(self.inverse, 200, X.dtype, True)
+        self.passes = ClassPasses(self.home, self.lists, None, "logistic", class_streams(3, 200))
+        self.step, self.rate = np.full(200, 1e-3), np.ones(1)
+
+    def time_pass(self, rank, dtype, threads):
+        self.passes.plain(self.Z, self.inverse, self.weights, self.step, self.rate)
+
+    def time_whiten(self, rank, dtype, threads):
+        self.home.whiten(self.inverse)
+
+    def track_nanoseconds_per_step(self, rank, dtype, threads):
+        import time
+
+        seconds = []
+        for _ in range(15):
+            begin = time.perf_counter()
+            self.time_pass(rank, dtype, threads)
+            seconds.append(time.perf_counter() - begin)
+        return 1e9 * float(np.median(seconds)) / int(self.lists.lengths.sum())
+
+    track_nanoseconds_per_step.unit = "ns"
+
+
+class WholeFit:
+    """A fit with its preprocessing, default parameters but the tail, and what it is worth."""
+
+    params = (["SLND", "BSN"], ["scale", "drop"], ["digits", "hundred classes"])
+    param_names = ("classifier", "tail", "data")
+
+    def setup(self, classifier, tail, data):
+        if data == "digits":
+            self.X, self.X_test, self.y, self.y_test = digits()
+        else:
+            X, y = gaussian_classes(12000, 300, 100)
+            self.X, self.X_test, self.y, self.y_test = X[:9000], X[9000:], y[:9000], y[9000:]
+        self.make = {"SLND": SLNDClassifier, "BSN": BSNClassifier}[classifier]
+
+    def fit(self, tail, **parameters):
+        return self.make(tail=tail, random_state=3, n_jobs=2, **parameters).fit(self.X, self.y)
+
+    def time_fit(self, classifier, tail, data):
+        self.fit(tail)
+
+    def peakmem_fit(self, classifier, tail, data):
+        self.fit(tail)
+
+    def track_seconds_per_pass(self, classifier, tail, data):
+        seconds = self.fit(tail).history_["seconds_steps"]
+        return float(np.median(np.diff(seconds)))
+
+    track_seconds_per_pass.unit = "s"
+
+    def track_test_accuracy(self, classifier, tail, data):
+        return float(self.fit(tail).score(self.X_test, self.y_test))
+
+    track_test_accuracy.unit = "share"
+
+    def track_passes_to_accuracy(self, classifier, tail, data):
+        """Passes until the test accuracy is within 0.01 of that after ten; a worse step rule shows here."""
+        curve = []
+        self.fit(tail, callback=lambda model: curve.append(model.score(self.X_test, self.y_test)))
+        return 1 + int(np.flatnonzero(np.array(curve) >= curve[-1] - 0.01)[0])
+
+    track_passes_to_accuracy.unit = "passes"
