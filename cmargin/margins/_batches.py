@@ -103,3 +103,15 @@ def code_labels(y, n_classes):
     if not np.isin(y, (0, 1)).all():
         raise ValueError("an indicator matrix must hold nothing but 0 and 1")
     return y.astype(bool)
+
+
+def gathered(values, name, ndims=(1,)):
+    """All rows at once, finite, float64: without a copy if they come so, 8 bytes a number if not.
+
+    What needs a median needs every margin; a stream may therefore bring single margins only, not rows of them.
+    """
+    if is_stream(values):
+        return np.concatenate([block for _, block in row_blocks(values, name, (1,))])
+    for _ in row_blocks(values, name, ndims):
+        pass
+    return np.asarray(values, dtype=np.float64)
