@@ -59,6 +59,8 @@ def test_cubics_solved_by_hand(coefficients, roots):
     ((1e300, -6e300, 11e300, -6e300), [1, 2, 3]),
     ((5e-324, 0, 0, 5e-324), [-1]),
     ((1, -1e10 - 1e-10, 1, 0), [0, 1e-10, 1e10]),
+    # a naive discriminant is 0 here, and both roots 1.000000014 (Kahan)
+    ((0, 94906265.625, -2 * 94906267, 94906268.375), [1, 1.000000028975958]),
 ])
 def test_cubics_of_unequal_sizes(coefficients, roots):
     np.testing.assert_allclose(cubic_roots(*coefficients), roots, rtol=1e-15)
@@ -73,6 +75,16 @@ def test_random_cubics_have_the_right_number_of_roots_and_no_residual():
         assert len(roots) == real_roots_by_discriminant(row)
         assert np.all(np.diff(roots) >= 0)
         assert max(residual(row, u) for u in roots) < 8 * EPS
+
+
+@pytest.mark.parametrize("coefficients", [
+    (104062.72073585227, -0.00013970831100102297, 554738.4060502582, -1.4274472980376658e-06),
+    (-6.920678200321442, -4.021230544473447e-06, -118303.09739456576, -0.00013606485595106288),
+])
+def test_a_root_much_smaller_than_the_others_keeps_its_digits(coefficients):
+    # Newton from outside all roots stops some 100 roundings short of these; one step on the cubic itself mends it
+    [root] = cubic_roots(*coefficients)
+    assert residual(coefficients, root) < 2 * EPS
 
 
 def test_cubics_broadcast():
