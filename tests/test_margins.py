@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
 from naive import posterior
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, top_k_accuracy_score
 
 from cmargin import margins as cm
@@ -281,6 +283,25 @@ def test_posteriors_outside_the_unit_interval_are_refused(f):
 def test_a_loss_without_posterior_has_no_margin(loss):
     with pytest.raises(ValueError, match="logistic, calibrated_hinge, squared or None"):
         cm.margin([1.0], [1], loss=loss)
+
+
+def test_on_digits_the_figures_hang_together():
+    X, y = load_digits(return_X_y=True)
+    X = X / 16
+    classifier = LogisticRegression(max_iter=200).fit(X[::2], y[::2])
+    scores, labels = classifier.decision_function(X[1::2]), y[1::2]
+    accuracy = classifier.score(X[1::2], labels)
+    assert 0.9 < accuracy < 1
+    assert cm.top_k_accuracy(scores, labels, 1) == pytest.approx(accuracy, abs=1e-15)
+    # these scores sum to 0 in each row, so that the best is positive and a margin below 1/2 is an error
+    error = cm.margin_error(cm.margin(scores, labels), [0.0, 0.5, 1.0])
+    np.testing.assert_allclose(error, [0, 1 - accuracy, 1], atol=1e-15)
+    summary = cm.margin_summary(cm.margin(scores, labels, loss=None))
+    assert summary["share_nonpositive"] == pytest.approx(1 - accuracy, abs=1e-15)
+    assert summary["skewness"] < 0 and summary["mean"] < summary["location"] < summary["median"]
+    proba = classifier.predict_proba(X[1::2])
+    assert cm.expected_calibration_error(proba, labels) < 0.1 < cm.expected_calibration_error(proba**4, labels)
+    assert cm.binary_entropy(proba).shape == (10,) and np.all(cm.binary_entropy(proba) < np.log(2) / 2)
 
 
 def test_every_public_name_is_there():

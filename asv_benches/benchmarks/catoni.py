@@ -96,7 +96,7 @@ class LocationEstimate:
 
 
 class CubicRoots:
-    """Random cubics, about one in five with three real roots."""
+    """Random cubics, a quarter of them with three real roots."""
 
     params = [10**5, 10**6]
     param_names = ["n_cubics"]
