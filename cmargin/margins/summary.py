@@ -1,0 +1,78 @@
+"""A margin distribution in a handful of numbers, as the traces of margin pursuit's figures 3 to 5 show it."""
+
+import numpy as np
+
+from cmargin.margins._batches import BLOCK_ENTRIES, gathered
+from cmargin.margins.location import confidence_scale, location_of
+
+
+def margin_summary(margins, *, scale=None, delta=0.05, quantiles=(0.05, 0.25, 0.5, 0.75, 0.95)):
+    """Where the margins lie, how widely and how evenly they spread, and how many are on the wrong side.
+
+    Parameters
+    ----------
+    margins : (n,) array, (n, K) array for K distributions, or an iterator of batches of single margins
+        Raw margins, as ``margin(scores, y, loss=None)`` gives them. A stream is gathered, 8 bytes a margin: exact
+        quantiles need them all, and the answer is that of the array to the last bit.
+    scale, delta : as in `location_estimate`
+    quantiles : sequence of float, default=(0.05, 0.25, 0.5, 0.75, 0.95)
+        Levels in [0, 1], interpolated linearly as numpy.quantile does.
+
+    Returns
+    -------
+    summary : dict
+        Numbers, or (K,) arrays for (n, K) margins:
+
+        ``n_samples``; ``mean``; ``median``; ``location``, Catoni's estimate at ``scale``; ``scale``, 0 where all
+        margins are equal and none was given; ``variance``, (1/n) Σ (q_i - mean)²; ``skewness``, third central moment
+        over variance^{3/2}, 0 where all margins are equal; ``share_nonpositive``, of margins <= 0, the training error
+        if these are training margins; ``quantiles``, array of one row per level.
+    """
+    margins = gathered(margins, "margins", ndims=(1, 2))
+    levels = np.asarray(quantiles, dtype=np.float64)
+    if levels.ndim != 1 or not ((levels >= 0) & (levels <= 1)).all():
+        raise ValueError("quantiles must be a sequence of levels between 0 and 1")
+    if margins.ndim == 1:
+        return summary_of(np.ascontiguousarray(margins), scale, delta, levels)
+    columns = [summary_of(np.ascontiguousarray(q), scale, delta, levels) for q in margins.T]
+    return {key: np.stack([column[key] for column in columns], axis=-1) for key in columns[0]}
+
+
+def summary_of(q, scale, delta, levels):
+    """`margin_summary` of one contiguous, finite (n,) array."""
+    with np.errstate(over="ignore", invalid="ignore"):      # named below
+        mean, variance, skewness = moments(q)
+    if not np.isfinite([mean, variance, skewness]).all():
+        raise ValueError("the margins are too large for a variance in the range of doubles; scale them down")
+    location = location_of(q, scale, delta)
+    if scale is None:
+        scale = confidence_scale(len(q), variance, delta) if variance > 0 else 0.0
+    # one partition for the median and all levels
+    found = np.quantile(q, np.append(levels, 0.5))
+    return {
+        "n_samples": len(q),
+        "mean": mean,
+        "median": float(found[-1]),
+        "location": location,
+        "scale": float(scale),
+        "variance": variance,
+        "skewness": skewness,
+        "share_nonpositive": float(np.count_nonzero(q <= 0) / len(q)),
+        "quantiles": found[:-1],
+    }
+
+
+def moments(q):
+    """Mean, variance and skewness; blocks are folded in order."""
+    blocks = [q[lo:lo + BLOCK_ENTRIES] for lo in range(0, len(q), BLOCK_ENTRIES)]
+    mean = sum(float(block.sum()) for block in blocks) / len(q)
+    if q.min() == q.max():              # rounding of the mean must not look like a spread
+        return float(q[0]), 0.0, 0.0
+    second = third = 0.0
+    for block in blocks:
+        off = block - mean
+        square = off * off
+        second += float(square.sum())
+        third += float((square * off).sum())
+    variance = second / len(q)
+    return mean, variance, third / len(q) / variance**1.5 if variance > 0 else 0.0
