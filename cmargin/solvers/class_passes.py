@@ -10,6 +10,7 @@ from cmargin.solvers._blas_threads import single_threaded_blas
 
 LIST_ENTRIES = 1 << 21  # visits drawn at a time: 16 MB
 SLICE_NUMBERS = 3e8  # numbers read between two looks at Ctrl-C: about 0.1 s on one core
+SLICE_BLOCK = 64  # steps that a slice is a multiple of
 STEP_OVERHEAD = 150  # numbers that cost as much as the fixed part of a step
 NUMBERS_PER_THREAD = 2e5  # less than that is done before a second thread has woken up
 LINE = 64  # bytes of a cache line, twice over between two threads' workspaces
@@ -64,7 +65,9 @@ class ClassPasses:
             _class_sgd.draw_lists(lists.positives, lists.starts, lists.n_negatives, self.streams, self.taken, class_lo,
                                   offsets, visits, threads)
             n_drawn, longest = len(offsets) - 1, int(np.diff(offsets).max())
-            per_slice = max(64, int(SLICE_NUMBERS / numbers_per_step / max(1, n_drawn // threads)))
+            # Whole blocks, and never from the thread count: where a slice ends shows in the bits of a refreshed pass
+            # (rows whitened together) and of a theory pass (scores of the subset summed up anew)
+            per_slice = max(1, int(SLICE_NUMBERS / numbers_per_step / n_drawn / SLICE_BLOCK)) * SLICE_BLOCK
             for first in range(0, longest, per_slice):
                 take_steps(class_lo, offsets, visits, first, min(first + per_slice, longest))
                 if self.deadline is not None and time.perf_counter() > self.deadline:
