@@ -1,16 +1,20 @@
 """Command line of cmargin: ``python -m cmargin COMMAND``. Each command imports what it needs when it runs."""
 
 import argparse
+import os
 import sys
 
 
 def demo(arguments, parser):
+    try:
+        os.makedirs(arguments.out, exist_ok=True)
+    except OSError as error:
+        parser.error(f"cannot save to {arguments.out!r}: {error}")
+    if not os.access(arguments.out, os.W_OK):
+        parser.error(f"cannot save to {arguments.out!r}: it may not be written to")
     from cmargin.demo import run
 
-    try:
-        run(arguments.out)
-    except OSError as error:            # the folder cannot be made, or a plot cannot be written there
-        parser.error(f"cannot save to {arguments.out!r}: {error}")
+    run(arguments.out)
     return 0
 
 

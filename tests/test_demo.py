@@ -92,16 +92,22 @@ def test_without_matplotlib_one_line_says_how_to_get_plots(tmp_path, monkeypatch
     assert "pip install matplotlib" in last and not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_cannot_be_made_is_refused_before_training(tmp_path, capsys, monkeypatch):
+def test_a_folder_that_cannot_be_written_to_is_refused_before_training(tmp_path, capsys, monkeypatch):
     (tmp_path / "file").touch()
-    monkeypatch.setattr("cmargin.demo.load", lambda name: pytest.fail("trained first"))
-    with pytest.raises(SystemExit) as ended:
-        main(["demo", "--out", str(tmp_path / "file" / "inside")])
-    assert ended.value.code == 2 and "cannot save to" in capsys.readouterr().err
+    monkeypatch.setattr("cmargin.demo.run", lambda out: pytest.fail("trained first"))
+    for refuse in (str(tmp_path / "file"), str(tmp_path / "file" / "inside")):
+        with pytest.raises(SystemExit) as ended:
+            main(["demo", "--out", refuse])
+        assert ended.value.code == 2 and "cannot save to" in capsys.readouterr().err
+    monkeypatch.setattr("os.access", lambda path, mode: False)      # the tests may be run by root, who may do all
+    with pytest.raises(SystemExit):
+        main(["demo", "--out", str(tmp_path)])
+    assert "may not be written" in capsys.readouterr().err
 
 
 def test_command_line_hands_the_folder_on(tmp_path, monkeypatch):
     heard = []
     monkeypatch.setattr("cmargin.demo.run", heard.append)
+    monkeypatch.chdir(tmp_path)
     assert main(["demo", "--out", str(tmp_path)]) == main(["demo"]) == 0
     assert heard == [str(tmp_path), "."] and "cmargin.demo" in sys.modules
