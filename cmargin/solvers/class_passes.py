@@ -74,8 +74,8 @@ class ClassPasses:
                     raise TimeUp
 
     def plain(self, Z, inverse, weights, step, bias_rate):
-        """Pass over whitened rows; returns sums (n_classes, 4): loss, errors, weight, squared loss."""
-        sums, threads = np.zeros((self.lists.n_classes, 4)), self.home.n_threads
+        """Pass over whitened rows; returns sums (n_classes, 3): loss, errors, weight."""
+        sums, threads = np.zeros((self.lists.n_classes, 3)), self.home.n_threads
         work = np.empty((threads, 2, Z.shape[1] + 2 * LINE // Z.itemsize), Z.dtype)
 
         def take_steps(class_lo, offsets, visits, first, last):
@@ -90,7 +90,7 @@ class ClassPasses:
     def refreshed(self, inverse, weights, step, bias_rate):
         """Pass with an inverse per class, or a new shared one: rows are whitened when visited."""
         home, threads = self.home, self.home.n_threads
-        sums, block = np.zeros((self.lists.n_classes, 4)), _refreshed_sgd.block_size()
+        sums, block = np.zeros((self.lists.n_classes, 3)), _refreshed_sgd.block_size()
         dtype, d, k = home.dtype, home.n_features, inverse.rank
         P, factor = inverse.eigenvectors, np.ascontiguousarray(inverse.factor, dtype=dtype)
         tail_root, tail_inverse = inverse.tail_root, inverse.tail_inverse
@@ -113,7 +113,7 @@ class ClassPasses:
 
     def theory(self, Z, inverse, weights, subset_offsets, subset, curvature, bias_rate):
         """Pass with the step of SLND theorem 2; ``subset``: visits that its sums run over, class by class."""
-        sums, threads = np.zeros((self.lists.n_classes, 4)), self.home.n_threads
+        sums, threads = np.zeros((self.lists.n_classes, 3)), self.home.n_threads
         longest = max(1, int(np.diff(subset_offsets).max()))
         sparse_tail = inverse.low_sign < 0
         dense = np.empty((threads, self.home.n_features if sparse_tail else 0), Z.dtype)
