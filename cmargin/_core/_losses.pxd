@@ -29,7 +29,7 @@ cdef inline point logistic(double z) noexcept nogil:
     cdef double whole = 1 + e
     cdef double share = 1 / whole
     cdef point at
-    # ln(1 + e) to the last digit without log1p, which takes thrice as long: what 1 + e rounds off, whole - 1 shows (Kahan)
+    # ln(1 + e) to the last digit without log1p, which is slow: whole - 1 shows what 1 + e has rounded off (Kahan)
     at.value = (log(whole) * (e / (whole - 1)) if whole != 1 else e) + (0 if z > 0 else -z)
     at.slope = -e * share if z > 0 else -share
     at.curvature = e * share * share
