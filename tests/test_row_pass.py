@@ -92,8 +92,8 @@ def test_active_columns_and_curvature_floor(fmt):
     rows.set_active(active)
     floor = 0.4
     sums, _, hessian = rows.look(w, 1.0, 1.0, 1.0, 0.3, floor)
-    sh = s * smoothed(1 - y * (A @ w), 0.3)[2]
-    sh[sh <= floor] = 0
+    h = smoothed(1 - y * (A @ w), 0.3)[2]
+    sh = s * np.where(h > floor, h, 0)
     expected = (A.T * sh) @ A
     np.testing.assert_allclose(np.triu(hessian), np.triu(expected[np.ix_(active, active)]), atol=1e-11)
     assert 0 < sums[6] == (sh > 0).sum() < len(y)

@@ -37,6 +37,8 @@ cdef struct pass_job:
     double line_width
     double width
     double curvature_floor
+    double curvature_width
+    double old_curvature_width
     const Py_ssize_t *active     # IN    (n_active,) ascending columns of the curvature block, NULL for all
     const Py_ssize_t *position   # IN    (n_columns,) their place in the block or -1; CSR only
     Py_ssize_t n_active

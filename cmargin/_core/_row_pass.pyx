@@ -7,7 +7,7 @@
     they lie; others pass through a tile of float64 scratch, so sums are float64 whatever the data.
 (c) Rows are cut into a number of blocks that depends on the shape alone. Each block sums for itself and the blocks
     are folded in order: the same bits for any number of threads.
-(d) Rows whose curvature is below ``curvature_floor`` are left out of the curvature block, never of the gradient.
+(d) Rows whose curvature h is below ``curvature_floor`` are left out of the curvature block, never of the gradient.
 """
 
 import numpy as np
@@ -179,7 +179,7 @@ cdef void look_at_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *r,
     cdef Py_ssize_t i
     cdef double s, y, u0, u1, v, a_hat
     cdef double line_value = 0, line_slope = 0, hinge = 0, value = 0, dual_pos = 0, dual_neg = 0
-    cdef double w0 = job.line_width, w1 = job.width
+    cdef double w0 = job.line_width, w1 = job.width, c0 = job.old_curvature_width, c1 = job.curvature_width
     cdef point before, line, now
     for i in range(n):
         s = fabs(job.code[first + i])
@@ -188,8 +188,10 @@ cdef void look_at_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *r,
         u0 = job.deficit[first + i]
         u1 = u0 - job.step * v
         before = smoothed_positive(u0, sqrt(w0 * w0 + u0 * u0), w0)
+        before.curvature = smoothed_positive(u0, sqrt(c0 * c0 + u0 * u0), c0).curvature
         line = smoothed_positive(u1, sqrt(w0 * w0 + u1 * u1), w0)
         now = smoothed_positive(u1, sqrt(w1 * w1 + u1 * u1), w1)
+        now.curvature = smoothed_positive(u1, sqrt(c1 * c1 + u1 * u1), c1).curvature
         a_hat = s * clip01(before.slope - before.curvature * v * job.newton_scale)
         line_value += s * line.value
         line_slope -= s * line.slope * v
@@ -200,7 +202,7 @@ cdef void look_at_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *r,
         r[2 * r_ld + i] = -a_hat if y < 0 else 0.0
         dual_pos += r[r_ld + i]
         dual_neg -= r[2 * r_ld + i]
-        curvature[i] = s * now.curvature
+        curvature[i] = s * now.curvature if now.curvature > job.curvature_floor else 0
     sums[LINE_VALUE] += line_value
     sums[LINE_SLOPE] += line_slope
     sums[HINGE] += hinge
@@ -244,7 +246,7 @@ cdef void run_block(pass_job *job, Py_ssize_t block, double *scratch) noexcept n
         if hessian == NULL:
             continue
         for i in range(n):
-            if curvature[i] <= job.curvature_floor:
+            if curvature[i] <= 0:
                 continue
             sums[CURVED] += 1
             if source.sparse:
@@ -439,7 +441,7 @@ cdef class RowBlocks:
         return 0
 
     def look(self, const double[::1] direction, double step, double newton_scale, double line_width, double width,
-             double curvature_floor, bint with_hessian=True):
+             double curvature_floor, bint with_hessian=True, double curvature_width=0):
         """One read of the rows at u - step (y X direction); None keeps the direction of the last look.
 
         Returns
@@ -460,6 +462,11 @@ cdef class RowBlocks:
         job.direction = &direction[0] if direction is not None and direction.shape[0] > 0 else NULL
         job.step, job.newton_scale = step, newton_scale
         job.line_width, job.width, job.curvature_floor = line_width, width, curvature_floor
+        if direction is not None:
+            job.old_curvature_width = job.curvature_width
+        job.curvature_width = curvature_width if curvature_width > 0 else width
+        if job.old_curvature_width == 0:
+            job.old_curvature_width = job.curvature_width
         a = job.n_active
         if not with_hessian:
             job.n_active = 0

@@ -32,7 +32,7 @@ class RowPass(Protocol):
         of curvature rows. gradient: (3, n_columns), the sum of r x for r = s y a at ``width`` and for the predicted
         dual variables clip(a + h du, 0, 1) of the positive and negative rows, where a, h belong to the rows before
         the step at ``line_width`` and du is the change of a full Newton step (``newton_scale`` times the change). hessian:
-        upper triangle of sum s h x x' over the active columns, rows with s h <= ``curvature_floor`` left out; None
+        upper triangle of sum s h x x' over the active columns, rows with h <= ``curvature_floor`` left out; None
         if not asked for. All three may be overwritten by the next call.
         """
 
