@@ -8,7 +8,8 @@ cdef enum:                       # sum_id: what one block of rows adds up, in th
     DUAL_POS = 4                 # sum s a_hat over y = +1
     DUAL_NEG = 5                 # sum s a_hat over y = -1
     CURVED = 6                   # number of rows that entered the curvature block
-    N_SUMS = 8                   # one slot spare: a block's sums fill a cache line
+    CURVATURE = 7                # sum s h over all rows
+    N_SUMS = 8                   # a cache line
 
 
 cdef struct row_source:          # where a row lies; nothing is copied

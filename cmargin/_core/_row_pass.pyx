@@ -178,7 +178,7 @@ cdef void look_at_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *r,
     # values, slopes, dual prediction and curvature of n rows; r (3, r_ld), curvature (n,) are overwritten
     cdef Py_ssize_t i
     cdef double s, y, u0, u1, v, a_hat
-    cdef double line_value = 0, line_slope = 0, hinge = 0, value = 0, dual_pos = 0, dual_neg = 0
+    cdef double line_value = 0, line_slope = 0, hinge = 0, value = 0, dual_pos = 0, dual_neg = 0, kink = 0
     cdef double w0 = job.line_width, w1 = job.width, c0 = job.old_curvature_width, c1 = job.curvature_width
     cdef point before, line, now
     for i in range(n):
@@ -202,6 +202,7 @@ cdef void look_at_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *r,
         r[2 * r_ld + i] = -a_hat if y < 0 else 0.0
         dual_pos += r[r_ld + i]
         dual_neg -= r[2 * r_ld + i]
+        kink += s * now.curvature
         curvature[i] = s * now.curvature if now.curvature > job.curvature_floor else 0
     sums[LINE_VALUE] += line_value
     sums[LINE_SLOPE] += line_slope
@@ -209,6 +210,7 @@ cdef void look_at_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *r,
     sums[VALUE] += value
     sums[DUAL_POS] += dual_pos
     sums[DUAL_NEG] += dual_neg
+    sums[CURVATURE] += kink
 
 
 cdef void run_block(pass_job *job, Py_ssize_t block, double *scratch) noexcept nogil:

@@ -17,6 +17,7 @@ from cmargin.solvers.certificate import dual_value
 from cmargin.solvers.newton_system import cholesky_solve, conjugate_gradients, l1_model_minimum
 
 SKIP = 1e-6                    # rows with curvature below SKIP / width stay out of the block; 1e-3 is too coarse
+SKIP_FROM = 4096               # rows; fewer are all summed
 WIDTH_MIN = 1e-10
 ARMIJO = 1e-4
 BLUR = 2.0                     # curvature is taken at this multiple of the width; see `look`
@@ -93,14 +94,15 @@ class ContinuationNewton:
         self.seconds = dict.fromkeys(("look", "system", "search"), 0.0)
         self.active = None
         self.predicted = np.inf
-        self.blur = BLUR
+        self.blur = 1.0
+        self.mean_curvature = np.inf
 
     # ------------------------------------------------------------ what one look gives
 
     def look(self, direction, step, line_width, width, with_hessian=True):
         start = perf_counter()
         rows = self.rows
-        sums, gradient, hessian = rows.look(direction, step, 1.0, line_width, width, SKIP / width, with_hessian,
+        sums, gradient, hessian = rows.look(direction, step, 1.0, line_width, width, self.floor(width), with_hessian,
                                                self.blur * width)
         self.result.passes += rows.share
         n = rows.total_weight
@@ -109,7 +111,16 @@ class ContinuationNewton:
         self.gradient = gradient[0] / -n
         self.dual = dual_value(gradient[1:] / n, self.sums[4], self.sums[5], self.l2, self.l1, self.free)
         self.hessian = hessian
+        self.mean_curvature = self.sums[7] / n
+        in_kink = 2 * width * self.sums[7]       # a row in the middle of the kink counts 1, one far from it nothing
+        self.blur = BLUR if in_kink > 20 * rows.n_columns else 1.0
         self.seconds["look"] += perf_counter() - start
+
+    def floor(self, width):
+        # rows far from the hinge are skipped, but never so many that little of the curvature known last is left
+        if self.rows.n_rows < SKIP_FROM:
+            return 0.0
+        return min(SKIP / width, 1e-3 * self.mean_curvature)
 
     def penalty(self, w):
         return (self.l2_each * w) @ w / 2, (self.l1_each @ np.abs(w) if self.l1 else 0.0)

@@ -3,6 +3,8 @@
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
+from cmargin._core._l1_model import descend
+
 
 def cholesky_solve(upper, rhs):
     """Solve H x = rhs from the upper triangle of H (row-major); a ridge is added only where the factor fails.
@@ -28,32 +30,28 @@ def cholesky_solve(upper, rhs):
         matrix[np.diag_indices(len(rhs))] = diagonal + ridge * (largest if largest > 0 else 1.0)
 
 
-def l1_model_minimum(upper, g, w, l1, rounds=30, tol=1e-3):
-    """Minimum of g'd + d'Hd/2 + sum l1_j |w_j + d_j| by projected Newton steps on the signs' own faces.
+def l1_model_minimum(upper, g, w, l1, rounds=20, tol=1e-3):
+    """Minimum of g'd + d'Hd/2 + sum l1_j |w_j + d_j|: coordinate descent finds the signs, Newton the values.
 
     No data are read: the block is small, so the model is solved, not just improved, before the rows are looked at
     again. H is given by its upper triangle. Returns d; components that vanish satisfy w + d = 0 exactly.
     """
-    H = np.triu(upper) + np.triu(upper, 1).T
-    x, gx = w.copy(), g.copy()                # gx = g + H (x - w)
-    scale = None
+    H = np.triu(upper)
+    H += np.triu(upper, 1).T
+    x, gx, best = w.copy(), g.copy(), None    # gx = g + H (x - w)
     for _ in range(rounds):
+        descend(H, gx, x, l1, 8, 1e-6)
         sign = np.where(x != 0, np.sign(x), -np.sign(gx) * (np.abs(gx) > l1))
         free = (sign != 0) | (l1 == 0)
         slope = np.where(free, gx + l1 * sign, 0.0)
-        violation = np.abs(slope).max(initial=0.0)
-        scale = violation if scale is None else scale
-        if violation <= tol * scale or violation == 0:
-            break
         index = np.flatnonzero(free)
         step = np.zeros_like(x)
         step[index] = -cholesky_solve(np.ascontiguousarray(H[np.ix_(index, index)]), slope[index])[0]
-        wrong = free & (x == 0) & (sign * step < 0) & (l1 > 0)
-        if wrong.any():                       # an admitted component must leave zero on its own side
-            step[wrong] = 0.0
-        step = model_step(H, gx, x, step, l1, sign)
-        if not step.any():
+        predicted = -(slope @ step)
+        best = max(predicted, best or 0.0)
+        if not predicted > tol * tol * best:
             break
+        step = model_step(H, gx, x, step, l1, sign)
         gx += H @ step
         x += step
     return x - w
@@ -65,7 +63,7 @@ def model_step(H, g, x, step, l1, sign):
     t = 1.0
     for _ in range(12):
         new = x + t * step
-        new[(sign * new < 0) & (l1 > 0)] = 0.0
+        new[(sign * new <= 0) & (l1 > 0)] = 0.0
         move = new - x
         value = g @ move + move @ H @ move / 2 + l1 @ (np.abs(new) - np.abs(x))
         if value < best_value:
