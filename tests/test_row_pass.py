@@ -78,7 +78,7 @@ def test_many_blocks_fold_in_order(fmt):
             parts = rows.look(w, 1.0, 1.0, 1.0, 0.5, 1e-6)
             bits.add(b"".join(np.triu(p).tobytes() if p.ndim == 2 else p.tobytes() for p in parts))
             bits.add(np.array(rows.along(0.5, 0.5)).tobytes())
-            bits.add(rows.hessian_product(w, 0.5).tobytes())
+            bits.add(rows.hessian_product(w, 0.5)[0].tobytes())
     assert len(bits) == 3
 
 
@@ -106,8 +106,12 @@ def test_product_with_the_curvature(fmt):
     w, x = np.linspace(-0.5, 0.5, 12), np.cos(np.arange(12.0))
     rows = MemoryRows(X, code, intercept=True, n_threads=2)
     rows.look(w, 1.0, 1.0, 1.0, 0.3, 0.0, False)
-    expected = look(A, y, s, w, 0 * w, 0.3, 0.3)[2] @ x
-    np.testing.assert_allclose(rows.hessian_product(x, 0.3), expected, rtol=1e-11, atol=1e-11)
+    H = look(A, y, s, w, 0 * w, 0.3, 0.3)[2]
+    np.testing.assert_allclose(rows.hessian_product(x, 0.3)[0], H @ x, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(rows.hessian_product(None, 0.3)[0], np.diag(H), rtol=1e-11, atol=1e-11)
+    h = smoothed(1 - y * (A @ w), 0.3)[2]
+    _, share = rows.hessian_product(x, 0.3, 0.4)
+    assert share == pytest.approx((h > 0.4).mean() if fmt.startswith("csr") else 1.0)
 
 
 def test_a_refused_step_is_looked_at_again_without_a_direction():

@@ -283,26 +283,60 @@ cdef void along_block(pass_job *job, Py_ssize_t block, double *out) noexcept nog
 
 
 cdef void product_block(pass_job *job, Py_ssize_t block, double *scratch) noexcept nogil:
-    # gradient = sum s h(u1) <x, direction> x over the rows of one block; deficit and change stay as they are
+    # gradient = sum s h(u1) <x, direction> x over the rows of one block, or its diagonal sum s h x^2 if there is no
+    # direction; deficit and change stay as they are. CSR rows below the curvature floor are not read.
     cdef row_source *source = job.source
     cdef Py_ssize_t tile_rows = job.tile_rows, p = job.n_columns, m = source.n_features
     cdef Py_ssize_t lo = block * job.n_rows // job.n_blocks, hi = (block + 1) * job.n_rows // job.n_blocks
-    cdef Py_ssize_t index, first, n, i, ld = m
+    cdef Py_ssize_t index, first, n, i, j, k, row, ld = m
     cdef double *products = scratch
     cdef double *tile_scratch = products + 5 * tile_rows + (job.pack_rows + 2) * job.n_active
     cdef const double *tile = NULL
-    cdef double u, w = job.width
-    memset(job.gradient + block * p, 0, p * sizeof(double))
+    cdef double *out = job.gradient + block * p
+    cdef double *sums = job.sums + block * N_SUMS
+    cdef double u, h, total, constant, w = job.width
+    memset(out, 0, p * sizeof(double))
+    sums[CURVED] = 0
     for index in range((hi - lo + tile_rows - 1) // tile_rows):
         first = lo + index * tile_rows
         n = min(tile_rows, hi - first)
         if not source.sparse:
             tile = load_tile(source, first, n, tile_scratch, &ld)
-        row_products(job, tile, ld, job.direction, first, n, products)
+            if job.direction != NULL:
+                row_products(job, tile, ld, job.direction, first, n, products)
         for i in range(n):
             u = job.deficit[first + i] - job.step * job.change[first + i]
-            products[i] *= fabs(job.code[first + i]) * smoothed_positive(u, sqrt(w * w + u * u), w).curvature
-        add_gradient(job, tile, ld, products, tile_rows, 1, first, n, job.gradient + block * p)
+            h = smoothed_positive(u, sqrt(w * w + u * u), w).curvature
+            if h <= job.curvature_floor:
+                products[i] = 0
+                continue
+            h = h * fabs(job.code[first + i])
+            sums[CURVED] += 1
+            if not source.sparse and job.direction != NULL:
+                products[i] *= h
+            elif not source.sparse:
+                for j in range(m):
+                    out[j] += h * tile[i * ld + j] * tile[i * ld + j]
+                if job.intercept:
+                    out[m] += h
+            else:
+                row = row_at(source, first + i)
+                constant = 1.0
+                if job.direction != NULL:
+                    constant = job.direction[m] if job.intercept else 0.0
+                    total = constant
+                    for k in range(source.indptr[row], source.indptr[row + 1]):
+                        total = total + value_at(source, k) * job.direction[column_at(source, k)]
+                    for k in range(source.indptr[row], source.indptr[row + 1]):
+                        out[column_at(source, k)] += h * total * value_at(source, k)
+                    constant = total
+                else:
+                    for k in range(source.indptr[row], source.indptr[row + 1]):
+                        out[column_at(source, k)] += h * value_at(source, k) * value_at(source, k)
+                if job.intercept:
+                    out[m] += h * constant
+        if not source.sparse and job.direction != NULL:
+            add_gradient(job, tile, ld, products, tile_rows, 1, first, n, out)
 
 
 cdef void fold(double *blocks, Py_ssize_t n_blocks, Py_ssize_t size) noexcept nogil:
@@ -395,6 +429,7 @@ cdef class RowBlocks:
         self.per_row[0] = 1.0
         self.per_row[1] = 0.0
         self.job.pending = 0
+        self.job.curvature_width = 0
 
     def set_active(self, active):
         """Columns of the curvature block: an ascending intp array, or None for all."""
@@ -465,10 +500,8 @@ cdef class RowBlocks:
         job.step, job.newton_scale = step, newton_scale
         job.line_width, job.width, job.curvature_floor = line_width, width, curvature_floor
         if direction is not None:
-            job.old_curvature_width = job.curvature_width
+            job.old_curvature_width = job.curvature_width if job.curvature_width > 0 else line_width
         job.curvature_width = curvature_width if curvature_width > 0 else width
-        if job.old_curvature_width == 0:
-            job.old_curvature_width = job.curvature_width
         a = job.n_active
         if not with_hessian:
             job.n_active = 0
@@ -506,18 +539,23 @@ cdef class RowBlocks:
             fold(job.sums, n_blocks, N_SUMS)
         return parts[0, 0], parts[0, 1], parts[0, 2]
 
-    def hessian_product(self, const double[::1] x, double width):
-        """sum s h x_i <x_i, x> at the deficits last looked at, a new (n_columns,) array; one read of X."""
+    def hessian_product(self, const double[::1] x, double width, double curvature_floor=0):
+        """sum s h x_i <x_i, x> at the deficits last looked at, and the share of the rows that had to be read.
+
+        ``x`` None: the diagonal sum s h x_i^2 instead. A new (n_columns,) array.
+        """
         cdef pass_job *job = &self.job
         cdef Py_ssize_t block, n_blocks = job.n_blocks, size
         cdef int n_threads = <int> min(self.n_threads, n_blocks)
         cdef double *scratch
+        cdef double[:, ::1] parts = self.sums_
         self.prepare(False)
         scratch, size = &self.scratch[0], self.scratch_size
         cdef Py_ssize_t a = job.n_active
         job.n_active = 0
-        job.direction = &x[0]
-        job.step, job.width = job.pending, width
+        job.sums = &parts[0, 0]
+        job.direction = &x[0] if x is not None else NULL
+        job.step, job.width, job.curvature_floor = job.pending, width, curvature_floor
         with nogil:
             if n_threads == 1:
                 for block in range(n_blocks):
@@ -527,7 +565,9 @@ cdef class RowBlocks:
                     product_block(job, block, scratch + threadid() * size)
             fold(job.gradient, n_blocks, job.n_columns)
         job.n_active = a
-        return self.gradient_.reshape(-1)[:self.n_columns].copy()
+        curved = self.sums_[:, CURVED].sum()
+        share = curved / max(1, self.n_rows) if self.source.sparse else 1.0
+        return self.gradient_.reshape(-1)[:self.n_columns].copy(), share
 
     def deficits(self):
         """u at the point last looked at, a new array: for tests and for the rows' own diagnostics."""

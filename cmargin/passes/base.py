@@ -39,8 +39,11 @@ class RowPass(Protocol):
     def along(self, step, width):
         """(value, slope, curvature) of the smoothed hinge in the step along the last direction; no read of X."""
 
-    def hessian_product(self, x, width):
-        """sum s h x_i <x_i, x> where the last look was: a new (n_columns,) array; one read of X."""
+    def hessian_product(self, x, width, curvature_floor=0.0):
+        """sum s h x_i <x_i, x> where the last look was, for x None the diagonal sum s h x_i^2; a new array.
+
+        The second answer is the share of the rows that had to be read: those above the floor, where rows can be skipped.
+        """
 
     def subset(self, rows, weights):
         """A pass over the given rows (ascending), their weights multiplied by ``weights``; nothing is copied."""

@@ -10,19 +10,18 @@ from scipy.linalg import cholesky, solve_triangular
 
 from cmargin.passes.row_pass import MemoryRows
 
-LARGEST = 6000                 # rows: L is square
+LARGEST = 2000                 # rows: L is square and dense
 COLUMNS = 4096                 # of X at a time: float32 data are summed in float64 without a copy of X
 
 
 def worth_reducing(X, l1, linear_solver, line_search):
-    """True for dense data with more columns than rows, no l1 term, and a solver that does not say otherwise."""
-    dense = isinstance(X, np.ndarray)
+    """True for data with more columns than rows, no l1 term, and a solver that does not say otherwise."""
     if linear_solver == "woodbury":
-        if l1 > 0 or not dense:
-            raise ValueError("linear_solver='woodbury' needs dense data and l1=0; use 'auto', 'cholesky' or 'cg'.")
-        return line_search == "exact"
-    return (linear_solver == "auto" and line_search == "exact" and dense and l1 == 0 and 1 < X.shape[0] <= LARGEST
-            and X.shape[1] > 1.2 * X.shape[0])
+        if l1 > 0 or line_search != "exact":
+            raise ValueError("linear_solver='woodbury' needs l1=0 and line_search='exact'.")
+        return True
+    n, m = X.shape
+    return linear_solver == "auto" and line_search == "exact" and l1 == 0 and 1 < n <= LARGEST and m > 1.2 * n
 
 
 class WideRows:
@@ -31,10 +30,13 @@ class WideRows:
     def __init__(self, X):
         self.X = X
         n, m = X.shape
-        K = np.zeros((n, n))
-        for lo in range(0, m, COLUMNS):
-            part = X[:, lo:lo + COLUMNS].astype(float, copy=False)
-            K += part @ part.T
+        if isinstance(X, np.ndarray):
+            K = np.zeros((n, n))
+            for lo in range(0, m, COLUMNS):
+                part = X[:, lo:lo + COLUMNS].astype(float, copy=False)
+                K += part @ part.T
+        else:
+            K = np.asarray((X.astype(float) @ X.T.astype(float)).todense())
         ridge, trace = 0.0, max(np.trace(K) / max(n, 1), np.finfo(float).tiny)
         while True:                             # duplicate rows leave K singular: a ridge at rounding level
             try:
@@ -53,8 +55,8 @@ class WideRows:
         """w (with the intercept last) from t."""
         n = self.L.shape[0]
         b = solve_triangular(self.L, t[:n], lower=True, trans=1, check_finite=False)
-        return np.concatenate([b.astype(self.X.dtype, copy=False) @ self.X, t[n:]]) if intercept else \
-            np.asarray(b.astype(self.X.dtype, copy=False) @ self.X, float)
+        w = np.asarray(self.X.T @ b.astype(self.X.dtype, copy=False), float)
+        return np.concatenate([w, t[n:]]) if intercept else w
 
     def into(self, w, intercept):
         """t from w: exact where w is a combination of the rows, else its projection."""

@@ -23,6 +23,8 @@ ARMIJO = 1e-4
 BLUR = 2.0                     # curvature is taken at this multiple of the width; see `look`
 SLOPE_KEPT = 0.5               # a full step is kept if the slope at its end is at most this part of the first
 WORKING_SET = 400              # columns admitted at first beyond that
+MANY_COLUMNS = 4000            # from here on conjugate gradients,
+MANY_ROWS = 600                # and from here on where rows are no more than columns
 FULL_BLOCK = 256               # up to so many columns the block holds all of them, whatever is active
 HISTORY = ("passes", "seconds", "seconds_look", "seconds_system", "seconds_search", "objective", "gap", "step",
            "smoothing", "active_features", "active_rows")
@@ -94,6 +96,7 @@ class ContinuationNewton:
         self.seconds = dict.fromkeys(("look", "system", "search"), 0.0)
         self.active = None
         self.predicted = np.inf
+        self.spent = 0.0                       # looks; products of conjugate gradients are counted but not limited
         self.blur = 1.0
         self.mean_curvature = np.inf
 
@@ -105,6 +108,7 @@ class ContinuationNewton:
         sums, gradient, hessian = rows.look(direction, step, 1.0, line_width, width, self.floor(width), with_hessian,
                                                self.blur * width)
         self.result.passes += rows.share
+        self.spent += rows.share
         n = rows.total_weight
         self.sums = sums.tolist()
         self.sums[:6] = [value / n for value in self.sums[:6]]
@@ -143,7 +147,8 @@ class ContinuationNewton:
         solver, p = self.settings.linear_solver, self.rows.n_columns
         if solver in ("cg", "cholesky"):
             return solver == "cg"
-        return not self.l1 and p > 4000
+        # a factor costs p^3 / 3, its block n p^2: too much for many columns, or for many with as few rows
+        return not self.l1 and p > (MANY_COLUMNS if p < self.rows.n_rows else MANY_ROWS)
 
     def direction(self):
         """Newton direction, for l1 the minimum of the model with its l1 term."""
@@ -173,13 +178,22 @@ class ContinuationNewton:
         live = (sign != 0) | (self.l1_each == 0)
         slope = np.where(live, g + self.l1_each * sign, 0.0)
 
+        floor = self.floor(self.width)
+        curvature, share = rows.hessian_product(None, self.width, floor)
+        self.result.passes += share * rows.share
+        diagonal = curvature / n + self.l2_each
+        diagonal[~(diagonal > 0)] = 1.0
+
         def product(x):
             x = np.where(live, x, 0.0)
-            self.result.passes += rows.share
-            return np.where(live, rows.hessian_product(x, self.width) / n + self.l2_each * x, x)
+            Hx, share = rows.hessian_product(x, self.width, floor)
+            self.result.passes += share * rows.share
+            return np.where(live, Hx / n + self.l2_each * x, x)
 
-        diagonal = np.maximum(self.l2_each, 1e-3 * max(self.l2, 1e-8))
-        d, _ = conjugate_gradients(product, -slope, diagonal, 0.1, 50)
+        # a residual r costs the certificate |r|^2 / (2 l2): keep that to a hundredth of the gap still open
+        open_gap = max(self.settings.tol, min(1.0, self.result.gap)) * self.result.objective
+        enough = max(0.02 * self.l2 * open_gap, 1e-8 * (slope @ slope))
+        d, _ = conjugate_gradients(product, -slope, diagonal, enough, 100)
         new = w + d
         new[(sign * new < 0) & (self.l1_each > 0)] = 0.0
         return new - w
@@ -308,5 +322,5 @@ class ContinuationNewton:
             result.status = "stopped"
         elif perf_counter() > settings.deadline:
             result.status = "max_time"
-        elif result.passes + self.rows.share > settings.max_passes:
+        elif self.spent + self.rows.share > settings.max_passes:
             result.status = "max_passes"

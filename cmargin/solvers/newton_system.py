@@ -74,16 +74,18 @@ def model_step(H, g, x, step, l1, sign):
     return best
 
 
-def conjugate_gradients(product, rhs, diagonal, tol, max_products):
-    """Solve H x = rhs with H known by products, scaled by its diagonal; returns x and the number of products."""
+def conjugate_gradients(product, rhs, diagonal, enough, max_products):
+    """Solve H x = rhs with H known by products, scaled by its diagonal, until |residual|^2 <= ``enough``.
+
+    Returns x and the number of products.
+    """
     x = np.zeros_like(rhs)
     r = rhs.copy()
     z = r / diagonal
     p = z.copy()
     rz = r @ z
-    start = rz
     for count in range(max_products):
-        if not rz > tol * tol * start:
+        if r @ r <= enough:
             return x, count
         q = product(p)
         curvature = p @ q
