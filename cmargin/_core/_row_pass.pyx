@@ -307,7 +307,7 @@ cdef void product_block(pass_job *job, Py_ssize_t block, double *scratch) noexce
         for i in range(n):
             u = job.deficit[first + i] - job.step * job.change[first + i]
             h = smoothed_positive(u, sqrt(w * w + u * u), w).curvature
-            if h <= job.curvature_floor:
+            if h <= job.curvature_floor or job.code[first + i] == 0:
                 products[i] = 0
                 continue
             h = h * fabs(job.code[first + i])
