@@ -569,6 +569,10 @@ cdef class RowBlocks:
         share = curved / max(1, self.n_rows) if self.source.sparse else 1.0
         return self.gradient_.reshape(-1)[:self.n_columns].copy(), share
 
+    def settle(self, double step):
+        """The point is now ``step`` along the direction last looked at; no read of X."""
+        self.job.pending = step
+
     def deficits(self):
         """u at the point last looked at, a new array: for tests and for the rows' own diagnostics."""
         return self.per_row[0] - self.job.pending * self.per_row[1]

@@ -39,6 +39,9 @@ class RowPass(Protocol):
     def along(self, step, width):
         """(value, slope, curvature) of the smoothed hinge in the step along the last direction; no read of X."""
 
+    def settle(self, step):
+        """Stay at ``step`` along the direction last looked at; no read of X."""
+
     def hessian_product(self, x, width, curvature_floor=0.0):
         """sum s h x_i <x_i, x> where the last look was, for x None the diagonal sum s h x_i^2; a new array.
 

@@ -22,6 +22,8 @@ WIDTH_MIN = 1e-10
 ARMIJO = 1e-4
 BLUR = 2.0                     # curvature is taken at this multiple of the width; see `look`
 SLOPE_KEPT = 0.5               # a full step is kept if the slope at its end is at most this part of the first
+HOLD = 2.0                     # predicted decrease, in smoothing errors, above which the width stays
+PATIENCE = 8                   # looks without a smaller gap before the width goes up again
 WORKING_SET = 400              # columns admitted at first beyond that
 MANY_COLUMNS = 4000            # from here on conjugate gradients,
 MANY_ROWS = 600                # and from here on where rows are no more than columns
@@ -80,7 +82,7 @@ class Result:
 class ContinuationNewton:
     """One binary problem on its way; `run` does the work, `result` can be looked at whenever it is left."""
 
-    def __init__(self, rows, problem, settings, result=None, width=None, w=None):
+    def __init__(self, rows, problem, settings, result=None, width=None, w=None, scout=None):
         p = rows.n_columns
         self.rows, self.settings = rows, settings
         self.l2, self.l1 = problem.l2, problem.l1
@@ -90,22 +92,24 @@ class ContinuationNewton:
             self.l2_each[problem.free] = self.l1_each[problem.free] = 0.0
         self.w = np.zeros(p) if w is None else np.array(w, float)
         self.result = result if result is not None else Result(self.w.copy())
+        self.scout = scout                     # subset of the rows that already is at w: tries steps out cheaply
         self.width = settings.smoothing if width is None else width
         self.decay = settings.smoothing_decay
         self.started = perf_counter()
         self.seconds = dict.fromkeys(("look", "system", "search"), 0.0)
         self.active = None
         self.predicted = np.inf
+        self.stale_gap, self.stale_looks = np.inf, 0
         self.spent = 0.0                       # looks; products of conjugate gradients are counted but not limited
         self.blur = 1.0
         self.mean_curvature = np.inf
 
     # ------------------------------------------------------------ what one look gives
 
-    def look(self, direction, step, line_width, width, with_hessian=True):
+    def look(self, direction, step, line_width, width, with_hessian=True, newton_scale=1.0):
         start = perf_counter()
         rows = self.rows
-        sums, gradient, hessian = rows.look(direction, step, 1.0, line_width, width, self.floor(width), with_hessian,
+        sums, gradient, hessian = rows.look(direction, step, newton_scale, line_width, width, self.floor(width), with_hessian,
                                                self.blur * width)
         self.result.passes += rows.share
         self.spent += rows.share
@@ -207,6 +211,36 @@ class ContinuationNewton:
         sign = np.where(w != 0, np.sign(w), side * np.sign(e))
         return (self.l1_each * sign) @ e
 
+    def poor(self, w, e, first):
+        """Is the end of e a poor place to stay? Value and slope there are among the sums; ``first``: slope at w."""
+        new = w + e
+        l2_part, l1_part = self.penalty(new)
+        value = self.sums[0] + l2_part + l1_part
+        last = self.sums[1] + (self.l2_each * new) @ e + self.l1_slope(new, e, -1)
+        return value > self.value + ARMIJO * first or not abs(last) <= SLOPE_KEPT * -first
+
+    def scout_step(self, d):
+        """A step along d from the subset of the rows, its slope at 0 corrected to that of all; 1 without a subset."""
+        scout, width, w = self.scout, self.width, self.w
+        if scout is None:
+            return 1.0, -1
+        start = perf_counter()
+        scout.look(d, 1.0, 1.0, width, width, np.inf, False)
+        self.result.passes += scout.share
+        n = scout.total_weight
+        b, a = (self.l2_each * w) @ d, (self.l2_each * d) @ d
+        b += self.gradient @ d - scout.along(0.0, width)[1] / n
+
+        def along(s):
+            _, slope, curvature = scout.along(s, width)
+            return slope / n + b + s * a, curvature / n + a
+
+        step, hit = exact_step(along, w, d, self.l1_each, 4.0, 1e-2)
+        self.seconds["search"] += perf_counter() - start
+        if hit < 0 and (step == 0 or 0.7 < step < 1.4):
+            step = 1.0                       # the Newton step itself: its certificate is the sharper one
+        return step, hit
+
     def search(self, e, s_max):
         start = perf_counter()
         n, w = self.rows.total_weight, self.w
@@ -258,36 +292,63 @@ class ContinuationNewton:
             self.look(d, 1.0, width, next_width, with_hessian)
             taken, step = d, 0.0
         else:
-            self.look(d, 1.0, width, next_width, with_hessian)
-            new = w + d
-            l2_new, l1_new = self.penalty(new)
-            value = self.sums[0] + l2_new + l1_new
-            last = self.sums[1] + (self.l2_each * new) @ d + self.l1_slope(new, d, -1)
-            step, taken = 1.0, d
-            if value > self.value + ARMIJO * first or not abs(last) <= SLOPE_KEPT * -first:
-                stops = self.l1 and bool(((new == 0) & (w != 0)).any())
-                step, hit = self.search(d, 1.0 if stops else 16.0)
+            guess, hit = self.scout_step(d)
+            taken = guess * d
+            if hit >= 0:
+                taken[hit] = -w[hit]
+            self.look(taken, 1.0, width, next_width, with_hessian, 1 / guess)
+            step = 1.0
+            if self.poor(w, taken, guess * first):
+                if self.spent + self.rows.share > self.settings.max_passes:
+                    self.result.status = "max_passes"            # no read left to look at a better step
+                    return
+                stops = hit >= 0 or self.l1 and bool(((w + taken == 0) & (w != 0)).any())
+                step, hit = self.search(taken, 1.0 if stops else 16.0)
                 if step != 1.0:
-                    taken = step * d
+                    taken = step * taken
                     if hit >= 0:
                         taken[hit] = -w[hit]
-                    next_width = width if step < 0.5 else max(next_width, 0.7 * width)
-                    self.look(None, step, width, next_width, with_hessian)
-                    new = w + taken
-            self.w = new
+                    next_width = width if guess * step < 0.5 else max(next_width, 0.7 * width)
+                    self.look(None, step, width, next_width, with_hessian, 1 / guess)
+            step *= guess
+            self.w = w + taken
+            if self.scout is not None:
+                self.scout.settle(step)
         self.adapt(step)
         self.width = next_width
         self.after_look(step)
+        self.back_up()
 
     def next_width(self, predicted):
-        # the paper's test |d'g| < eta alpha, asked of the step about to be taken
-        return max(self.width * self.decay, WIDTH_MIN)
+        """Width of the next Newton step, chosen before the present one is seen.
+
+        The paper reduces it when the predicted decrease is below eta times it. Measured against the smoothing error,
+        which the sums give, the test knows the scale of the problem: while more than half of that error could still
+        be won at this width, the width stays.
+        """
+        error = self.sums[3] - self.sums[2]
+        share = predicted / error if error > 0 else 0.0
+        if self.result.n_iter > 2 and share > HOLD:
+            return self.width
+        decay = self.decay if share < HOLD / 4 else max(self.decay, 0.6)
+        return max(self.width * decay, WIDTH_MIN)
 
     def adapt(self, step):
         if 0.8 <= step <= 1.25:
             self.decay = max(0.8 * self.decay, 0.25)
         else:
             self.decay = min(0.85, self.decay ** 0.5)
+
+    def back_up(self):
+        """Off the path: where the gap no longer falls the width was reduced too soon."""
+        gap = self.result.gap
+        if not gap > 0.8 * self.stale_gap:
+            self.stale_gap, self.stale_looks = gap, 0
+            return
+        self.stale_looks += 1
+        if self.stale_looks >= PATIENCE:
+            self.width, self.decay = min(4 * self.width, self.settings.smoothing), 0.6
+            self.stale_gap, self.stale_looks = gap, 0
 
     def after_look(self, step):
         result, w = self.result, self.w

@@ -33,13 +33,15 @@ def solve(rows, problem, settings, grow, rng, w=None, width=None, result=None):
     ``rng`` is a numpy Generator; ``w`` a warm start, ``width`` the smoothing to start it with.
     """
     result = Result(np.zeros(rows.n_columns)) if result is None else result
+    scout = None
     if grow and w is None and worth_growing(rows):
         chosen, weights = draw_rows(rows.code, FRACTION, rng)
-        first = ContinuationNewton(rows.subset(chosen, weights), problem, settings.for_subset(WIDTH_OF_HANDOVER))
+        scout = rows.subset(chosen, weights)
+        first = ContinuationNewton(scout, problem, settings.for_subset(WIDTH_OF_HANDOVER))
         first.run()
         w, width = first.w, first.width
         result.passes, result.history = first.result.passes, first.result.history
         for row in result.history:               # neither the objective nor the gap is the whole problem's
             row[5] = row[6] = np.nan
-    newton = ContinuationNewton(rows, problem, settings, result, width, w)
+    newton = ContinuationNewton(rows, problem, settings, result, width, w, scout)
     return newton.run()
