@@ -54,7 +54,8 @@ class SmSVMClassifier(ClassifierMixin, BaseEstimator):
     line_search : {"exact", "quadratic"}, default "exact"
         "quadratic" with ``smoothing_decay=0.1`` is the published algorithm, step for step.
     linear_solver : {"auto", "cholesky", "woodbury", "cg"}, default "auto"
-        How the Newton system is solved. "woodbury" works in as many unknowns as there are rows (dense data, no l1).
+        How the Newton system is solved. "woodbury" works in as many unknowns as there are rows; it and "cg", which
+        forms no matrix, need l1=0.
     subset_growth : {"auto", None}, default "auto"
         Solve on a tenth of the rows first where there are many.
     penalize_intercept : bool, default False
@@ -249,6 +250,8 @@ class _Fit:
 
     def run(self):
         e = self.estimator
+        if e.linear_solver == "cg" and e.l1 > 0:
+            raise ValueError("linear_solver='cg' needs l1=0: an l1 model is solved on its active block, by 'cholesky'.")
         if worth_reducing(self.X, e.l1, e.linear_solver, e.line_search):
             self.reduced = WideRows(self.X)
         n_classes = len(self.codes)
@@ -291,7 +294,8 @@ class _Fit:
         if e.line_search == "quadratic":
             PaperNewton(rows, problem, settings, e.newton_tol, result, w).run()
             return
-        solve(rows, problem, settings, e.subset_growth == "auto", np.random.default_rng(self.seeds[c]), w, width, result)
+        rng = np.random.default_rng(self.seeds[c])
+        solve(rows, problem, settings, e.subset_growth == "auto", rng, w, width, result)
 
     def _asked_to_stop(self):
         if self.interrupted.is_set():

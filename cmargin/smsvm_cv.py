@@ -6,7 +6,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import check_cv
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, indexable
 
 from cmargin.smsvm import MATRIX, SmSVMClassifier
@@ -81,8 +80,8 @@ class SmSVMClassifierCV(ClassifierMixin, BaseEstimator):
         l2s, l1s = np.asarray(self.l2s, float), np.asarray(self.l1s, float)
         for name, grid in (("l2s", l2s), ("l1s", l1s)):
             if grid.ndim != 1 or len(grid) == 0 or not np.all(grid >= 0):
-                raise ValueError(f"The '{name}' parameter of SmSVMClassifierCV must be a sequence of floats in the range"
-                                 f" [0.0, inf). Got {getattr(self, name)!r} instead.")
+                raise ValueError(f"The '{name}' parameter of SmSVMClassifierCV must be a sequence of floats in the"
+                                 f" range [0.0, inf). Got {getattr(self, name)!r} instead.")
         X, y, weights = _checked(self, X, y, sample_weight)
         folds = check_cv(self.cv, y, classifier=True).split(X, y)
         found = [_path_scores(estimator, X, y, weights, *fold, l2s, l1s, self.standardize) for fold in folds]

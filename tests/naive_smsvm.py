@@ -1,5 +1,5 @@
 """Slow, obvious NumPy twins of SmSVM: the smoothed objective, one pass over the rows, the certificate, and the
-paper's Algorithms 1-4 as printed (with the l1 weight put back into line 13 of Algorithm 4). Formulas first, speed never.
+paper's Algorithms 1-4 as printed (with the l1 weight put back into line 13 of Algorithm 4). Formulas, not speed.
 """
 
 import numpy as np
@@ -61,7 +61,7 @@ def dual_value(X, y, s, a, l2, l1):
 
 
 def line_search_l1(w, d, b, a, l1, s_max=np.inf):
-    """Algorithm 4: argmin over 0 <= s <= s_max of a s^2 + b s + l1 |w + s d|_1, and the index whose breakpoint it is."""
+    """Algorithm 4: argmin over 0 <= s <= s_max of a s^2 + b s + l1 |w + s d|_1, and the index that vanishes there."""
     with np.errstate(divide="ignore", invalid="ignore"):
         sigma = np.where(d != 0, -w / d, 0.0)
     order = [j for j in np.argsort(sigma, kind="stable") if d[j] != 0 and sigma[j] > 0]
@@ -90,7 +90,7 @@ def line_search_l1(w, d, b, a, l1, s_max=np.inf):
 
 def paper(X, y, l2, l1, width=1.0, width_min=1e-6, beta=0.1, eta=0.1, c1=1e-4, max_steps=500):
     """Algorithms 1-4. Returns w, the list of active sets (one per Newton step) and the number of evaluations."""
-    n, m = X.shape
+    m = X.shape[1]
     w = np.zeros(m)
     g_hat = smoothed_gradient(X, y, w, l2, width)
     admitted = np.abs(g_hat) > l1

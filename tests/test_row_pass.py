@@ -68,7 +68,7 @@ def test_one_look_equals_the_twin_and_is_the_same_for_any_thread_count(fmt, dtyp
 
 @pytest.mark.parametrize("fmt", ["C", "csr32"])
 def test_many_blocks_fold_in_order(fmt):
-    X, y, s, code = problem(fmt, np.float64, True, n=20000, m=9)
+    X, _, _, code = problem(fmt, np.float64, True, n=20000, m=9)
     bits = set()
     for n_threads in (1, 2, 3, 7):
         rows = MemoryRows(X, code, intercept=True, n_threads=n_threads)
@@ -150,14 +150,14 @@ def test_few_rows_and_columns(fmt, n, m):
     X = sparse.csr_matrix(X) if fmt == "csr32" else np.asarray(X, order=fmt)
     rows = MemoryRows(X, np.ones(n), intercept=True, n_threads=2)
     w = np.full(m + 1, 0.1)
-    sums, gradient, hessian = rows.look(w, 1.0, 1.0, 1.0, 0.5, 0.0)
+    _, gradient, hessian = rows.look(w, 1.0, 1.0, 1.0, 0.5, 0.0)
     expected = look(with_ones(X, True), np.ones(n), np.ones(n), 0 * w, w, 1.0, 0.5)
     np.testing.assert_allclose(gradient, expected[1], atol=1e-12)
     np.testing.assert_allclose(np.triu(hessian), np.triu(expected[2]), atol=1e-12)
 
 
 def test_read_only_memory_map_is_read_where_it_lies(tmp_path):
-    X, y, s, code = problem("C", np.float32, False)
+    X, _, _, code = problem("C", np.float32, False)
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     w = np.linspace(-1, 1, 11)

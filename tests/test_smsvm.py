@@ -116,7 +116,8 @@ def test_formats_agree(fmt, dtype, l1):
     for n_jobs in (1, 3):
         model = fit_quietly(X, y_bc, l2=1e-3, l1=l1, tol=1e-6, max_passes=500, n_jobs=n_jobs)
         assert model.objective_[0] == pytest.approx(reference.objective_[0], rel=1e-5)
-        np.testing.assert_allclose(model.decision_function(X), X @ model.coef_[0] + model.intercept_, rtol=1e-4, atol=1e-5)
+        scores = X @ model.coef_[0] + model.intercept_
+        np.testing.assert_allclose(model.decision_function(X), scores, rtol=1e-4, atol=1e-5)
 
 
 def test_same_bits_for_any_number_of_threads():
@@ -152,12 +153,11 @@ def test_the_woodbury_form_takes_float32_and_sparse_data():
         np.testing.assert_allclose(model.coef_, models[0].coef_, atol=1e-3 * np.abs(models[0].coef_).max())
 
 
-@pytest.mark.parametrize("l1", [0.0, 1e-3])
-def test_conjugate_gradients_reach_the_same_certificate(l1):
+def test_conjugate_gradients_reach_the_same_certificate():
     X = sparse.random(400, 900, 0.02, "csr", rng=np.random.default_rng(4))
     y = np.asarray(X.sum(1)).ravel() > 9
-    cg = fit_quietly(X, y, l2=1e-3, l1=l1, linear_solver="cg", max_passes=1000)
-    cholesky = fit_quietly(X, y, l2=1e-3, l1=l1, linear_solver="cholesky")
+    cg = fit_quietly(X, y, l2=1e-3, linear_solver="cg")
+    cholesky = fit_quietly(X, y, l2=1e-3, linear_solver="cholesky")
     assert cg.objective_[0] == pytest.approx(cholesky.objective_[0], rel=2e-4)
 
 
@@ -340,11 +340,11 @@ def test_concurrent_fits_do_not_disturb_each_other():
                                          ("line_search", "armijo"), ("linear_solver", "lu"), ("subset_growth", "yes"),
                                          ("max_time", 0), ("n_jobs", "two"), ("callback", 3), ("smoothing", 0)])
 def test_bad_parameters(name, value):
-    with pytest.raises(ValueError, match=rf"The '{name}' parameter of SmSVMClassifier must be .* Got {value!r} instead"):
+    with pytest.raises(ValueError, match=rf"The '{name}' parameter of SmSVMClassifier must be .* Got {value!r}"):
         SmSVMClassifier(**{name: value}).fit(X_bc, y_bc)
 
 
-@pytest.mark.parametrize("weights, words", [(np.zeros(569), "at least one non-zero"), (-np.ones(569), "Negative values"),
+@pytest.mark.parametrize("weights, words", [(np.zeros(569), "at least one non-zero"), (-np.ones(569), "Negative"),
                                             (np.full(569, np.nan), "NaN"), (np.ones(3), "expected")])
 def test_bad_weights(weights, words):
     with pytest.raises(ValueError, match=words):
@@ -360,8 +360,9 @@ def test_bad_data():
         SmSVMClassifier().fit(bad, y_bc)
     with pytest.raises(ValueError, match="n_jobs == 0"):
         SmSVMClassifier(n_jobs=0).fit(X_bc, y_bc)
-    with pytest.raises(ValueError, match="woodbury"):
-        SmSVMClassifier(linear_solver="woodbury", l1=1.0).fit(X_bc, y_bc)
+    for solver in ("woodbury", "cg"):
+        with pytest.raises(ValueError, match=f"linear_solver='{solver}' needs l1=0"):
+            SmSVMClassifier(linear_solver=solver, l1=1.0).fit(X_bc, y_bc)
 
 
 def test_features_far_too_large_end_in_a_finite_answer():

@@ -34,7 +34,8 @@ def test_chooses_as_a_grid_search_does():
 def test_warm_starts_save_passes():
     l2s = np.geomspace(1e-4, 1e-1, 7)
     path = SmSVMClassifierCV(l2s, cv=3).fit(X, y)
-    cold = sum(SmSVMClassifier(l2=l2).fit(X[t], y[t]).n_passes_ for t, _ in StratifiedKFold(3).split(X, y) for l2 in l2s)
+    trains = [train for train, _ in StratifiedKFold(3).split(X, y)]
+    cold = sum(SmSVMClassifier(l2=l2).fit(X[train], y[train]).n_passes_ for train in trains for l2 in l2s)
     assert path.n_passes_ - path.best_estimator_.n_passes_ < cold
 
 

@@ -1,7 +1,5 @@
 """Coordinate descent on a quadratic model with an l1 term: the block is in memory, the data are not asked."""
 
-from libc.math cimport fabs
-
 from cmargin._core._blas cimport axpy
 
 

@@ -522,7 +522,6 @@ cdef class RowBlocks:
 
     def along(self, double step, double width):
         """(value, slope, curvature) in the step of sum s F(u - step change); no read of X."""
-        cdef double out[3]
         cdef double[:, ::1] parts = self.sums_
         cdef pass_job *job = &self.job
         cdef Py_ssize_t block, n_blocks = job.n_blocks

@@ -31,8 +31,8 @@ class RowPass(Protocol):
         hinge, smoothed hinge at ``width``, predicted dual variables of the positive and of the negative rows, number
         of curvature rows. gradient: (3, n_columns), the sum of r x for r = s y a at ``width`` and for the predicted
         dual variables clip(a + h du, 0, 1) of the positive and negative rows, where a, h belong to the rows before
-        the step at ``line_width`` and du is the change of a full Newton step (``newton_scale`` times the change). hessian:
-        upper triangle of sum s h x x' over the active columns, rows with h <= ``curvature_floor`` left out; None
+        the step at ``line_width`` and du is the change of a full Newton step (``newton_scale`` times the change).
+        hessian: upper triangle of sum s h x x' over the active columns, rows with h <= ``curvature_floor`` left out; None
         if not asked for. All three may be overwritten by the next call.
         """
 
@@ -45,7 +45,7 @@ class RowPass(Protocol):
     def hessian_product(self, x, width, curvature_floor=0.0):
         """sum s h x_i <x_i, x> where the last look was, for x None the diagonal sum s h x_i^2; a new array.
 
-        The second answer is the share of the rows that had to be read: those above the floor, where rows can be skipped.
+        The second answer is the share of the rows that had to be read: those above the floor, where others can be left.
         """
 
     def subset(self, rows, weights):

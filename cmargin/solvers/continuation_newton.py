@@ -23,6 +23,7 @@ ARMIJO = 1e-4
 BLUR = 2.0                     # curvature is taken at this multiple of the width; see `look`
 SLOPE_KEPT = 0.5               # a full step is kept if the slope at its end is at most this part of the first
 HOLD = 2.0                     # predicted decrease, in smoothing errors, above which the width stays
+AHEAD = 0.3                    # smoothing error, in open gaps, below which the width stays
 PATIENCE = 8                   # looks without a smaller gap before the width goes up again
 WORKING_SET = 400              # columns admitted at first beyond that
 MANY_COLUMNS = 4000            # from here on conjugate gradients,
@@ -100,7 +101,8 @@ class ContinuationNewton:
         self.active = None
         self.predicted = np.inf
         self.stale_gap, self.stale_looks = np.inf, 0
-        self.spent = 0.0                       # looks; products of conjugate gradients are counted but not limited
+        self.last_gap = self.now_gap = 1.0
+        self.spent = 0.0                       # looks; products of conjugate gradients are not limited
         self.blur = 1.0
         self.mean_curvature = np.inf
 
@@ -176,31 +178,21 @@ class ContinuationNewton:
         return d
 
     def direction_by_products(self):
-        rows, n, w = self.rows, self.rows.total_weight, self.w
-        g = self.smooth_gradient
-        sign = np.where(w != 0, np.sign(w), -np.sign(g) * (np.abs(g) > self.l1_each))
-        live = (sign != 0) | (self.l1_each == 0)
-        slope = np.where(live, g + self.l1_each * sign, 0.0)
-
-        floor = self.floor(self.width)
-        curvature, share = rows.hessian_product(None, self.width, floor)
-        self.result.passes += share * rows.share
-        diagonal = curvature / n + self.l2_each
-        diagonal[~(diagonal > 0)] = 1.0
+        """Newton direction by conjugate gradients; without l1 only."""
+        rows, n, width = self.rows, self.rows.total_weight, self.width
+        g, floor = self.smooth_gradient, self.floor(width)
 
         def product(x):
-            x = np.where(live, x, 0.0)
-            Hx, share = rows.hessian_product(x, self.width, floor)
+            Hx, share = rows.hessian_product(x, width, floor)
             self.result.passes += share * rows.share
-            return np.where(live, Hx / n + self.l2_each * x, x)
+            return Hx / n + (self.l2_each if x is None else self.l2_each * x)
 
+        diagonal = product(None)
+        diagonal[~(diagonal > 0)] = 1.0
         # a residual r costs the certificate |r|^2 / (2 l2): keep that to a hundredth of the gap still open
         open_gap = max(self.settings.tol, min(1.0, self.result.gap)) * self.result.objective
-        enough = max(0.02 * self.l2 * open_gap, 1e-8 * (slope @ slope))
-        d, _ = conjugate_gradients(product, -slope, diagonal, enough, 100)
-        new = w + d
-        new[(sign * new < 0) & (self.l1_each > 0)] = 0.0
-        return new - w
+        enough = max(0.02 * self.l2 * open_gap, 1e-8 * (g @ g))
+        return conjugate_gradients(product, -g, diagonal, enough, 100)[0]
 
     # ------------------------------------------------------------ the line
 
@@ -257,7 +249,7 @@ class ContinuationNewton:
     # ------------------------------------------------------------ the loop
 
     def run(self):
-        result, settings = self.result, self.settings
+        result = self.result
         self.rows.start()
         self.rows.set_active(None)
         wide_l1 = self.l1 and self.rows.n_columns > FULL_BLOCK
@@ -302,7 +294,7 @@ class ContinuationNewton:
                 if self.spent + self.rows.share > self.settings.max_passes:
                     self.result.status = "max_passes"            # no read left to look at a better step
                     return
-                stops = hit >= 0 or self.l1 and bool(((w + taken == 0) & (w != 0)).any())
+                stops = hit >= 0 or (self.l1 > 0 and bool(((w + taken == 0) & (w != 0)).any()))
                 step, hit = self.search(taken, 1.0 if stops else 16.0)
                 if step != 1.0:
                     taken = step * taken
@@ -330,6 +322,9 @@ class ContinuationNewton:
         share = predicted / error if error > 0 else 0.0
         if self.result.n_iter > 2 and share > HOLD:
             return self.width
+        gap = self.result.gap
+        if 0.5 * self.last_gap < gap < 0.5 and error < AHEAD * gap * self.result.objective:
+            return self.width                # the certificate does not follow: do not run away from it
         decay = self.decay if share < HOLD / 4 else max(self.decay, 0.6)
         return max(self.width * decay, WIDTH_MIN)
 
@@ -342,6 +337,7 @@ class ContinuationNewton:
     def back_up(self):
         """Off the path: where the gap no longer falls the width was reduced too soon."""
         gap = self.result.gap
+        self.last_gap, self.now_gap = self.now_gap, gap
         if not gap > 0.8 * self.stale_gap:
             self.stale_gap, self.stale_looks = gap, 0
             return

@@ -1,4 +1,4 @@
-"""The Newton system: a direction from the curvature block, by Cholesky, or from products alone, by conjugate gradients."""
+"""The Newton system: from the curvature block by Cholesky, or from products alone by conjugate gradients."""
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
