@@ -36,6 +36,12 @@ class RowPass(Protocol):
         if not asked for. All three may be overwritten by the next call.
         """
 
+    def measure_rows(self, weight):
+        """Let the next look also sum weight_j x_ij^2 for every row; returns the array that it will fill."""
+
+    def set_exact(self, mask):
+        """Rows whose predicted dual variable is their slope after the step: those that the model treats exactly."""
+
     def along(self, step, width):
         """(value, slope, curvature) of the smoothed hinge in the step along the last direction; no read of X."""
 
@@ -45,7 +51,7 @@ class RowPass(Protocol):
     def hessian_product(self, x, width, curvature_floor=0.0):
         """sum s h x_i <x_i, x> where the last look was, for x None the diagonal sum s h x_i^2; a new array.
 
-        The second answer is the share of the rows that had to be read: those above the floor, where others can be left.
+        The second answer is the share of the rows that were read: CSR rows below the floor are left out.
         """
 
     def subset(self, rows, weights):
