@@ -476,7 +476,7 @@ cdef class RowBlocks:
         self.job.n_active = order
 
     def set_exact(self, const unsigned char[::1] mask):
-        """Rows (uint8 mask) whose dual prediction is their slope after the step, not the Newton step's; None: no row."""
+        """Rows (uint8 mask) whose dual prediction is their slope after the step, not the model's; None: no row."""
         self.keep = self.keep[:6] + (mask,) + self.keep[7:]
         self.job.exact = &mask[0] if mask is not None and mask.shape[0] > 0 else NULL
 

@@ -21,7 +21,7 @@ SKIP = 1e-6                    # rows with curvature below SKIP / width stay out
 SKIP_FROM = 4096               # rows; fewer are all summed
 WIDTH_MIN = 1e-10
 ARMIJO = 1e-4
-BLUR = 2.0                     # curvature is taken at this multiple of the width; see `look`
+BLUR = 1.6                     # curvature is taken at this multiple of the width; see `look`
 SLOPE_KEPT = 0.5               # a full step is kept if the slope at its end is at most this part of the first
 HOLD = 2.0                     # predicted decrease, in smoothing errors, above which the width stays
 AHEAD = 0.3                    # smoothing error, in open gaps, below which the width stays
@@ -94,6 +94,7 @@ class ContinuationNewton:
             self.l2_each[problem.free] = self.l1_each[problem.free] = 0.0
         self.w = np.zeros(p) if w is None else np.array(w, float)
         self.result = result if result is not None else Result(self.w.copy())
+        self.reserve = None
         self.heavy = None                      # rows that the model of a step treats exactly
         self.scout = scout                     # subset of the rows that already is at w: tries steps out cheaply
         self.width = settings.smoothing if width is None else width
@@ -114,8 +115,8 @@ class ContinuationNewton:
     def look(self, direction, step, line_width, width, with_hessian=True, newton_scale=1.0):
         start = perf_counter()
         rows = self.rows
-        sums, gradient, hessian = rows.look(direction, step, newton_scale, line_width, width, self.floor(width), with_hessian,
-                                               self.blur * width)
+        sums, gradient, hessian = rows.look(direction, step, newton_scale, line_width, width, self.floor(width),
+                                            with_hessian, self.blur * width)
         self.result.passes += rows.share
         self.spent += rows.share
         n = rows.total_weight
@@ -266,7 +267,8 @@ class ContinuationNewton:
         self.after_look(1.0)
         if norms is not None:
             self.heavy = HeavyRows.among(self.rows, norms)
-            self.scout = self.scout if self.heavy is None else None
+            if self.heavy is not None:         # full steps are good now; the scout waits for the first that is not
+                self.scout, self.reserve = None, self.scout
         if wide_l1 and result.status == "running" and not self.use_products():
             self.active = self.choose_columns()
             self.rows.set_active(self.active)
@@ -318,6 +320,11 @@ class ContinuationNewton:
             self.w = w + taken
             if self.scout is not None:
                 self.scout.settle(step)
+            elif self.reserve is not None and step != 1.0:
+                self.scout, self.reserve = self.reserve, None
+                self.scout.start()
+                self.scout.look(self.w, 1.0, 1.0, width, width, np.inf, False)
+                self.result.passes += self.scout.share
         self.adapt(step)
         self.width = next_width
         self.after_look(step)

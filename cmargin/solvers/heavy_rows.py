@@ -14,8 +14,8 @@ import numpy as np
 from cmargin._core._line_search import exact_step
 from cmargin.solvers.newton_system import cholesky_solve, l1_model_minimum
 
-LARGE = 6.0                    # times the mean squared norm, columns weighted by their curvature
-MOST = 0.03                    # of the rows
+LARGE = 6.0                    # times the median squared norm, columns weighted by their curvature
+MOST = 0.02                    # of the rows
 STEPS = 8
 
 
@@ -29,7 +29,7 @@ class HeavyRows:
     def among(cls, rows, norms):
         """The rows with the largest ``norms``, told to ``rows`` too; None if none stands out."""
         most = int(MOST * rows.n_rows)
-        limit = LARGE * norms.mean()
+        limit = LARGE * np.median(norms)
         if most < 1 or not limit > 0:
             return None
         limit = max(limit, np.partition(norms, -most - 1)[-most - 1])
