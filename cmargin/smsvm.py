@@ -23,7 +23,7 @@ from cmargin.solvers.continuation_newton import HISTORY, Problem, Result, Settin
 from cmargin.solvers.growing import solve
 from cmargin.solvers.paper_newton import PaperNewton
 
-SMALL = 200_000                # entries of X; fewer are summed sooner than a second thread is awake
+SMALL = 1_000_000              # entries of X; fewer are summed sooner than a second thread is awake
 MATRIX = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "accept_large_sparse": True}
 
 
