@@ -10,10 +10,22 @@ __version__ = "0.1.0.dev0"
 _HOMES = {
     "SLNDClassifier": "cmargin.slnd",
     "BSNClassifier": "cmargin.slnd",
+    "SmSVMClassifier": "cmargin.smsvm",
+    "SmSVMClassifierCV": "cmargin.smsvm_cv",
+    "nested_cross_validation": "cmargin.smsvm_cv",
     "show_config": "cmargin._show_config",
 }
 
-__all__ = ["BSNClassifier", "SLNDClassifier", "__version__", "margins", "show_config"]
+__all__ = [
+    "BSNClassifier",
+    "SLNDClassifier",
+    "SmSVMClassifier",
+    "SmSVMClassifierCV",
+    "__version__",
+    "margins",
+    "nested_cross_validation",
+    "show_config",
+]
 
 
 def __getattr__(name):
