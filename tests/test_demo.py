@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from cmargin.__main__ import main
-from cmargin.demo import DATA_SETS, OURS, PEERS, THETA, Trace, load, run, run_ours
+from cmargin.demo import CERTIFIED, DATA_SETS, OURS, PEERS, THETA, Trace, load, run, run_ours
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +17,7 @@ def short_run(tmp_path_factory):
 
 def test_every_classifier_on_every_data_set_has_a_row(short_run):
     results, text, _ = short_run
-    names = [(data_set, name) for data_set in DATA_SETS for name in (*OURS, *PEERS)]
+    names = [(data_set, name) for data_set in DATA_SETS for name in (*OURS, *CERTIFIED, *PEERS)]
     assert [(r.data_set, r.classifier) for r in results] == names
     rows = text.splitlines()[1 : 1 + len(names)]
     for result, row in zip(results, rows, strict=True):
@@ -39,6 +39,7 @@ def test_numbers_are_sane(short_run):
 def test_curves_end_where_the_table_says(short_run):
     for result in short_run[0]:
         assert (result.trace is not None) == (result.classifier in OURS)
+        assert (result.gap is not None) == (result.classifier in CERTIFIED)
         if result.trace is not None:
             passes, seconds, accuracy = result.trace
             assert len(passes) == len(seconds) == len(accuracy) == 3
@@ -87,7 +88,7 @@ def test_without_matplotlib_one_line_says_how_to_get_plots(tmp_path, monkeypatch
     monkeypatch.setattr("cmargin.demo.find_spec", lambda name: None)
     monkeypatch.setattr("cmargin.demo.DATA_SETS", {"breast_cancer": DATA_SETS["breast_cancer"]})
     text = io.StringIO()
-    assert len(run(str(tmp_path), max_passes=1, fits=1, file=text)) == len(OURS) + len(PEERS)
+    assert len(run(str(tmp_path), max_passes=1, fits=1, file=text)) == len(OURS) + len(CERTIFIED) + len(PEERS)
     last = text.getvalue().splitlines()[-1]
     assert "pip install matplotlib" in last and not list(tmp_path.iterdir())
 
