@@ -13,14 +13,14 @@ _HOMES = {
     "show_config": "cmargin._show_config",
 }
 
-__all__ = ["BSNClassifier", "SLNDClassifier", "__version__", "margins", "show_config"]
+__all__ = ["BSNClassifier", "SLNDClassifier", "__version__", "margins", "plots", "show_config"]
 
 
 def __getattr__(name):
     if name in _HOMES:
         return getattr(_import_module(_HOMES[name]), name)
-    if name == "margins":
-        return _import_module("cmargin.margins")
+    if name in ("margins", "plots"):
+        return _import_module(f"cmargin.{name}")
     raise AttributeError(f"module 'cmargin' has no attribute {name!r}")
 
 
