@@ -10,10 +10,13 @@ __version__ = "0.1.0.dev0"
 _HOMES = {
     "SLNDClassifier": "cmargin.slnd",
     "BSNClassifier": "cmargin.slnd",
+    "MarginPursuitClassifier": "cmargin.pursuit",
+    "PegasosClassifier": "cmargin.pursuit",
     "show_config": "cmargin._show_config",
 }
 
-__all__ = ["BSNClassifier", "SLNDClassifier", "__version__", "margins", "plots", "show_config"]
+__all__ = ["BSNClassifier", "MarginPursuitClassifier", "PegasosClassifier", "SLNDClassifier", "__version__", "margins",
+           "plots", "show_config"]
 
 
 def __getattr__(name):
