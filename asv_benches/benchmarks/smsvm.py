@@ -1,0 +1,104 @@
+"""SmSVM: seconds of one pass by phase and against the machine's own limits, passes to a certified gap, peak memory."""
+
+import warnings
+from time import perf_counter
+
+import numpy as np
+
+try:
+    from cmargin.passes.row_pass import MemoryRows
+    from cmargin.smsvm import SmSVMClassifier
+    from cmargin.solvers._blas_threads import single_threaded_blas
+except ImportError:                            # an older revision without them
+    MemoryRows = SmSVMClassifier = None
+
+THREADS = 2
+SHAPES = {"tall": (581_012, 54, np.float64), "square": (100_000, 512, np.float32), "small": (5_000, 50, np.float64)}
+
+
+def make(shape):
+    n, m, dtype = SHAPES[shape]
+    rng = np.random.default_rng(11)
+    X = rng.standard_normal((n, m), dtype=np.float32).astype(dtype)
+    y = np.where(X @ rng.standard_normal(m).astype(dtype) + 3 * rng.standard_normal(n) > 0, 1.0, -1.0)
+    return X, y
+
+
+def best_of(call, times=3):
+    seconds = []
+    for _ in range(times):
+        start = perf_counter()
+        call()
+        seconds.append(perf_counter() - start)
+    return min(seconds)
+
+
+class Pass:
+    """One look at all rows: every row in the curvature block, or none of them."""
+
+    params = [list(SHAPES)]
+    param_names = ["shape"]
+    timeout = 300
+
+    def setup(self, shape):
+        if MemoryRows is None:
+            raise NotImplementedError
+        self.X, self.y = make(shape)
+        self.rows = MemoryRows(self.X, self.y, intercept=True, n_threads=THREADS)
+        self.w = np.full(self.X.shape[1] + 1, 1e-3)
+
+    def look(self, with_hessian):
+        with single_threaded_blas():
+            self.rows.look(self.w, 1.0, 1.0, 1.0, 1.0, 0.0, with_hessian)
+
+    def time_look(self, shape):
+        self.look(True)
+
+    def time_look_without_curvature(self, shape):
+        self.look(False)
+
+    def time_along(self, shape):
+        self.rows.along(0.5, 0.1)
+
+    def track_share_of_the_binding_limit(self, shape):
+        """The larger of the two times that no pass can beat (reading X, its Gram matrix), over the time of a pass."""
+        n, m = self.X.shape
+        part = np.ascontiguousarray(self.X[: max(1, 2**24 // m)], dtype=float)
+        dsyrk = best_of(lambda: part.T @ part) * n / len(part)
+        memory = best_of(lambda: self.X.sum())
+        return max(dsyrk, memory) / best_of(lambda: self.look(True))
+
+    track_share_of_the_binding_limit.unit = "of the limit"
+
+
+class Fit:
+    """Passes and seconds to a certified gap, never one without the other."""
+
+    params = [["tall", "small"], [1e-3, 1e-5], [1e-3, 1e-4, 1e-6]]
+    param_names = ["shape", "l2", "tol"]
+    timeout = 600
+
+    def setup(self, shape, l2, tol):
+        if SmSVMClassifier is None:
+            raise NotImplementedError
+        self.X, self.y = make(shape)
+
+    def fit(self, l2, tol):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return SmSVMClassifier(l2=l2, tol=tol, n_jobs=THREADS, random_state=0).fit(self.X, self.y)
+
+    def time_fit(self, shape, l2, tol):
+        self.fit(l2, tol)
+
+    def peakmem_fit(self, shape, l2, tol):
+        self.fit(l2, tol)
+
+    def track_passes(self, shape, l2, tol):
+        return self.fit(l2, tol).n_passes_
+
+    def track_gap(self, shape, l2, tol):
+        return float(self.fit(l2, tol).duality_gap_[0])
+
+    def track_seconds_in_looks(self, shape, l2, tol):
+        return float(self.fit(l2, tol).history_["seconds_look"][-1])

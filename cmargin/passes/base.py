@@ -1,0 +1,52 @@
+"""What a Newton solver may ask of the rows of a data matrix, wherever they are: the one seam of the package.
+
+A pass holds the rows of one binary problem, labels and sample weights folded into a code s_i y_i, and one number per
+row besides: the deficit u_i = 1 - y_i <w, x_i>. The solver never sees a row. Whatever it is told is a **sum over all
+rows**, so places compose: chunks in order, ranks by one reduction of a packed buffer, partitions folded in order.
+
+A home promises the same bits for any number of threads; homes over ranks or workers promise equality to rounding.
+"""
+
+from typing import Protocol
+
+
+class RowPass(Protocol):
+    n_rows: int                 # rows read by one look
+    n_columns: int              # features, and the column of ones if there is one (the last)
+    total_weight: float         # sum of s
+    share: float                # cost of one look in reads of the whole data
+
+    def start(self):
+        """w = 0: u = 1 in every row."""
+
+    def set_active(self, active):
+        """Columns of the curvature block from the next look on: ascending indices, or None for all."""
+
+    def look(self, direction, step, newton_scale, line_width, width, curvature_floor, with_hessian=True):
+        """Move to u - step * y (X direction) and sum there; the only method, with `hessian_product`, that reads X.
+
+        ``direction`` None: no new direction, another step along the last one, whose change is still known per row.
+
+        Returns ``(sums, gradient, hessian)``. sums: smoothed hinge at ``line_width`` and its slope in the step,
+        hinge, smoothed hinge at ``width``, predicted dual variables of the positive and of the negative rows, number
+        of curvature rows. gradient: (3, n_columns), the sum of r x for r = s y a at ``width`` and for the predicted
+        dual variables clip(a + h du, 0, 1) of the positive and negative rows, where a, h belong to the rows before
+        the step at ``line_width`` and du is the change of a full Newton step (``newton_scale`` times the change).
+        hessian: upper triangle of sum s h x x' over the active columns, rows with h <= ``curvature_floor`` left out; None
+        if not asked for. All three may be overwritten by the next call.
+        """
+
+    def along(self, step, width):
+        """(value, slope, curvature) of the smoothed hinge in the step along the last direction; no read of X."""
+
+    def settle(self, step):
+        """Stay at ``step`` along the direction last looked at; no read of X."""
+
+    def hessian_product(self, x, width, curvature_floor=0.0):
+        """sum s h x_i <x_i, x> where the last look was, for x None the diagonal sum s h x_i^2; a new array.
+
+        The second answer is the share of the rows that had to be read: those above the floor, where others can be left.
+        """
+
+    def subset(self, rows, weights):
+        """A pass over the given rows (ascending), their weights multiplied by ``weights``; nothing is copied."""

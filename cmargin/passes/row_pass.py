@@ -1,0 +1,34 @@
+"""Rows in memory: the home of `RowPass` over a dense array or a CSR matrix, read where it lies."""
+
+import numpy as np
+
+from cmargin._core._row_pass import RowBlocks
+
+
+class MemoryRows(RowBlocks):
+    """`RowPass` over arrays in memory.
+
+    Parameters
+    ----------
+    X : (n, m) dense array of any strides, or CSR matrix; float32 or float64
+    code : (n,) array
+        Sample weight with the sign of the class.
+    intercept : bool
+    n_threads : int
+    rows : (n_rows,) intp array, optional
+        Subset to read, ascending; ``code`` then has one entry per chosen row.
+    """
+
+    def __init__(self, X, code, *, intercept, n_threads, rows=None):
+        sparse = hasattr(X, "indptr")
+        self.X, self.rows = X, rows
+        self.code, self.intercept = np.ascontiguousarray(code, float), intercept
+        self.total_weight = float(np.abs(self.code).sum())
+        self.share = 1.0 if rows is None else len(rows) / max(1, X.shape[0])
+        structure = (X.indices, X.indptr.astype(np.intp, copy=False)) if sparse else (None, None)
+        super().__init__(X.data if sparse else X, self.code, X.shape[1], intercept, n_threads, *structure, rows)
+
+    def subset(self, rows, weights):
+        """Pass over ``rows`` (ascending intp), weights multiplied by ``weights``; X is shared."""
+        return MemoryRows(self.X, self.code[rows] * weights, intercept=self.intercept, n_threads=self.n_threads,
+                          rows=np.ascontiguousarray(rows, np.intp))

@@ -1,0 +1,358 @@
+"""SmSVM: linear classification by the hinge loss with l2 and l1 penalties, with a certificate of optimality."""
+
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor, wait
+from numbers import Integral, Real
+from time import perf_counter
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from cmargin._core._openmp import effective_n_threads
+from cmargin.passes.row_pass import MemoryRows
+from cmargin.passes.wide import WideRows, worth_reducing
+from cmargin.solvers._blas_threads import single_threaded_blas
+from cmargin.solvers.continuation_newton import HISTORY, Problem, Result, Settings
+from cmargin.solvers.growing import solve
+from cmargin.solvers.paper_newton import PaperNewton
+
+MATRIX = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "accept_large_sparse": True}
+
+
+class SmSVMClassifier(ClassifierMixin, BaseEstimator):
+    """Linear support vector machine trained by Newton's method on a smoothed hinge.
+
+    Minimises, for every class against the rest,
+
+        l2/2 |w|^2 + (1/N) sum_i s_i max(0, 1 - y_i (<w, x_i> + b)) + l1 |w|_1,     sum_i s_i = N
+
+    and stops when a dual value proves that the objective is within ``tol`` of its minimum, relatively.
+    The C of `sklearn.svm.LinearSVC` is ``1 / (l2 * N)``.
+
+    Parameters
+    ----------
+    l2, l1 : float, default 1e-4 and 0
+        Weights of the penalties, at least 0.
+    tol : float, default 1e-4
+        Relative duality gap (objective - bound) / objective at which a class is done.
+    max_passes : float, default 100
+        Reads of the data after which a class is left as it is, with a warning that names its gap.
+    smoothing : float, default 1.0
+        First width of the smoothed hinge.
+    smoothing_decay : float, default 0.5
+        Factor of the width after a step; with the exact line search, where it starts before it adapts.
+    newton_tol : float, default 0.1
+        ``line_search="quadratic"`` only: the width is reduced when the predicted decrease is below ``newton_tol``
+        times it.
+    line_search : {"exact", "quadratic"}, default "exact"
+        "quadratic" with ``smoothing_decay=0.1`` is the published algorithm, step for step.
+    linear_solver : {"auto", "cholesky", "woodbury", "cg"}, default "auto"
+        How the Newton system is solved. "woodbury" works in as many unknowns as there are rows; it and "cg", which
+        forms no matrix, need l1=0.
+    subset_growth : {"auto", None}, default "auto"
+        Solve on a tenth of the rows first where there are many.
+    penalize_intercept : bool, default False
+        Penalise the intercept like a coefficient, as the published algorithm and LIBLINEAR do.
+    fit_intercept : bool, default True
+    class_weight : dict, "balanced" or None
+    warm_start : bool, default False
+        Start from the coefficients of the last fit.
+    max_time : float or None
+        Seconds after which the best point so far is kept.
+    random_state : int, RandomState or None
+        Chooses the subset rows.
+    n_jobs : int or None
+        Threads; the result is the same to the bit for any number.
+    verbose : int, default 0
+    callback : callable or None
+        Called with the estimator after every Newton step, its fitted attributes set to the best point so far;
+        a true answer stops the fit.
+
+    Attributes
+    ----------
+    coef_ : (1, m) or (n_classes, m) array
+    intercept_ : (1,) or (n_classes,) array
+    classes_ : array
+    duality_gap_ : (1,) or (n_classes,) array
+        Certified relative gap of each class; NaN without penalties, where none can be had.
+    objective_ : array
+        The objective, not smoothed, of each class.
+    n_iter_ : int
+        Newton steps of the class that took most.
+    n_passes_ : float
+        Reads of the data, in reads of all of it, summed over the classes.
+    history_ : dict of arrays
+        One entry per look at the data; ``class`` says whose.
+    """
+
+    _parameter_constraints = {
+        "l2": [Interval(Real, 0, None, closed="left")],
+        "l1": [Interval(Real, 0, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_passes": [Interval(Real, 0, None, closed="neither")],
+        "smoothing": [Interval(Real, 0, None, closed="neither")],
+        "smoothing_decay": [Interval(Real, 0, 1, closed="neither")],
+        "newton_tol": [Interval(Real, 0, None, closed="neither")],
+        "line_search": [StrOptions({"exact", "quadratic"})],
+        "linear_solver": [StrOptions({"auto", "cholesky", "woodbury", "cg"})],
+        "subset_growth": [StrOptions({"auto"}), None],
+        "penalize_intercept": ["boolean"],
+        "fit_intercept": ["boolean"],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "warm_start": ["boolean"],
+        "max_time": [Interval(Real, 0, None, closed="neither"), None],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+        "callback": [callable, None],
+    }
+
+    def __init__(self, l2=1e-4, l1=0.0, tol=1e-4, max_passes=100, smoothing=1.0, smoothing_decay=0.5, newton_tol=0.1,
+                 line_search="exact", linear_solver="auto", subset_growth="auto", penalize_intercept=False,
+                 fit_intercept=True, class_weight=None, warm_start=False, max_time=None, random_state=None,
+                 n_jobs=None, verbose=0, callback=None):
+        self.l2 = l2
+        self.l1 = l1
+        self.tol = tol
+        self.max_passes = max_passes
+        self.smoothing = smoothing
+        self.smoothing_decay = smoothing_decay
+        self.newton_tol = newton_tol
+        self.line_search = line_search
+        self.linear_solver = linear_solver
+        self.subset_growth = subset_growth
+        self.penalize_intercept = penalize_intercept
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.max_time = max_time
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callback = callback
+
+    # ------------------------------------------------------------ fitting
+
+    def fit(self, X, y, sample_weight=None):
+        """Fit to X (n, m), dense or CSR, and y: class labels (n,) or an indicator matrix (n, n_labels).
+
+        On KeyboardInterrupt the best point so far is set before the interrupt goes on.
+        """
+        self._validate_params()
+        started = perf_counter()
+        X, y = validate_data(self, X, y, multi_output=True, **MATRIX)
+        codes, weights = self._code(y, sample_weight)
+        fit = _Fit(self, X, codes, weights, started)
+        try:
+            with single_threaded_blas():
+                fit.run()
+        finally:
+            fit.publish()
+        fit.warn()
+        return self
+
+    def _code(self, y, sample_weight):
+        """Columns of +1 and -1, one per binary problem, and weights that sum to the number of rows."""
+        check_classification_targets(y)
+        n = y.shape[0]
+        weights = _check_weights(sample_weight, n)
+        self._multilabel = y.ndim == 2 and y.shape[1] > 1 and type_of_target(y) == "multilabel-indicator"
+        if y.ndim == 2 and not self._multilabel:
+            if y.shape[1] > 1:
+                raise ValueError("Multioutput targets other than a multilabel indicator matrix are not supported.")
+            warnings.warn("A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
+                          "(n_samples,), for example using ravel().", _data_conversion_warning(), stacklevel=3)
+            y = y.ravel()
+        if self._multilabel:
+            if self.class_weight is not None:
+                raise ValueError("class_weight is not defined for a multilabel target; use sample_weight.")
+            self.classes_ = np.arange(y.shape[1])
+            codes = np.where(np.asarray(y.todense() if hasattr(y, "todense") else y) > 0, 1.0, -1.0).T
+            return np.ascontiguousarray(codes), weights
+        self.classes_, label = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError("This solver needs samples of at least 2 classes in the data, but the data contains only "
+                             f"one class: {self.classes_[0]!r}")
+        if self.class_weight is not None:
+            weights = weights * compute_class_weight(self.class_weight, classes=self.classes_, y=y)[label]
+            weights *= n / weights.sum()
+        if len(self.classes_) == 2:
+            return np.where(label == 1, 1.0, -1.0)[None], weights
+        return _OneVersusRest(label, len(self.classes_)), weights
+
+    # ------------------------------------------------------------ prediction
+
+    def decision_function(self, X):
+        """Scores <w, x> + b: (n,) for two classes, else (n, n_classes); all classes by one product."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, **MATRIX)
+        scores = np.asarray(X @ self.coef_.T.astype(X.dtype, copy=False)) + self.intercept_
+        return scores if scores.shape[1] > 1 or self._multilabel else scores.ravel()
+
+    def predict(self, X):
+        """Labels (n,), or an indicator matrix (n, n_labels)."""
+        scores = self.decision_function(X)
+        if self._multilabel:
+            return (scores > 0).astype(int)
+        if scores.ndim == 1:
+            return self.classes_[(scores > 0).astype(int)]
+        return self.classes_[scores.argmax(axis=1)]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+class _OneVersusRest:
+    """Row c is +1 for class c and -1 elsewhere, made when asked for: never n_classes vectors at once."""
+
+    def __init__(self, label, n_classes):
+        self.label, self.n_classes = label, n_classes
+
+    def __len__(self):
+        return self.n_classes
+
+    def __getitem__(self, c):
+        return np.where(self.label == c, 1.0, -1.0)
+
+
+class _Fit:
+    """One call of fit: its data, its classes' results, and what becomes of them."""
+
+    def __init__(self, estimator, X, codes, weights, started):
+        self.estimator, self.codes, self.weights = estimator, codes, weights
+        self.n, self.m = X.shape
+        self.n_threads = effective_n_threads(estimator.n_jobs)
+        self.intercept = bool(estimator.fit_intercept)
+        self.deadline = np.inf if estimator.max_time is None else started + estimator.max_time
+        self.interrupted = threading.Event()
+        p = self.m + self.intercept
+        self.warm = self._warm_start(p)
+        self.results = [Result(np.zeros(p)) for _ in range(len(codes))]
+        self.seeds = check_random_state(estimator.random_state).randint(2**31 - 1, size=len(codes))
+        self.reduced = None
+        self.X = X
+
+    def _warm_start(self, p):
+        e = self.estimator
+        if not e.warm_start or not hasattr(e, "coef_") or e.coef_.shape != (len(self.codes), self.m):
+            return None
+        return np.hstack([e.coef_, e.intercept_[:, None]])[:, :p]
+
+    def run(self):
+        e = self.estimator
+        if e.linear_solver == "cg" and e.l1 > 0:
+            raise ValueError("linear_solver='cg' needs l1=0: an l1 model is solved on its active block, by 'cholesky'.")
+        if worth_reducing(self.X, e.l1, e.linear_solver, e.line_search):
+            self.reduced = WideRows(self.X)
+        n_classes = len(self.codes)
+        if n_classes < 2 or n_classes < self.n_threads or self.n_threads == 1 or e.callback is not None:
+            for c in range(n_classes):
+                self.solve(c, self.n_threads)
+                if self.interrupted.is_set():
+                    break
+            return
+        with ThreadPoolExecutor(self.n_threads) as pool:       # the kernels hold no GIL
+            futures = [pool.submit(self.solve, c, 1) for c in range(n_classes)]
+            try:
+                while wait(futures, timeout=0.2).not_done:
+                    pass
+            except BaseException:
+                self.interrupted.set()                          # every class stops after its present step
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+            for future in futures:
+                future.result()
+
+    def solve(self, c, n_threads):
+        e, free = self.estimator, None
+        code = self.codes[c] * self.weights
+        if self.reduced is None:
+            rows = MemoryRows(self.X, code, intercept=self.intercept, n_threads=n_threads)
+        else:
+            rows = self.reduced.rows(code, self.intercept, n_threads)
+        if self.intercept and not e.penalize_intercept:
+            free = rows.n_columns - 1
+        settings = Settings(e.tol, e.max_passes, e.smoothing, e.smoothing_decay, e.linear_solver, self.deadline,
+                            self._asked_to_stop)
+        problem = Problem(float(e.l2), float(e.l1), free)
+        w, width = None, None
+        if self.warm is not None:
+            w = self.warm[c] if self.reduced is None else self.reduced.into(self.warm[c], self.intercept)
+            width = min(e.smoothing, 0.1)
+        result = self.results[c]
+        result.w = np.zeros(rows.n_columns)
+        if e.line_search == "quadratic":
+            PaperNewton(rows, problem, settings, e.newton_tol, result, w).run()
+            return
+        rng = np.random.default_rng(self.seeds[c])
+        solve(rows, problem, settings, e.subset_growth == "auto", rng, w, width, result)
+
+    def _asked_to_stop(self):
+        if self.interrupted.is_set():
+            return True
+        if self.estimator.callback is None:
+            return False
+        self.publish()
+        if self.estimator.callback(self.estimator):
+            self.interrupted.set()
+        return self.interrupted.is_set()
+
+    def publish(self):
+        """Set the fitted attributes to the best points so far."""
+        e, results = self.estimator, self.results
+        W = [r.w if self.reduced is None else self.reduced.out_of(r.w, self.intercept) for r in results]
+        W = np.stack([w if len(w) == self.m + self.intercept else np.zeros(self.m + self.intercept) for w in W])
+        e.coef_ = np.ascontiguousarray(W[:, :self.m])
+        e.intercept_ = W[:, self.m].copy() if self.intercept else np.zeros(len(W))
+        e.duality_gap_ = np.array([r.gap for r in results])
+        e.objective_ = np.array([r.objective for r in results])
+        e.n_iter_ = max(r.n_iter for r in results)
+        e.n_passes_ = float(sum(r.passes for r in results))
+        rows = [row for r in results for row in r.history]
+        columns = np.array(rows, float).reshape(-1, len(HISTORY)).T
+        e.history_ = dict(zip(HISTORY, columns, strict=True))
+        e.history_["class"] = np.repeat(np.arange(len(results)), [len(r.history) for r in results])
+
+    def warn(self):
+        """One warning for all classes that stopped short of the tolerance, naming the worst gap."""
+        short = [c for c, r in enumerate(self.results) if r.status not in ("converged", "decrement")]
+        if self.interrupted.is_set() or not short:
+            return
+        worst = max(short, key=lambda c: self.results[c].gap)
+        result, e = self.results[worst], self.estimator
+        reason = {"max_passes": f"max_passes={e.max_passes:g}", "max_time": f"max_time={e.max_time} s"}
+        why = reason.get(result.status, "rounding: the width is at its smallest")
+        gap = "no gap known (l1 = l2 = 0)" if np.isnan(result.gap) else f"a relative duality gap of {result.gap:.1e}"
+        warnings.warn(f"SmSVMClassifier stopped at {why} with {gap} where tol={e.tol:g} was asked"
+                      f" ({len(short)} of {len(self.results)} binary problems). Try a larger max_passes or tol, scaled"
+                      " features, or a larger l2.", ConvergenceWarning, stacklevel=3)
+
+
+def _check_weights(sample_weight, n):
+    if sample_weight is None:
+        return np.ones(n)
+    weights = np.ones(n) * sample_weight if np.isscalar(sample_weight) else np.asarray(sample_weight, dtype=float)
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight.shape == {weights.shape}, expected ({n},)!")
+    if not np.isfinite(weights).all():
+        raise ValueError("Input sample_weight contains NaN or infinity.")
+    if (weights < 0).any():
+        raise ValueError("Negative values in data passed to `sample_weight`.")
+    if not weights.any():
+        raise ValueError("Sample weights must contain at least one non-zero number.")
+    return weights * (n / weights.sum())
+
+
+def _data_conversion_warning():
+    from sklearn.exceptions import DataConversionWarning
+    return DataConversionWarning

@@ -1,0 +1,170 @@
+"""SmSVM with its penalties chosen by cross-validation, and the nested cross-validation of the paper (Algorithm 5)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.model_selection import check_cv
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_is_fitted, indexable
+
+from cmargin.smsvm import MATRIX, SmSVMClassifier
+
+
+def _rows(array, index):
+    return None if array is None else array[index]
+
+
+def _path_scores(estimator, X, y, weights, train, test, l2s, l1s, standardize):
+    """Accuracy on ``test`` after training on ``train``, (n_l2s, n_l1s), and the reads of the data it took.
+
+    Every l1 path runs from the largest l2 down, each fit from the one before; the tolerance is relative to the
+    objective itself, so a warm start changes the way, not the end.
+    """
+    X_train, X_test = X[train], X[test]
+    if standardize:
+        scaler = StandardScaler(with_mean=not hasattr(X, "indptr")).fit(X_train)
+        X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
+    scores, passes = np.zeros((len(l2s), len(l1s))), 0.0
+    for k, l1 in enumerate(l1s):
+        model = clone(estimator).set_params(l1=l1, warm_start=True)
+        for i in np.argsort(l2s)[::-1]:
+            model.set_params(l2=l2s[i]).fit(X_train, y[train], _rows(weights, train))
+            scores[i, k] = model.score(X_test, y[test], _rows(weights, test))
+            passes += model.n_passes_
+    return scores, passes
+
+
+class SmSVMClassifierCV(ClassifierMixin, BaseEstimator):
+    """`SmSVMClassifier` with l2 and l1 chosen from a grid by cross-validated accuracy, then fitted to all rows.
+
+    Parameters
+    ----------
+    l2s : sequence of float, default (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+    l1s : sequence of float, default (0.0,)
+    cv : int, splitter or None, default 5
+    estimator : SmSVMClassifier or None
+        Supplies every other parameter.
+    standardize : bool, default False
+        Score each fold with columns scaled by its own training rows. The final fit takes X as it is: put a scaler in
+        front for that.
+
+    Attributes
+    ----------
+    l2_, l1_ : float
+        The chosen penalties; of equal scores the strongest l1, then the strongest l2.
+    scores_ : (n_folds, n_l2s, n_l1s) array
+    best_estimator_ : SmSVMClassifier
+    coef_, intercept_, classes_, duality_gap_, n_iter_, history_
+        Of ``best_estimator_``.
+    n_passes_ : float
+        Reads of the data, those of the folds included.
+    """
+
+    _parameter_constraints = {
+        "l2s": ["array-like"], "l1s": ["array-like"], "cv": ["cv_object"],
+        "estimator": [SmSVMClassifier, None], "standardize": ["boolean"],
+    }
+
+    def __init__(self, l2s=(1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1), l1s=(0.0,), cv=5, estimator=None, standardize=False):
+        self.l2s = l2s
+        self.l1s = l1s
+        self.cv = cv
+        self.estimator = estimator
+        self.standardize = standardize
+
+    def fit(self, X, y, sample_weight=None):
+        """Choose the penalties and fit to X, y."""
+        self._validate_params()
+        estimator = SmSVMClassifier() if self.estimator is None else self.estimator
+        l2s, l1s = np.asarray(self.l2s, float), np.asarray(self.l1s, float)
+        for name, grid in (("l2s", l2s), ("l1s", l1s)):
+            if grid.ndim != 1 or len(grid) == 0 or not np.all(grid >= 0):
+                raise ValueError(f"The '{name}' parameter of SmSVMClassifierCV must be a sequence of floats in the"
+                                 f" range [0.0, inf). Got {getattr(self, name)!r} instead.")
+        X, y, weights = _checked(self, X, y, sample_weight)
+        folds = check_cv(self.cv, y, classifier=True).split(X, y)
+        found = [_path_scores(estimator, X, y, weights, *fold, l2s, l1s, self.standardize) for fold in folds]
+        self.scores_ = np.stack([scores for scores, _ in found])
+        mean = self.scores_.mean(axis=0)
+        ties = np.argwhere(mean >= mean.max() - 1e-12)
+        i, k = max(ties, key=lambda at: (l1s[at[1]], l2s[at[0]]))
+        self.l2_, self.l1_ = float(l2s[i]), float(l1s[k])
+        self.best_estimator_ = clone(estimator).set_params(l2=self.l2_, l1=self.l1_).fit(X, y, weights)
+        for name in ("coef_", "intercept_", "classes_", "duality_gap_", "n_iter_", "history_"):
+            setattr(self, name, getattr(self.best_estimator_, name))
+        self.n_passes_ = self.best_estimator_.n_passes_ + sum(passes for _, passes in found)
+        return self
+
+    def decision_function(self, X):
+        """Scores of the chosen estimator."""
+        check_is_fitted(self)
+        return self.best_estimator_.decision_function(X)
+
+    def predict(self, X):
+        """Labels by the chosen estimator."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict(X)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _checked(estimator, X, y, sample_weight):
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import _check_sample_weight, validate_data
+    X, y = validate_data(estimator, X, y, **MATRIX)
+    check_classification_targets(y)
+    if len(np.unique(y)) < 2:
+        raise ValueError(f"This solver needs samples of at least 2 classes in the data, but the data contains only one"
+                         f" class: {y[0]!r}")
+    return X, y, None if sample_weight is None else _check_sample_weight(sample_weight, X)
+
+
+@dataclass
+class NestedScores:
+    """What `nested_cross_validation` found: ``mean`` is the paper's answer."""
+
+    test_scores: np.ndarray        # (n_outer,) accuracy of each outer fold
+    l2: np.ndarray                 # (n_outer,) chosen penalties
+    l1: np.ndarray
+    n_passes: float                # reads of the data, all folds together
+
+    @property
+    def mean(self):
+        return float(self.test_scores.mean())
+
+
+def nested_cross_validation(X, y, l2s, l1s=(0.0,), *, outer=10, inner=6, estimator=None, standardize=True):
+    """Algorithm 5: penalties chosen inside, accuracy measured outside, columns scaled by training rows only.
+
+    Parameters
+    ----------
+    X : (n, m) array or CSR matrix
+    y : (n,) labels
+    l2s, l1s : sequences of float
+    outer, inner : int or splitter
+        10 and 6 in the paper, 5 and 4 for its largest set.
+    estimator : SmSVMClassifier, optional
+        Supplies every other parameter.
+    standardize : bool
+
+    Returns
+    -------
+    NestedScores
+    """
+    X, y = indexable(X, np.asarray(y))
+    X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
+    estimator = SmSVMClassifier() if estimator is None else estimator
+    scores, chosen, passes = [], [], 0.0
+    for train, test in check_cv(outer, y, classifier=True).split(X, y):
+        search = SmSVMClassifierCV(l2s, l1s, inner, estimator, standardize).fit(X[train], y[train])
+        best = clone(estimator).set_params(l2=search.l2_, l1=search.l1_)
+        score, spent = _path_scores(best, X, y, None, train, test, [search.l2_], [search.l1_], standardize)
+        scores.append(score[0, 0])
+        chosen.append((search.l2_, search.l1_))
+        passes += spent + search.n_passes_
+    l2, l1 = np.array(chosen).T
+    return NestedScores(np.array(scores), l2, l1, passes)

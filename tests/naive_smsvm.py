@@ -1,0 +1,131 @@
+"""Slow, obvious NumPy twins of SmSVM: the smoothed objective, one pass over the rows, the certificate, and the
+paper's Algorithms 1-4 as printed (with the l1 weight put back into line 13 of Algorithm 4). Formulas, not speed.
+"""
+
+import numpy as np
+
+
+def dense(X):
+    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float)
+
+
+def with_ones(X, intercept):
+    X = dense(X)
+    return np.column_stack([X, np.ones(len(X))]) if intercept else X
+
+
+def smoothed(u, width):
+    """F, a = F' and h = F'' of the smoothed positive part at the deficits u = 1 - y <w, x>."""
+    root = np.sqrt(width**2 + u**2)
+    return (u + root) / 2, (1 + u / root) / 2, width**2 / (2 * root**3)
+
+
+def look(X, y, s, w, e, width_before, width, scale=1.0):
+    """What one read of the rows gives at w + e; X already holds the column of ones. Sums, gradient rows, curvature."""
+    change = y * (X @ e)
+    u0 = 1 - y * (X @ w)
+    u1 = u0 - change
+    _, a0, h0 = smoothed(u0, width_before)
+    line, line_slope, _ = smoothed(u1, width_before)
+    value, a1, h1 = smoothed(u1, width)
+    a_hat = np.clip(a0 - h0 * change * scale, 0, 1)
+    sums = [s @ line, -(s * line_slope) @ change, s @ np.maximum(u1, 0), s @ value,
+            (s * a_hat)[y > 0].sum(), (s * a_hat)[y < 0].sum()]
+    gradient = np.stack([X.T @ (s * y * a1), X.T @ (s * a_hat * (y > 0)), -(X.T @ (s * a_hat * (y < 0)))])
+    return np.array(sums), gradient, (X.T * (s * h1)) @ X
+
+
+def objective(X, y, s, w, l2, l1, free=None):
+    """The unsmoothed P(w) with mean weights s (sum s = n); column `free` is not penalised."""
+    beta = np.delete(w, free) if free is not None else w
+    return l2 / 2 * beta @ beta + s @ np.maximum(0, 1 - y * (X @ w)) / len(y) + l1 * np.abs(beta).sum()
+
+
+def smoothed_objective(X, y, w, l2, l1, width):
+    return l2 / 2 * w @ w + smoothed(1 - y * (X @ w), width)[0].mean() + l1 * np.abs(w).sum()
+
+
+def smoothed_gradient(X, y, w, l2, width):
+    return l2 * w - X.T @ (y * smoothed(1 - y * (X @ w), width)[1]) / len(y)
+
+
+def smoothed_hessian(X, y, w, l2, width):
+    h = smoothed(1 - y * (X @ w), width)[2]
+    return l2 * np.eye(X.shape[1]) + (X.T * h) @ X / len(y)
+
+
+def dual_value(X, y, s, a, l2, l1):
+    """D(a) for penalised columns only; a in [0, 1]."""
+    v = X.T @ (s * a * y) / len(y)
+    return s @ a / len(y) - (np.maximum(np.abs(v) - l1, 0) ** 2).sum() / (2 * l2)
+
+
+def line_search_l1(w, d, b, a, l1, s_max=np.inf):
+    """Algorithm 4: argmin over 0 <= s <= s_max of a s^2 + b s + l1 |w + s d|_1, and the index that vanishes there."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sigma = np.where(d != 0, -w / d, 0.0)
+    order = [j for j in np.argsort(sigma, kind="stable") if d[j] != 0 and sigma[j] > 0]
+
+    def slope(s, side):                       # derivative from the left (-1) or the right (+1)
+        at = w + s * d
+        at[[j for j in order if sigma[j] == s]] = 0.0
+        sign = np.where(at != 0, np.sign(at), side * np.sign(d))
+        return 2 * a * s + b + l1 * sign @ d
+
+    if slope(0.0, 1) >= 0:
+        return 0.0, -1
+    left = 0.0
+    for j in order:
+        if sigma[j] >= s_max:
+            break
+        if slope(sigma[j], -1) >= 0:
+            return left - slope(left, 1) / (2 * a), -1
+        if slope(sigma[j], 1) >= 0:
+            return sigma[j], j
+        left = sigma[j]
+    if a <= 0:
+        return s_max, -1
+    return min(s_max, left - slope(left, 1) / (2 * a)), -1
+
+
+def paper(X, y, l2, l1, width=1.0, width_min=1e-6, beta=0.1, eta=0.1, c1=1e-4, max_steps=500):
+    """Algorithms 1-4. Returns w, the list of active sets (one per Newton step) and the number of evaluations."""
+    m = X.shape[1]
+    w = np.zeros(m)
+    g_hat = smoothed_gradient(X, y, w, l2, width)
+    admitted = np.abs(g_hat) > l1
+    active = (w != 0) | admitted
+    adjust, actives, evaluations = True, [], 0
+    while width > beta * width_min and len(actives) < max_steps:
+        g_hat = smoothed_gradient(X, y, w, l2, width)
+        g = g_hat + l1 * np.sign(w)
+        g[active & (w == 0)] -= l1 * np.sign(g_hat[active & (w == 0)])
+        H = smoothed_hessian(X, y, w, l2, width)
+        d = np.zeros(m)
+        d[active] = -np.linalg.solve(H[np.ix_(active, active)], g[active])
+        evaluations += 1
+        if abs(d @ g) < eta * width:
+            J = ~active & (np.abs(g_hat) > l1)
+            if not (J.any() and adjust):
+                width, adjust = beta * width, True
+                continue
+            active |= J
+            g[J] = g_hat[J] - l1 * np.sign(g_hat[J])
+            d[J] = -g[J]
+            adjust = False
+        actives.append(active.copy())
+        s, hit = line_search_l1(w, d, d @ g_hat, d @ H @ d / 2, l1)
+        before = smoothed_objective(X, y, w, l2, l1, width)
+        while s > 1e-10 and smoothed_objective(X, y, w + s * d, l2, l1, width) > before + c1 * s * (d @ g):
+            s, hit = s / 2, -1
+        if s <= 1e-10:
+            width, adjust = beta * width, True
+            continue
+        new = w + s * d
+        gone = (w != 0) & ((new == 0) | (np.sign(new) == -np.sign(w)))
+        if hit >= 0:
+            gone[hit] = True
+        new[gone] = 0.0
+        active = (active & ~gone)
+        w = new
+    return w, actives, evaluations

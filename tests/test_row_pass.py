@@ -1,0 +1,170 @@
+import numpy as np
+import pytest
+from naive_smsvm import look, smoothed, with_ones
+from scipy import sparse
+
+from cmargin.passes.row_pass import MemoryRows
+from cmargin.solvers._blas_threads import single_threaded_blas
+
+FORMATS = ["C", "F", "strided", "reversed", "csr32", "csr64"]
+
+
+def make(fmt, dtype, n=613, m=11, seed=7):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, m)) * (rng.random((n, m)) < 0.6)
+    X[:, 3] = 0
+    X = X.astype(dtype)
+    if fmt == "F":
+        return np.asfortranarray(X)
+    if fmt == "strided":
+        wide = np.zeros((2 * n, 3 * m), dtype)
+        wide[::2, ::3] = X
+        return wide[::2, ::3]
+    if fmt == "reversed":
+        return np.ascontiguousarray(X[::-1])[::-1]          # negative row stride
+    if fmt.startswith("csr"):
+        A = sparse.csr_matrix(X)
+        if fmt == "csr64":
+            A.indices, A.indptr = A.indices.astype(np.int64), A.indptr.astype(np.int64)
+        return A
+    return X
+
+
+def problem(fmt, dtype, weighted, n=613, m=11):
+    X = make(fmt, dtype, n, m)
+    rng = np.random.default_rng(19)
+    y = np.where(rng.random(n) < 0.3, 1.0, -1.0)
+    s = rng.integers(0, 4, n).astype(float) if weighted else np.ones(n)
+    return X, y, s, np.where(s > 0, s, 1.0) * y * (s > 0)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_one_look_equals_the_twin_and_is_the_same_for_any_thread_count(fmt, dtype, intercept, weighted):
+    X, y, s, code = problem(fmt, dtype, weighted)
+    A = with_ones(X, intercept)
+    rng = np.random.default_rng(5)
+    w, e = rng.standard_normal((2, A.shape[1])) * 0.4
+    expected = look(A, y, s, w, e, 0.7, 0.3, 0.8)
+    results = []
+    for n_threads in (1, 3):
+        rows = MemoryRows(X, code, intercept=intercept, n_threads=n_threads)
+        with single_threaded_blas():
+            rows.look(w, 1.0, 1.0, 1.0, 0.7, 0.0, False)
+            sums, gradient, hessian = rows.look(e, 1.0, 0.8, 0.7, 0.3, 0.0)
+        results.append((sums.copy(), gradient.copy(), np.triu(hessian)))
+        keep = s > 0
+        np.testing.assert_allclose(rows.deficits()[keep], (1 - y * (A @ (w + e)))[keep], atol=1e-13)
+    sums, gradient, hessian = results[0]
+    for one, other in zip(*results, strict=True):
+        assert np.array_equal(one, other)
+    np.testing.assert_allclose(sums[:6], expected[0], rtol=1e-12)
+    np.testing.assert_allclose(gradient, expected[1], rtol=1e-11, atol=1e-10)
+    np.testing.assert_allclose(hessian, np.triu(expected[2]), rtol=1e-11, atol=1e-10)
+    assert sums[6] == (s > 0).sum()
+
+
+@pytest.mark.parametrize("fmt", ["C", "csr32"])
+def test_many_blocks_fold_in_order(fmt):
+    X, _, _, code = problem(fmt, np.float64, True, n=20000, m=9)
+    bits = set()
+    for n_threads in (1, 2, 3, 7):
+        rows = MemoryRows(X, code, intercept=True, n_threads=n_threads)
+        assert rows.n_blocks == 32
+        w = np.linspace(-1, 1, 10)
+        with single_threaded_blas():
+            parts = rows.look(w, 1.0, 1.0, 1.0, 0.5, 1e-6)
+            bits.add(b"".join(np.triu(p).tobytes() if p.ndim == 2 else p.tobytes() for p in parts))
+            bits.add(np.array(rows.along(0.5, 0.5)).tobytes())
+            bits.add(rows.hessian_product(w, 0.5)[0].tobytes())
+    assert len(bits) == 3
+
+
+@pytest.mark.parametrize("fmt", ["C", "F", "csr32", "csr64"])
+def test_active_columns_and_curvature_floor(fmt):
+    X, y, s, code = problem(fmt, np.float64, True)
+    A = with_ones(X, True)
+    w = np.linspace(-0.5, 0.5, 12)
+    active = np.array([0, 2, 3, 7, 11])
+    rows = MemoryRows(X, code, intercept=True, n_threads=2)
+    rows.set_active(active)
+    floor = 0.4
+    sums, _, hessian = rows.look(w, 1.0, 1.0, 1.0, 0.3, floor)
+    h = smoothed(1 - y * (A @ w), 0.3)[2]
+    sh = s * np.where(h > floor, h, 0)
+    expected = (A.T * sh) @ A
+    np.testing.assert_allclose(np.triu(hessian), np.triu(expected[np.ix_(active, active)]), atol=1e-11)
+    assert 0 < sums[6] == (sh > 0).sum() < len(y)
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_product_with_the_curvature(fmt):
+    X, y, s, code = problem(fmt, np.float64, True)
+    A = with_ones(X, True)
+    w, x = np.linspace(-0.5, 0.5, 12), np.cos(np.arange(12.0))
+    rows = MemoryRows(X, code, intercept=True, n_threads=2)
+    rows.look(w, 1.0, 1.0, 1.0, 0.3, 0.0, False)
+    H = look(A, y, s, w, 0 * w, 0.3, 0.3)[2]
+    np.testing.assert_allclose(rows.hessian_product(x, 0.3)[0], H @ x, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(rows.hessian_product(None, 0.3)[0], np.diag(H), rtol=1e-11, atol=1e-11)
+    h = smoothed(1 - y * (A @ w), 0.3)[2]
+    _, share = rows.hessian_product(x, 0.3, 0.4)
+    assert share == pytest.approx(((h > 0.4) & (s > 0)).mean() if fmt.startswith("csr") else 1.0)
+
+
+def test_a_refused_step_is_looked_at_again_without_a_direction():
+    X, y, s, code = problem("C", np.float64, True)
+    w, e, f = np.random.default_rng(2).standard_normal((3, 11))
+    rows = MemoryRows(X, code, intercept=False, n_threads=1)
+    rows.look(w, 1.0, 1.0, 1.0, 0.7, 0.0, False)
+    rows.look(e, 1.0, 1.0, 0.7, 0.3, 0.0)
+    value, slope, curvature = rows.along(0.25, 0.7)
+    u, change = 1 - y * (X @ (w + 0.25 * e)), y * (X @ e)
+    F, a, h = smoothed(u, 0.7)
+    np.testing.assert_allclose([value, slope, curvature], [s @ F, -(s * a) @ change, (s * h) @ change**2], rtol=1e-12)
+    sums, gradient, _ = rows.look(None, 0.25, 1.0, 0.7, 0.3, 0.0)
+    np.testing.assert_allclose(gradient[0], look(X, y, s, w, 0.25 * e, 0.7, 0.3)[1][0], atol=1e-10)
+    assert sums[0] == pytest.approx(value) and sums[1] == pytest.approx(slope)
+    sums, gradient, _ = rows.look(f, 1.0, 1.0, 0.3, 0.3, 0.0)          # the shorter step is what stays
+    np.testing.assert_allclose(gradient, look(X, y, s, w + 0.25 * e, f, 0.3, 0.3)[1], atol=1e-10)
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_a_subset_reads_its_rows_only(fmt):
+    X, y, s, code = problem(fmt, np.float32, True)
+    chosen = np.arange(3, 600, 7)
+    rows = MemoryRows(X, code, intercept=True, n_threads=1).subset(chosen, np.full(len(chosen), 2.0))
+    w = np.linspace(-0.5, 0.5, 12)
+    _, gradient, _ = rows.look(w, 1.0, 1.0, 1.0, 0.3, 0.0)
+    A = with_ones(X, True)[chosen]
+    expected = look(A, y[chosen], 2 * s[chosen], 0 * w, w, 1.0, 0.3)[1]
+    np.testing.assert_allclose(gradient, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("n, m", [(1, 1), (1, 4), (5, 1), (3, 0), (0, 2)])
+@pytest.mark.parametrize("fmt", ["C", "F", "csr32"])
+def test_few_rows_and_columns(fmt, n, m):
+    X = np.arange(float(n * m)).reshape(n, m)
+    X = sparse.csr_matrix(X) if fmt == "csr32" else np.asarray(X, order=fmt)
+    rows = MemoryRows(X, np.ones(n), intercept=True, n_threads=2)
+    w = np.full(m + 1, 0.1)
+    _, gradient, hessian = rows.look(w, 1.0, 1.0, 1.0, 0.5, 0.0)
+    expected = look(with_ones(X, True), np.ones(n), np.ones(n), 0 * w, w, 1.0, 0.5)
+    np.testing.assert_allclose(gradient, expected[1], atol=1e-12)
+    np.testing.assert_allclose(np.triu(hessian), np.triu(expected[2]), atol=1e-12)
+
+
+def test_read_only_memory_map_is_read_where_it_lies(tmp_path):
+    X, _, _, code = problem("C", np.float32, False)
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    w = np.linspace(-1, 1, 11)
+    looks = [MemoryRows(A, code, intercept=False, n_threads=1).look(w, 1.0, 1.0, 1.0, 0.5, 0.0)[1] for A in (X, mapped)]
+    assert np.array_equal(*looks)
+
+
+def test_integers_are_refused():
+    with pytest.raises(ValueError, match="float32 or float64"):
+        MemoryRows(np.ones((3, 2), int), np.ones(3), intercept=True, n_threads=1)

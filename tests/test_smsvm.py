@@ -1,0 +1,378 @@
+import subprocess
+import sys
+import threading
+import time
+import warnings
+
+import numpy as np
+import pytest
+from naive_smsvm import dual_value, objective, paper, with_ones
+from scipy import sparse
+from scipy.optimize import linprog
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_multilabel_classification
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import scale
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from cmargin.passes.row_pass import MemoryRows
+from cmargin.smsvm import SmSVMClassifier
+from cmargin.solvers import certificate, continuation_newton, growing
+from cmargin.solvers._blas_threads import single_threaded_blas
+from cmargin.solvers.paper_newton import PaperNewton
+
+X_bc, y_bc = load_breast_cancer(return_X_y=True)
+X_bc = scale(X_bc)
+
+
+@parametrize_with_checks([SmSVMClassifier()])
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
+
+
+def value_of(model, X, y, l2, l1, s=None, penalised=False):
+    """P of a binary model, from the data: nothing the estimator says is trusted."""
+    A = with_ones(X, True)
+    w = np.append(model.coef_[0], model.intercept_[0])
+    s = np.ones(len(y)) if s is None else s * len(y) / s.sum()
+    return objective(A, np.where(y == model.classes_[1], 1, -1), s, w, l2, l1, None if penalised else A.shape[1] - 1)
+
+
+@pytest.mark.parametrize("l2, l1", [(1e-1, 0), (1e-3, 0), (1e-5, 0), (1e-3, 1e-3), (1e-4, 3e-2), (0, 1e-2)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_certificate_holds(l2, l1, weighted):
+    s = np.random.default_rng(3).integers(0, 4, len(y_bc)).astype(float) if weighted else None
+    rough = SmSVMClassifier(l2=l2, l1=l1, tol=1e-2).fit(X_bc, y_bc, s)
+    fine = SmSVMClassifier(l2=l2, l1=l1, tol=1e-7, max_passes=1000).fit(X_bc, y_bc, s)
+    for model in (rough, fine):
+        P = value_of(model, X_bc, y_bc, l2, l1, s)
+        assert model.objective_[0] == pytest.approx(P, rel=1e-9)
+        assert 0 <= model.duality_gap_[0] <= model.tol
+    bound = rough.objective_[0] * (1 - rough.duality_gap_[0])
+    assert bound <= fine.objective_[0] <= rough.objective_[0]
+
+
+@pytest.mark.parametrize("l2", [1e-1, 1e-2, 1e-4])
+def test_same_optimum_as_libsvm(l2):
+    # the kernel machine with a linear kernel has the intercept we have: free
+    reference = SVC(kernel="linear", C=1 / (l2 * len(y_bc)), tol=1e-8).fit(X_bc, y_bc)
+    ours = SmSVMClassifier(l2=l2, tol=1e-8, max_passes=1000).fit(X_bc, y_bc)
+    best = value_of(reference, X_bc, y_bc, l2, 0)
+    assert best * (1 - 1e-4) <= ours.objective_[0] <= best * (1 + 2e-7)       # libsvm's own tolerance shows at 1e-4
+    np.testing.assert_allclose(ours.coef_, reference.coef_, atol=2e-3 * np.abs(reference.coef_).max())
+
+
+def test_same_optimum_as_a_linear_program():
+    l1, (n, m) = 0.02, X_bc.shape                  # l2 = 0: min mean(xi) + l1 sum(p + q), an LP
+    y = np.where(y_bc == 1, 1.0, -1.0)
+    cost = np.r_[np.full(2 * m, l1), 0, 0, np.full(n, 1 / n)]
+    A = -y[:, None] * np.hstack([X_bc, -X_bc, np.ones((n, 1)), -np.ones((n, 1))])
+    best = linprog(cost, A_ub=np.hstack([A, -np.eye(n)]), b_ub=-np.ones(n)).fun
+    ours = SmSVMClassifier(l2=0, l1=l1, tol=1e-7, max_passes=1000).fit(X_bc, y_bc)
+    assert ours.objective_[0] == pytest.approx(best, rel=2e-7)
+    assert 0 < np.count_nonzero(ours.coef_) < m and not np.any(np.abs(ours.coef_[ours.coef_ != 0]) < 1e-9)
+
+
+@pytest.mark.parametrize("l1", [0.0, 1e-2])
+def test_penalised_intercept_is_a_column_of_ones(l1):
+    ours = SmSVMClassifier(l2=1e-2, l1=l1, penalize_intercept=True, tol=1e-7, max_passes=500).fit(X_bc, y_bc)
+    column = SmSVMClassifier(l2=1e-2, l1=l1, fit_intercept=False, tol=1e-7, max_passes=500)
+    column.fit(with_ones(X_bc, True), y_bc)
+    assert ours.objective_[0] == pytest.approx(column.objective_[0], rel=1e-6)
+    np.testing.assert_allclose(np.append(ours.coef_, ours.intercept_), column.coef_[0], atol=2e-3)
+
+
+def test_dual_value_is_the_dual_at_its_own_variables():
+    rng = np.random.default_rng(0)
+    X, y, s, a = rng.standard_normal((50, 4)), np.where(rng.random(50) < 0.3, 1, -1), np.ones(50), rng.random(50)
+    parts = np.stack([X.T @ (a * y * (y == side)) for side in (1, -1)]) / 50
+    sums = [a[y == side].sum() / 50 for side in (1, -1)]
+    got = certificate.dual_value(parts, *sums, 0.5, 0.1, None)
+    assert got == pytest.approx(max(0, dual_value(X, y, s, a, 0.5, 0.1)))
+    # free intercept: the heavier side shrunk until the classes balance
+    heavy = 1 if sums[0] > sums[1] else -1
+    b = np.where(y == heavy, a * min(sums) / max(sums), a)
+    assert abs(b @ y) < 1e-12
+    with_column = np.hstack([parts, np.zeros((2, 1))])
+    got = certificate.dual_value(with_column, *sums, 0.5, 0.1, 4)
+    assert got == pytest.approx(max(0, dual_value(X, y, s, b, 0.5, 0.1)))
+
+
+# ---------------------------------------------------------------- shapes of data
+
+def fit_quietly(X, y, **parameters):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return SmSVMClassifier(**parameters).fit(X, y)
+
+
+@pytest.mark.parametrize("fmt", [np.asarray, np.asfortranarray, sparse.csr_matrix, sparse.csr_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("l1", [0.0, 1e-2])
+def test_formats_agree(fmt, dtype, l1):
+    reference = fit_quietly(X_bc, y_bc, l2=1e-3, l1=l1, tol=1e-6, max_passes=500)
+    X = fmt(X_bc.astype(dtype))
+    for n_jobs in (1, 3):
+        model = fit_quietly(X, y_bc, l2=1e-3, l1=l1, tol=1e-6, max_passes=500, n_jobs=n_jobs)
+        assert model.objective_[0] == pytest.approx(reference.objective_[0], rel=1e-5)
+        scores = X @ model.coef_[0] + model.intercept_
+        np.testing.assert_allclose(model.decision_function(X), scores, rtol=1e-4, atol=1e-5)
+
+
+def test_same_bits_for_any_number_of_threads():
+    X, y = load_digits(return_X_y=True)
+    big = np.random.default_rng(1).standard_normal((24000, 12))
+    label = (big @ np.linspace(-1, 1, 12) + np.random.default_rng(2).standard_normal(24000) > 0).astype(int)
+    for data, target in ((X, y), (big, label)):
+        bits = set()
+        for n_jobs in (1, 2, 3):
+            model = fit_quietly(data, target, n_jobs=n_jobs, random_state=5, l1=1e-4, max_passes=1000)
+            bits.add((model.coef_.tobytes(), model.intercept_.tobytes(), model.duality_gap_.tobytes()))
+        assert len(bits) == 1
+
+
+@pytest.mark.parametrize("n, m, l1", [(40, 300, 0.0), (40, 900, 1e-3), (60, 400, 3e-2)])
+def test_wide_data(n, m, l1):
+    rng = np.random.default_rng(n + m)
+    X, y = rng.standard_normal((n, m)), rng.random(n) < 0.5
+    model = fit_quietly(X, y, l2=1e-3, l1=l1)
+    assert model.objective_[0] == pytest.approx(value_of(model, X, y, 1e-3, l1), rel=1e-6)
+    if l1 == 0:
+        other = fit_quietly(X, y, l2=1e-3, linear_solver="cholesky")
+        assert model.objective_[0] == pytest.approx(other.objective_[0], rel=2e-4)
+        assert model.n_passes_ < other.n_passes_ / 3
+    else:
+        assert np.count_nonzero(model.coef_) < m / 4
+
+
+def test_the_woodbury_form_takes_float32_and_sparse_data():
+    X, y = np.random.default_rng(8).standard_normal((30, 200)), np.arange(30) % 2
+    models = [fit_quietly(A, y, l2=1e-2, tol=1e-6) for A in (X, X.astype(np.float32), sparse.csr_matrix(X))]
+    for model in models[1:]:
+        np.testing.assert_allclose(model.coef_, models[0].coef_, atol=1e-3 * np.abs(models[0].coef_).max())
+
+
+def test_conjugate_gradients_reach_the_same_certificate():
+    X = sparse.random(400, 900, 0.02, "csr", rng=np.random.default_rng(4))
+    y = np.asarray(X.sum(1)).ravel() > 9
+    cg = fit_quietly(X, y, l2=1e-3, linear_solver="cg")
+    cholesky = fit_quietly(X, y, l2=1e-3, linear_solver="cholesky")
+    assert cg.objective_[0] == pytest.approx(cholesky.objective_[0], rel=2e-4)
+
+
+def test_constant_duplicate_and_empty_columns():
+    X = np.hstack([X_bc, X_bc[:, :3], np.zeros((len(X_bc), 2)), np.ones((len(X_bc), 1))])
+    plain = fit_quietly(X_bc, y_bc, l2=0, l1=1e-2)
+    for l2, l1 in ((0, 1e-2), (1e-4, 0), (1e-4, 1e-3)):
+        model = fit_quietly(X, y_bc, l2=l2, l1=l1)
+        assert np.isfinite(model.coef_).all() and np.all(model.coef_[0, 33:35] == 0)
+        if l2 == 0:
+            assert model.objective_[0] == pytest.approx(plain.objective_[0], rel=2e-4)
+
+
+def test_no_penalty_separable_and_not():
+    X, y = load_iris(return_X_y=True)
+    separable = fit_quietly(X, y == 0, l2=0)
+    assert separable.objective_[0] == 0 and separable.duality_gap_[0] == 0 and separable.score(X, y == 0) == 1
+    overlapping = fit_quietly(X, y == 1, l2=0)
+    assert np.isnan(overlapping.duality_gap_[0])             # no certificate exists; the Newton decrement stops it
+    best = SVC(kernel="linear", C=1e4, tol=1e-6).fit(X, y == 1)
+    assert overlapping.objective_[0] <= value_of(best, X, y == 1, 0, 0) * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("l2", [1e-4, 1e-7])
+def test_separable_data_with_little_penalty(l2):
+    X, y = load_iris(return_X_y=True)
+    model = fit_quietly(scale(X), y == 0, l2=l2)
+    assert model.duality_gap_[0] <= 1e-4 and model.score(scale(X), y == 0) == 1
+
+
+def test_one_row_of_each_class():
+    model = fit_quietly(np.array([[0.0, 1.0], [0.0, -1.0]]), [0, 1], l2=1e-3)
+    np.testing.assert_allclose(model.coef_, [[0, -1]], atol=1e-3)
+
+
+def test_multilabel_is_one_problem_a_label():
+    X, Y = make_multilabel_classification(200, 8, n_classes=4, random_state=3)
+    model = fit_quietly(X, Y)
+    for c in range(4):
+        one = fit_quietly(X, Y[:, c])
+        np.testing.assert_array_equal(model.coef_[c], one.coef_[0])
+    assert model.predict(X).shape == Y.shape and (model.predict(X) == Y).mean() > 0.75
+
+
+def test_multiclass_scores_and_weights():
+    X, y = load_iris(return_X_y=True)
+    model = fit_quietly(X, y, class_weight="balanced")
+    assert model.coef_.shape == (3, 4) and model.coef_.flags.c_contiguous and model.score(X, y) > 0.9
+    doubled = SmSVMClassifier(class_weight={0: 2.0}).fit(X, y)
+    by_rows = SmSVMClassifier().fit(X, y, np.where(y == 0, 2.0, 1.0))
+    np.testing.assert_allclose(doubled.coef_, by_rows.coef_, rtol=1e-9)
+
+
+# ---------------------------------------------------------------- the way there
+
+def growing_problem(n=30000, m=12):
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((n, m))
+    return X, X @ rng.standard_normal(m) + 2 * rng.standard_normal(n) > 2
+
+
+def test_growing_subsets_save_passes_and_end_at_the_same_place():
+    X, y = growing_problem()
+    whole, grown = (fit_quietly(X, y, l2=1e-3, subset_growth=g, random_state=0) for g in (None, "auto"))
+    assert grown.n_passes_ < whole.n_passes_
+    assert grown.objective_[0] == pytest.approx(whole.objective_[0], rel=1e-4)
+    share = np.diff(grown.history_["passes"])
+    assert share[0] == pytest.approx(0.1, rel=0.05) and share[-1] >= 1
+
+
+def test_a_rare_class_gets_its_share_of_the_subset():
+    code = np.where(np.arange(50000) < 200, 1.0, -1.0)
+    rows, weights = growing.draw_rows(code, 0.1, np.random.default_rng(0))
+    assert (code[rows] > 0).sum() == 200 and len(rows) == 5000
+    assert weights @ (code[rows] > 0) == pytest.approx(200) and weights.sum() == pytest.approx(50000)
+
+
+@pytest.mark.parametrize("l2, l1", [(1e-2, 0.0), (1e-2, 1e-2), (1e-1, 5e-2)])
+def test_published_algorithm_step_for_step(l2, l1):
+    y = np.where(y_bc == 1, 1.0, -1.0)
+    w, actives, _ = paper(X_bc, y, l2, l1)
+    rows = MemoryRows(X_bc, y, intercept=False, n_threads=1)
+    settings = continuation_newton.Settings(tol=1e-300, max_passes=1e9, smoothing_decay=0.1)
+    result = continuation_newton.Result(np.zeros(30))
+    newton = PaperNewton(rows, continuation_newton.Problem(l2, l1), settings, 0.1, result)
+    with single_threaded_blas():
+        newton.run()
+    assert len(newton.actives) == len(actives)
+    assert all(np.array_equal(one, other) for one, other in zip(newton.actives, actives, strict=True))
+    np.testing.assert_allclose(newton.w, w, atol=1e-5)        # at a width of 1e-6 rounding moves w by so much
+
+
+def test_warm_start_helps_and_ends_at_the_same_place():
+    model = SmSVMClassifier(l2=1e-3, warm_start=True, subset_growth=None).fit(X_bc, y_bc)
+    model.set_params(l2=9e-4).fit(X_bc, y_bc)
+    cold = SmSVMClassifier(l2=9e-4).fit(X_bc, y_bc)
+    assert model.n_passes_ < cold.n_passes_ and model.objective_[0] == pytest.approx(cold.objective_[0], rel=2e-4)
+
+
+def test_history_is_a_dict_of_columns():
+    model = fit_quietly(X_bc, y_bc, l1=1e-3)
+    length = {len(column) for column in model.history_.values()}
+    assert len(length) == 1 and set(continuation_newton.HISTORY) < set(model.history_)
+    assert np.all(np.diff(model.history_["passes"]) > 0) and np.all(np.diff(model.history_["seconds"]) > 0)
+    assert model.history_["gap"][-1] == model.duality_gap_[0] and model.history_["passes"][-1] == model.n_passes_
+    assert isinstance(model.n_iter_, int) and isinstance(model.n_passes_, float)
+
+
+def test_too_few_passes_are_said_with_the_gap():
+    with pytest.warns(ConvergenceWarning, match=r"max_passes=5 with a relative duality gap of \d\.\de[-+]\d\d") as seen:
+        model = SmSVMClassifier(max_passes=5).fit(X_bc, y_bc)
+    assert len(seen) == 1 and model.n_passes_ <= 5 and model.score(X_bc, y_bc) > 0.9
+
+
+def test_time_limit_is_kept():
+    X, y = growing_problem(200_000, 40)
+    start = time.perf_counter()
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        model = SmSVMClassifier(tol=1e-12, l2=1e-7, max_time=0.3, max_passes=1e6).fit(X, y)
+    assert time.perf_counter() - start < 3 and model.score(X, y) > 0.7
+
+
+def test_callback_sees_a_usable_estimator_and_can_stop_it():
+    seen = []
+
+    def callback(estimator):
+        seen.append(estimator.objective_[0])
+        return len(seen) == 4
+
+    model = SmSVMClassifier(callback=callback).fit(X_bc, y_bc)
+    assert len(seen) == 4 and model.score(X_bc, y_bc) > 0.9 and np.all(np.diff(seen) <= 0)
+
+
+def test_interrupt_leaves_the_best_point():
+    def callback(estimator):
+        if len(estimator.history_["step"]) >= 4:
+            raise KeyboardInterrupt
+
+    model = SmSVMClassifier(callback=callback)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X_bc, y_bc)
+    assert model.score(X_bc, y_bc) > 0.9
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_interrupt_from_the_keyboard_is_answered_within_a_second():
+    code = """
+import numpy as np, time, threading, os, signal
+from cmargin.smsvm import SmSVMClassifier
+rng = np.random.default_rng(0)
+X = rng.standard_normal((60000, 120)); y = rng.integers(0, 4, 60000)
+model = SmSVMClassifier(tol=1e-14, max_passes=1e9, n_jobs=2)
+def press():
+    global pressed
+    pressed = time.perf_counter(); os.kill(os.getpid(), signal.SIGINT)
+threading.Timer(1.5, press).start()
+try:
+    model.fit(X, y)
+except KeyboardInterrupt:
+    print(time.perf_counter() - pressed, np.isfinite(model.coef_).all())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    seconds, finite = done.stdout.split()
+    assert float(seconds) < 3 and finite == "True"           # a second where nothing else runs
+
+
+def test_concurrent_fits_do_not_disturb_each_other():
+    expected, found = SmSVMClassifier().fit(X_bc, y_bc).coef_, []
+    threads = [threading.Thread(target=lambda: found.append(SmSVMClassifier().fit(X_bc, y_bc).coef_)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(np.array_equal(coef, expected) for coef in found)
+
+
+# ---------------------------------------------------------------- bad input
+
+@pytest.mark.parametrize("name, value", [("l1", -1), ("l2", -1), ("tol", 0), ("max_passes", 0), ("smoothing_decay", 1),
+                                         ("line_search", "armijo"), ("linear_solver", "lu"), ("subset_growth", "yes"),
+                                         ("max_time", 0), ("n_jobs", "two"), ("callback", 3), ("smoothing", 0)])
+def test_bad_parameters(name, value):
+    with pytest.raises(ValueError, match=rf"The '{name}' parameter of SmSVMClassifier must be .* Got {value!r}"):
+        SmSVMClassifier(**{name: value}).fit(X_bc, y_bc)
+
+
+@pytest.mark.parametrize("weights, words", [(np.zeros(569), "at least one non-zero"), (-np.ones(569), "Negative"),
+                                            (np.full(569, np.nan), "NaN"), (np.ones(3), "expected")])
+def test_bad_weights(weights, words):
+    with pytest.raises(ValueError, match=words):
+        SmSVMClassifier().fit(X_bc, y_bc, weights)
+
+
+def test_bad_data():
+    with pytest.raises(ValueError, match="only one class"):
+        SmSVMClassifier().fit(X_bc, np.ones(len(X_bc)))
+    bad = X_bc.copy()
+    bad[3, 4] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        SmSVMClassifier().fit(bad, y_bc)
+    with pytest.raises(ValueError, match="n_jobs == 0"):
+        SmSVMClassifier(n_jobs=0).fit(X_bc, y_bc)
+    for solver in ("woodbury", "cg"):
+        with pytest.raises(ValueError, match=f"linear_solver='{solver}' needs l1=0"):
+            SmSVMClassifier(linear_solver=solver, l1=1.0).fit(X_bc, y_bc)
+
+
+def test_features_far_too_large_end_in_a_finite_answer():
+    model = SmSVMClassifier(max_passes=60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X_bc * 1e12, y_bc)
+    assert np.isfinite(model.coef_).all() and model.objective_[0] <= 1
+
+
+def test_clone_and_parameters():
+    model = SmSVMClassifier(l1=0.5, callback=len)
+    assert clone(model).get_params() == model.get_params()

@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from cmargin.smsvm import SmSVMClassifier
+from cmargin.smsvm_cv import SmSVMClassifierCV, nested_cross_validation
+
+X, y = load_breast_cancer(return_X_y=True)
+X = (X - X.mean(0)) / X.std(0)
+L2S = [1e-4, 1e-2, 1.0]
+
+
+@parametrize_with_checks([SmSVMClassifierCV(l2s=(1e-3, 1e-1), cv=3, estimator=SmSVMClassifier(max_passes=1000))])
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
+
+
+def test_chooses_as_a_grid_search_does():
+    fine = SmSVMClassifier(tol=1e-6, max_passes=1000)
+    folds = StratifiedKFold(4)
+    ours = SmSVMClassifierCV(L2S, [0.0, 1e-2], folds, fine).fit(X, y)
+    grid = GridSearchCV(fine, {"l2": L2S, "l1": [0.0, 1e-2]}, cv=folds).fit(X, y)
+    assert ours.scores_.shape == (4, 3, 2)
+    assert ours.scores_.mean(0).max() == pytest.approx(grid.best_score_, abs=1e-9)
+    np.testing.assert_array_equal(ours.coef_, SmSVMClassifier(l2=ours.l2_, l1=ours.l1_, tol=1e-6, max_passes=1000)
+                                  .fit(X, y).coef_)
+
+
+def test_warm_starts_save_passes():
+    l2s = np.geomspace(1e-4, 1e-1, 7)
+    path = SmSVMClassifierCV(l2s, cv=3).fit(X, y)
+    trains = [train for train, _ in StratifiedKFold(3).split(X, y)]
+    cold = sum(SmSVMClassifier(l2=l2).fit(X[train], y[train]).n_passes_ for train in trains for l2 in l2s)
+    assert path.n_passes_ - path.best_estimator_.n_passes_ < cold
+
+
+def test_nested_scores_are_those_of_a_nested_search():
+    ours = nested_cross_validation(X, y, L2S, outer=5, inner=3, estimator=SmSVMClassifier(tol=1e-6, max_passes=1000))
+    scaled = make_pipeline(StandardScaler(), SmSVMClassifier(tol=1e-6, max_passes=1000))
+    grid = GridSearchCV(scaled, {"smsvmclassifier__l2": L2S}, cv=3)
+    assert ours.mean == pytest.approx(cross_val_score(grid, X, y, cv=5).mean(), abs=0.01)
+    assert ours.test_scores.shape == ours.l2.shape == (5,) and set(ours.l2) <= set(L2S) and ours.n_passes > 0
+
+
+def test_the_scaler_sees_training_rows_only():
+    wild = X.copy()
+    wild[0] = 1e6                                  # one row that would ruin every column's scale
+    folds = [(np.arange(1, 569), np.array([0])), (np.arange(1, 569), np.arange(300, 400))]
+    ours = nested_cross_validation(wild, y, [1e-3], outer=folds, inner=3)
+    assert ours.test_scores[1] > 0.95
+
+
+def test_sparse_rows_and_three_classes():
+    X, y = load_iris(return_X_y=True)
+    model = SmSVMClassifierCV([1e-3], [0.0], 3).fit(sparse.csr_matrix(X), y)
+    assert model.score(sparse.csr_matrix(X), y) > 0.9
+    assert nested_cross_validation(sparse.csr_matrix(X), y, [1e-3], outer=3, inner=2).mean > 0.9
+
+
+@pytest.mark.parametrize("name, grid", [("l2s", []), ("l2s", [-1.0]), ("l1s", [[0.1]])])
+def test_bad_grids(name, grid):
+    with pytest.raises(ValueError, match=f"The '{name}' parameter of SmSVMClassifierCV must be"):
+        SmSVMClassifierCV(**{name: grid}).fit(X, y)
