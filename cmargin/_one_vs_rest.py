@@ -1,4 +1,4 @@
-"""What linear one-vs-rest classifiers of this package share: checks, labels and weights on the way in, predictions out."""
+"""What linear one-vs-rest classifiers share: checks, labels and weights on the way in, predictions on the way out."""
 
 import time
 import warnings
@@ -21,7 +21,7 @@ NOT_NEGATIVE = (np.nextafter(0.0, -1.0), np.finfo(float).max, "[0.0, inf)")
 
 
 class LinearOneVsRest(ClassifierMixin, BaseEstimator):
-    """Base of estimators with ``coef_``, ``intercept_``, ``classes_``; a subclass gives `_check_parameters`, `_train`."""
+    """Base of estimators with ``coef_``, ``intercept_``, ``classes_``; they give `_check_parameters` and `_train`."""
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -107,16 +107,17 @@ class LinearOneVsRest(ClassifierMixin, BaseEstimator):
         self.n_iter_, self.n_passes_ = int(fit.passes), float(fit.reads)
         self.history_ = {name: np.asarray(column) for name, column in fit.history.items()}
 
-    def _after_pass(self, fit, dtype):
-        """Callback and line of text after a pass; a true answer stops the fit."""
-        if self.callback is None and not self.verbose:
-            return False
-        self._store(fit, dtype)
-        if self.verbose:
-            last = {name: column[-1] for name, column in self.history_.items()}
-            print(f"{type(self).__name__} pass {last['pass']:g}: objective {last['objective']:.6g}, gradient norm "
-                  f"{last['gradient_norm']:.2g}, {last['seconds']:.2f} s", flush=True)
-        return bool(self.callback(self)) if self.callback is not None else False
+    def _watch(self, dtype):
+        """What to do with the fit after a pass, callback and line of text; None if there is nothing to do."""
+        def after_pass(fit):
+            self._store(fit, dtype)
+            if self.verbose:
+                last = {name: column[-1] for name, column in self.history_.items()}
+                print(f"{type(self).__name__} pass {last['pass']:g}: objective {last['objective']:.6g}, gradient norm "
+                      f"{last['gradient_norm']:.2g}, {last['seconds']:.2f} s", flush=True)
+            return bool(self.callback(self)) if self.callback is not None else False
+
+        return after_pass if self.callback is not None or self.verbose else None
 
     def _warn(self, fit, wants_tol=True):
         """One warning at the most, saying how far the fit got and what to try."""

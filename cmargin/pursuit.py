@@ -7,6 +7,7 @@ from cmargin._one_vs_rest import NOT_NEGATIVE, POSITIVE, LinearOneVsRest
 from cmargin._validation import InvalidParameterError, check_flag, check_parameter
 from cmargin.passes.memory import MemoryRows
 from cmargin.solvers.margin_pursuit import GradientDescent, ProjectedSGD, Settings, Start
+from cmargin.solvers.pursuit_newton import NewtonClasses
 
 
 class MarginPursuitClassifier(LinearOneVsRest):
@@ -139,11 +140,13 @@ class MarginPursuitClassifier(LinearOneVsRest):
     def _train(self, blocks, start, deadline):
         settings, dtype = self._settings(deadline), blocks.X.dtype
         trace = MarginTrace() if self.trace else None
-        if self.solver == "gd":
+        if self.solver == "newton":
+            run = NewtonClasses(blocks, settings, _start(start), trace)
+        elif self.solver == "gd":
             run = GradientDescent(blocks, settings, _start(start), trace)
         else:
             run = _projected(self, blocks, settings, start, trace)
-        fit, interruption = run.run(lambda fit: self._after_pass(fit, dtype))
+        fit, interruption = run.run(self._watch(dtype))
         self._store(fit, dtype)
         self.scale_, self._steps_taken = fit.scale.copy(), fit.steps_taken
         if interruption is None:
@@ -200,7 +203,7 @@ class PegasosClassifier(LinearOneVsRest):
         settings = Settings("hinge", 1.0, 1.0, False, float(self.l2), self.step_size, self.tol, self.max_passes,
                             self.fit_intercept, deadline)
         run = _projected(self, blocks, settings, start, MarginTrace() if self.trace else None)
-        fit, interruption = run.run(lambda fit: self._after_pass(fit, blocks.X.dtype))
+        fit, interruption = run.run(self._watch(blocks.X.dtype))
         self._store(fit, blocks.X.dtype)
         self._steps_taken = fit.steps_taken
         if interruption is None:

@@ -7,6 +7,7 @@ depend on the number of threads. Blocks are read as float64 whatever the data; n
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import scipy.sparse as sp
 
 from cmargin.solvers._blas_threads import single_threaded_blas
 
@@ -34,8 +35,9 @@ class ScoreBlocks:
         self.blocks = [slice(lo, min(lo + step, self.n_rows)) for lo in range(0, self.n_rows, step)]
 
     def rows(self, block):
-        """Rows of one block, float64."""
-        return self.X[block].astype(np.float64, copy=False)
+        """Rows of one block, float64; dense ones in C order, so that the bits do not depend on the layout of X."""
+        X = self.X[block]
+        return X.astype(np.float64, copy=False) if sp.issparse(X) else np.ascontiguousarray(X, dtype=np.float64)
 
     def codes(self, block):
         """(rows, n_problems) of -1/+1."""
@@ -91,9 +93,11 @@ class ScoreBlocks:
         for lo in range(0, self.n_problems, per_group):
             group = slice(lo, min(lo + per_group, self.n_problems))
             out = np.empty((group.stop - group.start, self.n_rows))
-            parts = self.map(lambda block: (self.codes(block)[:, group] * (self.rows(block) @ W[group].T
-                                                                           + bias[group])).T)  # noqa: B023
-            for block, part in zip(self.blocks, parts, strict=True):
+
+            def one(block, group=group):
+                return (self.codes(block)[:, group] * (self.rows(block) @ W[group].T + bias[group])).T
+
+            for block, part in zip(self.blocks, self.map(one), strict=True):
                 out[:, block] = part
             yield from zip(range(group.start, group.stop), out, strict=True)
 
@@ -102,7 +106,7 @@ class ScoreBlocks:
         out = np.empty(self.n_rows)
         for block in self.blocks:
             X = self.rows(block)
-            out[block] = np.asarray(X.multiply(X).sum(axis=1)).ravel() if hasattr(X, "indptr") else \
+            out[block] = np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else \
                 np.einsum("ij,ij->i", X, X)
         return out
 

@@ -212,6 +212,7 @@ class GradientDescent(FirstOrder):
             self.step = s.step_size
         self.at_zero()
         self.gradients()
+        self.fit.keep_best(self.W, self.bias, self.objective)
 
     def at_zero(self):
         """Gradient norm at w = 0, which ``tol`` is relative to, whatever the start."""
