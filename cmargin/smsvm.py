@@ -23,6 +23,7 @@ from cmargin.solvers.continuation_newton import HISTORY, Problem, Result, Settin
 from cmargin.solvers.growing import solve
 from cmargin.solvers.paper_newton import PaperNewton
 
+SMALL = 200_000                # entries of X; fewer are summed sooner than a second thread is awake
 MATRIX = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "accept_large_sparse": True}
 
 
@@ -231,7 +232,8 @@ class _Fit:
     def __init__(self, estimator, X, codes, weights, started):
         self.estimator, self.codes, self.weights = estimator, codes, weights
         self.n, self.m = X.shape
-        self.n_threads = effective_n_threads(estimator.n_jobs)
+        threads = effective_n_threads(estimator.n_jobs)
+        self.n_threads = threads if self.n * self.m >= SMALL or len(codes) >= threads > 1 else 1
         self.intercept = bool(estimator.fit_intercept)
         self.deadline = np.inf if estimator.max_time is None else started + estimator.max_time
         self.interrupted = threading.Event()

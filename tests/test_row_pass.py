@@ -168,3 +168,28 @@ def test_read_only_memory_map_is_read_where_it_lies(tmp_path):
 def test_integers_are_refused():
     with pytest.raises(ValueError, match="float32 or float64"):
         MemoryRows(np.ones((3, 2), int), np.ones(3), intercept=True, n_threads=1)
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_row_norms_come_with_one_look_only(fmt):
+    X, _, _, code = problem(fmt, np.float64, False)
+    weight = np.linspace(0.5, 2, 12)
+    rows = MemoryRows(X, code, intercept=True, n_threads=2)
+    norms = rows.measure_rows(weight)
+    rows.look(np.zeros(12), 1.0, 1.0, 1.0, 0.5, 0.0)
+    np.testing.assert_allclose(norms, with_ones(X, False) ** 2 @ weight[:11], rtol=1e-13)
+    norms[:] = -1
+    rows.look(np.zeros(12), 1.0, 1.0, 1.0, 0.5, 0.0)
+    assert np.all(norms == -1)
+
+
+def test_exact_rows_predict_their_slope_after_the_step():
+    X, y, s, code = problem("C", np.float64, True)
+    w, e = np.random.default_rng(5).standard_normal((2, 11))
+    rows = MemoryRows(X, code, intercept=False, n_threads=1)
+    rows.set_exact(np.ones(len(y), np.uint8))
+    rows.look(w, 1.0, 1.0, 0.7, 0.7, 0.0, False)
+    sums, gradient, _ = rows.look(e, 1.0, 1.0, 0.7, 0.3, 0.0)
+    a = smoothed(1 - y * (X @ (w + e)), 0.7)[1]
+    np.testing.assert_allclose(sums[4:6], [(s * a)[y > 0].sum(), (s * a)[y < 0].sum()], rtol=1e-12)
+    np.testing.assert_allclose(gradient[1] + gradient[2], X.T @ (s * a * y), atol=1e-10)

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from naive_smsvm import dual_value, objective, paper, with_ones
+from naive_smsvm import dual_value, objective, paper, smoothed, with_ones
 from scipy import sparse
 from scipy.optimize import linprog
 from sklearn.base import clone
@@ -20,6 +20,7 @@ from cmargin.passes.row_pass import MemoryRows
 from cmargin.smsvm import SmSVMClassifier
 from cmargin.solvers import certificate, continuation_newton, growing
 from cmargin.solvers._blas_threads import single_threaded_blas
+from cmargin.solvers.heavy_rows import HeavyRows
 from cmargin.solvers.paper_newton import PaperNewton
 
 X_bc, y_bc = load_breast_cancer(return_X_y=True)
@@ -376,3 +377,50 @@ def test_features_far_too_large_end_in_a_finite_answer():
 def test_clone_and_parameters():
     model = SmSVMClassifier(l1=0.5, callback=len)
     assert clone(model).get_params() == model.get_params()
+
+
+def rare_indicators(n=30000):
+    """Standardised indicators of a few rows each: what spoils a Newton step on the real forest data."""
+    rng = np.random.default_rng(12)
+    X = rng.standard_normal((n, 14))
+    for j, count in enumerate((4, 20, 60, 150)):
+        X[:, j] = 0
+        X[rng.choice(n, count, replace=False), j] = 1
+    y = X[:, 4:] @ rng.standard_normal(10) + X[:, :4] @ [3.0, -3.0, 3.0, -3.0] + rng.standard_normal(n) > 0
+    return scale(X), y
+
+
+def test_heavy_rows_are_found_and_their_model_is_minimised():
+    X, y = rare_indicators()
+    code = np.where(y, 1.0, -1.0)
+    rows = MemoryRows(X, code, intercept=False, n_threads=1)
+    norms = rows.measure_rows(np.ones(14))
+    problem = continuation_newton.Problem(1e-3, 0.0)
+    newton = continuation_newton.ContinuationNewton(rows, problem, continuation_newton.Settings(), width=0.05,
+                                                    w=np.linspace(-0.1, 0.1, 14))
+    with single_threaded_blas():
+        rows.start()
+        newton.look(newton.w, 1.0, 0.05, 0.05)
+        newton.after_look(1.0)
+        heavy = HeavyRows.among(rows, norms)
+        assert set(np.flatnonzero((np.abs(X[:, :3]) > 5).any(axis=1))) <= set(heavy.rows.rows)
+        H = np.triu(newton.hessian) / len(y)
+        H += np.triu(H, 1).T + np.diag(newton.l2_each)
+        d = heavy.direction(newton, H)
+    C, s = heavy.rows.rows, np.ones(len(heavy.rows.rows))
+
+    def own(w):                                    # gradient and curvature of the heavy rows, at the widths used
+        u = 1 - code[C] * (X[C] @ w)
+        h = smoothed(u, 0.05 * newton.blur_used)[2]
+        return -X[C].T @ (s * code[C] * smoothed(u, 0.05)[1]) / len(y), (X[C].T * h) @ X[C] / len(y)
+
+    gradient, curvature = own(newton.w)
+    slope = newton.smooth_gradient - gradient + (H - curvature) @ d + own(newton.w + d)[0]
+    assert np.abs(slope).max() < 0.05 * np.abs(newton.smooth_gradient).max()
+
+
+def test_rare_indicators_do_not_cost_passes():
+    X, y = rare_indicators()
+    model = fit_quietly(X, y, l2=1e-4, random_state=0)
+    plain = fit_quietly(X, y, l2=1e-4, subset_growth=None)
+    assert model.n_passes_ < plain.n_passes_ and model.objective_[0] == pytest.approx(plain.objective_[0], rel=1e-4)

@@ -43,6 +43,9 @@ cdef struct pass_job:
     double curvature_floor
     double curvature_width
     double old_curvature_width
+    const unsigned char *exact   # IN    (n_rows,) rows whose dual prediction is their slope after the step, or NULL
+    const double *norm_weight    # IN    (n_columns,), read with `norms`
+    double *norms                # OUT   (n_rows,) sum of weight x^2, or NULL
     const Py_ssize_t *active     # IN    (n_active,) ascending columns of the curvature block, NULL for all
     const Py_ssize_t *position   # IN    (n_columns,) their place in the block or -1; CSR only
     Py_ssize_t n_active

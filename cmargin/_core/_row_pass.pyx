@@ -204,6 +204,8 @@ cdef void look_at_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *r,
         now = smoothed_positive(u1, sqrt(w1 * w1 + u1 * u1), w1)
         now.curvature = smoothed_positive(u1, sqrt(c1 * c1 + u1 * u1), c1).curvature
         a_hat = s * clip01(before.slope - before.curvature * v * job.newton_scale)
+        if job.exact != NULL and job.exact[first + i]:
+            a_hat = s * line.slope
         line_value += s * line.value
         line_slope -= s * line.slope * v
         hinge += s * (u1 if u1 > 0 else 0.0)
@@ -222,6 +224,23 @@ cdef void look_at_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *r,
     sums[DUAL_POS] += dual_pos
     sums[DUAL_NEG] += dual_neg
     sums[CURVATURE] += kink
+
+
+cdef void row_norms(pass_job *job, const double *tile, Py_ssize_t ld, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    # norms_i = sum_j weight_j x_ij^2 over the features
+    cdef row_source *source = job.source
+    cdef Py_ssize_t i, j, row
+    cdef double total
+    for i in range(n):
+        total = 0
+        if source.sparse:
+            row = row_at(source, first + i)
+            for j in range(source.indptr[row], source.indptr[row + 1]):
+                total = total + job.norm_weight[column_at(source, j)] * value_at(source, j) * value_at(source, j)
+        else:
+            for j in range(source.n_features):
+                total = total + job.norm_weight[j] * tile[i * ld + j] * tile[i * ld + j]
+        job.norms[first + i] = total
 
 
 cdef void look_at_pursued_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *r, Py_ssize_t r_ld,
@@ -268,6 +287,8 @@ cdef void run_block(pass_job *job, Py_ssize_t block, double *scratch) noexcept n
         n = min(tile_rows, hi - first)
         if not source.sparse:
             tile = load_tile(source, first, n, tile_scratch, &ld)
+        if job.norms != NULL:
+            row_norms(job, tile, ld, first, n)
         if job.direction != NULL:
             row_products(job, tile, ld, job.direction, first, n, products)
             for i in range(n):
@@ -400,6 +421,7 @@ cdef class RowBlocks:
     cdef row_source source
     cdef pass_job job
     cdef tuple keep                          # owners of the memory that the pointers see
+    cdef object norms_
     cdef object per_row, position_, scratch_, gradient_, hessian_, sums_
     cdef double[::1] scratch
     cdef Py_ssize_t scratch_size, hessian_order
@@ -412,7 +434,7 @@ cdef class RowBlocks:
         cdef double[:, ::1] per_row
         cdef pass_job *job = &self.job
         self.per_row = np.empty((2, n))
-        self.keep = (data, code, indices, indptr, rows)
+        self.keep = (data, code, indices, indptr, rows, None, None)
         self.n_rows, self.n_features = n, n_features
         self.n_columns = n_features + intercept
         self.n_threads = n_threads
@@ -476,7 +498,7 @@ cdef class RowBlocks:
         cdef Py_ssize_t order = self.n_columns if active is None else active.shape[0]
         cdef const Py_ssize_t[::1] active_view
         cdef Py_ssize_t[::1] position
-        self.keep = self.keep[:5] + (active,)
+        self.keep = self.keep[:5] + (active,) + self.keep[6:]
         self.job.active = NULL
         if active is not None and order > 0:
             active_view = active
@@ -492,6 +514,22 @@ cdef class RowBlocks:
             if self.n_columns > 0:
                 self.job.position = &position[0]
         self.job.n_active = order
+
+    def set_exact(self, const unsigned char[::1] mask):
+        """Rows (uint8 mask) whose dual prediction is their slope after the step, not the model's; None: no row."""
+        self.keep = self.keep[:6] + (mask,) + self.keep[7:]
+        self.job.exact = &mask[0] if mask is not None and mask.shape[0] > 0 else NULL
+
+    def measure_rows(self, const double[::1] weight):
+        """Let the next look also sum weight_j x_ij^2 for every row; the array that it will fill."""
+        cdef double[::1] norms
+        self.norms_ = np.zeros(self.n_rows)
+        norms = self.norms_
+        self.keep = self.keep[:7] + (weight,)
+        if self.n_rows > 0 and weight.shape[0] > 0:
+            self.job.norm_weight = &weight[0]
+            self.job.norms = &norms[0]
+        return self.norms_
 
     cdef int prepare(self, bint with_hessian) except -1:
         # workspace for the present curvature block; one part per thread, a cache line apart
@@ -558,6 +596,7 @@ cdef class RowBlocks:
             if job.hessian != NULL:
                 fold(job.hessian, n_blocks, a * a)
         job.pending = step
+        job.norms = NULL
         return self.sums_[0], self.gradient_[0], (self.hessian_[0] if job.hessian != NULL else None)
 
     def along(self, double step, double width):

@@ -22,7 +22,8 @@ class RowPass(Protocol):
     def set_active(self, active):
         """Columns of the curvature block from the next look on: ascending indices, or None for all."""
 
-    def look(self, direction, step, newton_scale, line_width, width, curvature_floor, with_hessian=True):
+    def look(self, direction, step, newton_scale, line_width, width, curvature_floor, with_hessian=True,
+             curvature_width=0.0):
         """Move to u - step * y (X direction) and sum there; the only method, with `hessian_product`, that reads X.
 
         ``direction`` None: no new direction, another step along the last one, whose change is still known per row.
@@ -32,9 +33,16 @@ class RowPass(Protocol):
         of curvature rows. gradient: (3, n_columns), the sum of r x for r = s y a at ``width`` and for the predicted
         dual variables clip(a + h du, 0, 1) of the positive and negative rows, where a, h belong to the rows before
         the step at ``line_width`` and du is the change of a full Newton step (``newton_scale`` times the change).
-        hessian: upper triangle of sum s h x x' over the active columns, rows with h <= ``curvature_floor`` left out; None
+        hessian: upper triangle of sum s h x x' over the active columns, rows with h <= ``curvature_floor`` left out;
+        h is taken at ``curvature_width``, by default ``width``. None
         if not asked for. All three may be overwritten by the next call.
         """
+
+    def measure_rows(self, weight):
+        """Let the next look also sum weight_j x_ij^2 for every row; returns the array that it will fill."""
+
+    def set_exact(self, mask):
+        """Rows whose predicted dual variable is their slope after the step: those that the model treats exactly."""
 
     def along(self, step, width):
         """(value, slope, curvature) of the smoothed hinge in the step along the last direction; no read of X."""
@@ -45,7 +53,7 @@ class RowPass(Protocol):
     def hessian_product(self, x, width, curvature_floor=0.0):
         """sum s h x_i <x_i, x> where the last look was, for x None the diagonal sum s h x_i^2; a new array.
 
-        The second answer is the share of the rows that had to be read: those above the floor, where others can be left.
+        The second answer is the share of the rows that were read: CSR rows below the floor are left out.
         """
 
     def subset(self, rows, weights):

@@ -14,13 +14,14 @@ import numpy as np
 
 from cmargin._core._line_search import exact_step
 from cmargin.solvers.certificate import dual_value
+from cmargin.solvers.heavy_rows import HeavyRows
 from cmargin.solvers.newton_system import cholesky_solve, conjugate_gradients, l1_model_minimum
 
 SKIP = 1e-6                    # rows with curvature below SKIP / width stay out of the block; 1e-3 is too coarse
 SKIP_FROM = 4096               # rows; fewer are all summed
 WIDTH_MIN = 1e-10
 ARMIJO = 1e-4
-BLUR = 2.0                     # curvature is taken at this multiple of the width; see `look`
+BLUR = 1.6                     # curvature is taken at this multiple of the width; see `look`
 SLOPE_KEPT = 0.5               # a full step is kept if the slope at its end is at most this part of the first
 HOLD = 2.0                     # predicted decrease, in smoothing errors, above which the width stays
 AHEAD = 0.3                    # smoothing error, in open gaps, below which the width stays
@@ -93,6 +94,8 @@ class ContinuationNewton:
             self.l2_each[problem.free] = self.l1_each[problem.free] = 0.0
         self.w = np.zeros(p) if w is None else np.array(w, float)
         self.result = result if result is not None else Result(self.w.copy())
+        self.reserve = None
+        self.heavy = None                      # rows that the model of a step treats exactly
         self.scout = scout                     # subset of the rows that already is at w: tries steps out cheaply
         self.width = settings.smoothing if width is None else width
         self.decay = settings.smoothing_decay
@@ -100,6 +103,7 @@ class ContinuationNewton:
         self.seconds = dict.fromkeys(("look", "system", "search"), 0.0)
         self.active = None
         self.predicted = np.inf
+        self.column_scale = np.ones(p)
         self.stale_gap, self.stale_looks = np.inf, 0
         self.last_gap = self.now_gap = 1.0
         self.spent = 0.0                       # looks; products of conjugate gradients are not limited
@@ -111,8 +115,8 @@ class ContinuationNewton:
     def look(self, direction, step, line_width, width, with_hessian=True, newton_scale=1.0):
         start = perf_counter()
         rows = self.rows
-        sums, gradient, hessian = rows.look(direction, step, newton_scale, line_width, width, self.floor(width), with_hessian,
-                                               self.blur * width)
+        sums, gradient, hessian = rows.look(direction, step, newton_scale, line_width, width, self.floor(width),
+                                            with_hessian, self.blur * width)
         self.result.passes += rows.share
         self.spent += rows.share
         n = rows.total_weight
@@ -123,6 +127,7 @@ class ContinuationNewton:
         self.hessian = hessian
         self.mean_curvature = self.sums[7] / n
         in_kink = 2 * width * self.sums[7]       # a row in the middle of the kink counts 1, one far from it nothing
+        self.blur_used = self.blur               # what the curvature block at hand was made with
         self.blur = BLUR if in_kink > 20 * rows.n_columns else 1.0
         self.seconds["look"] += perf_counter() - start
 
@@ -170,6 +175,8 @@ class ContinuationNewton:
             index = self.active
             diagonal = self.l2_each[index]
         H.reshape(-1)[::H.shape[0] + 1] += diagonal
+        if self.heavy is not None and self.active is None:
+            return self.heavy.direction(self, H)
         d = np.zeros_like(self.w)
         if self.l1:
             d[index] = l1_model_minimum(H, g[index], self.w[index], self.l1_each[index])
@@ -253,8 +260,15 @@ class ContinuationNewton:
         self.rows.start()
         self.rows.set_active(None)
         wide_l1 = self.l1 and self.rows.n_columns > FULL_BLOCK
+        norms = None
+        if self.scout is not None and not wide_l1 and not self.use_products():
+            norms = self.rows.measure_rows(1 / np.maximum(self.column_scale, 1e-300))
         self.look(self.w, 1.0, self.width, self.width, not (wide_l1 or self.use_products()))
         self.after_look(1.0)
+        if norms is not None:
+            self.heavy = HeavyRows.among(self.rows, norms)
+            if self.heavy is not None:         # full steps are good now; the scout waits for the first that is not
+                self.scout, self.reserve = None, self.scout
         if wide_l1 and result.status == "running" and not self.use_products():
             self.active = self.choose_columns()
             self.rows.set_active(self.active)
@@ -306,6 +320,11 @@ class ContinuationNewton:
             self.w = w + taken
             if self.scout is not None:
                 self.scout.settle(step)
+            elif self.reserve is not None and step != 1.0:
+                self.scout, self.reserve = self.reserve, None
+                self.scout.start()
+                self.scout.look(self.w, 1.0, 1.0, width, width, np.inf, False)
+                self.result.passes += self.scout.share
         self.adapt(step)
         self.width = next_width
         self.after_look(step)

@@ -44,4 +44,6 @@ def solve(rows, problem, settings, grow, rng, w=None, width=None, result=None):
         for row in result.history:               # neither the objective nor the gap is the whole problem's
             row[5] = row[6] = np.nan
     newton = ContinuationNewton(rows, problem, settings, result, width, w, scout)
+    if scout is not None and first.hessian is not None:
+        newton.column_scale = np.diag(first.hessian) / scout.total_weight + newton.l2_each
     return newton.run()
