@@ -16,14 +16,13 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from cmargin._core._openmp import effective_n_threads
-from cmargin.passes.row_pass import MemoryRows
+from cmargin.passes.row_pass import SMALL, MemoryRows
 from cmargin.passes.wide import WideRows, worth_reducing
 from cmargin.solvers._blas_threads import single_threaded_blas
 from cmargin.solvers.continuation_newton import HISTORY, Problem, Result, Settings
 from cmargin.solvers.growing import solve
 from cmargin.solvers.paper_newton import PaperNewton
 
-SMALL = 200_000                # entries of X; fewer are summed sooner than a second thread is awake
 MATRIX = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "accept_large_sparse": True}
 
 

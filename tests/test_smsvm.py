@@ -227,6 +227,7 @@ def test_growing_subsets_save_passes_and_end_at_the_same_place():
     assert grown.objective_[0] == pytest.approx(whole.objective_[0], rel=1e-4)
     share = np.diff(grown.history_["passes"])
     assert share[0] == pytest.approx(0.1, rel=0.05) and share[-1] >= 1
+    assert np.all(np.diff(grown.history_["seconds"]) > 0)
 
 
 def test_a_rare_class_gets_its_share_of_the_subset():
@@ -301,6 +302,19 @@ def test_interrupt_leaves_the_best_point():
     with pytest.raises(KeyboardInterrupt):
         model.fit(X_bc, y_bc)
     assert model.score(X_bc, y_bc) > 0.9
+
+
+def test_interrupt_on_the_subset_leaves_its_point():
+    X, y = growing_problem()
+
+    def callback(estimator):
+        if np.any(estimator.coef_):
+            raise KeyboardInterrupt
+
+    model = SmSVMClassifier(callback=callback)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert model.score(X, y) > 0.7 and len(model.history_["step"]) == 0
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")

@@ -37,13 +37,23 @@ def solve(rows, problem, settings, grow, rng, w=None, width=None, result=None):
     if grow and w is None and worth_growing(rows):
         chosen, weights = draw_rows(rows.code, FRACTION, rng)
         scout = rows.subset(chosen, weights)
-        first = ContinuationNewton(scout, problem, settings.for_subset(WIDTH_OF_HANDOVER))
-        first.run()
+
+        def stop():                              # whoever looks in meanwhile finds the subset's point
+            result.w = first.w.copy()
+            return settings.stop is not None and settings.stop()
+
+        first = ContinuationNewton(scout, problem, settings.for_subset(WIDTH_OF_HANDOVER, stop))
+        try:
+            first.run()
+        finally:
+            result.w = first.w.copy()
         w, width = first.w, first.width
         result.passes, result.history = first.result.passes, first.result.history
         for row in result.history:               # neither the objective nor the gap is the whole problem's
             row[5] = row[6] = np.nan
     newton = ContinuationNewton(rows, problem, settings, result, width, w, scout)
+    if scout is not None:
+        newton.started, newton.seconds, newton.spent = first.started, first.seconds, first.spent
     if scout is not None and first.hessian is not None:
         newton.column_scale = np.diag(first.hessian) / scout.total_weight + newton.l2_each
     return newton.run()
