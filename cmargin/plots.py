@@ -304,11 +304,13 @@ class ConvergenceDisplay:
     def from_history(cls, history, *, name=None, **plot):
         return cls(history=history, name=name).plot(**plot)
 
-    def plot(self, ax=None, *, x="seconds", y="objective", log="auto", best=False, **style):
+    def plot(self, ax=None, *, x="seconds", y="objective", problem=None, log="auto", best=False, **style):
         """Draw column ``y`` against column ``x``.
 
         Parameters
         ----------
+        problem : int or None
+            Where one-vs-rest problems were trained one after the other, the one to draw; None: all, not joined.
         log : "auto" or bool
             Logarithmic y axis; "auto" where every value is positive and they span more than two decades.
         best : bool
@@ -318,7 +320,16 @@ class ConvergenceDisplay:
             if column not in self.history:
                 raise ValueError(f"history has no column {column!r}; it has {', '.join(self.history)}")
         across, up = (np.asarray(self.history[column], dtype=np.float64) for column in (x, y))
-        up = np.minimum.accumulate(up) if best else up
+        if "class" in self.history:
+            classes = np.asarray(self.history["class"])
+            if problem is not None:
+                if problem not in classes:
+                    raise ValueError(f"history has no problem {problem!r}; it has {np.unique(classes).tolist()}")
+                across, up = across[classes == problem], up[classes == problem]
+            else:
+                ends = 1 + np.flatnonzero(np.diff(classes))
+                across, up = np.insert(across, ends, np.nan), np.insert(up, ends, np.nan)
+        up = np.fmin.accumulate(up) if best else up
         ax = _axes(ax)
         few = {"marker": "o", "markersize": 4} if len(across) <= 40 else {}
         (self.line_,) = ax.plot(across, up, gid=MARK, **{**_style(ax), "label": self.name, **few, **style})

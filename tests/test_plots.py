@@ -10,7 +10,7 @@ matplotlib.use("agg")
 from matplotlib import pyplot as plt  # noqa: E402
 from matplotlib.colors import to_hex  # noqa: E402
 
-from cmargin import SLNDClassifier, margins  # noqa: E402
+from cmargin import MarginPursuitClassifier, SLNDClassifier, margins  # noqa: E402
 from cmargin.plots import (  # noqa: E402
     OKABE_ITO,
     ConvergenceDisplay,
@@ -113,6 +113,28 @@ def test_convergence_of_any_two_columns(many):
     assert rough.line_.get_ydata().tolist() == [3, 1, 1]
     with pytest.raises(ValueError, match="history has no column 'loss'; it has pass, seconds"):
         display.plot(y="loss")
+
+
+def test_problems_trained_one_after_the_other_are_not_joined():
+    history = {"class": [0, 0, 1, 1], "pass": [1, 2, 1, 2], "objective": [4.0, 3.0, 2.0, 1.0]}
+    line = ConvergenceDisplay.from_history(history, x="pass").line_
+    assert np.isnan(line.get_ydata()).tolist() == [False, False, True, False, False]
+    one = ConvergenceDisplay.from_history(history, x="pass", problem=1).line_
+    assert one.get_ydata().tolist() == [2, 1] and one.get_xdata().tolist() == [1, 2]
+    with pytest.raises(ValueError, match=r"no problem 7; it has \[0, 1\]"):
+        ConvergenceDisplay.from_history(history, problem=7, x="pass")
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("solver", ["newton", "gd", "sgd"])
+def test_displays_of_margin_pursuit(two, solver):
+    _, X, y = two
+    model = MarginPursuitClassifier(solver=solver, l2=0.01, max_passes=5, tol=1e-2, scale=0.7, random_state=3).fit(X, y)
+    trace = ConvergenceDisplay.from_estimator(model, x="pass", y="margin_location")
+    np.testing.assert_array_equal(trace.line_.get_ydata(), model.history_["margin_location"])
+    assert trace.ax_.get_ylabel() == "location estimate of the margins (score units)"
+    assert len(MarginDistributionDisplay.from_estimator(model, X, y).margins) == len(y)
+    assert PsiTransformDisplay.from_estimator(model).levels == [(1.0, 0.7)]
 
 
 def test_spectrum_with_its_rank(many):

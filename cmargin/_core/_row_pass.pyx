@@ -487,7 +487,7 @@ cdef class RowBlocks:
         self.job.curvature_width = 0
 
     def pursue(self, double level, double scale):
-        """From here on the loss is that of margin pursuit, gamma = ``level`` and s = ``scale`` > 0; widths mean nothing.
+        """From here on the loss is that of margin pursuit, gamma = ``level``, s = ``scale`` > 0; widths mean nothing.
 
         Of the sums of a look, line value and slope and the curvature are then filled in, and there is no dual.
         """

@@ -31,7 +31,9 @@ class ScoreBlocks:
         self.n_rows, self.n_features = X.shape
         self.n_problems = Y.shape[1]
         self.n_threads = n_threads
-        step = max(16, BLOCK_NUMBERS // max(1, self.n_features + self.n_problems))
+        # a sparse block pays for a gradient of n_features x n_problems, however few its rows
+        width = X.nnz // max(1, self.n_rows) if sp.issparse(X) else self.n_features
+        step = max(16, BLOCK_NUMBERS // max(1, width + self.n_problems))
         self.blocks = [slice(lo, min(lo + step, self.n_rows)) for lo in range(0, self.n_rows, step)]
 
     def rows(self, block):
@@ -73,9 +75,11 @@ class ScoreBlocks:
         gradient : (n_problems, n_features) array, sum s_i y_i F'(z_i) x_i
         bias_gradient : (n_problems,) array
         """
+        columns = np.ascontiguousarray(W.T)          # once: SciPy would copy it for every block
+
         def one(block):
             X, y = self.rows(block), self.codes(block)
-            value, slope = loss(y * (X @ W.T + bias))
+            value, slope = loss(y * (X @ columns + bias))
             if self.weight is not None:
                 value, slope = value * self.weight[block, None], slope * self.weight[block, None]
             slope *= y
@@ -94,8 +98,10 @@ class ScoreBlocks:
             group = slice(lo, min(lo + per_group, self.n_problems))
             out = np.empty((group.stop - group.start, self.n_rows))
 
-            def one(block, group=group):
-                return (self.codes(block)[:, group] * (self.rows(block) @ W[group].T + bias[group])).T
+            columns = np.ascontiguousarray(W[group].T)
+
+            def one(block, group=group, columns=columns):
+                return (self.codes(block)[:, group] * (self.rows(block) @ columns + bias[group])).T
 
             for block, part in zip(self.blocks, self.map(one), strict=True):
                 out[:, block] = part
