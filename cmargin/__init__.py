@@ -10,19 +10,34 @@ __version__ = "0.1.0.dev0"
 _HOMES = {
     "SLNDClassifier": "cmargin.slnd",
     "BSNClassifier": "cmargin.slnd",
+    "SmSVMClassifier": "cmargin.smsvm",
+    "SmSVMClassifierCV": "cmargin.smsvm_cv",
+    "nested_cross_validation": "cmargin.smsvm_cv",
     "MarginPursuitClassifier": "cmargin.pursuit",
     "PegasosClassifier": "cmargin.pursuit",
     "show_config": "cmargin._show_config",
 }
 
-__all__ = ["BSNClassifier", "MarginPursuitClassifier", "PegasosClassifier", "SLNDClassifier", "__version__", "margins",
-           "plots", "show_config"]
+__all__ = [
+    "BSNClassifier",
+    "MarginPursuitClassifier",
+    "PegasosClassifier",
+    "SLNDClassifier",
+    "SmSVMClassifier",
+    "SmSVMClassifierCV",
+    "__version__",
+    "baselines",
+    "margins",
+    "nested_cross_validation",
+    "plots",
+    "show_config",
+]
 
 
 def __getattr__(name):
     if name in _HOMES:
         return getattr(_import_module(_HOMES[name]), name)
-    if name in ("margins", "plots"):
+    if name in ("baselines", "margins", "plots"):
         return _import_module(f"cmargin.{name}")
     raise AttributeError(f"module 'cmargin' has no attribute {name!r}")
 

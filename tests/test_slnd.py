@@ -205,6 +205,17 @@ def test_same_bits_for_any_number_of_threads(digits, parameters, sparse):
     assert same(one, two) and same(one, three)
 
 
+@pytest.mark.parametrize("parameters", [{}, {"hessian_refresh": 1}, {"hessian_refresh": 1, "tail": "drop"},
+                                        {"step_size": "theory"}], ids=str)
+def test_same_bits_for_any_number_of_threads_when_passes_are_sliced(digits, parameters, monkeypatch):
+    # Slices once took their length from the number of threads: a refreshed pass then whitened other blocks of rows
+    # together, and the weights differed by 6e-4. Lists longer than a slice were needed to see it.
+    monkeypatch.setattr("cmargin.solvers.class_passes.SLICE_NUMBERS", 1e6)
+    X, _, y, _ = digits
+    one, two, three = (fit(X.astype(np.float32), y, n_jobs=jobs, max_passes=2, **parameters) for jobs in (1, 2, 3))
+    assert same(one, two) and same(one, three)
+
+
 def test_thirty_two_concurrent_fits_give_the_bits_of_one(digits):
     X, _, y, _ = digits
     alone = fit(X, y)

@@ -24,7 +24,6 @@ cdef struct pass_sums:
     double loss
     double errors
     double weight
-    double squares              # of the weighted losses
 
 
 cdef void class_steps(

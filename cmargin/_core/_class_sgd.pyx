@@ -93,7 +93,7 @@ cdef void class_steps(const step_rule *rule, const floating *Z, Py_ssize_t width
                       Py_ssize_t n_visits, floating *u, floating *u_mean, floating *v, floating *v_lag,
                       class_state *state, pass_sums *sums) noexcept nogil:
     cdef Py_ssize_t t, row, ahead
-    cdef double y, score, value, weight, change, rate, n_samples
+    cdef double y, score, weight, change, rate, n_samples
     cdef const floating *z
     cdef point at
     # On the stack and written back once: neighbouring classes share cache lines (doc/decisions.md)
@@ -129,9 +129,7 @@ cdef void class_steps(const step_rule *rule, const floating *Z, Py_ssize_t width
             rate = 2 / (<double> (now.n_steps // MEAN_STRIDE) + 1)      # sample s weighs s: late iterates count more
             row_lerp(rate, u, u_mean, width)
             now.bias_mean += rate * (now.bias - now.bias_mean)
-        value = weight * at.value
-        total.loss += value
-        total.squares += value * value
+        total.loss += weight * at.value
         total.errors += weight * (y * score <= 0)
         total.weight += weight
     state[0] = now
@@ -158,7 +156,7 @@ def run_steps(
     floating[:, ::1] V_lag,              # INOUT (n_classes, n_features) likewise, or (0, 0)
     double[:, ::1] bias,                 # INOUT (n_classes, 2), b and its running mean
     int64_t[::1] n_steps,                # INOUT (n_classes,)
-    double[:, ::1] sums,                 # INOUT (n_classes, 4), loss, errors, weight, squared loss: added to
+    double[:, ::1] sums,                 # INOUT (n_classes, 3), loss, errors, weight: added to
     floating[:, :, ::1] work,            # WORK  (n_threads, 2, padded width)
     int n_threads,
 ):
@@ -189,7 +187,7 @@ cdef void one_class(const rows_view *X, const floating *Z, Py_ssize_t width, con
     rule.loss, rule.step, rule.bias_rate = loss, step, bias_rate
     rule.low_sign, rule.tail_inverse = low_sign, tail_inverse
     state.bias, state.bias_mean, state.n_steps = bias[0], bias[1], n_steps[0]
-    total.loss, total.errors, total.weight, total.squares = sums[0], sums[1], sums[2], sums[3]
+    total.loss, total.errors, total.weight = sums[0], sums[1], sums[2]
     memcpy(u_work, u, n_bytes)
     if u_mean != NULL:
         memcpy(mean_work, u_mean, n_bytes)
@@ -199,4 +197,4 @@ cdef void one_class(const rows_view *X, const floating *Z, Py_ssize_t width, con
     if u_mean != NULL:
         memcpy(u_mean, mean_work, n_bytes)
     bias[0], bias[1], n_steps[0] = state.bias, state.bias_mean, state.n_steps
-    sums[0], sums[1], sums[2], sums[3] = total.loss, total.errors, total.weight, total.squares
+    sums[0], sums[1], sums[2] = total.loss, total.errors, total.weight

@@ -5,7 +5,7 @@ whatever the dtype of the data. ``1 + slope`` of a calibrated loss is the poster
 (BSN, table 1). Parameters ``a`` and ``b`` of `point_loss` mean what the single functions say; others ignore them.
 """
 
-from libc.math cimport exp, fabs, log, log1p, sqrt
+from libc.math cimport exp, fabs, log, sqrt
 
 
 cdef struct point:
@@ -26,9 +26,11 @@ cdef enum loss_id:
 cdef inline point logistic(double z) noexcept nogil:
     # F(z) = ln(1 + e^-z)                                                    SLND eq. (2)
     cdef double e = exp(-fabs(z))       # at most 1: never overflows
-    cdef double share = 1 / (1 + e)
+    cdef double whole = 1 + e
+    cdef double share = 1 / whole
     cdef point at
-    at.value = log1p(e) + (0 if z > 0 else -z)
+    # ln(1 + e) to the last digit without log1p, which is slow: whole - 1 shows what 1 + e has rounded off (Kahan)
+    at.value = (log(whole) * (e / (whole - 1)) if whole != 1 else e) + (0 if z > 0 else -z)
     at.slope = -e * share if z > 0 else -share
     at.curvature = e * share * share
     return at

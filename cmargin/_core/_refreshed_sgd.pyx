@@ -44,7 +44,7 @@ def run_refreshed_steps(
     floating[:, ::1] V_lag,              # INOUT (n_classes, n_features) or (0, 0)
     double[:, ::1] bias,                 # INOUT (n_classes, 2)
     int64_t[::1] n_steps,                # INOUT (n_classes,)
-    double[:, ::1] sums,                 # INOUT (n_classes, 4)
+    double[:, ::1] sums,                 # INOUT (n_classes, 3)
     floating[:, ::1] dense,              # WORK  (n_threads, BLOCK n_features)
     floating[:, ::1] low,                # WORK  (n_threads, BLOCK k)
     floating[:, ::1] out,                # WORK  (n_threads, BLOCK width)
@@ -81,7 +81,7 @@ cdef void one_class(const rows_view *X, const double *row_weight, const int64_t 
     rule.loss, rule.step, rule.bias_rate = loss, step, bias_rate
     rule.low_sign, rule.tail_inverse = low_sign, tail_inverse
     state.bias, state.bias_mean, state.n_steps = bias[0], bias[1], n_steps[0]
-    total.loss, total.errors, total.weight, total.squares = sums[0], sums[1], sums[2], sums[3]
+    total.loss, total.errors, total.weight = sums[0], sums[1], sums[2]
     for b in range((last - first + BLOCK - 1) // BLOCK):
         lo = first + b * BLOCK
         n = min(BLOCK, last - lo)
@@ -92,4 +92,4 @@ cdef void one_class(const rows_view *X, const double *row_weight, const int64_t 
         class_steps(&rule, <const floating *> out, width, True, X, row_weight, base, visits + lo, n, u, u_mean, v,
                     v_lag, &state, &total)
     bias[0], bias[1], n_steps[0] = state.bias, state.bias_mean, state.n_steps
-    sums[0], sums[1], sums[2], sums[3] = total.loss, total.errors, total.weight, total.squares
+    sums[0], sums[1], sums[2] = total.loss, total.errors, total.weight

@@ -101,7 +101,7 @@ def run_theory_steps(
     floating[:, ::1] V,                  # INOUT (n_classes, n_features) where tail_inverse > 0
     double[:, ::1] bias,                 # INOUT (n_classes, 2)
     int64_t[::1] n_steps,                # INOUT (n_classes,)
-    double[:, ::1] sums,                 # INOUT (n_classes, 4)
+    double[:, ::1] sums,                 # INOUT (n_classes, 3)
     floating[:, ::1] dense,              # WORK  (n_threads, n_features) where tail_inverse > 0
     double[:, :, ::1] work,              # WORK  (n_threads, 2, longest subset)
     int n_threads,

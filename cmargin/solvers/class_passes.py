@@ -10,6 +10,7 @@ from cmargin.solvers._blas_threads import single_threaded_blas
 
 LIST_ENTRIES = 1 << 21  # visits drawn at a time: 16 MB
 SLICE_NUMBERS = 3e8  # numbers read between two looks at Ctrl-C: about 0.1 s on one core
+SLICE_BLOCK = 64  # steps that a slice is a multiple of
 STEP_OVERHEAD = 150  # numbers that cost as much as the fixed part of a step
 NUMBERS_PER_THREAD = 2e5  # less than that is done before a second thread has woken up
 LINE = 64  # bytes of a cache line, twice over between two threads' workspaces
@@ -64,15 +65,17 @@ class ClassPasses:
             _class_sgd.draw_lists(lists.positives, lists.starts, lists.n_negatives, self.streams, self.taken, class_lo,
                                   offsets, visits, threads)
             n_drawn, longest = len(offsets) - 1, int(np.diff(offsets).max())
-            per_slice = max(64, int(SLICE_NUMBERS / numbers_per_step / max(1, n_drawn // threads)))
+            # Whole blocks, and never from the thread count: where a slice ends shows in the bits of a refreshed pass
+            # (rows whitened together) and of a theory pass (scores of the subset summed up anew)
+            per_slice = max(1, int(SLICE_NUMBERS / numbers_per_step / n_drawn / SLICE_BLOCK)) * SLICE_BLOCK
             for first in range(0, longest, per_slice):
                 take_steps(class_lo, offsets, visits, first, min(first + per_slice, longest))
                 if self.deadline is not None and time.perf_counter() > self.deadline:
                     raise TimeUp
 
     def plain(self, Z, inverse, weights, step, bias_rate):
-        """Pass over whitened rows; returns sums (n_classes, 4): loss, errors, weight, squared loss."""
-        sums, threads = np.zeros((self.lists.n_classes, 4)), self.home.n_threads
+        """Pass over whitened rows; returns sums (n_classes, 3): loss, errors, weight."""
+        sums, threads = np.zeros((self.lists.n_classes, 3)), self.home.n_threads
         work = np.empty((threads, 2, Z.shape[1] + 2 * LINE // Z.itemsize), Z.dtype)
 
         def take_steps(class_lo, offsets, visits, first, last):
@@ -87,7 +90,7 @@ class ClassPasses:
     def refreshed(self, inverse, weights, step, bias_rate):
         """Pass with an inverse per class, or a new shared one: rows are whitened when visited."""
         home, threads = self.home, self.home.n_threads
-        sums, block = np.zeros((self.lists.n_classes, 4)), _refreshed_sgd.block_size()
+        sums, block = np.zeros((self.lists.n_classes, 3)), _refreshed_sgd.block_size()
         dtype, d, k = home.dtype, home.n_features, inverse.rank
         P, factor = inverse.eigenvectors, np.ascontiguousarray(inverse.factor, dtype=dtype)
         tail_root, tail_inverse = inverse.tail_root, inverse.tail_inverse
@@ -110,7 +113,7 @@ class ClassPasses:
 
     def theory(self, Z, inverse, weights, subset_offsets, subset, curvature, bias_rate):
         """Pass with the step of SLND theorem 2; ``subset``: visits that its sums run over, class by class."""
-        sums, threads = np.zeros((self.lists.n_classes, 4)), self.home.n_threads
+        sums, threads = np.zeros((self.lists.n_classes, 3)), self.home.n_threads
         longest = max(1, int(np.diff(subset_offsets).max()))
         sparse_tail = inverse.low_sign < 0
         dense = np.empty((threads, self.home.n_features if sparse_tail else 0), Z.dtype)

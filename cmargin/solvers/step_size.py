@@ -56,7 +56,7 @@ class Trial:
 
     def _run(self, visit_lists, weights, step):
         offsets = np.concatenate([[0], np.cumsum([len(v) for v in visit_lists])]).astype(np.int64)
-        sums, threads = np.zeros((self.n_classes, 4)), self.passes.home.n_threads
+        sums, threads = np.zeros((self.n_classes, 3)), self.passes.home.n_threads
         threads = worthwhile_threads(threads, offsets[-1] * (self.Z.shape[1] + STEP_OVERHEAD))
         work = np.empty((threads, 2, self.Z.shape[1] + 2 * LINE // self.Z.itemsize), self.Z.dtype)
         _class_sgd.run_steps(

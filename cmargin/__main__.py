@@ -1,0 +1,68 @@
+"""Command line of cmargin: ``python -m cmargin COMMAND``. Each command imports what it needs when it runs."""
+
+import argparse
+import os
+import sys
+
+
+def demo(arguments, parser):
+    try:
+        os.makedirs(arguments.out, exist_ok=True)
+    except OSError as error:
+        parser.error(f"cannot save to {arguments.out!r}: {error}")
+    if not os.access(arguments.out, os.W_OK):
+        parser.error(f"cannot save to {arguments.out!r}: it may not be written to")
+    from cmargin.demo import run
+
+    run(arguments.out)
+    return 0
+
+
+def show_config(arguments, parser):
+    from cmargin._show_config import show_config
+
+    show_config()
+    return 0
+
+
+def race(arguments, parser):
+    try:
+        from cmargin.race import main as race_main
+    except ImportError as error:
+        print(f"cmargin race: the races cannot be run here: {error}.", file=sys.stderr)
+        return 2
+    return race_main(arguments.rest) or 0
+
+
+def build_parser():
+    parser = argparse.ArgumentParser(prog="cmargin", description="Linear classifiers that care about the margin.")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    command = commands.add_parser("demo", help="train on bundled data, beside scikit-learn's linear classifiers",
+                                  description="Train on data that comes with scikit-learn, print a table, save plots.")
+    command.add_argument("--out", metavar="DIR", default=".", help="folder for the plots (default: the current one)")
+    command.set_defaults(run=demo)
+
+    command = commands.add_parser("show-config", help="print versions, OpenMP, BLAS and threads",
+                                  description="Print versions, OpenMP, BLAS and threads of this build and process.")
+    command.set_defaults(run=show_config)
+
+    # Its options are its own: what stands behind the name is handed on, --help included
+    command = commands.add_parser("race", help="time against other packages", add_help=False)
+    command.set_defaults(run=race)
+    return parser
+
+
+def main(argv=None):
+    """Run one command; returns its exit status. Usage errors end in SystemExit(2), as argparse does it."""
+    parser = build_parser()
+    arguments, arguments_left = parser.parse_known_args(argv)
+    if arguments.run is race:
+        arguments.rest = arguments_left
+    elif arguments_left:
+        parser.error(f"unrecognized arguments: {' '.join(arguments_left)}")
+    return arguments.run(arguments, parser)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

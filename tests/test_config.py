@@ -1,0 +1,69 @@
+import io
+import os
+import subprocess
+import sys
+
+import pytest
+from threadpoolctl import threadpool_info
+
+import cmargin
+from cmargin import _build_config
+from cmargin._core._openmp import effective_n_threads, threads_seen
+from cmargin.solvers._blas_threads import single_threaded_blas
+
+
+def test_a_build_that_claims_openmp_really_uses_two_threads():
+    assert threads_seen(2) == (2 if _build_config.OPENMP else 1)
+
+
+def test_n_jobs_becomes_a_number_of_threads():
+    everything = effective_n_threads(-1)
+    assert everything >= 1 and effective_n_threads(None) >= 1
+    assert effective_n_threads(3) == (3 if _build_config.OPENMP else 1)
+    assert effective_n_threads(-1000) == 1
+    if _build_config.OPENMP:
+        assert effective_n_threads(-2) == max(1, everything - 1)
+    with pytest.raises(ValueError, match="n_jobs == 0 has no meaning"):
+        effective_n_threads(0)
+
+
+def test_the_environment_limits_the_default():
+    code = "from cmargin._core._openmp import effective_n_threads; print(effective_n_threads(None))"
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    assert subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True).stdout == "1\n"
+
+
+def test_show_config_says_what_matters():
+    out = io.StringIO()
+    cmargin.show_config(out)
+    text = out.getvalue()
+    assert ("OpenMP" in text) and ("BLAS integers" in text) and (_build_config.OPENMP_REASON in text)
+    assert ("off: everything runs on one thread" in text) != _build_config.OPENMP
+
+
+def test_import_loads_no_compiled_module_and_leaves_subnormals_alone():
+    code = (
+        "import sys, cmargin; assert not any('cmargin._core' in m for m in sys.modules), 'import is not light'; "
+        "from cmargin import SLNDClassifier; import numpy as np; assert np.finfo(float).smallest_subnormal > 0; "
+        "assert np.array([5e-324])[0] / 1 > 0"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = cmargin.nothing
+    assert set(cmargin.__all__) <= set(dir(cmargin))
+
+
+def blas_threads():
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+def test_blas_is_held_to_one_thread_by_count_and_given_back():
+    # Two fits at once: the first to leave must not give BLAS its threads back under the other one's feet.
+    before = blas_threads()
+    first, second = single_threaded_blas(), single_threaded_blas()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert all(n == 1 for n in blas_threads())
+    second.__exit__(None, None, None)
+    assert blas_threads() == before
