@@ -18,6 +18,7 @@ from sklearn.preprocessing import normalize, scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cmargin import MarginPursuitClassifier, PegasosClassifier, margins
+from cmargin.passes import score_blocks
 from cmargin.passes.row_pass import MemoryRows
 from cmargin.solvers import pursuit_newton
 from cmargin.solvers._blas_threads import single_threaded_blas
@@ -123,7 +124,7 @@ def test_data_with_more_columns_than_rows(monkeypatch):
     X = rng.standard_normal((60, 300))
     y = np.sign(X[:, 0] + 0.3 * rng.standard_normal(60))
     reduced = fit(X, y, tol=1e-9)
-    monkeypatch.setattr(pursuit_newton, "worth_reducing", lambda *_: False)
+    monkeypatch.setattr(score_blocks, "worth_reducing", lambda *_: False)
     direct = fit(X, y, tol=1e-9)
     monkeypatch.setattr(pursuit_newton, "MANY_COLUMNS", 100)
     products = fit(X, y, tol=1e-9)

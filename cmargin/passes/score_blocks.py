@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import scipy.sparse as sp
 
+from cmargin.passes.row_pass import MemoryRows
+from cmargin.passes.wide import WideRows, worth_reducing
 from cmargin.solvers._blas_threads import single_threaded_blas
 
 BLOCK_NUMBERS = 1 << 19      # 4 MB of float64: a block and its scores stay in cache
@@ -35,6 +37,28 @@ class ScoreBlocks:
         width = X.nnz // max(1, self.n_rows) if sp.issparse(X) else self.n_features
         step = max(16, BLOCK_NUMBERS // max(1, width + self.n_problems))
         self.blocks = [slice(lo, min(lo + step, self.n_rows)) for lo in range(0, self.n_rows, step)]
+
+    def reduce(self):
+        """Make ready for `row_pass`: data with more columns than rows get as many columns as rows, at one read of X."""
+        with single_threaded_blas():
+            self.reduced = WideRows(self.X) if worth_reducing(self.X, 0.0, "auto", "exact") else None
+        return 0.0 if self.reduced is None else 1.0
+
+    def row_pass(self, c, intercept, w=None):
+        """`RowPass` over the rows of problem ``c``, and weights ``w``, intercept last, in its columns."""
+        code = 2.0 * self.Y[:, [c]].toarray().ravel() - 1.0
+        code = code if self.weight is None else code * self.weight
+        if self.reduced is not None:
+            with single_threaded_blas():
+                start = self.reduced.into(w, intercept) if w is not None else None
+            return self.reduced.rows(code, intercept, self.n_threads), start
+        rows = MemoryRows(self.X, code, intercept=intercept, n_threads=self.n_threads)
+        return rows, (w[:rows.n_columns] if w is not None else None)
+
+    def out_of(self, w, intercept):
+        """Weights of a `row_pass` in the columns of X."""
+        with single_threaded_blas():
+            return w if self.reduced is None else self.reduced.out_of(w, intercept)
 
     def rows(self, block):
         """Rows of one block, float64; dense ones in C order, so that the bits do not depend on the layout of X."""

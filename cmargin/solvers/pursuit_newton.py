@@ -12,8 +12,6 @@ from scipy.linalg import eigh
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from cmargin._core._line_search import exact_step
-from cmargin.passes.row_pass import MemoryRows
-from cmargin.passes.wide import WideRows, worth_reducing
 from cmargin.solvers._blas_threads import single_threaded_blas
 from cmargin.solvers.margin_pursuit import Fit, one_shot_scale
 from cmargin.solvers.newton_system import conjugate_gradients
@@ -168,15 +166,13 @@ class NewtonClasses:
         W = np.zeros((K, d)) if start.W is None else start.W.astype(float)
         bias = np.zeros(K) if start.bias is None else start.bias.astype(float)
         self.fit = Fit(W, bias, np.full(K, settings.scale), np.full(K, np.inf), np.full(K, np.inf))
-        self.reduced = None                      # X in as many columns as rows, where that is fewer
         self.point = None                        # (class, its best weights, not yet in the fit)
 
     def run(self, on_pass=None):
         """Train; returns the fit and the KeyboardInterrupt that ended it, or None."""
         fit, stopped = self.fit, []
         try:
-            if worth_reducing(self.blocks.X, 0.0, "auto", "exact"):
-                self.timed("steps", self.reduce)
+            self.timed("steps", self.reduce)
             for c in range(self.blocks.n_problems):
                 stopped.append(self.one_class(c, on_pass))
                 self.publish()
@@ -192,25 +188,12 @@ class NewtonClasses:
         return fit, None
 
     def reduce(self):
-        with single_threaded_blas():
-            self.reduced = WideRows(self.blocks.X)
-        self.fit.reads += 1
-
-    def rows_of(self, c):
-        """Row pass of one problem, and the weights to start from or None."""
-        blocks, intercept = self.blocks, self.settings.fit_intercept
-        code = 2.0 * blocks.Y[:, [c]].toarray().ravel() - 1.0
-        code = code if blocks.weight is None else code * blocks.weight
-        w = np.append(self.fit.W[c], self.fit.bias[c]) if self.start.W is not None else None
-        if self.reduced is not None:
-            rows = self.reduced.rows(code, intercept, blocks.n_threads)
-            return rows, (self.reduced.into(w, intercept) if w is not None else None)
-        rows = MemoryRows(blocks.X, code, intercept=intercept, n_threads=blocks.n_threads)
-        return rows, (w[:rows.n_columns] if w is not None else None)
+        self.fit.reads += self.blocks.reduce()
 
     def one_class(self, c, on_pass):
         settings = self.settings
-        rows, w = self.rows_of(c)
+        w = np.append(self.fit.W[c], self.fit.bias[c]) if self.start.W is not None else None
+        rows, w = self.blocks.row_pass(c, settings.fit_intercept, w)
         problem = PursuitNewton(rows, settings, w)
         with single_threaded_blas():
             self.timed("steps", problem.begin)
@@ -256,8 +239,7 @@ class NewtonClasses:
         if self.point is None:
             return
         (c, w), d, intercept = self.point, self.blocks.n_features, self.settings.fit_intercept
-        if self.reduced is not None:
-            w = self.reduced.out_of(w, intercept)
+        w = self.blocks.out_of(w, intercept)
         self.fit.W[c], self.fit.bias[c] = w[:d], w[d] if intercept else 0.0
 
     def record(self, c, problem):
