@@ -13,17 +13,23 @@ _HOMES = {
     "SmSVMClassifier": "cmargin.smsvm",
     "SmSVMClassifierCV": "cmargin.smsvm_cv",
     "nested_cross_validation": "cmargin.smsvm_cv",
+    "MarginPursuitClassifier": "cmargin.pursuit",
+    "PegasosClassifier": "cmargin.pursuit",
     "show_config": "cmargin._show_config",
 }
 
 __all__ = [
     "BSNClassifier",
+    "MarginPursuitClassifier",
+    "PegasosClassifier",
     "SLNDClassifier",
     "SmSVMClassifier",
     "SmSVMClassifierCV",
     "__version__",
+    "baselines",
     "margins",
     "nested_cross_validation",
+    "plots",
     "show_config",
 ]
 
@@ -31,8 +37,8 @@ __all__ = [
 def __getattr__(name):
     if name in _HOMES:
         return getattr(_import_module(_HOMES[name]), name)
-    if name == "margins":
-        return _import_module("cmargin.margins")
+    if name in ("baselines", "margins", "plots"):
+        return _import_module(f"cmargin.{name}")
     raise AttributeError(f"module 'cmargin' has no attribute {name!r}")
 
 

@@ -28,6 +28,9 @@ cdef struct row_source:          # where a row lies; nothing is copied
 cdef struct pass_job:
     row_source *source
     bint intercept               # a column of ones follows the features
+    bint pursuit                 # margin pursuit instead of the smoothed hinge; widths then mean nothing
+    double level                 # gamma and s of margin pursuit
+    double scale
     const double *code           # IN    (n_rows,) s_i y_i
     double *deficit              # INOUT (n_rows,) u = 1 - y <w, x>
     double *change               # INOUT (n_rows,) y <e, x>

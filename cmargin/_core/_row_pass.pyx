@@ -18,7 +18,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy, memset
 
 from cmargin._core._blas cimport NO_TRANS, TRANS, gemm, gemv, syrk
-from cmargin._core._losses cimport point
+from cmargin._core._losses cimport catoni_rho, point
 
 cdef Py_ssize_t MAX_BLOCKS = 32
 cdef Py_ssize_t TILE_DOUBLES = 16384         # 128 KB: a tile and its packed rows stay in a second-level cache
@@ -71,6 +71,17 @@ cdef inline point smoothed_positive(double u, double root, double width) noexcep
     at.value = gap / 2
     at.slope = gap / (2 * root)
     at.curvature = width * width / (2 * root * root * root)
+    return at
+
+
+cdef inline point point_of(pass_job *job, double u, double width) noexcept nogil:
+    # the loss of the pass and its derivatives in the deficit u = 1 - z
+    cdef point at
+    if not job.pursuit:
+        return smoothed_positive(u, sqrt(width * width + u * u), width)
+    at = catoni_rho((u - 1 + job.level) / job.scale)    # F = s^2 rho((gamma - z) / s)         margin pursuit eq. (5)
+    at.value *= job.scale * job.scale
+    at.slope *= job.scale
     return at
 
 
@@ -232,6 +243,25 @@ cdef void row_norms(pass_job *job, const double *tile, Py_ssize_t ld, Py_ssize_t
         job.norms[first + i] = total
 
 
+cdef void look_at_pursued_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *r, Py_ssize_t r_ld,
+                               double *curvature, double *sums) noexcept nogil:
+    # `look_at_rows` for margin pursuit: one width serves the line and the next step, and there is no dual
+    cdef Py_ssize_t i
+    cdef double s, y, v
+    cdef point at
+    for i in range(n):
+        s = fabs(job.code[first + i])
+        y = 1.0 if job.code[first + i] >= 0 else -1.0
+        v = job.change[first + i]
+        at = point_of(job, job.deficit[first + i] - job.step * v, 0)
+        sums[LINE_VALUE] += s * at.value
+        sums[LINE_SLOPE] -= s * at.slope * v
+        sums[CURVATURE] += s * at.curvature
+        r[i] = s * y * at.slope
+        r[r_ld + i] = r[2 * r_ld + i] = 0
+        curvature[i] = s * at.curvature if at.curvature > job.curvature_floor else 0
+
+
 cdef void run_block(pass_job *job, Py_ssize_t block, double *scratch) noexcept nogil:
     cdef row_source *source = job.source
     cdef Py_ssize_t m = source.n_features, p = job.n_columns, a = job.n_active, tile_rows = job.tile_rows
@@ -264,7 +294,10 @@ cdef void run_block(pass_job *job, Py_ssize_t block, double *scratch) noexcept n
             for i in range(n):
                 job.deficit[first + i] -= job.pending * job.change[first + i]
                 job.change[first + i] = products[i] if job.code[first + i] >= 0 else -products[i]
-        look_at_rows(job, first, n, r, tile_rows, curvature, sums)
+        if job.pursuit:
+            look_at_pursued_rows(job, first, n, r, tile_rows, curvature, sums)
+        else:
+            look_at_rows(job, first, n, r, tile_rows, curvature, sums)
         add_gradient(job, tile, ld, r, tile_rows, 3, first, n, gradient)
         if hessian == NULL:
             continue
@@ -294,7 +327,7 @@ cdef void along_block(pass_job *job, Py_ssize_t block, double *out) noexcept nog
         s = fabs(job.code[i])
         v = job.change[i]
         u = job.deficit[i] - job.step * v
-        at = smoothed_positive(u, sqrt(w * w + u * u), w)
+        at = point_of(job, u, w)
         value += s * at.value
         slope -= s * at.slope * v
         curvature += s * at.curvature * v * v
@@ -327,7 +360,7 @@ cdef void product_block(pass_job *job, Py_ssize_t block, double *scratch) noexce
                 row_products(job, tile, ld, job.direction, first, n, products)
         for i in range(n):
             u = job.deficit[first + i] - job.step * job.change[first + i]
-            h = smoothed_positive(u, sqrt(w * w + u * u), w).curvature
+            h = point_of(job, u, w).curvature
             if h <= job.curvature_floor or job.code[first + i] == 0:
                 products[i] = 0
                 continue
@@ -452,6 +485,13 @@ cdef class RowBlocks:
         self.per_row[1] = 0.0
         self.job.pending = 0
         self.job.curvature_width = 0
+
+    def pursue(self, double level, double scale):
+        """From here on the loss is that of margin pursuit, gamma = ``level``, s = ``scale`` > 0; widths mean nothing.
+
+        Of the sums of a look, line value and slope and the curvature are then filled in, and there is no dual.
+        """
+        self.job.pursuit, self.job.level, self.job.scale = True, level, scale
 
     def set_active(self, active):
         """Columns of the curvature block: an ascending intp array, or None for all."""

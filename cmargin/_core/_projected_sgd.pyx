@@ -1,0 +1,178 @@
+"""Projected stochastic gradient steps of one-vs-rest classes, ``prange`` over the classes: margin pursuit and Pegasos.
+
+One step of one class on a row i drawn at random, with score h = <w, x_i> + b and weight s_i:
+
+    alpha = first / (1 + t)   or   first / sqrt(1 + t)
+    w <- (1 - alpha l2) w - alpha s_i F'(y h) y x_i,   then onto the ball |(w, b)| <= radius
+
+which is Algorithm 1 of margin pursuit as its experiments run it (section 4; first = 1 / (s sqrt(l2)), radius
+1 / sqrt(l2)) and Pegasos (first = 1 / l2). The intercept is the weight of a column of ones, shrunk and projected with
+the others: steps of size 1 / l2 would throw a free one about.
+
+w is kept as c v, so that shrinking and projecting touch one number and a step costs one dot and one axpy of a row.
+Everything a class writes belongs to it alone: the bits do not depend on the thread count.
+"""
+
+from cython cimport floating
+from cython.parallel cimport prange, threadid
+from libc.math cimport sqrt
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+from cmargin._core._losses cimport point, point_loss
+from cmargin._core._random cimport next_below
+from cmargin._core._rows cimport Rows, gather_row, rows_view, sparse_axpy, sparse_dot
+from cmargin._core._simd cimport row_axpy, row_dot, row_prefetch
+
+cdef enum:
+    DRAWN = 64              # rows drawn, and asked for, ahead of their steps
+    PREFETCH_AHEAD = 4
+    EXACT_EVERY = 1024      # steps after which |w|^2 is summed anew
+cdef double SMALLEST = 1e-4                     # c below which it is multiplied into v
+
+
+cdef struct sgd_rule:
+    int loss
+    double level            # gamma, margin pursuit
+    double scale            # s, margin pursuit
+    double l2
+    double first
+    bint harmonic           # alpha = first / (1 + t)
+    double radius           # infinite: no projection
+    bint intercept
+
+
+cdef struct sgd_state:
+    double c                # w = c v, b = c v_b
+    double v_b
+    double square           # |w|^2 + b^2
+    int64_t t
+
+
+cdef void fold_factor(double c, floating *v, Py_ssize_t d, sgd_state *now) noexcept nogil:
+    # v <- c v, c <- 1
+    cdef Py_ssize_t j
+    for j in range(d):
+        v[j] = <floating> (c * v[j])
+    now.v_b *= c
+    now.c = 1
+
+
+cdef void exact_square(const floating *v, Py_ssize_t d, sgd_state *now) noexcept nogil:
+    cdef Py_ssize_t j
+    cdef double total = now.v_b * now.v_b
+    for j in range(d):
+        total += <double> v[j] * v[j]
+    now.square = now.c * now.c * total
+
+
+cdef void steps_of_class(
+    const rows_view *X,
+    const sgd_rule *rule,
+    const double *squares,      # IN    (n_rows,) |x_i|^2
+    const double *row_weight,   # IN    (n_rows,) or NULL for ones
+    const uint8_t *positive,    # IN    (n_rows,)
+    Py_ssize_t n_steps,
+    uint64_t *stream,           # INOUT (4,)
+    floating *v,                # INOUT (n_features,)
+    floating *row_work,         # WORK  (n_features,), where dense rows are not contiguous
+    sgd_state *state,           # INOUT
+) noexcept nogil:
+    cdef Py_ssize_t drawn[DRAWN]
+    cdef Py_ssize_t batch, k, n, row, d = X.n_features
+    cdef bint dense = X.starts == NULL, direct = dense and X.column_stride == 1
+    cdef double score, y, alpha, shrink, change
+    cdef const floating *values = <const floating *> X.values
+    cdef const floating *x
+    cdef point at
+    cdef sgd_state now = state[0]
+    for batch in range((n_steps + DRAWN - 1) // DRAWN):
+        n = min(<Py_ssize_t> DRAWN, n_steps - batch * DRAWN)
+        for k in range(n):
+            drawn[k] = next_below(stream, X.n_rows)
+        for k in range(n):
+            if now.t % EXACT_EVERY == 0:
+                exact_square(v, d, &now)
+            if direct and k + PREFETCH_AHEAD < n:
+                row_prefetch(values + drawn[k + PREFETCH_AHEAD] * X.row_stride, d)
+            row = drawn[k]
+            x = values + row * X.row_stride if direct else row_work
+            if dense and not direct:
+                gather_row(X, row, row_work)
+            score = row_dot(v, x, d) if dense else sparse_dot(X, row, v)
+            score = now.c * (score + now.v_b)
+            y = 1.0 if positive[row] else -1.0
+            at = point_loss(rule.loss, y * score, rule.level, rule.scale)
+            alpha = rule.first / (1 + now.t) if rule.harmonic else rule.first / sqrt(1.0 + now.t)
+            shrink = max(1 - alpha * rule.l2, 0.0)
+            change = -alpha * y * at.slope * (row_weight[row] if row_weight != NULL else 1.0)
+            now.square = shrink * shrink * now.square + change * (
+                2 * shrink * score + change * (squares[row] + rule.intercept))
+            now.t += 1
+            now.c *= shrink
+            if now.c < SMALLEST:
+                fold_factor(now.c, v, d, &now)
+            if change != 0:
+                if dense:
+                    row_axpy(change / now.c, x, v, d)
+                else:
+                    sparse_axpy(change / now.c, X, row, v)
+                if rule.intercept:
+                    now.v_b += change / now.c
+            if now.square > rule.radius * rule.radius:
+                now.c *= rule.radius / sqrt(now.square)
+                now.square = rule.radius * rule.radius
+                if now.c < SMALLEST:
+                    fold_factor(now.c, v, d, &now)
+    state[0] = now
+
+
+def projected_steps(
+    Rows X,
+    const double[::1] squares,           # IN    (n_rows,)
+    const double[::1] row_weight,        # IN    (n_rows,), or (0,) for ones
+    const int64_t[::1] positives,        # IN    rows of class c: positives[starts[c]:starts[c + 1]]
+    const int64_t[::1] starts,           # IN    (n_classes + 1,)
+    Py_ssize_t n_steps,
+    int loss,
+    double level,
+    const double[::1] scale,             # IN    (n_classes,)
+    double l2,
+    const double[::1] first,             # IN    (n_classes,)
+    bint harmonic,
+    double radius,
+    bint intercept,
+    uint64_t[:, ::1] streams,            # INOUT (n_classes, 4)
+    floating[:, ::1] V,                  # INOUT (n_classes, n_features), w = c v; on return c = 1
+    double[:, ::1] state,                # INOUT (n_classes, 2), b and |w|^2 + b^2
+    int64_t[::1] t,                      # INOUT (n_classes,) steps taken before
+    uint8_t[:, ::1] positive,            # WORK  (n_threads, n_rows), zero
+    floating[:, ::1] row_work,           # WORK  (n_threads, padded n_features)
+    int n_threads,
+):
+    """Take ``n_steps`` steps of every class."""
+    cdef Py_ssize_t c
+    cdef const double *weight = &row_weight[0] if row_weight.shape[0] else NULL
+    for c in prange(V.shape[0], nogil=True, num_threads=n_threads, schedule="dynamic"):
+        one_class(&X.view, &squares[0], weight, &positives[0], starts[c], starts[c + 1], n_steps, loss, level, scale[c],
+                  l2, first[c], harmonic, radius, intercept, &streams[c, 0], &V[c, 0], &state[c, 0], &t[c],
+                  &positive[threadid(), 0], &row_work[threadid(), 0])
+
+
+cdef void one_class(const rows_view *X, const double *squares, const double *row_weight, const int64_t *positives,
+                    int64_t lo, int64_t hi, Py_ssize_t n_steps, int loss, double level, double scale, double l2,
+                    double first, bint harmonic, double radius, bint intercept, uint64_t *stream, floating *v,
+                    double *state, int64_t *t, uint8_t *positive, floating *row_work) noexcept nogil:
+    # Marks the rows of the class, takes the steps, and leaves w itself in v
+    cdef sgd_rule rule
+    cdef sgd_state now
+    cdef int64_t k
+    rule.loss, rule.level, rule.scale, rule.l2 = loss, level, scale, l2
+    rule.first, rule.harmonic, rule.radius, rule.intercept = first, harmonic, radius, intercept
+    now.c, now.v_b, now.square, now.t = 1, state[0], state[1], t[0]
+    for k in range(lo, hi):
+        positive[positives[k]] = 1
+    steps_of_class(X, &rule, squares, row_weight, positive, n_steps, stream, v, row_work, &now)
+    for k in range(lo, hi):
+        positive[positives[k]] = 0
+    fold_factor(now.c, v, X.n_features, &now)
+    state[0], state[1], t[0] = now.v_b, now.square, now.t

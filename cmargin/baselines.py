@@ -1,0 +1,186 @@
+"""Other methods that look at the whole margin distribution, to compare margin pursuit with: full-batch, by L-BFGS."""
+
+from cmargin._margin_trace import MarginTrace
+from cmargin._one_vs_rest import NOT_NEGATIVE, POSITIVE, LinearOneVsRest
+from cmargin._validation import check_flag, check_parameter
+from cmargin.solvers.full_batch import CatoniRisk, FullBatch, MarginMoments, ProjectionProfile
+from cmargin.solvers.margin_pursuit import Settings, Start
+
+COMMON = """tol : float, default=1e-6
+        Stop where the gradient norm is ``tol`` times that at w = 0.
+    max_passes : int, default=500
+        Iterations of L-BFGS, of each class.
+    trace : bool, default=True
+        Record the margin distribution after every iteration, as `MarginPursuitClassifier` does.
+    fit_intercept : bool, default=True
+        The intercept is not penalised.
+    class_weight, warm_start, max_time, n_jobs, verbose, callback
+        As in `MarginPursuitClassifier`.
+
+    Attributes
+    ----------
+    coef_, intercept_, classes_, objective_, gradient_norm_, n_iter_, n_passes_, history_
+        As there."""
+
+
+class _FullBatchClassifier(LinearOneVsRest):
+    """What the three share; a subclass gives ``_objective(blocks, problem, width)`` and ``_widths``."""
+
+    _widths = (0.0,)
+    _scale = 1.0         # of the location estimate in the trace
+
+    def _check_shared(self, **real):
+        for name, interval in real.items():
+            check_parameter(self, name, getattr(self, name), real=interval)
+        check_flag(self, "trace", self.trace)
+        self._check_common()
+
+    def _train(self, blocks, start, deadline):
+        settings = Settings("", 1.0, float(self._scale), False, float(self.l2), None, self.tol, self.max_passes,
+                            self.fit_intercept, deadline)
+        run = FullBatch(blocks, lambda c, width: self._objective(blocks, c, width), self._widths, settings,
+                        Start() if start is None else Start(*start), MarginTrace() if self.trace else None)
+        fit, interruption = run.run(self._watch(blocks.X.dtype))
+        self._store(fit, blocks.X.dtype)
+        if interruption is None:
+            self._warn(fit)
+        return interruption
+
+
+class ODMClassifier(_FullBatchClassifier):
+    __doc__ = f"""Optimal margin distribution machine (Zhang and Zhou; margin pursuit, section 2.1).
+
+    (l2/2) |w|² + λ1 v - λ2 m + λ3 (1/n) sum_i max(0, 1 - z_i), m and v the mean and the variance of the margins z_i.
+    The hinge is smoothed to a width of ``smoothing``, which adds at most λ3 smoothing / 2.
+
+    Parameters
+    ----------
+    variance_weight, mean_weight, hinge_weight : float >= 0, default=1.0
+        λ1, λ2, λ3.
+    l2 : float > 0, default=1.0
+        The paper's is 1, the other weights being relative to it.
+    smoothing : float > 0, default=1e-3
+    {COMMON}
+    """
+
+    def __init__(self, *, variance_weight=1.0, mean_weight=1.0, hinge_weight=1.0, l2=1.0, smoothing=1e-3, tol=1e-6,
+                 max_passes=500, trace=True, fit_intercept=True, class_weight=None, warm_start=False, max_time=None,
+                 n_jobs=None, verbose=0, callback=None):
+        self.variance_weight = variance_weight
+        self.mean_weight = mean_weight
+        self.hinge_weight = hinge_weight
+        self.l2 = l2
+        self.smoothing = smoothing
+        self.tol = tol
+        self.max_passes = max_passes
+        self.trace = trace
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callback = callback
+
+    def _check_parameters(self):
+        self._check_shared(variance_weight=NOT_NEGATIVE, mean_weight=NOT_NEGATIVE, hinge_weight=NOT_NEGATIVE,
+                           l2=POSITIVE, smoothing=POSITIVE)
+
+    @property
+    def _widths(self):
+        return _path(self.smoothing)
+
+    def _objective(self, blocks, c, width):
+        return MarginMoments(blocks, c, float(self.l2), self.fit_intercept, float(self.variance_weight),
+                             float(self.mean_weight), float(self.hinge_weight), width)
+
+
+class ProjectionProfileClassifier(_FullBatchClassifier):
+    __doc__ = f"""Projection-profile loss of Garg and Roth (margin pursuit, section 2.1).
+
+    (1/n) sum_i l(z_i) + (l2/2) |w|² with l(z) = exp(-α z²) for z > 0 and exp(-β z) else: a bound on how often a random
+    projection changes the prediction where it is right, an exponential loss where it is wrong. Neither convex nor
+    smooth at z = 0: a minimum found is a local one, and L-BFGS may stop short of ``tol`` at a kink.
+
+    Parameters
+    ----------
+    alpha, beta : float > 0, default=1.0
+    l2 : float >= 0, default=1e-3
+    {COMMON}
+    """
+
+    def __init__(self, *, alpha=1.0, beta=1.0, l2=1e-3, tol=1e-6, max_passes=500, trace=True, fit_intercept=True,
+                 class_weight=None, warm_start=False, max_time=None, n_jobs=None, verbose=0, callback=None):
+        self.alpha = alpha
+        self.beta = beta
+        self.l2 = l2
+        self.tol = tol
+        self.max_passes = max_passes
+        self.trace = trace
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callback = callback
+
+    def _check_parameters(self):
+        self._check_shared(alpha=POSITIVE, beta=POSITIVE, l2=NOT_NEGATIVE)
+
+    def _objective(self, blocks, c, width):
+        return ProjectionProfile(blocks, c, float(self.l2), self.fit_intercept, float(self.alpha), float(self.beta))
+
+
+class CatoniHingeClassifier(_FullBatchClassifier):
+    __doc__ = f"""Robust hinge risk of Brownlees, Joly and Lugosi (margin pursuit, section 2.1).
+
+    γ̂(w) + (l2/2) |w|² with γ̂ Catoni's estimate of location of the hinge losses at scale s: the root of
+    sum_i ψ((γ̂ - max(0, 1 - z_i))/s) = 0. Nearly the mean loss for large s, the median loss for small s. Not convex:
+    a minimum found is a local one. The hinge is smoothed to a width of ``smoothing``. Losses weigh equally:
+    sample_weight and class_weight must be constant.
+
+    Parameters
+    ----------
+    scale : float > 0, default=1.0
+        s.
+    l2 : float >= 0, default=1e-3
+    smoothing : float > 0, default=1e-3
+    {COMMON}
+    """
+
+    def __init__(self, *, scale=1.0, l2=1e-3, smoothing=1e-3, tol=1e-6, max_passes=500, trace=True, fit_intercept=True,
+                 class_weight=None, warm_start=False, max_time=None, n_jobs=None, verbose=0, callback=None):
+        self.scale = scale
+        self.l2 = l2
+        self.smoothing = smoothing
+        self.tol = tol
+        self.max_passes = max_passes
+        self.trace = trace
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callback = callback
+
+    def _check_parameters(self):
+        self._check_shared(scale=POSITIVE, l2=NOT_NEGATIVE, smoothing=POSITIVE)
+
+    @property
+    def _widths(self):
+        return _path(self.smoothing)
+
+    @property
+    def _scale(self):
+        return self.scale
+
+    def _objective(self, blocks, c, width):
+        return CatoniRisk(blocks, c, float(self.l2), self.fit_intercept, float(self.scale), width)
+
+
+def _path(smoothing):
+    """Widths 1, 0.1, 0.01, ... down to ``smoothing``."""
+    widths = [10.0**-k for k in range(20) if 10.0**-k > 1.01 * smoothing]
+    return (*widths, float(smoothing))

@@ -1,0 +1,221 @@
+"""Margin pursuit: a linear classifier that wants every margin near one level, neither below nor far above it."""
+
+from sklearn.utils import check_random_state
+
+from cmargin._margin_trace import MarginTrace
+from cmargin._one_vs_rest import NOT_NEGATIVE, POSITIVE, LinearOneVsRest
+from cmargin._validation import InvalidParameterError, check_flag, check_parameter
+from cmargin.passes.memory import MemoryRows
+from cmargin.solvers.margin_pursuit import GradientDescent, ProjectedSGD, Settings, Start
+from cmargin.solvers.pursuit_newton import NewtonClasses
+
+
+class MarginPursuitClassifier(LinearOneVsRest):
+    """Margin pursuit, one-vs-rest: margins are drawn to a level γ by Catoni's influence function.
+
+    For every class c, with margins z_i = y_ic (<w_c, x_i> + b_c),
+
+        Q(w) = (1/n) sum_i s_i s² ρ((γ - z_i)/s) + (l2/2) |w|²          (margin pursuit, eq. 5)
+
+    ρ is quadratic near 0 and linear beyond √2: a margin far from the level, on either side, pulls with a bounded
+    force. Q is convex; its surrogate risk bounds the 0-1 risk by `cmargin.margins.psi_inverse`.
+
+    Parameters
+    ----------
+    margin : float, default=1.0
+        Level γ.
+    scale : "auto", "one-shot" or float, default="auto"
+        s, the width of the quadratic part. "auto": s = γ, the s = γ = 1 of the paper's experiments in the units of the
+        level; margins from -0.41 γ to 2.41 γ then lie inside √2 s. "one-shot": s = γ for the first pass, then
+        s = √(n v / (2 l2 ln 20)), v the 75 % quantile of |z_i|, once and for each class (section 4); needs l2 > 0.
+        No rule draws random numbers.
+    l2 : float, default=0.0
+        λ.
+    solver : {"newton", "gd", "sgd"}, default="newton"
+        "newton": Newton's method with an exact line search. "gd": Algorithm 1, all rows in a step. "sgd": one random
+        row a step and projection onto the ball of radius 1/√l2, as in the paper's experiments; n steps are one pass;
+        there the intercept is one more weight, penalised and projected like the others.
+    step_size : float or None, default=None
+        "gd": α; None: one over the largest eigenvalue of the second moment, plus l2. "sgd": the step at t = 0; it
+        falls as 1/(1 + t), without l2 as 1/√(1 + t); None: 1/(s √l2), without l2 1/mean(|x|²). Not used by "newton".
+    tol : float, default=1e-6
+        "newton", "gd": stop where the gradient norm is ``tol`` times that at w = 0. "sgd" takes ``max_passes``.
+    max_passes : int, default=100
+        Passes over the data, of each class with "newton".
+    trace : bool, default=True
+        Record the margin distribution after every pass: one more read with "gd" and "sgd".
+    fit_intercept : bool, default=True
+    class_weight : dict, "balanced" or None, default=None
+    warm_start : bool, default=False
+        Go on from the last fit's weights.
+    max_time : float or None, default=None
+        Seconds after which `fit` returns what it has.
+    random_state : int, RandomState or None, default=None
+        Used by "sgd": the first weights and the rows.
+    n_jobs : int or None, default=None
+        Threads. None: as many as OpenMP offers. The result does not depend on it, to the bit.
+    verbose : int, default=0
+        1: a line after every pass.
+    callback : callable or None, default=None
+        ``callback(self)`` after every pass, the fitted attributes set; a true answer stops the fit.
+
+    Attributes
+    ----------
+    classes_ : (n_classes,) array
+    coef_ : (n_problems, n_features) array, C order, dtype of X; one problem for two classes
+        The iterate of the smallest objective of each problem.
+    intercept_ : (n_problems,) array
+    scale_ : (n_problems,) array
+        s in use at the end.
+    objective_ : (n_problems,) array
+        Q of the weights returned.
+    gradient_norm_ : (n_problems,) array
+        Relative to w = 0, at the last iterate; NaN with "sgd".
+    n_iter_ : int
+        Passes; of the class that took most with "newton".
+    n_passes_ : float
+        Reads of the data for training, in full-data equivalents; reads for the trace are not in it.
+    history_ : dict of arrays, one entry a pass
+        pass, class (-1: mean over all, which advance together), seconds, seconds_steps, seconds_trace (cumulative),
+        objective, gradient_norm, step, scale; with ``trace`` margin_mean, margin_median, margin_location (Catoni's
+        estimate at s), margin_variance, margin_skewness, margin_q05, margin_q25, margin_q75, margin_q95,
+        margin_share_negative (share <= 0): one-vs-rest margins, averaged over the problems.
+    n_features_in_, feature_names_in_
+
+    Notes
+    -----
+    A Ctrl-C is answered within a block of rows or a slice of steps: the best weights are stored and the
+    KeyboardInterrupt goes on to the caller.
+
+    References
+    ----------
+    M. J. Holland, "Classification using margin pursuit", 2018.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from cmargin import MarginPursuitClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> MarginPursuitClassifier(solver="gd", l2=0.01, max_passes=200).fit(scale(X), y).score(scale(X), y) > 0.95
+    True
+    """
+
+    def __init__(self, *, margin=1.0, scale="auto", l2=0.0, solver="newton", step_size=None, tol=1e-6, max_passes=100,
+                 trace=True, fit_intercept=True, class_weight=None, warm_start=False, max_time=None, random_state=None,
+                 n_jobs=None, verbose=0, callback=None):
+        self.margin = margin
+        self.scale = scale
+        self.l2 = l2
+        self.solver = solver
+        self.step_size = step_size
+        self.tol = tol
+        self.max_passes = max_passes
+        self.trace = trace
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.max_time = max_time
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callback = callback
+
+    def _check_parameters(self):
+        check_parameter(self, "margin", self.margin, real=POSITIVE)
+        check_parameter(self, "scale", self.scale, options=("auto", "one-shot"), real=POSITIVE)
+        check_parameter(self, "l2", self.l2, real=NOT_NEGATIVE)
+        check_parameter(self, "solver", self.solver, options=("newton", "gd", "sgd"))
+        check_parameter(self, "step_size", self.step_size, real=POSITIVE, none=True)
+        check_flag(self, "trace", self.trace)
+        self._check_common()
+        if self.scale == "one-shot" and self.l2 == 0:
+            raise InvalidParameterError("scale='one-shot' divides by l2: give l2 > 0, or another scale.")
+
+    def _settings(self, deadline):
+        scale = float(self.margin) if isinstance(self.scale, str) else float(self.scale)
+        return Settings("margin_pursuit", float(self.margin), scale, self.scale == "one-shot", float(self.l2),
+                        self.step_size, self.tol, self.max_passes, self.fit_intercept, deadline)
+
+    def _train(self, blocks, start, deadline):
+        settings, dtype = self._settings(deadline), blocks.X.dtype
+        trace = MarginTrace() if self.trace else None
+        if self.solver == "newton":
+            run = NewtonClasses(blocks, settings, _start(start), trace)
+        elif self.solver == "gd":
+            run = GradientDescent(blocks, settings, _start(start), trace)
+        else:
+            run = _projected(self, blocks, settings, start, trace)
+        fit, interruption = run.run(self._watch(dtype))
+        self._store(fit, dtype)
+        self.scale_, self._steps_taken = fit.scale.copy(), fit.steps_taken
+        if interruption is None:
+            self._warn(fit, wants_tol=self.solver != "sgd")
+        return interruption
+
+
+class PegasosClassifier(LinearOneVsRest):
+    """Pegasos: the l2-penalised hinge by projected stochastic subgradient steps (Shalev-Shwartz et al. 2011).
+
+    (1/n) sum_i s_i max(0, 1 - z_i) + (l2/2) |(w, b)|², one random row a step, step 1/(l2 (1 + t)), projection onto the
+    ball of radius 1/√l2; the yardstick of the margin-pursuit experiments, with the same trace and interface.
+
+    Parameters
+    ----------
+    l2 : float > 0, default=1e-4
+    step_size : float or None, default=None
+        The step at t = 0; None: 1/l2.
+    tol
+        Not used: ``max_passes`` passes of n steps are taken.
+    max_passes, trace, fit_intercept, class_weight, warm_start, max_time, random_state, n_jobs, verbose, callback
+        As in `MarginPursuitClassifier` with ``solver="sgd"``.
+
+    Attributes
+    ----------
+    coef_, intercept_, classes_, objective_, n_iter_, n_passes_, history_
+        As there; ``margin_location`` at scale 1.
+    """
+
+    def __init__(self, *, l2=1e-4, step_size=None, tol=1e-6, max_passes=100, trace=True, fit_intercept=True,
+                 class_weight=None, warm_start=False, max_time=None, random_state=None, n_jobs=None, verbose=0,
+                 callback=None):
+        self.l2 = l2
+        self.step_size = step_size
+        self.tol = tol
+        self.max_passes = max_passes
+        self.trace = trace
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.max_time = max_time
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callback = callback
+
+    def _check_parameters(self):
+        check_parameter(self, "l2", self.l2, real=POSITIVE)
+        check_parameter(self, "step_size", self.step_size, real=POSITIVE, none=True)
+        check_flag(self, "trace", self.trace)
+        self._check_common()
+
+    def _train(self, blocks, start, deadline):
+        settings = Settings("hinge", 1.0, 1.0, False, float(self.l2), self.step_size, self.tol, self.max_passes,
+                            self.fit_intercept, deadline)
+        run = _projected(self, blocks, settings, start, MarginTrace() if self.trace else None)
+        fit, interruption = run.run(self._watch(blocks.X.dtype))
+        self._store(fit, blocks.X.dtype)
+        self._steps_taken = fit.steps_taken
+        if interruption is None:
+            self._warn(fit, wants_tol=False)
+        return interruption
+
+
+def _start(start, steps_taken=0):
+    return Start() if start is None else Start(*start, steps_taken)
+
+
+def _projected(estimator, blocks, settings, start, trace):
+    entropy = int(check_random_state(estimator.random_state).randint(1 << 31))
+    start = _start(start, getattr(estimator, "_steps_taken", 0))
+    return ProjectedSGD(blocks, settings, start, trace, MemoryRows(blocks.X, blocks.n_threads), entropy)

@@ -1,0 +1,259 @@
+"""Margin pursuit by Newton's method, on the row pass and the line search of the smoothed hinge, class after class.
+
+Q is convex with a continuous second derivative, rho'' = 1 - u^2/2 within sqrt(2) and 0 beyond (spec 4). One read of the
+rows takes the full step and sums value, slope, gradient and curvature at its end; only where that end is a poor place
+is the line searched, on numbers kept per row, and the rows are read once more.
+"""
+
+import time
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.linalg.lapack import dpotrf, dpotrs
+
+from cmargin._core._line_search import exact_step
+from cmargin.solvers._blas_threads import single_threaded_blas
+from cmargin.solvers.margin_pursuit import Fit, one_shot_scale
+from cmargin.solvers.newton_system import conjugate_gradients
+
+ARMIJO = 1e-4
+SLOPE_KEPT = 0.5             # a full step is kept if the slope at its end is at most this part of the first
+MANY_COLUMNS = 2000          # from here on conjugate gradients instead of a factor
+MANY_PRODUCTS = 200
+NO_CURVATURE = 1e-6          # mean rho'' below which the gradient is a better direction than Newton's
+DEPENDENT = 1e-10            # squared ratio of pivots below which columns may depend on each other
+NULL = 1e-12                 # eigenvalues below this share of the largest count as 0
+NO_L1 = np.empty(0)
+LINE_VALUE, LINE_SLOPE, CURVATURE = 0, 1, 7      # places in the sums of a look, as in _row_pass.pxd
+
+
+def solve_within_span(upper, rhs):
+    """Solve H x = rhs, H by its upper triangle (row-major); x has no component where H has no curvature but along rhs.
+
+    Where columns depend on each other a factor, or one with a ridge, would let rounding pick one solution among many.
+    There the eigenvectors are inverted one by one, and what H cannot reach is a plain gradient step.
+    """
+    factor, info = dpotrf(upper.T, lower=1, clean=0, overwrite_a=0)
+    pivots = np.diag(factor)
+    if info == 0 and pivots.min() ** 2 > DEPENDENT * pivots.max() ** 2:
+        return dpotrs(factor, rhs, lower=1)[0]
+    values, vectors = eigh(upper.T, lower=True)
+    top = values[-1]
+    if not top > 0:
+        return rhs.copy()
+    return vectors @ ((vectors.T @ rhs) / np.where(values > NULL * top, values, top))
+
+
+class PursuitNewton:
+    """One binary problem on its way.
+
+    Parameters
+    ----------
+    rows : RowPass with ``pursue``
+    settings : Settings of `cmargin.solvers.margin_pursuit`
+    start : (n_columns,) array or None
+    """
+
+    def __init__(self, rows, settings, start=None):
+        self.rows, self.settings = rows, settings
+        self.scale, self.w, self.start = settings.scale, np.zeros(rows.n_columns), start
+        self.l2 = np.full(rows.n_columns, settings.l2)
+        if settings.fit_intercept:
+            self.l2[-1] = 0.0                    # the column of ones
+        self.by_products = rows.n_columns > MANY_COLUMNS
+        self.passes, self.reads, self.reads_told, self.step_taken = 0, 0.0, 0.0, np.nan
+        self.stalled = False
+
+    def begin(self):
+        """Sums at w = 0, which ``tol`` is relative to, then at the start."""
+        self.rows.pursue(self.settings.level, self.scale)
+        self.rows.start()
+        self.look(np.zeros_like(self.w), 1.0)
+        self.norm_at_zero = np.linalg.norm(self.gradient)
+        if self.start is not None:
+            self.w = self.start.copy()
+            self.look(self.w, 1.0)
+
+    def look(self, direction, step):
+        sums, gradient, hessian = self.rows.look(direction, step, 1.0, 1.0, 1.0, 0.0, not self.by_products)
+        self.reads += self.rows.share
+        n, w = self.rows.total_weight, self.w
+        self.smooth_value, self.slope, self.curvature = sums[LINE_VALUE] / n, sums[LINE_SLOPE] / n, sums[CURVATURE] / n
+        self.value = self.smooth_value + (self.l2 * w) @ w / 2
+        self.gradient = gradient[0] / -n + self.l2 * w
+        self.hessian = None if hessian is None else hessian / n
+
+    @property
+    def gradient_norm(self):
+        """Relative to w = 0."""
+        norm = np.linalg.norm(self.gradient)
+        return norm / self.norm_at_zero if self.norm_at_zero > 0 else (0.0 if norm == 0 else np.inf)
+
+    def direction(self):
+        if not self.curvature > NO_CURVATURE:    # every row on a straight end of rho
+            return -self.gradient
+        if self.by_products:
+            return self.direction_by_products()
+        H = self.hessian
+        H.reshape(-1)[::len(H) + 1] += self.l2
+        return -solve_within_span(H, self.gradient)
+
+    def direction_by_products(self):
+        rows, n = self.rows, self.rows.total_weight
+
+        def product(x):
+            Hx, share = rows.hessian_product(x, 1.0, 0.0)
+            self.reads += share * rows.share
+            return Hx / n + self.l2 * x
+
+        diagonal, share = rows.hessian_product(None, 1.0, 0.0)
+        self.reads += share * rows.share
+        diagonal = diagonal / n + self.l2
+        diagonal[~(diagonal > 0)] = 1.0
+        residual = min(0.1, np.sqrt(self.gradient_norm)) * np.linalg.norm(self.gradient)
+        return conjugate_gradients(product, -self.gradient, diagonal, residual**2, MANY_PRODUCTS)[0]
+
+    def newton_step(self):
+        """One step; one read of the rows, two where the line has to be searched."""
+        d, w, before = self.direction(), self.w, self.value
+        first = self.gradient @ d
+        if not first < 0:
+            d, first = -self.gradient, -(self.gradient @ self.gradient)
+        if not -first > 1e-17 * abs(before):     # no decrease that the value could show
+            self.stalled = True
+            return
+        self.w = w + d
+        self.look(d, 1.0)
+        last, self.step_taken = self.slope + (self.l2 * self.w) @ d, 1.0
+        allowed = before + ARMIJO * first + 1e-14 * abs(before)
+        if self.value > allowed or not abs(last) <= SLOPE_KEPT * -first:
+            n, b, a = self.rows.total_weight, (self.l2 * w) @ d, (self.l2 * d) @ d
+
+            def along(s):
+                _, slope, curvature = self.rows.along(s, 1.0)
+                return slope / n + b + s * a, curvature / n + a
+
+            self.step_taken = exact_step(along, NO_L1, NO_L1, NO_L1, np.inf, 1e-3)[0]
+            self.w = w + self.step_taken * d
+            self.look(None, self.step_taken)
+        self.passes += 1
+
+    def margins(self):
+        """y_i h(x_i) at the point last looked at; no read of the rows."""
+        return 1.0 - self.rows.deficits()
+
+    def rescale(self, n_rows):
+        """The one update of the scale from the margins reached (margin pursuit, section 4)."""
+        before = self.force_at_zero()
+        self.scale = one_shot_scale(self.margins(), self.settings.l2, n_rows)
+        self.rows.pursue(self.settings.level, self.scale)
+        self.norm_at_zero *= self.force_at_zero() / before       # the gradient there is s psi(gamma/s) sum s_i y_i x_i
+        self.look(np.zeros_like(self.w), 1.0)
+
+    def force_at_zero(self):
+        u = min(self.settings.level / self.scale, np.sqrt(2))
+        return self.scale * (u - u**3 / 6)
+
+
+class NewtonClasses:
+    """All one-vs-rest problems, one after the other, so that the numbers kept per row are those of one problem."""
+
+    def __init__(self, blocks, settings, start, trace):
+        self.blocks, self.settings, self.start, self.trace = blocks, settings, start, trace
+        self.clock, self.deadline = time.perf_counter(), settings.deadline
+        self.seconds = {"steps": 0.0, "trace": 0.0}
+        K, d = blocks.n_problems, blocks.n_features
+        W = np.zeros((K, d)) if start.W is None else start.W.astype(float)
+        bias = np.zeros(K) if start.bias is None else start.bias.astype(float)
+        self.fit = Fit(W, bias, np.full(K, settings.scale), np.full(K, np.inf), np.full(K, np.inf))
+        self.point = None                        # (class, its best weights, not yet in the fit)
+
+    def run(self, on_pass=None):
+        """Train; returns the fit and the KeyboardInterrupt that ended it, or None."""
+        fit, stopped = self.fit, []
+        try:
+            self.timed("steps", self.reduce)
+            for c in range(self.blocks.n_problems):
+                stopped.append(self.one_class(c, on_pass))
+                self.publish()
+                if stopped[-1] in ("max_time", "callback"):
+                    break
+        except KeyboardInterrupt as interruption:
+            fit.stopped = "interrupted"
+            self.publish()
+            return fit, interruption
+        # the worst of what became of the classes
+        order = ("diverged", "max_time", "callback", "stalled", "max_passes", "tol")
+        fit.stopped = min(stopped, key=order.index)
+        return fit, None
+
+    def reduce(self):
+        self.fit.reads += self.blocks.reduce()
+
+    def one_class(self, c, on_pass):
+        settings = self.settings
+        w = np.append(self.fit.W[c], self.fit.bias[c]) if self.start.W is not None else None
+        rows, w = self.blocks.row_pass(c, settings.fit_intercept, w)
+        problem = PursuitNewton(rows, settings, w)
+        with single_threaded_blas():
+            self.timed("steps", problem.begin)
+            self.keep(c, problem)
+            while problem.gradient_norm > settings.tol:
+                if problem.passes >= settings.max_passes:
+                    return "max_passes"
+                if self.deadline is not None and time.perf_counter() > self.deadline:
+                    return "max_time"
+                self.timed("steps", problem.newton_step)
+                if problem.stalled:
+                    return "stalled"
+                if not np.isfinite(problem.value):
+                    return "diverged"
+                self.keep(c, problem)
+                self.record(c, problem)
+                if on_pass is not None:
+                    self.publish()
+                    if self.asked_to_stop(on_pass):
+                        return "callback"
+                if settings.one_shot and problem.passes == 1:
+                    self.timed("steps", lambda: problem.rescale(self.blocks.n_rows))
+                    self.fit.objective[c] = np.inf
+                    self.keep(c, problem)
+        return "tol"
+
+    def timed(self, phase, work):
+        begin = time.perf_counter()
+        work()
+        self.seconds[phase] += time.perf_counter() - begin
+
+    def keep(self, c, problem):
+        """The iterate is the best so far: the line search lets no step raise Q but by rounding."""
+        fit = self.fit
+        self.point = (c, problem.w.copy())
+        fit.objective[c], fit.gradient_norm[c], fit.scale[c] = problem.value, problem.gradient_norm, problem.scale
+        fit.reads += (problem.reads - problem.reads_told) / self.blocks.n_problems
+        problem.reads_told = problem.reads
+        fit.passes = max(fit.passes, problem.passes)
+
+    def publish(self):
+        """Best weights of the problem in hand into the fit."""
+        if self.point is None:
+            return
+        (c, w), d, intercept = self.point, self.blocks.n_features, self.settings.fit_intercept
+        w = self.blocks.out_of(w, intercept)
+        self.fit.W[c], self.fit.bias[c] = w[:d], w[d] if intercept else 0.0
+
+    def record(self, c, problem):
+        if self.trace is not None:
+            self.timed("trace", lambda: self.trace.add(np.ascontiguousarray(problem.margins()), problem.scale))
+        self.fit.record(self.trace, (problem.passes, c, time.perf_counter() - self.clock, self.seconds["steps"],
+                                     self.seconds["trace"], problem.value, problem.gradient_norm, problem.step_taken,
+                                     problem.scale))
+
+    def asked_to_stop(self, on_pass):
+        pause = time.perf_counter()
+        stop = on_pass(self.fit)
+        pause = time.perf_counter() - pause      # a callback's time is nobody's
+        self.clock += pause
+        if self.deadline is not None:
+            self.deadline += pause
+        return stop

@@ -1,0 +1,173 @@
+"""Every display drawn, and what the artists hold compared with the numbers they should show."""
+
+import numpy as np
+import pytest
+from conftest import blobs
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("agg")
+
+from matplotlib import pyplot as plt  # noqa: E402
+from matplotlib.colors import to_hex  # noqa: E402
+
+from cmargin import MarginPursuitClassifier, SLNDClassifier, margins  # noqa: E402
+from cmargin.plots import (  # noqa: E402
+    OKABE_ITO,
+    ConvergenceDisplay,
+    EntropyAccuracyDisplay,
+    MarginDistributionDisplay,
+    MarginErrorDisplay,
+    PsiTransformDisplay,
+    SpectrumDisplay,
+)
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def many():
+    X, y = blobs(n=500, k=4, spread=1.5)
+    return SLNDClassifier(random_state=5, n_jobs=1, max_passes=6).fit(X, y), X, y
+
+
+@pytest.fixture(scope="module")
+def two():
+    X, y = blobs(n=400, k=2, spread=2.0)
+    y = np.array(["no", "yes"])[y]
+    return SLNDClassifier(random_state=5, n_jobs=1, max_passes=3).fit(X, y), X, y
+
+
+def labelled_with_units(display):
+    display.figure_.canvas.draw()
+    assert display.ax_.get_xlabel() and display.ax_.get_ylabel() and display.ax_.figure is display.figure_
+    return True
+
+
+def test_margin_histogram_is_a_density_over_all_margins(two):
+    model, X, y = two
+    display = MarginDistributionDisplay.from_estimator(model, X, y)
+    expected = np.where(y == "yes", 1, -1) * model.decision_function(X)
+    np.testing.assert_allclose(display.margins, expected)
+    x, density = display.line_.get_data()
+    np.testing.assert_allclose(np.trapezoid(density, x), 1.0, rtol=1e-9)
+    assert x[0] == expected.min() and x[-1] == expected.max()
+    assert display.location_line_.get_xdata()[0] == pytest.approx(margins.location_estimate(expected))
+    assert labelled_with_units(display) and display.ax_.get_legend().get_texts()[0].get_text() == "SLNDClassifier"
+
+
+def test_cumulative_margins_cross_zero_at_the_training_error(many):
+    model, X, y = many
+    display = MarginDistributionDisplay.from_estimator(model, X, y, kind="cumulative", name="all")
+    x, share = display.line_.get_data()
+    assert np.all(np.diff(x) >= 0) and share[0] == 0 and share[-1] == 1
+    expected = margins.margin(model.decision_function(X), y, loss=None)
+    assert share[np.searchsorted(x, 0, side="right") - 1] == pytest.approx(np.mean(expected <= 0))
+    with pytest.raises(ValueError, match="kind must be one of 'histogram', 'cumulative', got 'violin'"):
+        display.plot(kind="violin")
+
+
+def test_margin_error_curve_is_the_function(many):
+    model, X, y = many
+    display = MarginErrorDisplay.from_estimator(model, X, y)
+    theta, error = display.line_.get_data()
+    mu = margins.margin(model.decision_function(X), y, loss="logistic")
+    np.testing.assert_allclose(error, [np.mean(mu <= t) for t in theta])
+    assert error[-1] == 1 and labelled_with_units(display)
+    with pytest.raises(ValueError, match="has no calibrated loss"):
+        MarginErrorDisplay.from_estimator(type("Other", (), {"classes_": model.classes_, "coef_": 1, "fit": 0})(), X, y)
+
+
+def test_entropy_against_accuracy_has_one_point_a_class(many, two):
+    model, X, y = many
+    display = EntropyAccuracyDisplay.from_estimator(model, X, y)
+    points = np.asarray(display.points_.get_offsets())
+    f = model.posterior(X)
+    np.testing.assert_allclose(points[:, 0], margins.binary_entropy(f))
+    np.testing.assert_allclose(points[:, 1], [np.mean(f[y == c].argmax(axis=1) == c) for c in range(4)])
+    assert labelled_with_units(display)
+    model, X, y = two
+    f = model.posterior(X)
+    points = np.asarray(EntropyAccuracyDisplay.from_estimator(model, X, y).points_.get_offsets())
+    assert points[:, 1] == pytest.approx([np.mean(f[y == "no"] <= 0.5), np.mean(f[y == "yes"] > 0.5)])
+
+
+def test_a_class_without_samples_is_left_out():
+    display = EntropyAccuracyDisplay.from_predictions([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1]], [0, 1])
+    assert np.array_equal(display.accuracy, [1, 1, np.nan], equal_nan=True)
+    display.figure_.canvas.draw()
+
+
+def test_convergence_of_any_two_columns(many):
+    model, _, _ = many
+    display = ConvergenceDisplay.from_estimator(model, x="pass", y="objective")
+    np.testing.assert_array_equal(display.line_.get_xdata(), model.history_["pass"])
+    np.testing.assert_array_equal(display.line_.get_ydata(), model.history_["objective"])
+    assert display.ax_.get_yscale() == "linear" and display.ax_.get_xlabel() == "passes over the data"
+    steep = ConvergenceDisplay.from_history({"seconds": [0, 1, 2], "gap": [1, 1e-2, 1e-4]}, y="gap")
+    assert steep.ax_.get_yscale() == "log" and steep.ax_.get_xlabel() == "time (s)"
+    rough = ConvergenceDisplay.from_history({"seconds": [0, 1, 2], "gap": [3, 1, 2]}, y="gap", best=True)
+    assert rough.line_.get_ydata().tolist() == [3, 1, 1]
+    with pytest.raises(ValueError, match="history has no column 'loss'; it has pass, seconds"):
+        display.plot(y="loss")
+
+
+def test_problems_trained_one_after_the_other_are_not_joined():
+    history = {"class": [0, 0, 1, 1], "pass": [1, 2, 1, 2], "objective": [4.0, 3.0, 2.0, 1.0]}
+    line = ConvergenceDisplay.from_history(history, x="pass").line_
+    assert np.isnan(line.get_ydata()).tolist() == [False, False, True, False, False]
+    one = ConvergenceDisplay.from_history(history, x="pass", problem=1).line_
+    assert one.get_ydata().tolist() == [2, 1] and one.get_xdata().tolist() == [1, 2]
+    with pytest.raises(ValueError, match=r"no problem 7; it has \[0, 1\]"):
+        ConvergenceDisplay.from_history(history, problem=7, x="pass")
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("solver", ["newton", "gd", "sgd"])
+def test_displays_of_margin_pursuit(two, solver):
+    _, X, y = two
+    model = MarginPursuitClassifier(solver=solver, l2=0.01, max_passes=5, tol=1e-2, scale=0.7, random_state=3).fit(X, y)
+    trace = ConvergenceDisplay.from_estimator(model, x="pass", y="margin_location")
+    np.testing.assert_array_equal(trace.line_.get_ydata(), model.history_["margin_location"])
+    assert trace.ax_.get_ylabel() == "location estimate of the margins (score units)"
+    assert len(MarginDistributionDisplay.from_estimator(model, X, y).margins) == len(y)
+    assert PsiTransformDisplay.from_estimator(model).levels == [(1.0, 0.7)]
+
+
+def test_spectrum_with_its_rank(many):
+    model, _, _ = many
+    display = SpectrumDisplay.from_estimator(model)
+    np.testing.assert_array_equal(display.line_.get_ydata(), model.eigenvalues_)
+    assert display.rank_line_.get_xdata()[0] == model.rank_ + 0.5 and display.ax_.get_yscale() == "log"
+    assert SpectrumDisplay.from_eigenvalues([3.0, 1.0]).rank_line_ is None
+
+
+@pytest.mark.parametrize("inverse", [False, True])
+def test_psi_transform_curves(inverse):
+    display = PsiTransformDisplay.from_levels([0.5, 1.0, 2.0], 1.5, inverse=inverse)
+    assert len(display.lines_) == 3 and labelled_with_units(display)
+    for line, level in zip(display.lines_, (0.5, 1.0, 2.0), strict=True):
+        x, y = line.get_data()
+        a, psi = (y, x) if inverse else (x, y)
+        np.testing.assert_allclose(margins.psi_transform(a, level, 1.5), psi, atol=1e-12)
+        assert (x[0], y[0]) == (0, 0) and np.all(np.diff(y) >= 0)
+
+
+def test_displays_share_an_axes_in_different_colours_and_styles():
+    rng = np.random.default_rng(3)
+    ax = plt.subplots()[1]
+    drawn = [MarginDistributionDisplay(margins=rng.normal(i, 1, 50), name=str(i)).plot(ax, kind="cumulative")
+             for i in range(3)]
+    assert [to_hex(d.line_.get_color()).upper() for d in drawn] == list(OKABE_ITO[:3])
+    assert len({d.line_.get_linestyle() for d in drawn}) == 3 and all(d.ax_ is ax for d in drawn)
+    assert len(ax.get_legend().get_texts()) == 3
+    assert drawn[0].plot(ax, color="black", linestyle=":").line_.get_color() == "black"
+
+
+def test_labels_unknown_to_the_estimator_are_named(many):
+    model, X, y = many
+    with pytest.raises(ValueError, match=r"not been trained on: \[9\]"):
+        MarginDistributionDisplay.from_estimator(model, X, np.where(y == 0, 9, y))
