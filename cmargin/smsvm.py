@@ -15,10 +15,10 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from cmargin._blas_threads import single_threaded_blas
 from cmargin._core._openmp import effective_n_threads
-from cmargin.passes.row_pass import SMALL, MemoryRows
+from cmargin.passes.row_pass import SMALL, MemoryRowPass
 from cmargin.passes.wide import WideRows, worth_reducing
-from cmargin.solvers._blas_threads import single_threaded_blas
 from cmargin.solvers.continuation_newton import HISTORY, Problem, Result, Settings
 from cmargin.solvers.growing import solve
 from cmargin.solvers.paper_newton import PaperNewton
@@ -278,7 +278,7 @@ class _Fit:
         e, free = self.estimator, None
         code = self.codes[c] * self.weights
         if self.reduced is None:
-            rows = MemoryRows(self.X, code, intercept=self.intercept, n_threads=n_threads)
+            rows = MemoryRowPass(self.X, code, intercept=self.intercept, n_threads=n_threads)
         else:
             rows = self.reduced.rows(code, self.intercept, n_threads)
         if self.intercept and not e.penalize_intercept:

@@ -18,10 +18,10 @@ from sklearn.preprocessing import normalize, scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cmargin import MarginPursuitClassifier, PegasosClassifier, margins
+from cmargin._blas_threads import single_threaded_blas
 from cmargin.passes import score_blocks
-from cmargin.passes.row_pass import MemoryRows
+from cmargin.passes.row_pass import MemoryRowPass
 from cmargin.solvers import pursuit_newton
-from cmargin.solvers._blas_threads import single_threaded_blas
 from cmargin.solvers.low_rank_newton import class_streams
 
 X_bc, y_bc = load_breast_cancer(return_X_y=True)
@@ -63,7 +63,7 @@ def test_the_row_pass_sums_margin_pursuit(sparse, fit_intercept):
     rng = np.random.default_rng(4)
     X = rng.standard_normal((500, 6)) * (rng.random((500, 6)) < 0.7)
     code, d, level, s = rng.standard_normal(500), rng.standard_normal(6 + fit_intercept), 0.8, 0.6
-    rows = MemoryRows(sp.csr_matrix(X) if sparse else X, code, intercept=fit_intercept, n_threads=2)
+    rows = MemoryRowPass(sp.csr_matrix(X) if sparse else X, code, intercept=fit_intercept, n_threads=2)
     rows.pursue(level, s)
     rows.start()
     with single_threaded_blas():

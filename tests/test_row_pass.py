@@ -3,8 +3,8 @@ import pytest
 from naive_smsvm import look, smoothed, with_ones
 from scipy import sparse
 
-from cmargin.passes.row_pass import MemoryRows
-from cmargin.solvers._blas_threads import single_threaded_blas
+from cmargin._blas_threads import single_threaded_blas
+from cmargin.passes.row_pass import MemoryRowPass
 
 FORMATS = ["C", "F", "strided", "reversed", "csr32", "csr64"]
 
@@ -50,7 +50,7 @@ def test_one_look_equals_the_twin_and_is_the_same_for_any_thread_count(fmt, dtyp
     expected = look(A, y, s, w, e, 0.7, 0.3, 0.8)
     results = []
     for n_threads in (1, 3):
-        rows = MemoryRows(X, code, intercept=intercept, n_threads=n_threads)
+        rows = MemoryRowPass(X, code, intercept=intercept, n_threads=n_threads)
         with single_threaded_blas():
             rows.look(w, 1.0, 1.0, 1.0, 0.7, 0.0, False)
             sums, gradient, hessian = rows.look(e, 1.0, 0.8, 0.7, 0.3, 0.0)
@@ -71,7 +71,7 @@ def test_many_blocks_fold_in_order(fmt):
     X, _, _, code = problem(fmt, np.float64, True, n=20000, m=9)
     bits = set()
     for n_threads in (1, 2, 3, 7):
-        rows = MemoryRows(X, code, intercept=True, n_threads=n_threads)
+        rows = MemoryRowPass(X, code, intercept=True, n_threads=n_threads)
         assert rows.n_blocks == 32
         w = np.linspace(-1, 1, 10)
         with single_threaded_blas():
@@ -88,7 +88,7 @@ def test_active_columns_and_curvature_floor(fmt):
     A = with_ones(X, True)
     w = np.linspace(-0.5, 0.5, 12)
     active = np.array([0, 2, 3, 7, 11])
-    rows = MemoryRows(X, code, intercept=True, n_threads=2)
+    rows = MemoryRowPass(X, code, intercept=True, n_threads=2)
     rows.set_active(active)
     floor = 0.4
     sums, _, hessian = rows.look(w, 1.0, 1.0, 1.0, 0.3, floor)
@@ -104,7 +104,7 @@ def test_product_with_the_curvature(fmt):
     X, y, s, code = problem(fmt, np.float64, True)
     A = with_ones(X, True)
     w, x = np.linspace(-0.5, 0.5, 12), np.cos(np.arange(12.0))
-    rows = MemoryRows(X, code, intercept=True, n_threads=2)
+    rows = MemoryRowPass(X, code, intercept=True, n_threads=2)
     rows.look(w, 1.0, 1.0, 1.0, 0.3, 0.0, False)
     H = look(A, y, s, w, 0 * w, 0.3, 0.3)[2]
     np.testing.assert_allclose(rows.hessian_product(x, 0.3)[0], H @ x, rtol=1e-11, atol=1e-11)
@@ -117,7 +117,7 @@ def test_product_with_the_curvature(fmt):
 def test_a_refused_step_is_looked_at_again_without_a_direction():
     X, y, s, code = problem("C", np.float64, True)
     w, e, f = np.random.default_rng(2).standard_normal((3, 11))
-    rows = MemoryRows(X, code, intercept=False, n_threads=1)
+    rows = MemoryRowPass(X, code, intercept=False, n_threads=1)
     rows.look(w, 1.0, 1.0, 1.0, 0.7, 0.0, False)
     rows.look(e, 1.0, 1.0, 0.7, 0.3, 0.0)
     value, slope, curvature = rows.along(0.25, 0.7)
@@ -135,7 +135,7 @@ def test_a_refused_step_is_looked_at_again_without_a_direction():
 def test_a_subset_reads_its_rows_only(fmt):
     X, y, s, code = problem(fmt, np.float32, True)
     chosen = np.arange(3, 600, 7)
-    rows = MemoryRows(X, code, intercept=True, n_threads=1).subset(chosen, np.full(len(chosen), 2.0))
+    rows = MemoryRowPass(X, code, intercept=True, n_threads=1).subset(chosen, np.full(len(chosen), 2.0))
     w = np.linspace(-0.5, 0.5, 12)
     _, gradient, _ = rows.look(w, 1.0, 1.0, 1.0, 0.3, 0.0)
     A = with_ones(X, True)[chosen]
@@ -148,7 +148,7 @@ def test_a_subset_reads_its_rows_only(fmt):
 def test_few_rows_and_columns(fmt, n, m):
     X = np.arange(float(n * m)).reshape(n, m)
     X = sparse.csr_matrix(X) if fmt == "csr32" else np.asarray(X, order=fmt)
-    rows = MemoryRows(X, np.ones(n), intercept=True, n_threads=2)
+    rows = MemoryRowPass(X, np.ones(n), intercept=True, n_threads=2)
     w = np.full(m + 1, 0.1)
     _, gradient, hessian = rows.look(w, 1.0, 1.0, 1.0, 0.5, 0.0)
     expected = look(with_ones(X, True), np.ones(n), np.ones(n), 0 * w, w, 1.0, 0.5)
@@ -161,20 +161,21 @@ def test_read_only_memory_map_is_read_where_it_lies(tmp_path):
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     w = np.linspace(-1, 1, 11)
-    looks = [MemoryRows(A, code, intercept=False, n_threads=1).look(w, 1.0, 1.0, 1.0, 0.5, 0.0)[1] for A in (X, mapped)]
+    passes = [MemoryRowPass(A, code, intercept=False, n_threads=1) for A in (X, mapped)]
+    looks = [rows.look(w, 1.0, 1.0, 1.0, 0.5, 0.0)[1] for rows in passes]
     assert np.array_equal(*looks)
 
 
 def test_integers_are_refused():
     with pytest.raises(ValueError, match="float32 or float64"):
-        MemoryRows(np.ones((3, 2), int), np.ones(3), intercept=True, n_threads=1)
+        MemoryRowPass(np.ones((3, 2), int), np.ones(3), intercept=True, n_threads=1)
 
 
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_row_norms_come_with_one_look_only(fmt):
     X, _, _, code = problem(fmt, np.float64, False)
     weight = np.linspace(0.5, 2, 12)
-    rows = MemoryRows(X, code, intercept=True, n_threads=2)
+    rows = MemoryRowPass(X, code, intercept=True, n_threads=2)
     norms = rows.measure_rows(weight)
     rows.look(np.zeros(12), 1.0, 1.0, 1.0, 0.5, 0.0)
     np.testing.assert_allclose(norms, with_ones(X, False) ** 2 @ weight[:11], rtol=1e-13)
@@ -186,7 +187,7 @@ def test_row_norms_come_with_one_look_only(fmt):
 def test_exact_rows_predict_their_slope_after_the_step():
     X, y, s, code = problem("C", np.float64, True)
     w, e = np.random.default_rng(5).standard_normal((2, 11))
-    rows = MemoryRows(X, code, intercept=False, n_threads=1)
+    rows = MemoryRowPass(X, code, intercept=False, n_threads=1)
     rows.set_exact(np.ones(len(y), np.uint8))
     rows.look(w, 1.0, 1.0, 0.7, 0.7, 0.0, False)
     sums, gradient, _ = rows.look(e, 1.0, 1.0, 0.7, 0.3, 0.0)

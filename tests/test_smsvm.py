@@ -16,10 +16,10 @@ from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from cmargin.passes.row_pass import MemoryRows
+from cmargin._blas_threads import single_threaded_blas
+from cmargin.passes.row_pass import MemoryRowPass
 from cmargin.smsvm import SmSVMClassifier
 from cmargin.solvers import certificate, continuation_newton, growing
-from cmargin.solvers._blas_threads import single_threaded_blas
 from cmargin.solvers.heavy_rows import HeavyRows
 from cmargin.solvers.paper_newton import PaperNewton
 
@@ -241,7 +241,7 @@ def test_a_rare_class_gets_its_share_of_the_subset():
 def test_published_algorithm_step_for_step(l2, l1):
     y = np.where(y_bc == 1, 1.0, -1.0)
     w, actives, _ = paper(X_bc, y, l2, l1)
-    rows = MemoryRows(X_bc, y, intercept=False, n_threads=1)
+    rows = MemoryRowPass(X_bc, y, intercept=False, n_threads=1)
     settings = continuation_newton.Settings(tol=1e-300, max_passes=1e9, smoothing_decay=0.1)
     result = continuation_newton.Result(np.zeros(30))
     newton = PaperNewton(rows, continuation_newton.Problem(l2, l1), settings, 0.1, result)
@@ -407,7 +407,7 @@ def rare_indicators(n=30000):
 def test_heavy_rows_are_found_and_their_model_is_minimised():
     X, y = rare_indicators()
     code = np.where(y, 1.0, -1.0)
-    rows = MemoryRows(X, code, intercept=False, n_threads=1)
+    rows = MemoryRowPass(X, code, intercept=False, n_threads=1)
     norms = rows.measure_rows(np.ones(14))
     problem = continuation_newton.Problem(1e-3, 0.0)
     newton = continuation_newton.ContinuationNewton(rows, problem, continuation_newton.Settings(), width=0.05,

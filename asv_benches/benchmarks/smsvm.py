@@ -6,11 +6,11 @@ from time import perf_counter
 import numpy as np
 
 try:
-    from cmargin.passes.row_pass import MemoryRows
+    from cmargin._blas_threads import single_threaded_blas
+    from cmargin.passes.row_pass import MemoryRowPass
     from cmargin.smsvm import SmSVMClassifier
-    from cmargin.solvers._blas_threads import single_threaded_blas
 except ImportError:                            # an older revision without them
-    MemoryRows = SmSVMClassifier = None
+    MemoryRowPass = SmSVMClassifier = None
 
 THREADS = 2
 SHAPES = {"tall": (581_012, 54, np.float64), "square": (100_000, 512, np.float32), "small": (5_000, 50, np.float64)}
@@ -41,10 +41,10 @@ class Pass:
     timeout = 300
 
     def setup(self, shape):
-        if MemoryRows is None:
+        if MemoryRowPass is None:
             raise NotImplementedError
         self.X, self.y = make(shape)
-        self.rows = MemoryRows(self.X, self.y, intercept=True, n_threads=THREADS)
+        self.rows = MemoryRowPass(self.X, self.y, intercept=True, n_threads=THREADS)
         self.w = np.full(self.X.shape[1] + 1, 1e-3)
 
     def look(self, with_hessian):

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from cmargin._blas_threads import single_threaded_blas
 from cmargin._core import _low_rank, _whiten
 from cmargin._core._rows import Rows
-from cmargin.solvers._blas_threads import single_threaded_blas
 
 SAMPLE_BLOCK = 512  # rows of a subset copied at a time
 CHUNK_FLOPS = 2e10  # work between two looks at Ctrl-C: about a quarter of a second

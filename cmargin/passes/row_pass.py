@@ -9,7 +9,7 @@ from cmargin._core._row_pass import RowBlocks
 SMALL = 1_000_000
 
 
-class MemoryRows(RowBlocks):
+class MemoryRowPass(RowBlocks):
     """`RowPass` over arrays in memory.
 
     Parameters
@@ -35,5 +35,5 @@ class MemoryRows(RowBlocks):
     def subset(self, rows, weights):
         """Pass over ``rows`` (ascending intp), weights multiplied by ``weights``; X is shared."""
         n_threads = self.n_threads if len(rows) * self.n_columns >= SMALL else 1
-        return MemoryRows(self.X, self.code[rows] * weights, intercept=self.intercept, n_threads=n_threads,
+        return MemoryRowPass(self.X, self.code[rows] * weights, intercept=self.intercept, n_threads=n_threads,
                           rows=np.ascontiguousarray(rows, np.intp))

@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import scipy.sparse as sp
 
-from cmargin.passes.row_pass import MemoryRows
+from cmargin._blas_threads import single_threaded_blas
+from cmargin.passes.row_pass import MemoryRowPass
 from cmargin.passes.wide import WideRows, worth_reducing
-from cmargin.solvers._blas_threads import single_threaded_blas
 
 BLOCK_NUMBERS = 1 << 19      # 4 MB of float64: a block and its scores stay in cache
 GROUP_SCORES = 1 << 22       # scores of all rows held at a time: 32 MB
@@ -52,7 +52,7 @@ class ScoreBlocks:
             with single_threaded_blas():
                 start = self.reduced.into(w, intercept) if w is not None else None
             return self.reduced.rows(code, intercept, self.n_threads), start
-        rows = MemoryRows(self.X, code, intercept=intercept, n_threads=self.n_threads)
+        rows = MemoryRowPass(self.X, code, intercept=intercept, n_threads=self.n_threads)
         return rows, (w[:rows.n_columns] if w is not None else None)
 
     def out_of(self, w, intercept):

@@ -8,7 +8,7 @@ every Newton step. X is read twice, for K and for the way back.
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
-from cmargin.passes.row_pass import MemoryRows
+from cmargin.passes.row_pass import MemoryRowPass
 
 LARGEST = 2000                 # rows: L is square and dense
 COLUMNS = 4096                 # of X at a time: float32 data are summed in float64 without a copy of X
@@ -47,7 +47,7 @@ class WideRows:
                 K[np.diag_indices(n)] += ridge
 
     def rows(self, code, intercept, n_threads):
-        rows = MemoryRows(self.L, code, intercept=intercept, n_threads=n_threads)
+        rows = MemoryRowPass(self.L, code, intercept=intercept, n_threads=n_threads)
         rows.share = self.X.shape[0] / self.X.shape[1]
         return rows
 

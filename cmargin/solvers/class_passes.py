@@ -4,9 +4,9 @@ import time
 
 import numpy as np
 
+from cmargin._blas_threads import single_threaded_blas
 from cmargin._core import _class_sgd, _refreshed_sgd, _theory_sgd
 from cmargin._core._losses import LOSS_IDS
-from cmargin.solvers._blas_threads import single_threaded_blas
 
 LIST_ENTRIES = 1 << 21  # visits drawn at a time: 16 MB
 SLICE_NUMBERS = 3e8  # numbers read between two looks at Ctrl-C: about 0.1 s on one core

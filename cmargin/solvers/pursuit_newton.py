@@ -11,8 +11,8 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.linalg.lapack import dpotrf, dpotrs
 
+from cmargin._blas_threads import single_threaded_blas
 from cmargin._core._line_search import exact_step
-from cmargin.solvers._blas_threads import single_threaded_blas
 from cmargin.solvers.margin_pursuit import Fit, one_shot_scale
 from cmargin.solvers.newton_system import conjugate_gradients
 
