@@ -37,7 +37,10 @@ def probe(flags):
         except Exception as error:  # distutils raises several unrelated classes
             return f"the OpenMP probe did not build with {' '.join(flags)}: {type(error).__name__}"
         program = next(p for p in Path(folder).rglob("probe*") if p.suffix in ("", ".exe"))
-        answer = subprocess.run([str(program)], capture_output=True, text=True, timeout=60)
+        try:
+            answer = subprocess.run([str(program)], capture_output=True, text=True, timeout=60)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"the OpenMP probe built, but did not run: {type(error).__name__}"
         if answer.stdout != "2":
             return f"the OpenMP probe built, but ran on {answer.stdout or 'no'} threads instead of 2"
     return ""

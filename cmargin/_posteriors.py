@@ -1,6 +1,7 @@
 """Prediction from one-vs-rest scores of a calibrated loss: raw posteriors, prior correction, top-k in row batches."""
 
 import numpy as np
+from scipy.special import expit
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -45,9 +46,9 @@ class PosteriorPredictions:
         (n_samples, n_classes) array; for an indicator, each label's probability, not normalised
         """
         odds = self._log_odds(self._check_rows(X))
-        share = 1 / (1 + np.exp(-np.clip(odds, -700, 700)))
+        share = expit(odds)
         if self._binary and not self._multilabel:
-            return np.hstack([1 - share, share])
+            return np.hstack([expit(-odds), share])
         return share if self._multilabel else share / share.sum(axis=1, keepdims=True)
 
     def predict_log_proba(self, X):

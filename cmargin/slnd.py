@@ -173,14 +173,11 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
             For parameters, shapes, NaN, infinities, a single class, or an indicator column without a positive.
         """
         self._check_parameters()
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order=None,
-                             multi_output=True, accept_large_sparse=True)
-        start = self._warm_start(X) if self.warm_start and hasattr(self, "coef_") else None
-        classes, Y, codes = encode_labels(y)
-        if start is not None and not np.array_equal(classes, self.classes_):
-            raise ValueError(f"warm_start needs the classes of the last fit, {self.classes_}; got {classes}")
-        self.classes_, self._multilabel, self._counts = classes, codes is None, None
-        self._train(X, Y, codes, sample_weight, start, self.max_passes)
+        warm = self.warm_start and hasattr(self, "coef_")
+        X, y = self._check_data(X, y, reset=not warm)
+        labels = encode_labels(y)
+        start = self._go_on(X, labels) if warm else None
+        self._train(X, labels, sample_weight, start, self.max_passes)
         return self
 
     def partial_fit(self, X, y, classes=None, sample_weight=None):
@@ -201,19 +198,21 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         """
         self._check_parameters()
         first = not hasattr(self, "coef_")
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order=None,
-                             multi_output=True, accept_large_sparse=True, reset=first)
+        X, y = self._check_data(X, y, reset=first)
         if first and classes is None and np.ndim(y) < 2:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         known = np.unique(classes) if classes is not None else getattr(self, "classes_", np.empty(0))
         if not first and classes is not None and not np.array_equal(known, self.classes_):
             raise ValueError(
                 f"`classes={classes!r}` is not the same as on last call to partial_fit, was: {self.classes_!r}")
-        found, Y, codes = encode_labels(y, classes=known)
-        if first:
-            self.classes_, self._multilabel, self._counts = found, codes is None, None
-        self._train(X, Y, codes, sample_weight, None if first else self._warm_start(X, decay="call"), 1)
+        labels = encode_labels(y, classes=known)
+        start = None if first else self._go_on(X, labels, decay="call")
+        self._train(X, labels, sample_weight, start, 1, partial=True)
         return self
+
+    def _check_data(self, X, y, reset):
+        return validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order=None,
+                             multi_output=True, accept_large_sparse=True, reset=reset)
 
     def _check_parameters(self):
         check_parameter(self, "loss", self.loss, options=CALIBRATED)
@@ -229,6 +228,7 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         check_parameter(self, "tol", self.tol, real=positive, none=True)
         check_parameter(self, "max_time", self.max_time, real=positive, none=True)
         check_parameter(self, "verbose", self.verbose, integer=(0, INT_MAX, "[0, inf)"))
+        check_parameter(self, "n_jobs", self.n_jobs, integer=(-INT_MAX, INT_MAX, "(-inf, inf)"), none=True)
         check_parameter(self, "callback", self.callback, none=True, call=True)
         for name in ("average", "fit_intercept", "warm_start"):
             check_flag(self, name, getattr(self, name))
@@ -236,87 +236,111 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
             raise InvalidParameterError(
                 "step_size='theory' cannot be combined with hessian_refresh; use a number or 'auto'.")
 
-    def _warm_start(self, X, decay="pass"):
-        if X.shape[1] != self.coef_.shape[1]:
-            raise ValueError(f"X has {X.shape[1]} features, but the fit to go on from has {self.coef_.shape[1]}")
-        inverse = self.preconditioner_
-        same = inverse is not None and self._recipe == self._recipe_now()
-        if same and inverse.eigenvectors.dtype == X.dtype:
-            inverse = replace(inverse, sparse_rows=not isinstance(X, np.ndarray))
-        else:
+    def _go_on(self, X, labels, decay="pass"):
+        """Start from the weights there are; their preconditioner and step serve on where nothing else is asked for."""
+        classes, _, codes = labels
+        if (codes is None) != self._multilabel or not np.array_equal(classes, self.classes_):
+            raise ValueError(f"going on needs the classes of the last fit, {self.classes_!r}"
+                             f"{' as an indicator' if self._multilabel else ''}; got {classes!r}"
+                             f"{' as an indicator' if codes is None else ''}")
+        inverse, step = self.preconditioner_, None
+        if inverse is None or self._recipe != self._recipe_now() or inverse.eigenvectors.dtype != X.dtype:
             inverse = None
-        return Start(self.coef_.astype(X.dtype), self.intercept_.astype(float), inverse, self._streams,
-                     self.step_size_ if inverse is not None else None, self.n_iter_, decay)
+        else:
+            inverse = replace(inverse, sparse_rows=not isinstance(X, np.ndarray))
+            step = self.step_size_ if self._asked_step == self.step_size else None
+        return Start(self.coef_.astype(X.dtype), self.intercept_.astype(float), inverse, self._streams.copy(), step,
+                     self._passes_total, decay)
 
     def _recipe_now(self):
-        return self.rank, self.tail, self.curvature, self.loss, self.fit_intercept
+        return self.rank, self.tail, self.hessian_samples, self.curvature, self.loss, self.fit_intercept
 
-    def _weights(self, sample_weight, X, codes):
-        """Row weights times class weights, mean 1, or None; float64."""
+    def _weights(self, sample_weight, X, classes, codes):
+        """Row weights times class weights, or None; float64."""
         if self.class_weight is not None and codes is None:
             raise ValueError("class_weight is not defined for a label indicator; give sample_weight instead.")
         if sample_weight is None and self.class_weight is None:
             return None
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if self.class_weight is not None:
-            weight = weight * compute_sample_weight(self.class_weight, self.classes_[codes])
-        if not weight.sum() > 0:
-            raise ValueError("sample_weight and class_weight leave every sample with weight 0.")
+        if isinstance(self.class_weight, dict):
+            unknown = [label for label in self.class_weight if label not in classes.tolist()]
+            if unknown:
+                raise ValueError(f"class_weight names {unknown!r}, which are not among the classes {classes!r}.")
+            weight = weight * np.array([self.class_weight.get(c, 1.0) for c in classes.tolist()], dtype=float)[codes]
+        elif self.class_weight is not None:
+            weight = weight * compute_sample_weight(self.class_weight, classes[codes])
+        if not (np.isfinite(weight.sum()) and weight.min() >= 0 and weight.sum() > 0):
+            raise ValueError("sample_weight times class_weight must be finite, not negative, and not zero everywhere.")
         return weight
 
-    def _train(self, X, Y, codes, sample_weight, start, max_passes):
+    def _train(self, X, labels, sample_weight, start, max_passes, partial=False):
         begin = time.perf_counter()
+        classes, Y, codes = labels
         n_features = X.shape[1]
         if self.rank != "auto" and self.rank > n_features:
             raise InvalidParameterError(
                 f"The 'rank' parameter of {type(self).__name__} must be an int in the range "
                 f"[1, n_features={n_features}]. Got {self.rank} instead.")
-        weight = self._weights(sample_weight, X, codes)
+        weight = self._weights(sample_weight, X, classes, codes)
         if weight is not None and not weight.all():
             kept = np.flatnonzero(weight)           # rows that count for nothing; the only copy of X
             X, Y, weight = X[kept], Y[kept], weight[kept]
+            if not partial and ((Y.getnnz(axis=0) == len(kept)).any() or Y.nnz == 0):
+                raise ValueError("The rows of positive weight are of only one class; at least 2 classes are needed.")
         if weight is not None:
             weight = weight * (len(weight) / weight.sum())
         lists = ClassLists.from_indicator(Y, self.negatives_per_positive)
-        self._count(lists, weight)
+        about = self._about(lists, weight, classes, codes is None, partial and start is not None)
         home = MemoryRows(X, effective_n_threads(self.n_jobs))
         settings = Settings(
             self.loss, self.rank, self.tail, self.hessian_samples, self.curvature, self.hessian_refresh, self.step_size,
             self.average, max_passes, self.tol, self.fit_intercept,
             None if self.max_time is None else begin + self.max_time)
         entropy = int(check_random_state(self.random_state).randint(1 << 31))
-        done = start.passes_done if start is not None and start.decay == "call" else 0
-        watch = self._after_pass if self.callback is not None or self.verbose else None
-        fit, interruption = train(home, lists, weight, settings, entropy, start,
-                                  None if watch is None else lambda fit: watch(fit, done))
-        self._store(fit, done)
+        before = 0 if start is None else start.passes_done
+        watch = None
+        if self.callback is not None or self.verbose:
+            def watch(fit):
+                self._store(fit, about, before, partial)
+                return self._after_pass()
+        fit, interruption = train(home, lists, weight, settings, entropy, start, watch)
+        self._store(fit, about, before, partial)
         if interruption is not None:
             raise interruption
         self._warn(fit)
 
-    def _count(self, lists, weight):
-        """Weights met so far (over calls of `partial_fit`): all rows, positives, visits."""
-        counts = np.stack(lists.shares(weight))
-        self._counts = counts if self._counts is None else self._counts + counts
-        total, positive, visited = self._counts
-        self.class_prior_ = positive / total
-        self.sampled_prior_ = np.where(visited > 0, positive / np.where(visited > 0, visited, 1), self.class_prior_)
+    def _about(self, lists, weight, classes, multilabel, add):
+        """What is known of the classes; ``add``: over all calls of `partial_fit`. Stored only along with weights."""
+        counts = np.stack(lists.shares(weight))                    # weight of all rows, of the positives, of the visits
+        counts = counts + self._counts if add else counts
+        total, positive, visited = counts
+        met = (positive > 0) & (visited > 0)
+        return {
+            "classes_": classes,
+            "_multilabel": multilabel,
+            "_counts": counts,
+            "class_prior_": positive / total,
+            "sampled_prior_": np.where(met, positive / np.where(met, visited, 1), 0.5),
+        }
 
-    def _store(self, fit, done=0):
+    def _store(self, fit, about, before, partial):
+        """Everything a fit leaves, at once: a call that fails before this leaves the estimator as it was."""
+        for name, value in about.items():
+            setattr(self, name, value)
         self.coef_ = np.ascontiguousarray(fit.W)
         self.intercept_ = fit.bias.astype(fit.W.dtype)
         if len(fit.spectrum):
             self.eigenvalues_ = fit.spectrum
         self.preconditioner_, self._recipe = fit.inverse, self._recipe_now()
         self.rank_ = 0 if fit.inverse is None else fit.inverse.rank
-        self.step_size_ = fit.step
+        self.step_size_, self._asked_step = fit.step, self.step_size
         self._streams = fit.streams
-        self.n_iter_ = done + fit.passes
+        self._passes_total = before + fit.passes
+        self.n_iter_ = self._passes_total if partial else fit.passes
         self.n_passes_ = float(fit.reads)
         self.history_ = {name: np.asarray(column) for name, column in fit.history.items()}
 
-    def _after_pass(self, fit, done):
-        self._store(fit, done)
+    def _after_pass(self):
         if self.verbose:
             last = {name: column[-1] for name, column in self.history_.items()}
             print(f"{type(self).__name__} pass {last['pass']}: risk {last['objective']:.5f}, "

@@ -54,11 +54,11 @@ def mean_of_samples(iterates, stride=8):
 
 
 def theory_steps(X, visits, subset, loss, apply_inverse, beta=0.0):
-    """The same with the step of SLND eq. (23), epsilon = 1/2, its sums over ``subset`` (visits too)."""
+    """The same with the step of SLND eq. (23), epsilon = 1/2, its sums over ``subset`` (visits too) and the visit."""
     w, b = np.zeros(X.shape[1]), 0.0
-    rows = np.where(subset >= 0, subset, -1 - subset)
-    signs = np.where(subset >= 0, 1.0, -1.0)
     for visit in visits:
+        members = np.append(subset, visit)
+        rows, signs = np.where(members >= 0, members, -1 - members), np.where(members >= 0, 1.0, -1.0)
         i, y = (visit, 1.0) if visit >= 0 else (-1 - visit, -1.0)
         p_t = -LOSS_SLOPES[loss](y * (w @ X[i] + b))
         p = -LOSS_SLOPES[loss](signs * (X[rows] @ w + b))

@@ -1,4 +1,4 @@
-"""Stochastic passes with the step of SLND theorem 2, whose sums run over a fixed subset of each class.
+"""Stochastic passes with the step of SLND theorem 2, its sums over a fixed subset of each class and the row visited.
 
     eta_t = 2 (1 - eps) e_t / (F''(0) Pi_t),  e_t = sum_i p_i y_i y_t pi_i,  Pi_t = sum_i pi_i^2,  pi_i = p_t s_i,
     s_i = x_t' H* x_i                                                                                (SLND eq. 23)
@@ -44,7 +44,7 @@ cdef void theory_class(const rows_view *X, const floating *Z, Py_ssize_t width, 
                        double tail_inverse, floating *u, floating *v, double *bias, int64_t *n_steps, double *sums,
                        floating *dense, double *s, double *scores) noexcept nogil:
     cdef Py_ssize_t t, i, row
-    cdef double score, y, y_i, e, square, weight, change
+    cdef double score, y, y_i, own, e, square, weight, change
     cdef const floating *z
     cdef point at
     for i in range(n_subset):
@@ -60,7 +60,13 @@ cdef void theory_class(const rows_view *X, const floating *Z, Py_ssize_t width, 
         if tail_inverse > 0:
             score += tail_inverse * sparse_dot(X, row, <const floating *> v)
         similarities(X, Z, width, row, subset, n_subset, bias_rate, low_sign, tail_inverse, dense, s)
-        e = square = 0
+        # the row itself is in both sums: they then bound the step even where it is orthogonal to the subset
+        own = bias_rate + low_sign * row_dot(z, z, width)
+        if tail_inverse > 0:
+            own += tail_inverse * sparse_dot(X, row, <const floating *> dense)
+        weight = row_weight[row] if row_weight != NULL else 1
+        e = -weight * y * own * point_loss(loss, y * score, 0, 0).slope
+        square = weight * own * own
         for i in range(n_subset):
             y_i = 1 if subset[i] >= 0 else -1
             weight = row_weight[row_of(subset[i])] if row_weight != NULL else 1

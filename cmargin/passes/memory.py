@@ -30,6 +30,7 @@ class MemoryRows:
         self.dtype = X.dtype
         self.sparse = self.rows.sparse
         self.n_threads = n_threads
+        self.between_chunks = lambda: None       # called between two kernel calls; may raise
 
     def scores(self, W, bias, subset):
         """<w_c, x_i> + b_c of the rows in ``subset``: (len(subset), n_classes), float64."""
@@ -68,6 +69,7 @@ class MemoryRows:
             flops = 5.0 * order**3 + 2.0 * m * self.n_features * max(k, order // 8)
             per_call = max(threads, int(CHUNK_FLOPS / flops))
             for lo in range(0, groups, per_call):
+                self.between_chunks()
                 part = slice(lo, lo + per_call)
                 _low_rank.low_rank_classes(
                     self.rows, subset, curvature[part], gram, order * np.finfo(self.dtype).eps,
@@ -94,6 +96,7 @@ class MemoryRows:
         sums = np.zeros(inverse.n_groups)
         with single_threaded_blas():
             for lo in range(0, len(subset), SAMPLE_BLOCK):
+                self.between_chunks()
                 part = slice(lo, lo + SAMPLE_BLOCK)
                 rows = self._X[subset[part]]
                 squares = rows.multiply(rows).sum(axis=1) if self.sparse else (rows * rows).sum(axis=1, dtype=float)
@@ -124,6 +127,7 @@ class MemoryRows:
         per_call = max(block, int(CHUNK_FLOPS / (4.0 * self.n_features * (inverse.rank + 4))) // block * block)
         with single_threaded_blas():
             for lo in range(0, self.n_rows, per_call):
+                self.between_chunks()
                 hi = min(lo + per_call, self.n_rows)
                 _whiten.whiten_rows(self.rows, inverse.eigenvectors[0], factor, inverse.tail_root[0], lo, hi, out,
                                     dense, low, threads)

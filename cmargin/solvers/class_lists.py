@@ -32,7 +32,8 @@ class ClassLists:
         if negatives_per_positive is None:
             wanted = others
         else:
-            wanted = np.minimum(others, np.maximum(np.rint(negatives_per_positive * counts), 1).astype(np.int64))
+            asked = np.maximum(np.rint(float(negatives_per_positive) * counts), 1)
+            wanted = np.minimum(others, asked).astype(np.int64)          # the minimum first: 1e20 is no int64
             wanted[counts == 0] = 0
         return cls(Y.indices.astype(np.int64), Y.indptr.astype(np.int64), wanted, Y.shape[0])
 

@@ -44,8 +44,8 @@ class ClassPasses:
         self.home, self.lists, self.streams, self.deadline = home, lists, streams, deadline
         self.row_weight = np.zeros(0) if row_weight is None else row_weight
         self.loss = LOSS_IDS[loss]
-        self.taken = np.zeros((home.n_threads, home.n_rows), np.uint8)
-        self.threads = home.n_threads
+        self.threads = self.most_threads = min(home.n_threads, max(1, lists.n_classes))
+        self.taken = np.zeros((self.most_threads, home.n_rows), np.uint8)
 
     def _batches(self):
         """Yield (first class, offsets): runs of classes whose lists fit into LIST_ENTRIES, one class at least."""
@@ -59,7 +59,7 @@ class ClassPasses:
     def run(self, take_steps, numbers_per_step):
         """One pass: draw every list, then ``take_steps(class_lo, offsets, visits, first, last)`` slice by slice."""
         lists = self.lists
-        self.threads = threads = worthwhile_threads(self.home.n_threads, lists.lengths.sum() * numbers_per_step)
+        self.threads = threads = worthwhile_threads(self.most_threads, lists.lengths.sum() * numbers_per_step)
         for class_lo, offsets in self._batches():
             visits = np.empty(max(int(offsets[-1]), 1), np.int64)
             _class_sgd.draw_lists(lists.positives, lists.starts, lists.n_negatives, self.streams, self.taken, class_lo,
@@ -75,7 +75,7 @@ class ClassPasses:
 
     def plain(self, Z, inverse, weights, step, bias_rate):
         """Pass over whitened rows; returns sums (n_classes, 3): loss, errors, weight."""
-        sums, threads = np.zeros((self.lists.n_classes, 3)), self.home.n_threads
+        sums, threads = np.zeros((self.lists.n_classes, 3)), self.most_threads
         work = np.empty((threads, 2, Z.shape[1] + 2 * LINE // Z.itemsize), Z.dtype)
 
         def take_steps(class_lo, offsets, visits, first, last):
@@ -89,7 +89,7 @@ class ClassPasses:
 
     def refreshed(self, inverse, weights, step, bias_rate):
         """Pass with an inverse per class, or a new shared one: rows are whitened when visited."""
-        home, threads = self.home, self.home.n_threads
+        home, threads = self.home, self.most_threads
         sums, block = np.zeros((self.lists.n_classes, 3)), _refreshed_sgd.block_size()
         dtype, d, k = home.dtype, home.n_features, inverse.rank
         P, factor = inverse.eigenvectors, np.ascontiguousarray(inverse.factor, dtype=dtype)
@@ -113,7 +113,7 @@ class ClassPasses:
 
     def theory(self, Z, inverse, weights, subset_offsets, subset, curvature, bias_rate):
         """Pass with the step of SLND theorem 2; ``subset``: visits that its sums run over, class by class."""
-        sums, threads = np.zeros((self.lists.n_classes, 3)), self.home.n_threads
+        sums, threads = np.zeros((self.lists.n_classes, 3)), self.most_threads
         longest = max(1, int(np.diff(subset_offsets).max()))
         sparse_tail = inverse.low_sign < 0
         dense = np.empty((threads, self.home.n_features if sparse_tail else 0), Z.dtype)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cmargin._blas_threads import single_threaded_blas
 from cmargin._core._class_sgd import mean_stride
 
 
@@ -33,6 +34,7 @@ class ClassWeights:
     base: np.ndarray | None = None
 
     @classmethod
+    @single_threaded_blas()
     def start(cls, inverse, n_classes, dtype, average, W=None, bias=None, keep_base=False):
         """From zero, or from weights ``W``: exactly, or as ``base`` where the new basis may not span them."""
         d = inverse.eigenvectors.shape[1]
@@ -64,6 +66,7 @@ class ClassWeights:
             if len(mine):
                 mine[classes] = theirs[classes]
 
+    @single_threaded_blas()
     def linear(self, inverse):
         """(W, bias): the mean iterate where one is kept and has a sample, else the last."""
         U, V, bias = self.U, self.V if len(self.V) else None, self.bias[:, 0]

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cmargin._blas_threads import single_threaded_blas
+
 SCALE_SPECTRUM = 101  # eigenvalues looked at for the knee, one more than the largest automatic rank
 DROP_SPECTRUM = 201
 DROP_FLOOR = 1e-4  # eigenvalues below this share of the largest are left out by the automatic rank
@@ -165,6 +167,7 @@ class LowRankInverse:
             return np.zeros((len(W), self.rank), dtype), dtype.type(self.tail_eigenvalue[0]) * W
         return ((W @ P) * roots.astype(dtype)).astype(dtype), None
 
+    @single_threaded_blas()
     def spans(self, W):
         """Whether weights ``W`` can be written in this basis: one group, and their part in the span is all of them."""
         if self.n_groups > 1:
@@ -202,12 +205,11 @@ def build_inverse(home, subset, curvature, rank, tail, weight=None):
         vectors = np.ascontiguousarray(vectors[:, :, :kept])
     d = values[:, :kept]
     d_tail = values[:, kept] if tail == "scale" and n_values > kept else np.zeros(len(values))
-    if tail == "scale" and d_tail[0] > 0:
-        # a class whose tail has vanished keeps its smallest direction's scale: one form for all groups
+    if tail == "scale" and kept < home.n_features:
+        # where the next eigenvalue is zero or was not to be had, the tail takes the smallest one inverted: dropping
+        # it would be another method
         smallest = np.where(d > 0, d, np.inf).min(axis=1)
         d_tail = np.where(d_tail > 0, d_tail, np.where(np.isfinite(smallest), smallest, 1.0))
-    else:
-        d_tail = np.zeros(len(values))
     inverse = LowRankInverse(vectors, d, d_tail, np.zeros(len(d)), curvature.mean(axis=1), home.sparse)
     inverse.mean_square = home.mean_square(inverse, subset, weight)
     return inverse, spectrum

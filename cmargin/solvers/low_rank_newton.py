@@ -110,17 +110,18 @@ def train(home, lists: ClassLists, row_weight, settings: Settings, entropy, star
         The interrupt that ended the run, for the caller to raise once the fit is stored.
     """
     run = _Run(home, lists, row_weight, settings, entropy, start or Start())
+    interrupted = None
     try:
         run.prepare()
         run.passes(on_pass)
     except TimeUp:
-        run.fit.stopped = "max_time"
+        run.fit.stopped = "max_time" if run.fit.passes < settings.max_passes else "max_passes"
+        run.undo_divergence()
     except KeyboardInterrupt as interruption:
-        run.fit.stopped = "interrupted"
-        run.keep_weights()
-        return run.fit, interruption
+        run.fit.stopped, interrupted = "interrupted", interruption
+        run.undo_divergence()
     run.keep_weights()
-    return run.fit, None
+    return run.fit, interrupted
 
 
 class _Run:
@@ -139,14 +140,18 @@ class _Run:
         bias = self._constant_bias() if start.bias is None else start.bias
         self.fit = Fit(W, bias, start.inverse, np.zeros(0), streams, start.step, diverged=np.zeros(n, bool))
         self.runner = ClassPasses(home, lists, row_weight, settings.loss, streams, settings.deadline)
-        self.weights = self.Z = None
+        self.weights = self.Z = self.earlier = None
+        home.between_chunks = self._watch_time
+        if W.shape != (n, home.n_features) or len(bias) != n or streams.shape != (n, STREAM_WORDS):
+            raise ValueError("the fit to go on from has other classes or features")
         self.halvings = np.zeros(n)
 
     def _constant_bias(self):
         if not self.settings.fit_intercept:
             return np.zeros(self.lists.n_classes)
-        total, positive, visited = self.lists.shares(self.row_weight)
-        share = np.where(visited > 0, positive / np.where(visited > 0, visited, 1), positive / total)
+        _, positive, visited = self.lists.shares(self.row_weight)
+        known = (positive > 0) & (positive < visited)         # a class not met yet, or met alone, starts at even odds
+        share = np.where(known, positive / np.where(known, visited, 1), 0.5)
         return constant_score(self.settings.loss, share)
 
     def _timed(self, phase, work, *arguments):
@@ -154,6 +159,10 @@ class _Run:
         result = work(*arguments)
         self.phase[phase] += time.perf_counter() - begin
         return result
+
+    def _watch_time(self):
+        if self.runner.deadline is not None and time.perf_counter() > self.runner.deadline:
+            raise TimeUp
 
     # ---- before the first pass
 
@@ -166,6 +175,9 @@ class _Run:
         self.weights = ClassWeights.start(fit.inverse, self.lists.n_classes, self.home.dtype, average, start.W,
                                           fit.bias, keep_base)
         if keep_base:
+            if s.step_size == "theory":
+                raise ValueError("step_size='theory' cannot go on from weights outside the new preconditioner's span; "
+                                 "fit without warm_start, or keep rank and tail.")
             fit.step = fit.step or self._fixed_step()
             return
         self.Z = self._timed("whiten", self.home.whiten, fit.inverse)
@@ -244,10 +256,10 @@ class _Run:
         while fit.passes < s.max_passes:
             if s.hessian_refresh and fit.passes and fit.passes % s.hessian_refresh == 0:
                 self._timed("hessian", self._refresh)
-            earlier = self.weights.copy()
+            self.earlier = self.weights.copy()
             step = np.zeros(self.lists.n_classes) if fit.step is None else self._step()
             sums = self._timed("steps", self._one_pass, step)
-            self._undo_divergence(earlier)
+            self.undo_divergence()
             fit.passes += 1
             fit.reads += self.lists.lengths.sum() / (self.home.n_rows * self.lists.n_classes)
             self._record(sums, step)
@@ -262,8 +274,7 @@ class _Run:
             if self._settled():
                 fit.stopped = "tol"
                 return
-            if s.deadline is not None and time.perf_counter() > self.runner.deadline:
-                raise TimeUp
+            self._watch_time()
 
     def _one_pass(self, step):
         if self.Z is None:
@@ -277,16 +288,20 @@ class _Run:
     def _refresh(self):
         """A new inverse at the weights reached; from here on rows are whitened as they are visited."""
         W, bias = self.weights.linear(self.fit.inverse)
-        self.fit.inverse, self.fit.spectrum = self._invert((W, bias))
-        self.Z = None
-        self.weights = ClassWeights.start(self.fit.inverse, self.lists.n_classes, self.home.dtype,
-                                          self.settings.average, W, bias, keep_base=True)
+        inverse, spectrum = self._invert((W, bias))
+        weights = ClassWeights.start(inverse, self.lists.n_classes, self.home.dtype, self.settings.average, W, bias,
+                                     keep_base=True)
+        # all at once: a Ctrl-C must not find the weights of one basis beside the other
+        self.earlier, self.Z, self.fit.spectrum = None, None, spectrum
+        self.fit.inverse, self.weights = inverse, weights
 
-    def _undo_divergence(self, earlier):
+    def undo_divergence(self):
         """Put classes whose weights overflowed back to where the pass began, with half the step from now on."""
+        if self.weights is None or self.earlier is None:
+            return
         lost = ~self.weights.finite()
         if lost.any():
-            self.weights.put_back(lost, earlier)
+            self.weights.put_back(lost, self.earlier)
             self.halvings[lost] += 1
         self.fit.diverged = lost
 
