@@ -1,6 +1,7 @@
 """SLND and BSN against the machine's limits and against SGD, side by side in one run; prints ratios.
 
-    python asv_benches/compare_slnd.py --data FOLDER [--sgd-seconds 60] [--threads 2] [--only pass,race,scaling,memory]
+    python asv_benches/compare_slnd.py --data FOLDER [--sgd-seconds 60] [--threads 2]
+                                       [--only pass,race,scaling,memory] [--sets tinyimagenet,mnist]
 
 FOLDER holds `load.py` and the sets `tinyimagenet` and `mnist`. Rows are l2-normalised beforehand, for both sides.
 """
@@ -191,6 +192,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--sgd-seconds", type=float, default=60)
     parser.add_argument("--only", default="pass,scaling,memory,race")
+    parser.add_argument("--sets", default="tinyimagenet,mnist", help="data sets of the race")
     options = parser.parse_args()
     only = options.only.split(",")
     if "pass" in only:
@@ -200,7 +202,7 @@ def main():
     if "memory" in only:
         memory(options.data)
     if "race" in only:
-        for name in ("tinyimagenet", "mnist"):
+        for name in options.sets.split(","):
             race(name, options.data, options.sgd_seconds, options.threads)
     print(f"peak memory of this run {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.1f} GB")
 
