@@ -48,6 +48,12 @@ def check_parameter(estimator, name, value, *, options=(), integer=None, real=No
     )
 
 
+def check_class_weight(estimator, value):
+    """Raise unless ``value`` is a dict, "balanced" or None; what a dict holds is checked where it is used."""
+    if not isinstance(value, dict):
+        check_parameter(estimator, "class_weight", value, options=("balanced",), none=True)
+
+
 def check_flag(estimator, name, value):
     """Raise unless ``value`` is a bool."""
     if not isinstance(value, (bool, np.bool_)):
@@ -55,6 +61,14 @@ def check_flag(estimator, name, value):
             f"The {name!r} parameter of {type(estimator).__name__} must be an instance of 'bool'. "
             f"Got {value!r} instead."
         )
+
+
+def check_targets(y):
+    """Raise for targets that are no labels. Those that plainly are pass without scikit-learn's own, slower look."""
+    plain = isinstance(y, np.ndarray) and y.ndim == 1
+    if plain and (y.dtype.kind in "biuUS" or (y.dtype.kind == "f" and (y == np.rint(y)).all())):
+        return
+    check_classification_targets(y)
 
 
 def encode_labels(y, classes=None):
@@ -78,7 +92,7 @@ def encode_labels(y, classes=None):
         For continuous targets, fewer than two classes, labels outside ``classes``, or an indicator column without a
         positive or without a negative.
     """
-    check_classification_targets(y)
+    check_targets(y)
     if type_of_target(y, input_name="y") == "multilabel-indicator":
         return _encode_indicator(y, partial=classes is not None)
     y = column_or_1d(y, warn=True)

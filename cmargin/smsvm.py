@@ -3,24 +3,25 @@
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor, wait
-from numbers import Integral, Real
 from time import perf_counter
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from cmargin._blas_threads import single_threaded_blas
 from cmargin._core._openmp import effective_n_threads
+from cmargin._core._rows import Rows
+from cmargin._one_vs_rest import INT_MAX, NOT_NEGATIVE, POSITIVE
+from cmargin._validation import check_class_weight, check_flag, check_parameter, check_targets
 from cmargin.passes.row_pass import SMALL, MemoryRowPass
 from cmargin.passes.wide import WideRows, worth_reducing
 from cmargin.solvers.continuation_newton import HISTORY, Problem, Result, Settings
-from cmargin.solvers.growing import solve
+from cmargin.solvers.growing import SMALLEST, solve
 from cmargin.solvers.paper_newton import PaperNewton
 
 MATRIX = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "accept_large_sparse": True}
@@ -92,28 +93,6 @@ class SmSVMClassifier(ClassifierMixin, BaseEstimator):
         One entry per look at the data; ``class`` says whose.
     """
 
-    _parameter_constraints = {
-        "l2": [Interval(Real, 0, None, closed="left")],
-        "l1": [Interval(Real, 0, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_passes": [Interval(Real, 0, None, closed="neither")],
-        "smoothing": [Interval(Real, 0, None, closed="neither")],
-        "smoothing_decay": [Interval(Real, 0, 1, closed="neither")],
-        "newton_tol": [Interval(Real, 0, None, closed="neither")],
-        "line_search": [StrOptions({"exact", "quadratic"})],
-        "linear_solver": [StrOptions({"auto", "cholesky", "woodbury", "cg"})],
-        "subset_growth": [StrOptions({"auto"}), None],
-        "penalize_intercept": ["boolean"],
-        "fit_intercept": ["boolean"],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "warm_start": ["boolean"],
-        "max_time": [Interval(Real, 0, None, closed="neither"), None],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
-        "callback": [callable, None],
-    }
-
     def __init__(self, l2=1e-4, l1=0.0, tol=1e-4, max_passes=100, smoothing=1.0, smoothing_decay=0.5, newton_tol=0.1,
                  line_search="exact", linear_solver="auto", subset_growth="auto", penalize_intercept=False,
                  fit_intercept=True, class_weight=None, warm_start=False, max_time=None, random_state=None,
@@ -145,8 +124,8 @@ class SmSVMClassifier(ClassifierMixin, BaseEstimator):
 
         On KeyboardInterrupt the best point so far is set before the interrupt goes on.
         """
-        self._validate_params()
         started = perf_counter()
+        self._check_parameters()
         X, y = validate_data(self, X, y, multi_output=True, **MATRIX)
         codes, weights = self._code(y, sample_weight)
         fit = _Fit(self, X, codes, weights, started)
@@ -158,9 +137,28 @@ class SmSVMClassifier(ClassifierMixin, BaseEstimator):
         fit.warn()
         return self
 
+    def _check_parameters(self):
+        for name in ("l2", "l1"):
+            check_parameter(self, name, getattr(self, name), real=NOT_NEGATIVE)
+        for name in ("tol", "max_passes", "smoothing", "newton_tol"):
+            check_parameter(self, name, getattr(self, name), real=POSITIVE)
+        below_1 = (0.0, np.nextafter(1.0, 0.0), "(0.0, 1.0)")
+        check_parameter(self, "smoothing_decay", self.smoothing_decay, real=below_1)
+        check_parameter(self, "line_search", self.line_search, options=("exact", "quadratic"))
+        check_parameter(self, "linear_solver", self.linear_solver, options=("auto", "cholesky", "woodbury", "cg"))
+        check_parameter(self, "subset_growth", self.subset_growth, options=("auto",), none=True)
+        check_class_weight(self, self.class_weight)
+        check_parameter(self, "max_time", self.max_time, real=POSITIVE, none=True)
+        check_parameter(self, "n_jobs", self.n_jobs, integer=(-INT_MAX, INT_MAX, "(-inf, inf)"), none=True)
+        check_parameter(self, "verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose,
+                        integer=(0, INT_MAX, "[0, inf)"))
+        check_parameter(self, "callback", self.callback, none=True, call=True)
+        for name in ("penalize_intercept", "fit_intercept", "warm_start"):
+            check_flag(self, name, getattr(self, name))
+
     def _code(self, y, sample_weight):
         """Columns of +1 and -1, one per binary problem, and weights that sum to the number of rows."""
-        check_classification_targets(y)
+        check_targets(y)
         n = y.shape[0]
         weights = _check_weights(sample_weight, n)
         self._multilabel = y.ndim == 2 and y.shape[1] > 1 and type_of_target(y) == "multilabel-indicator"
@@ -239,9 +237,16 @@ class _Fit:
         p = self.m + self.intercept
         self.warm = self._warm_start(p)
         self.results = [Result(np.zeros(p)) for _ in range(len(codes))]
-        self.seeds = check_random_state(estimator.random_state).randint(2**31 - 1, size=len(codes))
+        self.seeds = self._draw_seeds()
         self.reduced = None
-        self.X = X
+        self.X, self.rows = X, Rows(X)
+
+    def _draw_seeds(self):
+        """One seed a class, drawn only where rows will be."""
+        random_state = self.estimator.random_state
+        if self.n < SMALLEST and (random_state is None or isinstance(random_state, int)):
+            return np.zeros(len(self.codes), np.intp)
+        return check_random_state(random_state).randint(2**31 - 1, size=len(self.codes))
 
     def _warm_start(self, p):
         e = self.estimator
@@ -278,7 +283,7 @@ class _Fit:
         e, free = self.estimator, None
         code = self.codes[c] * self.weights
         if self.reduced is None:
-            rows = MemoryRowPass(self.X, code, intercept=self.intercept, n_threads=n_threads)
+            rows = MemoryRowPass(self.rows, code, intercept=self.intercept, n_threads=n_threads)
         else:
             rows = self.reduced.rows(code, self.intercept, n_threads)
         if self.intercept and not e.penalize_intercept:
@@ -295,8 +300,7 @@ class _Fit:
         if e.line_search == "quadratic":
             PaperNewton(rows, problem, settings, e.newton_tol, result, w).run()
             return
-        rng = np.random.default_rng(self.seeds[c])
-        solve(rows, problem, settings, e.subset_growth == "auto", rng, w, width, result)
+        solve(rows, problem, settings, e.subset_growth == "auto", self.seeds[c], w, width, result)
 
     def _asked_to_stop(self):
         if self.interrupted.is_set():

@@ -20,19 +20,34 @@ def smoothed(u, width):
     return (u + root) / 2, (1 + u / root) / 2, width**2 / (2 * root**3)
 
 
-def look(X, y, s, w, e, width_before, width, scale=1.0):
-    """What one read of the rows gives at w + e; X already holds the column of ones. Sums, gradient rows, curvature."""
+def dual_curvature(a, u, width):
+    """h from 2 a root = root + u linearised in (a, u); F''(u) where a = F'(u)."""
+    root = np.sqrt(width**2 + u**2)
+    return (1 - (2 * a - 1) * u / root) / (2 * root)
+
+
+def look(X, y, s, w, e, width_before, width, step=1.0, dual=None):
+    """What one read of the rows gives at w + step e; X already holds the column of ones.
+
+    Sums, gradient rows, curvature, and the dual variables carried on (``dual``: before the step, None at the start).
+    """
     change = y * (X @ e)
     u0 = 1 - y * (X @ w)
-    u1 = u0 - change
+    u1 = u0 - step * change
     _, a0, h0 = smoothed(u0, width_before)
     line, line_slope, _ = smoothed(u1, width_before)
     value, a1, h1 = smoothed(u1, width)
-    a_hat = np.clip(a0 - h0 * change * scale, 0, 1)
+    if dual is not None:
+        h0 = dual_curvature(dual, u0, width_before)
+    a_hat = np.clip(a0 - h0 * change, 0, 1)
+    carried = a1
+    if dual is not None:
+        carried = dual + min(1, step) * (a_hat - dual)
+        h1 = dual_curvature(carried, u1, width)
     sums = [s @ line, -(s * line_slope) @ change, s @ np.maximum(u1, 0), s @ value,
             (s * a_hat)[y > 0].sum(), (s * a_hat)[y < 0].sum()]
     gradient = np.stack([X.T @ (s * y * a1), X.T @ (s * a_hat * (y > 0)), -(X.T @ (s * a_hat * (y < 0)))])
-    return np.array(sums), gradient, (X.T * (s * h1)) @ X
+    return np.array(sums), gradient, (X.T * (s * h1)) @ X, carried
 
 
 def objective(X, y, s, w, l2, l1, free=None):

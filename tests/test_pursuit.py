@@ -67,7 +67,7 @@ def test_the_row_pass_sums_margin_pursuit(sparse, fit_intercept):
     rows.pursue(level, s)
     rows.start()
     with single_threaded_blas():
-        sums, gradient, hessian = rows.look(d, 0.7, 1.0, 1.0, 1.0, 0.0, True)
+        sums, gradient, hessian = rows.look(d, 0.7, 1.0, 1.0, 0.0, True)
     A = np.column_stack([X, np.ones(500)])[:, :6 + fit_intercept]
     y, weight = np.sign(code), np.abs(code)
     z = y * (A @ (0.7 * d))

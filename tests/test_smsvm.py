@@ -19,9 +19,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from cmargin._blas_threads import single_threaded_blas
 from cmargin.passes.row_pass import MemoryRowPass
 from cmargin.smsvm import SmSVMClassifier
-from cmargin.solvers import certificate, continuation_newton, growing
+from cmargin.solvers import certificate, continuation_newton, growing, paper_newton
 from cmargin.solvers.heavy_rows import HeavyRows
-from cmargin.solvers.paper_newton import PaperNewton
 
 X_bc, y_bc = load_breast_cancer(return_X_y=True)
 X_bc = scale(X_bc)
@@ -189,6 +188,15 @@ def test_separable_data_with_little_penalty(l2):
     assert model.duality_gap_[0] <= 1e-4 and model.score(scale(X), y == 0) == 1
 
 
+def test_nothing_to_separate_is_zero_to_rounding():
+    # rows of one class have no weight: the objective is 5e-28, and no bound is within 1e-4 of that
+    X, y = np.random.default_rng(0).random((10, 10)), np.arange(10) % 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = SmSVMClassifier().fit(X, y, y.astype(float))
+    assert model.duality_gap_[0] == 0 and model.n_passes_ < 5 and np.all(model.predict(X) == 1)
+
+
 def test_one_row_of_each_class():
     model = fit_quietly(np.array([[0.0, 1.0], [0.0, -1.0]]), [0, 1], l2=1e-3)
     np.testing.assert_allclose(model.coef_, [[0, -1]], atol=1e-3)
@@ -238,18 +246,19 @@ def test_a_rare_class_gets_its_share_of_the_subset():
 
 
 @pytest.mark.parametrize("l2, l1", [(1e-2, 0.0), (1e-2, 1e-2), (1e-1, 5e-2)])
-def test_published_algorithm_step_for_step(l2, l1):
+def test_published_algorithm_step_for_step(l2, l1, monkeypatch):
     y = np.where(y_bc == 1, 1.0, -1.0)
-    w, actives, _ = paper(X_bc, y, l2, l1)
+    monkeypatch.setattr(paper_newton, "WIDTH_MIN", 1e-5)       # at the published 1e-6 rounding decides on steps
+    w, actives, _ = paper(X_bc, y, l2, l1, width_min=1e-5)
     rows = MemoryRowPass(X_bc, y, intercept=False, n_threads=1)
     settings = continuation_newton.Settings(tol=1e-300, max_passes=1e9, smoothing_decay=0.1)
     result = continuation_newton.Result(np.zeros(30))
-    newton = PaperNewton(rows, continuation_newton.Problem(l2, l1), settings, 0.1, result)
+    newton = paper_newton.PaperNewton(rows, continuation_newton.Problem(l2, l1), settings, 0.1, result)
     with single_threaded_blas():
         newton.run()
     assert len(newton.actives) == len(actives)
     assert all(np.array_equal(one, other) for one, other in zip(newton.actives, actives, strict=True))
-    np.testing.assert_allclose(newton.w, w, atol=1e-5)        # at a width of 1e-6 rounding moves w by so much
+    np.testing.assert_allclose(newton.w, w, atol=1e-5)        # at so small a width rounding moves w by so much
 
 
 def test_warm_start_helps_and_ends_at_the_same_place():
@@ -278,7 +287,7 @@ def test_time_limit_is_kept():
     X, y = growing_problem(200_000, 40)
     start = time.perf_counter()
     with pytest.warns(ConvergenceWarning, match="max_time"):
-        model = SmSVMClassifier(tol=1e-12, l2=1e-7, max_time=0.3, max_passes=1e6).fit(X, y)
+        model = SmSVMClassifier(tol=1e-15, l2=1e-7, max_time=0.05, max_passes=1e6).fit(X, y)
     assert time.perf_counter() - start < 3 and model.score(X, y) > 0.7
 
 
@@ -323,12 +332,12 @@ def test_interrupt_from_the_keyboard_is_answered_within_a_second():
 import numpy as np, time, threading, os, signal
 from cmargin.smsvm import SmSVMClassifier
 rng = np.random.default_rng(0)
-X = rng.standard_normal((60000, 120)); y = rng.integers(0, 4, 60000)
-model = SmSVMClassifier(tol=1e-14, max_passes=1e9, n_jobs=2)
+X = rng.standard_normal((120000, 120)); y = rng.integers(0, 4, 120000)
+model = SmSVMClassifier(tol=1e-15, max_passes=1e9, n_jobs=2)
 def press():
     global pressed
     pressed = time.perf_counter(); os.kill(os.getpid(), signal.SIGINT)
-threading.Timer(1.5, press).start()
+threading.Timer(0.5, press).start()
 try:
     model.fit(X, y)
 except KeyboardInterrupt:
@@ -421,16 +430,17 @@ def test_heavy_rows_are_found_and_their_model_is_minimised():
         H = np.triu(newton.hessian) / len(y)
         H += np.triu(H, 1).T + np.diag(newton.l2_each)
         d = heavy.direction(newton, H)
+        assert not heavy.in_block
     C, s = heavy.rows.rows, np.ones(len(heavy.rows.rows))
 
     def own(w):                                    # gradient and curvature of the heavy rows, at the widths used
         u = 1 - code[C] * (X[C] @ w)
-        h = smoothed(u, 0.05 * newton.blur_used)[2]
+        h = smoothed(u, 0.05)[2]
         return -X[C].T @ (s * code[C] * smoothed(u, 0.05)[1]) / len(y), (X[C].T * h) @ X[C] / len(y)
 
     gradient, curvature = own(newton.w)
     slope = newton.smooth_gradient - gradient + (H - curvature) @ d + own(newton.w + d)[0]
-    assert np.abs(slope).max() < 0.05 * np.abs(newton.smooth_gradient).max()
+    assert np.abs(slope).max() < 0.1 * np.abs(newton.smooth_gradient).max()
 
 
 def test_rare_indicators_do_not_cost_passes():

@@ -49,7 +49,7 @@ class Pass:
 
     def look(self, with_hessian):
         with single_threaded_blas():
-            self.rows.look(self.w, 1.0, 1.0, 1.0, 1.0, 0.0, with_hessian)
+            self.rows.look(self.w, 1.0, 1.0, 1.0, 0.0, with_hessian)
 
     def time_look(self, shape):
         self.look(True)

@@ -5,7 +5,9 @@ whatever the dtype of the data. ``1 + slope`` of a calibrated loss is the poster
 (BSN, table 1). Parameters ``a`` and ``b`` of `point_loss` mean what the single functions say; others ignore them.
 """
 
-from libc.math cimport exp, fabs, log, sqrt
+from libc.math cimport exp, fabs, log
+
+from cmargin._core._hinge_rows cimport hinge_root, hinge_slope, hinge_value, primal_curvature
 
 
 cdef struct point:
@@ -65,16 +67,13 @@ cdef inline point hinge(double z) noexcept nogil:
 
 
 cdef inline point smoothed_hinge(double z, double width) noexcept nogil:
-    # F(z) = (u + sqrt(width^2 + u^2)) / 2 with u = 1 - z, width > 0          SmSVM
-    # root - |u| is written width^2 / (root + |u|): no cancellation far from the hinge
+    # F(z) = (u + sqrt(width^2 + u^2)) / 2 with u = 1 - z, width > 0          SmSVM; written in _hinge_rows.h
     cdef double u = 1 - z
-    cdef double root = sqrt(width * width + u * u)
-    cdef double small = width * width / (root + fabs(u))
-    cdef double gap = root + u if u > 0 else small
+    cdef double root = hinge_root(u, width)
     cdef point at
-    at.value = gap / 2
-    at.slope = -gap / (2 * root)
-    at.curvature = width * width / (2 * root * root * root)
+    at.value = hinge_value(u, root, width)
+    at.slope = -hinge_slope(u, root, width)
+    at.curvature = primal_curvature(root, width)
     return at
 
 

@@ -14,12 +14,23 @@
 #include <stddef.h>
 
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(CMARGIN_NO_CLONES)
-#if !defined(__clang__) || __clang_major__ >= 17
-#define CLONES __attribute__((target_clones("avx512f", "avx2,fma", "default")))
+#if __clang_major__ >= 17 || (!defined(__clang__) && __GNUC__ >= 12) /* levels: each switches on all it includes */
+#define CLONES __attribute__((unused, target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#elif !defined(__clang__)
+#define CLONES __attribute__((unused, target_clones("avx512f", "avx2", "default")))
 #endif
 #endif
 #ifndef CLONES
 #define CLONES
+#endif
+
+/* before a loop: its turns do not depend on each other, which too many pointers keep a compiler from seeing */
+#if defined(__clang__)
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define INDEPENDENT _Pragma("GCC ivdep")
+#else
+#define INDEPENDENT
 #endif
 
 #if defined(__GNUC__)
@@ -62,5 +73,38 @@
 
 DEFINE_ROW_KERNELS(float, f, 64, 8)
 DEFINE_ROW_KERNELS(double, d, 32, 4)
+
+#define LANES 8
+
+/* (lane 0 + lane 4) + ..: the same order whatever the width of the registers */
+static inline double fold_lanes(const double *lane) {
+    return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+}
+
+/* A sum in LANES parts that stays in registers; with several of them in one loop a compiler needs to be told. */
+#if defined(__GNUC__)
+typedef double lanes __attribute__((vector_size(64)));
+typedef double loose_d __attribute__((vector_size(64), aligned(8), may_alias));
+typedef float loose_f __attribute__((vector_size(32), aligned(4), may_alias));
+#define ADD_PRODUCT_d(sum, x, w) (sum) += *(const loose_d *)(x) * *(const loose_d *)(w)
+#define ADD_PRODUCT_f(sum, x, w) (sum) += __builtin_convertvector(*(const loose_f *)(x), lanes) * *(const loose_d *)(w)
+#else
+typedef struct {
+    double at[LANES];
+} lanes;
+#define ADD_PRODUCT_d(sum, x, w) for (int l = 0; l < LANES; l++) (sum).at[l] += (x)[l] * (w)[l]
+#define ADD_PRODUCT_f(sum, x, w) ADD_PRODUCT_d(sum, x, w)
+#endif
+#define FOLD(sum) fold_lanes((const double *)&(sum))
+
+/* sum_i x_i */
+CLONES static double lane_sum(const double *x, ptrdiff_t n) {
+    double lane[LANES] = {0}, rest = 0;
+    ptrdiff_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int l = 0; l < LANES; l++) lane[l] += x[i + l];
+    for (; i < n; i++) rest += x[i];
+    return rest + fold_lanes(lane);
+}
 
 #endif

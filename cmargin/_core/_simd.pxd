@@ -12,6 +12,7 @@ cdef extern from "_simd.h" nogil:
     void row_lerp_d(double rate, const double *value, double *mean, Py_ssize_t n) noexcept
     void row_prefetch_f(const float *x, Py_ssize_t n) noexcept
     void row_prefetch_d(const double *x, Py_ssize_t n) noexcept
+    double lane_sum(const double *x, Py_ssize_t n) noexcept
 
 
 cdef inline double row_dot(const floating *a, const floating *b, Py_ssize_t n) noexcept nogil:

@@ -16,39 +16,38 @@ class RowPass(Protocol):
     total_weight: float         # sum of s
     share: float                # cost of one look in reads of the whole data
 
-    def start(self):
+    def start(self, primal=False):
         """w = 0: u = 1 in every row."""
 
     def set_active(self, active):
         """Columns of the curvature block from the next look on: ascending indices, or None for all."""
 
-    def look(self, direction, step, newton_scale, line_width, width, curvature_floor, with_hessian=True,
-             curvature_width=0.0):
+    def look(self, direction, step, line_width, width, curvature_floor, with_hessian=True):
         """Move to u - step * y (X direction) and sum there; the only method, with `hessian_product`, that reads X.
 
-        ``direction`` None: no new direction, another step along the last one, whose change is still known per row.
+        ``direction`` is a Newton step; None: no new direction, another part of the last one, whose change is still
+        known per row.
 
         Returns ``(sums, gradient, hessian)``. sums: smoothed hinge at ``line_width`` and its slope in the step,
         hinge, smoothed hinge at ``width``, predicted dual variables of the positive and of the negative rows, number
-        of curvature rows. gradient: (3, n_columns), the sum of r x for r = s y a at ``width`` and for the predicted
-        dual variables clip(a + h du, 0, 1) of the positive and negative rows, where a, h belong to the rows before
-        the step at ``line_width`` and du is the change of a full Newton step (``newton_scale`` times the change).
-        hessian: upper triangle of sum s h x x' over the active columns, rows with h <= ``curvature_floor`` left out;
-        h is taken at ``curvature_width``, by default ``width``. None
-        if not asked for. All three may be overwritten by the next call.
+        of curvature rows, curvature of all rows. gradient: (3, n_columns), the sum of r x for r = s y a at ``width``
+        and for the predicted dual variables clip(a + h du, 0, 1) of the positive and negative rows, where a, h belong
+        to the rows before the step at ``line_width`` and du is the change of the full direction. hessian: upper
+        triangle of sum s h x x' over the active columns, rows with h <= ``curvature_floor`` left out; None if not
+        asked for. All three may be overwritten by the next call.
+
+        h is the curvature with the dual variable as an unknown of its own; rows carry that variable from look to
+        look. The first look after `start` knows none and takes F''(u), as every look does after start(primal=True).
         """
 
     def measure_rows(self, weight):
         """Let the next look also sum weight_j x_ij^2 for every row; returns the array that it will fill."""
 
     def set_exact(self, mask):
-        """Rows whose predicted dual variable is their slope after the step: those that the model treats exactly."""
+        """Rows (uint8 mask) of no curvature, their dual variable the slope after the step: see `heavy_rows`."""
 
     def along(self, step, width):
         """(value, slope, curvature) of the smoothed hinge in the step along the last direction; no read of X."""
-
-    def settle(self, step):
-        """Stay at ``step`` along the direction last looked at; no read of X."""
 
     def hessian_product(self, x, width, curvature_floor=0.0):
         """sum s h x_i <x_i, x> where the last look was, for x None the diagonal sum s h x_i^2; a new array.

@@ -3,6 +3,7 @@
 import numpy as np
 
 from cmargin._core._row_pass import RowBlocks
+from cmargin._core._rows import Rows
 
 # Entries of X; fewer are summed sooner than a second thread is awake, above all on a busy machine, where each look
 # waits for the other thread: 0.94 s against 0.07 s for the heavy rows of forest cover.
@@ -14,7 +15,7 @@ class MemoryRowPass(RowBlocks):
 
     Parameters
     ----------
-    X : (n, m) dense array of any strides, or CSR matrix; float32 or float64
+    X : (n, m) dense array of any strides, or CSR matrix; float32 or float64; or `Rows` made of one, to share
     code : (n,) array
         Sample weight with the sign of the class.
     intercept : bool
@@ -24,16 +25,15 @@ class MemoryRowPass(RowBlocks):
     """
 
     def __init__(self, X, code, *, intercept, n_threads, rows=None):
-        sparse = hasattr(X, "indptr")
-        self.X, self.rows = X, rows
+        self.X = X if isinstance(X, Rows) else Rows(X)
+        self.rows = rows
         self.code, self.intercept = np.ascontiguousarray(code, float), intercept
         self.total_weight = float(np.abs(self.code).sum())
-        self.share = 1.0 if rows is None else len(rows) / max(1, X.shape[0])
-        structure = (X.indices, X.indptr.astype(np.intp, copy=False)) if sparse else (None, None)
-        super().__init__(X.data if sparse else X, self.code, X.shape[1], intercept, n_threads, *structure, rows)
+        self.share = 1.0 if rows is None else len(rows) / max(1, self.X.shape[0])
+        super().__init__(self.X, self.code, intercept, n_threads, rows)
 
     def subset(self, rows, weights):
         """Pass over ``rows`` (ascending intp), weights multiplied by ``weights``; X is shared."""
         n_threads = self.n_threads if len(rows) * self.n_columns >= SMALL else 1
         return MemoryRowPass(self.X, self.code[rows] * weights, intercept=self.intercept, n_threads=n_threads,
-                          rows=np.ascontiguousarray(rows, np.intp))
+                             rows=np.ascontiguousarray(rows, np.intp))

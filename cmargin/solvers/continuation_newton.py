@@ -17,17 +17,16 @@ from cmargin.solvers.certificate import dual_value
 from cmargin.solvers.heavy_rows import HeavyRows
 from cmargin.solvers.newton_system import cholesky_solve, conjugate_gradients, l1_model_minimum
 
-SKIP = 1e-6                    # rows with curvature below SKIP / width stay out of the block; 1e-3 is too coarse
+SKIP = 1e-6                    # rows with less than this part of the mean curvature stay out of the block
 SKIP_FROM = 4096               # rows; fewer are all summed
 WIDTH_MIN = 1e-10
 ARMIJO = 1e-4
-# Where the kink holds many rows, curvature is taken at a multiple of the width: the same curvature on average, from
-# more rows, so that it bends less from step to step. Passes to a certified 1e-4 on forest cover, class 2, at l2 = 1e-3
-# and 1e-5: 5.2 and 6.5 with 1.0, 5.1 and 5.1 with 1.6, 6.2 and 5.1 with 2.0.
-BLUR = 1.6
+ROUNDING = 1e-15
 SLOPE_KEPT = 0.5               # a full step is kept if the slope at its end is at most this part of the first
-HOLD = 2.0                     # predicted decrease, in smoothing errors, above which the width stays
-AHEAD = 0.3                    # smoothing error, in open gaps, below which the width stays
+SHORT, VERY_SHORT = 0.7, 0.25      # a Newton step is full from the first on, see `width_after`
+ENOUGH = 0.3                   # smoothing error, in tolerances, that is small enough: the width stays there
+HELD = 3                       # looks without a smaller gap for which it does
+AHEAD = 0.3                    # smoothing error, in open gaps, below which the width waits for the certificate
 PATIENCE = 8                   # looks without a smaller gap before the width goes up again
 WORKING_SET = 400              # columns admitted at first beyond that
 MANY_COLUMNS = 4000            # columns from which on, without l1, conjugate gradients solve the Newton system,
@@ -80,16 +79,18 @@ class Result:
 
     @property
     def gap(self):
-        """(P - D) / P, NaN without a certificate."""
-        if self.objective == 0 or not np.isfinite(self.objective):
-            return 0.0 if self.objective == 0 else np.inf
+        """(P - D) / P, NaN without a certificate; 0 where P is rounding beside the 1 that w = 0 has."""
+        if self.objective < ROUNDING:
+            return 0.0
+        if not np.isfinite(self.objective):
+            return np.inf
         return (self.objective - self.dual) / self.objective
 
 
 class ContinuationNewton:
     """One binary problem on its way; `run` does the work, `result` can be looked at whenever it is left."""
 
-    def __init__(self, rows, problem, settings, result=None, width=None, w=None, scout=None):
+    def __init__(self, rows, problem, settings, result=None, width=None, w=None, subset=None):
         p = rows.n_columns
         self.rows, self.settings = rows, settings
         self.l2, self.l1 = problem.l2, problem.l1
@@ -99,29 +100,26 @@ class ContinuationNewton:
             self.l2_each[problem.free] = self.l1_each[problem.free] = 0.0
         self.w = np.zeros(p) if w is None else np.array(w, float)
         self.result = result if result is not None else Result(self.w.copy())
-        self.reserve = None
         self.heavy = None                      # rows that the model of a step treats exactly
-        self.scout = scout                     # subset of the rows that already is at w: tries steps out cheaply
+        self.subset = subset                   # the solver of a subset of the rows, where w comes from one
         self.width = settings.smoothing if width is None else width
-        self.decay = settings.smoothing_decay
-        self.started = perf_counter()
-        self.seconds = dict.fromkeys(("look", "system", "search"), 0.0)
+        self.decay = settings.smoothing_decay if subset is None else subset.decay
+        self.started = perf_counter() if subset is None else subset.started
+        self.seconds = dict.fromkeys(("look", "system", "search"), 0.0) if subset is None else subset.seconds
         self.active = None
         self.predicted = np.inf
-        self.column_scale = np.ones(p)
         self.stale_gap, self.stale_looks = np.inf, 0
         self.last_gap = self.now_gap = 1.0
-        self.spent = 0.0                       # looks; products of conjugate gradients are not limited
-        self.blur = 1.0
-        self.mean_curvature = np.inf
+        self.spent = 0.0 if subset is None else subset.spent   # looks; products of conjugate gradients are not limited
+        self.mean_curvature = 0.0
 
     # ------------------------------------------------------------ what one look gives
 
-    def look(self, direction, step, line_width, width, with_hessian=True, newton_scale=1.0):
+    def look(self, direction, step, line_width, width, with_hessian=True):
         start = perf_counter()
         rows = self.rows
-        sums, gradient, hessian = rows.look(direction, step, newton_scale, line_width, width, self.floor(width),
-                                            with_hessian, self.blur * width)
+        sums, gradient, hessian = rows.look(direction, step, line_width, width, self.floor(width),
+                                            with_hessian)
         self.result.passes += rows.share
         self.spent += rows.share
         n = rows.total_weight
@@ -131,16 +129,13 @@ class ContinuationNewton:
         self.dual = dual_value(gradient[1:] / n, self.sums[4], self.sums[5], self.l2, self.l1, self.free)
         self.hessian = hessian
         self.mean_curvature = self.sums[7] / n
-        in_kink = 2 * width * self.sums[7]       # a row in the middle of the kink counts 1, one far from it nothing
-        self.blur_used = self.blur               # what the curvature block at hand was made with
-        self.blur = BLUR if in_kink > 20 * rows.n_columns else 1.0
         self.seconds["look"] += perf_counter() - start
 
     def floor(self, width):
         # rows far from the hinge are skipped, but never so many that little of the curvature known last is left
         if self.rows.n_rows < SKIP_FROM:
             return 0.0
-        return min(SKIP / width, 1e-3 * self.mean_curvature)
+        return SKIP * self.mean_curvature
 
     def penalty(self, w):
         return (self.l2_each * w) @ w / 2, (self.l1_each @ np.abs(w) if self.l1 else 0.0)
@@ -180,7 +175,7 @@ class ContinuationNewton:
             index = self.active
             diagonal = self.l2_each[index]
         H.reshape(-1)[::H.shape[0] + 1] += diagonal
-        if self.heavy is not None and self.active is None:
+        if self.heavy is not None:
             return self.heavy.direction(self, H)
         d = np.zeros_like(self.w)
         if self.l1:
@@ -223,28 +218,6 @@ class ContinuationNewton:
         last = self.sums[1] + (self.l2_each * new) @ e + self.l1_slope(new, e, -1)
         return value > self.value + ARMIJO * first or not abs(last) <= SLOPE_KEPT * -first
 
-    def scout_step(self, d):
-        """A step along d from the subset of the rows, its slope at 0 corrected to that of all; 1 without a subset."""
-        scout, width, w = self.scout, self.width, self.w
-        if scout is None:
-            return 1.0, -1
-        start = perf_counter()
-        scout.look(d, 1.0, 1.0, width, width, np.inf, False)
-        self.result.passes += scout.share
-        n = scout.total_weight
-        b, a = (self.l2_each * w) @ d, (self.l2_each * d) @ d
-        b += self.gradient @ d - scout.along(0.0, width)[1] / n
-
-        def along(s):
-            _, slope, curvature = scout.along(s, width)
-            return slope / n + b + s * a, curvature / n + a
-
-        step, hit = exact_step(along, w, d, self.l1_each, 4.0, 1e-2)
-        self.seconds["search"] += perf_counter() - start
-        if hit < 0 and (step == 0 or 0.7 < step < 1.4):
-            step = 1.0                       # the Newton step itself: its certificate is the sharper one
-        return step, hit
-
     def search(self, e, s_max):
         start = perf_counter()
         n, w = self.rows.total_weight, self.w
@@ -266,14 +239,14 @@ class ContinuationNewton:
         self.rows.set_active(None)
         wide_l1 = self.l1 and self.rows.n_columns > FULL_BLOCK
         norms = None
-        if self.scout is not None and not wide_l1 and not self.use_products():
-            norms = self.rows.measure_rows(1 / np.maximum(self.column_scale, 1e-300))
+        if self.subset is not None and self.subset.hessian is not None and not wide_l1:
+            scale = np.diag(self.subset.hessian) / self.subset.rows.total_weight + self.l2_each
+            norms = self.rows.measure_rows(1 / np.maximum(scale, 1e-300))
         self.look(self.w, 1.0, self.width, self.width, not (wide_l1 or self.use_products()))
         self.after_look(1.0)
+        self.subset = None                     # its work is done: give its memory back
         if norms is not None:
             self.heavy = HeavyRows.among(self.rows, norms)
-            if self.heavy is not None:         # full steps are good now; the scout waits for the first that is not
-                self.scout, self.reserve = None, self.scout
         if wide_l1 and result.status == "running" and not self.use_products():
             self.active = self.choose_columns()
             self.rows.set_active(self.active)
@@ -293,70 +266,61 @@ class ContinuationNewton:
         if not predicted > 1e-16 * max(abs(self.value), 1e-300) or not np.isfinite(predicted):
             predicted = 0.0
         self.predicted = predicted
-        next_width = self.next_width(predicted)
         with_hessian = not self.use_products()
         if self.active is not None:
             self.active = self.choose_columns()
             self.rows.set_active(self.active)
+        next_width, decay = self.width_after(1.0)
         if predicted == 0.0:                 # nothing left to gain at this width
-            d = np.zeros_like(w)
-            self.look(d, 1.0, width, next_width, with_hessian)
-            taken, step = d, 0.0
+            taken, step = np.zeros_like(w), 1.0
+            self.look(taken, 1.0, width, next_width, with_hessian)
         else:
-            guess, hit = self.scout_step(d)
-            taken = guess * d
-            if hit >= 0:
-                taken[hit] = -w[hit]
-            self.look(taken, 1.0, width, next_width, with_hessian, 1 / guess)
-            step = 1.0
-            if self.poor(w, taken, guess * first):
+            taken, step = d, 1.0
+            self.look(d, 1.0, width, next_width, with_hessian)
+            if self.poor(w, d, first):
                 if self.spent + self.rows.share > self.settings.max_passes:
                     self.result.status = "max_passes"            # no read left to look at a better step
                     return
-                stops = hit >= 0 or (self.l1 > 0 and bool(((w + taken == 0) & (w != 0)).any()))
-                step, hit = self.search(taken, 1.0 if stops else 16.0)
+                stops = self.l1 > 0 and bool(((w + d == 0) & (w != 0)).any())
+                step, hit = self.search(d, 1.0 if stops else 16.0)
                 if step != 1.0:
-                    taken = step * taken
+                    taken = step * d
                     if hit >= 0:
                         taken[hit] = -w[hit]
-                    next_width = width if guess * step < 0.5 else max(next_width, 0.7 * width)
-                    self.look(None, step, width, next_width, with_hessian, 1 / guess)
-            step *= guess
+                    next_width, decay = self.width_after(step)
+                    self.look(None, step, width, next_width, with_hessian)
             self.w = w + taken
-            if self.scout is not None:
-                self.scout.settle(step)
-            elif self.reserve is not None and step != 1.0:
-                self.scout, self.reserve = self.reserve, None
-                self.scout.start()
-                self.scout.look(self.w, 1.0, 1.0, width, width, np.inf, False)
-                self.result.passes += self.scout.share
-        self.adapt(step)
-        self.width = next_width
+        self.width, self.decay = next_width, decay
         self.after_look(step)
         self.back_up()
 
-    def next_width(self, predicted):
-        """Width of the next Newton step, chosen before the present one is seen.
+    def width_after(self, step):
+        """(width, decay) of the next Newton step if this one is taken ``step`` long.
 
-        The paper reduces it when the predicted decrease is below eta times it. Measured against the smoothing error,
-        which the sums give, the test knows the scale of the problem: while more than half of that error could still
-        be won at this width, the width stays.
+        Full steps: the path is followed, so go faster along it. Shorter ones: the model was not true this far, so
+        stay, and after very short ones go back.
         """
-        error = self.sums[3] - self.sums[2]
-        share = predicted / error if error > 0 else 0.0
-        if self.result.n_iter > 2 and share > HOLD:
-            return self.width
-        gap = self.result.gap
-        if 0.5 * self.last_gap < gap < 0.5 and error < AHEAD * gap * self.result.objective:
-            return self.width                # the certificate does not follow: do not run away from it
-        decay = self.decay if share < HOLD / 4 else max(self.decay, 0.6)
-        return max(self.width * decay, WIDTH_MIN)
+        if SHORT <= step <= 1 / SHORT:
+            if self.ahead():
+                return self.width, self.decay
+            decay = max(0.8 * self.decay, 0.25)
+            error = self.smoothing_error()
+            need = ENOUGH * self.settings.tol * abs(self.result.objective) if self.stale_looks < HELD else 0.0
+            by = max(decay, min(1.0, (need / error) ** 0.5)) if error > 0 else decay
+            return max(self.width * by, WIDTH_MIN), decay
+        if step < VERY_SHORT:
+            return min(2 * self.width, self.settings.smoothing), 0.6
+        decay = min(0.85, self.decay ** 0.5)
+        return (max(self.width * decay, WIDTH_MIN) if step > 0.5 else self.width), decay
 
-    def adapt(self, step):
-        if 0.8 <= step <= 1.25:
-            self.decay = max(0.8 * self.decay, 0.25)
-        else:
-            self.decay = min(0.85, self.decay ** 0.5)
+    def smoothing_error(self):
+        """How much the smoothed objective is too large at the present width and point."""
+        return self.sums[3] - self.sums[2]
+
+    def ahead(self):
+        """Is the width not what keeps the gap open? Then shrinking it would only make the steps harder."""
+        gap = self.result.gap
+        return 0.5 * self.last_gap < gap < 0.5 and self.smoothing_error() < AHEAD * gap * self.result.objective
 
     def back_up(self):
         """Off the path: where the gap no longer falls the width was reduced too soon."""
@@ -393,7 +357,7 @@ class ContinuationNewton:
         if result.gap <= settings.tol:
             result.status = "converged"
         elif self.dual != self.dual and self.predicted <= 0.1 * settings.tol * result.objective \
-                and self.width <= settings.tol * result.objective:
+                and self.smoothing_error() <= settings.tol * result.objective:
             result.status = "decrement"        # no certificate without a penalty: the Newton decrement says so
         elif self.width <= settings.width_end:
             result.status = "width"

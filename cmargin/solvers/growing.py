@@ -7,7 +7,10 @@ from cmargin.solvers.continuation_newton import ContinuationNewton, Result
 FRACTION = 0.1
 SMALLEST = 20_000              # fewer rows than this are read whole: the subset would save nothing worth having
 ROWS_PER_COLUMN = 20           # a subset thinner than this says little about the whole
-WIDTH_OF_HANDOVER = 0.05       # later is worse: the subset's own noise is fitted, and the whole problem must undo it
+# Later is worse: the subset's own noise is fitted. The whole starts wider again, so that rows which only the subset has
+# settled may still move.
+WIDTH_OF_HANDOVER = 0.02
+WIDER = 5.0
 
 
 def draw_rows(code, fraction, rng):
@@ -27,33 +30,26 @@ def worth_growing(rows):
     return rows.n_rows >= SMALLEST and FRACTION * rows.n_rows >= ROWS_PER_COLUMN * rows.n_columns
 
 
-def solve(rows, problem, settings, grow, rng, w=None, width=None, result=None):
+def solve(rows, problem, settings, grow, seed, w=None, width=None, result=None):
     """Run `ContinuationNewton`, on a subset first if ``grow`` and if it pays; returns its `Result`.
 
-    ``rng`` is a numpy Generator; ``w`` a warm start, ``width`` the smoothing to start it with.
+    ``seed`` chooses the rows; ``w`` is a warm start, ``width`` the smoothing to start it with.
     """
     result = Result(np.zeros(rows.n_columns)) if result is None else result
-    scout = None
-    if grow and w is None and worth_growing(rows):
-        chosen, weights = draw_rows(rows.code, FRACTION, rng)
-        scout = rows.subset(chosen, weights)
+    if not grow or w is not None or not worth_growing(rows):
+        return ContinuationNewton(rows, problem, settings, result, width, w).run()
+    subset = rows.subset(*draw_rows(rows.code, FRACTION, np.random.default_rng(seed)))
 
-        def stop():                              # whoever looks in meanwhile finds the subset's point
-            result.w = first.w.copy()
-            return settings.stop is not None and settings.stop()
+    def stop():                                  # whoever looks in meanwhile finds the subset's point
+        result.w = first.w.copy()
+        return settings.stop is not None and settings.stop()
 
-        first = ContinuationNewton(scout, problem, settings.for_subset(WIDTH_OF_HANDOVER, stop))
-        try:
-            first.run()
-        finally:
-            result.w = first.w.copy()
-        w, width = first.w, first.width
-        result.passes, result.history = first.result.passes, first.result.history
-        for row in result.history:               # neither the objective nor the gap is the whole problem's
-            row[5] = row[6] = np.nan
-    newton = ContinuationNewton(rows, problem, settings, result, width, w, scout)
-    if scout is not None:
-        newton.started, newton.seconds, newton.spent = first.started, first.seconds, first.spent
-    if scout is not None and first.hessian is not None:
-        newton.column_scale = np.diag(first.hessian) / scout.total_weight + newton.l2_each
-    return newton.run()
+    first = ContinuationNewton(subset, problem, settings.for_subset(WIDTH_OF_HANDOVER, stop))
+    try:
+        first.run()
+    finally:
+        result.w = first.w.copy()
+    result.passes, result.history = first.result.passes, first.result.history
+    for row in result.history:                   # neither the objective nor the gap is the whole problem's
+        row[5] = row[6] = np.nan
+    return ContinuationNewton(rows, problem, settings, result, WIDER * first.width, first.w, first).run()

@@ -2,9 +2,9 @@
 
 A quadratic model is true for a row as long as its margin moves by no more than the smoothing width. Rows with a rare
 indicator, standardised, have a norm hundreds of times the others': they alone spoil the step of all, and a line
-search only shrinks it for everyone. Their curvature is taken out of the block, and the model becomes
+search only shrinks it for everyone. They stay out of the curvature block, and the model becomes
 
-    g'd + d'(H - H_C)d/2 - (their gradient)'d + their true smoothed hinge at w + d,
+    g'd + d'Hd/2 + their true smoothed hinge at w + d,       g, H of the other rows,
 
 convex, minimised by Newton's method that reads those rows and no other.
 """
@@ -26,6 +26,7 @@ class HeavyRows:
 
     def __init__(self, rows, index):
         self.rows = rows.subset(index, 1.0)
+        self.in_block = True                   # the look that found them summed their curvature too
 
     @classmethod
     def among(cls, rows, norms):
@@ -43,21 +44,22 @@ class HeavyRows:
 
     def look(self, newton, direction, step):
         rows, n, width = self.rows, newton.rows.total_weight, newton.width
-        sums, gradient, hessian = rows.look(direction, step, 1.0, width, width, newton.floor(width), True,
-                                            newton.blur_used * width)
+        sums, gradient, hessian = rows.look(direction, step, width, width, 0.0)
         newton.result.passes += rows.share
         hessian = np.triu(hessian) / n
         hessian += np.triu(hessian, 1).T
         return sums[0] / n, gradient[0] / -n, hessian
 
     def direction(self, newton, upper):
-        """argmin of the model; ``upper``: the curvature block of all rows at w, penalty on the diagonal."""
+        """argmin of the model; ``upper``: the curvature block of the other rows at w, penalty on the diagonal."""
         rows, n, w, l1 = self.rows, newton.rows.total_weight, newton.w, newton.l1_each
         rows.start()
         value, gradient, own = self.look(newton, w, 1.0)
         rest = np.triu(upper)
         rest += np.triu(upper, 1).T
-        rest -= own
+        if self.in_block:
+            rest -= own
+            self.in_block = False
         g = newton.smooth_gradient - gradient
         d, most = np.zeros_like(w), 0.0
         for _ in range(STEPS):

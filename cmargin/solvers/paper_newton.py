@@ -22,9 +22,8 @@ class PaperNewton(ContinuationNewton):
         self.actives = []                      # active set of every step, to compare with a transcription
 
     def run(self):
-        self.rows.start()
+        self.rows.start(primal=True)           # the published curvature, F''(u)
         self.rows.set_active(None)
-        self.blur = 1.0
         self.look(self.w, 1.0, self.width, self.width)
         self.after_look(1.0)
         self.active_now = (self.w != 0) | (np.abs(self.smooth_gradient) > self.l1_each) | (self.l1_each == 0)

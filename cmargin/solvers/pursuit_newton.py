@@ -75,7 +75,7 @@ class PursuitNewton:
             self.look(self.w, 1.0)
 
     def look(self, direction, step):
-        sums, gradient, hessian = self.rows.look(direction, step, 1.0, 1.0, 1.0, 0.0, not self.by_products)
+        sums, gradient, hessian = self.rows.look(direction, step, 1.0, 1.0, 0.0, not self.by_products)
         self.reads += self.rows.share
         n, w = self.rows.total_weight, self.w
         self.smooth_value, self.slope, self.curvature = sums[LINE_VALUE] / n, sums[LINE_SLOPE] / n, sums[CURVATURE] / n

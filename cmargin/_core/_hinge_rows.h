@@ -1,0 +1,109 @@
+/* The smoothed hinge, row by row: value, slope, curvature, and the dual variable that certifies a step. SmSVM.
+ * Vectorised for the processor they run on; orders of addition are written down (see _simd.h).
+ */
+#ifndef CMARGIN_HINGE_ROWS_H
+#define CMARGIN_HINGE_ROWS_H
+
+#include <math.h>
+#include <stddef.h>
+
+#include "_simd.h"
+
+/* written out: the compiler vectorises these, and not fmax and fmin */
+static inline double positive(double x) { return x > 0 ? x : 0; }
+static inline double at_most_1(double x) { return x > 1 ? 1 : x; }
+
+/* Smoothed hinge in the deficit u = 1 - z:   F = (u + root) / 2, a = F', root = sqrt(width^2 + u^2).
+ * root - |u| is written width^2 / (root + |u|): no cancellation far from the hinge. */
+static inline double hinge_root(double u, double width) { return sqrt(width * width + u * u); }
+
+static inline double hinge_value(double u, double root, double width) {
+    return positive(u) + width * width / (2 * (root + fabs(u)));
+}
+
+static inline double hinge_slope(double u, double root, double width) {
+    double tail = width * width / (2 * root * (root + fabs(u)));
+    return u > 0 ? 1 - tail : tail;
+}
+
+static inline double primal_curvature(double root, double width) {
+    return width * width / (2 * root * root * root);
+}
+
+/* Curvature with the dual variable a of the row as an unknown of its own: 2 a root = root + u, linearised in a and u,
+ * gives h = (1 - (2a - 1) u / root) / (2 root), which is >= 0 for 0 <= a <= 1, and F''(u) at a = F'(u). A Newton step
+ * stays good over a change of u many widths long. (Chan, Golub, Mulet 1999 did so for total variation.) */
+static inline double dual_curvature(double a, double u, double root) {
+    return positive(1 - (2 * a - 1) * u / root) / (2 * root);
+}
+
+typedef struct {
+    double step;         /* of the Newton step: the rows are looked at after this part of `change` */
+    double line_width;   /* width of the step, before and along the line */
+    double width;        /* width of the next Newton step */
+    double floor;        /* smaller curvature is called 0 */
+    int primal;          /* forget the dual variables: a = F'(u) */
+} hinge_step;
+
+/* What a look asks of n rows, no sums yet. For every row: parts[0] s F(line), [1] -s F'(line) change, [2] s max(0, u),
+ * [3] s F(next), [4] s a_hat for y = +1, [5] -s a_hat for y = -1, [6] s h; r: s y F'(next); curvature: s h, 0 below the
+ * floor. */
+static inline void hinge_rows_by(const int primal, const hinge_step *at, ptrdiff_t n, const double *restrict code,
+                                 const double *restrict deficit, const double *restrict change,
+                                 const double *restrict dual, double *restrict dual_next, double *restrict parts,
+                                 ptrdiff_t ld, double *restrict r, double *restrict curvature) {
+    const double step = at->step, w0 = at->line_width, w1 = at->width, floor = at->floor;
+    const double keep = at_most_1(step); /* the dual variable goes as far as the primal one */
+    INDEPENDENT
+    for (ptrdiff_t i = 0; i < n; i++) {
+        double s = fabs(code[i]), v = change[i], u0 = deficit[i], u1 = u0 - step * v;
+        double root0 = hinge_root(u0, w0), root = hinge_root(u1, w0), root1 = hinge_root(u1, w1);
+        double slope0 = hinge_slope(u0, root0, w0), slope1 = hinge_slope(u1, root1, w1);
+        double a0 = primal ? slope0 : dual[i];
+        double a_hat = at_most_1(positive(slope0 - dual_curvature(a0, u0, root0) * v));
+        double a1 = primal ? slope1 : a0 + keep * (a_hat - a0);
+        double h = primal ? primal_curvature(root1, w1) : dual_curvature(a1, u1, root1);
+        dual_next[i] = a1;
+        parts[i] = s * hinge_value(u1, root, w0);
+        parts[ld + i] = -s * hinge_slope(u1, root, w0) * v;
+        parts[2 * ld + i] = s * positive(u1);
+        parts[3 * ld + i] = s * hinge_value(u1, root1, w1);
+        parts[4 * ld + i] = positive(code[i]) * a_hat;
+        parts[5 * ld + i] = -positive(-code[i]) * a_hat;
+        parts[6 * ld + i] = s * h;
+        r[i] = code[i] * slope1;
+        curvature[i] = h > floor ? s * h : 0;
+    }
+}
+
+CLONES static void hinge_rows(const hinge_step *at, ptrdiff_t n, const double *code, const double *deficit,
+                              const double *change, const double *dual, double *dual_next, double *parts,
+                              ptrdiff_t ld, double *r, double *curvature) {
+    if (at->primal)
+        hinge_rows_by(1, at, n, code, deficit, change, dual, dual_next, parts, ld, r, curvature);
+    else
+        hinge_rows_by(0, at, n, code, deficit, change, dual, dual_next, parts, ld, r, curvature);
+}
+
+/* out: sum s F(u - t change), its slope and curvature in the step t */
+CLONES static void hinge_along(ptrdiff_t n, const double *restrict code, const double *restrict deficit,
+                               const double *restrict change, double step, double width, double *restrict out) {
+    double value[LANES] = {0}, slope[LANES] = {0}, curvature[LANES] = {0};
+    ptrdiff_t i = 0;
+    for (; i < n; i += LANES) {
+        int count = n - i < LANES ? (int)(n - i) : LANES;
+        for (int l = 0; l < count; l++) {
+            double s = fabs(code[i + l]), v = change[i + l];
+            double u = deficit[i + l] - step * v, root = hinge_root(u, width);
+            value[l] += s * hinge_value(u, root, width);
+            slope[l] -= s * hinge_slope(u, root, width) * v;
+            curvature[l] += s * primal_curvature(root, width) * v * v;
+        }
+    }
+    out[0] = fold_lanes(value);
+    out[1] = fold_lanes(slope);
+    out[2] = fold_lanes(curvature);
+}
+
+
+#endif
