@@ -1,0 +1,11 @@
+"""Methods to compare with, under the conventions of the package's own estimators (doc/algorithms/baselines.md)."""
+
+from cmargin.baselines.margin_distribution import CatoniHingeClassifier, ODMClassifier, ProjectionProfileClassifier
+from cmargin.pursuit import PegasosClassifier
+
+__all__ = [
+    "CatoniHingeClassifier",
+    "ODMClassifier",
+    "PegasosClassifier",
+    "ProjectionProfileClassifier",
+]
