@@ -7,15 +7,19 @@ from cmargin.baselines.gradient_methods import (
     NesterovClassifier,
 )
 from cmargin.baselines.margin_distribution import CatoniHingeClassifier, ODMClassifier, ProjectionProfileClassifier
+from cmargin.baselines.stochastic import BalancedSGDClassifier, PreconditionedSGDClassifier, SGDQNClassifier
 from cmargin.pursuit import PegasosClassifier
 
 __all__ = [
     "AdaDeltaClassifier",
     "AdamClassifier",
+    "BalancedSGDClassifier",
     "CGDescentClassifier",
     "CatoniHingeClassifier",
     "NesterovClassifier",
     "ODMClassifier",
     "PegasosClassifier",
+    "PreconditionedSGDClassifier",
     "ProjectionProfileClassifier",
+    "SGDQNClassifier",
 ]
