@@ -1,4 +1,4 @@
-"""SGD-QN, corrected (Bordes, Bottou, Gallinari 2009; erratum 2010), of one-vs-rest classes: ``prange`` over the classes.
+"""SGD-QN, corrected (Bordes, Bottou, Gallinari 2009; erratum 2010), ``prange`` over one-vs-rest classes.
 
 One step of one class at row i, B a diagonal of gains, one for every weight and one for the intercept:
 

@@ -14,7 +14,8 @@ from cmargin.solvers.margin_pursuit import Settings, Start
 SMOOTH = ("logistic", "calibrated_hinge", "squared", "smoothed_hinge")
 SHARE = (0.0, 1 - 1e-16, "(0.0, 1.0)")
 
-OBJECTIVE = """(1/n) sum_i s_i F(z_i) + (l2/2) |w|² for every one-vs-rest problem, z_i = y_i (<w, x_i> + b), b not penalised."""
+OBJECTIVE = """(1/n) sum_i s_i F(z_i) + (l2/2) |w|² for every one-vs-rest problem, z_i = y_i (<w, x_i> + b); b is not
+    penalised."""
 
 LOSS = """loss : {"logistic", "calibrated_hinge", "squared", "smoothed_hinge"}, default="logistic"
         F. With "calibrated_hinge" and l2=0 separable data have no minimum.

@@ -8,8 +8,9 @@ from cmargin.slnd import SLNDClassifier
 from cmargin.solvers.plain_sgd import DiagonalRun, PlainRun, WhitenRun
 from cmargin.solvers.sgdqn import SGDQNRun
 
-COMMON = """negatives_per_positive, max_passes, tol, fit_intercept, class_weight, warm_start, max_time, random_state, n_jobs, \
-verbose, callback
+COMMON = """negatives_per_positive, max_passes, tol, fit_intercept, class_weight, warm_start
+        As in `SLNDClassifier`.
+    max_time, random_state, n_jobs, verbose, callback
         As in `SLNDClassifier`.
 
     Attributes
@@ -117,8 +118,8 @@ class SGDQNClassifier(BalancedSGDClassifier):
     Parameters
     ----------
     loss : {{"logistic", "calibrated_hinge", "squared"}}, default="logistic"
-    l2 : float > 0, default=1e-4
-        The gains fall as fast as it lets them: 1/B_j grows by l2 to 100 l2 a step.
+    l2 : float > 0, default=1e-5
+        It sets the pace too: 1/B_j grows by l2 to 100 l2 a step.
     skip : "auto" or int, default="auto"
         "auto": 16, for CSR rows more, as a sweep over all weights costs more than a row.
     step_size : "auto" or float, default="auto"
@@ -134,7 +135,7 @@ class SGDQNClassifier(BalancedSGDClassifier):
 
     average = False          # there is no mean
 
-    def __init__(self, *, loss="logistic", l2=1e-4, skip="auto", negatives_per_positive=9, step_size="auto",
+    def __init__(self, *, loss="logistic", l2=1e-5, skip="auto", negatives_per_positive=9, step_size="auto",
                  max_passes=10, tol=None, fit_intercept=True, class_weight=None, warm_start=False, max_time=None,
                  random_state=None, n_jobs=None, verbose=0, callback=None):
         self.loss = loss

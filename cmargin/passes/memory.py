@@ -147,8 +147,11 @@ class MemoryRows:
         with single_threaded_blas():
             for lo in range(0, self.n_rows, SAMPLE_BLOCK):
                 self.between_chunks()
-                rows = self._X[lo:lo + SAMPLE_BLOCK].astype(np.float64)
-                squares = rows.multiply(rows) if self.sparse else rows * rows
+                rows = self._X[lo:lo + SAMPLE_BLOCK]
+                if self.sparse:
+                    squares = rows.astype(np.float64).power(2)
+                else:
+                    squares = np.square(rows, dtype=np.float64, order="C")       # the bits are not the layout's
                 sums += squares.T @ weight[lo:lo + SAMPLE_BLOCK]
         return np.where(sums > 0, np.sqrt(sums / weight.sum()), 1.0)
 

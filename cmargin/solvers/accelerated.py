@@ -64,7 +64,7 @@ class AdaDelta:
 
 
 class Adam:
-    """v <- v - eta m^ / (sqrt(s^) + eps), means of g and g^2 corrected for their start   (Kingma and Ba, Algorithm 1)"""
+    """v <- v - eta m^ / (sqrt(s^) + eps), means of g and g^2 corrected for their start  (Kingma and Ba, Algorithm 1)"""
 
     def __init__(self, V, beta_1, beta_2, epsilon):
         self.first, self.second = np.zeros_like(V), np.zeros_like(V)

@@ -225,7 +225,8 @@ class GradientDescent(FirstOrder):
         value, G, g = self.blocks.sums(self.W, self.bias, loss_of(s, self.scale))
         self.objective = value / n + self.penalty()
         self.G, self.g = G / n + s.l2 * self.W, g / n * s.fit_intercept
-        norm = np.sqrt((self.G**2).sum(axis=1) + self.g**2)
+        with np.errstate(over="ignore"):         # an infinite norm is told from the weights, a pass later
+            norm = np.sqrt((self.G**2).sum(axis=1) + self.g**2)
         zero = self.norm_at_zero
         self.fit.gradient_norm = np.divide(norm, zero, out=np.where(norm > 0, np.inf, 0.0), where=zero > 0)
         self.fit.reads += 1
@@ -240,6 +241,8 @@ class GradientDescent(FirstOrder):
         if self.trace is not None:
             for c, margins in self.blocks.margins(self.W, self.bias):
                 self.trace.add(margins, self.scale[c])
+        # a point that meets tol is the one to return, whatever the last digit of its objective
+        self.fit.objective[self.fit.gradient_norm <= self.settings.tol] = np.inf
         return self.objective
 
     def rescale(self):

@@ -1,4 +1,4 @@
-"""SGD-QN, corrected: SGD with a diagonal of gains for every class, learned on the way (kernel: ``_core/_sgdqn.pyx``)."""
+"""SGD-QN, corrected: SGD with a diagonal of gains for every class, learned on the way (``_core/_sgdqn.pyx``)."""
 
 from dataclasses import dataclass
 
@@ -38,7 +38,7 @@ class GainedWeights:
         first_gain = np.broadcast_to(first_gain, len(W))
         state = np.zeros((len(W), _sgdqn.state_size))
         state[:, BIAS], state[:, BIAS_GAIN], state[:, COUNT] = bias, first_gain * bias_rate, skip
-        return cls(W.copy(), np.ascontiguousarray(np.broadcast_to(first_gain[:, None], W.shape), W.dtype), state)
+        return cls(W.copy(), np.repeat(first_gain[:, None], W.shape[1], axis=1).astype(W.dtype), state)
 
     def copy(self):
         return GainedWeights(self.W.copy(), self.gain.copy(), self.state.copy())
