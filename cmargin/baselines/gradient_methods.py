@@ -24,7 +24,7 @@ LOSS = """loss : {"logistic", "calibrated_hinge", "squared", "smoothed_hinge"}, 
         Width of the smoothed hinge; others ignore it."""
 
 BATCHES = """step_size : float > 0, default={step}
-    batch_size : int or None, default=256
+    batch_size : int or None, default=64
         Rows of a step; batch j of B holds the rows j, j + B, j + 2 B, ..., and the order of the batches is drawn anew
         for every pass. None: all rows."""
 
@@ -146,7 +146,7 @@ class AdaDeltaClassifier(_RuledClassifier):
     """
 
     def __init__(self, *, loss="logistic", l2=1e-4, smoothing=0.5, decay=0.9, epsilon=1e-8, step_size=1.0,
-                 batch_size=256, tol=1e-6, max_passes=50, trace=False, fit_intercept=True, class_weight=None,
+                 batch_size=64, tol=1e-6, max_passes=50, trace=False, fit_intercept=True, class_weight=None,
                  warm_start=False, max_time=None, random_state=None, n_jobs=None, verbose=0, callback=None):
         self.loss = loss
         self.l2 = l2
@@ -197,7 +197,7 @@ class AdamClassifier(_RuledClassifier):
     """
 
     def __init__(self, *, loss="logistic", l2=1e-4, smoothing=0.5, beta_1=0.9, beta_2=0.999, epsilon=1e-8,
-                 step_size=1e-3, batch_size=256, tol=1e-6, max_passes=50, trace=False, fit_intercept=True,
+                 step_size=1e-3, batch_size=64, tol=1e-6, max_passes=50, trace=False, fit_intercept=True,
                  class_weight=None, warm_start=False, max_time=None, random_state=None, n_jobs=None, verbose=0,
                  callback=None):
         self.loss = loss

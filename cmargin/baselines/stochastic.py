@@ -160,7 +160,7 @@ class SGDQNClassifier(BalancedSGDClassifier):
         super()._check_parameters()
 
     def _recipe_now(self):
-        return (*super()._recipe_now(), self.l2, self.skip)
+        return (*super()._recipe_now(), self.l2, self.skip, self.step_size)
 
     def _run(self):
         return partial(SGDQNRun, l2=float(self.l2), skip=self.skip)
