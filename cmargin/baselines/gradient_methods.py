@@ -41,7 +41,8 @@ COMMON = """tol : float, default=1e-6
     ----------
     coef_, intercept_, classes_, objective_, gradient_norm_, n_iter_, n_passes_, history_
         As there: the iterate of the smallest objective. ``n_passes_`` counts the reads that looked for it too: with
-        mini-batches one a pass for the steps, one for the objective and its gradient."""
+        mini-batches one a pass for the steps, one for the objective and its gradient, whose time is in
+        ``seconds_trace``."""
 
 
 class _RuledClassifier(LinearOneVsRest):
