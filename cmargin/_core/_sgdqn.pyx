@@ -20,11 +20,11 @@ from libc.stdint cimport int64_t
 
 from cmargin._core._losses cimport point_loss
 from cmargin._core._rows cimport Rows, gather_row, rows_view, sparse_dot, sparse_scaled_axpy
-from cmargin._core._simd cimport row_dot, row_prefetch
+from cmargin._core._simd cimport row_dot, row_prefetch, row_scaled_axpy, row_scaled_axpy
 
 cdef enum:
     PREFETCH_AHEAD = 4
-cdef double LARGEST_RATIO = 100         # of r_j to l2
+    LARGEST_RATIO = 100     # of r_j to l2
 
 # columns of ``state``
 cdef enum:
@@ -37,23 +37,24 @@ cdef enum:
 state_size = N_STATE
 
 
-cdef inline double slower(double gain, double ratio, double l2, double skip) noexcept nogil:
-    # B / (1 + skip B r), r clipped
-    ratio = min(max(ratio, l2), LARGEST_RATIO * l2)
-    return gain / (1 + skip * gain * ratio)
+cdef inline floating slower(floating gain, floating bend, floating l2, floating skip) noexcept nogil:
+    # B / (1 + skip B r), B r = l2 B + bend clipped to [l2 B, 100 l2 B]
+    cdef floating least = l2 * gain
+    cdef floating met = least + bend
+    cdef floating most = LARGEST_RATIO * least
+    met = met if met < most else most
+    return gain / (1 + skip * (met if met > least else least))
 
 
-cdef void learn_gains(const floating *x, Py_ssize_t d, double change, double rise, double l2, double skip,
-                      floating *gain, double *state) noexcept nogil:
-    # ``rise``: by how much the step along B x raised the coefficient of x in the gradient
+cdef void learn_gains(const floating *x, Py_ssize_t d, double bend, double l2, double skip, floating *gain,
+                      double *state) noexcept nogil:
+    # ``bend``: by how much the step raised the coefficient of x in the gradient, over its length along B x, so that
+    # r_j = [g_new - g_old]_j / [w_new - w_old]_j = l2 + bend / B_j where x_j is not 0
     cdef Py_ssize_t j
+    cdef floating there = <floating> bend, l2_ = <floating> l2, skip_ = <floating> skip
     for j in range(d):
-        # [g_new - g_old]_j / [w_new - w_old]_j = l2 + rise x_j / (change B_j x_j)
-        gain[j] = <floating> slower(gain[j], l2 + rise / (change * gain[j]) if x[j] != 0 and change != 0 else l2, l2,
-                                    skip)
-    if state[BIAS_GAIN] > 0:
-        state[BIAS_GAIN] = slower(state[BIAS_GAIN], l2 + rise / (change * state[BIAS_GAIN]) if change != 0 else l2,
-                                  l2, skip)
+        gain[j] = slower(gain[j], there if x[j] != 0 else 0, l2_, skip_)
+    state[BIAS_GAIN] = slower(state[BIAS_GAIN], bend, l2, skip)
 
 
 cdef void shrink_weights(Py_ssize_t d, double amount, const floating *gain, floating *w) noexcept nogil:
@@ -77,12 +78,11 @@ cdef void class_steps(
     double *sums,               # INOUT (3,) loss, errors, weight: added to
     floating *dense,            # WORK  (n_features,)
 ) noexcept nogil:
-    cdef Py_ssize_t t, j, row, ahead, d = X.n_features
+    cdef Py_ssize_t t, row, ahead, d = X.n_features
     cdef bint sparse = X.starts != NULL, direct = not sparse and X.column_stride == 1
     cdef const floating *values = <const floating *> X.values
     cdef const floating *x
-    cdef floating step
-    cdef double y, score, weight, change, slope
+    cdef double y, score, weight, change, slope, rise
     for t in range(n_visits):
         if direct and t + PREFETCH_AHEAD < n_visits:
             ahead = visits[t + PREFETCH_AHEAD]
@@ -105,14 +105,12 @@ cdef void class_steps(
         if sparse:
             sparse_scaled_axpy(change, X, row, gain, w)
         else:
-            step = <floating> change
-            for j in range(d):
-                w[j] += step * gain[j] * x[j]
+            row_scaled_axpy(change, gain, x, w, d)
         state[BIAS] += change * state[BIAS_GAIN]
         if state[LEARN] > 0:
             score = (sparse_dot(X, row, w) if sparse else row_dot(w, x, d)) + state[BIAS]
-            learn_gains(x, d, change, weight * y * (point_loss(loss, y * score, 0, 0).slope - slope), l2, skip, gain,
-                        state)
+            rise = weight * y * (point_loss(loss, y * score, 0, 0).slope - slope)
+            learn_gains(x, d, rise / change if change != 0 else 0, l2, skip, gain, state)
             state[LEARN] = 0
         state[COUNT] -= 1
         if state[COUNT] <= 0:

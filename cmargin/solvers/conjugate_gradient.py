@@ -20,7 +20,7 @@ from cmargin.solvers.full_batch import FullBatch, Objective
 from cmargin.solvers.hager_zhang import LineSearch, OutOfTrials, first_step, next_step
 
 ETA = 0.01                   # eta of the truncation
-POINT_NUMBERS = 20           # numbers read that cost as much as the loss of one row
+POINT_NUMBERS = 4            # numbers read for one row along a line: fewer than 100,000 rows stay on one thread
 
 
 class SmoothRisk(Objective):
