@@ -303,11 +303,15 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
             def watch(fit):
                 self._store(fit, about, before, partial)
                 return self._after_pass()
-        fit, interruption = train(home, lists, weight, settings, entropy, start, watch)
+        fit, interruption = train(home, lists, weight, settings, entropy, start, watch, self._run())
         self._store(fit, about, before, partial)
         if interruption is not None:
             raise interruption
         self._warn(fit)
+
+    def _run(self):
+        """What makes the `Run` of a fit; None: the low-rank one."""
+        return None
 
     def _about(self, lists, weight, classes, multilabel, add):
         """What is known of the classes; ``add``: over all calls of `partial_fit`. Stored only along with weights."""

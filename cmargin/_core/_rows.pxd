@@ -32,6 +32,10 @@ cdef void gather_row(const rows_view *X, Py_ssize_t row, floating *out) noexcept
 cdef double sparse_dot(const rows_view *X, Py_ssize_t row, const floating *v) noexcept nogil
 cdef void sparse_axpy(double scale, const rows_view *X, Py_ssize_t row, floating *v) noexcept nogil
 
+# v += scale gain o x_row; CSR only
+cdef void sparse_scaled_axpy(double scale, const rows_view *X, Py_ssize_t row, const floating *gain,
+                             floating *v) noexcept nogil
+
 # <w, x_row>; scratch (n_features,) is used where a dense row is not contiguous
 cdef double row_times(const rows_view *X, Py_ssize_t row, const floating *w, floating *scratch) noexcept nogil
 

@@ -101,6 +101,15 @@ cdef void sparse_axpy(double scale, const rows_view *X, Py_ssize_t row, floating
         v[column_of(X, entry)] += <floating> (scale * values[entry])
 
 
+cdef void sparse_scaled_axpy(double scale, const rows_view *X, Py_ssize_t row, const floating *gain,
+                             floating *v) noexcept nogil:
+    cdef const floating *values = <const floating *> X.values
+    cdef int64_t entry, j
+    for entry in range(X.starts[row], X.starts[row + 1]):
+        j = column_of(X, entry)
+        v[j] += <floating> (scale * gain[j] * values[entry])
+
+
 cdef double row_times(const rows_view *X, Py_ssize_t row, const floating *w, floating *scratch) noexcept nogil:
     cdef const floating *x = <const floating *> X.values + row * X.row_stride
     if X.starts != NULL:

@@ -62,6 +62,10 @@
     CLONES static void row_axpy_##suffix(real scale, const real *x, real *y, ptrdiff_t n) {                      \
         for (ptrdiff_t j = 0; j < n; j++) y[j] += scale * x[j];                                                  \
     }                                                                                                            \
+    /* y += scale (g o x) */                                                                                     \
+    CLONES static void row_scaled_axpy_##suffix(real scale, const real *g, const real *x, real *y, ptrdiff_t n) {\
+        for (ptrdiff_t j = 0; j < n; j++) y[j] += scale * g[j] * x[j];                                           \
+    }                                                                                                            \
     /* mean += rate (value - mean) */                                                                            \
     CLONES static void row_lerp_##suffix(real rate, const real *value, real *mean, ptrdiff_t n) {                \
         for (ptrdiff_t j = 0; j < n; j++) mean[j] += rate * (value[j] - mean[j]);                                \

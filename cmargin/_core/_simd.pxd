@@ -1,4 +1,4 @@
-"""dot, axpy and running mean of one short row (see ``_simd.h``), fused over float and double."""
+"""dot, axpy, axpy by columns and running mean of one short row (see ``_simd.h``), fused over float and double."""
 
 from cython cimport floating
 
@@ -8,6 +8,8 @@ cdef extern from "_simd.h" nogil:
     double row_dot_d(const double *a, const double *b, Py_ssize_t n) noexcept
     void row_axpy_f(float scale, const float *x, float *y, Py_ssize_t n) noexcept
     void row_axpy_d(double scale, const double *x, double *y, Py_ssize_t n) noexcept
+    void row_scaled_axpy_f(float scale, const float *g, const float *x, float *y, Py_ssize_t n) noexcept
+    void row_scaled_axpy_d(double scale, const double *g, const double *x, double *y, Py_ssize_t n) noexcept
     void row_lerp_f(float rate, const float *value, float *mean, Py_ssize_t n) noexcept
     void row_lerp_d(double rate, const double *value, double *mean, Py_ssize_t n) noexcept
     void row_prefetch_f(const float *x, Py_ssize_t n) noexcept
@@ -27,6 +29,14 @@ cdef inline void row_axpy(double scale, const floating *x, floating *y, Py_ssize
         row_axpy_f(<float> scale, x, y, n)
     else:
         row_axpy_d(scale, x, y, n)
+
+
+cdef inline void row_scaled_axpy(double scale, const floating *g, const floating *x, floating *y,
+                                 Py_ssize_t n) noexcept nogil:
+    if floating is float:
+        row_scaled_axpy_f(<float> scale, g, x, y, n)
+    else:
+        row_scaled_axpy_d(scale, g, x, y, n)
 
 
 cdef inline void row_lerp(double rate, const floating *value, floating *mean, Py_ssize_t n) noexcept nogil:

@@ -132,3 +132,33 @@ class MemoryRows:
                 _whiten.whiten_rows(self.rows, inverse.eigenvectors[0], factor, inverse.tail_root[0], lo, hi, out,
                                     dense, low, threads)
         return out
+
+    def as_they_are(self):
+        """Rows for steps without whitening, C order, copied only where they are not so; CSR rows carry themselves."""
+        return np.zeros((self.n_rows, 1), self.dtype) if self.sparse else np.ascontiguousarray(self._X)
+
+    def row_numbers(self, entry_cost):
+        """Numbers read for one row on average, an entry of a CSR row counted ``entry_cost`` times."""
+        return max(1.0, entry_cost * self._X.nnz / self.n_rows) if self.sparse else float(max(1, self.n_features))
+
+    def column_scale(self, weight):
+        """(n_features,) root mean square of every column, by ``weight`` (n_rows,) or None; 1 for columns of zeros."""
+        sums, weight = np.zeros(self.n_features), np.ones(self.n_rows) if weight is None else weight
+        with single_threaded_blas():
+            for lo in range(0, self.n_rows, SAMPLE_BLOCK):
+                self.between_chunks()
+                rows = self._X[lo:lo + SAMPLE_BLOCK]
+                if self.sparse:
+                    squares = rows.astype(np.float64).power(2)
+                else:
+                    squares = np.square(rows, dtype=np.float64, order="C")       # the bits are not the layout's
+                sums += squares.T @ weight[lo:lo + SAMPLE_BLOCK]
+        return np.where(sums > 0, np.sqrt(sums / weight.sum()), 1.0)
+
+    def over_columns(self, scale):
+        """A home of the rows with every column over its entry of ``scale``: a copy."""
+        inverse = (1 / scale).astype(self.dtype)
+        if not self.sparse:
+            return MemoryRows(np.multiply(self._X, inverse, order="C"), self.n_threads)
+        X = self._X
+        return MemoryRows(type(X)((X.data * inverse[X.indices], X.indices, X.indptr), shape=X.shape), self.n_threads)

@@ -100,20 +100,20 @@ class ScoreBlocks:
         bias_gradient : (n_problems,) array
         """
         columns = np.ascontiguousarray(W.T)          # once: SciPy would copy it for every block
-
-        def one(block):
-            X, y = self.rows(block), self.codes(block)
-            value, slope = loss(y * (X @ columns + bias))
-            if self.weight is not None:
-                value, slope = value * self.weight[block, None], slope * self.weight[block, None]
-            slope *= y
-            return value.sum(axis=0), np.asarray((X.T @ slope).T), slope.sum(axis=0)
-
         value, gradient, bias_gradient = np.zeros(len(W)), np.zeros(W.shape), np.zeros(len(W))
-        for parts in self.map(one):
+        for parts in self.map(lambda block: self.sums_of(block, columns, bias, loss)):
             for total, part in zip((value, gradient, bias_gradient), parts, strict=True):
                 total += part
         return value, gradient, bias_gradient
+
+    def sums_of(self, block, columns, bias, loss):
+        """`sums` over the rows of one slice, ``columns`` being W' in C order; for use where BLAS has one thread."""
+        X, y = self.rows(block), self.codes(block)
+        value, slope = loss(y * (X @ columns + bias))
+        if self.weight is not None:
+            value, slope = value * self.weight[block, None], slope * self.weight[block, None]
+        slope *= y
+        return value.sum(axis=0), np.asarray((X.T @ slope).T), slope.sum(axis=0)
 
     def margins(self, W, bias):
         """Yield ``(problem, its margins (n_rows,))``, problem by problem, in groups that are read together."""

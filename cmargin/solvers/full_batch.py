@@ -52,13 +52,17 @@ class Objective:
     def __call__(self, v):
         z = self.margins(v)
         value, slope = self.of_margins(z)
-        r = slope * self.y
-        self.reads += 0.5
-        gradient = sum(self.blocks.map(lambda block: np.asarray(self.blocks.rows(block).T @ r[block])))
-        gradient = np.append(gradient + self.l2 * v[:-1], r.sum() * self.fit_intercept)
+        gradient = self.gradient(v, slope)
         value = float(value + self.l2 / 2 * v[:-1] @ v[:-1])
         self.seen = (v.copy(), value, np.linalg.norm(gradient), z)
         return value, gradient
+
+    def gradient(self, v, slope):
+        """At v, from the derivative ``slope`` in every margin: the other half of a read."""
+        r = slope * self.y
+        self.reads += 0.5
+        gradient = sum(self.blocks.map(lambda block: np.asarray(self.blocks.rows(block).T @ r[block])))
+        return np.append(gradient + self.l2 * v[:-1], r.sum() * self.fit_intercept)
 
     def of_margins(self, z):
         """Value of the part without penalty, and its derivative in every margin."""

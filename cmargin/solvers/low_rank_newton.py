@@ -88,7 +88,8 @@ def constant_score(loss, share):
     return np.where(share >= 0.5, (2 * share - 1) / (1 - share), (2 * share - 1) / share)
 
 
-def train(home, lists: ClassLists, row_weight, settings: Settings, entropy, start=None, on_pass=None):
+def train(home, lists: ClassLists, row_weight, settings: Settings, entropy, start=None, on_pass=None,
+          make=None):
     """Train every class of ``lists`` on the rows of ``home``.
 
     Parameters
@@ -102,6 +103,8 @@ def train(home, lists: ClassLists, row_weight, settings: Settings, entropy, star
     start : Start or None
     on_pass : callable or None
         Called with the `Fit` so far after every pass; a true answer stops.
+    make : callable or None
+        A `Run` of another kind; what is given to it is what is given to `Run`.
 
     Returns
     -------
@@ -109,7 +112,7 @@ def train(home, lists: ClassLists, row_weight, settings: Settings, entropy, star
     interruption : KeyboardInterrupt or None
         The interrupt that ended the run, for the caller to raise once the fit is stored.
     """
-    run = _Run(home, lists, row_weight, settings, entropy, start or Start())
+    run = (make or Run)(home, lists, row_weight, settings, entropy, start or Start())
     interrupted = None
     try:
         run.prepare()
@@ -124,7 +127,7 @@ def train(home, lists: ClassLists, row_weight, settings: Settings, entropy, star
     return run.fit, interrupted
 
 
-class _Run:
+class Run:
     """One call of `train`: its data, its weights, its clock."""
 
     def __init__(self, home, lists, row_weight, settings, entropy, start):
@@ -180,12 +183,15 @@ class _Run:
                                  "fit without warm_start, or keep rank and tail.")
             fit.step = fit.step or self._fixed_step()
             return
-        self.Z = self._timed("whiten", self.home.whiten, fit.inverse)
-        fit.reads += 1
+        self.Z = self._timed("whiten", self._whiten)
         if s.step_size == "theory":
             self.subset_offsets, self.subset = self._theory_subsets()
         elif fit.step is None:
             fit.step = self._fixed_step() if s.step_size != "auto" else self._timed("steps", self._choose_step)
+
+    def _whiten(self):
+        self.fit.reads += 1
+        return self.home.whiten(self.fit.inverse)
 
     def _fixed_step(self):
         return 0.1 if isinstance(self.settings.step_size, str) else float(self.settings.step_size)
@@ -329,11 +335,14 @@ class _Run:
             return False
         return risks[-2] - risks[-1] < tol * RISK_AT_ZERO[self.settings.loss]
 
+    def _linear(self):
+        return self.weights.linear(self.fit.inverse)
+
     def keep_weights(self):
         """Store the weights in the fit; the last finite ones if a class is in the middle of overflowing."""
         if self.weights is None:
             return
-        W, bias = self.weights.linear(self.fit.inverse)
+        W, bias = self._linear()
         ok = np.isfinite(W).all(axis=1) & np.isfinite(bias)
         self.fit.W = np.where(ok[:, None], W, self.fit.W).astype(self.home.dtype, copy=False)
         self.fit.bias = np.where(ok, bias, self.fit.bias)

@@ -85,8 +85,8 @@ def loss_of(settings, scale):
         # s^2 rho((gamma - z)/s) is s^2 times the loss of level 0 and scale 1 at (z - gamma)/s
         at = np.ascontiguousarray((Z - settings.level) / scale if unit else Z)
         value, slope, curvature = np.empty_like(at), np.empty_like(at), np.empty_like(at)
-        evaluate(LOSS_IDS[settings.loss], at.ravel(), value.reshape(-1), slope.reshape(-1), curvature.reshape(-1), 0.0,
-                 1.0)
+        evaluate(LOSS_IDS[settings.loss], at.ravel(), value.reshape(-1), slope.reshape(-1), curvature.reshape(-1),
+                 0.0 if unit else settings.level, 1.0)
         return (value * scale**2, slope * scale) if unit else (value, slope)
 
     return values
@@ -202,17 +202,16 @@ class GradientDescent(FirstOrder):
         super().__init__(blocks, settings, start, trace, np.float64)
 
     def prepare(self):
-        s, blocks = self.settings, self.blocks
-        if s.step_size is None:
-            # rho'' <= 1: the curvature of Q is at most the largest eigenvalue of the second moment, plus l2
-            top = blocks.largest_curvature(s.fit_intercept) + s.l2
-            self.step = 1 / top if top > 0 else 1.0
-            self.fit.reads += 8
-        else:
-            self.step = s.step_size
+        self.step = self.longest_step() if self.settings.step_size is None else self.settings.step_size
         self.at_zero()
         self.gradients()
         self.fit.keep_best(self.W, self.bias, self.objective)
+
+    def longest_step(self):
+        # rho'' <= 1: the curvature of Q is at most the largest eigenvalue of the second moment, plus l2
+        top = self.blocks.largest_curvature(self.settings.fit_intercept) + self.settings.l2
+        self.fit.reads += 8
+        return 1 / top if top > 0 else 1.0
 
     def at_zero(self):
         """Gradient norm at w = 0, which ``tol`` is relative to, whatever the start."""
@@ -226,7 +225,8 @@ class GradientDescent(FirstOrder):
         value, G, g = self.blocks.sums(self.W, self.bias, loss_of(s, self.scale))
         self.objective = value / n + self.penalty()
         self.G, self.g = G / n + s.l2 * self.W, g / n * s.fit_intercept
-        norm = np.sqrt((self.G**2).sum(axis=1) + self.g**2)
+        with np.errstate(over="ignore"):         # an infinite norm is told from the weights, a pass later
+            norm = np.sqrt((self.G**2).sum(axis=1) + self.g**2)
         zero = self.norm_at_zero
         self.fit.gradient_norm = np.divide(norm, zero, out=np.where(norm > 0, np.inf, 0.0), where=zero > 0)
         self.fit.reads += 1
@@ -241,6 +241,8 @@ class GradientDescent(FirstOrder):
         if self.trace is not None:
             for c, margins in self.blocks.margins(self.W, self.bias):
                 self.trace.add(margins, self.scale[c])
+        # a point that meets tol is the one to return, whatever the last digit of its objective
+        self.fit.objective[self.fit.gradient_norm <= self.settings.tol] = np.inf
         return self.objective
 
     def rescale(self):

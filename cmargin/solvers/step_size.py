@@ -65,13 +65,16 @@ class Trial:
             float(self.inverse.tail_inverse[0]), weights.U, weights.U_mean, weights.V, weights.V_lag, weights.bias,
             weights.n_steps, sums, work, threads)
 
-    def losses(self, relative):
-        """Weighted loss of every held-out visit under the running mean, at a relative step; inf on overflow."""
-        dtype, home = self.Z.dtype, self.passes.home
-        weights = ClassWeights.start(self.inverse, self.n_classes, dtype, True, bias=self.start_bias)
+    def trained(self, relative):
+        """(W, bias) after the trial passes at a relative step."""
+        weights = ClassWeights.start(self.inverse, self.n_classes, self.Z.dtype, True, bias=self.start_bias)
         for number, lists in enumerate(self.training, 1):
             self._run(lists, weights, np.full(self.n_classes, 1.0) * relative / self.scale / number)
-        W, bias = weights.linear(self.inverse)
+        return weights.linear(self.inverse)
+
+    def losses(self, relative):
+        """Weighted loss of every held-out visit under the running mean, at a relative step; inf on overflow."""
+        home, (W, bias) = self.passes.home, self.trained(relative)
         parts = []
         for c, visits in enumerate(self.held_out):
             rows = np.where(visits >= 0, visits, -1 - visits)

@@ -1,10 +1,8 @@
 """Other methods that look at the whole margin distribution, to compare margin pursuit with: full-batch, by L-BFGS."""
 
-from cmargin._margin_trace import MarginTrace
-from cmargin._one_vs_rest import NOT_NEGATIVE, POSITIVE, LinearOneVsRest
-from cmargin._validation import check_flag, check_parameter
-from cmargin.solvers.full_batch import CatoniRisk, FullBatch, MarginMoments, ProjectionProfile
-from cmargin.solvers.margin_pursuit import Settings, Start
+from cmargin._one_vs_rest import NOT_NEGATIVE, POSITIVE
+from cmargin.baselines._full_batch import FullBatchClassifier
+from cmargin.solvers.full_batch import CatoniRisk, MarginMoments, ProjectionProfile
 
 COMMON = """tol : float, default=1e-6
         Stop where the gradient norm is ``tol`` times that at w = 0.
@@ -23,31 +21,7 @@ COMMON = """tol : float, default=1e-6
         As there."""
 
 
-class _FullBatchClassifier(LinearOneVsRest):
-    """What the three share; a subclass gives ``_objective(blocks, problem, width)`` and ``_widths``."""
-
-    _widths = (0.0,)
-    _scale = 1.0         # of the location estimate in the trace
-
-    def _check_shared(self, **real):
-        for name, interval in real.items():
-            check_parameter(self, name, getattr(self, name), real=interval)
-        check_flag(self, "trace", self.trace)
-        self._check_common()
-
-    def _train(self, blocks, start, deadline):
-        settings = Settings("", 1.0, float(self._scale), False, float(self.l2), None, self.tol, self.max_passes,
-                            self.fit_intercept, deadline)
-        run = FullBatch(blocks, lambda c, width: self._objective(blocks, c, width), self._widths, settings,
-                        Start() if start is None else Start(*start), MarginTrace() if self.trace else None)
-        fit, interruption = run.run(self._watch(blocks.X.dtype))
-        self._store(fit, blocks.X.dtype)
-        if interruption is None:
-            self._warn(fit)
-        return interruption
-
-
-class ODMClassifier(_FullBatchClassifier):
+class ODMClassifier(FullBatchClassifier):
     __doc__ = f"""Optimal margin distribution machine (Zhang and Zhou; margin pursuit, section 2.1).
 
     (l2/2) |w|² + λ1 v - λ2 m + λ3 (1/n) sum_i max(0, 1 - z_i), m and v the mean and the variance of the margins z_i.
@@ -95,7 +69,7 @@ class ODMClassifier(_FullBatchClassifier):
                              float(self.mean_weight), float(self.hinge_weight), width)
 
 
-class ProjectionProfileClassifier(_FullBatchClassifier):
+class ProjectionProfileClassifier(FullBatchClassifier):
     __doc__ = f"""Projection-profile loss of Garg and Roth (margin pursuit, section 2.1).
 
     (1/n) sum_i l(z_i) + (l2/2) |w|² with l(z) = exp(-α z²) for z > 0 and exp(-β z) else: a bound on how often a random
@@ -132,7 +106,7 @@ class ProjectionProfileClassifier(_FullBatchClassifier):
         return ProjectionProfile(blocks, c, float(self.l2), self.fit_intercept, float(self.alpha), float(self.beta))
 
 
-class CatoniHingeClassifier(_FullBatchClassifier):
+class CatoniHingeClassifier(FullBatchClassifier):
     __doc__ = f"""Robust hinge risk of Brownlees, Joly and Lugosi (margin pursuit, section 2.1).
 
     γ̂(w) + (l2/2) |w|² with γ̂ Catoni's estimate of location of the hinge losses at scale s: the root of

@@ -1,0 +1,291 @@
+"""Gradient methods on a smooth, l2-penalised objective: CG_DESCENT, Nesterov's acceleration, AdaDelta, Adam."""
+
+from sklearn.utils import check_random_state
+
+from cmargin._margin_trace import MarginTrace
+from cmargin._one_vs_rest import INT_MAX, NOT_NEGATIVE, POSITIVE, LinearOneVsRest
+from cmargin._validation import check_flag, check_parameter
+from cmargin.baselines._full_batch import FullBatchClassifier
+from cmargin.solvers import accelerated
+from cmargin.solvers.accelerated import RuledDescent
+from cmargin.solvers.conjugate_gradient import CGDescent, SmoothRisk
+from cmargin.solvers.margin_pursuit import Settings, Start
+
+SMOOTH = ("logistic", "calibrated_hinge", "squared", "smoothed_hinge")
+SHARE = (0.0, 1 - 1e-16, "(0.0, 1.0)")
+
+OBJECTIVE = """(1/n) sum_i s_i F(z_i) + (l2/2) |w|² for every one-vs-rest problem, z_i = y_i (<w, x_i> + b); b is not
+    penalised."""
+
+LOSS = """loss : {"logistic", "calibrated_hinge", "squared", "smoothed_hinge"}, default="logistic"
+        F. With "calibrated_hinge" and l2=0 separable data have no minimum.
+    l2 : float >= 0, default=1e-4
+    smoothing : float > 0, default=0.5
+        Width of the smoothed hinge; others ignore it."""
+
+BATCHES = """step_size : float > 0, default={step}
+    batch_size : int or None, default=64
+        Rows of a step; batch j of B holds the rows j, j + B, j + 2 B, ..., and the order of the batches is drawn anew
+        for every pass. None: all rows."""
+
+COMMON = """tol : float, default=1e-6
+        Stop where the gradient norm of every problem is ``tol`` times that at w = 0, after any pass.
+    max_passes : int, default={passes}
+    trace : bool, default=False
+        Record the margin distribution after every pass, as `MarginPursuitClassifier` does: one more read.
+    fit_intercept : bool, default=True
+    class_weight, warm_start, max_time, random_state, n_jobs, verbose, callback
+        As in `MarginPursuitClassifier`; the order of mini-batches is what is random.
+
+    Attributes
+    ----------
+    coef_, intercept_, classes_, objective_, gradient_norm_, n_iter_, n_passes_, history_
+        As there: the iterate of the smallest objective. ``n_passes_`` counts the reads that looked for it too: with
+        mini-batches one a pass for the steps, one for the objective and its gradient, whose time is in
+        ``seconds_trace``."""
+
+
+class _RuledClassifier(LinearOneVsRest):
+    """What the three share; a subclass gives ``_rule(V)``."""
+
+    def _check_parameters(self):
+        check_parameter(self, "loss", self.loss, options=SMOOTH)
+        check_parameter(self, "l2", self.l2, real=NOT_NEGATIVE)
+        check_parameter(self, "smoothing", self.smoothing, real=POSITIVE)
+        check_parameter(self, "batch_size", self.batch_size, integer=(1, INT_MAX, "[1, inf)"), none=True)
+        check_flag(self, "trace", self.trace)
+        self._check_common()
+
+    def _train(self, blocks, start, deadline):
+        step = None if self.step_size == "auto" else float(self.step_size)
+        settings = Settings(self.loss, float(self.smoothing), 1.0, False, float(self.l2), step, self.tol,
+                            self.max_passes, self.fit_intercept, deadline)
+        entropy = int(check_random_state(self.random_state).randint(1 << 31))
+        run = RuledDescent(blocks, settings, Start() if start is None else Start(*start),
+                           MarginTrace() if self.trace else None, self._rule, self.batch_size, entropy)
+        fit, interruption = run.run(self._watch(blocks.X.dtype))
+        self._store(fit, blocks.X.dtype)
+        if interruption is None:
+            self._warn(fit, wants_tol=self.batch_size is None)   # a fixed step on batches never comes to rest
+        return interruption
+
+
+class NesterovClassifier(_RuledClassifier):
+    __doc__ = f"""Nesterov's accelerated gradient.
+
+    {OBJECTIVE}
+
+    v ← w + ρ (w - w_before), w ← v - η g(v); the gradient g is taken ahead of the weights.
+
+    Parameters
+    ----------
+    {LOSS}
+    step_size : "auto" or float > 0, default="auto"
+        η. "auto": one over a bound of the largest curvature, from eight power iterations. The SmSVM paper's is 1e-3.
+    momentum : "auto" or float in (0, 1), default="auto"
+        ρ. "auto": Nesterov's growing sequence, begun anew where it leads uphill; 0.9 with mini-batches. The SmSVM
+        paper's is 0.9.
+    batch_size : int or None, default=None
+        Rows of a step, as in `AdamClassifier`. None: all rows.
+    {COMMON.format(passes=200)}
+
+    References
+    ----------
+    Y. Nesterov, "A method of solving a convex programming problem with convergence rate O(1/k²)", 1983; B. O'Donoghue
+    and E. Candès, "Adaptive restart for accelerated gradient schemes", 2015.
+    """
+
+    def __init__(self, *, loss="logistic", l2=1e-4, smoothing=0.5, step_size="auto", momentum="auto", batch_size=None,
+                 tol=1e-6, max_passes=200, trace=False, fit_intercept=True, class_weight=None, warm_start=False,
+                 max_time=None, random_state=None, n_jobs=None, verbose=0, callback=None):
+        self.loss = loss
+        self.l2 = l2
+        self.smoothing = smoothing
+        self.step_size = step_size
+        self.momentum = momentum
+        self.batch_size = batch_size
+        self.tol = tol
+        self.max_passes = max_passes
+        self.trace = trace
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.max_time = max_time
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callback = callback
+
+    def _check_parameters(self):
+        check_parameter(self, "step_size", self.step_size, options=("auto",), real=POSITIVE)
+        check_parameter(self, "momentum", self.momentum, options=("auto",), real=SHARE)
+        super()._check_parameters()
+
+    def _rule(self, V):
+        automatic = None if self.batch_size is None else 0.9
+        return accelerated.Nesterov(V, automatic if self.momentum == "auto" else self.momentum)
+
+
+class AdaDeltaClassifier(_RuledClassifier):
+    __doc__ = f"""AdaDelta: a step for every weight, from decaying means of squared gradients and squared moves.
+
+    {OBJECTIVE}
+
+    Parameters
+    ----------
+    {LOSS}
+    decay : float in (0, 1), default=0.9
+        ρ.
+    epsilon : float > 0, default=1e-8
+        ε; the first moves have about its root for a length.
+    {BATCHES.format(step=1.0)}
+    {COMMON.format(passes=50)}
+
+    References
+    ----------
+    M. Zeiler, "ADADELTA: an adaptive learning rate method", 2012. Defaults are the SmSVM paper's.
+    """
+
+    def __init__(self, *, loss="logistic", l2=1e-4, smoothing=0.5, decay=0.9, epsilon=1e-8, step_size=1.0,
+                 batch_size=64, tol=1e-6, max_passes=50, trace=False, fit_intercept=True, class_weight=None,
+                 warm_start=False, max_time=None, random_state=None, n_jobs=None, verbose=0, callback=None):
+        self.loss = loss
+        self.l2 = l2
+        self.smoothing = smoothing
+        self.decay = decay
+        self.epsilon = epsilon
+        self.step_size = step_size
+        self.batch_size = batch_size
+        self.tol = tol
+        self.max_passes = max_passes
+        self.trace = trace
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.max_time = max_time
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callback = callback
+
+    def _check_parameters(self):
+        check_parameter(self, "step_size", self.step_size, real=POSITIVE)
+        check_parameter(self, "decay", self.decay, real=SHARE)
+        check_parameter(self, "epsilon", self.epsilon, real=POSITIVE)
+        super()._check_parameters()
+
+    def _rule(self, V):
+        return accelerated.AdaDelta(V, self.decay, self.epsilon)
+
+
+class AdamClassifier(_RuledClassifier):
+    __doc__ = f"""Adam: steps along the mean gradient, for every weight over the root of its mean square.
+
+    {OBJECTIVE}
+
+    Parameters
+    ----------
+    {LOSS}
+    beta_1, beta_2 : float in (0, 1), default=0.9, 0.999
+        Decay of the two means; the SmSVM paper's are 0.9 and 0.8.
+    epsilon : float > 0, default=1e-8
+    {BATCHES.format(step=1e-3)}
+    {COMMON.format(passes=50)}
+
+    References
+    ----------
+    D. Kingma and J. Ba, "Adam: a method for stochastic optimization", 2015.
+    """
+
+    def __init__(self, *, loss="logistic", l2=1e-4, smoothing=0.5, beta_1=0.9, beta_2=0.999, epsilon=1e-8,
+                 step_size=1e-3, batch_size=64, tol=1e-6, max_passes=50, trace=False, fit_intercept=True,
+                 class_weight=None, warm_start=False, max_time=None, random_state=None, n_jobs=None, verbose=0,
+                 callback=None):
+        self.loss = loss
+        self.l2 = l2
+        self.smoothing = smoothing
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.step_size = step_size
+        self.batch_size = batch_size
+        self.tol = tol
+        self.max_passes = max_passes
+        self.trace = trace
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.max_time = max_time
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callback = callback
+
+    def _check_parameters(self):
+        check_parameter(self, "step_size", self.step_size, real=POSITIVE)
+        for name in ("beta_1", "beta_2"):
+            check_parameter(self, name, getattr(self, name), real=SHARE)
+        check_parameter(self, "epsilon", self.epsilon, real=POSITIVE)
+        super()._check_parameters()
+
+    def _rule(self, V):
+        return accelerated.Adam(V, self.beta_1, self.beta_2, self.epsilon)
+
+
+class CGDescentClassifier(FullBatchClassifier):
+    __doc__ = f"""CG_DESCENT: nonlinear conjugate gradients with the approximate Wolfe line search.
+
+    {OBJECTIVE}
+
+    Margins and their change along the direction are kept per row, so that an iteration costs one read of X (half for
+    the change, half for the gradient), however many steps the line search tries.
+
+    Parameters
+    ----------
+    {LOSS}
+    tol : float, default=1e-6
+        Stop where the gradient norm is ``tol`` times that at w = 0.
+    max_passes : int, default=1000
+        Iterations, of each class.
+    trace : bool, default=False
+        Record the margin distribution after every iteration, as `MarginPursuitClassifier` does.
+    fit_intercept : bool, default=True
+    class_weight, warm_start, max_time, n_jobs, verbose, callback
+        As in `MarginPursuitClassifier`.
+
+    Attributes
+    ----------
+    coef_, intercept_, classes_, objective_, gradient_norm_, n_iter_, n_passes_, history_
+        As there.
+
+    References
+    ----------
+    W. Hager and H. Zhang, "A new conjugate gradient method with guaranteed descent and an efficient line search",
+    2005; "Algorithm 851: CG_DESCENT", 2006.
+    """
+
+    _solver = CGDescent
+
+    def __init__(self, *, loss="logistic", l2=1e-4, smoothing=0.5, tol=1e-6, max_passes=1000, trace=False,
+                 fit_intercept=True, class_weight=None, warm_start=False, max_time=None, n_jobs=None, verbose=0,
+                 callback=None):
+        self.loss = loss
+        self.l2 = l2
+        self.smoothing = smoothing
+        self.tol = tol
+        self.max_passes = max_passes
+        self.trace = trace
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callback = callback
+
+    def _check_parameters(self):
+        check_parameter(self, "loss", self.loss, options=SMOOTH)
+        self._check_shared(l2=NOT_NEGATIVE, smoothing=POSITIVE)
+
+    def _objective(self, blocks, c, width):
+        return SmoothRisk(blocks, c, float(self.l2), self.fit_intercept, self.loss, self.smoothing)
