@@ -248,7 +248,7 @@ def digits_task():
 def test_accuracy_race():
     task, before = digits_task()
     said = []
-    rows, wanted = accuracy.race(task, before, 0.4, 1, ["SLND", "SGD", "LinearSVC"], [1.0], said.append)
+    rows, wanted = accuracy.race(task, before, 0.2, 1, ["SLND", "SGD", "LinearSVC"], [1.0], said.append)
     rows = {row["solver"]: row for row in rows}
     assert len(said) == 1 + 6 + 1 and before > 0
     assert rows["SGD"]["best top-1"] - 0.3 == pytest.approx(wanted[accuracy.RATIO])
@@ -302,6 +302,6 @@ def test_a_sparse_set_races(shared_data):
     problem = data.Problem(X, y, 1e-2)
     assert sp.issparse(X) and X.shape[1] == split.X.shape[1] + 1
     with traces.quiet():
-        ours, theirs = hinge.cmargin(problem, 100, 2, 1), hinge.linear_svc(problem, 1000, 2, 1)
+        ours, theirs = hinge.cmargin(problem, 100, 1, 1), hinge.linear_svc(problem, 1000, 1, 1)
     values = [suboptimality.objective(run.w, problem) for run in (ours, theirs)]
     assert values == pytest.approx([min(values)] * 2, rel=5e-3) and ours.gap <= 3e-3

@@ -49,16 +49,17 @@ def accuracies(model, task):
 
 def pass_by_pass(fit, task, limit):
     """The trace of ``fit(after_pass)``, which calls after_pass(model) after every pass and stops where it says so."""
-    points, start, paused = [], perf_counter(), 0.0
+    points, start, paused, end = [], perf_counter(), 0.0, "passes done"
 
     def after_pass(model):
-        nonlocal paused
+        nonlocal paused, end
         now = perf_counter()
         points.append(Point(now - start - paused, accuracies(model, task), len(points) + 1))
         paused += perf_counter() - now
+        if points[-1].seconds > limit:
+            end = "time limit"
         return points[-1].seconds > limit
 
-    end = "passes done"
     try:
         with quiet(), within(4 * limit):       # the alarm's clock is not stopped while accuracies are taken
             fit(after_pass)

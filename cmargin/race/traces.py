@@ -58,8 +58,9 @@ class Trace(NamedTuple):
 
 
 def joined(traces):
-    """Several ways of the same solver as one trace; ways that came to a standstill do not limit the others' time."""
-    going = [t for t in traces if t.points and t.end != "settled"] or [t for t in traces if t.points] or traces
+    """Several ways of the same solver as one trace; ways that stand still or failed do not limit the others' time."""
+    going = [t for t in traces if t.end in ("time limit", "broken off", "passes done")]
+    going = going or [t for t in traces if t.points] or traces
     shortest = min(going, key=lambda t: t.longest)
     return Trace([p for t in traces for p in t.points], shortest.longest, shortest.end)
 
