@@ -132,6 +132,17 @@ def test_ways_are_joined():
     assert traces.joined([quick, Trace([], 0.0, "failed: x")]).longest == 0.1
 
 
+def test_passes_that_there_is_time_for():
+    # one run alone once allowed 20 million passes over covtype, in compiled code that no alarm reaches
+    def run(seconds, passes):
+        return Point(seconds, 1.0, (hinge.Run(None, "x", passes), 1))
+
+    assert traces.passes_within([], 10.0) == 1
+    assert traces.passes_within([run(2.0, 1)], 10.0) == 5
+    assert traces.passes_within([run(2.0, 1), run(2.5, 2), run(2.7, 4)], 10.0) == 20
+    assert traces.passes_within([run(2.0, 1), run(1.9, 2)], 10.0) > 1000
+
+
 def test_trace_doubles_and_stops():
     efforts = []
 

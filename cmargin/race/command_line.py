@@ -28,7 +28,7 @@ def build_parser():
     parser.add_argument("--costs", nargs="+", type=float, default=[0.1, 1.0, 10.0], metavar="C",
                         help="accuracy: the values of C tried for SmSVM, LinearSVC and LogisticRegression")
     parser.add_argument("--time-limit", type=float, default=10.0, metavar="SECONDS",
-                        help="of one run; doubling up to it takes about twice as long in all, for every solver")
+                        help="of one run; doubling up to it takes about twice as long, for every solver and way")
     parser.add_argument("--solvers", nargs="+", metavar="NAME", help="default: all that are installed; objective: "
                         f"{', '.join(PEERS)}; accuracy: {', '.join(contenders([]))}")
     parser.add_argument("--threads", type=int, default=2)

@@ -66,12 +66,12 @@ def joined(traces):
 
 
 def passes_within(points, limit):
-    """How many passes take ``limit`` seconds, by the dearest pass seen; ``points`` are of (passes, ...)."""
-    dearest = 1e-7
-    for a, b in pairwise(points):
-        if b.run[0].passes > a.run[0].passes:
-            dearest = max(dearest, (b.seconds - a.seconds) / (b.run[0].passes - a.run[0].passes))
-    return max(1, int(limit / dearest))
+    """How many passes take ``limit`` seconds, by the dearest pass seen; one run alone counts with all its seconds."""
+    seen = [(p.seconds, p.run[0].passes) for p in points if p.run[0].passes > 0]
+    if not seen:
+        return 1
+    more = [(b[0] - a[0]) / (b[1] - a[1]) for a, b in pairwise(seen) if b[1] > a[1]]
+    return max(1, int(limit / max(max(more, default=seen[0][0] / seen[0][1]), 1e-7)))
 
 
 @contextlib.contextmanager
@@ -106,9 +106,12 @@ def timed(run):
 
 
 def expected(points, growth):
-    """Seconds of the next run: by the growth seen last, which is between none and that of the effort."""
+    """Seconds of the next run: by the growth seen last, which is between none and that of the effort.
+
+    After one run: its own, which is half start or more where the effort is a pass or a loose tolerance.
+    """
     last = points[-1].seconds
-    seen = last / points[-2].seconds if len(points) > 1 else growth
+    seen = last / points[-2].seconds if len(points) > 1 else 1.0
     return last * min(max(seen, 1.0), growth)
 
 
