@@ -1,5 +1,6 @@
 import csv
 import time
+import warnings
 from functools import partial
 
 import numpy as np
@@ -130,6 +131,15 @@ def test_ways_are_joined():
     assert both.longest == 7.0 and len(both.points) == 2 and both.end == "time limit"
     assert both.first(lambda value: value < 2.5).seconds == 0.3 and both.first(lambda value: value < 1) is None
     assert traces.joined([quick, Trace([], 0.0, "failed: x")]).longest == 0.1
+
+
+def test_solvers_are_not_heard(capsys, recwarn):
+    def run(effort):
+        print("tol is small")
+        warnings.warn("not converged", UserWarning, stacklevel=1)
+
+    traces.trace(run, lambda result: (1.0, result), 1.0, lambda values: True)
+    assert capsys.readouterr().out == "" and not recwarn
 
 
 def test_passes_that_there_is_time_for():

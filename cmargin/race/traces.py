@@ -1,6 +1,7 @@
 """Ever longer runs of one solver, each timed from its start: what a user would have waited who knew when to stop."""
 
 import contextlib
+import io
 import signal
 import sys
 import threading
@@ -76,7 +77,7 @@ def passes_within(points, limit):
 
 @contextlib.contextmanager
 def quiet():
-    """No warnings: every run is stopped early on purpose, and told so by its solver.
+    """No warnings, printed ones included: every run is stopped early on purpose, and told so by its solver.
 
     Nor a word where the alarm goes off inside a callback of compiled code, which goes on.
     """
@@ -88,7 +89,7 @@ def quiet():
 
     sys.unraisablehook = hook
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
             yield
     finally:
@@ -108,7 +109,7 @@ def timed(run):
 def expected(points, growth):
     """Seconds of the next run: by the growth seen last, which is between none and that of the effort.
 
-    After one run: its own, which is half start or more where the effort is a pass or a loose tolerance.
+    After a first run: as many again, for much of a single pass or a loose tolerance is preparation.
     """
     last = points[-1].seconds
     seen = last / points[-2].seconds if len(points) > 1 else 1.0
