@@ -1,23 +1,22 @@
-"""SLND and BSN against the machine's limits and against SGD, side by side in one run; prints ratios.
+"""SLND and BSN against the machine's limits: seconds of a pass, how they grow, peak memory; prints ratios.
 
-    python asv_benches/compare_slnd.py --data FOLDER [--sgd-seconds 60] [--threads 2]
-                                       [--only pass,race,scaling,memory] [--sets tinyimagenet,mnist]
+    python asv_benches/compare_slnd.py --data FOLDER [--threads 2] [--only pass,scaling,memory]
 
-FOLDER holds `load.py` and the sets `tinyimagenet` and `mnist`. Rows are l2-normalised beforehand, for both sides.
+FOLDER holds `load.py` and the set `tinyimagenet`. The race against SGD and others, preparation of the rows included, is
+
+    CMARGIN_DATA=FOLDER python -m cmargin race --task accuracy --data tinyimagenet mnist --time-limit 60
 """
 
 import argparse
 import resource
 import subprocess
 import sys
-import time
 
 import numpy as np
-from sklearn.linear_model import SGDClassifier
 from sklearn.preprocessing import normalize
 
-from cmargin import SLNDClassifier
 from cmargin.passes.memory import MemoryRows
+from cmargin.race.limits import best_of, memory_rate
 from cmargin.solvers.class_lists import ClassLists
 from cmargin.solvers.class_passes import ClassPasses
 from cmargin.solvers.class_weights import ClassWeights
@@ -31,25 +30,6 @@ def read_set(name, folder, dtype=np.float32):
 
     X, y, X_test, y_test = load(name)
     return normalize(X.astype(dtype)), y.astype(int), normalize(X_test.astype(dtype)), y_test.astype(int)
-
-
-def best_of(work, repeats=7):
-    times = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - begin)
-    return float(np.min(times)), float(np.median(times))
-
-
-def memory_rate(threads):
-    """Bytes per second of reading an array larger than any cache, on so many threads."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    parts = np.array_split(np.ones(1 << 26, np.float32), threads)       # 256 MB
-    with ThreadPoolExecutor(threads) as pool:
-        _, seconds = best_of(lambda: list(pool.map(np.add.reduce, parts)))
-    return sum(p.nbytes for p in parts) / seconds
 
 
 def indicator(y):
@@ -84,62 +64,6 @@ def passes(folder, threads):
           f"(median {median * 1e3:.2f}), {several / steps * 1e9:.0f} ns a step")
     print(f"  ratio to streaming {several * rate / n_bytes:.2f} (at most 2), "
           f"threads gain {single / several:.2f} (at least 1.7)")
-
-
-def top(model, X, y, k):
-    scores = model.decision_function(X)
-    return 100 * np.mean((np.argpartition(-scores, k - 1, axis=1)[:, :k] == y[:, None]).any(axis=1))
-
-
-def sgd_curve(X, y, X_test, y_test, alpha, seconds, average, threads):
-    """[(seconds, top-1, top-5)] after every epoch, 50 epochs or the time limit."""
-    model = SGDClassifier(loss="log_loss", alpha=alpha, average=average, random_state=1, n_jobs=threads)
-    curve, spent = [], 0.0
-    for _ in range(50):
-        begin = time.perf_counter()
-        model.partial_fit(X, y, classes=np.arange(y.max() + 1))
-        spent += time.perf_counter() - begin
-        curve.append((spent, top(model, X_test, y_test, 1), top(model, X_test, y_test, 5)))
-        if spent > seconds:
-            break
-    return np.array(curve)
-
-
-def our_curve(X, y, X_test, y_test, threads, **parameters):
-    curve = []
-
-    def watch(model):
-        labels = model.predict_top_k(X_test, 5)
-        curve.append((model.history_["seconds"][-1], 100 * np.mean(labels[:, 0] == y_test),
-                      100 * np.mean((labels == y_test[:, None]).any(axis=1))))
-
-    SLNDClassifier(random_state=1, n_jobs=threads, callback=watch, **parameters).fit(X, y)
-    return np.array(curve)
-
-
-def reached(curve, column, level):
-    there = np.flatnonzero(curve[:, column] >= level)
-    return curve[there[0], 0] if len(there) else np.inf
-
-
-def race(name, folder, seconds, threads):
-    data = read_set(name, folder)
-    ours = our_curve(*data, threads)
-    runs = [(alpha, average, sgd_curve(*data, alpha, seconds, average, threads))
-            for average in (False, True) for alpha in (1e-6, 1e-5, 1e-4)]
-    print(f"{name}: SLND, default parameters, after each pass (seconds, top-1, top-5)")
-    print("  " + "  ".join(f"{t:.2f} s {a:.2f} {b:.2f}" for t, a, b in ours))
-    for alpha, average, curve in runs:
-        print(f"  SGD alpha={alpha:g}{' averaged' if average else ''}: {len(curve)} epochs, {curve[-1, 0]:.0f} s, "
-              f"best top-1 {curve[:, 1].max():.2f}, top-5 {curve[:, 2].max():.2f}")
-    for column, label in ((1, "top-1"), (2, "top-5")):
-        plain = max((c for _, average, c in runs if not average), key=lambda c: c[:, column].max())
-        level = plain[:, column].max() - 0.3
-        mine, theirs = reached(ours, column, level), reached(plain, column, level)
-        best = max(c[:, column].max() for *_, c in runs)
-        print(f"  seconds to SGD's best {label} - 0.3 = {level:.2f}: SLND {mine:.3f}, SGD {theirs:.2f}: "
-              f"{theirs / mine:.0f} times less; SGD reached its best after {plain[plain[:, column].argmax(), 0]:.1f} s")
-        print(f"  {label} at the end {ours[-1, column]:.2f}, best of SGD and averaged SGD within the time {best:.2f}")
 
 
 def exponent(sizes, seconds):
@@ -190,9 +114,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--sgd-seconds", type=float, default=60)
-    parser.add_argument("--only", default="pass,scaling,memory,race")
-    parser.add_argument("--sets", default="tinyimagenet,mnist", help="data sets of the race")
+    parser.add_argument("--only", default="pass,scaling,memory")
     options = parser.parse_args()
     only = options.only.split(",")
     if "pass" in only:
@@ -201,9 +123,6 @@ def main():
         scaling(options.threads)
     if "memory" in only:
         memory(options.data)
-    if "race" in only:
-        for name in options.sets.split(","):
-            race(name, options.data, options.sgd_seconds, options.threads)
     print(f"peak memory of this run {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.1f} GB")
 
 

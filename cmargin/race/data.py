@@ -1,0 +1,91 @@
+"""Data of the races: scikit-learn's bundled sets, the SmSVM paper's synthetic ones, and NAME.npz in a folder.
+
+A file holds dense `X`, `y` or CSR `data`, `indices`, `indptr`, `shape`, `y`, every key with the suffixes `_train` and
+`_test` where a split exists.
+"""
+
+import os
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+BUNDLED = ("breast_cancer", "digits", "iris", "wine")
+SYNTHETIC = {"tall": (10_000, 50), "wide": (100, 2500)}
+
+
+class Split(NamedTuple):
+    X: object
+    y: np.ndarray
+    X_test: object = None
+    y_test: np.ndarray = None
+
+
+class Problem(NamedTuple):
+    """Minimise (l2/2) |w|^2 + l1 |w|_1 + mean hinge; an intercept is the last column of X, penalised like the rest."""
+    X: object
+    y: np.ndarray              # -1 or +1
+    l2: float
+    l1: float = 0.0
+
+    @property
+    def C(self):
+        """What LIBLINEAR's relatives multiply the sum of the losses by."""
+        return 1 / (self.l2 * len(self.y))
+
+
+def read(name, folder=None):
+    """The set as stored, X a fresh array or CSR matrix; test rows where there is a split."""
+    if name in SYNTHETIC:
+        rng = np.random.default_rng(0)
+        n, m = SYNTHETIC[name]
+        X = rng.standard_normal((n, m))
+        return Split(X, np.where(X @ rng.standard_normal(m) + rng.standard_normal(n) > 0, 1, -1))
+    if name in BUNDLED:
+        import sklearn.datasets
+        return Split(*getattr(sklearn.datasets, f"load_{name}")(return_X_y=True))
+    if folder is None:
+        raise SystemExit(f"race: {name!r} is not bundled; set CMARGIN_DATA to the folder that holds {name}.npz")
+    path = os.path.join(folder, f"{name}.npz")
+    if not os.path.isfile(path):
+        raise SystemExit(f"race: there is no {name}.npz in CMARGIN_DATA, and {name!r} is not bundled")
+    with np.load(path) as stored:
+        suffixes = ("_train", "_test") if "y_train" in stored else ("",)
+        return Split(*(part for s in suffixes for part in (_matrix(stored, s), stored["y" + s])))
+
+
+def _matrix(stored, suffix):
+    if "X" + suffix in stored:
+        return stored["X" + suffix]
+    parts = (stored["data" + suffix], stored["indices" + suffix].astype(np.int32), stored["indptr" + suffix])
+    return sp.csr_matrix(parts, shape=tuple(stored["shape" + suffix]))
+
+
+def prepare(X, intercept=True):
+    """float64 for an objective's race: dense columns standardised, sparse ones as stored, a column of ones appended.
+
+    Sparse columns are not centred, which would fill them, nor scaled: text comes with its weights, and a word that
+    occurs in one row only would weigh as much as any other.
+    """
+    if sp.issparse(X):
+        X = X.astype(float)
+        return sp.csr_matrix(sp.hstack([X, np.ones((X.shape[0], 1))], format="csr")) if intercept else X.tocsr()
+    prepared = np.ones((X.shape[0], X.shape[1] + intercept))
+    scaled = prepared[:, : X.shape[1]]
+    scaled[:] = X
+    scaled -= scaled.mean(axis=0)
+    deviation = scaled.std(axis=0)
+    scaled /= np.where(deviation > 0, deviation, 1.0)
+    return prepared
+
+
+def codes(y, only=None):
+    """(class, y in -1, +1) of every binary problem: one for two classes, else each class against the rest."""
+    classes = np.unique(y)
+    names = [str(c) for c in classes]
+    if only is not None and only not in names:
+        raise SystemExit(f"race: there is no class {only!r}; the classes are {', '.join(names[:12])}"
+                         + (", ..." if len(names) > 12 else ""))
+    for c, name in zip(classes, names, strict=True):
+        if name == only or (only is None and (len(classes) > 2 or c == classes[-1])):
+            yield name, np.where(y == c, 1.0, -1.0)
