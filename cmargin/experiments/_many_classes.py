@@ -1,0 +1,102 @@
+"""What the experiments of SLND and BSN share: their data sets, their methods, accuracy after every pass."""
+
+import time
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import normalize
+
+from cmargin import BSNClassifier, SLNDClassifier, baselines, datasets
+from cmargin.margins import top_k_accuracy
+
+FULL = ("tinyimagenet", "mnist", "sector")
+QUICK = ("digits",)
+DATA = """\
+The papers use Fisher vectors of Caltech256, SUN and ImageNet, which are not to be had here. In their place:
+`tinyimagenet` (200 classes, 20,000 x 1,812, oriented gradients and colours), `mnist` (10 classes, 60,000 x 784) and
+`sector` (105 classes of texts, 6,412 x 55,197, sparse), with the original test rows. Rows are l2-normalised, float32."""
+# The baselines by the names of their papers: class in cmargin.baselines and parameters
+STOCHASTIC = {"SGD": ("SGDClassifier", {}), "SGD-P": ("SGDPClassifier", {}), "SGD-QN": ("SGDQNClassifier", {})}
+
+
+@dataclass
+class Split:
+    X: object
+    y: np.ndarray
+    X_test: object
+    y_test: np.ndarray
+
+
+def names(quick):
+    return QUICK if quick else FULL
+
+
+@lru_cache(maxsize=1)
+def rows_of(name):
+    """Normalised rows with a split: the original one, or a third for testing."""
+    data = datasets.load(name, dtype=np.float32)
+    if not data.has_split:
+        data.X, data.X_test, data.y, data.y_test = train_test_split(data.X, data.y, test_size=1 / 3, random_state=0,
+                                                                    stratify=data.y)
+    return Split(normalize(data.X), data.y, normalize(data.X_test), data.y_test)
+
+
+def stochastic():
+    """Names of the stochastic baselines that this version of the library has."""
+    return [name for name, (attribute, _) in STOCHASTIC.items() if hasattr(baselines, attribute)]
+
+
+def make(method, **parameters):
+    """An estimator by its name in the papers: SLND, BSN, or one of `STOCHASTIC`."""
+    if method in STOCHASTIC:
+        attribute, own = STOCHASTIC[method]
+        return getattr(baselines, attribute)(random_state=0, **{**own, **parameters})
+    return {"SLND": SLNDClassifier, "BSN": BSNClassifier}[method](random_state=0, **parameters)
+
+
+def top(model, X, y, k):
+    """Share of rows whose class is among the ``k`` most probable, prior-corrected where the estimator does so."""
+    k = min(k, len(model.classes_))
+    if k == 1:
+        return float(model.score(X, y))
+    if hasattr(model, "predict_top_k"):
+        return float(np.mean((model.predict_top_k(X, k) == y[:, None]).any(axis=1)))
+    return float(top_k_accuracy(model.decision_function(X), np.searchsorted(model.classes_, y), k))
+
+
+class Trace:
+    """Accuracy on the test rows after every pass, and the seconds of training alone; an estimator's callback."""
+
+    def __init__(self, split, with_top_5=True):
+        self.split, self.with_top_5, self.rows, self.own = split, with_top_5, [], 0.0
+        self.begin = time.perf_counter()
+
+    def __call__(self, model):
+        now = time.perf_counter()
+        row = {"pass": len(self.rows) + 1, "seconds": now - self.begin - self.own,
+               "top1": top(model, self.split.X_test, self.split.y_test, 1)}
+        if self.with_top_5:
+            row["top5"] = top(model, self.split.X_test, self.split.y_test, 5)
+        self.rows.append(row)
+        self.own += time.perf_counter() - now
+
+
+def train(method, data, *, with_top_5=True, **parameters):
+    """(fitted estimator, rows of `Trace`, one a pass)."""
+    split = rows_of(data)
+    trace = Trace(split, with_top_5)
+    model = make(method, callback=trace, **parameters)
+    trace.begin = time.perf_counter()
+    model.fit(split.X, split.y)
+    return model, trace.rows
+
+
+def percent(share):
+    return f"{100 * share:.2f}"
+
+
+def first_at(curve, column, level, of="top1"):
+    """Entry of ``column`` where a curve first reaches ``level``; inf if it never does."""
+    return next((x for x, value in zip(curve[column], curve[of], strict=True) if value >= level), np.inf)
