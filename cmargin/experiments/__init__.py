@@ -9,6 +9,7 @@ One module for each, of the same name with underscores. A module gives
     tables(rows)        list of `Table`, from the rows of all cells, each {**cell, **row}
     claims(rows)        list of `Claim`: what the paper says and whether the rows bear it out, computed
     draw(rows)          a matplotlib Figure
+    notes(rows)         not needed: sentences on what is missing or particular in this run
 
 and `_frame.run` does the rest: finished cells are kept as JSON and not measured again.
 """

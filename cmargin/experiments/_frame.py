@@ -31,10 +31,13 @@ class Table:
 
 @dataclass
 class Claim:
-    """What a paper says (``text``), whether the rows bear it out (None: not measured), and what they show."""
+    """What a paper says (``text``), whether the rows bear it out, and what they show.
+
+    ``held`` is None where it was not measured, "asked" where the paper only asks.
+    """
 
     text: str
-    held: bool | None
+    held: bool | str | None
     found: str
 
 
@@ -108,7 +111,7 @@ class Progress:
 
 
 def _words(cell):
-    return " ".join(f"{key}={value}" for key, value in cell.items() if not isinstance(value, list | dict))
+    return " ".join(f"{key}={value}" for key, value in cell.items() if not isinstance(value, list | tuple | dict))
 
 
 @dataclass

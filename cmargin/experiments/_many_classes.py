@@ -16,7 +16,8 @@ QUICK = ("digits",)
 DATA = """\
 The papers use Fisher vectors of Caltech256, SUN and ImageNet, which are not to be had here. In their place:
 `tinyimagenet` (200 classes, 20,000 x 1,812, oriented gradients and colours), `mnist` (10 classes, 60,000 x 784) and
-`sector` (105 classes of texts, 6,412 x 55,197, sparse), with the original test rows. Rows are l2-normalised, float32."""
+`sector` (105 classes of texts, 6,412 x 55,197, sparse), with the original test rows. Rows are l2-normalised,
+float32."""
 # The baselines by the names of their papers: class in cmargin.baselines and parameters
 STOCHASTIC = {"SGD": ("SGDClassifier", {}), "SGD-P": ("SGDPClassifier", {}), "SGD-QN": ("SGDQNClassifier", {})}
 

@@ -4,7 +4,7 @@ import math
 
 from cmargin import datasets
 
-VERDICT = {True: "Held here.", False: "Did not hold here.", None: "Not measured here."}
+VERDICT = {True: "Held here.", False: "Did not hold here.", None: "Not measured here.", "asked": "A question."}
 
 
 def number(value):
@@ -57,10 +57,12 @@ def page(module, name, outcome, picture, quick):
     lines = [f"# {module.TITLE}", "", f"{module.SOURCE}. Made by `python -m cmargin experiments {name}"
              f"{' --quick' if quick else ''}`.", ""]
     if quick:
-        lines += ["**A quick run, on small bundled or generated data and with fewer measurements than the setting says: "
-                  "it shows that the experiment runs, not what it would find.**", ""]
+        lines += ["**A quick run, on small bundled or generated data and with fewer measurements than the setting "
+                  "says: it shows that the experiment runs, not what it would find.**", ""]
     lines += ["## Setting", "", module.SETTING.strip(), ""]
     lines += [line for note in _notes(outcome.rows) for line in (note, "")]
+    own = module.notes(outcome.rows) if hasattr(module, "notes") else []
+    lines += [line for note in own for line in (note, "")]
     lines += [line for sentence in outcome.missing for line in (f"Left out: {sentence}", "")]
     lines += ["## The paper's figures", "", module.PAPER.strip(), "", "## Ours", ""]
     for table in module.tables(outcome.rows):
@@ -73,5 +75,5 @@ def page(module, name, outcome, picture, quick):
     lines += ["", "## Machine", "", *_machines(outcome)]
     seconds = sum(kept["seconds"] for kept in outcome.cells)
     lines += [f"- {len(outcome.cells)} measurements, {seconds:.0f} s in all."]
-    lines += [f"- Warning in {count} of them: {text}." for text, count in outcome.warnings.items()]
+    lines += [f"- Warning in {count} of them: {text.rstrip('.')}." for text, count in outcome.warnings.items()]
     return "\n".join(lines) + "\n"

@@ -9,8 +9,8 @@ SETTING = DATA + """
 
 Passes as in the paper: SGD and SGD-P 200, SGD-QN 100, BSN 10, logistic loss, or less where 120 s are over first.
 "BSN, as published" drops the tail and draws one negative per positive; "BSN" has the default parameters. The
-baselines draw as many negatives as "BSN". Seconds are those of training, without scoring the test rows. The level of
-the last column is the best top-1 that both BSN and SGD reach."""
+baselines draw as many negatives as "BSN". Seconds are those of training, without scoring the test rows. The level
+of the last column is the best top-1 that both BSN and SGD reach."""
 PAPER = """\
 ImageNet, 1.2 million rows of 4,096 columns, 1,000 classes, 16 cores, Matlab:
 

@@ -17,11 +17,12 @@ SETTING = DATA + """
 SLND and BSN with both losses and both tails, 20 passes, default parameters otherwise (9 negatives per positive,
 automatic rank and step). Until H is estimated anew, which the default never does, SLND and BSN take the same steps;
 both are shown. SGD, SGD-P (whitening first) and SGD-QN (the corrected one) where this version has them, logistic
-loss, the same number of negatives, 50 passes. Seconds are those of training, without scoring the test rows. One seed."""
+loss, the same number of negatives, 50 passes. Seconds are those of training, without scoring the test rows. One
+seed."""
 PAPER = """\
-SLND: curves only; SLND is "a magnitude faster" than SGD, and 10 passes over ImageNet take 1 CPU hour where SGD takes
-20. BSN: top-1 36.23 % and top-5 59.06 % after 10 or 20 passes, above the best of SGD by 4 and 3.5 points and of
-SGD-QN by 3.3 and 2.4."""
+SLND: curves only; SLND is "a magnitude faster" than SGD, and 10 passes over ImageNet take 1 CPU hour where SGD
+takes 20. BSN: top-1 36.23 % and top-5 59.06 % after 10 or 20 passes, above the best of SGD by 4 and 3.5 points and
+of SGD-QN by 3.3 and 2.4."""
 OURS, THEIRS, SECONDS = 20, 50, 90
 NEAR = 0.003         # a curve counts as arrived this far below its best
 LOSSES, TAILS = ("logistic", "calibrated_hinge"), ("drop", "scale")
