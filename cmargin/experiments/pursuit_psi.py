@@ -89,10 +89,10 @@ def claims(rows):
               + ", ".join(f"{a:.3f} and {b:.3f} (excess {excess:g})" for excess, (a, b) in early.items())
               + " (counted as quickly where the last is below a quarter of the first)."),
         Claim("Ψ⁻¹(ε/s) bottoms out quickly at a positive value as s grows.", late["scale"][1] < 0.05,
-              "from s = 50 to 100 it falls by {:.2g} %, to {:.4f}; without the division, Ψ⁻¹(ε) falls by {:.2g} %, to "
-              "{:.4f}. For large s the loss is (γ - z)²/2 and Ψ is γ² a²/2, so that Ψ⁻¹(ε/s) goes to zero as s^(-1/2) and "
-              "Ψ⁻¹(ε) to √(2 ε)/γ (counted as bottomed out below 5 %).".format(
-                  100 * late["scale"][1], late["scale"][0], 100 * late["fixed"][1], late["fixed"][0])),
+              "from s = 50 to 100 it changes by {:+.2g} %, to {:.4f}; without the division, Ψ⁻¹(ε) changes by {:+.2g} "
+              "%, to {:.4f}. For large s the loss is (γ - z)²/2 and Ψ is γ² a²/2, so that Ψ⁻¹(ε/s) goes to zero as "
+              "s^(-1/2) and Ψ⁻¹(ε) to √(2 ε)/γ (counted as bottomed out below 5 %).".format(
+                  -100 * late["scale"][1], late["scale"][0], -100 * late["fixed"][1], late["fixed"][0])),
     ]
 
 
