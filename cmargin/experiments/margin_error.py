@@ -12,8 +12,10 @@ SETTING = DATA + """
 
 Share of test rows whose margin, the posterior of the predicted class if it is right and one minus it if not (BSN
 eq. 6), is at most θ (BSN eq. 7). Logistic loss, raw posteriors. BSN as published (tail dropped, one negative per
-positive) and with default parameters after few and many passes; SGD likewise with one negative and with nine. θ =
-1/2 gives one minus the accuracy where every row is claimed by some class; rows that no class claims count as wrong."""
+positive) and with default parameters after few and many passes; SGD likewise with one negative and with nine. At θ
+= 1/2 lie the wrong rows that some class claims and the right ones that none does; wrong rows that no class claims
+lie above, many where negatives abound, so that the value there is one minus the accuracy only if every row is
+claimed."""
 PAPER = """\
 Curves only; BSN "clearly beats SGD" both in accuracy, the value at θ = 1/2, and in having fewer rows of very low
 margin, "even when increasing the number of passes dampens slightly this advantage"."""
