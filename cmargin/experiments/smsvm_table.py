@@ -269,13 +269,14 @@ def draw(rows):
 
     found = summary(rows)
     figure, axes = panels(found)
-    order = {method: number for number, method in enumerate(PAPERS)}
+    first = list(dict.fromkeys(method.partition("-")[0] for method in PAPERS))      # one colour each
     for name, methods in found.items():
         for method, (accuracy, seconds) in methods.items():
+            word, _, penalties = method.partition("-")
+            style = {"linestyle": "none", "markersize": 8, "marker": "^" if penalties == "l1-l2" else "o"}
+            curve(axes[name], [seconds], [accuracy], method, first.index(word), **style)
             theirs = papers(name, method)
-            line = curve(axes[name], [seconds], [accuracy], method, order[method], linestyle="none", markersize=8)
             if math.isfinite(theirs[0]):
-                curve(axes[name], [theirs[1]], [theirs[0]], None, order[method], linestyle="none", markersize=8,
-                      markerfacecolor="none", color=line.get_color())
+                curve(axes[name], [theirs[1]], [theirs[0]], None, first.index(word), markerfacecolor="none", **style)
         axes[name].set(xscale="log", xlabel="seconds (hollow: the paper's)", ylabel="accuracy (%)")
     return legend(figure, axes)
