@@ -282,15 +282,17 @@ def test_the_factor_to_equal_accuracy_takes_the_level_that_both_reach():
 
     ours = {"top1": [0.3, 0.4, 0.5], "seconds": [1.0, 2.0, 3.0]}
     theirs = {"top1": [0.1, 0.4, 0.45], "seconds": [10.0, 20.0, 60.0]}
-    assert factor(ours, theirs) == (0.45, 20.0)
-    assert factor(theirs, ours) == (0.45, 0.05)
+    slower = {"top1": [0.44, 0.5, 0.6], "seconds": [30.0, 50.0, 90.0]}
+    assert factor(ours, [theirs]) == (0.45, 20.0)
+    assert factor(theirs, [ours]) == (0.45, 0.05)
+    assert factor(ours, [theirs, slower]) == (0.5, 50.0 / 3)
 
 
 @pytest.mark.filterwarnings("ignore:Liblinear failed to converge")
 def test_peers_choose_their_penalty_on_the_inner_folds_and_c_is_that_of_the_mean_loss():
     from sklearn.svm import LinearSVC
 
-    from cmargin.experiments.smsvm_table import _penalties, _select
+    from cmargin.experiments.smsvm_table import _parameters, _select
 
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 30))
@@ -298,7 +300,7 @@ def test_peers_choose_their_penalty_on_the_inner_folds_and_c_is_that_of_the_mean
     model = LinearSVC(loss="hinge", random_state=0)
     chosen = _select(model, X, y, np.arange(300), 3, (1e-6, 1.0), (0.0,))
     assert chosen == {"l2": 1.0, "l1": 0.0}                    # noise: the strong penalty wins
-    assert _penalties(LinearSVC(), {"l2": 0.01, "l1": 0.0}, 200) == {"C": 0.5}
+    assert _parameters(LinearSVC(), {"l2": 0.01, "l1": 0.0}, 200) == {"C": 0.5}
 
 
 def test_notes_name_stand_ins(monkeypatch):

@@ -8,9 +8,10 @@ SOURCE = "BSN, Table 2"
 SETTING = DATA + """
 
 Passes as in the paper: SGD and SGD-P 200, SGD-QN 100, BSN 10, logistic loss, or less where 120 s are over first.
-"BSN, as published" drops the tail and draws one negative per positive; "BSN" has the default parameters. The
-baselines draw as many negatives as "BSN". Seconds are those of training, without scoring the test rows. The level
-of the last column is the best top-1 that both BSN and SGD reach."""
+"As published": one negative per positive, and BSN drops the tail; the others have their default parameters, with
+nine negatives. Seconds are those of training, without scoring the test rows. The level of the last column is the
+best top-1 that both a method and SGD reach; SGD's seconds are those of the one of its two forms that is there
+first."""
 PAPER = """\
 ImageNet, 1.2 million rows of 4,096 columns, 1,000 classes, 16 cores, Matlab:
 
@@ -22,41 +23,45 @@ ImageNet, 1.2 million rows of 4,096 columns, 1,000 classes, 16 cores, Matlab:
 | BSN | 100 | 10 | 7900 | 2.2 | 36.23 | 59.06 |
 
 "BSN is 18 times faster than SGD.\""""
-PASSES = {"SGD": 200, "SGD-P": 200, "SGD-QN": 100}
-PUBLISHED, DEFAULT = "BSN, as published", "BSN"
+PUBLISHED, DEFAULT, SGD_PUBLISHED = "BSN, as published", "BSN", "SGD, as published"
+PASSES = {PUBLISHED: 10, DEFAULT: 10, SGD_PUBLISHED: 200, "SGD": 200, "SGD-P": 200, "SGD-QN": 100}
+OWN = {PUBLISHED: {"tail": "drop", "negatives_per_positive": 1}, SGD_PUBLISHED: {"negatives_per_positive": 1}}
 SECONDS = 120
 PAPER_FACTOR = 18
 
 
 def cells(quick):
-    methods = [(PUBLISHED, 10), (DEFAULT, 10)] + [(name, PASSES[name]) for name in stochastic()]
+    there = ["BSN", *stochastic()]
     return [{"data": name, "method": method, "passes": min(passes, 4) if quick else passes}
-            for name in names(quick) for method, passes in methods]
+            for name in names(quick) for method, passes in PASSES.items() if method.partition(",")[0] in there]
 
 
 def measure(data, method, passes):
-    own = {"tail": "drop", "negatives_per_positive": 1} if method == PUBLISHED else {}
-    model, trace = train("BSN" if method in (PUBLISHED, DEFAULT) else method, data, max_passes=passes,
-                         max_time=SECONDS, **own)
+    model, trace = train(method.partition(",")[0], data, max_passes=passes, max_time=SECONDS, **OWN.get(method, {}))
     before = sum(float(model.history_[name][-1]) for name in ("seconds_hessian", "seconds_whiten")
                  if name in model.history_)
-    return [{"seconds_before": before, **{key: [row[key] for row in trace] for key in ("pass", "seconds", "top1",
-                                                                                      "top5")}}]
+    return [{"seconds_before": before,
+             **{key: [row[key] for row in trace] for key in ("pass", "seconds", "top1", "top5")}}]
+
+
+def sgd_of(group):
+    """The rows of SGD in a data set's group, none where this version has no SGD."""
+    return [r for r in group if r["method"] in ("SGD", SGD_PUBLISHED)]
 
 
 def factor(ours, theirs):
-    """(level, seconds of theirs / seconds of ours) to the best top-1 that both reach."""
-    level = min(max(ours["top1"]), max(theirs["top1"]))
-    return level, first_at(theirs, "seconds", level) / first_at(ours, "seconds", level)
+    """(level, seconds of the quickest of ``theirs`` / seconds of ``ours``) to the best top-1 that both sides reach."""
+    level = min(max(ours["top1"]), max(max(r["top1"]) for r in theirs))
+    return level, min(first_at(r, "seconds", level) for r in theirs) / first_at(ours, "seconds", level)
 
 
 def tables(rows):
     body = []
     for name, group in groups(rows, "data").items():
-        sgd = next((r for r in group if r["method"] == "SGD"), None)
+        sgd = sgd_of(group)
         for row in group:
             total, gain = row["seconds"][-1], None
-            if sgd is not None and row is not sgd:
+            if sgd and row not in sgd:
                 level, ratio = factor(row, sgd)
                 gain = f"{ratio:.3g} (level {percent(level)})"
             body.append([name, row["method"], row["seconds_before"], len(row["pass"]), total - row["seconds_before"],
@@ -67,31 +72,24 @@ def tables(rows):
 
 
 def claims(rows):
-    pairs = {}
-    for name, group in groups(rows, "data").items():
-        found = {r["method"]: r for r in group}
-        if "SGD" in found:
-            pairs[name] = found
-    if not pairs:
-        nothing = "SGD is not in this version."
-        return [Claim(f"BSN is {PAPER_FACTOR} times faster than SGD.", None, nothing),
-                Claim("BSN is more accurate than SGD, by 4 points of top-1 and 3.5 of top-5.", None, nothing)]
+    pairs = {name: ({r["method"]: r for r in group}, sgd_of(group)) for name, group in groups(rows, "data").items()}
+    faster = f"BSN is {PAPER_FACTOR} times faster than SGD."
+    better = "BSN is more accurate than SGD, by 4 points of top-1 and 3.5 of top-5."
+    if not all(sgd for _, sgd in pairs.values()):
+        return [Claim(text, None, "SGD is not in this version.") for text in (faster, better)]
     out = []
     for method in (PUBLISHED, DEFAULT):
-        ratios = {name: factor(found[method], found["SGD"])[1] for name, found in pairs.items()}
-        out.append(Claim(f"BSN is {PAPER_FACTOR} times faster than SGD.",
-                         all(value >= PAPER_FACTOR for value in ratios.values()),
+        ratios = {name: factor(found[method], sgd)[1] for name, (found, sgd) in pairs.items()}
+        out.append(Claim(faster, all(value >= PAPER_FACTOR for value in ratios.values()),
                          f"{method}: to equal top-1 "
                          + ", ".join(f"{value:.3g} times on {name}" for name, value in ratios.items()) + "."))
     for method in (PUBLISHED, DEFAULT):
-        gains = {name: [found[method][key][-1] - max(found["SGD"][key]) for key in ("top1", "top5")]
-                 for name, found in pairs.items()}
-        out.append(Claim("BSN is more accurate than SGD, by 4 points of top-1 and 3.5 of top-5.",
-                         all(min(pair) > 0 for pair in gains.values()),
-                         f"{method} after its last pass, against the best of SGD, top-1 and top-5: "
-                         + ", ".join(f"{100 * a:+.2f} and {100 * b:+.2f} on {name}"
-                                     for name, (a, b) in gains.items())
-                         + " points (counted as held where all are above)."))
+        gains = {name: [found[method][key][-1] - max(max(r[key]) for r in sgd) for key in ("top1", "top5")]
+                 for name, (found, sgd) in pairs.items()}
+        out.append(Claim(better, all(min(pair) > 0 for pair in gains.values()),
+                         f"{method} after its last pass, against the best of SGD, points of top-1 and top-5: "
+                         + ", ".join(f"{100 * a:+.2f} and {100 * b:+.2f} on {name}" for name, (a, b) in gains.items())
+                         + " (counted as held where all are above)."))
     return out
 
 

@@ -91,11 +91,12 @@ def _faster(by, sgd, tail):
             ours, theirs = found["SLND", "logistic", tail], sgd[name]
             level = max(theirs["top1"]) - NEAR
             ratios[name] = first_at(theirs, "pass", level) / first_at(ours, "pass", level)
-    words = ", ".join(f"{value:.1f} times fewer on {name}" if value else f"never on {name}"
+    words = ", ".join(f"{value:.1f} on {name}" if value else f"SLND never there on {name}"
                       for name, value in ratios.items())
     return Claim("SLND converges an order of magnitude faster than SGD.",
                  all(value >= 10 for value in ratios.values()) if ratios else None,
-                 f"passes to the best top-1 of SGD less {100 * NEAR:g} points, {TAIL_WORDS[tail]}: {words}."
+                 f"passes of SGD over those of SLND, to the best top-1 of SGD less {100 * NEAR:g} points, "
+                 f"{TAIL_WORDS[tail]}: {words}."
                  if ratios else "SGD is not in this version.")
 
 
