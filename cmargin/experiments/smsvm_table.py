@@ -56,7 +56,8 @@ BATCH, STEPS = 256, 100      # rows of a mini-batch at most, steps of a pass at 
 SMOOTHING = 0.1      # width of the hinge for the methods that the paper gives a subgradient
 # by the first word of the row: class in cmargin.baselines and the paper's parameters
 SMOOTHED = {"CG": ("CGDescentClassifier", {"tol": 1e-4}),
-            "Nesterov": ("NesterovClassifier", {"step_size": 1e-3, "momentum": 0.9, "batch_size": BATCH, "random_state": 0}),
+            "Nesterov": ("NesterovClassifier", {"step_size": 1e-3, "momentum": 0.9, "batch_size": BATCH,
+                                                "random_state": 0}),
             "AdaDelta": ("AdaDeltaClassifier", {"decay": 0.9, "epsilon": 1e-8, "random_state": 0}),
             "Adam": ("AdamClassifier", {"step_size": 1e-3, "beta_1": 0.9, "beta_2": 0.8, "random_state": 0})}
 
