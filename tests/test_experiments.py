@@ -121,12 +121,12 @@ def test_warnings_of_a_measurement_are_on_the_page(tmp_path):
 
     class Warns(Toy):
         def measure(self, x):
-            warnings.warn("not there yet; raise max_passes.", stacklevel=1)
+            warnings.warn(f"after {x} passes a gap of {x}.5e-{x:02d}; raise max_passes.", stacklevel=1)
             return super().measure(x)
 
     toy = Warns()
     text = _page.page(toy, "toy", gather(toy, tmp_path), None, False)
-    assert "Warning in 3 of them: not there yet." in text
+    assert "Warning in 3 of them: after … passes a gap of …." in text
 
 
 @pytest.mark.parametrize("value, text", [(None, ""), ("a", "a"), (3, "3"), (True, "True"), (0.0, "0"), (2.0, "2"),

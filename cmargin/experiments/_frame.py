@@ -4,6 +4,7 @@ import csv
 import hashlib
 import json
 import os
+import re
 import sys
 import time
 import warnings
@@ -44,6 +45,11 @@ class Claim:
 def _plain(value):
     """NumPy numbers and arrays for JSON."""
     return value.tolist() if isinstance(value, np.generic | np.ndarray) else str(value)
+
+
+def _kind(warning):
+    """First clause of a warning, its numbers left out: the same trouble in other cells counts as the same."""
+    return re.sub(r"-?\d[\d.,]*(e[+-]?\d+)?", "…", str(warning.message).partition(";")[0]).rstrip(".")
 
 
 class Store:
@@ -141,8 +147,8 @@ def collect(module, store, quick, progress):
                 missing[str(error)] = None
                 continue
             seconds = time.perf_counter() - begin
-            texts = sorted({str(w.message).partition(";")[0] for w in heard})
-            kept = store.write(cell, rows=rows, seconds=seconds, machine=machine(), warnings=texts)
+            kept = store.write(cell, rows=rows, seconds=seconds, machine=machine(),
+                               warnings=sorted({_kind(w) for w in heard}))
         progress.end(number, cell, seconds)
         kept_cells.append(kept)
     if not kept_cells:

@@ -75,5 +75,5 @@ def page(module, name, outcome, picture, quick):
     lines += ["", "## Machine", "", *_machines(outcome)]
     seconds = sum(kept["seconds"] for kept in outcome.cells)
     lines += [f"- {len(outcome.cells)} measurements, {seconds:.0f} s in all."]
-    lines += [f"- Warning in {count} of them: {text.rstrip('.')}." for text, count in outcome.warnings.items()]
+    lines += [f"- Warning in {count} of them: {text}." for text, count in outcome.warnings.items()]
     return "\n".join(lines) + "\n"
