@@ -49,7 +49,8 @@ def _plain(value):
 
 def _kind(warning):
     """First clause of a warning, its numbers left out: the same trouble in other cells counts as the same."""
-    return re.sub(r"-?\d[\d.,]*(e[+-]?\d+)?", "…", str(warning.message).partition(";")[0]).rstrip(".")
+    clause = re.split(r"; |\. ", str(warning.message))[0]
+    return re.sub(r"-?\d[\d.,]*(e[+-]?\d+)?", "…", clause).rstrip(".")
 
 
 class Store:
