@@ -33,10 +33,10 @@ class Source:
 
 SOURCES = {
     "COV": Source("covtype", 0, 540), "DIGIT5": Source("mnist", 5, 5000),
-    "PROTEIN": Source("protein-stand-in", 1, 740), "SIDO": Source("sido-stand-in", 1, 425),
+    "PROTEIN stand-in": Source("protein-stand-in", 1, 740), "SIDO stand-in": Source("sido-stand-in", 1, 425),
     "digits 5": Source("digits", 5, 200), "breast_cancer": Source("breast_cancer", 1, 200),
 }
-FULL, QUICK = ("COV", "DIGIT5", "PROTEIN", "SIDO"), ("digits 5", "breast_cancer")
+FULL, QUICK = ("COV", "DIGIT5", "PROTEIN stand-in", "SIDO stand-in"), ("digits 5", "breast_cancer")
 
 
 @lru_cache(maxsize=1)
