@@ -3,7 +3,7 @@
 import numpy as np
 
 from cmargin.experiments._frame import Claim, Table, groups
-from cmargin.experiments._trials import FULL, L2S, PASSES, QUICK, SETS_TEXT, SOURCES, TRIALS, best, run_trials
+from cmargin.experiments._trials import FULL, L2S, PASSES, QUICK, SETS_TEXT, SOURCES, TRIALS, best, judged, run_trials
 
 TITLE = "Margin distributions of Algorithm 1 and Pegasos"
 SOURCE = "Margin pursuit, Figures 3 and 4"
@@ -66,23 +66,23 @@ def claims(rows):
     peaks = {name: (int(np.argmax(p["location"])) + 1, len(p["location"])) for name, (_, p) in pairs.items()}
     return [
         Claim("Algorithm 1 is highly competitive with the best setting of Pegasos.",
-              all(value <= COMPETITIVE for value in loss.values()),
+              all(value <= COMPETITIVE for value in judged(loss)),
               "its least test error is above that of Pegasos by "
               + ", ".join(f"{100 * value:+.2f} points on {name}" for name, value in loss.items())
               + f" (up to {100 * COMPETITIVE:g} counts as competitive)."),
-        Claim("its margins are distributed much more symmetrically.", all(a < p for a, p in skew.values()),
+        Claim("its margins are distributed much more symmetrically.", all(a < p for a, p in judged(skew)),
               "absolute skewness after the last pass, Algorithm 1 and Pegasos: "
               + ", ".join(f"{a:.2f} and {p:.2f} on {name}" for name, (a, p) in skew.items()) + "."),
-        Claim("their variance is smaller.", all(a < p for a, p, _, _ in wide.values()),
+        Claim("their variance is smaller.", all(a < p for a, p, _, _ in judged(wide)),
               "variance: " + ", ".join(f"{a:.3g} and {p:.3g} on {name}" for name, (a, p, _, _) in wide.items())
               + "; relative to the squared mean, which a mere scaling of w leaves alone: "
               + ", ".join(f"{a:.3g} and {p:.3g} on {name}" for name, (_, _, a, p) in wide.items()) + "."),
-        Claim("the location of the margins goes up monotonically.", all(share >= 0.9 for share in rises.values()),
+        Claim("the location of the margins goes up monotonically.", all(share >= 0.9 for share in judged(rises)),
               "share of the passes in which it rises: "
               + ", ".join(f"{100 * share:.0f} % on {name}" for name, share in rises.items())
               + " (counted as monotonic from 90 %)."),
         Claim("with Pegasos it peaks early and slowly settles down.",
-              all(at <= of / 3 for at, of in peaks.values()),
+              all(at <= of / 3 for at, of in judged(peaks)),
               "its peak comes after pass " + ", ".join(f"{at} of {of} on {name}" for name, (at, of) in peaks.items())
               + " (the first third counts as early)."),
     ]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from cmargin.experiments._frame import Claim, Table, groups
-from cmargin.experiments._trials import FULL, L2S, PASSES, QUICK, SETS_TEXT, SOURCES, TRIALS, best, run_trials
+from cmargin.experiments._trials import FULL, L2S, PASSES, QUICK, SETS_TEXT, SOURCES, TRIALS, best, judged, run_trials
 
 TITLE = "One data-driven scale, under-regularised"
 SOURCE = "Margin pursuit, Figure 5"
@@ -64,16 +64,16 @@ def claims(rows):
     caught = {name: f["one-shot"]["test_error"][-1] - f["best"]["test_error"][-1] for name, f in found.items()}
     return [
         Claim("under-regularised and without scaling, a good solution is rarely found.",
-              all(value >= WANDERS for value in behind.values()),
+              all(value >= WANDERS for value in judged(behind)),
               "with s = 1 the last test error is above that of the best λ by "
               + ", ".join(f"{100 * value:.2f} points on {name}" for name, value in behind.items())
               + f" (counted as not found from {100 * WANDERS:g})."),
         Claim("with the scale set once from the data the algorithm is almost immediately accelerated.",
-              all(value > 0 for value in gain.values()),
+              all(value > 0 for value in judged(gain)),
               "over the five passes after the change the test error is below that of s = 1 by "
               + ", ".join(f"{100 * value:+.2f} points on {name}" for name, value in gain.items()) + "."),
         Claim("it essentially catches up with the best regularisation.",
-              all(value <= CAUGHT_UP for value in caught.values()),
+              all(value <= CAUGHT_UP for value in judged(caught)),
               "after the last pass it is behind the best λ by "
               + ", ".join(f"{100 * value:.2f} points on {name}" for name, value in caught.items())
               + f" (caught up within {100 * CAUGHT_UP:g})."),
