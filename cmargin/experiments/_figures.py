@@ -24,7 +24,8 @@ def panels(names, columns=3, width=4.2, height=3.4):
 
 def curve(ax, x, y, label, order, **style):
     """One line in the style of its number."""
-    color, marker, dashes = STYLES[order % len(STYLES)]
+    color = STYLES[order % len(STYLES)][0]
+    _, marker, dashes = STYLES[(order + order // len(STYLES)) % len(STYLES)]      # after one round, another pairing
     style = {"color": color, "marker": marker, "markersize": 4, "linestyle": dashes, **style}
     return ax.plot(np.asarray(x, float), np.asarray(y, float), label=label, **style)[0]
 

@@ -18,6 +18,12 @@ The papers use Fisher vectors of Caltech256, SUN and ImageNet, which are not to 
 `tinyimagenet` (200 classes, 20,000 x 1,812, oriented gradients and colours), `mnist` (10 classes, 60,000 x 784) and
 `sector` (105 classes of texts, 6,412 x 55,197, sparse), with the original test rows. Rows are l2-normalised,
 float32."""
+# The papers draw one negative per positive and take no mean of the iterates; SLND and BSN drop the tail
+AS_PUBLISHED = {"SGD": {"negatives_per_positive": 1, "average": False}}
+AS_PUBLISHED["SLND"] = AS_PUBLISHED["BSN"] = {**AS_PUBLISHED["SGD"], "tail": "drop"}
+PUBLISHED_TEXT = """\
+"As published": one negative per positive, the last iterate instead of a mean, and a dropped tail where there is
+one; the step is found automatically and falls as one over the pass in all forms."""
 # The baselines by the names of their papers: classes of cmargin.baselines
 STOCHASTIC = {"SGD": "BalancedSGDClassifier", "SGD-P": "PreconditionedSGDClassifier", "SGD-QN": "SGDQNClassifier"}
 
