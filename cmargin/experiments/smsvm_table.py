@@ -53,13 +53,14 @@ PAPERS = {
     "Adam-l1-l2": ((86.38, 0.0207), (80.65, 0.00169), (75.86, 18.76), (100.0, 0.3526), (100.0, 0.0217)),
 }
 OURS = ("SmSVM-l2", "SmSVM-l1-l2")
-BATCH, STEPS, PASSES = 256, 20, 50      # rows of a mini-batch at most, steps of a pass at least, passes
+BATCH, STEPS, PASSES = 256, 20, 50   # rows of a mini-batch at most, steps of a pass at least, passes
 SMOOTHING = 0.1      # width of the hinge for the methods that the paper gives a subgradient
 # by the first word of the row: class in cmargin.baselines and the paper's parameters
 SMOOTHED = {"CG": ("CGDescentClassifier", {"tol": 1e-4}),
             "Nesterov": ("NesterovClassifier", {"step_size": 1e-3, "momentum": 0.9, "batch_size": BATCH,
                                                 "max_passes": PASSES, "random_state": 0}),
-            "AdaDelta": ("AdaDeltaClassifier", {"decay": 0.9, "epsilon": 1e-8, "max_passes": PASSES, "random_state": 0}),
+            "AdaDelta": ("AdaDeltaClassifier", {"decay": 0.9, "epsilon": 1e-8, "max_passes": PASSES,
+                                                "random_state": 0}),
             "Adam": ("AdamClassifier", {"step_size": 1e-3, "beta_1": 0.9, "beta_2": 0.8, "max_passes": PASSES,
                                         "random_state": 0})}
 
