@@ -267,6 +267,18 @@ def test_trials_are_balanced_disjoint_and_repeatable():
     assert np.array_equal(trial("breast_cancer", 5)[0], X) and not np.array_equal(trial("breast_cancer", 6)[0], X)
 
 
+def test_curves_are_those_of_the_estimator():
+    from cmargin.experiments._many_classes import make, rows_of, top_1_and_5, train
+
+    model, curve = train("SLND", "digits", max_passes=3)
+    split = rows_of("digits")
+    assert [row["pass"] for row in curve] == [1, 2, 3] and curve[-1]["top1"] == model.score(split.X_test, split.y_test)
+    assert all(row["top1"] < row["top5"] <= 1 for row in curve)
+    assert 0 < curve[0]["seconds"] < curve[1]["seconds"] < curve[2]["seconds"]
+    again = make("SLND", max_passes=3).fit(split.X, split.y)             # the callback changes nothing
+    assert top_1_and_5(again, split.X_test, split.y_test) == (curve[-1]["top1"], curve[-1]["top5"])
+
+
 def test_plateau_stops_where_accuracy_drops():
     from cmargin.experiments.rank import plateau
 

@@ -29,7 +29,7 @@ def cells(quick):
 
 
 def measure(data, form, loss, passes):
-    model, _ = train("BSN", data, with_top_5=False, loss=loss, max_passes=passes, **FORMS[form])
+    model, _ = train("BSN", data, loss=loss, max_passes=passes, **FORMS[form])
     split = rows_of(data)
     entropy = binary_entropy(model.posterior(split.X_test)) / np.log(2)
     right = model.predict(split.X_test) == split.y_test
