@@ -1,7 +1,7 @@
 """Test accuracy against m', the rows behind H."""
 
 from cmargin.experiments._frame import Claim, Table, groups
-from cmargin.experiments._many_classes import DATA, names, percent, train
+from cmargin.experiments._many_classes import DATA, names, percent, rows_of, train
 
 TITLE = "Accuracy against the rows behind the Hessian"
 SOURCE = "SLND, Figure 4"
@@ -24,8 +24,6 @@ def cells(quick):
 
 
 def measure(data, tail, samples, rank, passes):
-    from cmargin.experiments._many_classes import rows_of
-
     n_rows = rows_of(data).X.shape[0]
     used = n_rows if samples is None else min(samples, n_rows)
     model, trace = train("SLND", data, tail=tail, rank=rank, hessian_samples=used, max_passes=passes)
