@@ -27,6 +27,7 @@ __all__ = [
     "SmSVMClassifierCV",
     "__version__",
     "baselines",
+    "datasets",
     "margins",
     "nested_cross_validation",
     "plots",
@@ -37,7 +38,7 @@ __all__ = [
 def __getattr__(name):
     if name in _HOMES:
         return getattr(_import_module(_HOMES[name]), name)
-    if name in ("baselines", "margins", "plots"):
+    if name in ("baselines", "datasets", "margins", "plots"):
         return _import_module(f"cmargin.{name}")
     raise AttributeError(f"module 'cmargin' has no attribute {name!r}")
 

@@ -34,6 +34,12 @@ def race(arguments, parser):
     return race_main(arguments.rest) or 0
 
 
+def experiments(arguments, parser):
+    from cmargin.experiments.command import main as experiments_main
+
+    return experiments_main(arguments.rest)
+
+
 def build_parser():
     parser = argparse.ArgumentParser(prog="cmargin", description="Linear classifiers that care about the margin.")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -50,6 +56,9 @@ def build_parser():
     # Its options are its own: what stands behind the name is handed on, --help included
     command = commands.add_parser("race", help="time against other packages", add_help=False)
     command.set_defaults(run=race)
+
+    command = commands.add_parser("experiments", help="make the papers' tables and figures again", add_help=False)
+    command.set_defaults(run=experiments)
     return parser
 
 
@@ -57,7 +66,7 @@ def main(argv=None):
     """Run one command; returns its exit status. Usage errors end in SystemExit(2), as argparse does it."""
     parser = build_parser()
     arguments, arguments_left = parser.parse_known_args(argv)
-    if arguments.run is race:
+    if arguments.run in (race, experiments):
         arguments.rest = arguments_left
     elif arguments_left:
         parser.error(f"unrecognized arguments: {' '.join(arguments_left)}")

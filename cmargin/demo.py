@@ -7,17 +7,16 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 
 import numpy as np
-from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
-from cmargin import BSNClassifier, SLNDClassifier, SmSVMClassifier
+from cmargin import BSNClassifier, SLNDClassifier, SmSVMClassifier, datasets
 from cmargin.margins import margin, margin_error, top_k_accuracy
 
-DATA_SETS = {"digits": load_digits, "breast_cancer": load_breast_cancer}
+DATA_SETS = ("digits", "breast_cancer")
 # Until H is estimated anew the two make the same steps for the same loss, hence one loss each
 OURS = {
     "SLNDClassifier": lambda: SLNDClassifier(random_state=0),
@@ -83,8 +82,8 @@ class Result:
 
 
 def load(name):
-    X, y = DATA_SETS[name](return_X_y=True)
-    X, X_test, y, y_test = train_test_split(X, y, test_size=1 / 3, random_state=0, stratify=y)
+    data = datasets.load(name)
+    X, X_test, y, y_test = train_test_split(data.X, data.y, test_size=1 / 3, random_state=0, stratify=data.y)
     scaler = StandardScaler().fit(X)
     return Split(name, scaler.transform(X), y, scaler.transform(X_test), y_test)
 

@@ -12,7 +12,7 @@ def test_help_names_every_command(capsys):
         main(["--help"])
     assert ended.value.code == 0
     text = capsys.readouterr().out
-    assert all(command in text for command in ("demo", "show-config", "race"))
+    assert all(command in text for command in ("demo", "show-config", "race", "experiments"))
 
 
 def test_help_of_the_demo(capsys):

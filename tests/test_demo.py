@@ -86,7 +86,7 @@ def test_plots_are_written(short_run):
 
 def test_without_matplotlib_one_line_says_how_to_get_plots(tmp_path, monkeypatch):
     monkeypatch.setattr("cmargin.demo.find_spec", lambda name: None)
-    monkeypatch.setattr("cmargin.demo.DATA_SETS", {"breast_cancer": DATA_SETS["breast_cancer"]})
+    monkeypatch.setattr("cmargin.demo.DATA_SETS", ("breast_cancer",))
     text = io.StringIO()
     assert len(run(str(tmp_path), max_passes=1, fits=1, file=text)) == len(OURS) + len(CERTIFIED) + len(PEERS)
     last = text.getvalue().splitlines()[-1]
