@@ -17,7 +17,8 @@ from cmargin.passes.score_blocks import ScoreBlocks
 
 INT_MAX = np.iinfo(np.int64).max
 POSITIVE = (0.0, np.finfo(float).max, "(0.0, inf)")
-NOT_NEGATIVE = (np.nextafter(0.0, -1.0), np.finfo(float).max, "[0.0, inf)")
+# the largest number below 0 that is still there where a library loaded along has switched denormal numbers off
+NOT_NEGATIVE = (-np.finfo(float).tiny, np.finfo(float).max, "[0.0, inf)")
 
 
 class LinearOneVsRest(ClassifierMixin, BaseEstimator):

@@ -17,6 +17,7 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cmargin._blas_threads import single_threaded_blas
+from cmargin._one_vs_rest import NOT_NEGATIVE
 from cmargin.passes.row_pass import MemoryRowPass
 from cmargin.smsvm import SmSVMClassifier
 from cmargin.solvers import certificate, continuation_newton, growing, paper_newton
@@ -366,6 +367,13 @@ def test_concurrent_fits_do_not_disturb_each_other():
 def test_bad_parameters(name, value):
     with pytest.raises(ValueError, match=rf"The '{name}' parameter of SmSVMClassifier must be .* Got {value!r}"):
         SmSVMClassifier(**{name: value}).fit(X_bc, y_bc)
+
+
+def test_zero_is_no_negative_number_where_denormal_numbers_are_off():
+    # snapml's kernels switch them off for the whole process: l1=0 was then refused, the bound being a denormal itself
+    assert abs(NOT_NEGATIVE[0]) >= np.finfo(float).tiny > 0
+    with pytest.raises(ValueError, match="'l1' parameter"):
+        SmSVMClassifier(l1=-1e-300).fit(X_bc, y_bc)
 
 
 @pytest.mark.parametrize("weights, words", [(np.zeros(569), "at least one non-zero"), (-np.ones(569), "Negative"),
