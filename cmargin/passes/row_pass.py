@@ -5,8 +5,8 @@ import numpy as np
 from cmargin._core._row_pass import RowBlocks
 from cmargin._core._rows import Rows
 
-# Entries of X; fewer are summed sooner than a second thread is awake, above all on a busy machine, where each look waits
-# for the other thread. 10,000 x 50 to a certified 1e-2: 7.2 ms on one thread, 4.0 ms on two.
+# Entries of X; fewer are summed sooner than a second thread is awake, above all on a busy machine, where each look
+# waits for the other thread. 10,000 x 50 to a certified 1e-2: 7.2 ms on one thread, 4.0 ms on two.
 SMALL = 250_000
 
 
