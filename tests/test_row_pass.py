@@ -115,6 +115,22 @@ def test_product_with_the_curvature(fmt):
     assert share == pytest.approx(((h > 0.4) & (s > 0)).mean() if fmt.startswith("csr") else 1.0)
 
 
+@pytest.mark.parametrize("primal", [False, True])
+def test_products_have_the_curvature_of_the_last_look(primal):
+    X, y, s, code = problem("C", np.float64, True)
+    w, e, x = np.random.default_rng(4).standard_normal((3, 11)) * 0.4
+    rows = MemoryRowPass(X, code, intercept=False, n_threads=2)
+    rows.start(primal=primal)
+    rows.look(w, 1.0, 1.0, 0.7, 0.0, False)
+    upper = np.triu(rows.look(e, 0.6, 0.7, 0.3, 0.0)[2])
+    H = upper + np.triu(upper, 1).T
+    np.testing.assert_allclose(rows.hessian_product(x, 0.3)[0], H @ x, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(rows.hessian_product(None, 0.3)[0], np.diag(H), rtol=1e-11, atol=1e-11)
+    before = look(X, y, s, 0 * w, w, 1.0, 0.7)[3]
+    expected = look(X, y, s, w, e, 0.7, 0.3, 0.6, None if primal else before)[2]
+    np.testing.assert_allclose(H, expected, rtol=1e-11, atol=1e-11)
+
+
 def test_a_refused_step_is_looked_at_again_without_a_direction():
     X, y, s, code = problem("C", np.float64, True)
     w, e, f = np.random.default_rng(2).standard_normal((3, 11))
