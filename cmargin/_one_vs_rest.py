@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from cmargin._core._openmp import effective_n_threads
 from cmargin._posteriors import SCORE_ENTRIES
-from cmargin._validation import check_flag, check_parameter, encode_labels
+from cmargin._validation import check_class_weights, check_flag, check_parameter, encode_labels
 from cmargin.passes.score_blocks import ScoreBlocks
 
 INT_MAX = np.iinfo(np.int64).max
@@ -96,7 +96,9 @@ class LinearOneVsRest(ClassifierMixin, BaseEstimator):
             return None
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if self.class_weight is not None:
-            weight = weight * compute_sample_weight(self.class_weight, classes[codes])
+            by_row = compute_sample_weight(self.class_weight, classes[codes])
+            check_class_weights(by_row)
+            weight = weight * by_row
         if not weight.sum() > 0:
             raise ValueError("sample_weight and class_weight leave every sample with weight 0.")
         return weight

@@ -54,6 +54,12 @@ def check_class_weight(estimator, value):
         check_parameter(estimator, "class_weight", value, options=("balanced",), none=True)
 
 
+def check_class_weights(weights):
+    """Raise unless the (n_classes,) weights that a class_weight stands for are finite and not negative."""
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise ValueError(f"class_weight must be finite and not negative; got weights {weights}.")
+
+
 def check_flag(estimator, name, value):
     """Raise unless ``value`` is a bool."""
     if not isinstance(value, (bool, np.bool_)):

@@ -17,7 +17,13 @@ from cmargin._blas_threads import single_threaded_blas
 from cmargin._core._openmp import effective_n_threads
 from cmargin._core._rows import Rows
 from cmargin._one_vs_rest import INT_MAX, NOT_NEGATIVE, POSITIVE
-from cmargin._validation import check_class_weight, check_flag, check_parameter, check_targets
+from cmargin._validation import (
+    check_class_weight,
+    check_class_weights,
+    check_flag,
+    check_parameter,
+    check_targets,
+)
 from cmargin.passes.row_pass import SMALL, MemoryRowPass
 from cmargin.passes.wide import WideRows, worth_reducing
 from cmargin.solvers.continuation_newton import HISTORY, Problem, Result, Settings
@@ -179,7 +185,11 @@ class SmSVMClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("This solver needs samples of at least 2 classes in the data, but the data contains only "
                              f"one class: {self.classes_[0]!r}")
         if self.class_weight is not None:
-            weights = weights * compute_class_weight(self.class_weight, classes=self.classes_, y=y)[label]
+            by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+            check_class_weights(by_class)
+            weights = weights * by_class[label]
+            if not weights.any():
+                raise ValueError("sample_weight and class_weight leave every sample with weight 0.")
             weights *= n / weights.sum()
         if len(self.classes_) == 2:
             return np.where(label == 1, 1.0, -1.0)[None], weights
@@ -239,6 +249,9 @@ class _Fit:
         self.results = [Result(np.zeros(p)) for _ in range(len(codes))]
         self.seeds = self._draw_seeds()
         self.reduced = None
+        if hasattr(X, "indptr") and not X.has_canonical_format:
+            X = X.copy()                         # repeated indices would be squared one by one
+            X.sum_duplicates()
         self.X, self.rows = X, Rows(X)
 
     def _draw_seeds(self):
@@ -355,6 +368,7 @@ def _check_weights(sample_weight, n):
         raise ValueError("Negative values in data passed to `sample_weight`.")
     if not weights.any():
         raise ValueError("Sample weights must contain at least one non-zero number.")
+    weights = weights / weights.max()                   # before the sum, which could overflow
     return weights * (n / weights.sum())
 
 

@@ -324,7 +324,8 @@ def test_interrupt_on_the_subset_leaves_its_point():
     model = SmSVMClassifier(callback=callback)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
-    assert model.score(X, y) > 0.7 and len(model.history_["step"]) == 0
+    assert model.score(X, y) > 0.7 and model.n_iter_ == len(model.history_["step"]) > 0 and 0 < model.n_passes_ < 1
+    assert np.isnan(model.history_["objective"]).all()         # the subset's is not the whole problem's
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
@@ -367,6 +368,49 @@ def test_concurrent_fits_do_not_disturb_each_other():
 def test_bad_parameters(name, value):
     with pytest.raises(ValueError, match=rf"The '{name}' parameter of SmSVMClassifier must be .* Got {value!r}"):
         SmSVMClassifier(**{name: value}).fit(X_bc, y_bc)
+
+
+@pytest.mark.parametrize("class_weight", [{0: -1, 1: 2}, {0: np.nan, 1: 2}, {0: np.inf, 1: 2}])
+def test_bad_class_weights(class_weight):
+    with pytest.raises(ValueError, match="class_weight must be finite and not negative"):
+        SmSVMClassifier(class_weight=class_weight).fit(X_bc, y_bc)
+    with pytest.raises(ValueError, match="every sample with weight 0"):
+        SmSVMClassifier(class_weight={0: 0, 1: 0}).fit(X_bc, y_bc)
+
+
+def test_few_rows_with_weight_among_many():
+    X, y = np.random.default_rng(0).standard_normal((20000, 2)), np.arange(20000) % 2
+    weights = np.zeros(20000)
+    weights[:6] = 1
+    some = SmSVMClassifier().fit(X, y, weights)
+    np.testing.assert_allclose(some.coef_, SmSVMClassifier().fit(X[:6], y[:6]).coef_, atol=1e-3)
+    np.testing.assert_allclose(SmSVMClassifier().fit(X, y, weights * 1e308).coef_, some.coef_)
+
+
+def test_repeated_csr_indices_add_up():
+    rng = np.random.default_rng(1)
+    dense = rng.standard_normal((400, 3))
+    y = dense[:, 0] + 0.3 * rng.standard_normal(400) > 0
+    halves = np.column_stack([dense[:, :1] / 2, dense[:, :1] / 2, dense[:, 1:]])
+    X = sparse.csr_matrix((halves.ravel(), np.tile([0, 0, 1, 2], 400), np.arange(0, 1601, 4)), shape=(400, 3))
+    np.testing.assert_allclose(fit_quietly(X, y).coef_, fit_quietly(dense, y).coef_, atol=1e-3)
+
+
+def test_overflow_is_no_certificate():
+    X = np.random.default_rng(0).standard_normal((60, 3)) * 1e160
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            model = SmSVMClassifier().fit(X, X[:, 0] > 0)
+        except FloatingPointError:
+            return
+    assert not np.isnan(model.duality_gap_[0])
+
+
+def test_l1_that_holds_every_column_costs_few_reads():
+    X, y = np.random.default_rng(2).standard_normal((300, 400)), np.arange(300) % 2
+    model = fit_quietly(X, y, l1=2.0, fit_intercept=False)
+    assert not model.coef_.any() and model.n_passes_ < 40
 
 
 def test_zero_is_no_negative_number_where_denormal_numbers_are_off():

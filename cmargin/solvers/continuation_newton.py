@@ -127,6 +127,8 @@ class ContinuationNewton:
         self.sums[:6] = [value / n for value in self.sums[:6]]
         self.gradient = gradient[0] / -n
         self.dual = dual_value(gradient[1:] / n, self.sums[4], self.sums[5], self.l2, self.l1, self.free)
+        if not np.isfinite(self.dual) and (self.l1 or self.l2):
+            self.dual = 0.0                      # overflow: no bound but that of a = 0
         self.hessian = hessian
         self.mean_curvature = self.sums[7] / n
         self.seconds["look"] += perf_counter() - start
@@ -164,6 +166,8 @@ class ContinuationNewton:
     def direction(self):
         """Newton direction, for l1 the minimum of the model with its l1 term."""
         g = self.smooth_gradient
+        if self.active is not None and not len(self.active):
+            return np.zeros_like(self.w)         # l1 holds every column at 0
         if self.hessian is None:
             return self.direction_by_products()
         n = self.rows.total_weight

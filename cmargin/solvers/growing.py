@@ -27,7 +27,8 @@ def draw_rows(code, fraction, rng):
 
 
 def worth_growing(rows):
-    return rows.n_rows >= SMALLEST and FRACTION * rows.n_rows >= ROWS_PER_COLUMN * rows.n_columns
+    n = np.count_nonzero(rows.code) if rows.n_rows >= SMALLEST else 0
+    return n >= SMALLEST and FRACTION * n >= ROWS_PER_COLUMN * rows.n_columns
 
 
 def solve(rows, problem, settings, grow, seed, w=None, width=None, result=None):
@@ -40,16 +41,17 @@ def solve(rows, problem, settings, grow, seed, w=None, width=None, result=None):
         return ContinuationNewton(rows, problem, settings, result, width, w).run()
     subset = rows.subset(*draw_rows(rows.code, FRACTION, np.random.default_rng(seed)))
 
-    def stop():                                  # whoever looks in meanwhile finds the subset's point
-        result.w = first.w.copy()
+    def hand_over():                             # whoever looks in meanwhile finds the subset's point and counts
+        result.w, result.n_iter, result.passes = first.w.copy(), first.result.n_iter, first.result.passes
+        result.history = [row[:5] + [np.nan, np.nan] + row[7:] for row in first.result.history]
+
+    def stop():                                  # neither the objective nor the gap is the whole problem's
+        hand_over()
         return settings.stop is not None and settings.stop()
 
     first = ContinuationNewton(subset, problem, settings.for_subset(WIDTH_OF_HANDOVER, stop))
     try:
         first.run()
     finally:
-        result.w = first.w.copy()
-    result.passes, result.history = first.result.passes, first.result.history
-    for row in result.history:                   # neither the objective nor the gap is the whole problem's
-        row[5] = row[6] = np.nan
+        hand_over()
     return ContinuationNewton(rows, problem, settings, result, WIDER * first.width, first.w, first).run()
