@@ -27,7 +27,9 @@ def styles_of(results):
 
 def legend_below(figure, axes):
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+    longest = max(map(len, labels), default=0)         # as many columns as the longest label leaves room for
+    columns = max(1, min(3, int(10 * figure.get_size_inches()[0] / (longest + 6))))
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
 
 
 def plain_log_axis(axis):
