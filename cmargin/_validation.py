@@ -77,6 +77,14 @@ def check_targets(y):
     check_classification_targets(y)
 
 
+def positives_of(y):
+    """CSC indicator of the positives of a label indicator, whose values must be 0 and 1, or -1 and 1."""
+    values = y.data if sp.issparse(y) else np.asarray(y)
+    if not np.isin(values, (-1, 0, 1)).all():
+        raise ValueError("A label indicator must hold 0 and 1, or -1 and 1.")
+    return sp.csc_matrix(y > 0, dtype=np.int8)
+
+
 def encode_labels(y, classes=None):
     """Labels as one-vs-rest problems.
 
@@ -120,8 +128,7 @@ def encode_labels(y, classes=None):
 
 
 def _encode_indicator(y, partial):
-    Y = sp.csc_matrix(y)
-    Y.eliminate_zeros()
+    Y = positives_of(y)
     counts = np.diff(Y.indptr)
     for what, found in (("positive", counts == 0), ("negative", counts == Y.shape[0])):
         if found.any() and not partial:

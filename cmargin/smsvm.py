@@ -23,6 +23,7 @@ from cmargin._validation import (
     check_flag,
     check_parameter,
     check_targets,
+    positives_of,
 )
 from cmargin.passes.row_pass import SMALL, MemoryRowPass
 from cmargin.passes.wide import WideRows, worth_reducing
@@ -133,7 +134,11 @@ class SmSVMClassifier(ClassifierMixin, BaseEstimator):
         started = perf_counter()
         self._check_parameters()
         X, y = validate_data(self, X, y, multi_output=True, **MATRIX)
+        before = getattr(self, "classes_", None)
         codes, weights = self._code(y, sample_weight)
+        if self.warm_start and before is not None and not np.array_equal(before, self.classes_):
+            after, self.classes_ = self.classes_, before
+            raise ValueError(f"warm_start needs the classes of the last fit, {before}; got {after}")
         fit = _Fit(self, X, codes, weights, started)
         try:
             with single_threaded_blas():
@@ -178,8 +183,7 @@ class SmSVMClassifier(ClassifierMixin, BaseEstimator):
             if self.class_weight is not None:
                 raise ValueError("class_weight is not defined for a multilabel target; use sample_weight.")
             self.classes_ = np.arange(y.shape[1])
-            codes = np.where(np.asarray(y.todense() if hasattr(y, "todense") else y) > 0, 1.0, -1.0).T
-            return np.ascontiguousarray(codes), weights
+            return np.ascontiguousarray(2.0 * positives_of(y).toarray().T - 1.0), weights
         self.classes_, label = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError("This solver needs samples of at least 2 classes in the data, but the data contains only "

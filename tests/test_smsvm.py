@@ -9,7 +9,6 @@ import pytest
 from naive_smsvm import dual_value, objective, paper, smoothed, with_ones
 from scipy import sparse
 from scipy.optimize import linprog
-from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_multilabel_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
@@ -17,7 +16,6 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cmargin._blas_threads import single_threaded_blas
-from cmargin._one_vs_rest import NOT_NEGATIVE
 from cmargin.passes.row_pass import MemoryRowPass
 from cmargin.smsvm import SmSVMClassifier
 from cmargin.solvers import certificate, continuation_newton, growing, paper_newton
@@ -249,8 +247,10 @@ def test_a_rare_class_gets_its_share_of_the_subset():
 @pytest.mark.parametrize("l2, l1", [(1e-2, 0.0), (1e-2, 1e-2), (1e-1, 5e-2)])
 def test_published_algorithm_step_for_step(l2, l1, monkeypatch):
     y = np.where(y_bc == 1, 1.0, -1.0)
-    monkeypatch.setattr(paper_newton, "WIDTH_MIN", 1e-5)       # at the published 1e-6 rounding decides on steps
-    w, actives, _ = paper(X_bc, y, l2, l1, width_min=1e-5)
+    # at the published 1e-6 rounding decides on steps: far from its limit Newton's method doubles it with every step,
+    # and at 1e-5 the same steps are taken on one processor and not on another
+    monkeypatch.setattr(paper_newton, "WIDTH_MIN", 1e-3)
+    w, actives, _ = paper(X_bc, y, l2, l1, width_min=1e-3)
     rows = MemoryRowPass(X_bc, y, intercept=False, n_threads=1)
     settings = continuation_newton.Settings(tol=1e-300, max_passes=1e9, smoothing_decay=0.1)
     result = continuation_newton.Result(np.zeros(30))
@@ -259,7 +259,7 @@ def test_published_algorithm_step_for_step(l2, l1, monkeypatch):
         newton.run()
     assert len(newton.actives) == len(actives)
     assert all(np.array_equal(one, other) for one, other in zip(newton.actives, actives, strict=True))
-    np.testing.assert_allclose(newton.w, w, atol=1e-5)        # at so small a width rounding moves w by so much
+    np.testing.assert_allclose(newton.w, w, atol=1e-8)
 
 
 def test_warm_start_helps_and_ends_at_the_same_place():
@@ -358,100 +358,6 @@ def test_concurrent_fits_do_not_disturb_each_other():
     for thread in threads:
         thread.join()
     assert all(np.array_equal(coef, expected) for coef in found)
-
-
-# ---------------------------------------------------------------- bad input
-
-@pytest.mark.parametrize("name, value", [("l1", -1), ("l2", -1), ("tol", 0), ("max_passes", 0), ("smoothing_decay", 1),
-                                         ("line_search", "armijo"), ("linear_solver", "lu"), ("subset_growth", "yes"),
-                                         ("max_time", 0), ("n_jobs", "two"), ("callback", 3), ("smoothing", 0)])
-def test_bad_parameters(name, value):
-    with pytest.raises(ValueError, match=rf"The '{name}' parameter of SmSVMClassifier must be .* Got {value!r}"):
-        SmSVMClassifier(**{name: value}).fit(X_bc, y_bc)
-
-
-@pytest.mark.parametrize("class_weight", [{0: -1, 1: 2}, {0: np.nan, 1: 2}, {0: np.inf, 1: 2}])
-def test_bad_class_weights(class_weight):
-    with pytest.raises(ValueError, match="class_weight must be finite and not negative"):
-        SmSVMClassifier(class_weight=class_weight).fit(X_bc, y_bc)
-    with pytest.raises(ValueError, match="every sample with weight 0"):
-        SmSVMClassifier(class_weight={0: 0, 1: 0}).fit(X_bc, y_bc)
-
-
-def test_few_rows_with_weight_among_many():
-    X, y = np.random.default_rng(0).standard_normal((20000, 2)), np.arange(20000) % 2
-    weights = np.zeros(20000)
-    weights[:6] = 1
-    some = SmSVMClassifier().fit(X, y, weights)
-    np.testing.assert_allclose(some.coef_, SmSVMClassifier().fit(X[:6], y[:6]).coef_, atol=1e-3)
-    np.testing.assert_allclose(SmSVMClassifier().fit(X, y, weights * 1e308).coef_, some.coef_)
-
-
-def test_repeated_csr_indices_add_up():
-    rng = np.random.default_rng(1)
-    dense = rng.standard_normal((400, 3))
-    y = dense[:, 0] + 0.3 * rng.standard_normal(400) > 0
-    halves = np.column_stack([dense[:, :1] / 2, dense[:, :1] / 2, dense[:, 1:]])
-    X = sparse.csr_matrix((halves.ravel(), np.tile([0, 0, 1, 2], 400), np.arange(0, 1601, 4)), shape=(400, 3))
-    np.testing.assert_allclose(fit_quietly(X, y).coef_, fit_quietly(dense, y).coef_, atol=1e-3)
-
-
-def test_overflow_is_no_certificate():
-    X = np.random.default_rng(0).standard_normal((60, 3)) * 1e160
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            model = SmSVMClassifier().fit(X, X[:, 0] > 0)
-        except FloatingPointError:
-            return
-    assert not np.isnan(model.duality_gap_[0])
-
-
-def test_l1_that_holds_every_column_costs_few_reads():
-    X, y = np.random.default_rng(2).standard_normal((300, 400)), np.arange(300) % 2
-    model = fit_quietly(X, y, l1=2.0, fit_intercept=False)
-    assert not model.coef_.any() and model.n_passes_ < 40
-
-
-def test_zero_is_no_negative_number_where_denormal_numbers_are_off():
-    # snapml's kernels switch them off for the whole process: l1=0 was then refused, the bound being a denormal itself
-    assert abs(NOT_NEGATIVE[0]) >= np.finfo(float).tiny > 0
-    with pytest.raises(ValueError, match="'l1' parameter"):
-        SmSVMClassifier(l1=-1e-300).fit(X_bc, y_bc)
-
-
-@pytest.mark.parametrize("weights, words", [(np.zeros(569), "at least one non-zero"), (-np.ones(569), "Negative"),
-                                            (np.full(569, np.nan), "NaN"), (np.ones(3), "expected")])
-def test_bad_weights(weights, words):
-    with pytest.raises(ValueError, match=words):
-        SmSVMClassifier().fit(X_bc, y_bc, weights)
-
-
-def test_bad_data():
-    with pytest.raises(ValueError, match="only one class"):
-        SmSVMClassifier().fit(X_bc, np.ones(len(X_bc)))
-    bad = X_bc.copy()
-    bad[3, 4] = np.nan
-    with pytest.raises(ValueError, match="NaN"):
-        SmSVMClassifier().fit(bad, y_bc)
-    with pytest.raises(ValueError, match="n_jobs == 0"):
-        SmSVMClassifier(n_jobs=0).fit(X_bc, y_bc)
-    for solver in ("woodbury", "cg"):
-        with pytest.raises(ValueError, match=f"linear_solver='{solver}' needs l1=0"):
-            SmSVMClassifier(linear_solver=solver, l1=1.0).fit(X_bc, y_bc)
-
-
-def test_features_far_too_large_end_in_a_finite_answer():
-    model = SmSVMClassifier(max_passes=60)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(X_bc * 1e12, y_bc)
-    assert np.isfinite(model.coef_).all() and model.objective_[0] <= 1
-
-
-def test_clone_and_parameters():
-    model = SmSVMClassifier(l1=0.5, callback=len)
-    assert clone(model).get_params() == model.get_params()
 
 
 def rare_indicators(n=30000):

@@ -42,7 +42,10 @@ def dual_value(gradient, dual_pos, dual_neg, l2, l1, free):
         largest = np.abs(v).max(initial=0.0)
         return total * min(1.0, l1 / largest) if largest > 0 else total
     if l1 == 0:
-        square = v @ v
+        with np.errstate(over="ignore"):
+            square = v @ v
+        if not square < np.inf:
+            return 0.0                                                    # that of a = 0
         shrink = min(1.0, l2 * total / square) if square > 0 else 1.0     # the best multiple of a
         return shrink * total - shrink * shrink * square / (2 * l2)
     v = soft_threshold(v, l1)

@@ -58,8 +58,9 @@ class Settings:
     stop: object = None                    # () -> bool, asked after every step
     width_end: float = 0.0                 # leave once the smoothing is below: for subsets
 
-    def for_subset(self, width_end, stop):
-        return replace(self, width_end=width_end, stop=stop)
+    def for_subset(self, width_end, whole, stop):
+        """``whole``: passes that must be left for a first look at all rows."""
+        return replace(self, width_end=width_end, max_passes=self.max_passes - whole, stop=stop)
 
 
 @dataclass
@@ -101,7 +102,9 @@ class ContinuationNewton:
         self.w = np.zeros(p) if w is None else np.array(w, float)
         self.result = result if result is not None else Result(self.w.copy())
         self.heavy = None                      # rows that the model of a step treats exactly
-        self.subset = subset                   # the solver of a subset of the rows, where w comes from one
+        self.column_scale = None               # curvature of the columns, where a subset of the rows has told it
+        if subset is not None and subset.hessian is not None:
+            self.column_scale = np.diag(subset.hessian) / subset.rows.total_weight + self.l2_each
         self.width = settings.smoothing if width is None else width
         self.decay = settings.smoothing_decay if subset is None else subset.decay
         self.started = perf_counter() if subset is None else subset.started
@@ -243,12 +246,10 @@ class ContinuationNewton:
         self.rows.set_active(None)
         wide_l1 = self.l1 and self.rows.n_columns > FULL_BLOCK
         norms = None
-        if self.subset is not None and self.subset.hessian is not None and not wide_l1:
-            scale = np.diag(self.subset.hessian) / self.subset.rows.total_weight + self.l2_each
-            norms = self.rows.measure_rows(1 / np.maximum(scale, 1e-300))
+        if self.column_scale is not None and not wide_l1:
+            norms = self.rows.measure_rows(1 / np.maximum(self.column_scale, 1e-300))
         self.look(self.w, 1.0, self.width, self.width, not (wide_l1 or self.use_products()))
         self.after_look(1.0)
-        self.subset = None                     # its work is done: give its memory back
         if norms is not None:
             self.heavy = HeavyRows.among(self.rows, norms)
         if wide_l1 and result.status == "running" and not self.use_products():

@@ -37,7 +37,7 @@ def solve(rows, problem, settings, grow, seed, w=None, width=None, result=None):
     ``seed`` chooses the rows; ``w`` is a warm start, ``width`` the smoothing to start it with.
     """
     result = Result(np.zeros(rows.n_columns)) if result is None else result
-    if not grow or w is not None or not worth_growing(rows):
+    if not grow or w is not None or not worth_growing(rows) or settings.max_passes < 2 * rows.share:
         return ContinuationNewton(rows, problem, settings, result, width, w).run()
     subset = rows.subset(*draw_rows(rows.code, FRACTION, np.random.default_rng(seed)))
 
@@ -49,9 +49,11 @@ def solve(rows, problem, settings, grow, seed, w=None, width=None, result=None):
         hand_over()
         return settings.stop is not None and settings.stop()
 
-    first = ContinuationNewton(subset, problem, settings.for_subset(WIDTH_OF_HANDOVER, stop))
+    first = ContinuationNewton(subset, problem, settings.for_subset(WIDTH_OF_HANDOVER, rows.share, stop))
     try:
         first.run()
     finally:
         hand_over()
-    return ContinuationNewton(rows, problem, settings, result, WIDER * first.width, first.w, first).run()
+    newton = ContinuationNewton(rows, problem, settings, result, WIDER * first.width, first.w, first)
+    first = subset = None                        # what newton needs of them it has; their memory goes
+    return newton.run()

@@ -1,0 +1,130 @@
+"""What SmSVM refuses, and what it makes of input at the edge: one clear sentence, or a finite answer."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import scale
+
+from cmargin._one_vs_rest import NOT_NEGATIVE
+from cmargin.smsvm import SmSVMClassifier
+
+X_bc, y_bc = load_breast_cancer(return_X_y=True)
+X_bc = scale(X_bc)
+
+
+@pytest.mark.parametrize("name, value", [("l1", -1), ("l2", -1), ("tol", 0), ("max_passes", 0), ("smoothing_decay", 1),
+                                         ("line_search", "armijo"), ("linear_solver", "lu"), ("subset_growth", "yes"),
+                                         ("max_time", 0), ("n_jobs", "two"), ("callback", 3), ("smoothing", 0)])
+def test_bad_parameters(name, value):
+    with pytest.raises(ValueError, match=rf"The '{name}' parameter of SmSVMClassifier must be .* Got {value!r}"):
+        SmSVMClassifier(**{name: value}).fit(X_bc, y_bc)
+
+
+@pytest.mark.parametrize("class_weight", [{0: -1, 1: 2}, {0: np.nan, 1: 2}, {0: np.inf, 1: 2}])
+def test_bad_class_weights(class_weight):
+    with pytest.raises(ValueError, match="class_weight must be finite and not negative"):
+        SmSVMClassifier(class_weight=class_weight).fit(X_bc, y_bc)
+    with pytest.raises(ValueError, match="every sample with weight 0"):
+        SmSVMClassifier(class_weight={0: 0, 1: 0}).fit(X_bc, y_bc)
+
+
+def test_few_rows_with_weight_among_many():
+    X, y = np.random.default_rng(0).standard_normal((20000, 2)), np.arange(20000) % 2
+    weights = np.zeros(20000)
+    weights[:6] = 1
+    some = SmSVMClassifier().fit(X, y, weights)
+    np.testing.assert_allclose(some.coef_, SmSVMClassifier().fit(X[:6], y[:6]).coef_, atol=1e-3)
+    np.testing.assert_allclose(SmSVMClassifier().fit(X, y, weights * 1e308).coef_, some.coef_)
+
+
+def test_repeated_csr_indices_add_up():
+    rng = np.random.default_rng(1)
+    dense = rng.standard_normal((400, 3))
+    y = dense[:, 0] + 0.3 * rng.standard_normal(400) > 0
+    halves = np.column_stack([dense[:, :1] / 2, dense[:, :1] / 2, dense[:, 1:]])
+    X = sparse.csr_matrix((halves.ravel(), np.tile([0, 0, 1, 2], 400), np.arange(0, 1601, 4)), shape=(400, 3))
+    np.testing.assert_allclose(SmSVMClassifier().fit(X, y).coef_, SmSVMClassifier().fit(dense, y).coef_, atol=1e-3)
+
+
+def test_overflow_is_no_certificate():
+    X = np.random.default_rng(0).standard_normal((60, 3)) * 1e160
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)               # one warning, the helpful one
+        with pytest.warns(ConvergenceWarning, match="scaled features"):
+            model = SmSVMClassifier().fit(X, X[:, 0] > 0)
+    assert model.duality_gap_[0] == 1 and not model.coef_.any()
+
+
+def test_l1_that_holds_every_column_costs_few_reads():
+    X, y = np.random.default_rng(2).standard_normal((300, 400)), np.arange(300) % 2
+    model = SmSVMClassifier(l1=2.0, fit_intercept=False).fit(X, y)
+    assert not model.coef_.any() and model.n_passes_ < 40
+
+
+def test_zero_is_no_negative_number_where_denormal_numbers_are_off():
+    # snapml's kernels switch them off for the whole process: l1=0 was then refused, the bound being a denormal itself
+    assert abs(NOT_NEGATIVE[0]) >= np.finfo(float).tiny > 0
+    with pytest.raises(ValueError, match="'l1' parameter"):
+        SmSVMClassifier(l1=-1e-300).fit(X_bc, y_bc)
+
+
+@pytest.mark.parametrize("weights, words", [(np.zeros(569), "at least one non-zero"), (-np.ones(569), "Negative"),
+                                            (np.full(569, np.nan), "NaN"), (np.ones(3), "expected")])
+def test_bad_weights(weights, words):
+    with pytest.raises(ValueError, match=words):
+        SmSVMClassifier().fit(X_bc, y_bc, weights)
+
+
+def test_bad_data():
+    with pytest.raises(ValueError, match="only one class"):
+        SmSVMClassifier().fit(X_bc, np.ones(len(X_bc)))
+    bad = X_bc.copy()
+    bad[3, 4] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        SmSVMClassifier().fit(bad, y_bc)
+    with pytest.raises(ValueError, match="n_jobs == 0"):
+        SmSVMClassifier(n_jobs=0).fit(X_bc, y_bc)
+    for solver in ("woodbury", "cg"):
+        with pytest.raises(ValueError, match=f"linear_solver='{solver}' needs l1=0"):
+            SmSVMClassifier(linear_solver=solver, l1=1.0).fit(X_bc, y_bc)
+
+
+def test_features_far_too_large_end_in_a_finite_answer():
+    model = SmSVMClassifier(max_passes=60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X_bc * 1e12, y_bc)
+    assert np.isfinite(model.coef_).all() and model.objective_[0] <= 1
+
+
+def test_clone_and_parameters():
+    model = SmSVMClassifier(l1=0.5, callback=len)
+    assert clone(model).get_params() == model.get_params()
+
+
+def test_an_indicator_holds_zeros_and_ones():
+    Y = np.column_stack([y_bc, 1 - y_bc])
+    signs = SmSVMClassifier().fit(X_bc, 2 * Y - 1)
+    np.testing.assert_array_equal(signs.coef_, SmSVMClassifier().fit(X_bc, Y).coef_)
+    with pytest.raises(ValueError, match="must hold 0 and 1, or -1 and 1"):
+        SmSVMClassifier().fit(X_bc, Y + 1)
+
+
+def test_warm_start_with_other_labels_is_refused():
+    model = SmSVMClassifier(warm_start=True).fit(X_bc, y_bc)
+    with pytest.raises(ValueError, match="warm_start needs the classes of the last fit"):
+        model.fit(X_bc, np.where(y_bc == 1, "a", "b"))
+    assert model.score(X_bc, y_bc) > 0.9
+
+
+@pytest.mark.parametrize("max_passes", [1, 3])
+def test_a_subset_leaves_the_passes_that_all_rows_need(max_passes):
+    X = np.random.default_rng(6).standard_normal((30000, 12))
+    with pytest.warns(ConvergenceWarning, match="max_passes"):
+        model = SmSVMClassifier(l2=1e-5, max_passes=max_passes, tol=1e-9).fit(X, X[:, 0] > 1)
+    assert model.n_passes_ <= max_passes and np.isfinite(model.objective_[0])
