@@ -29,7 +29,7 @@ def expected(estimator):
     return {}
 
 
-@parametrize_with_checks([ODMClassifier(tol=1e-11, smoothing=0.3), ProjectionProfileClassifier(max_passes=100),
+@parametrize_with_checks([ODMClassifier(tol=1e-12, smoothing=0.5), ProjectionProfileClassifier(max_passes=100),
                           CatoniHingeClassifier(smoothing=0.1, max_passes=100)], expected_failed_checks=expected)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_scikit_learn_conventions(estimator, check):

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from cmargin._core import _catoni
+from cmargin._core._losses import LOSS_IDS, evaluate
 from cmargin.solvers.class_passes import TimeUp
 from cmargin.solvers.margin_pursuit import Fit
 
@@ -70,11 +71,10 @@ class Objective:
 
 
 def smoothed_hinge(z, width):
-    """(u + sqrt(u^2 + width^2)) / 2 for u = 1 - z, and its slope in z: at most width / 2 above the hinge."""
-    u = 1 - z
-    root = np.sqrt(u * u + width * width)
-    value = np.where(u > 0, (u + root) / 2, width * width / (2 * (root + np.abs(u))))
-    return value, -value / root
+    """Value and slope in z of the smoothed hinge: at most width / 2 above the hinge."""
+    value, slope, curvature = np.empty((3, len(z)))
+    evaluate(LOSS_IDS["smoothed_hinge"], z, value, slope, curvature, width)
+    return value, slope
 
 
 class MarginMoments(Objective):
