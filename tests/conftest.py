@@ -4,6 +4,9 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import normalize
 
 FORMATS = ["C", "F", "strided", "read-only", "memmap", "csr", "csr64"]
 
@@ -49,6 +52,13 @@ def blobs(n=240, d=12, k=4, seed=7, spread=1.0):
     y[:k] = np.arange(k)
     X = rng.standard_normal((k, d))[y] + spread * rng.standard_normal((n, d))
     return X * np.linspace(2, 0.3, d), y
+
+
+@pytest.fixture(scope="session")
+def digits():
+    """Training rows, test rows and labels of scikit-learn's digits, rows of length 1."""
+    X, y = load_digits(return_X_y=True)
+    return train_test_split(normalize(X), y, random_state=3, stratify=y)
 
 
 @pytest.fixture

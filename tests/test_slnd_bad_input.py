@@ -1,0 +1,178 @@
+"""SLND and BSN on input that no one should give them, and on the odd cases that once went wrong."""
+
+import warnings
+
+import numpy as np
+import pytest
+from conftest import blobs
+from sklearn.datasets import load_breast_cancer
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from test_slnd import fit, same
+
+from cmargin import SLNDClassifier
+
+BAD_PARAMETERS = [
+    ({"loss": "hinge"}, "'loss' parameter of SLNDClassifier must be a str among .*'squared'}. Got 'hinge' instead"),
+    ({"rank": 0}, r"'rank' parameter of SLNDClassifier must be .* \[1, n_features\]. Got 0 instead"),
+    ({"rank": 65}, r"\[1, n_features=64\]. Got 65 instead"),
+    ({"rank": 2.5}, "'rank' parameter"),
+    ({"tail": "keep"}, "'tail' parameter"),
+    ({"hessian_samples": -3}, "'hessian_samples' parameter.* Got -3 instead"),
+    ({"hessian_refresh": 0}, "'hessian_refresh' parameter"),
+    ({"curvature": None}, "'curvature' parameter"),
+    ({"negatives_per_positive": -1}, "'negatives_per_positive' parameter.* or None. Got -1 instead"),
+    ({"step_size": -0.1}, "'step_size' parameter.*'theory'.* Got -0.1 instead"),
+    ({"step_size": np.nan}, "'step_size' parameter"),
+    ({"step_size": "theory", "hessian_refresh": 1}, "cannot be combined"),
+    ({"max_passes": 0}, "'max_passes' parameter"),
+    ({"tol": 0.0}, "'tol' parameter"),
+    ({"max_time": -1.0}, "'max_time' parameter"),
+    ({"average": "yes"}, "'average' parameter.*'bool'"),
+    ({"fit_intercept": 2}, "'fit_intercept' parameter"),
+    ({"callback": 3}, "'callback' parameter.*callable"),
+    ({"verbose": -1}, "'verbose' parameter"),
+    ({"n_jobs": 0}, "n_jobs == 0 has no meaning"),
+    ({"n_jobs": 1.5}, "'n_jobs' parameter"),
+]
+
+
+@pytest.mark.parametrize("parameters, message", BAD_PARAMETERS, ids=str)
+def test_bad_parameters_are_named(digits, parameters, message):
+    X, _, y, _ = digits
+    with pytest.raises(ValueError, match=message):
+        fit(X, y, **parameters)
+
+
+def test_bad_data_is_said_and_the_estimator_stays_usable(digits):
+    X, X_test, y, _ = digits
+    model = fit(X, y)
+    answer = model.predict(X_test)
+    hole, infinite = X.copy(), X.copy()
+    hole[3, 4], infinite[3, 4] = np.nan, np.inf
+    Y = (y[:, None] == np.arange(10)).astype(int)
+    Y[:, 6] = 0
+    cases = [
+        (lambda: model.fit(hole, y), "Input X contains NaN"),
+        (lambda: model.fit(infinite, y), "Input X contains infinity"),
+        (lambda: model.fit(X[:0], y[:0]), "0 sample"),
+        (lambda: model.fit(X[:, :0], y), "0 feature"),
+        (lambda: model.fit(X, np.zeros(len(X))), "only one class"),
+        (lambda: model.fit(X, y[:-1]), "inconsistent numbers of samples"),
+        (lambda: model.fit(X[0], y), "Expected 2D array"),
+        (lambda: model.fit(X, np.linspace(0, 1, len(X))), "Unknown label type"),
+        (lambda: model.fit(X, y, np.ones(3)), "sample_weight.shape"),
+        (lambda: model.fit(X, y, -np.ones(len(y))), "Negative values in data passed to `sample_weight`"),
+        (lambda: model.fit(X, y, np.zeros(len(y))), "at least one non-zero"),
+        (lambda: model.fit(X, Y), "Label column 6 has no positive sample.*drop the column"),
+        (lambda: model.fit(X, 1 - Y), "Label column 6 has no negative sample"),
+        (lambda: model.predict(X[:, :5]), "X has 5 features, but SLNDClassifier is expecting 64 features"),
+        (lambda: model.predict(hole), "Input X contains NaN"),
+    ]
+    for attempt, message in cases:
+        with pytest.raises(ValueError, match=message):
+            attempt()
+    assert np.array_equal(model.set_params(max_passes=10).fit(X, y).predict(X_test), answer)
+    with pytest.raises(NotFittedError):
+        SLNDClassifier().predict(X)
+
+
+def test_going_on_with_other_labels_is_refused_not_crashed_into():
+    # The weights of one problem once met the lists of fifty: the kernels wrote past them and the interpreter died.
+    X, y = blobs(k=3)
+    model = SLNDClassifier(random_state=1).partial_fit(X, (y > 0).astype(int), classes=[0, 1])
+    with pytest.raises(ValueError, match="going on needs the classes"):
+        model.partial_fit(X, np.eye(50, dtype=int)[np.arange(len(y)) % 50])
+    three = SLNDClassifier(random_state=1).partial_fit(X, y, classes=[0, 1, 2])
+    with pytest.raises(ValueError, match="as an indicator"):
+        three.partial_fit(X, np.eye(3, dtype=int)[y])
+    assert three.partial_fit(X, y).score(X, y) > 0.7
+
+
+def test_a_fit_that_fails_leaves_the_last_one_whole():
+    # The classes of a failed fit once stood beside the weights of the one before; the next call died on it.
+    X, y = blobs(k=3)
+    model = fit(X[:100], y[:100])
+    before = model.predict(X)
+    for attempt in (
+        lambda: model.fit(X, np.arange(len(y)) % 40, -np.ones(len(y))),
+        lambda: model.set_params(n_jobs=0).fit(X, np.arange(len(y)) % 40),
+        lambda: model.set_params(n_jobs=0).partial_fit(X, y),
+        lambda: model.set_params(n_jobs=1, rank=99).fit(X, np.arange(len(y)) % 40),
+    ):
+        counts = model._counts.copy()
+        with pytest.raises(ValueError):
+            attempt()
+        assert np.array_equal(model.classes_, [0, 1, 2]) and np.array_equal(model._counts, counts)
+        assert np.array_equal(model.predict(X), before)
+    model.set_params(rank="auto").partial_fit(X, y)
+    assert model.score(X, y) > 0.7
+
+
+def test_a_ratio_beyond_every_integer_takes_all_rows():
+    # 1e20 negatives per positive turned into a negative count, and lists began before their memory.
+    X, y = blobs()
+    assert same(fit(X, y, negatives_per_positive=1e20, step_size=0.3),
+                fit(X, y, negatives_per_positive=None, step_size=0.3))
+
+
+@pytest.mark.parametrize("loss", ["logistic", "calibrated_hinge"])
+def test_a_class_missing_from_the_first_batch_is_learned_from_the_second(loss):
+    # Its intercept started at f^-1(0), -1e9 for the calibrated hinge, and never came back.
+    X, y = blobs(n=600, k=3)
+    model = SLNDClassifier(loss=loss, random_state=1)
+    model.partial_fit(X[y < 2], y[y < 2], classes=[0, 1, 2])
+    assert not np.any(model.predict(X) == 2) and np.abs(model.intercept_).max() < 100
+    for _ in range(20):
+        model.partial_fit(X, y)
+    assert np.mean(model.predict(X)[y == 2] == 2) > 0.7
+
+
+def test_a_scaled_tail_stays_one_where_the_next_eigenvalue_is_lost():
+    # In float32 the small eigenvalues of unscaled columns are rounding; the tail was then dropped without a word.
+    X, y = load_breast_cancer(return_X_y=True)
+    single = fit(X.astype(np.float32), y)
+    assert single.preconditioner_.scales_tail and single.score(X.astype(np.float32), y) > 0.93
+    few = fit(X, y, rank=20, hessian_samples=20)
+    assert few.preconditioner_.scales_tail
+
+
+def test_theory_step_is_bounded_where_rows_are_orthogonal():
+    # Every sum over the subset was rounding there, and their quotient 1e16.
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((200, 300))
+    y = (X[:, 0] > 0).astype(int)
+    model = fit(X, y, step_size="theory", tail="drop", rank=200, hessian_samples=200, fit_intercept=False, max_passes=2)
+    assert np.abs(model.coef_).max() < 100 and model.history_["objective"][-1] <= np.log(2)
+
+
+def test_a_changed_step_counts_and_passes_add_up_when_going_on():
+    X, y = blobs()
+    model = fit(X, y, warm_start=True, step_size=0.5, max_passes=1)
+    steps = [model.history_["step"][-1]]
+    for _ in range(3):
+        steps.append(model.fit(X, y).history_["step"][-1])
+    np.testing.assert_allclose(steps, steps[0] / np.arange(1, 5))
+    before = model.coef_.copy()
+    model.set_params(step_size=1e-9).fit(X, y)
+    assert model.step_size_ == 1e-9 and np.abs(model.coef_ - before).max() < 1e-6 * np.abs(before).max()
+
+
+def test_class_weights_that_are_no_weights():
+    X, y = blobs(k=3)
+    for weights, message in (({0: np.inf}, "finite"), ({0: -1.0}, "not negative"), ({7: 1.0}, "not among the classes")):
+        with pytest.raises(ValueError, match=message):
+            fit(X, y, class_weight=weights)
+    model = SLNDClassifier(class_weight={1: 5.0}).partial_fit(X[y != 1], y[y != 1], classes=[0, 1, 2])
+    assert np.isfinite(model.predict_proba(X)).all()
+    with pytest.raises(ValueError, match="only one class"):
+        fit(X, y, (y == 1).astype(float))
+
+
+def test_huge_values_do_not_leave_as_nan():
+    X, y = blobs()
+    with pytest.raises(ValueError, match="holds NaN or infinity"):
+        fit(1e300 * X, y)                    # finite, but its second moment is not
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = fit((1e15 * X).astype(np.float32), y)
+    assert np.isfinite(model.coef_).all() and model.score(1e15 * X, y) > 0.5
