@@ -13,7 +13,7 @@
 static inline double positive(double x) { return x > 0 ? x : 0; }
 static inline double at_most_1(double x) { return x > 1 ? 1 : x; }
 
-/* Smoothed hinge in the deficit u = 1 - z:   F = (u + root) / 2, a = F', root = sqrt(width^2 + u^2).
+/* Smoothed hinge in the deficit u = 1 - z:   F = (u + root) / 2, a = F', root = sqrt(width^2 + u^2)    SmSVM eq. (6)
  * root - |u| is written width^2 / (root + |u|): no cancellation far from the hinge. */
 static inline double hinge_root(double u, double width) { return sqrt(width * width + u * u); }
 

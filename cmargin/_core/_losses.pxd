@@ -67,7 +67,7 @@ cdef inline point hinge(double z) noexcept nogil:
 
 
 cdef inline point smoothed_hinge(double z, double width) noexcept nogil:
-    # F(z) = (u + sqrt(width^2 + u^2)) / 2 with u = 1 - z, width > 0          SmSVM; written in _hinge_rows.h
+    # F(z) = (u + sqrt(width^2 + u^2)) / 2 with u = 1 - z, width > 0          SmSVM eq. (6), in _hinge_rows.h
     cdef double u = 1 - z
     cdef double root = hinge_root(u, width)
     cdef point at

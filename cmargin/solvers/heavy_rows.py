@@ -14,8 +14,8 @@ import numpy as np
 from cmargin._core._line_search import exact_step
 from cmargin.solvers.newton_system import cholesky_solve, l1_model_minimum
 
-# Forest cover, class 2, l2 = 1e-5: 11.4 passes to a certified 1e-4 without heavy rows, 5.1 with them (2 % of the rows);
-# 6 % or 10 % of the rows cost more to read than they save.
+# Forest cover, class 2, l2 = 1e-3 / 1e-5 / 1e-7, worst passes of two seeds to a certified 1e-4: 9.7 / 11.7 / 19.7
+# without heavy rows, 6.0 / 9.2 / 13.2 with them (doc/decisions.md)
 LARGE = 6.0                    # times the median squared norm, columns weighted by their curvature
 MOST = 0.02                    # of the rows
 STEPS = 8
