@@ -71,10 +71,15 @@ def check_flag(estimator, name, value):
 
 def check_targets(y):
     """Raise for targets that are no labels. Those that plainly are pass without scikit-learn's own, slower look."""
-    plain = isinstance(y, np.ndarray) and y.ndim == 1
-    if plain and (y.dtype.kind in "biuUS" or (y.dtype.kind == "f" and (y == np.rint(y)).all())):
-        return
-    check_classification_targets(y)
+    if not plain_labels(y):
+        check_classification_targets(y)
+
+
+def plain_labels(y):
+    """Whether ``y`` is an array of whole numbers or strings, one a row."""
+    if not isinstance(y, np.ndarray) or y.ndim != 1:
+        return False
+    return y.dtype.kind in "biuUS" or (y.dtype.kind == "f" and bool((y == np.rint(y)).all()))
 
 
 def positives_of(y):
@@ -107,24 +112,30 @@ def encode_labels(y, classes=None):
         positive or without a negative.
     """
     check_targets(y)
-    if type_of_target(y, input_name="y") == "multilabel-indicator":
+    if not plain_labels(y) and type_of_target(y, input_name="y") == "multilabel-indicator":
         return _encode_indicator(y, partial=classes is not None)
-    y = column_or_1d(y, warn=True)
-    encoder = LabelEncoder().fit(y if classes is None else np.asarray(classes))
-    if len(encoder.classes_) < 2:
-        raise ValueError(
-            "This solver needs samples of at least 2 classes in the data, but the data contains only one class: "
-            f"{encoder.classes_[0]!r}"
-        )
-    codes = encoder.transform(y)
-    if len(encoder.classes_) == 2:
+    classes, codes = _class_codes(column_or_1d(y, warn=True), classes)
+    if len(classes) == 2:
         rows = np.flatnonzero(codes == 1)
-        Y = sp.csc_matrix((np.ones(len(rows), np.int8), rows, [0, len(rows)]), shape=(len(y), 1))
+        Y = sp.csc_matrix((np.ones(len(rows), np.int8), rows, [0, len(rows)]), shape=(len(codes), 1))
     else:
         order = np.argsort(codes, kind="stable")
-        starts = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(encoder.classes_)))])
-        Y = sp.csc_matrix((np.ones(len(y), np.int8), order, starts), shape=(len(y), len(encoder.classes_)))
-    return encoder.classes_, Y, codes
+        starts = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(classes)))])
+        Y = sp.csc_matrix((np.ones(len(codes), np.int8), order, starts), shape=(len(codes), len(classes)))
+    return classes, Y, codes
+
+
+def _class_codes(y, classes):
+    """All classes, ascending, and the place of every label among them."""
+    plain = classes is None and plain_labels(y)          # one search for the distinct labels, not three
+    encoder = None if plain else LabelEncoder().fit(y if classes is None else np.asarray(classes))
+    found = np.unique(y) if plain else encoder.classes_
+    if len(found) < 2:
+        raise ValueError(
+            "This solver needs samples of at least 2 classes in the data, but the data contains only one class: "
+            f"{found[0]!r}"
+        )
+    return found, np.searchsorted(found, y) if plain else encoder.transform(y)
 
 
 def _encode_indicator(y, partial):

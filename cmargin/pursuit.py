@@ -72,7 +72,7 @@ class MarginPursuitClassifier(LinearOneVsRest):
     gradient_norm_ : (n_problems,) array
         Relative to w = 0, at the last iterate; NaN with "sgd".
     n_iter_ : int
-        Passes; of the class that took most with "newton".
+        Passes; of the class that took most with "newton", without those of a start on a tenth of the rows.
     n_passes_ : float
         Reads of the data for training, in full-data equivalents; reads for the trace are not in it.
     history_ : dict of arrays, one entry a pass

@@ -75,3 +75,10 @@ def low_rank_inverse(H, k, tail):
     d, P = d[::-1], P[:, ::-1]
     inverse = P[:, :k] / d[:k] @ P[:, :k].T
     return inverse if tail == "drop" else inverse + (np.eye(len(H)) - P[:, :k] @ P[:, :k].T) / d[k]
+
+
+def bfgs_inverse(inverse, step, change):
+    """Inverse Hessian after a step and the change of the gradient along it (Nocedal and Wright, eq. 6.17)."""
+    r = 1 / (step @ change)
+    left = np.eye(len(step)) - r * np.outer(step, change)
+    return left @ inverse @ left.T + r * np.outer(step, step)

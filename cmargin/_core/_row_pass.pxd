@@ -18,6 +18,7 @@ cdef enum:                       # sum_id: what one block of rows adds up, in th
 cdef struct pass_job:
     row_source source
     bint pursuit                 # margin pursuit instead of the smoothed hinge; widths then mean nothing
+    bint totals                  # margin pursuit: sum s y x too, for which gradient[1] is free there
     double level                 # gamma and s of margin pursuit
     double scale
     hinge_step at                # step, widths, curvature floor of the look

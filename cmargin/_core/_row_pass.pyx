@@ -129,6 +129,8 @@ cdef void run_block(pass_job *job, Py_ssize_t block, double *scratch) noexcept n
                 job.change[first + i] = r[i] if job.code[first + i] >= 0 else -r[i]
         if job.pursuit:
             look_at_pursued_rows(job, first, n, r, curvature, sums)
+            if job.totals:
+                tile_add_rows(&tile, job.code + first, gradient + p)
         else:
             look_at_hinge_rows(job, first, n, parts, r, curvature, sums)
             tile_add_rows(&tile, parts + 4 * tile_rows, gradient + p)
@@ -265,7 +267,8 @@ cdef class RowBlocks:
     def pursue(self, double level, double scale):
         """From here on the loss is that of margin pursuit, gamma = ``level``, s = ``scale`` > 0; widths mean nothing.
 
-        Of the sums of a look, line value and slope and the curvature are then filled in, and there is no dual.
+        Of the sums of a look, line value and slope and the curvature are then filled in, and there is no dual. The
+        gradient's second row holds sum s_i y_i x_i in the first look after `start`.
         """
         self.job.pursuit, self.job.level, self.job.scale = True, level, scale
 
@@ -355,6 +358,7 @@ cdef class RowBlocks:
         if direction is not None and self.begun:
             job.dual, job.dual_next = job.dual_next, job.dual        # the last look was the step taken
             self.fresh = False
+        job.totals = not self.begun
         self.begun = True
         job.at.primal = self.forgets or self.fresh
         if not with_hessian:

@@ -1,47 +1,36 @@
 """Margin pursuit by Newton's method, on the row pass and the line search of the smoothed hinge, class after class.
 
 Q is convex with a continuous second derivative, rho'' = 1 - u^2/2 within sqrt(2) and 0 beyond (spec 4). One read of the
-rows takes the full step and sums value, slope, gradient and curvature at its end; only where that end is a poor place
-is the line searched, on numbers kept per row, and the rows are read once more.
+rows takes the full step and sums value, slope and gradient at its end; the curvature too, unless that of an earlier
+point, corrected by the steps since, still serves well for its price. Only where the end is a poor place is the line
+searched, on numbers kept per row, and the rows are read once more. Many rows are begun on a tenth of them.
 """
 
+import math
 import time
 
 import numpy as np
-from scipy.linalg import eigh
-from scipy.linalg.lapack import dpotrf, dpotrs
 
 from cmargin._blas_threads import single_threaded_blas
 from cmargin._core._line_search import exact_step
+from cmargin.solvers.growing import FRACTION, draw_rows, worth_growing
+from cmargin.solvers.kept_curvature import KeptCurvature
 from cmargin.solvers.margin_pursuit import Fit, one_shot_scale
 from cmargin.solvers.newton_system import conjugate_gradients
 
 ARMIJO = 1e-4
-SLOPE_KEPT = 0.5             # a full step is kept if the slope at its end is at most this part of the first
+SLOPE_KEPT = 0.9             # a full step is kept if the slope at its end is at most this part of the first
 MANY_COLUMNS = 2000          # from here on conjugate gradients instead of a factor
 MANY_PRODUCTS = 200
 NO_CURVATURE = 1e-6          # mean rho'' below which the gradient is a better direction than Newton's
-DEPENDENT = 1e-10            # squared ratio of pivots below which columns may depend on each other
-NULL = 1e-12                 # eigenvalues below this share of the largest count as 0
+# A look with curvature takes about 1 + p/15 times one without, and Newton's step gains two digits or more
+# (doc/decisions.md): curvature is kept as long as the gradient falls at a better rate for the work
+COLUMNS_A_LOOK = 15
+GAIN = math.log(100)
+ENOUGH_OF_A_SUBSET = 0.03    # of its gradient at w = 0; below, a subset's own noise is fitted
+SEED_OF_SUBSET = 11          # the rows read first change the result within tol only
 NO_L1 = np.empty(0)
 LINE_VALUE, LINE_SLOPE, CURVATURE = 0, 1, 7      # places in the sums of a look, as in _row_pass.pxd
-
-
-def solve_within_span(upper, rhs):
-    """Solve H x = rhs, H by its upper triangle (row-major); x has no component where H has no curvature but along rhs.
-
-    Where columns depend on each other a factor, or one with a ridge, would let rounding pick one solution among many.
-    There the eigenvectors are inverted one by one, and what H cannot reach is a plain gradient step.
-    """
-    factor, info = dpotrf(upper.T, lower=1, clean=0, overwrite_a=0)
-    pivots = np.diag(factor)
-    if info == 0 and pivots.min() ** 2 > DEPENDENT * pivots.max() ** 2:
-        return dpotrs(factor, rhs, lower=1)[0]
-    values, vectors = eigh(upper.T, lower=True)
-    top = values[-1]
-    if not top > 0:
-        return rhs.copy()
-    return vectors @ ((vectors.T @ rhs) / np.where(values > NULL * top, values, top))
 
 
 class PursuitNewton:
@@ -56,32 +45,43 @@ class PursuitNewton:
 
     def __init__(self, rows, settings, start=None):
         self.rows, self.settings = rows, settings
-        self.scale, self.w, self.start = settings.scale, np.zeros(rows.n_columns), start
+        self.scale, self.start = settings.scale, start
         self.l2 = np.full(rows.n_columns, settings.l2)
         if settings.fit_intercept:
             self.l2[-1] = 0.0                    # the column of ones
         self.by_products = rows.n_columns > MANY_COLUMNS
         self.passes, self.reads, self.reads_told, self.step_taken = 0, 0.0, 0.0, np.nan
         self.stalled = False
+        self.kept, self.fall = None, 1.0         # curvature in use; by what the gradient fell in a step with it
+
+    def on_subset(self):
+        """The same problem on a tenth of the rows, or None where that would not pay."""
+        if self.start is not None or self.by_products or self.settings.one_shot or not worth_growing(self.rows):
+            return None
+        drawn = draw_rows(self.rows.code, FRACTION, np.random.default_rng(SEED_OF_SUBSET))
+        return PursuitNewton(self.rows.subset(*drawn), self.settings)
 
     def begin(self):
-        """Sums at w = 0, which ``tol`` is relative to, then at the start."""
+        """Sums at the start, and the gradient norm at w = 0, which ``tol`` is relative to."""
         self.rows.pursue(self.settings.level, self.scale)
         self.rows.start()
-        self.look(np.zeros_like(self.w), 1.0)
-        self.norm_at_zero = np.linalg.norm(self.gradient)
-        if self.start is not None:
-            self.w = self.start.copy()
-            self.look(self.w, 1.0)
+        self.w = np.zeros(self.rows.n_columns) if self.start is None else self.start.copy()
+        self.look(self.w, 1.0)
+        self.norm_at_zero = self.force_at_zero() * np.linalg.norm(self.total_code) / self.rows.total_weight
 
-    def look(self, direction, step):
-        sums, gradient, hessian = self.rows.look(direction, step, 1.0, 1.0, 0.0, not self.by_products)
+    def look(self, direction, step, with_curvature=True):
+        sums, gradient, hessian = self.rows.look(direction, step, 1.0, 1.0, 0.0,
+                                                 with_curvature and not self.by_products)
         self.reads += self.rows.share
+        self.total_code = gradient[1]            # sum s_i y_i x_i, in the first look
         n, w = self.rows.total_weight, self.w
         self.smooth_value, self.slope, self.curvature = sums[LINE_VALUE] / n, sums[LINE_SLOPE] / n, sums[CURVATURE] / n
         self.value = self.smooth_value + (self.l2 * w) @ w / 2
         self.gradient = gradient[0] / -n + self.l2 * w
-        self.hessian = None if hessian is None else hessian / n
+        if hessian is not None:
+            hessian = hessian / n
+            hessian.reshape(-1)[::len(w) + 1] += self.l2
+            self.hessian, self.kept = hessian, None
 
     @property
     def gradient_norm(self):
@@ -94,9 +94,24 @@ class PursuitNewton:
             return -self.gradient
         if self.by_products:
             return self.direction_by_products()
-        H = self.hessian
-        H.reshape(-1)[::len(H) + 1] += self.l2
-        return -solve_within_span(H, self.gradient)
+        if self.kept is None:
+            self.kept, self.steps_kept = KeptCurvature(self.hessian), 0
+        return -self.kept.solve(self.gradient)
+
+    @property
+    def keeps_curvature(self):
+        """Whether the next step is better taken with the curvature at hand."""
+        return self.fall > 1 and math.log(self.fall) * (1 + self.rows.n_columns / COLUMNS_A_LOOK) > GAIN
+
+    def after_step(self, step, gradient):
+        """``gradient``: that before the step. Mean fall since the curvature was summed, and a pair to correct it by."""
+        fall = np.linalg.norm(gradient) / max(np.linalg.norm(self.gradient), 1e-300)
+        if self.kept is None:
+            self.fall = fall
+        else:
+            self.kept.add(step, self.gradient - gradient)
+            self.fall = (fall * self.fall**self.steps_kept) ** (1 / (self.steps_kept + 1))
+            self.steps_kept += 1
 
     def direction_by_products(self):
         rows, n = self.rows, self.rows.total_weight
@@ -115,15 +130,15 @@ class PursuitNewton:
 
     def newton_step(self):
         """One step; one read of the rows, two where the line has to be searched."""
-        d, w, before = self.direction(), self.w, self.value
-        first = self.gradient @ d
+        d, w, g, before = self.direction(), self.w, self.gradient, self.value
+        first = g @ d
         if not first < 0:
-            d, first = -self.gradient, -(self.gradient @ self.gradient)
+            d, first = -g, -(g @ g)
         if not -first > 1e-17 * abs(before):     # no decrease that the value could show
             self.stalled = True
             return
         self.w = w + d
-        self.look(d, 1.0)
+        self.look(d, 1.0, not self.keeps_curvature)
         last, self.step_taken = self.slope + (self.l2 * self.w) @ d, 1.0
         allowed = before + ARMIJO * first + 1e-14 * abs(before)
         if self.value > allowed or not abs(last) <= SLOPE_KEPT * -first:
@@ -136,6 +151,7 @@ class PursuitNewton:
             self.step_taken = exact_step(along, NO_L1, NO_L1, NO_L1, np.inf, 1e-3)[0]
             self.w = w + self.step_taken * d
             self.look(None, self.step_taken)
+        self.after_step(self.w - w, g)
         self.passes += 1
 
     def margins(self):
@@ -147,10 +163,12 @@ class PursuitNewton:
         before = self.force_at_zero()
         self.scale = one_shot_scale(self.margins(), self.settings.l2, n_rows)
         self.rows.pursue(self.settings.level, self.scale)
-        self.norm_at_zero *= self.force_at_zero() / before       # the gradient there is s psi(gamma/s) sum s_i y_i x_i
+        self.norm_at_zero *= self.force_at_zero() / before
         self.look(np.zeros_like(self.w), 1.0)
+        self.fall = 1.0
 
     def force_at_zero(self):
+        """s psi(gamma/s): the gradient at w = 0 is minus that times the mean of s_i y_i x_i."""
         u = min(self.settings.level / self.scale, np.sqrt(2))
         return self.scale * (u - u**3 / 6)
 
@@ -196,12 +214,13 @@ class NewtonClasses:
         rows, w = self.blocks.row_pass(c, settings.fit_intercept, w)
         problem = PursuitNewton(rows, settings, w)
         with single_threaded_blas():
+            self.start_on_subset(c, problem)
             self.timed("steps", problem.begin)
             self.keep(c, problem)
             while problem.gradient_norm > settings.tol:
                 if problem.passes >= settings.max_passes:
                     return "max_passes"
-                if self.deadline is not None and time.perf_counter() > self.deadline:
+                if self.out_of_time():
                     return "max_time"
                 self.timed("steps", problem.newton_step)
                 if problem.stalled:
@@ -209,6 +228,7 @@ class NewtonClasses:
                 if not np.isfinite(problem.value):
                     return "diverged"
                 self.keep(c, problem)
+                self.fit.passes = max(self.fit.passes, problem.passes)
                 self.record(c, problem)
                 if on_pass is not None:
                     self.publish()
@@ -219,6 +239,25 @@ class NewtonClasses:
                     self.fit.objective[c] = np.inf
                     self.keep(c, problem)
         return "tol"
+
+    def start_on_subset(self, c, problem):
+        """Bring ``problem`` near its minimum where that costs a tenth."""
+        part = problem.on_subset()
+        if part is None:
+            return
+        self.timed("steps", part.begin)
+        self.keep(c, part)
+        while part.gradient_norm > ENOUGH_OF_A_SUBSET and part.passes < self.settings.max_passes:
+            if part.stalled or self.out_of_time():
+                break
+            self.timed("steps", part.newton_step)
+            if not np.isfinite(part.value):
+                return
+            self.keep(c, part)
+        problem.start, problem.fall = part.w, np.inf
+
+    def out_of_time(self):
+        return self.deadline is not None and time.perf_counter() > self.deadline
 
     def timed(self, phase, work):
         begin = time.perf_counter()
@@ -232,7 +271,6 @@ class NewtonClasses:
         fit.objective[c], fit.gradient_norm[c], fit.scale[c] = problem.value, problem.gradient_norm, problem.scale
         fit.reads += (problem.reads - problem.reads_told) / self.blocks.n_problems
         problem.reads_told = problem.reads
-        fit.passes = max(fit.passes, problem.passes)
 
     def publish(self):
         """Best weights of the problem in hand into the fit."""

@@ -1,0 +1,38 @@
+import numpy as np
+import pytest
+from naive import bfgs_inverse
+
+from cmargin.solvers.kept_curvature import KeptCurvature
+
+
+def curved(rng, p, condition):
+    q = np.linalg.qr(rng.standard_normal((p, p)))[0]
+    return (q * np.geomspace(1, condition, p)) @ q.T
+
+
+@pytest.mark.parametrize("n_pairs", [0, 1, 5])
+def test_the_two_loops_are_the_matrix_formula(n_pairs):
+    rng = np.random.default_rng(n_pairs)
+    H, now = curved(rng, 7, 50.0), curved(rng, 7, 20.0)
+    kept, matrix = KeptCurvature(np.triu(H)), np.linalg.inv(H)
+    for _ in range(n_pairs):
+        step = rng.standard_normal(7)
+        kept.add(step, now @ step)
+        matrix = bfgs_inverse(matrix, step, now @ step)
+        np.testing.assert_allclose(kept.solve(now @ step), step, rtol=1e-9)          # secant equation
+    rhs = rng.standard_normal(7)
+    np.testing.assert_allclose(kept.solve(rhs), matrix @ rhs, rtol=1e-9)
+
+
+def test_a_step_along_a_straight_line_changes_nothing():
+    rng = np.random.default_rng(3)
+    kept, rhs = KeptCurvature(curved(rng, 4, 3.0)), rng.standard_normal(4)
+    before = kept.solve(rhs)
+    kept.add(rng.standard_normal(4), np.zeros(4))
+    np.testing.assert_array_equal(kept.solve(rhs), before)
+
+
+def test_what_a_singular_hessian_cannot_reach_is_a_gradient_step():
+    H = np.diag([2.0, 8.0, 0.0])
+    np.testing.assert_allclose(KeptCurvature(H).solve(np.array([2.0, 8.0, 4.0])), [1.0, 1.0, 0.5])
+    np.testing.assert_array_equal(KeptCurvature(np.zeros((2, 2))).solve(np.ones(2)), np.ones(2))
