@@ -4,10 +4,16 @@ import numpy as np
 from naive import LOSS_SLOPES, LOSS_VALUES
 
 
-def risk(X, y, loss, l2, width=1.0, weight=None):
-    """(1/n) sum s_i F(y_i (<w, x_i> + b)) + (l2/2) |w|^2 and its gradient, as functions of v = (w, b)."""
+def risk(X, y, loss, l2, width=1.0, weight=None, l1=0.0, l1_width=1e-3):
+    """(1/n) sum s_i F(y_i (<w, x_i> + b)) + (l2/2) |w|^2 + l1 sum (sqrt(w_j^2 + l1_width^2) - l1_width).
+
+    It and its gradient, as functions of v = (w, b).
+    """
     s = np.ones(len(y)) if weight is None else weight * len(y) / weight.sum()
     extra = (width,) if loss == "smoothed_hinge" else ()
+
+    def penalty(w):
+        return l2 / 2 * w @ w + l1 * np.sum(np.sqrt(w**2 + l1_width**2) - l1_width)
 
     def slope(z):
         if loss == "smoothed_hinge":
@@ -15,11 +21,11 @@ def risk(X, y, loss, l2, width=1.0, weight=None):
         return LOSS_SLOPES[loss](z)
 
     def value(v):
-        return np.mean(s * LOSS_VALUES[loss](y * (X @ v[:-1] + v[-1]), *extra)) + l2 / 2 * v[:-1] @ v[:-1]
+        return np.mean(s * LOSS_VALUES[loss](y * (X @ v[:-1] + v[-1]), *extra)) + penalty(v[:-1])
 
     def gradient(v):
         r = s * slope(y * (X @ v[:-1] + v[-1])) * y / len(y)
-        return np.append(X.T @ r + l2 * v[:-1], r.sum())
+        return np.append(X.T @ r + l2 * v[:-1] + l1 * v[:-1] / np.sqrt(v[:-1] ** 2 + l1_width**2), r.sum())
 
     return value, gradient
 

@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, make_multilabel_classification
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import Lasso, LogisticRegression
 from sklearn.preprocessing import scale
 from sklearn.utils import check_random_state
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -63,14 +63,15 @@ def iterates(model, X, y, sample_weight=None, **parameters):
 
 # ---------------------------------------------------------------- the same iterates as the twins
 
+@pytest.mark.parametrize("l1", [0.0, 0.01])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_cg_descent_takes_the_steps_of_its_twin(loss):
+def test_cg_descent_takes_the_steps_of_its_twin(loss, l1):
     weight = np.random.default_rng(4).uniform(0.5, 2, len(y_bc))
-    value, gradient = risk(X_bc, sign_bc, loss, 0.05, 0.5, weight)
+    value, gradient = risk(X_bc, sign_bc, loss, 0.05, 0.5, weight, l1)
     points = cg_descent(value, gradient, np.zeros(31), 12)
-    found = iterates(CGDescentClassifier(l2=0.05, loss=loss), X_bc, y_bc, weight, max_passes=12)
+    found = iterates(CGDescentClassifier(l2=0.05, l1=l1, loss=loss), X_bc, y_bc, weight, max_passes=12)
     np.testing.assert_allclose(found, [value(v) for v in points[1:]], rtol=1e-9)
-    model = fit(CGDescentClassifier(l2=0.05, loss=loss), X_bc, y_bc, weight, max_passes=12)
+    model = fit(CGDescentClassifier(l2=0.05, l1=l1, loss=loss), X_bc, y_bc, weight, max_passes=12)
     np.testing.assert_allclose(np.append(model.coef_[0], model.intercept_[0]), points[-1], rtol=1e-6, atol=1e-7)
 
 
@@ -89,7 +90,7 @@ def test_nesterov_takes_the_steps_of_its_twin(loss, momentum):
 def test_rules_on_batches_take_the_steps_of_their_twins(rule, batch_size):
     weight = np.random.default_rng(4).uniform(0.5, 2, len(y_bc))
     weight *= len(y_bc) / weight.sum()
-    value, whole = risk(X_bc, sign_bc, "logistic", 0.05, weight=weight)
+    value, whole = risk(X_bc, sign_bc, "logistic", 0.05, weight=weight, l1=0.02)
     n_batches, passes = 6 if batch_size else 1, 4
     entropy = int(check_random_state(5).randint(1 << 31))
     order = [j for p in range(passes)
@@ -99,7 +100,8 @@ def test_rules_on_batches_take_the_steps_of_their_twins(rule, batch_size):
     def gradient(v):
         rows = slice(next(taken), None, n_batches)
         mean = weight[rows].mean()           # the twin's risk divides by the weights, the batch by its rows
-        return mean * risk(X_bc[rows], sign_bc[rows], "logistic", 0.05 / mean, weight=weight[rows])[1](v)
+        return mean * risk(X_bc[rows], sign_bc[rows], "logistic", 0.05 / mean, weight=weight[rows],
+                           l1=0.02 / mean)[1](v)
 
     gradient = whole if batch_size is None else gradient
     steps = passes * n_batches
@@ -112,7 +114,8 @@ def test_rules_on_batches_take_the_steps_of_their_twins(rule, batch_size):
     else:
         points = nesterov(gradient, np.zeros(31), 0.02, steps, 0.9)
         model = NesterovClassifier(step_size=0.02, momentum=0.9)
-    found = iterates(model, X_bc, y_bc, weight, l2=0.05, batch_size=batch_size, max_passes=passes, random_state=5)
+    found = iterates(model, X_bc, y_bc, weight, l2=0.05, l1=0.02, batch_size=batch_size, max_passes=passes,
+                     random_state=5)
     np.testing.assert_allclose(found, [value(v) for v in points[n_batches::n_batches]], rtol=1e-9)
 
 
@@ -218,6 +221,20 @@ def test_the_squared_loss_has_a_closed_form(model, fit_intercept):
     exact = np.linalg.solve(A.T @ A / (2 * n) + ridge, A.T @ sign_bc / (2 * n))
     np.testing.assert_allclose(found.coef_[0], exact[:30], atol=1e-8)
     assert found.intercept_[0] == pytest.approx(exact[30] if fit_intercept else 0.0, abs=1e-8)
+
+
+@pytest.mark.parametrize("model", [CGDescentClassifier(tol=1e-8, max_passes=5000),
+                                   NesterovClassifier(tol=1e-6, max_passes=20000)], ids=["cg", "nesterov"])
+def test_the_squared_loss_with_l1_is_the_lasso(model):
+    # F = (1 - z)^2 / 4 is half of the lasso's (y - h)^2 / 2
+    found = fit(model, X_bc, y_bc, loss="squared", l2=0.0, l1=0.02)
+    lasso = Lasso(alpha=0.04, tol=1e-10, max_iter=100000).fit(X_bc, sign_bc)
+    np.testing.assert_allclose(found.coef_[0], lasso.coef_, atol=6e-3)
+    assert (np.abs(found.coef_[0][lasso.coef_ == 0]) < 5e-3).all()
+    value, gradient = risk(X_bc, sign_bc, "squared", 0.0, l1=0.02)
+    v = np.append(found.coef_[0], found.intercept_[0])
+    assert found.objective_[0] == pytest.approx(value(v), rel=1e-12)
+    assert np.linalg.norm(gradient(v)) <= 1.01 * model.tol * np.linalg.norm(gradient(np.zeros(31)))
 
 
 @pytest.mark.parametrize("model", [NesterovClassifier(step_size=0.01), AdaDeltaClassifier(epsilon=1e-6),

@@ -1,4 +1,4 @@
-"""Gradient methods on a smooth, l2-penalised objective: CG_DESCENT, Nesterov's acceleration, AdaDelta, Adam."""
+"""Gradient methods on a smooth objective: CG_DESCENT, Nesterov's acceleration, AdaDelta, Adam."""
 
 from sklearn.utils import check_random_state
 
@@ -14,12 +14,14 @@ from cmargin.solvers.margin_pursuit import Settings, Start
 SMOOTH = ("logistic", "calibrated_hinge", "squared", "smoothed_hinge")
 SHARE = (0.0, 1 - 1e-16, "(0.0, 1.0)")
 
-OBJECTIVE = """(1/n) sum_i s_i F(z_i) + (l2/2) |w|² for every one-vs-rest problem, z_i = y_i (<w, x_i> + b); b is not
-    penalised."""
+OBJECTIVE = """(1/n) sum_i s_i F(z_i) + (l2/2) |w|² + l1 |w|₁ for every one-vs-rest problem, z_i = y_i (<w, x_i> + b);
+    b is not penalised."""
 
 LOSS = """loss : {"logistic", "calibrated_hinge", "squared", "smoothed_hinge"}, default="logistic"
         F. With "calibrated_hinge" and l2=0 separable data have no minimum.
     l2 : float >= 0, default=1e-4
+    l1 : float >= 0, default=0.0
+        |w| is taken as √(w² + 10⁻⁶) - 10⁻³, so that there is a gradient; no weight becomes exactly 0.
     smoothing : float > 0, default=0.5
         Width of the smoothed hinge; others ignore it."""
 
@@ -51,6 +53,7 @@ class _RuledClassifier(LinearOneVsRest):
     def _check_parameters(self):
         check_parameter(self, "loss", self.loss, options=SMOOTH)
         check_parameter(self, "l2", self.l2, real=NOT_NEGATIVE)
+        check_parameter(self, "l1", self.l1, real=NOT_NEGATIVE)
         check_parameter(self, "smoothing", self.smoothing, real=POSITIVE)
         check_parameter(self, "batch_size", self.batch_size, integer=(1, INT_MAX, "[1, inf)"), none=True)
         check_flag(self, "trace", self.trace)
@@ -59,7 +62,7 @@ class _RuledClassifier(LinearOneVsRest):
     def _train(self, blocks, start, deadline):
         step = None if self.step_size == "auto" else float(self.step_size)
         settings = Settings(self.loss, float(self.smoothing), 1.0, False, float(self.l2), step, self.tol,
-                            self.max_passes, self.fit_intercept, deadline)
+                            self.max_passes, self.fit_intercept, deadline, float(self.l1))
         entropy = int(check_random_state(self.random_state).randint(1 << 31))
         run = RuledDescent(blocks, settings, Start() if start is None else Start(*start),
                            MarginTrace() if self.trace else None, self._rule, self.batch_size, entropy)
@@ -95,11 +98,12 @@ class NesterovClassifier(_RuledClassifier):
     and E. Candès, "Adaptive restart for accelerated gradient schemes", 2015.
     """
 
-    def __init__(self, *, loss="logistic", l2=1e-4, smoothing=0.5, step_size="auto", momentum="auto", batch_size=None,
-                 tol=1e-6, max_passes=200, trace=False, fit_intercept=True, class_weight=None, warm_start=False,
-                 max_time=None, random_state=None, n_jobs=None, verbose=0, callback=None):
+    def __init__(self, *, loss="logistic", l2=1e-4, l1=0.0, smoothing=0.5, step_size="auto", momentum="auto",
+                 batch_size=None, tol=1e-6, max_passes=200, trace=False, fit_intercept=True, class_weight=None,
+                 warm_start=False, max_time=None, random_state=None, n_jobs=None, verbose=0, callback=None):
         self.loss = loss
         self.l2 = l2
+        self.l1 = l1
         self.smoothing = smoothing
         self.step_size = step_size
         self.momentum = momentum
@@ -146,11 +150,12 @@ class AdaDeltaClassifier(_RuledClassifier):
     M. Zeiler, "ADADELTA: an adaptive learning rate method", 2012. Defaults are the SmSVM paper's.
     """
 
-    def __init__(self, *, loss="logistic", l2=1e-4, smoothing=0.5, decay=0.9, epsilon=1e-8, step_size=1.0,
+    def __init__(self, *, loss="logistic", l2=1e-4, l1=0.0, smoothing=0.5, decay=0.9, epsilon=1e-8, step_size=1.0,
                  batch_size=64, tol=1e-6, max_passes=50, trace=False, fit_intercept=True, class_weight=None,
                  warm_start=False, max_time=None, random_state=None, n_jobs=None, verbose=0, callback=None):
         self.loss = loss
         self.l2 = l2
+        self.l1 = l1
         self.smoothing = smoothing
         self.decay = decay
         self.epsilon = epsilon
@@ -197,12 +202,13 @@ class AdamClassifier(_RuledClassifier):
     D. Kingma and J. Ba, "Adam: a method for stochastic optimization", 2015.
     """
 
-    def __init__(self, *, loss="logistic", l2=1e-4, smoothing=0.5, beta_1=0.9, beta_2=0.999, epsilon=1e-8,
+    def __init__(self, *, loss="logistic", l2=1e-4, l1=0.0, smoothing=0.5, beta_1=0.9, beta_2=0.999, epsilon=1e-8,
                  step_size=1e-3, batch_size=64, tol=1e-6, max_passes=50, trace=False, fit_intercept=True,
                  class_weight=None, warm_start=False, max_time=None, random_state=None, n_jobs=None, verbose=0,
                  callback=None):
         self.loss = loss
         self.l2 = l2
+        self.l1 = l1
         self.smoothing = smoothing
         self.beta_1 = beta_1
         self.beta_2 = beta_2
@@ -266,11 +272,12 @@ class CGDescentClassifier(FullBatchClassifier):
 
     _solver = CGDescent
 
-    def __init__(self, *, loss="logistic", l2=1e-4, smoothing=0.5, tol=1e-6, max_passes=1000, trace=False,
+    def __init__(self, *, loss="logistic", l2=1e-4, l1=0.0, smoothing=0.5, tol=1e-6, max_passes=1000, trace=False,
                  fit_intercept=True, class_weight=None, warm_start=False, max_time=None, n_jobs=None, verbose=0,
                  callback=None):
         self.loss = loss
         self.l2 = l2
+        self.l1 = l1
         self.smoothing = smoothing
         self.tol = tol
         self.max_passes = max_passes
@@ -285,7 +292,7 @@ class CGDescentClassifier(FullBatchClassifier):
 
     def _check_parameters(self):
         check_parameter(self, "loss", self.loss, options=SMOOTH)
-        self._check_shared(l2=NOT_NEGATIVE, smoothing=POSITIVE)
+        self._check_shared(l2=NOT_NEGATIVE, l1=NOT_NEGATIVE, smoothing=POSITIVE)
 
     def _objective(self, blocks, c, width):
-        return SmoothRisk(blocks, c, float(self.l2), self.fit_intercept, self.loss, self.smoothing)
+        return SmoothRisk(blocks, c, float(self.l2), self.fit_intercept, self.loss, self.smoothing, float(self.l1))

@@ -102,7 +102,8 @@ class RuledDescent(GradientDescent):
 
     def longest_step(self):
         s = self.settings
-        top = SAFETY * largest_curvature(s.loss, s.level) * self.blocks.largest_curvature(s.fit_intercept) + s.l2
+        top = SAFETY * largest_curvature(s.loss, s.level) * self.blocks.largest_curvature(s.fit_intercept)
+        top += s.penalty.largest_curvature
         self.fit.reads += 8
         return 1 / top if top > 0 else 1.0
 
@@ -128,7 +129,7 @@ class RuledDescent(GradientDescent):
             rows = slice(int(j), n, self.n_batches)
             size = len(range(n)[rows])
             _, G, g = self.blocks.sums_of(rows, np.ascontiguousarray(self.W.T), self.bias, loss)
-            self.take_step(np.column_stack([G / size + s.l2 * self.W, g / size * s.fit_intercept]), still)
+            self.take_step(np.column_stack([G / size + s.penalty.gradient(self.W), g / size * s.fit_intercept]), still)
             if self.deadline is not None and time.perf_counter() > self.deadline:
                 raise TimeUp
         self.fit.reads += 1

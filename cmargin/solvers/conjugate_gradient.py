@@ -24,18 +24,18 @@ POINT_NUMBERS = 4            # numbers read for one row along a line: fewer than
 
 
 class SmoothRisk(Objective):
-    """(1/n) sum s_i F(z_i) + (l2/2) |w|^2 of one problem.
+    """(1/n) sum s_i F(z_i) + (l2/2) |w|^2 + l1 |w|_1, smoothed, of one problem.
 
     Parameters
     ----------
-    blocks, c, l2, fit_intercept : as in `Objective`
+    blocks, c, l2, fit_intercept, l1 : as in `Objective`
     loss : str
     width : float
         Of the smoothed hinge; others ignore it.
     """
 
-    def __init__(self, blocks, c, l2, fit_intercept, loss, width=0.0):
-        super().__init__(blocks, c, l2, fit_intercept)
+    def __init__(self, blocks, c, l2, fit_intercept, loss, width=0.0, l1=0.0):
+        super().__init__(blocks, c, l2, fit_intercept, l1)
         self.loss, self.width = LOSS_IDS[loss], float(width)
 
     def of_margins(self, z):
@@ -57,12 +57,13 @@ class Line:
         """phi(step) -> (value, slope) along ``d``; half a read, for X d."""
         risk = self.risk
         self.d, self.change = d, np.ascontiguousarray(risk.margins(d))
-        l2, ww, wd, dd = risk.l2, self.v[:-1] @ self.v[:-1], self.v[:-1] @ d[:-1], d[:-1] @ d[:-1]
+        w, penalty = self.v[:-1], risk.penalty
 
         def phi(step):
             value, slope = _line_sums.along(risk.loss, risk.width, risk.weight, self.z, self.change, step,
                                             self.threads)
-            return value + l2 / 2 * (ww + step * (2 * wd + step * dd)), slope + l2 * (wd + step * dd)
+            at = w + step * d[:-1]
+            return value + penalty.value(at), slope + penalty.gradient(at) @ d[:-1]
 
         return phi
 

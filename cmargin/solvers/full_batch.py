@@ -12,6 +12,7 @@ from cmargin._core import _catoni
 from cmargin._core._losses import LOSS_IDS, evaluate
 from cmargin.solvers.class_passes import TimeUp
 from cmargin.solvers.margin_pursuit import Fit
+from cmargin.solvers.penalty import Penalty
 
 CORRECTIONS = 20             # pairs that L-BFGS keeps
 ROUGH = 1e-3                 # tolerance of all smoothing widths but the last
@@ -33,10 +34,12 @@ class Objective:
     l2 : float
     fit_intercept : bool
         Otherwise b stays 0.
+    l1 : float
+        Smoothed, see `Penalty`.
     """
 
-    def __init__(self, blocks, c, l2, fit_intercept):
-        self.blocks, self.l2, self.fit_intercept = blocks, l2, fit_intercept
+    def __init__(self, blocks, c, l2, fit_intercept, l1=0.0):
+        self.blocks, self.penalty, self.fit_intercept = blocks, Penalty(l2, l1), fit_intercept
         self.y = 2.0 * blocks.Y[:, [c]].toarray().ravel() - 1.0
         self.weight = np.full(blocks.n_rows, 1 / blocks.n_rows)         # sums to 1
         if blocks.weight is not None:
@@ -54,7 +57,7 @@ class Objective:
         z = self.margins(v)
         value, slope = self.of_margins(z)
         gradient = self.gradient(v, slope)
-        value = float(value + self.l2 / 2 * v[:-1] @ v[:-1])
+        value = float(value + self.penalty.value(v[:-1]))
         self.seen = (v.copy(), value, np.linalg.norm(gradient), z)
         return value, gradient
 
@@ -63,7 +66,7 @@ class Objective:
         r = slope * self.y
         self.reads += 0.5
         gradient = sum(self.blocks.map(lambda block: np.asarray(self.blocks.rows(block).T @ r[block])))
-        return np.append(gradient + self.l2 * v[:-1], r.sum() * self.fit_intercept)
+        return np.append(gradient + self.penalty.gradient(v[:-1]), r.sum() * self.fit_intercept)
 
     def of_margins(self, z):
         """Value of the part without penalty, and its derivative in every margin."""

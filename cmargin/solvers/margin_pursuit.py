@@ -15,6 +15,7 @@ from cmargin._core import _projected_sgd
 from cmargin._core._losses import LOSS_IDS, evaluate
 from cmargin.solvers.class_passes import LINE, SLICE_NUMBERS, STEP_OVERHEAD, TimeUp, worthwhile_threads
 from cmargin.solvers.low_rank_newton import class_streams
+from cmargin.solvers.penalty import Penalty
 
 ONE_SHOT_DELTA = 0.05        # delta of the data-driven scale
 HISTORY = ("pass", "class", "seconds", "seconds_steps", "seconds_trace", "objective", "gradient_norm", "step", "scale")
@@ -34,6 +35,11 @@ class Settings:
     max_passes: int
     fit_intercept: bool
     deadline: float | None
+    l1: float = 0.0
+
+    @property
+    def penalty(self):
+        return Penalty(self.l2, self.l1)
 
 
 @dataclass
@@ -178,8 +184,7 @@ class FirstOrder:
         return objective + self.penalty()
 
     def penalty(self):
-        W = self.W.astype(float, copy=False)
-        return self.settings.l2 / 2 * np.einsum("cj,cj->c", W, W)
+        return self.settings.penalty.value(self.W.astype(float, copy=False))
 
     def rescale(self):
         """The one update of the scale from the margins reached (margin pursuit, section 4)."""
@@ -224,7 +229,7 @@ class GradientDescent(FirstOrder):
         n, s = self.blocks.n_rows, self.settings
         value, G, g = self.blocks.sums(self.W, self.bias, loss_of(s, self.scale))
         self.objective = value / n + self.penalty()
-        self.G, self.g = G / n + s.l2 * self.W, g / n * s.fit_intercept
+        self.G, self.g = G / n + s.penalty.gradient(self.W), g / n * s.fit_intercept
         with np.errstate(over="ignore"):         # an infinite norm is told from the weights, a pass later
             norm = np.sqrt((self.G**2).sum(axis=1) + self.g**2)
         zero = self.norm_at_zero
