@@ -23,12 +23,12 @@ to 1e-1 in factors of 10 (covtype: 1e-6, 1e-5, 1e-4, 1e-3), l1 of the "l1-l2" ro
 give its grids. Of equal scores the strongest penalty is taken. On covtype the other solvers choose their penalties
 on 20,000 of the training rows; SmSVM takes all of them.
 
-Seconds: one training on the outer training rows, standardised before, at the penalties chosen; the shortest of up
-to five trainings that begin within half a second; mean over the folds. SmSVM stops at a certified gap of 1e-4,
-LinearSVC (hinge loss, LIBLINEAR) at its default tolerance or 1,000 iterations, the others where their defaults say,
-with the parameters of the paper; their hinge is smoothed to a width of 0.1, and their |w| to one of 0.001, where the paper takes a subgradient.
-Mini-batches have 256 rows, or a twentieth of the rows if that is less, and 50 passes are made; the paper gives
-neither batches nor epochs.
+Seconds: one training on the outer training rows, standardised before, at the penalties chosen; the shortest of
+up to five trainings that begin within half a second; mean over the folds. SmSVM stops at a certified gap of
+1e-4, LinearSVC (hinge loss, LIBLINEAR) at its default tolerance or 1,000 iterations, the others where their
+defaults say, with the parameters of the paper; their hinge is smoothed to a width of 0.1, and their |w| to one
+of 0.001, where the paper takes a subgradient. Mini-batches have 256 rows, or a twentieth of the rows if that is
+less, and 50 passes are made; the paper gives neither batches nor epochs.
 
 `covtype`: class 2 against the rest. `tall`, `wide`: two Gaussian clouds around random centroids, as in the paper,
 which does not say how it scales its centroids. `colon`: the paper's way, columns correlated above 0.7 dropped, 20
