@@ -46,7 +46,8 @@ def _memory(name):
 def _peak_here(prepare, work):
     data = prepare()
     gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)           # else what `work` needs first may be what `prepare` gave back
+    if hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
+        libc.malloc_trim(0)                    # else what `work` needs first may be what `prepare` gave back
     filler = np.ones(max(0, _memory("VmHWM") - _memory("VmRSS")) // 8)     # up to the peak there has been
     before = _memory("VmHWM")
     work(*data)
@@ -57,8 +58,9 @@ def _peak_here(prepare, work):
 def peak_beyond(prepare, work):
     """Bytes by which ``work(*prepare())`` raises the peak of a fresh process above what ``prepare`` leaves.
 
-    With Linux and glibc only. Both must be picklable; ``prepare`` had better call ``work`` on something small, so that
-    libraries are loaded.
+    Both must be picklable; ``prepare`` had better call ``work`` on something small, so that libraries are loaded.
     """
+    if not os.path.exists("/proc/self/status"):
+        raise NotImplementedError("peak memory is read from /proc/self/status, which only Linux has.")
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         return pool.submit(_peak_here, prepare, work).result()
