@@ -9,12 +9,14 @@ FOLDER holds `load.py` and the set `tinyimagenet`. The race against SGD and othe
 
 import argparse
 import resource
-import subprocess
 import sys
+from functools import partial
 
 import numpy as np
+from measure import exponent, peak_beyond
 from sklearn.preprocessing import normalize
 
+from cmargin import SLNDClassifier
 from cmargin.passes.memory import MemoryRows
 from cmargin.race.limits import best_of, memory_rate
 from cmargin.solvers.class_lists import ClassLists
@@ -66,10 +68,6 @@ def passes(folder, threads):
           f"threads gain {single / several:.2f} (at least 1.7)")
 
 
-def exponent(sizes, seconds):
-    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
-
-
 def scaling(threads):
     rng = np.random.default_rng(0)
 
@@ -86,28 +84,22 @@ def scaling(threads):
           f"rank {exponent(ranks, [seconds(5000, 20, r) for r in ranks]):.2f}")
 
 
-PEAK = """
-import resource, sys, numpy as np
-from asv_benches.compare_slnd import read_set
-from cmargin import SLNDClassifier
-X, y, *_ = read_set("tinyimagenet", sys.argv[1])
-SLNDClassifier(max_passes=1, random_state=1, rank=5).fit(X[:400, :50].copy(), y[:400] % 3)   # libraries loaded
-del _
-base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-now = int(open('/proc/self/statm').read().split()[1]) * 4096
-filler = np.ones(max(0, base * 1024 - now) // 8)                                 # fill up to the peak there has been
-SLNDClassifier(max_passes=3, random_state=1, **eval(sys.argv[2])).fit(X, y)
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - base) * 1024)
-"""
+def tinyimagenet(folder):
+    X, y, *_ = read_set("tinyimagenet", folder)
+    slnd({"max_passes": 1, "rank": 5}, X[:400, :50].copy(), y[:400] % 3)     # libraries loaded
+    return X, y
+
+
+def slnd(parameters, X, y):
+    SLNDClassifier(random_state=1, **{"max_passes": 3, **parameters}).fit(X, y)
 
 
 def memory(folder):
     for parameters, width in (({}, 1812), ({"tail": "drop", "rank": 200}, 200)):
-        command = [sys.executable, "-c", PEAK, folder, repr(parameters)]
-        out = subprocess.run(command, capture_output=True, text=True, check=True)
+        peak = peak_beyond(partial(tinyimagenet, folder), partial(slnd, parameters))
         whitened = 20000 * width * 4
-        print(f"peak memory beyond X, tinyimagenet {parameters}: {int(out.stdout) / 1e6:.0f} MB = "
-              f"{int(out.stdout) / whitened:.2f} of the whitened matrix's {whitened / 1e6:.0f} MB (at most 1.2)")
+        print(f"peak memory beyond X, tinyimagenet {parameters}: {peak / 1e6:.0f} MB = "
+              f"{peak / whitened:.2f} of the whitened matrix's {whitened / 1e6:.0f} MB (at most 1.2)")
 
 
 def main():

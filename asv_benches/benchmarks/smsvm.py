@@ -3,8 +3,12 @@
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
+from threadpoolctl import threadpool_limits
+
+from .common import noisy_plane
 
 try:
     from cmargin._blas_threads import single_threaded_blas
@@ -18,11 +22,7 @@ SHAPES = {"tall": (581_012, 54, np.float64), "square": (100_000, 512, np.float32
 
 
 def make(shape):
-    n, m, dtype = SHAPES[shape]
-    rng = np.random.default_rng(11)
-    X = rng.standard_normal((n, m), dtype=np.float32).astype(dtype)
-    y = np.where(X @ rng.standard_normal(m).astype(dtype) + 3 * rng.standard_normal(n) > 0, 1.0, -1.0)
-    return X, y
+    return noisy_plane(*SHAPES[shape])
 
 
 def best_of(call, times=3):
@@ -34,9 +34,24 @@ def best_of(call, times=3):
     return min(seconds)
 
 
+class Look(NamedTuple):
+    """Seconds of a look and of its two limits; share of the rows in the curvature block."""
+
+    seconds: float
+    memory: float
+    dsyrk: float
+    curved: float
+
+    @property
+    def share_of_the_limit(self):
+        """The larger limit over the look."""
+        return max(self.memory, self.dsyrk) / self.seconds
+
+
 class Pass:
     """One look at all rows: every row in the curvature block, or none of them."""
 
+    threads = THREADS
     params = [list(SHAPES)]
     param_names = ["shape"]
     timeout = 300
@@ -44,8 +59,11 @@ class Pass:
     def setup(self, shape):
         if MemoryRowPass is None:
             raise NotImplementedError
-        self.X, self.y = make(shape)
-        self.rows = MemoryRowPass(self.X, self.y, intercept=True, n_threads=THREADS)
+        self.start(*make(shape))
+
+    def start(self, X, y):
+        self.X, self.y = X, y
+        self.rows = MemoryRowPass(self.X, self.y, intercept=True, n_threads=self.threads)
         self.w = np.full(self.X.shape[1] + 1, 1e-3)
 
     def look(self, with_hessian, floor=0.0):
@@ -61,23 +79,25 @@ class Pass:
     def time_along(self, shape):
         self.rows.along(0.5, 0.1)
 
-    def share_of_the_limit(self, curved):
-        """The larger of the two times that no pass can beat (reading X; dsyrk of its curved rows), over a pass's."""
+    def against_the_limits(self, curved):
+        """Seconds of a look with this share of the rows curved, and of what no look can beat: reading X, dsyrk."""
         n, m = self.X.shape
-        floor = 0.0
         self.rows.start(primal=True)
-        if curved < 1:
-            self.w[:] = 0.1
-            self.look(False)
-            floor = np.quantile((1 + self.rows.deficits() ** 2) ** -1.5 / 2, 1 - curved)    # F'' at width 1
-            self.w[:] = 0.0                            # the same place again at every further look
+        self.w[:] = 0.1
+        self.look(False)
+        floor = 0.0 if curved == 1 else np.quantile((1 + self.rows.deficits() ** 2) ** -1.5 / 2, 1 - curved)    # F''
+        self.w[:] = 0.0                                # the same place again at every further look
         taken = self.look(True, floor)[0][6] / n
         part = np.ascontiguousarray(self.X[: max(1, 2**24 // m)], dtype=float)
-        dsyrk = best_of(lambda: part.T @ part) * taken * n / len(part)
-        halves = np.array_split(self.X.reshape(-1), THREADS)
-        with ThreadPoolExecutor(THREADS) as pool:
-            memory = best_of(lambda: list(pool.map(np.max, halves)))
-        return max(dsyrk, memory) / best_of(lambda: self.look(True, floor))
+        with threadpool_limits(self.threads):
+            dsyrk = best_of(lambda: part.T @ part) * taken * n / len(part)
+        parts = np.array_split(self.X.reshape(-1), self.threads)
+        with ThreadPoolExecutor(self.threads) as pool:
+            memory = best_of(lambda: list(pool.map(np.max, parts)))
+        return Look(best_of(lambda: self.look(True, floor), 5), memory, dsyrk, taken)
+
+    def share_of_the_limit(self, curved):
+        return self.against_the_limits(curved).share_of_the_limit
 
     def track_share_of_the_binding_limit(self, shape):
         return self.share_of_the_limit(1.0)

@@ -1,0 +1,151 @@
+"""The comparisons of asv_benches on the command line, on small data: that every part prints what it promises."""
+
+import os
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SCRIPT = ROOT / "asv_benches" / "compare_smsvm.py"
+COLUMNS = {"Passes to": ["class", "l2", "passes", "largest gap"],
+           "A look at": ["rows", "curved", "share", "look, ms", "memory, ms", "dsyrk, ms", "binding", "look / limit",
+                         "limit / look"],
+           "Peak memory": ["l2", "MB", "vectors of N doubles", "X itself"],
+           "Growth": ["N", "passes", "2 threads, ms", "1 thread, ms", "gain"],
+           "One-vs-rest": ["set", "solver", "objective", "seconds", "classes certified", "zeros, %"],
+           "Margin pursuit": ["columns", "l2", "Newton, reads", "seconds", "reached", "L-BFGS-B, evaluations",
+                              "seconds", "reached", "ratio of seconds"]}
+
+pytestmark = [pytest.mark.skipif(not SCRIPT.exists(), reason="the benchmarks are not beside the tests"),
+              pytest.mark.skipif(not sys.platform.startswith("linux"), reason="peak memory is read from /proc")]
+
+
+def run(*arguments, **environment):
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    done = subprocess.run([sys.executable, str(SCRIPT), *arguments], capture_output=True, text=True, timeout=300,
+                          env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **environment})
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def tables():
+    """{first words of the title: rows}, the first row the columns."""
+    found, title = {}, None
+    for line in run("--quick").splitlines():
+        if line.startswith("|-"):
+            continue
+        if line.startswith("|"):
+            found[title].append([cell.strip() for cell in line.strip("|").split("|")])
+        elif line:
+            title = next((words for words in COLUMNS if line.startswith(words)), line)
+            found[title] = []
+    return found
+
+
+def column(rows, number):
+    return [float(row[number]) for row in rows[1:]]
+
+
+def test_every_part_has_its_table_below_the_machine(tables):
+    first, second, *titles = tables
+    assert first.startswith("processor ") and " cores " in first
+    assert "GB/s" in second and "GFLOP/s" in second and "load average" in second
+    assert titles == list(COLUMNS)
+    for title in titles:
+        assert tables[title][0] == COLUMNS[title]
+        assert all(len(row) == len(COLUMNS[title]) for row in tables[title]) and len(tables[title]) > 2
+
+
+def test_passes(tables):
+    rows = tables["Passes to"]
+    assert [row[0] for row in rows[1:]] == ["2"] * 3 + [str(c) for c in range(1, 11)]          # digits
+    for row in rows[1:]:
+        counts = [float(count) for count in row[2].split(",")]
+        assert len(set(counts)) == 1 and 3 <= counts[0] <= 100      # too few rows for a subset: the seed has no say
+        assert 0 <= float(row[3]) <= 1e-4
+
+
+def test_limits(tables):
+    rows = tables["A look at"]
+    assert column(rows, 2) == pytest.approx([1, 0.5, 0.05, 0.01] * 2, rel=0.05)
+    for row in rows[1:]:
+        look, memory, dsyrk = map(float, row[3:6])
+        assert row[6] == ("dsyrk" if dsyrk > memory else "memory")
+        assert float(row[7]) * float(row[8]) == pytest.approx(1, rel=1e-2) and look > 0
+
+
+def test_memory_and_size(tables):
+    assert all(3 < vectors < 20 for vectors in column(tables["Peak memory"], 2))
+    rows = tables["Growth"]
+    assert column(rows, 0) == [1000, 3000, 9000] and all(3 <= count <= 30 for count in column(rows, 1))
+    assert [row[4] == "-" for row in rows[1:]] == [True, False, False]
+
+
+def test_l1(tables):
+    rows = tables["One-vs-rest"][1:]
+    assert [row[:2] for row in rows] == [["digits", "SmSVMClassifier"], ["drawn", "SmSVMClassifier"],
+                                         ["drawn", "LinearSVC"]]
+    assert rows[0][4] == "10 of 10" and rows[1][4] == "6 of 6" and "squared hinge" in rows[2][2]
+    assert 10 < float(rows[0][5]) < 60 < float(rows[1][5]) < 100
+
+
+def test_pursuit(tables):
+    rows = tables["Margin pursuit"][1:]
+    assert [(row[0], float(row[1])) for row in rows] == [(words, l2) for words in ("standardised", "[0, 1]")
+                                                         for l2 in (1e-6, 1e-3)]
+    for row in rows:
+        assert 2 <= float(row[2]) <= 30 and float(row[4]) <= 1e-8
+        assert float(row[5]) > 5 * float(row[2])
+        reached, arrived = float(row[7]), not row[8].startswith("above ")
+        assert reached <= 1e-8 if arrived else reached >= 1e-8
+
+
+def test_peer_minimises_the_same_objective(monkeypatch):
+    from sklearn.datasets import load_iris
+
+    from cmargin import MarginPursuitClassifier
+
+    monkeypatch.syspath_prepend(str(SCRIPT.parent))
+    from compare_smsvm import PursuitInNumPy
+
+    X, y = load_iris(return_X_y=True)
+    y = np.where(y == 1, 1.0, -1.0)
+    peer = PursuitInNumPy(X, y, 0.01)
+    model = MarginPursuitClassifier(scale=1.0, l2=0.01, tol=1e-10, trace=False).fit(X, y)
+    first = np.linalg.norm(peer(np.zeros(5))[1])
+    at_optimum, gradient = PursuitInNumPy(X, y, 0.01)(np.append(model.coef_[0], model.intercept_))
+    assert at_optimum == pytest.approx(model.objective_[0], rel=1e-12) and np.linalg.norm(gradient) < 1e-8 * first
+    # the way there, by differences
+    v, step = np.linspace(-1, 1, 5), 1e-6
+    slopes = [(peer(v + step * e)[0] - peer(v - step * e)[0]) / (2 * step) for e in np.eye(5)]
+    assert peer(v)[1] == pytest.approx(slopes, abs=1e-8)
+
+
+def test_missing_set_is_one_sentence(tmp_path):
+    printed = run("--data", str(tmp_path), "--part", "passes", "l1", SCIKIT_LEARN_DATA=str(tmp_path))
+    sentences = [line for line in printed.splitlines() if "is not here" in line]
+    assert [line.split()[:2] for line in sentences] == [["passes:", "covtype"], ["l1:", "mnist"]]
+    assert "|" not in printed
+
+
+def size_alone(n):
+    return (n,)
+
+
+def make_vectors(count, n):
+    return len([np.ones(n) for _ in range(count)])
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_peak_counts_vectors(monkeypatch, count):
+    monkeypatch.syspath_prepend(str(SCRIPT.parent))
+    from measure import peak_beyond
+
+    n = 1_000_000
+    peak = peak_beyond(partial(size_alone, n), partial(make_vectors, count))
+    assert peak / (8 * n) == pytest.approx(count, abs=0.2)
