@@ -249,7 +249,7 @@ def pursuit(plan, threads):
             model, ours = timed(newton, X, y, l2, threads)
             peer = PursuitInNumPy(X, y, l2)
             theirs, arrived = peer.minimise()
-            rows.append([words, l2, f"{model.n_passes_:.0f}", f"{ours:.3g}", f"{model.gradient_norm_[0]:.1e}",
+            rows.append([words, l2, f"{model.n_passes_:.1f}", f"{ours:.3g}", f"{model.gradient_norm_[0]:.1e}",
                          len(peer.norms), f"{theirs:.3g}", f"{min(peer.norms) / peer.norms[0]:.1e}",
                          f"{'' if arrived else 'above '}{theirs / ours:.3g}"])
     return table(f"Margin pursuit to {ARRIVED:g} of the first gradient norm: {plan.pursuit}, {len(y)} x {X.shape[1]}, "

@@ -14,27 +14,37 @@ static inline double positive(double x) { return x > 0 ? x : 0; }
 static inline double at_most_1(double x) { return x > 1 ? 1 : x; }
 
 /* Smoothed hinge in the deficit u = 1 - z:   F = (u + root) / 2, a = F', root = sqrt(width^2 + u^2)    SmSVM eq. (6)
- * root - |u| is written width^2 / (root + |u|): no cancellation far from the hinge. */
-static inline double hinge_root(double u, double width) { return sqrt(width * width + u * u); }
+ * All that is asked of it comes from two quotients. (root - |u|) / 2 is written width^2 / (2 (root + |u|)): no
+ * cancellation far from the hinge. */
+typedef struct {
+    double u;
+    double inverse;      /* 1 / root */
+    double above;        /* (root - |u|) / 2 = F - max(0, u) */
+} hinge_point;
 
-static inline double hinge_value(double u, double root, double width) {
-    return positive(u) + width * width / (2 * (root + fabs(u)));
+static inline hinge_point hinge_at(double u, double width) {
+    double root = sqrt(width * width + u * u);
+    hinge_point at = {u, 1 / root, width * width / (2 * (root + fabs(u)))};
+    return at;
 }
 
-static inline double hinge_slope(double u, double root, double width) {
-    double tail = width * width / (2 * root * (root + fabs(u)));
-    return u > 0 ? 1 - tail : tail;
+static inline double hinge_value(hinge_point at) { return positive(at.u) + at.above; }
+
+static inline double hinge_slope(hinge_point at) {
+    double tail = at.above * at.inverse;
+    return at.u > 0 ? 1 - tail : tail;
 }
 
-static inline double primal_curvature(double root, double width) {
-    return width * width / (2 * root * root * root);
+static inline double primal_curvature(hinge_point at, double width) {
+    double share = width * at.inverse;
+    return share * share * at.inverse / 2;
 }
 
 /* Curvature with the dual variable a of the row as an unknown of its own: 2 a root = root + u, linearised in a and u,
  * gives h = (1 - (2a - 1) u / root) / (2 root), which is >= 0 for 0 <= a <= 1, and F''(u) at a = F'(u). A Newton step
  * stays good over a change of u many widths long. (Chan, Golub, Mulet 1999 did so for total variation.) */
-static inline double dual_curvature(double a, double u, double root) {
-    return positive(1 - (2 * a - 1) * u / root) / (2 * root);
+static inline double dual_curvature(double a, hinge_point at) {
+    return positive(1 - (2 * a - 1) * at.u * at.inverse) * at.inverse / 2;
 }
 
 typedef struct {
@@ -57,17 +67,17 @@ static inline void hinge_rows_by(const int primal, const hinge_step *at, ptrdiff
     INDEPENDENT
     for (ptrdiff_t i = 0; i < n; i++) {
         double s = fabs(code[i]), v = change[i], u0 = deficit[i], u1 = u0 - step * v;
-        double root0 = hinge_root(u0, w0), root = hinge_root(u1, w0), root1 = hinge_root(u1, w1);
-        double slope0 = hinge_slope(u0, root0, w0), slope1 = hinge_slope(u1, root1, w1);
+        hinge_point before = hinge_at(u0, w0), line = hinge_at(u1, w0), next = hinge_at(u1, w1);
+        double slope0 = hinge_slope(before), slope1 = hinge_slope(next);
         double a0 = primal ? slope0 : dual[i];
-        double a_hat = at_most_1(positive(slope0 - dual_curvature(a0, u0, root0) * v));
+        double a_hat = at_most_1(positive(slope0 - dual_curvature(a0, before) * v));
         double a1 = primal ? slope1 : a0 + keep * (a_hat - a0);
-        double h = primal ? primal_curvature(root1, w1) : dual_curvature(a1, u1, root1);
+        double h = primal ? primal_curvature(next, w1) : dual_curvature(a1, next);
         dual_next[i] = a1;
-        parts[i] = s * hinge_value(u1, root, w0);
-        parts[ld + i] = -s * hinge_slope(u1, root, w0) * v;
+        parts[i] = s * hinge_value(line);
+        parts[ld + i] = -s * hinge_slope(line) * v;
         parts[2 * ld + i] = s * positive(u1);
-        parts[3 * ld + i] = s * hinge_value(u1, root1, w1);
+        parts[3 * ld + i] = s * hinge_value(next);
         parts[4 * ld + i] = positive(code[i]) * a_hat;
         parts[5 * ld + i] = -positive(-code[i]) * a_hat;
         parts[6 * ld + i] = s * h;
@@ -94,10 +104,10 @@ CLONES static void hinge_along(ptrdiff_t n, const double *restrict code, const d
         int count = n - i < LANES ? (int)(n - i) : LANES;
         for (int l = 0; l < count; l++) {
             double s = fabs(code[i + l]), v = change[i + l];
-            double u = deficit[i + l] - step * v, root = hinge_root(u, width);
-            value[l] += s * hinge_value(u, root, width);
-            slope[l] -= s * hinge_slope(u, root, width) * v;
-            curvature[l] += s * primal_curvature(root, width) * v * v;
+            hinge_point at = hinge_at(deficit[i + l] - step * v, width);
+            value[l] += s * hinge_value(at);
+            slope[l] -= s * hinge_slope(at) * v;
+            curvature[l] += s * primal_curvature(at, width) * v * v;
         }
     }
     out[0] = fold_lanes(value);

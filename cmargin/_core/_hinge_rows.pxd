@@ -9,11 +9,13 @@ cdef extern from "_hinge_rows.h" nogil:
         double floor
         int primal
 
-    double hinge_root(double u, double width) noexcept
-    double hinge_value(double u, double root, double width) noexcept
-    double hinge_slope(double u, double root, double width) noexcept
-    double dual_curvature(double a, double u, double root) noexcept
-    double primal_curvature(double root, double width) noexcept
+    ctypedef struct hinge_point:
+        pass
+    hinge_point hinge_at(double u, double width) noexcept
+    double hinge_value(hinge_point at) noexcept
+    double hinge_slope(hinge_point at) noexcept
+    double dual_curvature(double a, hinge_point at) noexcept
+    double primal_curvature(hinge_point at, double width) noexcept
     void hinge_rows(const hinge_step *at, Py_ssize_t n, const double *code, const double *deficit, const double *change,
                     const double *dual, double *dual_next, double *parts, Py_ssize_t ld, double *r,
                     double *curvature) noexcept

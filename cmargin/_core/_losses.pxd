@@ -7,7 +7,7 @@ whatever the dtype of the data. ``1 + slope`` of a calibrated loss is the poster
 
 from libc.math cimport exp, fabs, log
 
-from cmargin._core._hinge_rows cimport hinge_root, hinge_slope, hinge_value, primal_curvature
+from cmargin._core._hinge_rows cimport hinge_at, hinge_point, hinge_slope, hinge_value, primal_curvature
 
 
 cdef struct point:
@@ -68,12 +68,11 @@ cdef inline point hinge(double z) noexcept nogil:
 
 cdef inline point smoothed_hinge(double z, double width) noexcept nogil:
     # F(z) = (u + sqrt(width^2 + u^2)) / 2 with u = 1 - z, width > 0          SmSVM eq. (6), in _hinge_rows.h
-    cdef double u = 1 - z
-    cdef double root = hinge_root(u, width)
+    cdef hinge_point there = hinge_at(1 - z, width)
     cdef point at
-    at.value = hinge_value(u, root, width)
-    at.slope = -hinge_slope(u, root, width)
-    at.curvature = primal_curvature(root, width)
+    at.value = hinge_value(there)
+    at.slope = -hinge_slope(there)
+    at.curvature = primal_curvature(there, width)
     return at
 
 

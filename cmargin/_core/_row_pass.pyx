@@ -18,14 +18,14 @@ from libc.math cimport fabs
 from libc.string cimport memset
 
 from cmargin._core._hinge_rows cimport (
-    dual_curvature, hinge_along, hinge_root, hinge_rows, hinge_slope, primal_curvature,
+    dual_curvature, hinge_along, hinge_at, hinge_point, hinge_rows, hinge_slope, primal_curvature,
 )
 from cmargin._core._losses cimport catoni_rho, point
 from cmargin._core._rows cimport Rows
 from cmargin._core._simd cimport lane_sum
 from cmargin._core._tiles cimport (
-    flush_curvature, open_tile, row_tile, tile_add_curvature, tile_add_rows, tile_add_squares, tile_products,
-    tile_row_squares, tile_weighted_products,
+    flush_curvature, open_tile, row_tile, tile_add_curvature, tile_add_rows, tile_add_rows_3, tile_add_squares,
+    tile_products, tile_row_squares, tile_weighted_products,
 )
 
 cdef Py_ssize_t MAX_BLOCKS = 32
@@ -43,11 +43,12 @@ cdef inline point pursued(pass_job *job, double u) noexcept nogil:
 
 cdef inline double curvature_at(pass_job *job, Py_ssize_t i, double width) noexcept nogil:
     # h of row i where the last look was taken
-    cdef double u = job.deficit[i] - job.pending * job.change[i], root
+    cdef double u = job.deficit[i] - job.pending * job.change[i]
+    cdef hinge_point at
     if job.pursuit:
         return pursued(job, u).curvature
-    root = hinge_root(u, width)
-    return primal_curvature(root, width) if job.at.primal else dual_curvature(job.dual_next[i], u, root)
+    at = hinge_at(u, width)
+    return primal_curvature(at, width) if job.at.primal else dual_curvature(job.dual_next[i], at)
 
 
 cdef void look_at_hinge_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *parts, double *r,
@@ -74,7 +75,7 @@ cdef void treat_exactly(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *p
     for i in range(n):
         if job.exact[first + i]:
             u = job.deficit[first + i] - job.at.step * job.change[first + i]
-            a = hinge_slope(u, hinge_root(u, width), width)
+            a = hinge_slope(hinge_at(u, width))
             parts[4 * ld + i] = a * job.code[first + i] if job.code[first + i] >= 0 else 0
             parts[5 * ld + i] = a * job.code[first + i] if job.code[first + i] < 0 else 0
             curvature[i] = 0
@@ -129,13 +130,12 @@ cdef void run_block(pass_job *job, Py_ssize_t block, double *scratch) noexcept n
                 job.change[first + i] = r[i] if job.code[first + i] >= 0 else -r[i]
         if job.pursuit:
             look_at_pursued_rows(job, first, n, r, curvature, sums)
+            tile_add_rows(&tile, r, gradient)
             if job.totals:
                 tile_add_rows(&tile, job.code + first, gradient + p)
         else:
             look_at_hinge_rows(job, first, n, parts, r, curvature, sums)
-            tile_add_rows(&tile, parts + 4 * tile_rows, gradient + p)
-            tile_add_rows(&tile, parts + 5 * tile_rows, gradient + 2 * p)
-        tile_add_rows(&tile, r, gradient)
+            tile_add_rows_3(&tile, r, parts + 4 * tile_rows, parts + 5 * tile_rows, gradient)
         if job.hessian != NULL:
             sums[CURVED] += tile_add_curvature(&tile, curvature, &sum_of_outer)
     if job.hessian != NULL:

@@ -75,6 +75,34 @@
             for (j = 0; j < m; j++) sum[j] += c0 * x0[j];                                                        \
         }                                                                                                        \
     }                                                                                                            \
+    /* three such sums in one reading */                                                                         \
+    CLONES static void tile_add_rows_3_##suffix(const real *data, ptrdiff_t stride, const ptrdiff_t *rows,       \
+                                                ptrdiff_t n, ptrdiff_t m, const double *a, const double *b,      \
+                                                const double *c, double *restrict sum_a, double *restrict sum_b, \
+                                                double *restrict sum_c) {                                        \
+        ptrdiff_t i = 0, j;                                                                                      \
+        for (; i + 4 <= n; i += 4) {                                                                             \
+            const real *x0 = ROW(0), *x1 = ROW(1), *x2 = ROW(2), *x3 = ROW(3);                                   \
+            double a0 = a[i], a1 = a[i + 1], a2 = a[i + 2], a3 = a[i + 3];                                       \
+            double b0 = b[i], b1 = b[i + 1], b2 = b[i + 2], b3 = b[i + 3];                                       \
+            double c0 = c[i], c1 = c[i + 1], c2 = c[i + 2], c3 = c[i + 3];                                       \
+            INDEPENDENT                                                                                          \
+            for (j = 0; j < m; j++) {                                                                            \
+                double y0 = x0[j], y1 = x1[j], y2 = x2[j], y3 = x3[j];                                           \
+                sum_a[j] += (a0 * y0 + a1 * y1) + (a2 * y2 + a3 * y3);                                           \
+                sum_b[j] += (b0 * y0 + b1 * y1) + (b2 * y2 + b3 * y3);                                           \
+                sum_c[j] += (c0 * y0 + c1 * y1) + (c2 * y2 + c3 * y3);                                           \
+            }                                                                                                    \
+        }                                                                                                        \
+        for (; i < n; i++) {                                                                                     \
+            const real *x0 = ROW(0);                                                                             \
+            for (j = 0; j < m; j++) {                                                                            \
+                sum_a[j] += a[i] * x0[j];                                                                        \
+                sum_b[j] += b[i] * x0[j];                                                                        \
+                sum_c[j] += c[i] * x0[j];                                                                        \
+            }                                                                                                    \
+        }                                                                                                        \
+    }                                                                                                            \
     /* sum_j += sum_i c_i x_ij^2 */                                                                              \
     CLONES static void tile_add_squares_##suffix(const real *data, ptrdiff_t stride, const ptrdiff_t *rows,      \
                                                  ptrdiff_t n, ptrdiff_t m, const double *c,                      \

@@ -47,6 +47,10 @@ cdef void tile_weighted_products(const row_tile *tile, const double *w, double *
 # total += X' c;  (n_columns,) = (n_columns, n) (n,)
 cdef void tile_add_rows(const row_tile *tile, const double *c, double *total) noexcept nogil
 
+# the same for three coefficients in one reading;  totals (3, n_columns)
+cdef void tile_add_rows_3(const row_tile *tile, const double *a, const double *b, const double *c,
+                          double *totals) noexcept nogil
+
 # out_i = sum_j w_j x_ij^2 over the features;  (n,) = (n, n_features) (n_features,)
 cdef void tile_row_squares(const row_tile *tile, const double *w, double *out) noexcept nogil
 

@@ -17,6 +17,12 @@ cdef extern from "_tiles.h" nogil:
                          const double *c, double *total) noexcept
     void tile_add_rows_d(const double *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n, Py_ssize_t m,
                          const double *c, double *total) noexcept
+    void tile_add_rows_3_f(const float *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n, Py_ssize_t m,
+                           const double *a, const double *b, const double *c, double *sum_a, double *sum_b,
+                           double *sum_c) noexcept
+    void tile_add_rows_3_d(const double *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n, Py_ssize_t m,
+                           const double *a, const double *b, const double *c, double *sum_a, double *sum_b,
+                           double *sum_c) noexcept
     void tile_add_squares_f(const float *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n, Py_ssize_t m,
                             const double *c, double *total) noexcept
     void tile_add_squares_d(const double *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n, Py_ssize_t m,
@@ -116,6 +122,35 @@ cdef void tile_add_rows(const row_tile *tile, const double *c, double *total) no
         tile_add_rows_d(<const double *> tile.data, tile.stride, tile.rows, tile.n, m, c, total)
     if source.intercept:
         total[m] += lane_sum(c, tile.n)
+
+
+cdef void tile_add_rows_3(const row_tile *tile, const double *a, const double *b, const double *c,
+                          double *totals) noexcept nogil:
+    cdef const row_source *source = tile.source
+    cdef Py_ssize_t m = source.X.n_features, p = m + source.intercept, i, row
+    cdef double *sum_a = totals
+    cdef double *sum_b = totals + p
+    cdef double *sum_c = totals + 2 * p
+    cdef double x
+    cdef int64_t k, j
+    if source.X.starts != NULL:
+        for i in range(tile.n):
+            if a[i] == 0 and b[i] == 0 and c[i] == 0:
+                continue
+            row = row_of(source, tile.first + i)
+            for k in range(source.X.starts[row], source.X.starts[row + 1]):
+                x, j = value_of(source, k), column_of(source, k)
+                sum_a[j] += a[i] * x
+                sum_b[j] += b[i] * x
+                sum_c[j] += c[i] * x
+    elif tile.single:
+        tile_add_rows_3_f(<const float *> tile.data, tile.stride, tile.rows, tile.n, m, a, b, c, sum_a, sum_b, sum_c)
+    else:
+        tile_add_rows_3_d(<const double *> tile.data, tile.stride, tile.rows, tile.n, m, a, b, c, sum_a, sum_b, sum_c)
+    if source.intercept:
+        sum_a[m] += lane_sum(a, tile.n)
+        sum_b[m] += lane_sum(b, tile.n)
+        sum_c[m] += lane_sum(c, tile.n)
 
 
 cdef void tile_row_squares(const row_tile *tile, const double *w, double *out) noexcept nogil:
