@@ -17,6 +17,7 @@ from cython cimport floating
 from cython.parallel cimport prange, threadid
 from libc.math cimport sqrt
 from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.string cimport memcpy
 
 from cmargin._core._losses cimport point, point_loss
 from cmargin._core._random cimport next_below
@@ -80,7 +81,7 @@ cdef void steps_of_class(
     cdef Py_ssize_t drawn[DRAWN]
     cdef Py_ssize_t batch, k, n, row, d = X.n_features
     cdef bint dense = X.starts == NULL, direct = dense and X.column_stride == 1
-    cdef double score, y, alpha, shrink, change
+    cdef double score, y, alpha, shrink, shrunk, inverse, change
     cdef const floating *values = <const floating *> X.values
     cdef const floating *x
     cdef point at
@@ -98,26 +99,30 @@ cdef void steps_of_class(
             x = values + row * X.row_stride if direct else row_work
             if dense and not direct:
                 gather_row(X, row, row_work)
+            # what does not need the score comes first: its division then runs beside the products
+            alpha = rule.first / (1 + now.t) if rule.harmonic else rule.first / sqrt(1.0 + now.t)
+            shrink = max(1 - alpha * rule.l2, 0.0)
+            shrunk = now.c * shrink
+            inverse = 1 / shrunk if shrunk >= SMALLEST else 1
             score = row_dot(v, x, d) if dense else sparse_dot(X, row, v)
             score = now.c * (score + now.v_b)
             y = 1.0 if positive[row] else -1.0
             at = point_loss(rule.loss, y * score, rule.level, rule.scale)
-            alpha = rule.first / (1 + now.t) if rule.harmonic else rule.first / sqrt(1.0 + now.t)
-            shrink = max(1 - alpha * rule.l2, 0.0)
             change = -alpha * y * at.slope * (row_weight[row] if row_weight != NULL else 1.0)
             now.square = shrink * shrink * now.square + change * (
                 2 * shrink * score + change * (squares[row] + rule.intercept))
             now.t += 1
-            now.c *= shrink
-            if now.c < SMALLEST:
-                fold_factor(now.c, v, d, &now)
+            now.c = shrunk
+            if shrunk < SMALLEST:
+                fold_factor(shrunk, v, d, &now)
             if change != 0:
+                change *= inverse
                 if dense:
-                    row_axpy(change / now.c, x, v, d)
+                    row_axpy(change, x, v, d)
                 else:
-                    sparse_axpy(change / now.c, X, row, v)
+                    sparse_axpy(change, X, row, v)
                 if rule.intercept:
-                    now.v_b += change / now.c
+                    now.v_b += change
             if now.square > rule.radius * rule.radius:
                 now.c *= rule.radius / sqrt(now.square)
                 now.square = rule.radius * rule.radius
@@ -146,7 +151,7 @@ def projected_steps(
     double[:, ::1] state,                # INOUT (n_classes, 2), b and |w|^2 + b^2
     int64_t[::1] t,                      # INOUT (n_classes,) steps taken before
     uint8_t[:, ::1] positive,            # WORK  (n_threads, n_rows), zero
-    floating[:, ::1] row_work,           # WORK  (n_threads, padded n_features)
+    floating[:, :, ::1] work,            # WORK  (n_threads, 2, padded n_features)
     int n_threads,
 ):
     """Take ``n_steps`` steps of every class."""
@@ -155,14 +160,14 @@ def projected_steps(
     for c in prange(V.shape[0], nogil=True, num_threads=n_threads, schedule="dynamic"):
         one_class(&X.view, &squares[0], weight, &positives[0], starts[c], starts[c + 1], n_steps, loss, level, scale[c],
                   l2, first[c], harmonic, radius, intercept, &streams[c, 0], &V[c, 0], &state[c, 0], &t[c],
-                  &positive[threadid(), 0], &row_work[threadid(), 0])
+                  &positive[threadid(), 0], &work[threadid(), 0, 0], &work[threadid(), 1, 0])
 
 
 cdef void one_class(const rows_view *X, const double *squares, const double *row_weight, const int64_t *positives,
                     int64_t lo, int64_t hi, Py_ssize_t n_steps, int loss, double level, double scale, double l2,
                     double first, bint harmonic, double radius, bint intercept, uint64_t *stream, floating *v,
-                    double *state, int64_t *t, uint8_t *positive, floating *row_work) noexcept nogil:
-    # Marks the rows of the class, takes the steps, and leaves w itself in v
+                    double *state, int64_t *t, uint8_t *positive, floating *v_work, floating *row_work) noexcept nogil:
+    # Marks the rows of the class, takes the steps on a copy of w in this thread's own cache lines, and leaves w in v
     cdef sgd_rule rule
     cdef sgd_state now
     cdef int64_t k
@@ -171,8 +176,10 @@ cdef void one_class(const rows_view *X, const double *squares, const double *row
     now.c, now.v_b, now.square, now.t = 1, state[0], state[1], t[0]
     for k in range(lo, hi):
         positive[positives[k]] = 1
-    steps_of_class(X, &rule, squares, row_weight, positive, n_steps, stream, v, row_work, &now)
+    memcpy(v_work, v, X.n_features * sizeof(floating))
+    steps_of_class(X, &rule, squares, row_weight, positive, n_steps, stream, v_work, row_work, &now)
     for k in range(lo, hi):
         positive[positives[k]] = 0
-    fold_factor(now.c, v, X.n_features, &now)
+    fold_factor(now.c, v_work, X.n_features, &now)
+    memcpy(v, v_work, X.n_features * sizeof(floating))
     state[0], state[1], t[0] = now.v_b, now.square, now.t

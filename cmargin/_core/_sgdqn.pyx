@@ -17,6 +17,7 @@ Everything a class writes belongs to that class alone: the bits do not depend on
 from cython cimport floating
 from cython.parallel cimport prange, threadid
 from libc.stdint cimport int64_t
+from libc.string cimport memcpy
 
 from cmargin._core._losses cimport point_loss
 from cmargin._core._rows cimport Rows, gather_row, rows_view, sparse_dot, sparse_scaled_axpy
@@ -133,7 +134,7 @@ def run_qn_steps(
     floating[:, ::1] gain,               # INOUT (n_classes, n_features)
     double[:, ::1] state,                # INOUT (n_classes, state_size)
     double[:, ::1] sums,                 # INOUT (n_classes, 3), loss, errors, weight: added to
-    floating[:, ::1] dense,              # WORK  (n_threads, padded n_features)
+    floating[:, :, ::1] work,            # WORK  (n_threads, 3, padded n_features)
     int n_threads,
 ):
     """Take steps ``first .. last - 1`` of the lists of every class from ``class_lo`` on."""
@@ -141,5 +142,26 @@ def run_qn_steps(
     cdef const double *weight = &row_weight[0] if row_weight.shape[0] else NULL
     for o in prange(offsets.shape[0] - 1, nogil=True, num_threads=n_threads, schedule="dynamic"):
         c = class_lo + o
-        class_steps(&X.view, weight, &visits[offsets[o]] + first, min(last, offsets[o + 1] - offsets[o]) - first, loss,
-                    l2, skip, &W[c, 0], &gain[c, 0], &state[c, 0], &sums[c, 0], &dense[threadid(), 0])
+        one_class(&X.view, weight, &visits[offsets[o]] + first, min(last, offsets[o + 1] - offsets[o]) - first, loss,
+                  l2, skip, &W[c, 0], &gain[c, 0], &state[c, 0], &sums[c, 0], &work[threadid(), 0, 0],
+                  &work[threadid(), 1, 0], &work[threadid(), 2, 0])
+
+
+cdef void one_class(const rows_view *X, const double *row_weight, const int64_t *visits, Py_ssize_t n_visits, int loss,
+                    double l2, Py_ssize_t skip, floating *w, floating *gain, double *state, double *sums,
+                    floating *dense, floating *w_work, floating *gain_work) noexcept nogil:
+    # The steps on copies in this thread's own cache lines: neighbouring classes share some (doc/decisions.md)
+    cdef double now[N_STATE]
+    cdef double total[3]
+    cdef size_t n_bytes = X.n_features * sizeof(floating)
+    if n_visits <= 0:
+        return
+    memcpy(w_work, w, n_bytes)
+    memcpy(gain_work, gain, n_bytes)
+    memcpy(now, state, N_STATE * sizeof(double))
+    memcpy(total, sums, 3 * sizeof(double))
+    class_steps(X, row_weight, visits, n_visits, loss, l2, skip, w_work, gain_work, now, total, dense)
+    memcpy(w, w_work, n_bytes)
+    memcpy(gain, gain_work, n_bytes)
+    memcpy(state, now, N_STATE * sizeof(double))
+    memcpy(sums, total, 3 * sizeof(double))

@@ -7,13 +7,13 @@ import numpy as np
 from cmargin._blas_threads import single_threaded_blas
 from cmargin._core import _class_sgd, _refreshed_sgd, _theory_sgd
 from cmargin._core._losses import LOSS_IDS
+from cmargin._workspace import aligned_rows
 
 LIST_ENTRIES = 1 << 21  # visits drawn at a time: 16 MB
 SLICE_NUMBERS = 3e8  # numbers read between two looks at Ctrl-C: about 0.1 s on one core
 SLICE_BLOCK = 64  # steps that a slice is a multiple of
 STEP_OVERHEAD = 150  # numbers that cost as much as the fixed part of a step
 NUMBERS_PER_THREAD = 2e5  # less than that is done before a second thread has woken up
-LINE = 64  # bytes of a cache line, twice over between two threads' workspaces
 
 
 class TimeUp(Exception):
@@ -76,7 +76,7 @@ class ClassPasses:
     def plain(self, Z, inverse, weights, step, bias_rate):
         """Pass over whitened rows; returns sums (n_classes, 3): loss, errors, weight."""
         sums, threads = np.zeros((self.lists.n_classes, 3)), self.most_threads
-        work = np.empty((threads, 2, Z.shape[1] + 2 * LINE // Z.itemsize), Z.dtype)
+        work = aligned_rows((threads, 2, Z.shape[1]), Z.dtype)
 
         def take_steps(class_lo, offsets, visits, first, last):
             _class_sgd.run_steps(self.home.rows, Z, self.row_weight, class_lo, offsets, visits, first, last, self.loss,
@@ -117,7 +117,7 @@ class ClassPasses:
         longest = max(1, int(np.diff(subset_offsets).max()))
         sparse_tail = inverse.low_sign < 0
         dense = np.empty((threads, self.home.n_features if sparse_tail else 0), Z.dtype)
-        work = np.empty((threads, 2, longest + 2 * LINE // 8))
+        work = aligned_rows((threads, 2, longest), float)
 
         def take_steps(class_lo, offsets, visits, first, last):
             _theory_sgd.run_theory_steps(self.home.rows, Z, self.row_weight, class_lo, offsets, visits, first, last,

@@ -13,7 +13,8 @@ import numpy as np
 
 from cmargin._core import _projected_sgd
 from cmargin._core._losses import LOSS_IDS, evaluate
-from cmargin.solvers.class_passes import LINE, SLICE_NUMBERS, STEP_OVERHEAD, TimeUp, worthwhile_threads
+from cmargin._workspace import aligned_rows
+from cmargin.solvers.class_passes import SLICE_NUMBERS, STEP_OVERHEAD, TimeUp, worthwhile_threads
 from cmargin.solvers.low_rank_newton import class_streams
 from cmargin.solvers.penalty import Penalty
 
@@ -304,7 +305,7 @@ class ProjectedSGD(FirstOrder):
         threads = worthwhile_threads(min(home.n_threads, K), home.n_rows * K * numbers)
         per_slice = max(64, int(SLICE_NUMBERS / numbers / K))
         positive = np.zeros((threads, home.n_rows), np.uint8)
-        work = np.empty((threads, home.n_features + LINE), home.dtype)
+        work = aligned_rows((threads, 2, home.n_features), home.dtype)
         first = np.ascontiguousarray(self.first_steps(), dtype=float)
         for lo in range(0, home.n_rows, per_slice):
             steps = min(per_slice, home.n_rows - lo)

@@ -6,7 +6,8 @@ import numpy as np
 
 from cmargin._core import _sgdqn
 from cmargin._core._losses import LOSS_IDS
-from cmargin.solvers.class_passes import LINE, STEP_OVERHEAD
+from cmargin._workspace import aligned_rows
+from cmargin.solvers.class_passes import STEP_OVERHEAD
 from cmargin.solvers.low_rank import LowRankInverse
 from cmargin.solvers.plain_sgd import PlainRun
 from cmargin.solvers.step_size import Trial, automatic_step
@@ -68,7 +69,7 @@ class QNTrial(Trial):
         d, dtype, home = self.inverse.eigenvectors.shape[1], self.Z.dtype, self.passes.home
         weights = GainedWeights.start(np.zeros((self.n_classes, d), dtype), self.start_bias, relative / self.scale,
                                       self.bias_rate, self.run.skip)
-        work = np.empty((1, d + LINE), dtype)
+        work = aligned_rows((1, 3, d), dtype)
         for lists in self.training:
             offsets = np.concatenate([[0], np.cumsum([len(v) for v in lists])]).astype(np.int64)
             _sgdqn.run_qn_steps(home.rows, self.passes.row_weight, 0, offsets, np.concatenate(lists), 0,
@@ -121,7 +122,7 @@ class SGDQNRun(PlainRun):
     def _one_pass(self, step):
         home, weights, runner = self.home, self.weights, self.runner
         sums = np.zeros((self.lists.n_classes, 3))
-        work = np.empty((runner.most_threads, home.n_features + LINE), home.dtype)
+        work = aligned_rows((runner.most_threads, 3, home.n_features), home.dtype)
 
         def take_steps(class_lo, offsets, visits, first, last):
             _sgdqn.run_qn_steps(home.rows, runner.row_weight, class_lo, offsets, visits, first, last,

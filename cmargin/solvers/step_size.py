@@ -4,7 +4,8 @@ import numpy as np
 
 from cmargin._core import _class_sgd
 from cmargin._core._losses import evaluate
-from cmargin.solvers.class_passes import LINE, STEP_OVERHEAD, worthwhile_threads
+from cmargin._workspace import aligned_rows
+from cmargin.solvers.class_passes import STEP_OVERHEAD, worthwhile_threads
 from cmargin.solvers.class_weights import ClassWeights
 
 # Measured on two image sets (doc/decisions.md, "Automatic step")
@@ -58,7 +59,7 @@ class Trial:
         offsets = np.concatenate([[0], np.cumsum([len(v) for v in visit_lists])]).astype(np.int64)
         sums, threads = np.zeros((self.n_classes, 3)), self.passes.home.n_threads
         threads = worthwhile_threads(threads, offsets[-1] * (self.Z.shape[1] + STEP_OVERHEAD))
-        work = np.empty((threads, 2, self.Z.shape[1] + 2 * LINE // self.Z.itemsize), self.Z.dtype)
+        work = aligned_rows((threads, 2, self.Z.shape[1]), self.Z.dtype)
         _class_sgd.run_steps(
             self.passes.home.rows, self.Z, self.passes.row_weight, 0, offsets, np.concatenate(visit_lists), 0,
             int(np.diff(offsets).max()), self.passes.loss, step, self.bias_rate, self.inverse.low_sign,
