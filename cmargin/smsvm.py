@@ -64,9 +64,10 @@ class SmSVMClassifier(ClassifierMixin, BaseEstimator):
         times it.
     line_search : {"exact", "quadratic"}, default "exact"
         "quadratic" with ``smoothing_decay=0.1`` is the published algorithm, step for step.
-    linear_solver : {"auto", "cholesky", "woodbury", "cg"}, default "auto"
+    linear_solver : {"auto", "cholesky", "woodbury", "cg", "dual"}, default "auto"
         How the Newton system is solved. "woodbury" works in as many unknowns as there are rows; it and "cg", which
-        forms no matrix, need l1=0.
+        forms no matrix, need l1=0. "dual" does without smoothing and solves in the rows at the hinge alone: for CSR
+        data with l1=0, l2>0; "auto" takes it for those with more than 4,000 columns, or 600 and no more rows.
     subset_growth : {"auto", None}, default "auto"
         Solve on a tenth of the rows first where there are many.
     penalize_intercept : bool, default False

@@ -29,9 +29,9 @@ from cmargin.solvers.continuation_newton import MANY_COLUMNS, MANY_ROWS
 ENOUGH = 0.7                   # of the tolerance: gap seen by a sweep at which a look is worth its read
 NEWTON_ENOUGH = 0.3            # of the tolerance, or a tenth of the gap before: where a Newton step ends
 SWEEPS_PER_LOOK = 12           # sweeps and Newton steps without a look at all rows, at most
-RATE_OVER = 4                  # sweeps over which their rate of convergence is measured
+RATE_OVER = 16                 # sweeps over which their rate of convergence is measured
 STRETCH = 4.0                  # entries of the rows swept, over columns, from which on vectors of columns cost little
-SLOW = 30                      # sweeps still needed at that rate from which on a Newton step is tried,
+SLOW = 40                      # sweeps still needed at that rate from which on a Newton step is tried,
 SETTLED = (3, 5000)            # if no more rows than 3, or one in 5,000 of the face, came to a bound or left one
 HELPFUL, PATIENCE = 0.3, 3     # a step after which the gap is a larger part of that before: the next needs 3 times SLOW
 CG_ITERATIONS = 100            # of one Newton step,
@@ -75,7 +75,7 @@ class DualNewton:
             self.start_at(w)
 
     def start_at(self, w):
-        """Dual variables from a primal point: at the bounds that its deficits point to, in the best multiple."""
+        """Dual variables from a primal point: the bounds that its deficits point to, times the best common factor."""
         self.w[:len(w)] = w
         if self.bias:
             self.w[-1] /= self.bias
@@ -202,7 +202,7 @@ class DualNewton:
         rz, gap = self.rows.cg_pass(face, upper, a, square, 0.0, self.w, r, z, total)
         p, t = z.copy(), total.copy()                      # direction in a, and sum p y x
         for _ in range(CG_ITERATIONS):
-            if not gap > target or not len(face):
+            if not gap > target or not len(face) or perf_counter() > self.settings.deadline:
                 break
             curvature = t @ t
             if not curvature > 0:
