@@ -204,3 +204,12 @@ def test_history_is_one_entry_a_look():
     assert (np.diff(h["passes"]) > 0).all() and (np.diff(h["gap"]) <= 0).all() and (np.diff(h["objective"]) <= 0).all()
     assert h["gap"][-1] <= 1e-6 < h["gap"][0]
     assert (h["active_rows"] < 300).all() and h["active_rows"][-1] > 0
+
+
+@pytest.mark.parametrize("intercept", ["none", "penalised", "free"])
+def test_nothing_but_the_intercept_can_tell_the_rows_apart(intercept):
+    given = {"fit_intercept": intercept != "none", "penalize_intercept": intercept == "penalised"}
+    model = fit(sparse.csr_matrix((6, 1000)), [1, 1, 1, 1, -1, -1], **given)     # opposite rows: no curvature
+    bias = 0.0 if intercept == "none" else 1.0
+    assert not model.coef_.any() and model.intercept_[0] == pytest.approx(bias, abs=1e-3)
+    assert model.objective_[0] == pytest.approx(2 / 3 if bias else 1, rel=2e-4)

@@ -24,6 +24,8 @@ class SparseRows:
     def __init__(self, X, intercept, free):
         self.n_rows, self.n_features = X.shape
         self.values, self.columns = np.ascontiguousarray(X.data), np.ascontiguousarray(X.indices)
+        if not len(self.values):                           # kernels point at the first entry
+            self.values, self.columns = np.zeros(1, self.values.dtype), np.zeros(1, self.columns.dtype)
         self.starts = np.ascontiguousarray(X.indptr, np.int64)
         self.density = len(self.values) / max(1, self.n_rows * self.n_features)
         self.all_rows = np.arange(self.n_rows, dtype=np.intp)

@@ -95,18 +95,21 @@ class DualNewton:
     # ------------------------------------------------------------ the loop
 
     def run(self):
-        result, since = self.result, 0
-        while result.status == "running":
-            gap, moved = self.sweep()
-            since += 1
-            enough = self.settings.tol * max(self.dual_sum(), 0.0)
-            if gap > enough and self.slow(enough) and moved <= max(SETTLED[0], self.on_face // SETTLED[1]):
-                self.newton_step(max(NEWTON_ENOUGH * enough, 0.1 * gap))
-            if gap <= ENOUGH * enough or since >= SWEEPS_PER_LOOK or self.spent() or \
-                    perf_counter() > self.settings.deadline:
-                self.look()
-                since = 0
-        return result
+        since = 0
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):      # numbers too large end as a gap of inf
+            while self.result.status == "running":
+                gap, moved = self.sweep()
+                since += 1
+                enough = self.settings.tol * max(self.dual_sum(), 0.0)
+                if gap > enough and self.slow(enough) and moved <= max(SETTLED[0], self.on_face // SETTLED[1]):
+                    self.newton_step(max(NEWTON_ENOUGH * enough, 0.1 * gap))
+                if gap <= ENOUGH * enough or since >= SWEEPS_PER_LOOK or self.spent() or self.late():
+                    self.look()
+                    since = 0
+        return self.result
+
+    def late(self):
+        return perf_counter() > self.settings.deadline
 
     def spent(self):
         """Is no read left for another sweep and the look after it? Newton steps are not limited."""
@@ -202,12 +205,10 @@ class DualNewton:
         rz, gap = self.rows.cg_pass(face, upper, a, square, 0.0, self.w, r, z, total)
         p, t = z.copy(), total.copy()                      # direction in a, and sum p y x
         for _ in range(CG_ITERATIONS):
-            if not gap > target or not len(face) or perf_counter() > self.settings.deadline:
+            if not gap > target or not rz > 0 or self.late():
                 break
-            curvature = t @ t
-            if not curvature > 0:
-                break
-            step, hit = first_bound(a, p, upper, rz / curvature)
+            curvature = t @ t                              # 0 along opposite rows: on to the next bound
+            step, hit = first_bound(a, p, upper, rz / curvature if curvature > 0 else np.inf)
             a += step * p
             self.w += step * t
             a[hit] = np.where(p[hit] > 0, upper[hit], 0.0)
@@ -304,7 +305,7 @@ class DualNewton:
             result.status = "converged"
         elif settings.stop is not None and settings.stop():
             result.status = "stopped"
-        elif perf_counter() > settings.deadline:
+        elif self.late():
             result.status = "max_time"
         elif self.spent():
             result.status = "max_passes"
@@ -312,8 +313,7 @@ class DualNewton:
 
 def first_bound(a, p, upper, step):
     """The step along p, shortened where a meets a bound of its box; and which entries do."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        limit = np.where(p > 0, (upper - a) / p, np.where(p < 0, -a / p, np.inf))
+    limit = np.where(p > 0, (upper - a) / p, np.where(p < 0, -a / p, np.inf))
     least = limit.min()
     if least > step:
         return step, np.empty(0, np.intp)
