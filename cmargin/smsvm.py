@@ -84,8 +84,8 @@ class SmSVMClassifier(ClassifierMixin, BaseEstimator):
         Threads; the result is the same to the bit for any number.
     verbose : int, default 0
     callback : callable or None
-        Called with the estimator after every Newton step, its fitted attributes set to the best point so far;
-        a true answer stops the fit.
+        Called with the estimator after every Newton step ("dual": look at all rows), its fitted attributes set to the
+        best point so far; a true answer stops the fit.
 
     Attributes
     ----------
