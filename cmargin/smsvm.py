@@ -25,12 +25,15 @@ from cmargin._validation import (
     check_targets,
     positives_of,
 )
+from cmargin.passes.dual_rows import DualRowPass, SparseRows
 from cmargin.passes.row_pass import SMALL, MemoryRowPass
 from cmargin.passes.wide import WideRows, worth_reducing
 from cmargin.solvers.continuation_newton import HISTORY, Problem, Result, Settings
+from cmargin.solvers.dual_newton import DualNewton, worth_it
 from cmargin.solvers.growing import SMALLEST, solve
 from cmargin.solvers.paper_newton import PaperNewton
 
+SOLVERS = ("auto", "cholesky", "woodbury", "cg", "dual")
 MATRIX = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "accept_large_sparse": True}
 
 
@@ -61,9 +64,10 @@ class SmSVMClassifier(ClassifierMixin, BaseEstimator):
         times it.
     line_search : {"exact", "quadratic"}, default "exact"
         "quadratic" with ``smoothing_decay=0.1`` is the published algorithm, step for step.
-    linear_solver : {"auto", "cholesky", "woodbury", "cg"}, default "auto"
+    linear_solver : {"auto", "cholesky", "woodbury", "cg", "dual"}, default "auto"
         How the Newton system is solved. "woodbury" works in as many unknowns as there are rows; it and "cg", which
-        forms no matrix, need l1=0.
+        forms no matrix, need l1=0. "dual" does without smoothing and solves in the rows at the hinge alone: for CSR
+        data with l1=0, l2>0; "auto" takes it for those with more than 4,000 columns, or 600 and no more rows.
     subset_growth : {"auto", None}, default "auto"
         Solve on a tenth of the rows first where there are many.
     penalize_intercept : bool, default False
@@ -80,8 +84,8 @@ class SmSVMClassifier(ClassifierMixin, BaseEstimator):
         Threads; the result is the same to the bit for any number.
     verbose : int, default 0
     callback : callable or None
-        Called with the estimator after every Newton step, its fitted attributes set to the best point so far;
-        a true answer stops the fit.
+        Called with the estimator after every Newton step ("dual": look at all rows), its fitted attributes set to the
+        best point so far; a true answer stops the fit.
 
     Attributes
     ----------
@@ -156,7 +160,7 @@ class SmSVMClassifier(ClassifierMixin, BaseEstimator):
         below_1 = (0.0, np.nextafter(1.0, 0.0), "(0.0, 1.0)")
         check_parameter(self, "smoothing_decay", self.smoothing_decay, real=below_1)
         check_parameter(self, "line_search", self.line_search, options=("exact", "quadratic"))
-        check_parameter(self, "linear_solver", self.linear_solver, options=("auto", "cholesky", "woodbury", "cg"))
+        check_parameter(self, "linear_solver", self.linear_solver, options=SOLVERS)
         check_parameter(self, "subset_growth", self.subset_growth, options=("auto",), none=True)
         check_class_weight(self, self.class_weight)
         check_parameter(self, "max_time", self.max_time, real=POSITIVE, none=True)
@@ -246,13 +250,14 @@ class _Fit:
         threads = effective_n_threads(estimator.n_jobs)
         self.n_threads = threads if self.n * self.m >= SMALL or len(codes) >= threads > 1 else 1
         self.intercept = bool(estimator.fit_intercept)
+        self.free = self.m if self.intercept and not estimator.penalize_intercept else None    # column, not penalised
         self.deadline = np.inf if estimator.max_time is None else started + estimator.max_time
         self.interrupted = threading.Event()
         p = self.m + self.intercept
         self.warm = self._warm_start(p)
         self.results = [Result(np.zeros(p)) for _ in range(len(codes))]
         self.seeds = self._draw_seeds()
-        self.reduced = None
+        self.reduced = self.dual = None
         if hasattr(X, "indptr") and not X.has_canonical_format:
             X = X.copy()                         # repeated indices would be squared one by one
             X.sum_duplicates()
@@ -275,7 +280,9 @@ class _Fit:
         e = self.estimator
         if e.linear_solver == "cg" and e.l1 > 0:
             raise ValueError("linear_solver='cg' needs l1=0: an l1 model is solved on its active block, by 'cholesky'.")
-        if worth_reducing(self.X, e.l1, e.linear_solver, e.line_search):
+        if worth_it(self.X, e.l2, e.l1, e.linear_solver, e.line_search):
+            self.dual = SparseRows(self.X, self.intercept, self.free is not None)
+        elif worth_reducing(self.X, e.l1, e.linear_solver, e.line_search):
             self.reduced = WideRows(self.X)
         n_classes = len(self.codes)
         if n_classes < 2 or n_classes < self.n_threads or self.n_threads == 1 or e.callback is not None:
@@ -297,17 +304,20 @@ class _Fit:
                 future.result()
 
     def solve(self, c, n_threads):
-        e, free = self.estimator, None
+        e = self.estimator
         code = self.codes[c] * self.weights
+        settings = Settings(e.tol, e.max_passes, e.smoothing, e.smoothing_decay, e.linear_solver, self.deadline,
+                            self._asked_to_stop)
+        if self.dual is not None:
+            self.results[c].w = np.zeros(self.m + self.intercept)
+            DualNewton(DualRowPass(self.dual, code), Problem(float(e.l2), 0.0, self.free), settings,
+                       self.results[c], None if self.warm is None else self.warm[c]).run()
+            return
         if self.reduced is None:
             rows = MemoryRowPass(self.rows, code, intercept=self.intercept, n_threads=n_threads)
         else:
             rows = self.reduced.rows(code, self.intercept, n_threads)
-        if self.intercept and not e.penalize_intercept:
-            free = rows.n_columns - 1
-        settings = Settings(e.tol, e.max_passes, e.smoothing, e.smoothing_decay, e.linear_solver, self.deadline,
-                            self._asked_to_stop)
-        problem = Problem(float(e.l2), float(e.l1), free)
+        problem = Problem(float(e.l2), float(e.l1), None if self.free is None else rows.n_columns - 1)
         w, width = None, None
         if self.warm is not None:
             w = self.warm[c] if self.reduced is None else self.reduced.into(self.warm[c], self.intercept)

@@ -6,6 +6,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 from .common import noisy_plane
@@ -140,3 +141,48 @@ class Fit:
 
     def track_seconds_in_looks(self, shape, l2, tol):
         return float(self.fit(l2, tol).history_["seconds_look"][-1])
+
+
+def make_text(n, m=50_000, entries=70):
+    """Rows of unit length with about ``entries`` Zipf columns, weighted by rarity; labels of a noisy sparse model."""
+    rng = np.random.default_rng(17)
+    share = 1 / (np.arange(m) + 10.0)
+    sizes = np.maximum(5, rng.lognormal(np.log(entries), 0.5, n)).astype(int)
+    columns = np.minimum(np.searchsorted(np.cumsum(share) / share.sum(), rng.random(sizes.sum())), m - 1)
+    X = sp.csr_matrix((np.ones(len(columns)), columns, np.append(0, np.cumsum(sizes))), shape=(n, m))
+    X.sum_duplicates()
+    X.data = (1 + np.log(X.data)) * (1 + np.log(n / (1 + np.bincount(X.indices, minlength=m))))[X.indices]
+    X = sp.csr_matrix(sp.diags(1 / np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())) @ X)
+    score = X @ (rng.standard_normal(m) * (rng.random(m) < 0.1))
+    score += 0.5 * score.std() * rng.standard_normal(n)
+    return X.astype(np.float32), np.where(score > np.median(score), 1.0, -1.0)
+
+
+class Sparse:
+    """Text-like rows: seconds and reads to a certified 1e-4, with an intercept and without."""
+
+    params = [[20_000, 100_000], [0.1, 1.0, 10.0], [False, True]]
+    param_names = ["rows", "C", "intercept"]
+    timeout = 600
+
+    def setup(self, n, C, intercept):
+        if SmSVMClassifier is None:
+            raise NotImplementedError
+        self.X, self.y = make_text(n)
+
+    def fit(self, n, C, intercept):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return SmSVMClassifier(l2=1 / (C * n), fit_intercept=intercept, max_passes=1000).fit(self.X, self.y)
+
+    def time_fit(self, n, C, intercept):
+        self.fit(n, C, intercept)
+
+    def peakmem_fit(self, n, C, intercept):
+        self.fit(n, C, intercept)
+
+    def track_passes(self, n, C, intercept):
+        return self.fit(n, C, intercept).n_passes_
+
+    def track_gap(self, n, C, intercept):
+        return float(self.fit(n, C, intercept).duality_gap_[0])

@@ -1,0 +1,39 @@
+"""NumPy twins of the dual of SmSVM on the face: the sweep, one pass of conjugate gradients, and the intercept."""
+
+import numpy as np
+
+
+def sweep(Z, y, order, low, high, upper, a, w):
+    """The rows that stay, in order; least and largest deficit used; gap; moves; a; w. Z holds the constant column."""
+    a, w, order = a.copy(), w.copy(), list(order)
+    k, used, gap, moved = 0, [0.0], 0.0, 0
+    while k < len(order):
+        i = order[k]
+        u = 1 - y[i] * (Z[i] @ w)
+        if (a[i] == 0 and u < low) or (a[i] == upper[i] and u > high):
+            order[k] = order[-1]
+            order.pop()
+            continue
+        k += 1
+        gap += upper[i] * max(0, u) - a[i] * u
+        new = np.clip(a[i] + u / (Z[i] @ Z[i]), 0, upper[i])
+        if new != a[i]:
+            used.append(u)
+            moved += (a[i] in (0, upper[i])) != (new in (0, upper[i]))
+            w += (new - a[i]) * y[i] * Z[i]
+            a[i] = new
+    return order, min(used), max(used), gap, moved, a, w
+
+
+def cg_pass(Z, y, rows, upper, a, step, direction, residual):
+    """Residual after the step, the same scaled, sum of scaled rows, <residual, scaled>, part of the gap."""
+    Z, y = Z[rows], y[rows]
+    r = residual - step * y * (Z @ direction)
+    z = r / (Z**2).sum(axis=1)
+    return r, z, Z.T @ (y * z), r @ z, upper @ np.maximum(r, 0) - a @ r
+
+
+def best_shift(s, y, u):
+    """argmin over t of sum s max(0, u - y t), by trying every breakpoint."""
+    at = y * u
+    return at[np.argmin([s @ np.maximum(0, u - y * t) for t in at])]

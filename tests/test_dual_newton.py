@@ -1,0 +1,215 @@
+"""Sparse rows with many columns: kernels against their twins, the route against other solvers of the same problem."""
+
+import warnings
+
+import naive_dual
+import numpy as np
+import pytest
+from naive_smsvm import objective, with_ones
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import LinearSVC
+
+from cmargin.passes.dual_rows import DualRowPass, SparseRows
+from cmargin.smsvm import SmSVMClassifier
+from cmargin.solvers import dual_newton
+
+
+def text(n=300, m=900, seed=3, positives=0.4):
+    """Rows of unit length with Zipf columns; a few rows twice, one empty."""
+    rng = np.random.default_rng(seed)
+    p = 1 / (np.arange(m) + 5.0)
+    X = sparse.csr_matrix(rng.poisson(40 * p / p.sum(), (n, m)).astype(float))
+    X = sparse.diags(1 / np.maximum(np.sqrt(X.multiply(X).sum(axis=1).A1), 1e-9)) @ X
+    X = sparse.lil_matrix(X)
+    X[5] = X[17]
+    X[40] = 0
+    X = sparse.csr_matrix(X)
+    score = X @ rng.standard_normal(m) + 0.1 * rng.standard_normal(n)
+    return X, np.where(score > np.quantile(score, 1 - positives), 1.0, -1.0)
+
+
+def as_csr(X, dtype, index):
+    X = X.astype(dtype)
+    X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
+    return X
+
+
+def fit(X, y, **parameters):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        return SmSVMClassifier(**{"linear_solver": "dual", **parameters}).fit(X, y)
+
+
+@pytest.fixture(params=[(np.float32, np.int32), (np.float32, np.int64), (np.float64, np.int32), (np.float64, np.int64)],
+                ids=str)
+def kernel_case(request):
+    X, y = text()
+    X = as_csr(X, *request.param)
+    rows = SparseRows(X, True, True)
+    Z = np.column_stack([X.toarray().astype(float), np.full(X.shape[0], rows.bias)])
+    rng = np.random.default_rng(8)
+    upper = rng.integers(0, 3, len(y)).astype(float)
+    a = np.clip(rng.standard_normal(len(y)) + 0.5, 0, upper)
+    return DualRowPass(rows, np.where(upper > 0, upper, 1) * y), Z, y, upper, a, Z.T @ (a * y), rng
+
+
+def test_sweep_equals_the_twin(kernel_case):
+    rows, Z, y, upper, a, w, rng = kernel_case
+    order = rng.permutation(len(y))[:250]
+    for low, high in ((-np.inf, np.inf), (-0.3, 0.4)):
+        *expected, new_a, new_w = naive_dual.sweep(Z, y, order, low, high, upper, a, w)
+        mine, mine_a, mine_w = order.copy(), a.copy(), w.copy()
+        left, *rest = rows.sweep(mine, low, high, upper, mine_a, mine_w)
+        assert left == len(expected[0]) and (left < 250) == (low > -np.inf)
+        np.testing.assert_array_equal(mine[:left], expected[0])
+        np.testing.assert_array_equal(np.sort(mine), np.sort(order))
+        np.testing.assert_allclose(rest, expected[1:], rtol=1e-9)
+        np.testing.assert_allclose(mine_a, new_a, atol=1e-11)
+        np.testing.assert_allclose(mine_w, new_w, atol=1e-11)
+    assert rows.reads == pytest.approx(500 / 300)
+
+
+def test_pass_of_conjugate_gradients_equals_the_twin(kernel_case):
+    rows, Z, y, upper, a, w, rng = kernel_case
+    index = np.sort(rng.permutation(len(y))[:90])
+    r = rows.deficits(index, w)
+    np.testing.assert_allclose(r, 1 - y[index] * (Z[index] @ w), atol=1e-12)
+    e = rng.standard_normal(Z.shape[1])
+    expected = naive_dual.cg_pass(Z, y, index, upper[index], a[index], 0.7, e, r)
+    z, total = np.empty(90), np.empty_like(e)
+    sums = rows.cg_pass(index, upper[index], a[index], rows.shared.square[index], 0.7, e, r, z, total)
+    for mine, twin in zip((r, z, total, *sums), expected, strict=True):
+        np.testing.assert_allclose(mine, twin, rtol=1e-9, atol=1e-11)
+    rows.add(index, z, total)
+    np.testing.assert_allclose(total, 2 * expected[2], atol=1e-11)
+
+
+def test_shift_of_the_intercept_is_the_best_breakpoint():
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        y = np.where(rng.random(31) < 0.3, 1.0, -1.0)
+        s, u = rng.integers(0, 4, 31).astype(float), rng.standard_normal(31).round(1)
+
+        def loss(t, s=s, y=y, u=u):
+            return s @ np.maximum(0, u - y * t)
+        assert loss(dual_newton.best_shift(s * y, u)) == pytest.approx(loss(naive_dual.best_shift(s, y, u)), abs=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("intercept", ["none", "penalised", "free"])
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_certificate_holds_and_other_solvers_find_nothing_better(C, intercept, weighted):
+    X, y = text()
+    n = len(y)
+    s = np.random.default_rng(2).integers(0, 4, n).astype(float) if weighted else np.ones(n)
+    s *= n / s.sum()
+    given = {"l2": 1 / (C * n), "fit_intercept": intercept != "none", "penalize_intercept": intercept == "penalised"}
+    model = SmSVMClassifier(linear_solver="dual", tol=1e-6, max_passes=1000, **given).fit(X, y, sample_weight=s)
+    other = SmSVMClassifier(linear_solver="woodbury", tol=1e-5, max_passes=1000, **given).fit(X, y, sample_weight=s)
+    A = with_ones(X, intercept != "none")
+    w = np.append(model.coef_, model.intercept_) if intercept != "none" else model.coef_.ravel()
+    value = objective(A, y, s, w, 1 / (C * n), 0.0, A.shape[1] - 1 if intercept == "free" else None)
+    assert value == pytest.approx(model.objective_[0], rel=1e-12)
+    assert -1e-12 <= model.duality_gap_[0] <= 1e-6
+    assert abs(value - other.objective_[0]) <= 2e-5 * value
+    assert other.objective_[0] >= (1 - 1e-6) * value
+
+
+def test_same_optimum_as_liblinear():
+    X, y = text(positives=0.1)
+    for C in (0.1, 10.0):
+        mine = fit(X, y, l2=1 / (C * len(y)), tol=1e-7, penalize_intercept=True)
+        theirs = LinearSVC(C=C, loss="hinge", tol=1e-9, max_iter=200_000, random_state=0).fit(X, y)
+        np.testing.assert_allclose(mine.coef_, theirs.coef_, atol=2e-3 * np.abs(theirs.coef_).max())
+        np.testing.assert_allclose(mine.intercept_, theirs.intercept_, atol=5e-3)
+
+
+def test_chosen_for_sparse_data_with_many_columns_only():
+    X, y = text()
+    assert dual_newton.worth_it(X, 1e-3, 0.0, "auto", "exact")
+    assert not dual_newton.worth_it(X[:, :500], 1e-3, 0.0, "auto", "exact")
+    assert not dual_newton.worth_it(X.toarray(), 1e-3, 0.0, "auto", "exact")
+    assert not dual_newton.worth_it(X, 1e-3, 1e-3, "auto", "exact")
+    assert not dual_newton.worth_it(X, 0.0, 0.0, "auto", "exact")
+    assert not dual_newton.worth_it(X, 1e-3, 0.0, "cg", "exact")
+    for wrong in ({"l1": 1e-3}, {"l2": 0.0}, {"line_search": "quadratic"}):
+        with pytest.raises(ValueError, match="linear_solver='dual' needs CSR data, l1=0, l2>0"):
+            SmSVMClassifier(linear_solver="dual", **wrong).fit(X, y)
+    with pytest.raises(ValueError, match="linear_solver='dual' needs CSR data"):
+        SmSVMClassifier(linear_solver="dual").fit(X.toarray(), y)
+
+
+def test_same_bits_for_any_number_of_threads():
+    X, y = text(n=400)
+    labels = np.digitize(np.arange(400) % 7 + y, [2, 5])
+    fits = [fit(X, labels, l2=1e-4, n_jobs=n_jobs) for n_jobs in (1, 2, 3)]
+    for other in fits[1:]:
+        np.testing.assert_array_equal(fits[0].coef_, other.coef_)
+        np.testing.assert_array_equal(fits[0].intercept_, other.intercept_)
+        assert fits[0].n_passes_ == other.n_passes_
+
+
+def nearly_repeated(n=300, m=900, seed=6):
+    """Every row has a twin that differs in two entries and often in its label: sweeps crawl along their difference."""
+    X, y = text(n // 2, m, seed)
+    rng = np.random.default_rng(seed)
+    change = sparse.csr_matrix((np.full(n, 0.1), (np.repeat(np.arange(n // 2), 2), rng.integers(0, m, n))),
+                               shape=X.shape)
+    y = np.concatenate([y, np.where(rng.random(n // 2) < 0.2, -y, y)])
+    return sparse.csr_matrix(sparse.vstack([X, X + change])), y
+
+
+def test_newton_steps_finish_what_sweeps_cannot(monkeypatch):
+    X, y = nearly_repeated()
+    given = {"l2": 1 / (1000 * len(y)), "tol": 1e-4, "max_passes": 300, "fit_intercept": False}
+    steps = []
+    taken = dual_newton.DualNewton.newton_step
+
+    def count(self, target):
+        steps.append(target)
+        taken(self, target)
+
+    monkeypatch.setattr(dual_newton.DualNewton, "newton_step", count)
+    model = fit(X, y, **given)
+    assert steps and model.duality_gap_[0] <= 1e-4
+    monkeypatch.setattr(dual_newton, "SLOW", np.inf)
+    with pytest.warns(ConvergenceWarning, match="max_passes=300"):
+        sweeps = SmSVMClassifier(linear_solver="dual", **given).fit(X, y)
+    assert sweeps.duality_gap_[0] > 1e-3
+    assert sweeps.objective_[0] >= model.objective_[0] * (1 - 1e-4)
+
+
+def test_warm_start_time_limit_passes_and_callback():
+    X, y = text()
+    model = SmSVMClassifier(linear_solver="dual", l2=1e-4, tol=1e-5, warm_start=True).fit(X, y)
+    value, before = model.objective_[0], model.coef_.copy()
+    model.fit(X, y)
+    assert abs(model.objective_[0] - value) <= 1e-5 * value
+    np.testing.assert_allclose(model.coef_, before, atol=0.05 * np.abs(before).max())
+    with pytest.warns(ConvergenceWarning, match="max_passes=3"):
+        few = SmSVMClassifier(linear_solver="dual", l2=1e-6, max_passes=3).fit(X, y)
+    assert few.n_passes_ <= 4 and 0 < few.duality_gap_[0] <= 1 and np.isfinite(few.coef_).all()
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        SmSVMClassifier(linear_solver="dual", l2=1e-8, tol=1e-12, max_time=1e-6).fit(X, y)
+    seen = []
+    SmSVMClassifier(linear_solver="dual", l2=1e-8, tol=1e-14, callback=lambda e: seen.append(e.duality_gap_[0]) or True
+                    ).fit(X, y)
+    assert len(seen) == 1 and 0 < seen[0] < 1
+
+
+def test_history_is_one_entry_a_look():
+    X, y = text()
+    h = fit(X, y, l2=1e-6, tol=1e-6, max_passes=1000).history_
+    assert (np.diff(h["passes"]) > 0).all() and (np.diff(h["gap"]) <= 0).all() and (np.diff(h["objective"]) <= 0).all()
+    assert h["gap"][-1] <= 1e-6 < h["gap"][0]
+    assert (h["active_rows"] < 300).all() and h["active_rows"][-1] > 0
+
+
+@pytest.mark.parametrize("intercept", ["none", "penalised", "free"])
+def test_nothing_but_the_intercept_can_tell_the_rows_apart(intercept):
+    given = {"fit_intercept": intercept != "none", "penalize_intercept": intercept == "penalised"}
+    model = fit(sparse.csr_matrix((6, 1000)), [1, 1, 1, 1, -1, -1], **given)     # opposite rows: no curvature
+    bias = 0.0 if intercept == "none" else 1.0
+    assert not model.coef_.any() and model.intercept_[0] == pytest.approx(bias, abs=1e-3)
+    assert model.objective_[0] == pytest.approx(2 / 3 if bias else 1, rel=2e-4)
