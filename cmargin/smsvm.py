@@ -79,7 +79,7 @@ class SmSVMClassifier(ClassifierMixin, BaseEstimator):
     max_time : float or None
         Seconds after which the best point so far is kept.
     random_state : int, RandomState or None
-        Chooses the subset rows.
+        Chooses the rows of a first subset; orders the sweeps of the dual, the same every time where it is None.
     n_jobs : int or None
         Threads; the result is the same to the bit for any number.
     verbose : int, default 0
@@ -256,7 +256,6 @@ class _Fit:
         p = self.m + self.intercept
         self.warm = self._warm_start(p)
         self.results = [Result(np.zeros(p)) for _ in range(len(codes))]
-        self.seeds = self._draw_seeds()
         self.reduced = self.dual = None
         if hasattr(X, "indptr") and not X.has_canonical_format:
             X = X.copy()                         # repeated indices would be squared one by one
@@ -264,9 +263,11 @@ class _Fit:
         self.X, self.rows = X, Rows(X)
 
     def _draw_seeds(self):
-        """One seed a class, drawn only where rows will be."""
+        """One seed a class, drawn only where rows will be, or their order; that is always the same for None."""
         random_state = self.estimator.random_state
-        if self.n < SMALLEST and (random_state is None or isinstance(random_state, int)):
+        if random_state is None and self.dual is not None:
+            return np.zeros(len(self.codes), np.intp)
+        if self.dual is None and self.n < SMALLEST and (random_state is None or isinstance(random_state, int)):
             return np.zeros(len(self.codes), np.intp)
         return check_random_state(random_state).randint(2**31 - 1, size=len(self.codes))
 
@@ -284,6 +285,7 @@ class _Fit:
             self.dual = SparseRows(self.X, self.intercept, self.free is not None)
         elif worth_reducing(self.X, e.l1, e.linear_solver, e.line_search):
             self.reduced = WideRows(self.X)
+        self.seeds = self._draw_seeds()
         n_classes = len(self.codes)
         if n_classes < 2 or n_classes < self.n_threads or self.n_threads == 1 or e.callback is not None:
             for c in range(n_classes):
@@ -311,7 +313,7 @@ class _Fit:
         if self.dual is not None:
             self.results[c].w = np.zeros(self.m + self.intercept)
             DualNewton(DualRowPass(self.dual, code), Problem(float(e.l2), 0.0, self.free), settings,
-                       self.results[c], None if self.warm is None else self.warm[c]).run()
+                       self.results[c], self.seeds[c], None if self.warm is None else self.warm[c]).run()
             return
         if self.reduced is None:
             rows = MemoryRowPass(self.rows, code, intercept=self.intercept, n_threads=n_threads)

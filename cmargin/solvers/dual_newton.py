@@ -49,11 +49,13 @@ class DualNewton:
     settings : Settings
     result : Result
         ``w`` (m,), or (m + 1,) with an intercept, is overwritten.
+    seed : int
+        Of the order of the sweeps.
     w : array like ``result.w``, optional
         A warm start.
     """
 
-    def __init__(self, rows, problem, settings, result, w=None):
+    def __init__(self, rows, problem, settings, result, seed=0, w=None):
         shared = rows.shared
         self.rows, self.settings, self.result = rows, settings, result
         self.l2, self.bias = problem.l2, shared.bias
@@ -62,7 +64,7 @@ class DualNewton:
         self.upper = np.abs(rows.code) / (self.l2 * self.total_weight)
         self.a = np.zeros(shared.n_rows)
         self.w = np.zeros(shared.n_features + 1)           # the last entry times `bias` is the intercept
-        self.rng = np.random.default_rng(0)
+        self.rng = np.random.default_rng(seed)
         self.active = shared.all_rows
         self.low, self.high = -np.inf, np.inf              # deficits of settled rows at 0 and at the upper bound
         self.gaps = []                                     # of the sweeps since the last Newton step
