@@ -25,11 +25,11 @@ from cmargin._validation import (
     check_targets,
     positives_of,
 )
-from cmargin.passes.dual_rows import DualRowPass, SparseRows
+from cmargin.passes.dual_rows import DualRowPass, SparseRows, worth_sweeping
 from cmargin.passes.row_pass import SMALL, MemoryRowPass
 from cmargin.passes.wide import WideRows, worth_reducing
 from cmargin.solvers.continuation_newton import HISTORY, Problem, Result, Settings
-from cmargin.solvers.dual_newton import DualNewton, worth_it
+from cmargin.solvers.dual_newton import DualNewton
 from cmargin.solvers.growing import SMALLEST, solve
 from cmargin.solvers.paper_newton import PaperNewton
 
@@ -53,7 +53,7 @@ class SmSVMClassifier(ClassifierMixin, BaseEstimator):
         Weights of the penalties, at least 0.
     tol : float, default 1e-4
         Relative duality gap (objective - bound) / objective at which a class is done.
-    max_passes : float, default 100
+    max_passes : float, default 1000
         Reads of the data after which a class is left as it is, with a warning that names its gap.
     smoothing : float, default 1.0
         First width of the smoothed hinge.
@@ -104,7 +104,7 @@ class SmSVMClassifier(ClassifierMixin, BaseEstimator):
         One entry per look at the data; ``class`` says whose.
     """
 
-    def __init__(self, l2=1e-4, l1=0.0, tol=1e-4, max_passes=100, smoothing=1.0, smoothing_decay=0.5, newton_tol=0.1,
+    def __init__(self, l2=1e-4, l1=0.0, tol=1e-4, max_passes=1000, smoothing=1.0, smoothing_decay=0.5, newton_tol=0.1,
                  line_search="exact", linear_solver="auto", subset_growth="auto", penalize_intercept=False,
                  fit_intercept=True, class_weight=None, warm_start=False, max_time=None, random_state=None,
                  n_jobs=None, verbose=0, callback=None):
@@ -281,7 +281,7 @@ class _Fit:
         e = self.estimator
         if e.linear_solver == "cg" and e.l1 > 0:
             raise ValueError("linear_solver='cg' needs l1=0: an l1 model is solved on its active block, by 'cholesky'.")
-        if worth_it(self.X, e.l2, e.l1, e.linear_solver, e.line_search):
+        if worth_sweeping(self.X, e.l2, e.l1, e.linear_solver, e.line_search):
             self.dual = SparseRows(self.X, self.intercept, self.free is not None)
         elif worth_reducing(self.X, e.l1, e.linear_solver, e.line_search):
             self.reduced = WideRows(self.X)

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
-from cmargin.passes.dual_rows import DualRowPass, SparseRows
+from cmargin.passes.dual_rows import DualRowPass, SparseRows, worth_sweeping
 from cmargin.smsvm import SmSVMClassifier
 from cmargin.solvers import dual_newton
 
@@ -127,12 +127,12 @@ def test_same_optimum_as_liblinear():
 
 def test_chosen_for_sparse_data_with_many_columns_only():
     X, y = text()
-    assert dual_newton.worth_it(X, 1e-3, 0.0, "auto", "exact")
-    assert not dual_newton.worth_it(X[:, :500], 1e-3, 0.0, "auto", "exact")
-    assert not dual_newton.worth_it(X.toarray(), 1e-3, 0.0, "auto", "exact")
-    assert not dual_newton.worth_it(X, 1e-3, 1e-3, "auto", "exact")
-    assert not dual_newton.worth_it(X, 0.0, 0.0, "auto", "exact")
-    assert not dual_newton.worth_it(X, 1e-3, 0.0, "cg", "exact")
+    assert worth_sweeping(X, 1e-3, 0.0, "auto", "exact")
+    assert not worth_sweeping(X[:, :500], 1e-3, 0.0, "auto", "exact")
+    assert not worth_sweeping(X.toarray(), 1e-3, 0.0, "auto", "exact")
+    assert not worth_sweeping(X, 1e-3, 1e-3, "auto", "exact")
+    assert not worth_sweeping(X, 0.0, 0.0, "auto", "exact")
+    assert not worth_sweeping(X, 1e-3, 0.0, "cg", "exact")
     for wrong in ({"l1": 1e-3}, {"l2": 0.0}, {"line_search": "quadratic"}):
         with pytest.raises(ValueError, match="linear_solver='dual' needs CSR data, l1=0, l2>0"):
             SmSVMClassifier(linear_solver="dual", **wrong).fit(X, y)

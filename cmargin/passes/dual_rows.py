@@ -3,8 +3,19 @@
 import numpy as np
 
 from cmargin._core import _dual_rows
+from cmargin.passes.wide import too_wide
 
 FREE_BIAS = 0.5
+
+
+def worth_sweeping(X, l2, l1, linear_solver, line_search):
+    """True for CSR rows with more columns than a factor of the curvature can take, no l1, and l2 > 0."""
+    if linear_solver == "dual":
+        if l1 > 0 or not l2 > 0 or line_search != "exact" or isinstance(X, np.ndarray):
+            raise ValueError("linear_solver='dual' needs CSR data, l1=0, l2>0 and line_search='exact'.")
+        return True
+    return linear_solver == "auto" and line_search == "exact" and l1 == 0 and l2 > 0 and too_wide(*X.shape) \
+        and not isinstance(X, np.ndarray)
 
 
 class SparseRows:

@@ -12,6 +12,13 @@ from cmargin.passes.row_pass import MemoryRowPass
 
 LARGEST = 2000                 # rows: L is square and dense
 COLUMNS = 4096                 # of X at a time: float32 data are summed in float64 without a copy of X
+MANY_COLUMNS = 4000            # from so many columns on the Newton system is not solved by a factor,
+MANY_ROWS = 600                # and from so many on where there are no more rows than columns
+
+
+def too_wide(n_rows, n_columns):
+    """True where a factor of the curvature, p^3 / 3, and its block, n p^2, cost too much for what the rows tell."""
+    return n_columns > (MANY_COLUMNS if n_columns < n_rows else MANY_ROWS)
 
 
 def worth_reducing(X, l1, linear_solver, line_search):

@@ -13,6 +13,7 @@ from time import perf_counter
 import numpy as np
 
 from cmargin._core._line_search import exact_step
+from cmargin.passes.wide import too_wide
 from cmargin.solvers.certificate import dual_value
 from cmargin.solvers.heavy_rows import HeavyRows
 from cmargin.solvers.newton_system import cholesky_solve, conjugate_gradients, l1_model_minimum
@@ -29,8 +30,6 @@ HELD = 3                       # looks without a smaller gap for which it does
 AHEAD = 0.3                    # smoothing error, in open gaps, below which the width waits for the certificate
 PATIENCE = 8                   # looks without a smaller gap before the width goes up again
 WORKING_SET = 400              # columns admitted at first beyond that
-MANY_COLUMNS = 4000            # columns from which on, without l1, conjugate gradients solve the Newton system,
-MANY_ROWS = 600                # and from which on they do where there are no more rows than columns
 FULL_BLOCK = 256               # up to so many columns the block holds all of them, whatever is active
 HISTORY = ("passes", "seconds", "seconds_look", "seconds_system", "seconds_search", "objective", "gap", "step",
            "smoothing", "active_features", "active_rows")
@@ -160,11 +159,10 @@ class ContinuationNewton:
         return near
 
     def use_products(self):
-        solver, p = self.settings.linear_solver, self.rows.n_columns
+        solver = self.settings.linear_solver
         if solver in ("cg", "cholesky"):
             return solver == "cg"
-        # a factor costs p^3 / 3, its block n p^2: too much for many columns, or for many with as few rows
-        return not self.l1 and p > (MANY_COLUMNS if p < self.rows.n_rows else MANY_ROWS)
+        return not self.l1 and too_wide(self.rows.n_rows, self.rows.n_columns)
 
     def direction(self):
         """Newton direction, for l1 the minimum of the model with its l1 term."""

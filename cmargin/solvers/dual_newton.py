@@ -24,7 +24,6 @@ from time import perf_counter
 import numpy as np
 
 from cmargin.solvers.certificate import dual_value
-from cmargin.solvers.continuation_newton import MANY_COLUMNS, MANY_ROWS
 
 ENOUGH = 0.7                   # of the tolerance: gap seen by a sweep at which a look is worth its read
 NEWTON_ENOUGH = 0.3            # of the tolerance, or a tenth of the gap before: where a Newton step ends
@@ -72,7 +71,6 @@ class DualNewton:
         self.on_face = 0
         self.started = perf_counter()
         self.seconds = dict.fromkeys(("look", "system", "search"), 0.0)
-        self.newton_reads = 0.0
         if w is not None:
             self.start_at(w)
 
@@ -114,9 +112,9 @@ class DualNewton:
         return perf_counter() > self.settings.deadline
 
     def spent(self):
-        """Is no read left for another sweep and the look after it? Newton steps are not limited."""
+        """Is no read left for another sweep and the look after it?"""
         share = len(self.active) / max(1, self.rows.shared.n_rows)
-        return self.rows.reads - self.newton_reads + share + 1 > self.settings.max_passes
+        return self.rows.reads + share + 1 > self.settings.max_passes
 
     def dual_sum(self):
         """The dual value over l2; with a free intercept the sum a y that is not 0 yet counts as if it were."""
@@ -188,7 +186,7 @@ class DualNewton:
 
     def newton_step(self, target):
         """Conjugate gradients on the face until its rows' part of the gap is below ``target``."""
-        start, reads = perf_counter(), self.rows.reads
+        start = perf_counter()
         face = np.sort(self.active)
         u = self.rows.deficits(face, self.w)
         a, upper = self.a[face], self.upper[face]
@@ -197,7 +195,6 @@ class DualNewton:
         self.gap_before = self.gaps[-1]
         self.gaps.clear()
         self.result.n_iter += 1
-        self.newton_reads += self.rows.reads - reads
         self.seconds["system"] += perf_counter() - start
 
     def solve_on(self, face, r, target):
@@ -329,15 +326,3 @@ def best_shift(code, u):
     heap = np.cumsum(np.abs(code)[order])
     positive = code[code > 0].sum()
     return at[order[min(np.searchsorted(heap, positive), len(at) - 1)]]
-
-
-def worth_it(X, l2, l1, linear_solver, line_search):
-    """True for CSR rows with more columns than a factor of the curvature can take, no l1, and l2 > 0."""
-    if linear_solver == "dual":
-        if l1 > 0 or not l2 > 0 or line_search != "exact" or isinstance(X, np.ndarray):
-            raise ValueError("linear_solver='dual' needs CSR data, l1=0, l2>0 and line_search='exact'.")
-        return True
-    n, m = X.shape
-    many = MANY_COLUMNS if m < n else MANY_ROWS
-    return linear_solver == "auto" and line_search == "exact" and l1 == 0 and l2 > 0 and m > many \
-        and not isinstance(X, np.ndarray)
