@@ -28,11 +28,12 @@ from cmargin._validation import (
 from cmargin.passes.dual_rows import DualRowPass, SparseRows, worth_sweeping
 from cmargin.passes.row_pass import SMALL, MemoryRowPass
 from cmargin.passes.wide import WideRows, worth_reducing
-from cmargin.solvers.continuation_newton import HISTORY, Problem, Result, Settings
+from cmargin.solvers.continuation_newton import HISTORY, ContinuationNewton, Problem, Result, Settings
 from cmargin.solvers.dual_newton import DualNewton
 from cmargin.solvers.growing import SMALLEST, solve
 from cmargin.solvers.paper_newton import PaperNewton
 
+WARM_WIDTH = 0.1               # smoothing that a warm start begins with, at most
 SOLVERS = ("auto", "cholesky", "woodbury", "cg", "dual")
 MATRIX = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "accept_large_sparse": True}
 
@@ -67,7 +68,8 @@ class SmSVMClassifier(ClassifierMixin, BaseEstimator):
     linear_solver : {"auto", "cholesky", "woodbury", "cg", "dual"}, default "auto"
         How the Newton system is solved. "woodbury" works in as many unknowns as there are rows; it and "cg", which
         forms no matrix, need l1=0. "dual" does without smoothing and solves in the rows at the hinge alone: for CSR
-        data with l1=0, l2>0; "auto" takes it for those with more than 4,000 columns, or 600 and no more rows.
+        data with l1=0, l2>0; "auto" takes it for those with more than 4,000 columns, or 600 and no more rows, and
+        begins with it where the curvature of all columns is dear beside the rows.
     subset_growth : {"auto", None}, default "auto"
         Solve on a tenth of the rows first where there are many.
     penalize_intercept : bool, default False
@@ -311,9 +313,7 @@ class _Fit:
         settings = Settings(e.tol, e.max_passes, e.smoothing, e.smoothing_decay, e.linear_solver, self.deadline,
                             self._asked_to_stop)
         if self.dual is not None:
-            self.results[c].w = np.zeros(self.m + self.intercept)
-            DualNewton(DualRowPass(self.dual, code), Problem(float(e.l2), 0.0, self.free), settings,
-                       self.results[c], self.seeds[c], None if self.warm is None else self.warm[c]).run()
+            self.sweep(c, code, settings, n_threads)
             return
         if self.reduced is None:
             rows = MemoryRowPass(self.rows, code, intercept=self.intercept, n_threads=n_threads)
@@ -323,13 +323,29 @@ class _Fit:
         w, width = None, None
         if self.warm is not None:
             w = self.warm[c] if self.reduced is None else self.reduced.into(self.warm[c], self.intercept)
-            width = min(e.smoothing, 0.1)
+            width = min(e.smoothing, WARM_WIDTH)
         result = self.results[c]
         result.w = np.zeros(rows.n_columns)
         if e.line_search == "quadratic":
             PaperNewton(rows, problem, settings, e.newton_tol, result, w).run()
             return
         solve(rows, problem, settings, e.subset_growth == "auto", self.seeds[c], w, width, result)
+
+    def sweep(self, c, code, settings, n_threads):
+        """Problem c by its dual, and on all columns from there where that proves too slow."""
+        result, e = self.results[c], self.estimator
+        result.w = np.zeros(self.m + self.intercept)
+        problem = Problem(float(e.l2), 0.0, self.free)
+        patience = np.inf
+        if e.linear_solver == "auto" and np.isfinite(self.dual.patience):
+            patience = min(self.dual.patience, e.max_passes / 2)
+        first = DualNewton(DualRowPass(self.dual, code), problem, settings, result, self.seeds[c],
+                           None if self.warm is None else self.warm[c], patience)
+        first.run()
+        if result.status == "left":
+            result.status = "running"
+            rows = MemoryRowPass(self.rows, code, intercept=self.intercept, n_threads=n_threads)
+            ContinuationNewton(rows, problem, settings, result, min(e.smoothing, WARM_WIDTH), result.w, first).run()
 
     def _asked_to_stop(self):
         if self.interrupted.is_set():

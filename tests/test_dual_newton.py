@@ -128,7 +128,7 @@ def test_same_optimum_as_liblinear():
 def test_chosen_for_sparse_data_with_many_columns_only():
     X, y = text()
     assert worth_sweeping(X, 1e-3, 0.0, "auto", "exact")
-    assert not worth_sweeping(X[:, :500], 1e-3, 0.0, "auto", "exact")
+    assert not worth_sweeping(X[:, :100], 1e-3, 0.0, "auto", "exact")
     assert not worth_sweeping(X.toarray(), 1e-3, 0.0, "auto", "exact")
     assert not worth_sweeping(X, 1e-3, 1e-3, "auto", "exact")
     assert not worth_sweeping(X, 0.0, 0.0, "auto", "exact")
@@ -213,3 +213,27 @@ def test_nothing_but_the_intercept_can_tell_the_rows_apart(intercept):
     bias = 0.0 if intercept == "none" else 1.0
     assert not model.coef_.any() and model.intercept_[0] == pytest.approx(bias, abs=1e-3)
     assert model.objective_[0] == pytest.approx(2 / 3 if bias else 1, rel=2e-4)
+
+
+@pytest.mark.parametrize("l2, left", [(1e-2, False), (1e-7, True)])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_newton_on_all_columns_goes_on_where_sweeps_are_slow(l2, left, fit_intercept, monkeypatch):
+    X, y = text(1500, 300)
+    y = np.where(np.random.default_rng(1).random(1500) < 0.1, -y, y)
+    statuses, run = [], dual_newton.DualNewton.run
+
+    def noted(self):
+        statuses.append(run(self).status)
+
+    monkeypatch.setattr(dual_newton.DualNewton, "run", noted)
+    assert worth_sweeping(X, l2, 0.0, "auto", "exact")
+    model = fit(X, y, l2=l2, linear_solver="auto", fit_intercept=fit_intercept)
+    assert statuses == ["left" if left else "converged"]
+    direct = fit(X, y, l2=l2, linear_solver="cholesky", fit_intercept=fit_intercept)
+    assert model.duality_gap_[0] <= 1e-4 and model.objective_[0] == pytest.approx(direct.objective_[0], rel=2e-4)
+    assert np.all(np.diff(model.history_["passes"]) > 0) and np.all(np.diff(model.history_["seconds"]) > 0)
+    assert model.history_["passes"][-1] == model.n_passes_ < 60
+    if left:                             # a limit on passes holds for both together
+        with pytest.warns(ConvergenceWarning, match="max_passes"):
+            short = SmSVMClassifier(l2=l2, tol=1e-12, max_passes=30).fit(X, y)
+        assert short.n_passes_ <= 30

@@ -6,16 +6,27 @@ from cmargin._core import _dual_rows
 from cmargin.passes.wide import too_wide
 
 FREE_BIAS = 0.5
+FEW_COLUMNS = 128      # up to which Newton's method on all columns is best whatever the rows
+WORTH = 60             # reads that Newton's method on all columns must cost for the dual to be tried first,
+PATIENCE = 0.6         # and the part of them after which it is given up
+
+
+def reads_of_newton(X):
+    """What ten looks at CSR rows with their curvature, and the factors, cost in reads of the rows, about."""
+    n, m = X.shape
+    each = max(1.0, X.nnz / max(1, n))
+    return 10 * (0.36 * each + 0.01 * m**3 / (3 * max(1, n) * each))      # measured, doc/decisions.md
 
 
 def worth_sweeping(X, l2, l1, linear_solver, line_search):
-    """True for CSR rows with more columns than a factor of the curvature can take, no l1, and l2 > 0."""
+    """True for CSR rows whose curvature costs many reads of them, no l1, and l2 > 0."""
     if linear_solver == "dual":
         if l1 > 0 or not l2 > 0 or line_search != "exact" or isinstance(X, np.ndarray):
             raise ValueError("linear_solver='dual' needs CSR data, l1=0, l2>0 and line_search='exact'.")
         return True
-    return linear_solver == "auto" and line_search == "exact" and l1 == 0 and l2 > 0 and too_wide(*X.shape) \
-        and not isinstance(X, np.ndarray)
+    if isinstance(X, np.ndarray) or linear_solver != "auto" or line_search != "exact" or l1 > 0 or not l2 > 0:
+        return False
+    return too_wide(*X.shape) or (X.shape[1] > FEW_COLUMNS and reads_of_newton(X) > WORTH)
 
 
 class SparseRows:
@@ -34,6 +45,7 @@ class SparseRows:
 
     def __init__(self, X, intercept, free):
         self.n_rows, self.n_features = X.shape
+        self.patience = np.inf if too_wide(*X.shape) else PATIENCE * reads_of_newton(X)
         self.values, self.columns = np.ascontiguousarray(X.data), np.ascontiguousarray(X.indices)
         if not len(self.values):                           # kernels point at the first entry
             self.values, self.columns = np.zeros(1, self.values.dtype), np.zeros(1, self.columns.dtype)

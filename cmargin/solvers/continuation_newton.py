@@ -90,7 +90,8 @@ class Result:
 class ContinuationNewton:
     """One binary problem on its way; `run` does the work, `result` can be looked at whenever it is left."""
 
-    def __init__(self, rows, problem, settings, result=None, width=None, w=None, subset=None):
+    def __init__(self, rows, problem, settings, result=None, width=None, w=None, before=None):
+        """``before``: the solver of a subset, or of the dual, whose time and reads count and whose w this one got."""
         p = rows.n_columns
         self.rows, self.settings = rows, settings
         self.l2, self.l1 = problem.l2, problem.l1
@@ -102,17 +103,17 @@ class ContinuationNewton:
         self.result = result if result is not None else Result(self.w.copy())
         self.heavy = None                      # rows that the model of a step treats exactly
         self.column_scale = None               # curvature of the columns, where a subset of the rows has told it
-        if subset is not None and subset.hessian is not None:
-            self.column_scale = np.diag(subset.hessian) / subset.rows.total_weight + self.l2_each
+        if before is not None and before.hessian is not None:
+            self.column_scale = np.diag(before.hessian) / before.rows.total_weight + self.l2_each
         self.width = settings.smoothing if width is None else width
-        self.decay = settings.smoothing_decay if subset is None else subset.decay
-        self.started = perf_counter() if subset is None else subset.started
-        self.seconds = dict.fromkeys(("look", "system", "search"), 0.0) if subset is None else subset.seconds
+        self.decay = settings.smoothing_decay if before is None else before.decay
+        self.started = perf_counter() if before is None else before.started
+        self.seconds = dict.fromkeys(("look", "system", "search"), 0.0) if before is None else before.seconds
         self.active = None
         self.predicted = np.inf
         self.stale_gap, self.stale_looks = np.inf, 0
         self.last_gap = self.now_gap = 1.0
-        self.spent = 0.0 if subset is None else subset.spent   # looks; products of conjugate gradients are not limited
+        self.spent = 0.0 if before is None else before.spent   # looks; products of conjugate gradients are not limited
         self.mean_curvature = 0.0
 
     # ------------------------------------------------------------ what one look gives

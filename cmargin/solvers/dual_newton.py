@@ -33,6 +33,7 @@ STRETCH = 4.0                  # entries of the rows swept, over columns, from w
 SLOW = 40                      # sweeps still needed at that rate from which on a Newton step is tried,
 SETTLED = (3, 5000)            # if no more rows than 3, or one in 5,000 of the face, came to a bound or left one
 HELPFUL, PATIENCE = 0.3, 3     # a step after which the gap is a larger part of that before: the next needs 3 times SLOW
+HOPELESS = 4.0                 # times the reads it may take: it gives up where the sweeps' rate says that it needs more
 CG_ITERATIONS = 100            # of one Newton step,
 RESTARTS = 20                  # and bounds met in it
 
@@ -52,11 +53,17 @@ class DualNewton:
         Of the order of the sweeps.
     w : array like ``result.w``, optional
         A warm start.
+    patience : float, optional
+        Reads after which the status is "left": Newton's method on all columns had better go on.
     """
 
-    def __init__(self, rows, problem, settings, result, seed=0, w=None):
+    hessian = None                                         # nothing that a Newton step on all columns could use
+
+    def __init__(self, rows, problem, settings, result, seed=0, w=None, patience=np.inf):
         shared = rows.shared
         self.rows, self.settings, self.result = rows, settings, result
+        self.gives_up = patience < settings.max_passes
+        self.limit, self.decay = patience if self.gives_up else settings.max_passes, settings.smoothing_decay
         self.l2, self.bias = problem.l2, shared.bias
         self.free = problem.free is not None               # intercept without a penalty
         self.total_weight = np.abs(rows.code).sum()
@@ -101,9 +108,12 @@ class DualNewton:
                 gap, moved = self.sweep()
                 since += 1
                 enough = self.settings.tol * max(self.dual_sum(), 0.0)
-                if gap > enough and self.slow(enough) and moved <= max(SETTLED[0], self.on_face // SETTLED[1]):
+                needed = self.sweeps_needed(enough)
+                if self.gives_up and needed * len(self.active) > HOPELESS * self.limit * self.rows.shared.n_rows:
+                    self.limit = self.spent                # as far as it goes
+                elif gap > enough and needed > self.patience and moved <= max(SETTLED[0], self.on_face // SETTLED[1]):
                     self.newton_step(max(NEWTON_ENOUGH * enough, 0.1 * gap))
-                if gap <= ENOUGH * enough or since >= SWEEPS_PER_LOOK or self.spent() or self.late():
+                if gap <= ENOUGH * enough or since >= SWEEPS_PER_LOOK or self.no_read_left() or self.late():
                     self.look()
                     since = 0
         return self.result
@@ -111,23 +121,27 @@ class DualNewton:
     def late(self):
         return perf_counter() > self.settings.deadline
 
+    @property
     def spent(self):
-        """Is no read left for another sweep and the look after it?"""
+        return self.rows.reads
+
+    def no_read_left(self):
+        """None for another sweep and the look after it."""
         share = len(self.active) / max(1, self.rows.shared.n_rows)
-        return self.rows.reads + share + 1 > self.settings.max_passes
+        return self.spent + share + 1 > self.limit
 
     def dual_sum(self):
         """The dual value over l2; with a free intercept the sum a y that is not 0 yet counts as if it were."""
         w = self.w[:-1] if self.free else self.w
         return self.a.sum() - w @ w / 2
 
-    def slow(self, enough):
-        """Would the sweeps need more than `SLOW` of them at their present rate?"""
+    def sweeps_needed(self, enough):
+        """How many more at their present rate; 0 before that is known."""
         gaps = self.gaps
         if len(gaps) <= RATE_OVER or not gaps[-1] > 0:
-            return False
+            return 0.0
         rate = min((gaps[-1] / gaps[-1 - RATE_OVER]) ** (1 / RATE_OVER), 0.999)
-        return np.log(max(ENOUGH * enough, 1e-300) / gaps[-1]) < self.patience * np.log(rate)
+        return max(0.0, np.log(max(ENOUGH * enough, 1e-300) / gaps[-1]) / np.log(rate))
 
     # ------------------------------------------------------------ sweeps
 
@@ -306,8 +320,8 @@ class DualNewton:
             result.status = "stopped"
         elif self.late():
             result.status = "max_time"
-        elif self.spent():
-            result.status = "max_passes"
+        elif self.no_read_left():
+            result.status = "left" if self.gives_up else "max_passes"
 
 
 def first_bound(a, p, upper, step):
