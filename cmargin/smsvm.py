@@ -55,7 +55,8 @@ class SmSVMClassifier(ClassifierMixin, BaseEstimator):
     tol : float, default 1e-4
         Relative duality gap (objective - bound) / objective at which a class is done.
     max_passes : float, default 1000
-        Reads of the data after which a class is left as it is, with a warning that names its gap.
+        Reads of the data after which a class is left as it is, with a warning that names its gap. Products of
+        ``linear_solver="cg"`` are not limited, and the first look is always taken.
     smoothing : float, default 1.0
         First width of the smoothed hinge.
     smoothing_decay : float, default 0.5
@@ -263,6 +264,11 @@ class _Fit:
             X = X.copy()                         # repeated indices would be squared one by one
             X.sum_duplicates()
         self.X, self.rows = X, Rows(X)
+        e = estimator                            # refused before anything of the last fit is touched
+        if e.linear_solver == "cg" and e.l1 > 0:
+            raise ValueError("linear_solver='cg' needs l1=0: an l1 model is solved on its active block, by 'cholesky'.")
+        self.by_dual = worth_sweeping(X, e.l2, e.l1, e.linear_solver, e.line_search)
+        self.by_rows = not self.by_dual and worth_reducing(X, e.l1, e.linear_solver, e.line_search)
 
     def _draw_seeds(self):
         """One seed a class, drawn only where rows will be, or their order; that is always the same for None."""
@@ -281,12 +287,13 @@ class _Fit:
 
     def run(self):
         e = self.estimator
-        if e.linear_solver == "cg" and e.l1 > 0:
-            raise ValueError("linear_solver='cg' needs l1=0: an l1 model is solved on its active block, by 'cholesky'.")
-        if worth_sweeping(self.X, e.l2, e.l1, e.linear_solver, e.line_search):
+        if self.by_dual:
             self.dual = SparseRows(self.X, self.intercept, self.free is not None)
-        elif worth_reducing(self.X, e.l1, e.linear_solver, e.line_search):
+        elif self.by_rows:
             self.reduced = WideRows(self.X)
+        elif self.warm is not None:              # what an interrupt leaves of a class not begun
+            for result, w in zip(self.results, self.warm, strict=True):
+                result.w = w.copy()
         self.seeds = self._draw_seeds()
         n_classes = len(self.codes)
         if n_classes < 2 or n_classes < self.n_threads or self.n_threads == 1 or e.callback is not None:
@@ -325,7 +332,7 @@ class _Fit:
             w = self.warm[c] if self.reduced is None else self.reduced.into(self.warm[c], self.intercept)
             width = min(e.smoothing, WARM_WIDTH)
         result = self.results[c]
-        result.w = np.zeros(rows.n_columns)
+        result.w = np.zeros(rows.n_columns) if w is None else np.array(w, float)
         if e.line_search == "quadratic":
             PaperNewton(rows, problem, settings, e.newton_tol, result, w).run()
             return
@@ -334,7 +341,8 @@ class _Fit:
     def sweep(self, c, code, settings, n_threads):
         """Problem c by its dual, and on all columns from there where that proves too slow."""
         result, e = self.results[c], self.estimator
-        result.w = np.zeros(self.m + self.intercept)
+        if self.warm is not None:
+            result.w = self.warm[c].astype(float)
         problem = Problem(float(e.l2), 0.0, self.free)
         patience = np.inf
         if e.linear_solver == "auto" and np.isfinite(self.dual.patience):

@@ -237,3 +237,46 @@ def test_newton_on_all_columns_goes_on_where_sweeps_are_slow(l2, left, fit_inter
         with pytest.warns(ConvergenceWarning, match="max_passes"):
             short = SmSVMClassifier(l2=l2, tol=1e-12, max_passes=30).fit(X, y)
         assert short.n_passes_ <= 30
+
+
+@pytest.mark.parametrize("seed", [119, 270, 12])
+def test_a_step_along_rounding_does_not_spoil_the_certificate(seed):
+    # rows that repeat each other with other labels: a sweep changes nothing, and the line of its change is rounding
+    rng = np.random.default_rng(seed)
+    X = sparse.csr_matrix((rng.random((30, 8)) < 0.3) * 1.0)
+    y = rng.integers(0, 2, 30)
+    y[:2] = 0, 1
+    model, direct = fit(X, y, l2=0.1), fit(X, y, l2=0.1, tol=1e-9, linear_solver="cholesky")
+    assert -1e-12 <= model.duality_gap_[0] <= 1e-4
+    assert direct.objective_[0] * (1 - 1e-8) <= model.objective_[0] <= direct.objective_[0] * (1 + 1e-4)
+
+
+def test_newton_steps_keep_to_the_passes_allowed():
+    X = sparse.csr_matrix(sparse.random(300, 60, density=0.1, random_state=475, format="csr"))
+    y = np.random.default_rng(2).integers(0, 2, 300)
+    with pytest.warns(ConvergenceWarning, match="max_passes"):
+        model = SmSVMClassifier(l2=3e-7, linear_solver="dual", max_passes=25, tol=1e-6).fit(X, y)
+    assert model.n_passes_ < 27
+
+
+def test_an_interrupted_warm_start_keeps_the_last_weights(monkeypatch):
+    X, y = text()
+    model = fit(X, y, l2=1e-2, warm_start=True)
+    coef = model.coef_.copy()
+
+    def interrupt(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(dual_newton.DualNewton, "run", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    np.testing.assert_array_equal(model.coef_, coef)
+
+
+def test_a_refused_fit_leaves_the_last_one():
+    X, y = text()
+    model = SmSVMClassifier(l2=1e-2).fit(X.toarray(), y)
+    coef = model.coef_.copy()
+    with pytest.raises(ValueError, match="needs CSR data"):
+        model.set_params(linear_solver="dual").fit(X.toarray(), y)
+    np.testing.assert_array_equal(model.coef_, coef)

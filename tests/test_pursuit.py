@@ -175,6 +175,28 @@ def test_time_may_run_out_on_the_tenth(monkeypatch):
     assert model.n_iter_ == 0 and model.score(X, y) > fit(X, y).score(X, y) - 0.01
 
 
+def test_an_interrupt_on_the_tenth_leaves_its_weights_and_no_objective(monkeypatch):
+    X, y = forest_like()
+    step, taken = pursuit_newton.PursuitNewton.newton_step, []
+
+    def interrupted(self):
+        if len(taken) == 2:
+            raise KeyboardInterrupt
+        taken.append(step(self))
+
+    monkeypatch.setattr(pursuit_newton.PursuitNewton, "newton_step", interrupted)
+    model = MarginPursuitClassifier(l2=1e-6)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert model.score(X, y) > 0.7 and np.isinf(model.objective_[0])
+
+
+def test_a_gradient_that_overflows_is_not_called_small():
+    X = np.random.default_rng(0).normal(size=(50, 3)) * 1e155
+    with pytest.warns(ConvergenceWarning, match="overflowed"), np.errstate(all="ignore"):
+        MarginPursuitClassifier(trace=False).fit(X, X[:, 0] > 0)
+
+
 def test_data_with_more_columns_than_rows(monkeypatch):
     rng = np.random.default_rng(3)
     X = rng.standard_normal((60, 300))

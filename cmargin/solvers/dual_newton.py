@@ -33,6 +33,7 @@ STRETCH = 4.0                  # entries of the rows swept, over columns, from w
 SLOW = 40                      # sweeps still needed at that rate from which on a Newton step is tried,
 SETTLED = (3, 5000)            # if no more rows than 3, or one in 5,000 of the face, came to a bound or left one
 HELPFUL, PATIENCE = 0.3, 3     # a step after which the gap is a larger part of that before: the next needs 3 times SLOW
+LONGEST = 1000.0               # sweeps' changes that the step along one may be long
 HOPELESS = 4.0                 # times the reads it may take: it gives up where the sweeps' rate says that it needs more
 CG_ITERATIONS = 100            # of one Newton step,
 RESTARTS = 20                  # and bounds met in it
@@ -138,7 +139,7 @@ class DualNewton:
     def sweeps_needed(self, enough):
         """How many more at their present rate; 0 before that is known."""
         gaps = self.gaps
-        if len(gaps) <= RATE_OVER or not gaps[-1] > 0:
+        if len(gaps) <= RATE_OVER or not min(gaps[-1], gaps[-1 - RATE_OVER]) > 0:
             return 0.0
         rate = min((gaps[-1] / gaps[-1 - RATE_OVER]) ** (1 / RATE_OVER), 0.999)
         return max(0.0, np.log(max(ENOUGH * enough, 1e-300) / gaps[-1]) / np.log(rate))
@@ -173,7 +174,8 @@ class DualNewton:
         if not square > 0:
             return
         beyond = (p.sum() - w_before @ dw) / square - 1
-        if abs(beyond) < 0.05:
+        # where a sweep changes little but rounding, dw is no longer sum p y x, and a long step would spoil w for good
+        if not 0.05 <= abs(beyond) <= LONGEST:
             return
         end = self.a[self.active]
         trial = end + beyond * p
@@ -218,7 +220,7 @@ class DualNewton:
         rz, gap = self.rows.cg_pass(face, upper, a, square, 0.0, self.w, r, z, total)
         p, t = z.copy(), total.copy()                      # direction in a, and sum p y x
         for _ in range(CG_ITERATIONS):
-            if not gap > target or not rz > 0 or self.late():
+            if not gap > target or not rz > 0 or self.late() or self.no_read_left():
                 break
             curvature = t @ t                              # 0 along opposite rows: on to the next bound
             step, hit = first_bound(a, p, upper, rz / curvature if curvature > 0 else np.inf)

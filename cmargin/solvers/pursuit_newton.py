@@ -217,7 +217,9 @@ class NewtonClasses:
             self.start_on_subset(c, problem)
             self.timed("steps", problem.begin)
             self.keep(c, problem)
-            while problem.gradient_norm > settings.tol:
+            while not problem.gradient_norm <= settings.tol:
+                if np.isnan(problem.gradient_norm):
+                    return "diverged"
                 if problem.passes >= settings.max_passes:
                     return "max_passes"
                 if self.out_of_time():
@@ -246,7 +248,6 @@ class NewtonClasses:
         if part is None:
             return
         self.timed("steps", part.begin)
-        self.keep(c, part)
         while part.gradient_norm > ENOUGH_OF_A_SUBSET and part.passes < self.settings.max_passes:
             if part.stalled or self.out_of_time():
                 break
@@ -254,6 +255,7 @@ class NewtonClasses:
             if not np.isfinite(part.value):
                 return
             self.keep(c, part)
+            self.fit.objective[c] = self.fit.gradient_norm[c] = np.inf           # a tenth's are not those of all rows
         problem.start, problem.fall = part.w, np.inf
 
     def out_of_time(self):
