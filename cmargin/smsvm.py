@@ -344,11 +344,11 @@ class _Fit:
         if self.warm is not None:
             result.w = self.warm[c].astype(float)
         problem = Problem(float(e.l2), 0.0, self.free)
-        patience = np.inf
-        if e.linear_solver == "auto" and np.isfinite(self.dual.patience):
-            patience = min(self.dual.patience, e.max_passes / 2)
+        enough = np.inf
+        if e.linear_solver == "auto" and np.isfinite(self.dual.enough_reads):
+            enough = min(self.dual.enough_reads, e.max_passes / 2)
         first = DualNewton(DualRowPass(self.dual, code), problem, settings, result, self.seeds[c],
-                           None if self.warm is None else self.warm[c], patience)
+                           None if self.warm is None else self.warm[c], enough)
         first.run()
         if result.status == "left":
             result.status = "running"

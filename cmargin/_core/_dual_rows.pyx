@@ -9,40 +9,10 @@
     are float64. Of a code s_i y_i only the sign is read; 0 counts as positive.
 """
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int64_t
 
+from cmargin._core._csr cimport csr_axpy, csr_dot, index_t, real_t
 from cmargin._core._simd cimport row_prefetch
-
-ctypedef fused real_t:
-    float
-    double
-
-ctypedef fused index_t:
-    int32_t
-    int64_t
-
-
-cdef inline double dot(const real_t *values, const index_t *columns, Py_ssize_t n, const double *w) noexcept nogil:
-    # four sums hide the latency of the additions
-    cdef double a = 0, b = 0, c = 0, d = 0
-    cdef Py_ssize_t k = 0
-    while k + 4 <= n:
-        a += values[k] * w[columns[k]]
-        b += values[k + 1] * w[columns[k + 1]]
-        c += values[k + 2] * w[columns[k + 2]]
-        d += values[k + 3] * w[columns[k + 3]]
-        k += 4
-    while k < n:
-        a += values[k] * w[columns[k]]
-        k += 1
-    return (a + b) + (c + d)
-
-
-cdef inline void axpy(double scale, const real_t *values, const index_t *columns, Py_ssize_t n,
-                      double *w) noexcept nogil:
-    cdef Py_ssize_t k
-    for k in range(n):
-        w[columns[k]] += scale * values[k]
 
 
 def add_squares(
@@ -81,7 +51,7 @@ def products(
         for k in range(rows.shape[0]):
             i = rows[k]
             start = starts[i]
-            z = constant + dot(&values[0] + start, &columns[0] + start, starts[i + 1] - start, &v[0])
+            z = constant + csr_dot(&values[0] + start, &columns[0] + start, starts[i + 1] - start, &v[0])
             out[k] = z if code[i] >= 0 else -z
 
 
@@ -107,7 +77,7 @@ def add(
             signed = c[k] if code[i] >= 0 else -c[k]
             total += signed
             start = starts[i]
-            axpy(signed, &values[0] + start, &columns[0] + start, starts[i + 1] - start, &v[0])
+            csr_axpy(signed, &values[0] + start, &columns[0] + start, starts[i + 1] - start, &v[0])
         v[v.shape[0] - 1] += bias * total
 
 
@@ -142,7 +112,7 @@ def sweep(
             start = starts[i]
             size = starts[i + 1] - start
             sign = 1 if code[i] >= 0 else -1
-            u = 1 - sign * (bias * w[m] + dot(&values[0] + start, &columns[0] + start, size, &w[0]))
+            u = 1 - sign * (bias * w[m] + csr_dot(&values[0] + start, &columns[0] + start, size, &w[0]))
             old = a[i]
             if (old == 0 and u < low) or (old == upper[i] and u > high):
                 n -= 1
@@ -157,7 +127,7 @@ def sweep(
                 moved += (old == 0 or old == upper[i]) != (new == 0 or new == upper[i])
                 a[i] = new
                 w[m] += bias * sign * change
-                axpy(sign * change, &values[0] + start, &columns[0] + start, size, &w[0])
+                csr_axpy(sign * change, &values[0] + start, &columns[0] + start, size, &w[0])
     return n, smallest, largest, gap, moved
 
 
@@ -196,7 +166,7 @@ def cg_pass(
             sign = 1 if code[i] >= 0 else -1
             r = residual[k]
             if step != 0:
-                z = bias * direction[m] + dot(&values[0] + start, &columns[0] + start, size, &direction[0])
+                z = bias * direction[m] + csr_dot(&values[0] + start, &columns[0] + start, size, &direction[0])
                 r -= step * sign * z
             z = r / square[k]
             residual[k] = r
@@ -204,6 +174,6 @@ def cg_pass(
             square_sum += r * z
             gap += upper[k] * max(r, 0.0) - a[k] * r
             signed_sum += sign * z
-            axpy(sign * z, &values[0] + start, &columns[0] + start, size, &total[0])
+            csr_axpy(sign * z, &values[0] + start, &columns[0] + start, size, &total[0])
         total[m] = bias * signed_sum
     return square_sum, gap

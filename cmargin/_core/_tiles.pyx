@@ -5,6 +5,8 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 
 from cmargin._core._blas cimport TRANS, syrk
+from cmargin._core._csr cimport csr_axpy, csr_dot
+from cmargin._core._rows cimport rows_view
 from cmargin._core._simd cimport lane_sum
 
 
@@ -71,11 +73,31 @@ cdef row_tile open_tile(const row_source *source, Py_ssize_t first, Py_ssize_t n
 
 
 cdef double sparse_product(const row_source *source, Py_ssize_t row, const double *w) noexcept nogil:
-    cdef double total = 0
-    cdef int64_t k
-    for k in range(source.X.starts[row], source.X.starts[row + 1]):
-        total += value_of(source, k) * w[column_of(source, k)]
-    return total
+    cdef const rows_view *X = &source.X
+    cdef int64_t start = X.starts[row]
+    cdef Py_ssize_t n = X.starts[row + 1] - start
+    if source.single:
+        if X.columns != NULL:
+            return csr_dot(<const float *> X.values + start, X.columns + start, n, w)
+        return csr_dot(<const float *> X.values + start, X.columns_64 + start, n, w)
+    if X.columns != NULL:
+        return csr_dot(<const double *> X.values + start, X.columns + start, n, w)
+    return csr_dot(<const double *> X.values + start, X.columns_64 + start, n, w)
+
+
+cdef void add_sparse(double scale, const row_source *source, Py_ssize_t row, double *total) noexcept nogil:
+    cdef const rows_view *X = &source.X
+    cdef int64_t start = X.starts[row]
+    cdef Py_ssize_t n = X.starts[row + 1] - start
+    if source.single:
+        if X.columns != NULL:
+            csr_axpy(scale, <const float *> X.values + start, X.columns + start, n, total)
+        else:
+            csr_axpy(scale, <const float *> X.values + start, X.columns_64 + start, n, total)
+    elif X.columns != NULL:
+        csr_axpy(scale, <const double *> X.values + start, X.columns + start, n, total)
+    else:
+        csr_axpy(scale, <const double *> X.values + start, X.columns_64 + start, n, total)
 
 
 cdef void tile_products(const row_tile *tile, const double *w, double *out) noexcept nogil:
@@ -107,15 +129,11 @@ cdef void tile_weighted_products(const row_tile *tile, const double *w, double *
 
 cdef void tile_add_rows(const row_tile *tile, const double *c, double *total) noexcept nogil:
     cdef const row_source *source = tile.source
-    cdef Py_ssize_t m = source.X.n_features, i, row
-    cdef int64_t k
+    cdef Py_ssize_t m = source.X.n_features, i
     if source.X.starts != NULL:
         for i in range(tile.n):
-            if c[i] == 0:
-                continue
-            row = row_of(source, tile.first + i)
-            for k in range(source.X.starts[row], source.X.starts[row + 1]):
-                total[column_of(source, k)] += c[i] * value_of(source, k)
+            if c[i] != 0:
+                add_sparse(c[i], source, row_of(source, tile.first + i), total)
     elif tile.single:
         tile_add_rows_f(<const float *> tile.data, tile.stride, tile.rows, tile.n, m, c, total)
     else:
@@ -131,18 +149,15 @@ cdef void tile_add_rows_3(const row_tile *tile, const double *a, const double *b
     cdef double *sum_a = totals
     cdef double *sum_b = totals + p
     cdef double *sum_c = totals + 2 * p
-    cdef double x
-    cdef int64_t k, j
     if source.X.starts != NULL:
-        for i in range(tile.n):
-            if a[i] == 0 and b[i] == 0 and c[i] == 0:
-                continue
+        for i in range(tile.n):              # the row is in cache from the first sum on
             row = row_of(source, tile.first + i)
-            for k in range(source.X.starts[row], source.X.starts[row + 1]):
-                x, j = value_of(source, k), column_of(source, k)
-                sum_a[j] += a[i] * x
-                sum_b[j] += b[i] * x
-                sum_c[j] += c[i] * x
+            if a[i] != 0:
+                add_sparse(a[i], source, row, sum_a)
+            if b[i] != 0:
+                add_sparse(b[i], source, row, sum_b)
+            if c[i] != 0:
+                add_sparse(c[i], source, row, sum_c)
     elif tile.single:
         tile_add_rows_3_f(<const float *> tile.data, tile.stride, tile.rows, tile.n, m, a, b, c, sum_a, sum_b, sum_c)
     else:

@@ -8,7 +8,7 @@ from cmargin.passes.wide import too_wide
 FREE_BIAS = 0.5
 FEW_COLUMNS = 128      # up to which Newton's method on all columns is best whatever the rows
 WORTH = 60             # reads that Newton's method on all columns must cost for the dual to be tried first,
-PATIENCE = 0.6         # and the part of them after which it is given up
+ENOUGH = 0.6           # and the part of them after which it is given up
 
 
 def reads_of_newton(X):
@@ -45,7 +45,7 @@ class SparseRows:
 
     def __init__(self, X, intercept, free):
         self.n_rows, self.n_features = X.shape
-        self.patience = np.inf if too_wide(*X.shape) else PATIENCE * reads_of_newton(X)
+        self.enough_reads = np.inf if too_wide(*X.shape) else ENOUGH * reads_of_newton(X)
         self.values, self.columns = np.ascontiguousarray(X.data), np.ascontiguousarray(X.indices)
         if not len(self.values):                           # kernels point at the first entry
             self.values, self.columns = np.zeros(1, self.values.dtype), np.zeros(1, self.columns.dtype)

@@ -54,21 +54,21 @@ class DualNewton:
         Of the order of the sweeps.
     w : array like ``result.w``, optional
         A warm start.
-    patience : float, optional
+    enough_reads : float, optional
         Reads after which the status is "left": Newton's method on all columns had better go on.
     """
 
     hessian = None                                         # nothing that a Newton step on all columns could use
 
-    def __init__(self, rows, problem, settings, result, seed=0, w=None, patience=np.inf):
+    def __init__(self, rows, problem, settings, result, seed=0, w=None, enough_reads=np.inf):
         shared = rows.shared
         self.rows, self.settings, self.result = rows, settings, result
-        self.gives_up = patience < settings.max_passes
-        self.limit, self.decay = patience if self.gives_up else settings.max_passes, settings.smoothing_decay
+        self.gives_up = enough_reads < settings.max_passes
+        self.limit, self.decay = enough_reads if self.gives_up else settings.max_passes, settings.smoothing_decay
         self.l2, self.bias = problem.l2, shared.bias
         self.free = problem.free is not None               # intercept without a penalty
-        self.total_weight = np.abs(rows.code).sum()
-        self.upper = np.abs(rows.code) / (self.l2 * self.total_weight)
+        weight = np.abs(rows.code)
+        self.upper = weight / (self.l2 * weight.sum())
         self.a = np.zeros(shared.n_rows)
         self.w = np.zeros(shared.n_features + 1)           # the last entry times `bias` is the intercept
         self.rng = np.random.default_rng(seed)
