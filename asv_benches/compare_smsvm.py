@@ -1,6 +1,6 @@
 """SmSVM and margin pursuit: passes to a certificate, a look beside the machine's limits, memory, growth, l1, L-BFGS-B.
 
-    python asv_benches/compare_smsvm.py --data FOLDER [--part passes limits memory size l1 pursuit] [--quick]
+    python asv_benches/compare_smsvm.py --data FOLDER [--part passes limits memory size l1 sparse pursuit] [--quick]
 
 FOLDER holds covtype.npz, mnist.npz and sector.npz; a part whose set is missing says so and is left out. ``--quick``
 takes scikit-learn's bundled sets and drawn ones in a few seconds, to see that it runs. Passes, reads, evaluations,
@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from benchmarks.common import noisy_plane
-from benchmarks.smsvm import SHAPES, Pass
+from benchmarks.smsvm import SHAPES, Pass, make_text
 from measure import exponent, heading, peak_beyond, table
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
@@ -43,13 +43,15 @@ class Plan(NamedTuple):
     memory: str                # set, or "drawn"
     sizes: tuple               # rows
     l1: tuple                  # sets
+    sparse: tuple              # sets, or (n, m, entries a row) of drawn text
     pursuit: str
 
 
 FULL = Plan("covtype", 1, (SHAPES["tall"], SHAPES["square"]), "covtype",
-            (10_000, 30_000, 100_000, 300_000, 1_000_000), ("mnist", "sector"), "covtype")
+            (10_000, 30_000, 100_000, 300_000, 1_000_000), ("mnist", "sector"),
+            ((20_000, 500, 40), (20_000, 1_000, 50), (20_000, 3_900, 60), (20_000, 50_000, 70), "sector"), "covtype")
 QUICK = Plan("digits", 1, ((20_000, 54, np.float64), (5_000, 256, np.float32)), "drawn",
-             (1_000, 3_000, 9_000), ("digits", "drawn"), "breast_cancer")
+             (1_000, 3_000, 9_000), ("digits", "drawn"), ((1_500, 300, 30),), "breast_cancer")
 
 
 def fit(X, y, threads, **parameters):
@@ -194,6 +196,42 @@ def zeros(model):
     return f"{100 * np.mean(model.coef_ == 0):.2f}"
 
 
+# ------------------------------------------------------------ sparse rows without l1
+
+
+def hinge_objectives(X, y, W, l2):
+    """(n_problems,) l2/2 |w|^2 + mean hinge, one-vs-rest; W (n_problems, m)."""
+    classes = np.unique(y)
+    positives = classes[1:] if len(classes) == 2 else classes
+    sign = np.where(y[:, None] == positives, 1.0, -1.0)
+    return l2 / 2 * np.einsum("cj,cj->c", W, W) + np.maximum(0, 1 - sign * (X @ W.T)).mean(axis=0)
+
+
+def sparse(plan, threads):
+    rows = []
+    for kind in plan.sparse:
+        data = load(kind) if isinstance(kind, str) else None
+        X, y = (data.X.astype(float), data.y) if data else make_text(*kind)
+        for C in (0.1, 1.0, 10.0) if data else (0.1, 1.0, 10.0, 100.0):
+            rows.append([kind if data else " x ".join(map(str, kind)), C, *on_sparse(X, y, C, bool(data))])
+    return table(f"CSR rows without l1 or intercept, one thread: to a certified {TOL:g} by Newton's method on all "
+                 "columns, and as it comes; LinearSVC (hinge) at tol=0.01, and its largest distance from our objective",
+                 ("rows x columns, entries", "C", "all columns, ms", "auto, ms", "reads a class", "LinearSVC, ms",
+                  "distance"), rows)
+
+
+def on_sparse(X, y, C, many):
+    l2, plain = 1 / (C * len(y)), {"fit_intercept": False}
+    slow = "-"
+    if not many and X.shape[1] < 4_000:
+        slow = f"{1e3 * timed(fit, X, y, 1, l2=l2, linear_solver='cholesky', **plain)[1]:.0f}"
+    ours, seconds = timed(fit, X, y, 1, l2=l2, **plain)
+    svc, theirs = timed(LinearSVC(loss="hinge", C=C, tol=0.01, random_state=0, **plain).fit, X, y)
+    distance = (hinge_objectives(X, y, svc.coef_, l2) / ours.objective_ - 1).max()
+    reads = ours.n_passes_ / len(ours.coef_)
+    return slow, f"{1e3 * seconds:.0f}", f"{reads:.1f}", f"{1e3 * theirs:.0f}", f"{distance:.0e}"
+
+
 # ------------------------------------------------------------ margin pursuit
 
 
@@ -258,7 +296,7 @@ def pursuit(plan, threads):
                   "ratio of seconds"), rows)
 
 
-PARTS = {part.__name__: part for part in (passes, limits, memory, size, l1, pursuit)}
+PARTS = {part.__name__: part for part in (passes, limits, memory, size, l1, sparse, pursuit)}
 
 
 def main():

@@ -17,6 +17,8 @@ COLUMNS = {"Passes to": ["class", "l2", "passes", "largest gap"],
            "Peak memory": ["l2", "MB", "vectors of N doubles", "X itself"],
            "Growth": ["N", "passes", "2 threads, ms", "1 thread, ms", "gain"],
            "One-vs-rest": ["set", "solver", "objective", "seconds", "classes certified", "zeros, %"],
+           "CSR rows": ["rows x columns, entries", "C", "all columns, ms", "auto, ms", "reads a class", "LinearSVC, ms",
+                        "distance"],
            "Margin pursuit": ["columns", "l2", "Newton, reads", "seconds", "reached", "L-BFGS-B, evaluations",
                               "seconds", "reached", "ratio of seconds"]}
 
@@ -149,3 +151,9 @@ def test_peak_counts_vectors(monkeypatch, count):
     n = 1_000_000
     peak = peak_beyond(partial(size_alone, n), partial(make_vectors, count))
     assert peak / (8 * n) == pytest.approx(count, abs=0.2)
+
+
+def test_sparse_reads_are_few_and_linear_svc_is_not_below_the_optimum(tables):
+    rows = tables["CSR rows"]
+    assert all(2 < reads < 500 for reads in column(rows, 4)) and column(rows, 1) == [0.1, 1, 10, 100]
+    assert all(distance > -1.1e-4 for distance in column(rows, 6))

@@ -161,6 +161,8 @@ def test_curvature_is_kept_where_it_is_dear():
         patch.setattr(pursuit_newton.PursuitNewton, "look", counted)
         model = fit(X, y, tol=1e-9)
         assert seen.count(True) <= 3 < len(seen) and model.gradient_norm_[0] <= 1e-9
+        # 18 steps where the pairs are not used
+        assert fit(X, y, tol=1e-10, scale=0.3).n_iter_ <= 13
         seen.clear()
         fit(X[:, :3], y, tol=1e-9)
         assert all(seen[:4])
