@@ -8,11 +8,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_sample_weight
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from cmargin._core._openmp import effective_n_threads
 from cmargin._posteriors import SCORE_ENTRIES
-from cmargin._validation import check_class_weights, check_flag, check_parameter, encode_labels
+from cmargin._validation import check_class_weights, check_flag, check_parameter, check_rows, encode_labels
 from cmargin.passes.score_blocks import ScoreBlocks
 
 INT_MAX = np.iinfo(np.int64).max
@@ -53,8 +53,7 @@ class LinearOneVsRest(ClassifierMixin, BaseEstimator):
         """
         begin = time.perf_counter()
         self._check_parameters()
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order=None,
-                             multi_output=True, accept_large_sparse=True)
+        X, y = check_rows(self, X, y)
         classes, Y, codes = encode_labels(y)
         start = self._warm_start(X, classes) if self.warm_start and hasattr(self, "coef_") else None
         weight = self._weights(sample_weight, X, classes, codes)
@@ -164,8 +163,7 @@ class LinearOneVsRest(ClassifierMixin, BaseEstimator):
 
     def _check_rows(self, X):
         check_is_fitted(self)
-        return validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order=None,
-                             accept_large_sparse=True, reset=False)
+        return check_rows(self, X, reset=False)
 
     def _scores(self, X):
         return safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_

@@ -3,11 +3,11 @@
 import numpy as np
 from scipy.special import expit
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from cmargin._core._losses import LOSS_IDS
 from cmargin._core._losses import posterior as _posterior
-from cmargin._validation import check_parameter
+from cmargin._validation import check_parameter, check_rows
 
 SCORE_ENTRIES = 1 << 22  # scores held at a time by predict: 32 MB
 
@@ -100,8 +100,7 @@ class PosteriorPredictions:
 
     def _check_rows(self, X):
         check_is_fitted(self)
-        return validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order=None,
-                             accept_large_sparse=True, reset=False)
+        return check_rows(self, X, reset=False)
 
     def _batches(self, n_rows):
         size = max(1, SCORE_ENTRIES // len(self.coef_))

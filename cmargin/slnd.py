@@ -8,11 +8,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, compute_sample_weight
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight
 
 from cmargin._core._openmp import effective_n_threads
 from cmargin._posteriors import PosteriorPredictions
-from cmargin._validation import InvalidParameterError, check_flag, check_parameter, encode_labels
+from cmargin._validation import InvalidParameterError, check_flag, check_parameter, check_rows, encode_labels
 from cmargin.passes.memory import MemoryRows
 from cmargin.solvers.class_lists import ClassLists
 from cmargin.solvers.low_rank_newton import Settings, Start, train
@@ -174,7 +174,7 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         """
         self._check_parameters()
         warm = self.warm_start and hasattr(self, "coef_")
-        X, y = self._check_data(X, y, reset=not warm)
+        X, y = check_rows(self, X, y, reset=not warm)
         labels = encode_labels(y)
         start = self._go_on(X, labels) if warm else None
         self._train(X, labels, sample_weight, start, self.max_passes)
@@ -198,7 +198,7 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         """
         self._check_parameters()
         first = not hasattr(self, "coef_")
-        X, y = self._check_data(X, y, reset=first)
+        X, y = check_rows(self, X, y, reset=first)
         if first and classes is None and np.ndim(y) < 2:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         known = np.unique(classes) if classes is not None else getattr(self, "classes_", np.empty(0))
@@ -209,10 +209,6 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         start = None if first else self._go_on(X, labels, decay="call")
         self._train(X, labels, sample_weight, start, 1, partial=True)
         return self
-
-    def _check_data(self, X, y, reset):
-        return validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order=None,
-                             multi_output=True, accept_large_sparse=True, reset=reset)
 
     def _check_parameters(self):
         check_parameter(self, "loss", self.loss, options=CALIBRATED)

@@ -6,9 +6,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import check_cv
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import check_is_fitted, indexable
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, indexable
 
-from cmargin.smsvm import MATRIX, SmSVMClassifier
+from cmargin._core._structure import check_structure
+from cmargin._validation import check_rows
+from cmargin.smsvm import SmSVMClassifier
 
 
 def _rows(array, index):
@@ -99,12 +102,12 @@ class SmSVMClassifierCV(ClassifierMixin, BaseEstimator):
     def decision_function(self, X):
         """Scores of the chosen estimator."""
         check_is_fitted(self)
-        return self.best_estimator_.decision_function(X)
+        return self.best_estimator_.decision_function(check_rows(self, X, reset=False))
 
     def predict(self, X):
         """Labels by the chosen estimator."""
         check_is_fitted(self)
-        return self.best_estimator_.predict(X)
+        return self.best_estimator_.predict(check_rows(self, X, reset=False))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -113,9 +116,7 @@ class SmSVMClassifierCV(ClassifierMixin, BaseEstimator):
 
 
 def _checked(estimator, X, y, sample_weight):
-    from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import _check_sample_weight, validate_data
-    X, y = validate_data(estimator, X, y, **MATRIX)
+    X, y = check_rows(estimator, X, y, multi_output=False)
     check_classification_targets(y)
     if len(np.unique(y)) < 2:
         raise ValueError(f"This solver needs samples of at least 2 classes in the data, but the data contains only one"
@@ -155,6 +156,7 @@ def nested_cross_validation(X, y, l2s, l1s=(0.0,), *, outer=10, inner=6, estimat
     -------
     NestedScores
     """
+    check_structure(X)
     X, y = indexable(X, np.asarray(y))
     X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
     estimator = SmSVMClassifier() if estimator is None else estimator
