@@ -128,13 +128,20 @@ class LinearOneVsRest(ClassifierMixin, BaseEstimator):
             text = "the weights overflowed; those of the best pass are kept. Scale the features or lower step_size."
         elif fit.stopped == "max_time":
             text = (f"stopped by max_time={self.max_time} after {fit.passes} passes of {self.max_passes}; the best "
-                    "weights are kept. Raise max_time to train longer.")
+                    f"weights are kept.{self._untrained(fit)} Raise max_time to train longer.")
         elif wants_tol and fit.stopped not in ("tol", "callback"):
             worst = float(np.max(fit.gradient_norm))
             text = (f"after {fit.passes} passes the gradient norm is {worst:.1e} of that at the start, where "
                     f"tol={self.tol:g} was asked; raise max_passes or tol, scale the features, or raise l2.")
         if text is not None:
             warnings.warn(f"{type(self).__name__}: {text}", ConvergenceWarning, stacklevel=4)
+
+    def _untrained(self, fit):
+        if not fit.untrained:
+            return ""
+        names = ", ".join(str(self.classes_[c]) for c in fit.untrained[:5]) + ", ..." * (len(fit.untrained) > 5)
+        return (f" {len(fit.untrained)} classes were not trained and keep the ridge regression that all classes "
+                f"start with: {names}.")
 
     # ---------------------------------------------------------------- prediction
 

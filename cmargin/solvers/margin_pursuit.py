@@ -65,6 +65,7 @@ class Fit:
     reads: float = 0.0
     steps_taken: int = 0
     stopped: str = "max_passes"
+    untrained: list = field(default_factory=list)      # problems that were not begun
     history: dict = field(default_factory=dict)
 
     def keep_best(self, W, bias, objective):
