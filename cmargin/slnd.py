@@ -12,6 +12,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from cmargin._core._openmp import effective_n_threads
 from cmargin._posteriors import PosteriorPredictions
+from cmargin._refusal import keeps_last_fit
 from cmargin._validation import InvalidParameterError, check_flag, check_parameter, check_rows, encode_labels
 from cmargin.passes.memory import MemoryRows
 from cmargin.solvers.class_lists import ClassLists
@@ -153,6 +154,7 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
 
     # ---------------------------------------------------------------- training
 
+    @keeps_last_fit
     def fit(self, X, y, sample_weight=None):
         """Train from zero (or from the last weights with ``warm_start``).
 
@@ -180,6 +182,7 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         self._train(X, labels, sample_weight, start, self.max_passes)
         return self
 
+    @keeps_last_fit
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """One pass over a batch of rows, going on from the weights there are.
 
@@ -324,21 +327,17 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         }
 
     def _store(self, fit, about, before, partial):
-        """Everything a fit leaves, at once: a call that fails before this leaves the estimator as it was."""
-        for name, value in about.items():
-            setattr(self, name, value)
-        self.coef_ = np.ascontiguousarray(fit.W)
-        self.intercept_ = fit.bias.astype(fit.W.dtype)
-        if len(fit.spectrum):
-            self.eigenvalues_ = fit.spectrum
-        self.preconditioner_, self._recipe = fit.inverse, self._recipe_now()
-        self.rank_ = 0 if fit.inverse is None else fit.inverse.rank
-        self.step_size_, self._asked_step = fit.step, self.step_size
-        self._streams = fit.streams
-        self._passes_total = before + fit.passes
-        self.n_iter_ = self._passes_total if partial else fit.passes
-        self.n_passes_ = float(fit.reads)
-        self.history_ = {name: np.asarray(column) for name, column in fit.history.items()}
+        """Everything a fit leaves, at once."""
+        spectrum = {"eigenvalues_": fit.spectrum} if len(fit.spectrum) else {}
+        vars(self).update(
+            about, **spectrum,
+            coef_=np.ascontiguousarray(fit.W), intercept_=fit.bias.astype(fit.W.dtype),
+            preconditioner_=fit.inverse, rank_=0 if fit.inverse is None else fit.inverse.rank,
+            _recipe=self._recipe_now(), step_size_=fit.step, _asked_step=self.step_size,
+            _streams=fit.streams, _passes_total=before + fit.passes,
+            n_iter_=before + fit.passes if partial else fit.passes, n_passes_=float(fit.reads),
+            history_={name: np.asarray(column) for name, column in fit.history.items()},
+        )
 
     def _after_pass(self):
         if self.verbose:
@@ -360,7 +359,7 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
             text = (f"after {fit.passes} passes the risk still fell by {risks[-2] - risks[-1]:.2g} in the last one "
                     f"(tol={self.tol}); raise max_passes.")
         if text is not None:
-            warnings.warn(f"{type(self).__name__}: {text}", ConvergenceWarning, stacklevel=4)
+            warnings.warn(f"{type(self).__name__}: {text}", ConvergenceWarning, stacklevel=5)
 
 
 class BSNClassifier(SLNDClassifier):

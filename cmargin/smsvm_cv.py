@@ -10,8 +10,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, indexable
 
 from cmargin._core._structure import check_structure
+from cmargin._refusal import keeps_last_fit
 from cmargin._validation import check_rows
 from cmargin.smsvm import SmSVMClassifier
+
+OF_THE_BEST = ("coef_", "intercept_", "classes_", "duality_gap_", "n_iter_", "history_")
 
 
 def _rows(array, index):
@@ -76,28 +79,46 @@ class SmSVMClassifierCV(ClassifierMixin, BaseEstimator):
         self.estimator = estimator
         self.standardize = standardize
 
-    def fit(self, X, y, sample_weight=None):
-        """Choose the penalties and fit to X, y."""
+    @keeps_last_fit
+    def fit(self, X, y, sample_weight=None, groups=None):
+        """Choose the penalties and fit to X, y.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array or sparse matrix
+        y : (n_samples,) labels
+        sample_weight : (n_samples,) array or None
+        groups : (n_samples,) array or None
+            Handed to the splitter ``cv``, which may keep the rows of a group together.
+
+        Returns
+        -------
+        self
+        """
         self._validate_params()
         estimator = SmSVMClassifier() if self.estimator is None else self.estimator
-        l2s, l1s = np.asarray(self.l2s, float), np.asarray(self.l1s, float)
-        for name, grid in (("l2s", l2s), ("l1s", l1s)):
-            if grid.ndim != 1 or len(grid) == 0 or not np.all(grid >= 0):
-                raise ValueError(f"The '{name}' parameter of SmSVMClassifierCV must be a sequence of floats in the"
-                                 f" range [0.0, inf). Got {getattr(self, name)!r} instead.")
+        l2s, l1s = self._grid("l2s"), self._grid("l1s")
         X, y, weights = _checked(self, X, y, sample_weight)
-        folds = check_cv(self.cv, y, classifier=True).split(X, y)
+        folds = check_cv(self.cv, y, classifier=True).split(X, y, groups)
         found = [_path_scores(estimator, X, y, weights, *fold, l2s, l1s, self.standardize) for fold in folds]
-        self.scores_ = np.stack([scores for scores, _ in found])
-        mean = self.scores_.mean(axis=0)
+        scores = np.stack([score for score, _ in found])
+        mean = scores.mean(axis=0)
         ties = np.argwhere(mean >= mean.max() - 1e-12)
         i, k = max(ties, key=lambda at: (l1s[at[1]], l2s[at[0]]))
-        self.l2_, self.l1_ = float(l2s[i]), float(l1s[k])
-        self.best_estimator_ = clone(estimator).set_params(l2=self.l2_, l1=self.l1_).fit(X, y, weights)
-        for name in ("coef_", "intercept_", "classes_", "duality_gap_", "n_iter_", "history_"):
-            setattr(self, name, getattr(self.best_estimator_, name))
-        self.n_passes_ = self.best_estimator_.n_passes_ + sum(passes for _, passes in found)
+        l2, l1 = float(l2s[i]), float(l1s[k])
+        best = clone(estimator).set_params(l2=l2, l1=l1).fit(X, y, weights)
+        vars(self).update(
+            {name: getattr(best, name) for name in OF_THE_BEST}, best_estimator_=best, l2_=l2, l1_=l1, scores_=scores,
+            n_passes_=best.n_passes_ + sum(passes for _, passes in found),
+        )
         return self
+
+    def _grid(self, name):
+        grid = np.asarray(getattr(self, name), float)
+        if grid.ndim != 1 or len(grid) == 0 or not np.all(grid >= 0):
+            raise ValueError(f"The '{name}' parameter of SmSVMClassifierCV must be a sequence of floats in the"
+                             f" range [0.0, inf). Got {getattr(self, name)!r} instead.")
+        return grid
 
     def decision_function(self, X):
         """Scores of the chosen estimator."""
