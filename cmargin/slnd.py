@@ -101,8 +101,9 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    `decision_function` and `posterior` are the raw h_c and f(h_c), under the prior of the rows visited; `predict`,
-    `predict_proba` and `predict_top_k` correct each class's log-odds for it (spec 2.2).
+    `scores` and `posterior` are the papers' h_c and f(h_c), under the prior of the rows visited. `decision_function`,
+    `predict`, `predict_proba` and `predict_top_k` correct each class's log-odds for it: they agree with each other, and
+    `decision_function` is not ``X @ coef_.T + intercept_``; `scores` is.
 
     A Ctrl-C is answered between slices of about a tenth of a second: the weights reached are stored and the
     KeyboardInterrupt goes on to the caller.
