@@ -12,6 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from cmargin._core._openmp import effective_n_threads
 from cmargin._posteriors import SCORE_ENTRIES
+from cmargin._progress import check_verbose, say
 from cmargin._refusal import keeps_last_fit
 from cmargin._validation import check_class_weights, check_flag, check_parameter, check_rows, encode_labels
 from cmargin.passes.score_blocks import ScoreBlocks
@@ -77,7 +78,7 @@ class LinearOneVsRest(ClassifierMixin, BaseEstimator):
         check_parameter(self, "tol", self.tol, real=POSITIVE)
         check_parameter(self, "max_passes", self.max_passes, integer=(1, INT_MAX, "[1, inf)"))
         check_parameter(self, "max_time", self.max_time, real=POSITIVE, none=True)
-        check_parameter(self, "verbose", self.verbose, integer=(0, INT_MAX, "[0, inf)"))
+        check_verbose(self)
         check_parameter(self, "callback", self.callback, none=True, call=True)
         for name in ("fit_intercept", "warm_start"):
             check_flag(self, name, getattr(self, name))
@@ -119,10 +120,10 @@ class LinearOneVsRest(ClassifierMixin, BaseEstimator):
         """What to do with the fit after a pass, callback and line of text; None if there is nothing to do."""
         def after_pass(fit):
             self._store(fit, dtype)
-            if self.verbose:
-                last = {name: column[-1] for name, column in self.history_.items()}
-                print(f"{type(self).__name__} pass {last['pass']:g}: objective {last['objective']:.6g}, gradient norm "
-                      f"{last['gradient_norm']:.2g}, {last['seconds']:.2f} s", flush=True)
+            last = {name: column[-1] for name, column in self.history_.items()}
+            alone = f", class {self.classes_[last['class']]}" if last["class"] >= 0 and len(self.coef_) > 1 else ""
+            say(self, f"pass {last['pass']:g}{alone}: objective {last['objective']:.6g}, gradient norm "
+                      f"{last['gradient_norm']:.2g}, {last['seconds']:.2f} s")
             return bool(self.callback(self)) if self.callback is not None else False
 
         return after_pass if self.callback is not None or self.verbose else None

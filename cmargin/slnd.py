@@ -12,6 +12,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from cmargin._core._openmp import effective_n_threads
 from cmargin._posteriors import PosteriorPredictions
+from cmargin._progress import check_verbose, say
 from cmargin._refusal import keeps_last_fit
 from cmargin._validation import InvalidParameterError, check_flag, check_parameter, check_rows, encode_labels
 from cmargin.passes.memory import MemoryRows
@@ -68,8 +69,8 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
     n_jobs : int or None, default=None
         Threads of one fit. None: as many as OpenMP offers (``OMP_NUM_THREADS`` is honoured); -1: all processors.
         The result does not depend on it, to the bit.
-    verbose : int, default=0
-        1: a line after every pass.
+    verbose : bool or int, default=0
+        True, or a number above 0: print a line after every pass.
     callback : callable or None, default=None
         ``callback(self)`` after every pass, the fitted attributes set; a true answer stops the fit. Its time is in
         neither ``history_`` nor ``max_time``.
@@ -227,7 +228,7 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         check_parameter(self, "max_passes", self.max_passes, integer=(1, INT_MAX, "[1, inf)"))
         check_parameter(self, "tol", self.tol, real=positive, none=True)
         check_parameter(self, "max_time", self.max_time, real=positive, none=True)
-        check_parameter(self, "verbose", self.verbose, integer=(0, INT_MAX, "[0, inf)"))
+        check_verbose(self)
         check_parameter(self, "n_jobs", self.n_jobs, integer=(-INT_MAX, INT_MAX, "(-inf, inf)"), none=True)
         check_parameter(self, "callback", self.callback, none=True, call=True)
         for name in ("average", "fit_intercept", "warm_start"):
@@ -341,10 +342,9 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         )
 
     def _after_pass(self):
-        if self.verbose:
-            last = {name: column[-1] for name, column in self.history_.items()}
-            print(f"{type(self).__name__} pass {last['pass']}: risk {last['objective']:.5f}, "
-                  f"error {last['error']:.4f}, {last['seconds']:.2f} s", flush=True)
+        last = {name: column[-1] for name, column in self.history_.items()}
+        say(self, f"pass {last['pass']}: risk {last['objective']:.5f}, error {last['error']:.4f}, "
+                  f"{last['seconds']:.2f} s")
         return bool(self.callback(self)) if self.callback is not None else False
 
     def _warn(self, fit):
