@@ -8,6 +8,7 @@ next of the Okabe-Ito colours, which colour-blind readers can tell apart, and th
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from cmargin._posteriors import raw_scores
 from cmargin.margins import (
     binary_entropy,
     location_estimate,
@@ -103,7 +104,7 @@ def _coded(estimator, y):
 
 def _decision(estimator, X):
     check_is_fitted(estimator)
-    scores = np.asarray(estimator.decision_function(X), dtype=np.float64)
+    scores = np.asarray(raw_scores(estimator, X), dtype=np.float64)
     return scores.ravel() if scores.ndim == 2 and scores.shape[1] == 1 else scores
 
 

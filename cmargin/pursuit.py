@@ -54,8 +54,8 @@ class MarginPursuitClassifier(LinearOneVsRest):
         Used by "sgd": the first weights and the rows.
     n_jobs : int or None, default=None
         Threads. None: as many as OpenMP offers. The result does not depend on it, to the bit.
-    verbose : int, default=0
-        1: a line after every pass.
+    verbose : bool or int, default=0
+        True, or a number above 0: print a line after every pass.
     callback : callable or None, default=None
         ``callback(self)`` after every pass, the fitted attributes set; a true answer stops the fit.
 

@@ -12,6 +12,8 @@ from sklearn.utils.validation import _check_sample_weight
 
 from cmargin._core._openmp import effective_n_threads
 from cmargin._posteriors import PosteriorPredictions
+from cmargin._progress import check_verbose, say
+from cmargin._refusal import keeps_last_fit
 from cmargin._validation import InvalidParameterError, check_flag, check_parameter, check_rows, encode_labels
 from cmargin.passes.memory import MemoryRows
 from cmargin.solvers.class_lists import ClassLists
@@ -67,8 +69,8 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
     n_jobs : int or None, default=None
         Threads of one fit. None: as many as OpenMP offers (``OMP_NUM_THREADS`` is honoured); -1: all processors.
         The result does not depend on it, to the bit.
-    verbose : int, default=0
-        1: a line after every pass.
+    verbose : bool or int, default=0
+        True, or a number above 0: print a line after every pass.
     callback : callable or None, default=None
         ``callback(self)`` after every pass, the fitted attributes set; a true answer stops the fit. Its time is in
         neither ``history_`` nor ``max_time``.
@@ -100,8 +102,9 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    `decision_function` and `posterior` are the raw h_c and f(h_c), under the prior of the rows visited; `predict`,
-    `predict_proba` and `predict_top_k` correct each class's log-odds for it (spec 2.2).
+    `scores` and `posterior` are the papers' h_c and f(h_c), under the prior of the rows visited. `decision_function`,
+    `predict`, `predict_proba` and `predict_top_k` correct each class's log-odds for it: they agree with each other, and
+    `decision_function` is not ``X @ coef_.T + intercept_``; `scores` is.
 
     A Ctrl-C is answered between slices of about a tenth of a second: the weights reached are stored and the
     KeyboardInterrupt goes on to the caller.
@@ -153,6 +156,7 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
 
     # ---------------------------------------------------------------- training
 
+    @keeps_last_fit
     def fit(self, X, y, sample_weight=None):
         """Train from zero (or from the last weights with ``warm_start``).
 
@@ -180,6 +184,7 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         self._train(X, labels, sample_weight, start, self.max_passes)
         return self
 
+    @keeps_last_fit
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """One pass over a batch of rows, going on from the weights there are.
 
@@ -223,7 +228,7 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         check_parameter(self, "max_passes", self.max_passes, integer=(1, INT_MAX, "[1, inf)"))
         check_parameter(self, "tol", self.tol, real=positive, none=True)
         check_parameter(self, "max_time", self.max_time, real=positive, none=True)
-        check_parameter(self, "verbose", self.verbose, integer=(0, INT_MAX, "[0, inf)"))
+        check_verbose(self)
         check_parameter(self, "n_jobs", self.n_jobs, integer=(-INT_MAX, INT_MAX, "(-inf, inf)"), none=True)
         check_parameter(self, "callback", self.callback, none=True, call=True)
         for name in ("average", "fit_intercept", "warm_start"):
@@ -324,27 +329,22 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         }
 
     def _store(self, fit, about, before, partial):
-        """Everything a fit leaves, at once: a call that fails before this leaves the estimator as it was."""
-        for name, value in about.items():
-            setattr(self, name, value)
-        self.coef_ = np.ascontiguousarray(fit.W)
-        self.intercept_ = fit.bias.astype(fit.W.dtype)
-        if len(fit.spectrum):
-            self.eigenvalues_ = fit.spectrum
-        self.preconditioner_, self._recipe = fit.inverse, self._recipe_now()
-        self.rank_ = 0 if fit.inverse is None else fit.inverse.rank
-        self.step_size_, self._asked_step = fit.step, self.step_size
-        self._streams = fit.streams
-        self._passes_total = before + fit.passes
-        self.n_iter_ = self._passes_total if partial else fit.passes
-        self.n_passes_ = float(fit.reads)
-        self.history_ = {name: np.asarray(column) for name, column in fit.history.items()}
+        """Everything a fit leaves, at once."""
+        spectrum = {"eigenvalues_": fit.spectrum} if len(fit.spectrum) else {}
+        vars(self).update(
+            about, **spectrum,
+            coef_=np.ascontiguousarray(fit.W), intercept_=fit.bias.astype(fit.W.dtype),
+            preconditioner_=fit.inverse, rank_=0 if fit.inverse is None else fit.inverse.rank,
+            _recipe=self._recipe_now(), step_size_=fit.step, _asked_step=self.step_size,
+            _streams=fit.streams, _passes_total=before + fit.passes,
+            n_iter_=before + fit.passes if partial else fit.passes, n_passes_=float(fit.reads),
+            history_={name: np.asarray(column) for name, column in fit.history.items()},
+        )
 
     def _after_pass(self):
-        if self.verbose:
-            last = {name: column[-1] for name, column in self.history_.items()}
-            print(f"{type(self).__name__} pass {last['pass']}: risk {last['objective']:.5f}, "
-                  f"error {last['error']:.4f}, {last['seconds']:.2f} s", flush=True)
+        last = {name: column[-1] for name, column in self.history_.items()}
+        say(self, f"pass {last['pass']}: risk {last['objective']:.5f}, error {last['error']:.4f}, "
+                  f"{last['seconds']:.2f} s")
         return bool(self.callback(self)) if self.callback is not None else False
 
     def _warn(self, fit):
@@ -360,7 +360,7 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
             text = (f"after {fit.passes} passes the risk still fell by {risks[-2] - risks[-1]:.2g} in the last one "
                     f"(tol={self.tol}); raise max_passes.")
         if text is not None:
-            warnings.warn(f"{type(self).__name__}: {text}", ConvergenceWarning, stacklevel=4)
+            warnings.warn(f"{type(self).__name__}: {text}", ConvergenceWarning, stacklevel=5)
 
 
 class BSNClassifier(SLNDClassifier):

@@ -6,13 +6,10 @@ from cmargin import baselines
 
 def quick_estimators():
     """One of each, with settings under which a small fit takes milliseconds."""
-    few = {"max_passes": 3}
+    classes = [cmargin.SLNDClassifier, cmargin.BSNClassifier, *(getattr(baselines, name) for name in baselines.__all__)]
+    few = {"max_passes": 3, "random_state": 0}
     return [
-        cmargin.SLNDClassifier(random_state=0, **few),
-        cmargin.BSNClassifier(random_state=0, **few),
+        *(kind().set_params(**{name: few[name] for name in few if name in kind().get_params()}) for kind in classes),
+        *(cmargin.MarginPursuitClassifier(solver=solver, **few) for solver in ("newton", "gd", "sgd")),
         cmargin.SmSVMClassifierCV(l2s=(1e-2,), cv=2),
-        cmargin.MarginPursuitClassifier(**few),
-        cmargin.MarginPursuitClassifier(solver="gd", **few),
-        cmargin.MarginPursuitClassifier(solver="sgd", random_state=0, **few),
-        *(getattr(baselines, name)(**few) for name in baselines.__all__),
     ]

@@ -50,7 +50,7 @@ def labelled_with_units(display):
 def test_margin_histogram_is_a_density_over_all_margins(two):
     model, X, y = two
     display = MarginDistributionDisplay.from_estimator(model, X, y)
-    expected = np.where(y == "yes", 1, -1) * model.decision_function(X)
+    expected = np.where(y == "yes", 1, -1) * model.scores(X)
     np.testing.assert_allclose(display.margins, expected)
     x, density = display.line_.get_data()
     np.testing.assert_allclose(np.trapezoid(density, x), 1.0, rtol=1e-9)
@@ -64,7 +64,7 @@ def test_cumulative_margins_cross_zero_at_the_training_error(many):
     display = MarginDistributionDisplay.from_estimator(model, X, y, kind="cumulative", name="all")
     x, share = display.line_.get_data()
     assert np.all(np.diff(x) >= 0) and share[0] == 0 and share[-1] == 1
-    expected = margins.margin(model.decision_function(X), y, loss=None)
+    expected = margins.margin(model.scores(X), y, loss=None)
     assert share[np.searchsorted(x, 0, side="right") - 1] == pytest.approx(np.mean(expected <= 0))
     with pytest.raises(ValueError, match="kind must be one of 'histogram', 'cumulative', got 'violin'"):
         display.plot(kind="violin")
@@ -74,7 +74,7 @@ def test_margin_error_curve_is_the_function(many):
     model, X, y = many
     display = MarginErrorDisplay.from_estimator(model, X, y)
     theta, error = display.line_.get_data()
-    mu = margins.margin(model.decision_function(X), y, loss="logistic")
+    mu = margins.margin(model.scores(X), y, loss="logistic")
     np.testing.assert_allclose(error, [np.mean(mu <= t) for t in theta])
     assert error[-1] == 1 and labelled_with_units(display)
     with pytest.raises(ValueError, match="has no calibrated loss"):
