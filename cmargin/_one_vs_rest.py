@@ -10,6 +10,7 @@ from sklearn.utils import compute_sample_weight
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from cmargin._blas_threads import single_threaded_blas
 from cmargin._core._openmp import effective_n_threads
 from cmargin._posteriors import SCORE_ENTRIES
 from cmargin._progress import check_verbose, say
@@ -68,7 +69,8 @@ class LinearOneVsRest(ClassifierMixin, BaseEstimator):
             weight = weight * (len(weight) / weight.sum())
         blocks = ScoreBlocks(X, Y, weight, effective_n_threads(self.n_jobs))
         deadline = None if self.max_time is None else begin + self.max_time
-        interruption = self._train(blocks, start, deadline)
+        with single_threaded_blas():
+            interruption = self._train(blocks, start, deadline)
         if interruption is not None:
             raise interruption
         return self

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight
 
+from cmargin._blas_threads import single_threaded_blas
 from cmargin._core._openmp import effective_n_threads
 from cmargin._posteriors import PosteriorPredictions
 from cmargin._progress import check_verbose, say
@@ -304,7 +305,8 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
             def watch(fit):
                 self._store(fit, about, before, partial)
                 return self._after_pass()
-        fit, interruption = train(home, lists, weight, settings, entropy, start, watch, self._run())
+        with single_threaded_blas():
+            fit, interruption = train(home, lists, weight, settings, entropy, start, watch, self._run())
         self._store(fit, about, before, partial)
         if interruption is not None:
             raise interruption

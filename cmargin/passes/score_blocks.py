@@ -87,6 +87,7 @@ class ScoreBlocks:
             if self.n_threads == 1 or len(self.blocks) == 1:
                 yield from map(function, self.blocks)
                 return
+            function = single_threaded_blas()(function)     # some BLAS libraries count for each thread
             with ThreadPoolExecutor(self.n_threads) as pool:
                 ahead = 2 * self.n_threads       # so many results wait at most
                 waiting = [pool.submit(function, block) for block in self.blocks[:ahead]]
