@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from cmargin._core._openmp import effective_n_threads
 from cmargin._core._rows import Rows
+from cmargin._progress import say
 from cmargin.passes.dual_rows import DualRowPass, SparseRows, worth_sweeping
 from cmargin.passes.row_pass import SMALL, MemoryRowPass
 from cmargin.passes.shared_start import HingeStart
@@ -72,7 +73,6 @@ class SmSVMFit:
         self.free = self.m if self.intercept and not estimator.penalize_intercept else None    # column, not penalised
         self.deadline = np.inf if estimator.max_time is None else started + estimator.max_time
         self.interrupted = threading.Event()
-        self.published = False
         p = self.m + self.intercept
         self.warm = self._warm_start(p)
         self.results = [Result(np.zeros(p), status="waiting") for _ in range(len(labels))]
@@ -150,9 +150,9 @@ class SmSVMFit:
     def use_the_start(self):
         """Weights of the shared start for classes that have nothing better."""
         stopped = [c for c, r in enumerate(self.results) if r.status in ("waiting", "running", "stopped", "max_time")]
-        if len(self.results) < 2 or not stopped:
+        if not stopped:
             return
-        if self.start is None:
+        if self.start is None and len(self.results) > 1:
             limit = perf_counter() + LATE
             self.start_all(lambda: perf_counter() > limit)
         for c in stopped:
@@ -162,7 +162,8 @@ class SmSVMFit:
         """Weights of class c and their objective: its own, or those of the shared start where they are better."""
         result = self.results[c]
         if self.start is None:
-            return result.w, result.objective
+            at_zero = result.status == "waiting" and not result.w.any()        # every margin is 0, the objective 1
+            return result.w, (1.0 if at_zero else result.objective)
         w = self.start.W[c]
         known = self.start.objective[c] + self.estimator.l1 * np.abs(w[:self.m]).sum()
         better = known < result.objective or not np.isfinite(result.objective)
@@ -179,19 +180,21 @@ class SmSVMFit:
         if self.interrupted.is_set() or self.late():
             return
         result.status = "running"
-        try:
-            self.solve_by_its_way(c, n_threads, result)
-        except Stopped as stop:
-            result.status = stop.status
-
-    def solve_by_its_way(self, c, n_threads, result):
-        e = self.estimator
         code = self.labels[c] * self.weights
-        settings = Settings(e.tol, e.max_passes, e.smoothing, e.smoothing_decay, e.linear_solver, self.deadline,
-                            self._asked_to_stop, tell=self._teller(c))
-        problem = Problem(float(e.l2), float(e.l1), self.free)
         rows = MemoryRowPass(self.rows, code, intercept=self.intercept, n_threads=n_threads)
         rows.between_slices = self.between_slices
+        problem = Problem(float(self.estimator.l2), float(self.estimator.l1), self.free)
+        try:
+            self.solve_by_its_way(c, rows, code, problem, n_threads, result)
+        except Stopped as stop:
+            result.status = stop.status
+        if not np.isfinite(result.objective):                  # stopped on a subset, or in the first look
+            ContinuationNewton(rows, problem, Settings(), result, w=result.w).settle()
+
+    def solve_by_its_way(self, c, rows, code, problem, n_threads, result):
+        e = self.estimator
+        settings = Settings(e.tol, e.max_passes, e.smoothing, e.smoothing_decay, e.linear_solver, self.deadline,
+                            self._asked_to_stop, tell=self._teller(c))
         w = None if self.warm is None else self.warm[c]
         width = None if w is None else min(e.smoothing, WARM_WIDTH)
         if w is not None:
@@ -266,8 +269,8 @@ class SmSVMFit:
 
         def tell(result):
             last = dict(zip(HISTORY, result.history[-1], strict=True))
-            print(f"SmSVMClassifier {name}{last['passes']:.2f} passes, objective {last['objective']:.6g}, "
-                  f"gap {last['gap']:.2g}, {last['seconds']:.2f} s", flush=True)
+            say(self.estimator, f"{name}{last['passes']:.2f} passes, objective {last['objective']:.6g}, "
+                                f"gap {last['gap']:.2g}, {last['seconds']:.2f} s")
 
         return tell
 
@@ -277,18 +280,18 @@ class SmSVMFit:
         """Set the fitted attributes to the best points so far."""
         e, results = self.estimator, self.results
         W = np.stack([self.best_of(c)[0] for c in range(len(results))])
-        e.classes_, e._multilabel = self.labels.classes, self.labels.multilabel
-        e.coef_ = np.ascontiguousarray(W[:, :self.m])
-        e.intercept_ = W[:, self.m].copy() if self.intercept else np.zeros(len(W))
-        e.duality_gap_ = np.array([r.gap for r in results])
-        e.objective_ = np.array([self.best_of(c)[1] for c in range(len(results))])
-        e.n_iter_ = max(r.n_iter for r in results)
-        e.n_passes_ = float(sum(r.passes for r in results))
         rows = [row for r in results for row in r.history]
         columns = np.array(rows, float).reshape(-1, len(HISTORY)).T
-        e.history_ = dict(zip(HISTORY, columns, strict=True))
-        e.history_["class"] = np.repeat(np.arange(len(results)), [len(r.history) for r in results])
-        self.published = True
+        of_class = np.repeat(np.arange(len(results)), [len(r.history) for r in results])
+        vars(e).update(
+            classes_=self.labels.classes, _multilabel=self.labels.multilabel,
+            coef_=np.ascontiguousarray(W[:, :self.m]),
+            intercept_=W[:, self.m].copy() if self.intercept else np.zeros(len(W)),
+            duality_gap_=np.array([r.gap for r in results]),
+            objective_=np.array([self.best_of(c)[1] for c in range(len(results))]),
+            n_iter_=max(r.n_iter for r in results), n_passes_=float(sum(r.passes for r in results)),
+            history_={**dict(zip(HISTORY, columns, strict=True)), "class": of_class},
+        )
 
     def warn(self):
         """One warning for all classes that stopped short of the tolerance, naming the worst gap."""
@@ -310,4 +313,4 @@ class SmSVMFit:
                          f"start with: {names}.")
         warnings.warn(f"SmSVMClassifier stopped at {why} with {gap} where tol={e.tol:g} was asked"
                       f" ({len(short)} of {len(self.results)} binary problems).{untrained} Try a larger max_passes,"
-                      " max_time or tol, scaled features, or a larger l2.", ConvergenceWarning, stacklevel=3)
+                      " max_time or tol, scaled features, or a larger l2.", ConvergenceWarning, stacklevel=4)

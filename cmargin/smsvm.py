@@ -12,6 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from cmargin._blas_threads import single_threaded_blas
 from cmargin._one_vs_rest import INT_MAX, NOT_NEGATIVE, POSITIVE
+from cmargin._progress import check_verbose
+from cmargin._refusal import keeps_last_fit
 from cmargin._scores import linear_scores
 from cmargin._smsvm_fit import Labels, SmSVMFit
 from cmargin._validation import (
@@ -122,35 +124,29 @@ class SmSVMClassifier(ClassifierMixin, BaseEstimator):
 
     # ------------------------------------------------------------ fitting
 
+    @keeps_last_fit
     def fit(self, X, y, sample_weight=None):
         """Fit to X (n, m), dense or CSR, and y: class labels (n,) or an indicator matrix (n, n_labels).
 
         On KeyboardInterrupt the best point so far is set before the interrupt goes on; a fit that is refused or fails
         leaves the last one as it was.
         """
-        started, before = perf_counter(), self.__dict__.copy()
-        fit = None
+        started = perf_counter()
+        self._check_parameters()
+        X, y = check_rows(self, X, y)
+        labels, weights = self._code(y, sample_weight)
+        if self.warm_start and hasattr(self, "coef_") and not np.array_equal(self.classes_, labels.classes):
+            raise ValueError(f"warm_start needs the classes of the last fit, {self.classes_}; got {labels.classes}")
+        fit = SmSVMFit(self, X, labels, weights, started)
         try:
-            self._check_parameters()
-            X, y = check_rows(self, X, y)
-            labels, weights = self._code(y, sample_weight)
-            if self.warm_start and hasattr(self, "coef_") and not np.array_equal(self.classes_, labels.classes):
-                raise ValueError(f"warm_start needs the classes of the last fit, {self.classes_}; got {labels.classes}")
-            fit = SmSVMFit(self, X, labels, weights, started)
             with single_threaded_blas():
                 fit.run()
         except KeyboardInterrupt:
-            if fit is not None:
-                fit.publish()
+            fit.publish()
             raise
         except FloatingPointError:
-            self.__dict__ = before
             raise ValueError("X holds values so large that sums of their squares overflow; scale the features.") \
                 from None
-        except Exception:
-            if fit is None or not fit.published:             # a callback that raises leaves what it was shown
-                self.__dict__ = before
-            raise
         fit.publish()
         fit.warn()
         return self
@@ -168,8 +164,7 @@ class SmSVMClassifier(ClassifierMixin, BaseEstimator):
         check_class_weight(self, self.class_weight)
         check_parameter(self, "max_time", self.max_time, real=POSITIVE, none=True)
         check_parameter(self, "n_jobs", self.n_jobs, integer=(-INT_MAX, INT_MAX, "(-inf, inf)"), none=True)
-        check_parameter(self, "verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose,
-                        integer=(0, INT_MAX, "[0, inf)"))
+        check_verbose(self)
         check_parameter(self, "callback", self.callback, none=True, call=True)
         for name in ("penalize_intercept", "fit_intercept", "warm_start"):
             check_flag(self, name, getattr(self, name))
