@@ -392,9 +392,10 @@ class ContinuationNewton:
         """(width, decay) of the next Newton step if this one is taken ``step`` long.
 
         Full steps: the path is followed, so go faster along it. Shorter ones: the model was not true this far, so
-        stay, and after very short ones go back.
+        stay, and after very short ones go back. Longer ones too, unless the gap has ceased to fall: then the width is
+        what keeps it open (doc/decisions.md).
         """
-        if SHORT <= step <= 1 / SHORT:
+        if SHORT <= step and (step <= 1 / SHORT or self.stale_looks):
             if self.ahead():
                 return self.width, self.decay
             decay = max(0.8 * self.decay, 0.25)
