@@ -14,7 +14,14 @@ from cmargin._core._openmp import effective_n_threads
 from cmargin._posteriors import SCORE_ENTRIES
 from cmargin._progress import check_verbose, say
 from cmargin._refusal import keeps_last_fit
-from cmargin._validation import check_class_weights, check_flag, check_parameter, check_rows, encode_labels
+from cmargin._validation import (
+    check_class_weight,
+    check_class_weights,
+    check_flag,
+    check_parameter,
+    check_rows,
+    encode_labels,
+)
 from cmargin.passes.score_blocks import ScoreBlocks
 
 INT_MAX = np.iinfo(np.int64).max
@@ -79,6 +86,7 @@ class LinearOneVsRest(ClassifierMixin, BaseEstimator):
         check_parameter(self, "max_passes", self.max_passes, integer=(1, INT_MAX, "[1, inf)"))
         check_parameter(self, "max_time", self.max_time, real=POSITIVE, none=True)
         check_verbose(self)
+        check_class_weight(self, self.class_weight)
         check_parameter(self, "callback", self.callback, none=True, call=True)
         for name in ("fit_intercept", "warm_start"):
             check_flag(self, name, getattr(self, name))

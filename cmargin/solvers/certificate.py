@@ -8,7 +8,9 @@ def soft_threshold(v, l1):
 
 
 def dual_value(gradient, dual_pos, dual_neg, l2, l1, free):
-    """D(a) = S - |soft(v, l1)|^2 / (2 l2) with v = (1/N) sum s a y x, S = (1/N) sum s a (spec: dual of the hinge).
+    """D(a) = S - |soft(v, l1)|^2 / (2 l2) with v = (1/N) sum s a y x, S = (1/N) sum s a: a bound from below.
+
+    It is the dual of the hinge with both penalties (doc/algorithms/smsvm.md, "Certificate").
 
     Parameters
     ----------
