@@ -115,8 +115,10 @@ class LinearOneVsRest(ClassifierMixin, BaseEstimator):
             raise ValueError("sample_weight and class_weight leave every sample with weight 0.")
         return weight
 
-    def _store(self, fit, dtype):
+    def _store(self, fit, dtype, **more):
+        """Everything a fit leaves, at once; ``more`` by subclasses."""
         vars(self).update(
+            more,
             coef_=np.ascontiguousarray(fit.W, dtype=dtype),
             intercept_=np.asarray(fit.bias, dtype=dtype).copy(),
             objective_=fit.objective.copy(), gradient_norm_=fit.gradient_norm.copy(),
