@@ -15,7 +15,14 @@ from cmargin._core._openmp import effective_n_threads
 from cmargin._posteriors import SCORE_ENTRIES
 from cmargin._progress import check_verbose, say
 from cmargin._refusal import keeps_last_fit
-from cmargin._validation import check_class_weights, check_flag, check_parameter, check_rows, encode_labels
+from cmargin._validation import (
+    check_class_weight,
+    check_class_weights,
+    check_flag,
+    check_parameter,
+    check_rows,
+    encode_labels,
+)
 from cmargin.passes.score_blocks import ScoreBlocks
 
 INT_MAX = np.iinfo(np.int64).max
@@ -81,6 +88,7 @@ class LinearOneVsRest(ClassifierMixin, BaseEstimator):
         check_parameter(self, "max_passes", self.max_passes, integer=(1, INT_MAX, "[1, inf)"))
         check_parameter(self, "max_time", self.max_time, real=POSITIVE, none=True)
         check_verbose(self)
+        check_class_weight(self, self.class_weight)
         check_parameter(self, "callback", self.callback, none=True, call=True)
         for name in ("fit_intercept", "warm_start"):
             check_flag(self, name, getattr(self, name))
@@ -109,8 +117,10 @@ class LinearOneVsRest(ClassifierMixin, BaseEstimator):
             raise ValueError("sample_weight and class_weight leave every sample with weight 0.")
         return weight
 
-    def _store(self, fit, dtype):
+    def _store(self, fit, dtype, **more):
+        """Everything a fit leaves, at once; ``more`` by subclasses."""
         vars(self).update(
+            more,
             coef_=np.ascontiguousarray(fit.W, dtype=dtype),
             intercept_=np.asarray(fit.bias, dtype=dtype).copy(),
             objective_=fit.objective.copy(), gradient_norm_=fit.gradient_norm.copy(),

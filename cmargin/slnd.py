@@ -15,8 +15,15 @@ from cmargin._core._openmp import effective_n_threads
 from cmargin._posteriors import PosteriorPredictions
 from cmargin._progress import check_verbose, say
 from cmargin._refusal import keeps_last_fit
-from cmargin._validation import InvalidParameterError, check_flag, check_parameter, check_rows, encode_labels
-from cmargin.passes.memory import MemoryRows
+from cmargin._validation import (
+    InvalidParameterError,
+    check_class_weight,
+    check_flag,
+    check_parameter,
+    check_rows,
+    encode_labels,
+)
+from cmargin.passes.memory import MemoryRows, NonFiniteCurvature
 from cmargin.solvers.class_lists import ClassLists
 from cmargin.solvers.low_rank_newton import Settings, Start, train
 
@@ -201,8 +208,18 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError
+            As `fit`; and for ``class_weight="balanced"``.
         """
         self._check_parameters()
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                f"class_weight '{self.class_weight}' is not supported for partial_fit, which never sees all labels. In "
+                "order to use 'balanced' weights, use compute_class_weight('balanced', classes=classes, y=y), y being "
+                "a large part of the labels, and pass them by class as class_weight.")
         first = not hasattr(self, "coef_")
         X, y = check_rows(self, X, y, reset=first)
         if first and classes is None and np.ndim(y) < 2:
@@ -230,6 +247,7 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         check_parameter(self, "tol", self.tol, real=positive, none=True)
         check_parameter(self, "max_time", self.max_time, real=positive, none=True)
         check_verbose(self)
+        check_class_weight(self, self.class_weight)
         check_parameter(self, "n_jobs", self.n_jobs, integer=(-INT_MAX, INT_MAX, "(-inf, inf)"), none=True)
         check_parameter(self, "callback", self.callback, none=True, call=True)
         for name in ("average", "fit_intercept", "warm_start"):
@@ -305,12 +323,27 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
             def watch(fit):
                 self._store(fit, about, before, partial)
                 return self._after_pass()
-        with single_threaded_blas():
-            fit, interruption = train(home, lists, weight, settings, entropy, start, watch, self._run())
+        try:
+            with single_threaded_blas():
+                fit, interruption = train(home, lists, weight, settings, entropy, start, watch, self._run())
+        except NonFiniteCurvature as error:
+            raise ValueError(self._not_invertible(error, X, about)) from error
         self._store(fit, about, before, partial)
         if interruption is not None:
             raise interruption
         self._warn(fit)
+
+    def _not_invertible(self, error, X, about):
+        """Whose second moment cannot be inverted, and what to do about it."""
+        largest = np.abs(X if isinstance(X, np.ndarray) else X.data).max()
+        advice = f"Scale the features (the largest entry is {largest:.2g}), for instance by StandardScaler"
+        if error.n_groups == 1:
+            return (f"{type(self).__name__}: the second moment of the rows holds NaN or infinity and cannot be "
+                    f"inverted. {advice}.")
+        label = about["classes_"].tolist()[error.group]
+        whose = f"label column {label}" if about["_multilabel"] else f"class {label!r}"
+        return (f"{type(self).__name__}: the second moment of the rows at the weights of {whose} holds NaN or infinity "
+                f"and cannot be inverted anew. {advice}, lower step_size, or leave out hessian_refresh.")
 
     def _run(self):
         """What makes the `Run` of a fit; None: the low-rank one."""

@@ -175,6 +175,21 @@ def test_an_interrupt_in_training_keeps_what_was_trained(model):
     assert set(model.predict(WIDER)) <= {"a", "b"}
 
 
+@pytest.mark.parametrize("solver", ["newton", "gd", "sgd"])
+def test_a_callback_sees_everything_a_fit_leaves(solver):
+    # scale_ was stored when all was over, and after an interrupt in a callback it was the last fit's.
+    seen = []
+
+    def look(model):
+        seen.append(model.scale_)
+        raise KeyboardInterrupt
+
+    model = cmargin.MarginPursuitClassifier(solver=solver, margin=2.0, max_passes=3, callback=look)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y)
+    assert seen[0].tolist() == model.scale_.tolist() == [2.0]
+
+
 def test_warnings_point_at_the_caller():
     for model in (SLNDClassifier(tol=1e-9, max_passes=2), cmargin.MarginPursuitClassifier(solver="gd", max_passes=1)):
         with pytest.warns(ConvergenceWarning) as caught:

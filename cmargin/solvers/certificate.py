@@ -4,7 +4,7 @@ For any 0 <= a <= 1 the dual of the hinge, with S = (1/N) sum s a and v = (1/N) 
 
     D(a) = S - |soft(v, l1)|^2 / (2 l2)
 
-(spec: smoothed hinge, the certificate). Sums in double have errors; `ROUNDING` times their size is held against D.
+(doc/algorithms/smsvm.md, "Certificate"). Sums in double have errors; `ROUNDING` times their size is held against D.
 """
 
 import numpy as np
