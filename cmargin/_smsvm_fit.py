@@ -3,6 +3,7 @@
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
@@ -14,7 +15,7 @@ from cmargin._core._rows import Rows
 from cmargin._progress import say
 from cmargin.passes.dual_rows import DualRowPass, SparseRows, worth_sweeping
 from cmargin.passes.row_pass import SMALL, MemoryRowPass
-from cmargin.passes.shared_start import HingeStart
+from cmargin.passes.shared_start import SharedStart
 from cmargin.passes.wide import WideRows, worth_reducing
 from cmargin.solvers.continuation_newton import HISTORY, ContinuationNewton, Problem, Result, Settings, Stopped
 from cmargin.solvers.dual_newton import DualNewton
@@ -22,6 +23,7 @@ from cmargin.solvers.growing import SMALLEST, solve
 from cmargin.solvers.paper_newton import PaperNewton
 
 WARM_WIDTH = 0.1               # smoothing that a warm start begins with, at most
+AT_ZERO = {"hinge": 1.0, "squared_hinge": 1.0, "logistic": float(np.log(2))}      # objective of w = 0
 LATE = 0.3                     # seconds that an interrupted fit may take to say how good the classes are
 
 
@@ -64,9 +66,12 @@ class Labels:
 class SmSVMFit:
     """Nothing of the estimator is touched before `publish`."""
 
-    def __init__(self, estimator, X, labels, weights, started):
+    def __init__(self, estimator, X, labels, weights, total_weight, started):
+        """``weights``: of mean 1; ``total_weight``: their sum as they were given."""
         self.estimator, self.labels, self.weights = estimator, labels, weights
         self.n, self.m = X.shape
+        e = estimator
+        self.l2 = 1 / (float(e.C) * total_weight) if e.C is not None else 1e-4 if e.l2 is None else float(e.l2)
         threads = effective_n_threads(estimator.n_jobs)
         self.n_threads = threads if self.n * self.m >= SMALL or len(labels) >= threads > 1 else 1
         self.intercept = bool(estimator.fit_intercept)
@@ -81,10 +86,12 @@ class SmSVMFit:
             X = X.copy()                         # repeated indices would be squared one by one
             X.sum_duplicates()
         self.X, self.rows = X, Rows(X)
-        e = estimator
         if e.linear_solver == "cg" and e.l1 > 0:
             raise ValueError("linear_solver='cg' needs l1=0: an l1 model is solved on its active block, by 'cholesky'.")
-        self.by_dual = worth_sweeping(X, e.l2, e.l1, e.linear_solver, e.line_search)
+        hinge = e.loss == "hinge"
+        if not hinge and (e.linear_solver == "dual" or e.line_search != "exact"):
+            raise ValueError("linear_solver='dual' and line_search='quadratic' need loss='hinge'.")
+        self.by_dual = hinge and worth_sweeping(X, self.l2, e.l1, e.linear_solver, e.line_search)
         self.by_rows = not self.by_dual and worth_reducing(X, e.l1, e.linear_solver, e.line_search)
 
     def _draw_seeds(self):
@@ -98,7 +105,7 @@ class SmSVMFit:
 
     def _warm_start(self, p):
         e = self.estimator
-        if not e.warm_start or not hasattr(e, "coef_") or e.coef_.shape != (len(self.labels), self.m):
+        if not e.warm_start or not hasattr(e, "coef_"):
             return None
         return np.hstack([e.coef_, e.intercept_[:, None]])[:, :p]
 
@@ -144,7 +151,7 @@ class SmSVMFit:
         if self.warm is not None:
             return                               # the last fit's weights are a start of their own
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            self.start = HingeStart(self.X, self.labels, self.weights, self.intercept, float(e.l2))
+            self.start = SharedStart(self.X, self.labels, self.weights, self.intercept, self.l2, e.loss)
             self.start.evaluate(out_of_time)
 
     def use_the_start(self):
@@ -162,8 +169,8 @@ class SmSVMFit:
         """Weights of class c and their objective: its own, or those of the shared start where they are better."""
         result = self.results[c]
         if self.start is None:
-            at_zero = result.status == "waiting" and not result.w.any()        # every margin is 0, the objective 1
-            return result.w, (1.0 if at_zero else result.objective)
+            at_zero = result.status == "waiting" and not result.w.any()        # every margin is 0
+            return result.w, (AT_ZERO[self.estimator.loss] if at_zero else result.objective)
         w = self.start.W[c]
         known = self.start.objective[c] + self.estimator.l1 * np.abs(w[:self.m]).sum()
         better = known < result.objective or not np.isfinite(result.objective)
@@ -183,7 +190,7 @@ class SmSVMFit:
         code = self.labels[c] * self.weights
         rows = MemoryRowPass(self.rows, code, intercept=self.intercept, n_threads=n_threads)
         rows.between_slices = self.between_slices
-        problem = Problem(float(self.estimator.l2), float(self.estimator.l1), self.free)
+        problem = Problem(self.l2, float(self.estimator.l1), self.free, self.estimator.loss)
         try:
             self.solve_by_its_way(c, rows, code, problem, n_threads, result)
         except Stopped as stop:
@@ -212,7 +219,7 @@ class SmSVMFit:
         """In as many unknowns as there are rows; what is reported is evaluated on the rows themselves."""
         e = self.estimator
         small = self.reduced.rows(code, self.intercept, n_threads)
-        inner = Problem(problem.l2, 0.0, None if problem.free is None else small.n_columns - 1)
+        inner = replace(problem, free=None if problem.free is None else small.n_columns - 1)
         t = None if w is None else self.reduced.into(w, self.intercept)
         found = Result(np.zeros(small.n_columns) if t is None else t.copy())
         newton = ContinuationNewton(small, inner, settings, found, width, t)

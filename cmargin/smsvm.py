@@ -1,4 +1,4 @@
-"""SmSVM: linear classification by the hinge loss with l2 and l1 penalties, with a certificate of optimality."""
+"""SmSVM: linear classification by a hinge or logistic loss with l2 and l1 penalties, with a certificate."""
 
 import warnings
 from time import perf_counter
@@ -17,6 +17,7 @@ from cmargin._refusal import keeps_last_fit
 from cmargin._scores import linear_scores
 from cmargin._smsvm_fit import Labels, SmSVMFit
 from cmargin._validation import (
+    InvalidParameterError,
     check_class_weight,
     check_class_weights,
     check_flag,
@@ -34,22 +35,29 @@ class SmSVMClassifier(ClassifierMixin, BaseEstimator):
 
     Minimises, for every class against the rest,
 
-        l2/2 |w|^2 + (1/N) sum_i s_i max(0, 1 - y_i (<w, x_i> + b)) + l1 |w|_1,     sum_i s_i = N
+        l2/2 |w|^2 + (1/N) sum_i s_i F(y_i (<w, x_i> + b)) + l1 |w|_1,     sum_i s_i = N
 
     and stops when a dual value proves that the objective is within ``tol`` of its minimum, relatively.
-    The C of `sklearn.svm.LinearSVC` is ``1 / (l2 * N)``.
 
     Parameters
     ----------
-    l2, l1 : float, default 1e-4 and 0
-        Weights of the penalties, at least 0.
+    l2 : float or None, default None
+        Weight of the quadratic penalty, at least 0. None: 1e-4, or what ``C`` says.
+    C : float or None, default None
+        Instead of ``l2``, as `sklearn.svm.LinearSVC` and `sklearn.linear_model.LogisticRegression` have it:
+        ``l2 = 1 / (C * sum of the weights)``, the weights as given, 1 each where there are none. The objective is
+        then theirs over ``C`` times that sum.
+    l1 : float, default 0
+        Weight of the l1 penalty, at least 0.
+    loss : {"hinge", "squared_hinge", "logistic"}, default "hinge"
+        F(z) = max(0, 1 - z), max(0, 1 - z)^2 or ln(1 + e^-z). The last two need no smoothing.
     tol : float, default 1e-4
         Relative duality gap (objective - bound) / objective at which a class is done.
     max_passes : float, default 1000
         Reads of the data after which a class is left as it is, with a warning that names its gap. Products of
         ``linear_solver="cg"`` are not limited, and the first look is always taken.
     smoothing : float, default 1.0
-        First width of the smoothed hinge.
+        First width of the smoothed hinge; not used by the other losses.
     smoothing_decay : float, default 0.5
         Factor of the width after a step; with the exact line search, where it starts before it adapts.
     newton_tol : float, default 0.1
@@ -98,12 +106,14 @@ class SmSVMClassifier(ClassifierMixin, BaseEstimator):
         One entry per look at the data; ``class`` says whose.
     """
 
-    def __init__(self, l2=1e-4, l1=0.0, tol=1e-4, max_passes=1000, smoothing=1.0, smoothing_decay=0.5, newton_tol=0.1,
-                 line_search="exact", linear_solver="auto", subset_growth="auto", penalize_intercept=False,
-                 fit_intercept=True, class_weight=None, warm_start=False, max_time=None, random_state=None,
-                 n_jobs=None, verbose=0, callback=None):
+    def __init__(self, l2=None, C=None, l1=0.0, loss="hinge", tol=1e-4, max_passes=1000, smoothing=1.0,
+                 smoothing_decay=0.5, newton_tol=0.1, line_search="exact", linear_solver="auto", subset_growth="auto",
+                 penalize_intercept=False, fit_intercept=True, class_weight=None, warm_start=False, max_time=None,
+                 random_state=None, n_jobs=None, verbose=0, callback=None):
         self.l2 = l2
+        self.C = C
         self.l1 = l1
+        self.loss = loss
         self.tol = tol
         self.max_passes = max_passes
         self.smoothing = smoothing
@@ -134,10 +144,10 @@ class SmSVMClassifier(ClassifierMixin, BaseEstimator):
         started = perf_counter()
         self._check_parameters()
         X, y = check_rows(self, X, y)
-        labels, weights = self._code(y, sample_weight)
-        if self.warm_start and hasattr(self, "coef_") and not np.array_equal(self.classes_, labels.classes):
-            raise ValueError(f"warm_start needs the classes of the last fit, {self.classes_}; got {labels.classes}")
-        fit = SmSVMFit(self, X, labels, weights, started)
+        labels, weights, total_weight = self._code(y, sample_weight)
+        if self.warm_start and hasattr(self, "coef_"):
+            self._check_warm_start(X, labels)
+        fit = SmSVMFit(self, X, labels, weights, total_weight, started)
         try:
             with single_threaded_blas():
                 fit.run()
@@ -152,8 +162,12 @@ class SmSVMClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _check_parameters(self):
-        for name in ("l2", "l1"):
-            check_parameter(self, name, getattr(self, name), real=NOT_NEGATIVE)
+        check_parameter(self, "l2", self.l2, real=NOT_NEGATIVE, none=True)
+        check_parameter(self, "C", self.C, real=POSITIVE, none=True)
+        if self.l2 is not None and self.C is not None:
+            raise InvalidParameterError(f"Give l2 or C, not both; got l2={self.l2!r} and C={self.C!r}.")
+        check_parameter(self, "l1", self.l1, real=NOT_NEGATIVE)
+        check_parameter(self, "loss", self.loss, options=("hinge", "squared_hinge", "logistic"))
         for name in ("tol", "max_passes", "smoothing", "newton_tol"):
             check_parameter(self, name, getattr(self, name), real=POSITIVE)
         below_1 = (0.0, np.nextafter(1.0, 0.0), "(0.0, 1.0)")
@@ -170,14 +184,14 @@ class SmSVMClassifier(ClassifierMixin, BaseEstimator):
             check_flag(self, name, getattr(self, name))
 
     def _code(self, y, sample_weight):
-        """`Labels`, and weights that sum to the number of rows."""
+        """`Labels`, weights that sum to the number of rows, and their sum before."""
         check_targets(y)
         n = y.shape[0]
-        weights = _check_weights(sample_weight, n)
+        weights, total = _check_weights(sample_weight, n)
         if y.ndim == 2 and y.shape[1] > 1 and type_of_target(y) == "multilabel-indicator":
             if self.class_weight is not None:
                 raise ValueError("class_weight is not defined for a multilabel target; use sample_weight.")
-            return Labels(np.arange(y.shape[1]), indicator=2.0 * positives_of(y).toarray().T - 1.0), weights
+            return Labels(np.arange(y.shape[1]), indicator=2.0 * positives_of(y).toarray().T - 1.0), weights, total
         if y.ndim == 2:
             if y.shape[1] > 1:
                 raise ValueError("Multioutput targets other than a multilabel indicator matrix are not supported.")
@@ -194,8 +208,17 @@ class SmSVMClassifier(ClassifierMixin, BaseEstimator):
             weights = weights * by_class[label]
             if not weights.any():
                 raise ValueError("sample_weight and class_weight leave every sample with weight 0.")
-            weights *= n / weights.sum()
-        return Labels(classes, label), weights
+            mean = weights.sum() / n
+            weights, total = weights / mean, total * mean
+        return Labels(classes, label), weights, total
+
+    def _check_warm_start(self, X, labels):
+        if X.shape[1] != self.coef_.shape[1]:
+            raise ValueError(f"X has {X.shape[1]} features, but the fit to go on from has {self.coef_.shape[1]}")
+        if labels.multilabel != self._multilabel or not np.array_equal(labels.classes, self.classes_):
+            raise ValueError(f"warm_start needs the classes of the last fit, {self.classes_}"
+                             f"{' as an indicator' if self._multilabel else ''}; got {labels.classes}"
+                             f"{' as an indicator' if labels.multilabel else ''}")
 
     # ------------------------------------------------------------ prediction
 
@@ -223,8 +246,9 @@ class SmSVMClassifier(ClassifierMixin, BaseEstimator):
 
 
 def _check_weights(sample_weight, n):
+    """Weights of mean 1, and their sum as given."""
     if sample_weight is None:
-        return np.ones(n)
+        return np.ones(n), float(n)
     weights = np.ones(n) * sample_weight if np.isscalar(sample_weight) else np.asarray(sample_weight, dtype=float)
     if weights.shape != (n,):
         raise ValueError(f"sample_weight.shape == {weights.shape}, expected ({n},)!")
@@ -234,5 +258,6 @@ def _check_weights(sample_weight, n):
         raise ValueError("Negative values in data passed to `sample_weight`.")
     if not weights.any():
         raise ValueError("Sample weights must contain at least one non-zero number.")
-    weights = weights / weights.max()                   # before the sum, which could overflow
-    return weights * (n / weights.sum())
+    largest = weights.max()
+    weights = weights / largest                         # before the sum, which could overflow
+    return weights * (n / weights.sum()), min(weights.sum() * largest, np.finfo(float).max)

@@ -38,7 +38,7 @@ def _path_scores(estimator, X, y, weights, train, test, l2s, l1s, standardize, a
         model = clone(estimator).set_params(l1=l1, warm_start=True)
         for i in np.argsort(l2s)[::-1]:
             begin = perf_counter()
-            model.set_params(l2=l2s[i]).fit(X_train, y[train], _rows(weights, train))
+            model.set_params(l2=l2s[i], C=None).fit(X_train, y[train], _rows(weights, train))
             scores[i, k] = model.score(X_test, y[test], _rows(weights, test))
             passes += model.n_passes_
             after_fit(f"l2={l2s[i]:g}, l1={l1:g}: accuracy {scores[i, k]:.4f}, {model.n_passes_:.4g} reads, "
@@ -119,7 +119,7 @@ class SmSVMClassifierCV(ClassifierMixin, BaseEstimator):
         i, k = max(ties, key=lambda at: (l1s[at[1]], l2s[at[0]]))
         l2, l1 = float(l2s[i]), float(l1s[k])
         say(self, f"chose l2={l2:g}, l1={l1:g}: accuracy {mean[i, k]:.4f}; fits all rows with them")
-        best = clone(estimator).set_params(l2=l2, l1=l1).fit(X, y, weights)
+        best = clone(estimator).set_params(l2=l2, C=None, l1=l1).fit(X, y, weights)
         vars(self).update(
             {name: getattr(best, name) for name in OF_THE_BEST}, best_estimator_=best, l2_=l2, l1_=l1, scores_=scores,
             n_passes_=best.n_passes_ + sum(passes for _, passes in found),
@@ -197,7 +197,7 @@ def nested_cross_validation(X, y, l2s, l1s=(0.0,), *, outer=10, inner=6, estimat
     scores, chosen, passes = [], [], 0.0
     for train, test in check_cv(outer, y, classifier=True).split(X, y):
         search = SmSVMClassifierCV(l2s, l1s, inner, estimator, standardize).fit(X[train], y[train])
-        best = clone(estimator).set_params(l2=search.l2_, l1=search.l1_)
+        best = clone(estimator).set_params(l2=search.l2_, C=None, l1=search.l1_)
         score, spent = _path_scores(best, X, y, None, train, test, [search.l2_], [search.l1_], standardize)
         scores.append(score[0, 0])
         chosen.append((search.l2_, search.l1_))

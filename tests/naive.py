@@ -7,6 +7,7 @@ LOSS_VALUES = {
     "calibrated_hinge": lambda z: np.maximum(0.0, -z) - np.log(2.0 + np.abs(z)),
     "squared": lambda z: (1.0 - z) ** 2 / 4.0,
     "hinge": lambda z: np.maximum(0.0, 1.0 - z),
+    "squared_hinge": lambda z: np.maximum(0.0, 1.0 - z) ** 2,
     "smoothed_hinge": lambda z, width=1.0: ((1 - z) + np.sqrt(width**2 + (1 - z) ** 2)) / 2.0,
     "margin_pursuit": lambda z, level=1.0, scale=1.0: scale**2 * catoni_rho((level - z) / scale),
 }

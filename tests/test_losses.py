@@ -21,7 +21,7 @@ def evaluate(name, z, parameters=()):
 def away_from_kinks(name, parameters):
     """Margins a stencil's width away from where a derivative of the loss has a corner."""
     z = np.linspace(-6, 6, 241) + 0.0137
-    if name == "hinge":
+    if name in ("hinge", "squared_hinge"):
         z = z[np.abs(z - 1) > 0.02]
     if name == "calibrated_hinge":
         z = z[np.abs(z) > 0.02]

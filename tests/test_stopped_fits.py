@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import MarginPursuitClassifier, SmSVMClassifier
-from cmargin.passes.shared_start import HingeStart, ridge, sample_rows
+from cmargin.passes.shared_start import SharedStart, ridge, sample_rows
 
 X, y = load_digits(return_X_y=True)
 ESTIMATORS = [SmSVMClassifier, MarginPursuitClassifier]
@@ -77,7 +77,7 @@ def test_what_is_reported_of_a_stopped_fit_is_true():
     model = SmSVMClassifier(callback=StopAt(14)).fit(X, y)
     scores = X @ model.coef_.T + model.intercept_
     code = np.where(y[:, None] == model.classes_, 1.0, -1.0)
-    value = np.maximum(0, 1 - code * scores).mean(axis=0) + model.l2 / 2 * (model.coef_**2).sum(axis=1)
+    value = np.maximum(0, 1 - code * scores).mean(axis=0) + 1e-4 / 2 * (model.coef_**2).sum(axis=1)
     np.testing.assert_allclose(model.objective_, value, rtol=1e-9)
 
 
@@ -107,7 +107,7 @@ def test_the_sample_of_rows_is_small_and_has_every_class():
 
 def test_evaluation_of_the_start_ends_with_the_time():
     from cmargin._smsvm_fit import Labels
-    start = HingeStart(X, Labels(np.arange(10), y), np.ones(len(y)), True, 1e-4)
+    start = SharedStart(X, Labels(np.arange(10), y), np.ones(len(y)), True, 1e-4)
     start.evaluate(lambda: True)
     assert np.isinf(start.objective).all()
     start.evaluate(lambda: False)

@@ -23,6 +23,7 @@ cdef enum loss_id:
     HINGE = 3
     SMOOTHED_HINGE = 4
     MARGIN_PURSUIT = 5
+    SQUARED_HINGE = 6
 
 
 cdef inline point logistic(double z) noexcept nogil:
@@ -63,6 +64,16 @@ cdef inline point hinge(double z) noexcept nogil:
     at.value = 1 - z if z < 1 else 0
     at.slope = -1 if z < 1 else 0
     at.curvature = 0
+    return at
+
+
+cdef inline point squared_hinge(double z) noexcept nogil:
+    # F(z) = max(0, 1 - z)^2, LinearSVC's default; the curvature at the kink is the left one, 2
+    cdef double u = 1 - z if z <= 1 else 0
+    cdef point at
+    at.value = u * u
+    at.slope = -2 * u
+    at.curvature = 2 if z <= 1 else 0
     return at
 
 
@@ -112,4 +123,22 @@ cdef inline point point_loss(int loss, double z, double a, double b) noexcept no
         return hinge(z)
     if loss == SMOOTHED_HINGE:
         return smoothed_hinge(z, a)
+    if loss == SQUARED_HINGE:
+        return squared_hinge(z)
     return margin_pursuit(z, a, b)
+
+
+# ---------------------------------------------------------------- conjugates: what a dual variable a = -F'(z) is worth
+
+cdef inline double dual_gain(int loss, double a) noexcept nogil:
+    # -F*(-a) = min over z of F(z) + a z; concave, 0 at a = 0. Hinge: a; squared hinge: a - a^2 / 4; logistic: entropy
+    if loss == SQUARED_HINGE:
+        return a - a * a / 4
+    if loss == LOGISTIC:
+        return -(a * log(a) if a > 0 else 0) - ((1 - a) * log(1 - a) if a < 1 else 0)
+    return a
+
+
+cdef inline double dual_largest(int loss) noexcept nogil:
+    # the dual variables of a loss lie between 0 and this
+    return 1e300 if loss == SQUARED_HINGE else 1

@@ -2,7 +2,7 @@
 
 from libc.math cimport NAN
 
-from cmargin._core._losses cimport CALIBRATED_HINGE, LOGISTIC, SQUARED, point, point_loss
+from cmargin._core._losses cimport CALIBRATED_HINGE, LOGISTIC, SQUARED, dual_gain, point, point_loss
 
 LOSS_IDS = {
     "logistic": 0,
@@ -11,6 +11,7 @@ LOSS_IDS = {
     "hinge": 3,
     "smoothed_hinge": 4,
     "margin_pursuit": 5,
+    "squared_hinge": 6,
 }
 
 
@@ -19,7 +20,7 @@ def evaluate(int loss, const double[::1] margins, double[::1] value_out, double[
     """Value, slope and curvature of a loss at every margin; all arrays (n,). ``a``, ``b``: see `point_loss`."""
     cdef Py_ssize_t i
     cdef point at
-    if loss < 0 or loss > 5:
+    if loss < 0 or loss > 6:
         raise ValueError(f"unknown loss id {loss}")
     with nogil:
         for i in range(margins.shape[0]):
@@ -39,3 +40,11 @@ def posterior(int loss, const double[::1] scores, double[::1] posterior_out):
         for i in range(scores.shape[0]):
             f = 1 + point_loss(loss, scores[i], NAN, NAN).slope
             posterior_out[i] = f if 0 <= f <= 1 else (NAN if f != f else (1.0 if f > 1 else 0.0))
+
+
+def gains(int loss, const double[::1] a, double[::1] gain_out):
+    """-F*(-a), what a dual variable is worth in the bound (see `dual_gain`); both arrays (n,)."""
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(a.shape[0]):
+            gain_out[i] = dual_gain(loss, a[i])

@@ -8,14 +8,16 @@ made from a sample of the rows, so that it costs about a tenth of a second whate
 
 import numpy as np
 
+from cmargin._core._losses import LOSS_IDS, evaluate
+
 FLOPS = 4e9                  # of the second moment of the sample, at most
 FEWEST = 2000                # rows of a sample, where there are so many
 RIDGE = 1e-3                 # of the mean square of a column
 SCORES = 1 << 21             # scores held at a time
 
 
-class HingeStart:
-    """Weights of all problems from one factor, and the hinge objective there.
+class SharedStart:
+    """Weights of all problems from one factor, and their objectives.
 
     Parameters
     ----------
@@ -25,15 +27,17 @@ class HingeStart:
     weights : (n,) array
     intercept : bool
     l2 : float
+    loss : str
 
     Attributes
     ----------
     W : (n_problems, m + intercept) array
     objective : (n_problems,) array
-        The hinge objective without l1 at ``W``, inf where `evaluate` did not get to.
+        The objective without l1 at ``W``, inf where `evaluate` did not get to.
     """
 
-    def __init__(self, X, codes, weights, intercept, l2):
+    def __init__(self, X, codes, weights, intercept, l2, loss="hinge"):
+        self.loss = LOSS_IDS[loss]
         self.X, self.codes, self.weights, self.intercept, self.l2 = X, codes, weights, intercept, l2
         rows = sample_rows(X, codes.order(), len(codes))
         self.W = ridge(X[rows], codes.sample(rows), weights[rows], intercept, l2)
@@ -42,7 +46,7 @@ class HingeStart:
     def evaluate(self, out_of_time):
         """Objectives, a few classes at a time, until ``out_of_time()``."""
         n, m = self.X.shape
-        at_once = max(1, SCORES // max(1, n))
+        at_once, values = max(1, SCORES // max(1, n)), np.empty((3, n))
         for lo in range(0, len(self.codes), at_once):
             if out_of_time():
                 return
@@ -52,7 +56,8 @@ class HingeStart:
             for k, c in enumerate(group):
                 w = W[k]
                 z = self.codes[c] * (scores[:, k] + (w[m] if self.intercept else 0.0))
-                self.objective[c] = self.l2 / 2 * w[:m] @ w[:m] + self.weights @ np.maximum(0.0, 1.0 - z) / n
+                evaluate(self.loss, z, *values)
+                self.objective[c] = self.l2 / 2 * w[:m] @ w[:m] + self.weights @ values[0] / n
 
 
 def sample_rows(X, order, n_problems):

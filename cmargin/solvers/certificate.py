@@ -1,8 +1,12 @@
 """Dual values: how far from the optimum a point can be at most, from sums one look at the rows has made anyway.
 
-For any 0 <= a <= 1 the dual of the hinge, with S = (1/N) sum s a and v = (1/N) sum s a y x, bounds the objective by
+For any dual variables a, 0 <= a <= 1 (squared hinge: a >= 0), v = (1/N) sum s a y x and S = (1/N) sum s G(a) bound the
+objective by
 
-    D(a) = S - |soft(v, l1)|^2 / (2 l2)
+    D(a) = S - |soft(v, l1)|^2 / (2 l2),
+
+G(a) = -F*(-a): a for the hinge, a - a^2/4 for the squared hinge, the entropy of a for the logistic loss. G is concave
+and G(0) = 0, so that G(ta) >= t G(a) for 0 <= t <= 1: a part t of the dual variables is worth t S at least.
 
 (doc/algorithms/smsvm.md, "Certificate"). Sums in double have errors; `ROUNDING` times their size is held against D.
 """
@@ -16,7 +20,7 @@ def soft_threshold(v, l1):
     return np.sign(v) * np.maximum(np.abs(v) - l1, 0.0)
 
 
-def feasible(gradient, dual_pos, dual_neg, free):
+def feasible(gradient, dual_pos, dual_neg, free, worth=None):
     """S and v of dual variables that are feasible.
 
     Parameters
@@ -24,7 +28,9 @@ def feasible(gradient, dual_pos, dual_neg, free):
     gradient : (2, p) array
         The parts of v over positive and negative rows.
     dual_pos, dual_neg : float
-        Their parts of S.
+        Sums of s a over them.
+    worth : pair of float or None
+        Sums of s G(a) over them; None: those of s a, as the hinge has it.
     free : int or None
         Column of ones that is not penalised: a must balance the classes, so the heavier side is shrunk. The value
         stays a valid lower bound whatever a was.
@@ -40,7 +46,8 @@ def feasible(gradient, dual_pos, dual_neg, free):
         elif dual_neg > 0:
             neg = dual_pos / dual_neg
     v = pos * gradient[0] + neg * gradient[1]
-    return pos * dual_pos + neg * dual_neg, v if free is None else v[:free]
+    worth = (dual_pos, dual_neg) if worth is None else worth
+    return pos * worth[0] + neg * worth[1], v if free is None else v[:free]
 
 
 def bound(total, v, l2, l1, noise=0.0):

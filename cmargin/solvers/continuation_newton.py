@@ -1,5 +1,8 @@
 """Newton's method on the smoothed hinge while the smoothing width goes to zero (SmSVM), with a certificate.
 
+Losses that are smooth themselves, the squared hinge and the logistic loss, take the same steps at a width that means
+nothing.
+
 The loop reads the rows once per Newton step. The step is taken at full length, the rows are summed at its end, and
 only if the function along the line says that the end is a poor place (it is known exactly there: value and slope are
 among the sums) is the line searched, on numbers kept per row, and the rows are read once more.
@@ -13,6 +16,7 @@ from time import perf_counter
 import numpy as np
 
 from cmargin._core._line_search import exact_step
+from cmargin._core._losses import LOSS_IDS, gains
 from cmargin.passes.wide import too_wide
 from cmargin.solvers.certificate import ROUNDING, bound, feasible
 from cmargin.solvers.heavy_rows import HeavyRows
@@ -24,6 +28,9 @@ WIDTH_MIN = 1e-10
 ARMIJO = 1e-4
 NOTHING = 1e-15                # an objective below counts as 0, beside the 1 that w = 0 has
 DRIFT = 1e-10                  # of the objective: rounding of steps added up that calls for a fresh evaluation
+GAINS = slice(8, 10)           # of the sums of a look: what the dual variables of both classes are worth
+ENOUGH_OF_A_SUBSET = 0.03      # gap of a subset, with a smooth loss: below, its own noise is fitted
+STEEPEST = {"hinge": 1.0, "logistic": 1.0, "squared_hinge": 2.0}     # root mean square slope where the objective is 1
 RESUMED = 3                    # times that a fit goes on whose certificate, evaluated anew, falls short
 SLOPE_KEPT = 0.5               # a full step is kept if the slope at its end is at most this part of the first
 SHORT, VERY_SHORT = 0.7, 0.25      # a Newton step is full from the first on, see `width_after`
@@ -47,11 +54,12 @@ class Stopped(Exception):
 
 @dataclass
 class Problem:
-    """(l2/2) |w|^2 + (1/N) sum s max(0, 1 - y <w, x>) + l1 |w|_1; column ``free`` is not penalised."""
+    """(l2/2) |w|^2 + (1/N) sum s F(y <w, x>) + l1 |w|_1; column ``free`` is not penalised."""
 
     l2: float
     l1: float
     free: int | None = None
+    loss: str = "hinge"                    # or "squared_hinge", "logistic"
 
 
 @dataclass
@@ -105,8 +113,10 @@ class ContinuationNewton:
         """``before``: the solver of a subset, or of the dual, whose time and reads count and whose w this one got."""
         p = rows.n_columns
         self.rows, self.settings = rows, settings
+        rows.set_loss(problem.loss)
         self.l2, self.l1 = problem.l2, problem.l1
-        self.free = problem.free
+        self.free, self.loss = problem.free, problem.loss
+        self.smooth = problem.loss != "hinge"      # nothing to be smoothed
         self.l2_each, self.l1_each = np.full(p, float(problem.l2)), np.full(p, float(problem.l1))
         if problem.free is not None:
             self.l2_each[problem.free] = self.l1_each[problem.free] = 0.0
@@ -143,7 +153,8 @@ class ContinuationNewton:
         self.sums = sums.tolist()
         self.sums[:6] = [value / n for value in self.sums[:6]]
         self.gradient = gradient[0] / -n
-        self.feasible = feasible(gradient[1:] / n, self.sums[4], self.sums[5], self.free)
+        worth = [value / n for value in self.sums[GAINS]] if self.smooth else None
+        self.feasible = feasible(gradient[1:] / n, self.sums[4], self.sums[5], self.free, worth)
         self.dual = bound(*self.feasible, self.l2, self.l1)
         self.hessian = hessian
         self.mean_curvature = self.sums[7] / n
@@ -309,7 +320,7 @@ class ContinuationNewton:
         if self.rms is None:
             return np.inf
         with np.errstate(invalid="ignore", over="ignore"):
-            return ROUNDING * (np.abs(e) @ self.rms)
+            return STEEPEST[self.loss] * ROUNDING * (np.abs(e) @ self.rms)
 
     def certify(self, a):
         """`settle` with dual variables ``a`` (n_rows,) found elsewhere, or None, before any look at these rows."""
@@ -318,12 +329,15 @@ class ContinuationNewton:
         if a is not None and (self.l1 or self.l2):
             c, positive = a * rows.code, rows.code >= 0
             total = c[positive].sum() / n, -c[~positive].sum() / n
+            worth = np.empty(len(a))
+            gains(LOSS_IDS[self.loss], a, worth)
+            worth *= np.abs(rows.code) / n
             if self.free is None or abs(total[0] - total[1]) <= ROUNDING * total[0]:
                 parts = [rows.combine(c) / n, np.zeros_like(self.w)]         # balanced already
             else:
                 parts = [rows.combine(np.where(side, c, 0.0)) / n for side in (positive, ~positive)]
             result.passes += rows.share
-            self.best_bound = feasible(parts, *total, self.free)
+            self.best_bound = feasible(parts, *total, self.free, (worth[positive].sum(), worth[~positive].sum()))
         self.settle()
 
     def settle(self):
@@ -386,7 +400,10 @@ class ContinuationNewton:
             self.drift += self.rounding_of(taken)
         self.width, self.decay = next_width, decay
         self.after_look(step)
-        self.back_up()
+        if not self.smooth:
+            self.back_up()
+        elif predicted == 0.0 and self.result.status == "running":
+            self.result.status = "rounding"
 
     def width_after(self, step):
         """(width, decay) of the next Newton step if this one is taken ``step`` long.
@@ -395,6 +412,8 @@ class ContinuationNewton:
         stay, and after very short ones go back. Longer ones too, unless the gap has ceased to fall: then the width is
         what keeps it open (doc/decisions.md).
         """
+        if self.smooth:
+            return self.width, self.decay
         if SHORT <= step and (step <= 1 / SHORT or self.stale_looks):
             if self.ahead():
                 return self.width, self.decay
@@ -458,7 +477,7 @@ class ContinuationNewton:
         elif self.dual != self.dual and self.predicted <= 0.1 * settings.tol * result.objective \
                 and self.smoothing_error() <= settings.tol * result.objective:
             result.status = "decrement"        # no certificate without a penalty: the Newton decrement says so
-        elif self.width <= settings.width_end:
+        elif self.subset_done():
             result.status = "width"
         elif self.width <= WIDTH_MIN:
             result.status = "stalled"
@@ -468,6 +487,10 @@ class ContinuationNewton:
             result.status = "max_time"
         elif self.no_read_left():
             result.status = "max_passes"
+
+    def subset_done(self):
+        end = self.settings.width_end
+        return self.width <= end or (self.smooth and end > 0 and self.result.gap < ENOUGH_OF_A_SUBSET)
 
     def no_read_left(self):
         """None for another look and, where the columns' sizes are not known, for the evaluation at the end."""

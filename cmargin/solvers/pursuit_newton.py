@@ -1,6 +1,6 @@
 """Margin pursuit by Newton's method, on the row pass and the line search of the smoothed hinge, class after class.
 
-Q is convex with a continuous second derivative, rho'' = 1 - u^2/2 within sqrt(2) and 0 beyond (spec 4). One read of the
+Q is convex with a continuous second derivative, rho'' = 1 - u^2/2 within sqrt(2) and 0 beyond. One read of the
 rows takes the full step and sums value, slope and gradient at its end; the curvature too, unless that of an earlier
 point, corrected by the steps since, still serves well for its price. Only where the end is a poor place is the line
 searched, on numbers kept per row, and the rows are read once more. Many rows are begun on a tenth of them.
@@ -32,7 +32,7 @@ ENOUGH_OF_A_SUBSET = 0.03    # of its gradient at w = 0; below, a subset's own n
 SEED_OF_SUBSET = 11          # the rows read first change the result within tol only
 NO_L1 = np.empty(0)
 ORDER = ("interrupted", "diverged", "max_time", "callback", "stalled", "max_passes", "tol")     # the worst first
-LINE_VALUE, LINE_SLOPE, CURVATURE = 0, 1, 7      # places in the sums of a look, as in _row_pass.pxd
+LINE_VALUE, LINE_SLOPE, CURVATURE = 0, 1, 7      # places in the sums of a look, as in _row_blocks.pxd
 
 
 class PursuitNewton:

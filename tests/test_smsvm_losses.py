@@ -1,0 +1,180 @@
+"""SmSVM with losses that need no smoothing: the optima of other packages, the certificate, every shape of data."""
+
+import warnings
+
+import numpy as np
+import pytest
+from naive_smsvm import with_ones
+from scipy import sparse
+from scipy.optimize import minimize
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import scale
+from sklearn.svm import LinearSVC
+
+from cmargin import SmSVMClassifier
+from cmargin._core._losses import LOSS_IDS, gains
+from cmargin.passes.row_pass import MemoryRowPass
+from cmargin.solvers import growing
+
+X_bc, y_bc = load_breast_cancer(return_X_y=True)
+X_bc = scale(X_bc)
+SMOOTH = ("squared_hinge", "logistic")
+
+
+def loss_of(name, z):
+    """F, F', F'' by the formulas."""
+    if name == "squared_hinge":
+        return np.maximum(1 - z, 0) ** 2, -2 * np.maximum(1 - z, 0), 2.0 * (z <= 1)
+    return np.logaddexp(0, -z), -1 / (1 + np.exp(z)), 1 / (2 + np.exp(z) + np.exp(-z))
+
+
+def objective(name, A, code, s, w, l2, l1, free):
+    beta = np.delete(w, free) if free is not None else w
+    return s @ loss_of(name, code * (A @ w))[0] / s.sum() + l2 / 2 * beta @ beta + l1 * np.abs(beta).sum()
+
+
+@pytest.mark.parametrize("name, largest", [("hinge", 1.0), ("squared_hinge", 4.0), ("logistic", 1.0)])
+def test_a_dual_variable_is_worth_the_least_of_loss_and_line(name, largest):
+    a, z = np.linspace(0, largest, 41), np.linspace(-30, 30, 240_001)
+    value = np.maximum(0, 1 - z) if name == "hinge" else loss_of(name, z)[0]
+    found = np.empty(41)
+    gains(LOSS_IDS[name], a, found)
+    np.testing.assert_allclose(found, [(value + b * z).min() for b in a], atol=2e-7)
+
+
+@pytest.mark.parametrize("fmt", ["C", "F", "csr"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", SMOOTH)
+def test_a_look_equals_the_formulas(name, dtype, fmt):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((300, 7)).astype(dtype)
+    y, s = np.where(rng.random(300) < 0.4, 1.0, -1.0), rng.integers(0, 3, 300).astype(float)
+    code = np.where(s > 0, s, 1.0) * y * (s > 0)
+    A, w, e = with_ones(X, True), *rng.standard_normal((2, 8))
+    bits = set()
+    for n_threads in (1, 2):
+        rows = MemoryRowPass({"C": X, "F": np.asfortranarray(X), "csr": sparse.csr_matrix(X)}[fmt], code,
+                             intercept=True, n_threads=n_threads)
+        rows.set_loss(name)
+        rows.look(w, 1.0, 1.0, 1.0, 0.0)
+        sums, gradient, hessian = rows.look(e, 0.5, 1.0, 1.0, 0.0)
+        bits.add((sums.tobytes(), gradient.tobytes(), hessian.tobytes()))
+    assert len(bits) == 1
+    z0, v = y * (A @ w), y * (A @ e)
+    (value, slope, curvature), (_, slope0, curvature0) = loss_of(name, z0 + 0.5 * v), loss_of(name, z0)
+    a = np.clip(-slope0 - curvature0 * v, 0, np.inf if name == "squared_hinge" else 1)
+    G = np.empty(300)
+    gains(LOSS_IDS[name], a, G)
+    pos, neg = s * (y > 0), s * (y < 0)
+    np.testing.assert_allclose(sums[[0, 1, 2, 3, 4, 5, 8, 9]], [s @ value, s @ (slope * v), s @ value, s @ value,
+                                                                pos @ a, neg @ a, pos @ G, neg @ G], rtol=1e-10)
+    np.testing.assert_allclose(gradient, [A.T @ (-s * y * slope), A.T @ (pos * a), -(A.T @ (neg * a))], atol=1e-9)
+    np.testing.assert_allclose(np.triu(hessian), np.triu((A.T * (s * curvature)) @ A), atol=1e-9)
+    assert rows.evaluate(w)[0] == pytest.approx(s @ loss_of(name, z0)[0], rel=1e-12)
+    np.testing.assert_allclose(rows.along(0.3, 1.0)[0], s @ loss_of(name, z0 + 0.3 * v)[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_the_optimum_of_linear_svc(C):
+    model = SmSVMClassifier(C=C, loss="squared_hinge", penalize_intercept=True, tol=1e-8).fit(X_bc, y_bc)
+    theirs = LinearSVC(C=C, tol=1e-10, dual=False, max_iter=100_000).fit(X_bc, y_bc)
+    np.testing.assert_allclose(model.coef_, theirs.coef_, atol=2e-4 * np.abs(theirs.coef_).max())
+    assert model.duality_gap_[0] <= 1e-8
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_the_optimum_of_logistic_regression(C, weighted):
+    s = np.random.default_rng(2).random(len(y_bc)) * 3 if weighted else None
+    model = SmSVMClassifier(C=C, loss="logistic", tol=1e-9).fit(X_bc, y_bc, s)
+    theirs = LogisticRegression(C=C, tol=1e-12, solver="newton-cholesky", max_iter=1000).fit(X_bc, y_bc, s)
+    np.testing.assert_allclose(model.coef_, theirs.coef_, atol=2e-4 * np.abs(theirs.coef_).max())
+    np.testing.assert_allclose(model.intercept_, theirs.intercept_, atol=1e-3 * np.abs(theirs.coef_).max())
+
+
+@pytest.mark.parametrize("solver", ["auto", "cholesky", "cg", "woodbury"])
+@pytest.mark.parametrize("shape", [(200, 8), (40, 120)])
+@pytest.mark.parametrize("name", SMOOTH)
+def test_certificates_hold_in_every_shape(name, shape, solver):
+    rng = np.random.default_rng(5)
+    cases = (1e-1, np.asarray, True), (1e-3, sparse.csr_matrix, False), (1e-5, np.asarray, False)
+    for l2, container, penalised in cases:
+        X = rng.standard_normal(shape) + 1
+        y = np.where(X[:, 0] + rng.standard_normal(shape[0]) > 1, 1, -1)
+        model = SmSVMClassifier(l2=l2, loss=name, linear_solver=solver, penalize_intercept=penalised)
+        model.fit(container(X), y)
+        A, w = with_ones(X, True), np.append(model.coef_[0], model.intercept_[0])
+        free = None if penalised else shape[1]
+        value = objective(name, A, y, np.ones(len(y)), w, l2, 0, free)
+
+        def f(w, A=A, y=y, l2=l2, free=free):
+            mask = np.arange(len(w)) != (-1 if free is None else free)
+            z = y * (A @ w)
+            return (objective(name, A, y, np.ones(len(y)), w, l2, 0, free),
+                    A.T @ (y * loss_of(name, z)[1]) / len(y) + l2 * w * mask)
+
+        best = minimize(f, w, jac=True, method="L-BFGS-B", options={"maxiter": 2000, "ftol": 1e-15, "gtol": 1e-10}).fun
+        assert model.objective_[0] == pytest.approx(value, rel=1e-9)
+        assert model.duality_gap_[0] <= 1e-4 and value - best <= 1e-4 * value
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_l1_gives_exact_zeros_and_a_certificate(name):
+    model = SmSVMClassifier(l2=1e-4, l1=0.02, loss=name).fit(X_bc, y_bc)
+    w, A = np.append(model.coef_[0], model.intercept_[0]), with_ones(X_bc, True)
+    code = np.where(y_bc == 1, 1.0, -1.0)
+    slope = A.T @ (code * loss_of(name, code * (A @ w))[1]) / len(code) + 1e-4 * w * (np.arange(31) < 30)
+    off = np.where(w[:30] != 0, np.abs(slope[:30] + 0.02 * np.sign(w[:30])), np.maximum(np.abs(slope[:30]) - 0.02, 0))
+    assert model.duality_gap_[0] <= 1e-4 and off.max() < 1e-2 and 0 < np.count_nonzero(w[:30]) < 20
+    assert model.objective_[0] == pytest.approx(objective(name, A, code, np.ones(569), w, 1e-4, 0.02, 30), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_many_rows_begin_on_a_tenth_of_them(name, monkeypatch):
+    monkeypatch.setattr(growing, "SMALLEST", 1000)
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((6000, 10))
+    y = np.where(X[:, 0] + rng.standard_normal(6000) > 0, 1, -1)
+    model = SmSVMClassifier(loss=name).fit(X, y)
+    whole = SmSVMClassifier(loss=name, subset_growth=None).fit(X, y)
+    assert model.duality_gap_[0] <= 1e-4 and model.n_passes_ < whole.n_passes_
+    assert model.objective_[0] == pytest.approx(whole.objective_[0], rel=1e-4)
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_classes_weights_threads_and_warm_starts(name):
+    X, y = load_iris(return_X_y=True)
+    models = [SmSVMClassifier(C=1.0, loss=name, class_weight="balanced", n_jobs=n).fit(scale(X), y) for n in (1, 2, 3)]
+    assert len({m.coef_.tobytes() for m in models}) == 1 and models[0].score(scale(X), y) > 0.9
+    model = SmSVMClassifier(l2=1e-3, loss=name, warm_start=True).fit(X_bc, y_bc)
+    cold = model.n_passes_
+    assert model.set_params(l2=9e-4).fit(X_bc, y_bc).n_passes_ < cold
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_separable_data_without_a_penalty_end_with_the_passes(name):
+    X = np.array([[-2.0], [-1.0], [1.0], [2.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = SmSVMClassifier(l2=0.0, loss=name, max_passes=50).fit(X, [0, 0, 1, 1])
+    assert np.isfinite(model.coef_).all() and model.objective_[0] < 1e-3
+
+
+def test_l2_or_C():
+    by_C = SmSVMClassifier(C=0.5).fit(X_bc, y_bc)
+    by_l2 = SmSVMClassifier(l2=1 / (0.5 * len(y_bc))).fit(X_bc, y_bc)
+    assert by_C.coef_.tobytes() == by_l2.coef_.tobytes()
+    default = SmSVMClassifier().fit(X_bc, y_bc)
+    assert default.coef_.tobytes() == SmSVMClassifier(l2=1e-4).fit(X_bc, y_bc).coef_.tobytes()
+    doubled = SmSVMClassifier(C=0.25).fit(X_bc, y_bc, np.full(len(y_bc), 2.0))
+    assert doubled.objective_[0] == pytest.approx(by_C.objective_[0], rel=1e-9)
+    with pytest.raises(ValueError, match="Give l2 or C, not both"):
+        SmSVMClassifier(l2=1e-3, C=1.0).fit(X_bc, y_bc)
+
+
+@pytest.mark.parametrize("parameters", [{"linear_solver": "dual"}, {"line_search": "quadratic"}])
+def test_what_only_the_hinge_has_is_refused(parameters):
+    with pytest.raises(ValueError, match="need loss='hinge'"):
+        SmSVMClassifier(loss="logistic", **parameters).fit(sparse.csr_matrix(X_bc), y_bc)
