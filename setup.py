@@ -3,12 +3,16 @@
 Environment
     CMARGIN_OPENMP   auto (default): use OpenMP if a probe compiles, links and runs; 0: never; 1: fail without it
     CMARGIN_DEBUG    1: bounds checks on, for hunting a crash
+
+Modules are translated and compiled side by side, on as many processors as this process may use; an sdist translates
+nothing.
 """
 
 import contextlib
-import io
+import multiprocessing
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -29,15 +33,37 @@ def write_if_changed(path, text):
         path.write_text(text)
 
 
+def processors():
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def heard():
+    """What this process and its children write to standard error, read back as text; shown afterwards."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with tempfile.TemporaryFile() as file:
+        os.dup2(file.fileno(), 2)
+        words = []
+        try:
+            yield words
+        finally:
+            sys.stderr.flush()
+            os.dup2(kept, 2)
+            os.close(kept)
+            file.seek(0)
+            words.append(file.read().decode(errors="replace"))
+            sys.stderr.write(words[0])
+
+
 def cythonize_strictly(extensions, directives):
     """Cythonize; a performance hint (a kernel that silently takes the GIL, say) is an error here."""
-    heard = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(heard):
-            modules = cythonize(extensions, compiler_directives=directives, include_path=[str(ROOT)])
-    finally:
-        sys.stderr.write(heard.getvalue())
-    if "performance hint" in heard.getvalue():
+    # children that begin by importing this file again, as they do without fork, would build it again
+    n_processes = processors() if multiprocessing.get_start_method() == "fork" else 0
+    with heard() as words:
+        modules = cythonize(extensions, compiler_directives=directives, include_path=[str(ROOT)],
+                            nthreads=n_processes)
+    if "performance hint" in words[0]:
         raise SystemExit("cmargin treats Cython performance hints as errors; see above")
     return modules
 
@@ -45,42 +71,52 @@ def cythonize_strictly(extensions, directives):
 class BuildInBothPlaces(build_ext):
     """Leave the compiled modules in the checkout too: ``python -m cmargin`` run there finds the checkout first."""
 
+    def finalize_options(self):
+        super().finalize_options()
+        if self.parallel is None:
+            self.parallel = processors()
+
     def run(self):
+        flags = configure()
+        for extension in self.extensions:
+            extension.extra_compile_args = OPTIMISE + flags
+            extension.extra_link_args = list(flags)
+        self.extensions = cythonize_strictly(self.extensions, DIRECTIVES)
+        for extension in self.extensions:
+            extension._needs_stub = False
         super().run()
         if not self.inplace:
             with contextlib.suppress(OSError):  # a read-only checkout still builds
                 self.copy_extensions_to_source()
 
 
-def main():
+def configure():
+    """Look at this machine, write down what was found, and return the flags for OpenMP."""
     flags, why = openmp_flags(os.environ.get("CMARGIN_OPENMP", "auto"))
     width = write_blas_int(CORE / "_blas_int.pxi", write_if_changed)
     write_if_changed(
         ROOT / "cmargin" / "_build_config.py",
         f'"""Written by setup.py."""\n\nOPENMP = {bool(flags)}\nOPENMP_REASON = {why!r}\nBLAS_INT_BITS = {width}\n',
     )
-    debug = os.environ.get("CMARGIN_DEBUG", "0") == "1"
-    directives = {
-        "language_level": 3,
-        "boundscheck": debug,
-        "wraparound": False,
-        "cdivision": True,
-        "initializedcheck": debug,
-        "embedsignature": True,
-        "freethreading_compatible": True,
-    }
-    optimise = [] if sys.platform == "win32" else ["-O3", "-fno-math-errno", "-fno-trapping-math"]
-    extensions = [
-        Extension(
-            f"cmargin._core.{path.stem}",
-            [str(path.relative_to(ROOT))],
-            include_dirs=[str(CORE.relative_to(ROOT))],
-            extra_compile_args=optimise + flags,
-            extra_link_args=list(flags),
-        )
-        for path in sorted(CORE.glob("*.pyx"))
-    ]
-    setup(ext_modules=cythonize_strictly(extensions, directives), cmdclass={"build_ext": BuildInBothPlaces})
+    return list(flags)
 
 
-main()
+DEBUG = os.environ.get("CMARGIN_DEBUG", "0") == "1"
+DIRECTIVES = {
+    "language_level": 3,
+    "boundscheck": DEBUG,
+    "wraparound": False,
+    "cdivision": True,
+    "initializedcheck": DEBUG,
+    "embedsignature": True,
+    "freethreading_compatible": True,
+}
+# symbols for a debugger make the modules four times as large, and take a third of the time
+OPTIMISE = [] if sys.platform == "win32" else ["-O3", "-fno-math-errno", "-fno-trapping-math", "-g" if DEBUG else "-g0"]
+EXTENSIONS = [
+    Extension(f"cmargin._core.{path.stem}", [str(path.relative_to(ROOT))], include_dirs=[str(CORE.relative_to(ROOT))])
+    for path in sorted(CORE.glob("*.pyx"))
+]
+
+if __name__ == "__main__":
+    setup(ext_modules=EXTENSIONS, cmdclass={"build_ext": BuildInBothPlaces})

@@ -3,9 +3,12 @@
 import argparse
 import os
 import sys
+import tempfile
 
 
 def demo(arguments, parser):
+    if arguments.out is None:              # a first try from a checkout leaves nothing in it
+        arguments.out = tempfile.mkdtemp(prefix="cmargin-demo-")
     try:
         os.makedirs(arguments.out, exist_ok=True)
     except OSError as error:
@@ -46,7 +49,7 @@ def build_parser():
 
     command = commands.add_parser("demo", help="train on bundled data, beside scikit-learn's linear classifiers",
                                   description="Train on data that comes with scikit-learn, print a table, save plots.")
-    command.add_argument("--out", metavar="DIR", default=".", help="folder for the plots (default: the current one)")
+    command.add_argument("--out", metavar="DIR", help="folder for the plots (default: a new one for temporary files)")
     command.set_defaults(run=demo)
 
     command = commands.add_parser("show-config", help="print versions, OpenMP, BLAS and threads",

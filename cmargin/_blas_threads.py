@@ -1,35 +1,187 @@
 """Hold BLAS to one thread while our own threads, or a promise of equal bits, need it.
 
-The limit is a setting of the whole process, so concurrent fits share it: the first one in sets it, the last one
-out puts back what was there. One controller, made at first use, because making one looks through every loaded
-library (a quarter of a millisecond) and using it does not.
+What a library counts is either one number for the process or one number a thread; which, is looked at once. Holds
+share the process's number: the first one in sets it, the last one out puts back what was there. A thread's own number
+is set by the first hold of that thread and put back by its last. Every hold looks whether the count is 1, so it does
+not take the word of a setter, nor of the holds before it.
+
+threadpoolctl finds the libraries. From version 3.8 on it lets one thread alone, the first that did so, change the
+count of an OpenBLAS that has its own threads; so that count is changed by OpenBLAS's own function here.
 """
 
+import os
 import threading
+import warnings
 from contextlib import contextmanager
+from itertools import product
 
 from threadpoolctl import ThreadpoolController
 
-_lock = threading.Lock()
-_controller = None
-_limit = None
+_lock = threading.RLock()           # re-entrant: a child made by fork while this thread holds it still owns it
+_libraries = None
 _users = 0
+_local = threading.local()
+
+
+class _Library:
+    """One BLAS library that is loaded: its count of threads, and how to set it."""
+
+    def __init__(self, name, get, setters):
+        self.name, self.get, self.setters = name, get, setters
+        self.shared = None          # whether one count serves the whole process; known once it has been changed
+        self.before = None          # the process's count to put back, None where it was not changed
+        self.deaf = False           # no setter has an effect
+
+    def set(self, n):
+        """Whether the count is ``n`` now."""
+        for setter in self.setters:
+            setter(n)
+            if self.get() == n:
+                return True
+        return False
+
+    def hold(self, own):
+        """Bring the count to 1; ``own``: {library: count to put back} of the calling thread."""
+        n = self.get()
+        if n is None or n == 1 or self.deaf:
+            return
+        if not self.set(1):
+            self.deaf = True
+            text = (f"{self.name} keeps {n} threads whatever it is told: fits that run at once may be slow, and differ "
+                    "in the last digits. Start Python with the number of its threads set to 1 in the environment.")
+            if debugging():
+                raise RuntimeError(text)
+            warnings.warn(text, RuntimeWarning, stacklevel=5)
+            return
+        if self.shared is None:
+            self.shared = _in_a_new_thread(self.get) == 1
+        if not self.shared:
+            own.setdefault(self, n)
+        elif self.before is None:
+            self.before = n
+
+    def give_back(self):
+        if self.before is not None:
+            self.set(self.before)
+            self.before = None
+
+
+class _Own:
+    """What the holds of one thread share."""
+
+    def __init__(self):
+        self.depth, self.before = 0, {}
+
+
+def debugging():
+    """Whether the environment asks, by CMARGIN_DEBUG=1, for a look at the count at the end of every hold too."""
+    return os.environ.get("CMARGIN_DEBUG", "0") == "1"
+
+
+def _in_a_new_thread(function):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(function()), daemon=True)
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def _openblas_setter(library):
+    """``openblas_set_num_threads`` of a loaded OpenBLAS, whatever was put before and behind the name."""
+    for prefix, suffix in product(("", "scipy_"), ("", "64_", "_64")):
+        function = getattr(library, f"{prefix}openblas_set_num_threads{suffix}", None)
+        if function is not None:
+            return function
+    return None
+
+
+def _setters(controller):
+    """Functions of a count, to be tried in this order."""
+    found = []
+    if controller.internal_api == "openblas" and controller.threading_layer != "openmp":
+        found.append(_openblas_setter(controller.dynlib))
+    elif controller.internal_api == "mkl":          # of the process: threadpoolctl's is of the calling thread alone
+        found.append(getattr(controller.dynlib, "MKL_Set_Num_Threads", None))
+    return [setter for setter in (*found, controller.set_num_threads) if setter is not None]
+
+
+def _find():
+    """The BLAS libraries of NumPy and SciPy and any other, looked for once: it takes a quarter of a millisecond."""
+    global _libraries
+    if _libraries is None:
+        import scipy.linalg.cython_blas  # noqa: F401   what is not loaded is not found
+        _libraries = [
+            _Library(os.path.basename(controller.filepath or controller.internal_api), controller.get_num_threads,
+                     _setters(controller))
+            for controller in ThreadpoolController().lib_controllers if controller.user_api == "blas"]
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_after_fork)
+    return _libraries
+
+
+def _after_fork():
+    """In a child there are no other threads: their holds are over."""
+    global _users
+    _users = _own().depth
+    if _users == 0:
+        _give_back()
+    _lock.release()
+
+
+def _give_back():
+    for library in _libraries:
+        library.give_back()
+
+
+def _own():
+    if not hasattr(_local, "own"):
+        _local.own = _Own()
+    return _local.own
+
+
+def _leave(own, check):
+    global _users
+    with _lock:
+        counts = blas_threads() if check else {}
+        _users -= 1
+        own.depth -= 1
+        if own.depth == 0:
+            for library, n in own.before.items():
+                library.set(n)
+            own.before.clear()
+        if _users == 0:
+            _give_back()
+    if set(counts.values()) - {1, None}:
+        raise RuntimeError(f"BLAS was to run on one thread; something else set it to {counts} meanwhile.")
 
 
 @contextmanager
 def single_threaded_blas():
-    """Context in which every BLAS call of the process runs on one thread."""
-    global _controller, _limit, _users
-    with _lock:
-        _users += 1
-        if _users == 1:
-            if _controller is None:
-                _controller = ThreadpoolController()
-            _limit = _controller.limit(limits=1, user_api="blas")
+    """Context in which every BLAS call of this thread, and of those that a kernel starts, runs on one thread.
+
+    Raises
+    ------
+    RuntimeError
+        Only with CMARGIN_DEBUG=1 in the environment: where the count could not be set, or was not 1 at the end.
+    """
+    global _users
+    own, inside = _own(), False
     try:
-        yield
-    finally:
         with _lock:
-            _users -= 1
-            if _users == 0:
-                _limit.restore_original_limits()
+            libraries = _find()
+            _users += 1
+            own.depth += 1
+            inside = True
+            for library in libraries:
+                library.hold(own.before)
+        yield
+    except BaseException:
+        if inside:
+            _leave(own, False)
+        raise
+    _leave(own, debugging())
+
+
+def blas_threads():
+    """{file name of a BLAS library: its count of threads, as the calling thread sees it}."""
+    return {library.name: library.get() for library in _find()}

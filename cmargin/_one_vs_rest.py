@@ -8,11 +8,21 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_sample_weight
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from cmargin._blas_threads import single_threaded_blas
 from cmargin._core._openmp import effective_n_threads
 from cmargin._posteriors import SCORE_ENTRIES
-from cmargin._validation import check_class_weights, check_flag, check_parameter, encode_labels
+from cmargin._progress import check_verbose, say
+from cmargin._refusal import keeps_last_fit
+from cmargin._validation import (
+    check_class_weight,
+    check_class_weights,
+    check_flag,
+    check_parameter,
+    check_rows,
+    encode_labels,
+)
 from cmargin.passes.score_blocks import ScoreBlocks
 
 INT_MAX = np.iinfo(np.int64).max
@@ -32,6 +42,7 @@ class LinearOneVsRest(ClassifierMixin, BaseEstimator):
 
     # ---------------------------------------------------------------- training
 
+    @keeps_last_fit
     def fit(self, X, y, sample_weight=None):
         """Train from zero (or from the last weights with ``warm_start``).
 
@@ -53,10 +64,9 @@ class LinearOneVsRest(ClassifierMixin, BaseEstimator):
         """
         begin = time.perf_counter()
         self._check_parameters()
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order=None,
-                             multi_output=True, accept_large_sparse=True)
+        X, y = check_rows(self, X, y)
         classes, Y, codes = encode_labels(y)
-        start = self._warm_start(X, classes) if self.warm_start and hasattr(self, "coef_") else None
+        start = self._warm_start(X, classes, codes is None) if self.warm_start and hasattr(self, "coef_") else None
         weight = self._weights(sample_weight, X, classes, codes)
         self.classes_, self._multilabel = classes, codes is None
         if weight is not None and not weight.all():
@@ -66,7 +76,8 @@ class LinearOneVsRest(ClassifierMixin, BaseEstimator):
             weight = weight * (len(weight) / weight.sum())
         blocks = ScoreBlocks(X, Y, weight, effective_n_threads(self.n_jobs))
         deadline = None if self.max_time is None else begin + self.max_time
-        interruption = self._train(blocks, start, deadline)
+        with single_threaded_blas():
+            interruption = self._train(blocks, start, deadline)
         if interruption is not None:
             raise interruption
         return self
@@ -76,16 +87,19 @@ class LinearOneVsRest(ClassifierMixin, BaseEstimator):
         check_parameter(self, "tol", self.tol, real=POSITIVE)
         check_parameter(self, "max_passes", self.max_passes, integer=(1, INT_MAX, "[1, inf)"))
         check_parameter(self, "max_time", self.max_time, real=POSITIVE, none=True)
-        check_parameter(self, "verbose", self.verbose, integer=(0, INT_MAX, "[0, inf)"))
+        check_verbose(self)
+        check_class_weight(self, self.class_weight)
         check_parameter(self, "callback", self.callback, none=True, call=True)
         for name in ("fit_intercept", "warm_start"):
             check_flag(self, name, getattr(self, name))
 
-    def _warm_start(self, X, classes):
+    def _warm_start(self, X, classes, multilabel):
         if X.shape[1] != self.coef_.shape[1]:
             raise ValueError(f"X has {X.shape[1]} features, but the fit to go on from has {self.coef_.shape[1]}")
-        if not np.array_equal(classes, self.classes_):
-            raise ValueError(f"warm_start needs the classes of the last fit, {self.classes_}; got {classes}")
+        if multilabel != self._multilabel or not np.array_equal(classes, self.classes_):
+            raise ValueError(f"warm_start needs the classes of the last fit, {self.classes_}"
+                             f"{' as an indicator' if self._multilabel else ''}; got {classes}"
+                             f"{' as an indicator' if multilabel else ''}")
         return self.coef_, self.intercept_
 
     def _weights(self, sample_weight, X, classes, codes):
@@ -103,21 +117,25 @@ class LinearOneVsRest(ClassifierMixin, BaseEstimator):
             raise ValueError("sample_weight and class_weight leave every sample with weight 0.")
         return weight
 
-    def _store(self, fit, dtype):
-        self.coef_ = np.ascontiguousarray(fit.W, dtype=dtype)
-        self.intercept_ = np.asarray(fit.bias, dtype=dtype).copy()
-        self.objective_, self.gradient_norm_ = fit.objective.copy(), fit.gradient_norm.copy()
-        self.n_iter_, self.n_passes_ = int(fit.passes), float(fit.reads)
-        self.history_ = {name: np.asarray(column) for name, column in fit.history.items()}
+    def _store(self, fit, dtype, **more):
+        """Everything a fit leaves, at once; ``more`` by subclasses."""
+        vars(self).update(
+            more,
+            coef_=np.ascontiguousarray(fit.W, dtype=dtype),
+            intercept_=np.asarray(fit.bias, dtype=dtype).copy(),
+            objective_=fit.objective.copy(), gradient_norm_=fit.gradient_norm.copy(),
+            n_iter_=int(fit.passes), n_passes_=float(fit.reads),
+            history_={name: np.asarray(column) for name, column in fit.history.items()},
+        )
 
     def _watch(self, dtype):
         """What to do with the fit after a pass, callback and line of text; None if there is nothing to do."""
         def after_pass(fit):
             self._store(fit, dtype)
-            if self.verbose:
-                last = {name: column[-1] for name, column in self.history_.items()}
-                print(f"{type(self).__name__} pass {last['pass']:g}: objective {last['objective']:.6g}, gradient norm "
-                      f"{last['gradient_norm']:.2g}, {last['seconds']:.2f} s", flush=True)
+            last = {name: column[-1] for name, column in self.history_.items()}
+            alone = f", class {self.classes_[last['class']]}" if last["class"] >= 0 and len(self.coef_) > 1 else ""
+            say(self, f"pass {last['pass']:g}{alone}: objective {last['objective']:.6g}, gradient norm "
+                      f"{last['gradient_norm']:.2g}, {last['seconds']:.2f} s")
             return bool(self.callback(self)) if self.callback is not None else False
 
         return after_pass if self.callback is not None or self.verbose else None
@@ -129,13 +147,20 @@ class LinearOneVsRest(ClassifierMixin, BaseEstimator):
             text = "the weights overflowed; those of the best pass are kept. Scale the features or lower step_size."
         elif fit.stopped == "max_time":
             text = (f"stopped by max_time={self.max_time} after {fit.passes} passes of {self.max_passes}; the best "
-                    "weights are kept. Raise max_time to train longer.")
+                    f"weights are kept.{self._untrained(fit)} Raise max_time to train longer.")
         elif wants_tol and fit.stopped not in ("tol", "callback"):
             worst = float(np.max(fit.gradient_norm))
             text = (f"after {fit.passes} passes the gradient norm is {worst:.1e} of that at the start, where "
                     f"tol={self.tol:g} was asked; raise max_passes or tol, scale the features, or raise l2.")
         if text is not None:
-            warnings.warn(f"{type(self).__name__}: {text}", ConvergenceWarning, stacklevel=4)
+            warnings.warn(f"{type(self).__name__}: {text}", ConvergenceWarning, stacklevel=5)
+
+    def _untrained(self, fit):
+        if not fit.untrained:
+            return ""
+        names = ", ".join(str(self.classes_[c]) for c in fit.untrained[:5]) + ", ..." * (len(fit.untrained) > 5)
+        return (f" {len(fit.untrained)} classes were not trained and keep the ridge regression that all classes "
+                f"start with: {names}.")
 
     # ---------------------------------------------------------------- prediction
 
@@ -164,8 +189,7 @@ class LinearOneVsRest(ClassifierMixin, BaseEstimator):
 
     def _check_rows(self, X):
         check_is_fitted(self)
-        return validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order=None,
-                             accept_large_sparse=True, reset=False)
+        return check_rows(self, X, reset=False)
 
     def _scores(self, X):
         return safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_

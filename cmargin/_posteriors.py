@@ -3,11 +3,11 @@
 import numpy as np
 from scipy.special import expit
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from cmargin._core._losses import LOSS_IDS
 from cmargin._core._losses import posterior as _posterior
-from cmargin._validation import check_parameter
+from cmargin._validation import check_parameter, check_rows
 
 SCORE_ENTRIES = 1 << 22  # scores held at a time by predict: 32 MB
 
@@ -16,7 +16,11 @@ class PosteriorPredictions:
     """Mixin of estimators with ``coef_``, ``intercept_``, ``classes_``, ``class_prior_`` and ``sampled_prior_``."""
 
     def decision_function(self, X):
-        """Raw scores h_c(x) = <w_c, x> + b_c.
+        """Log-odds of every class under the training prior: what `predict` takes the largest of, or the sign.
+
+        ln(f/(1-f)) at the scores h_c(x), plus ln(pi/(1-pi)) - ln(r/(1-r)), pi the share of the class's positives and r
+        that among the rows visited (doc/algorithms/slnd.md, "Posteriors and the prior"). With the logistic loss and
+        all rows visited, so that r = pi, they are the scores themselves.
 
         Parameters
         ----------
@@ -24,22 +28,25 @@ class PosteriorPredictions:
 
         Returns
         -------
-        (n_samples,) array for two classes (positive: ``classes_[1]``), else (n_samples, n_problems)
+        (n_samples,) array for two classes (positive: ``classes_[1]``), else (n_samples, n_problems); float64
         """
-        X = self._check_rows(X)
-        scores = self._scores(X)
+        odds = self._log_odds(self._check_rows(X))
+        return odds.ravel() if self._binary else odds
+
+    def scores(self, X):
+        """Raw scores h_c(x) = <w_c, x> + b_c, under the prior of the rows visited; shaped as `decision_function`."""
+        scores = self._scores(self._check_rows(X))
         return scores.ravel() if self._binary else scores
 
     def posterior(self, X):
         """Raw posteriors f(h_c(x)) under the prior of the rows visited (BSN eq. 4); shaped as `decision_function`."""
-        scores = self.decision_function(X)
-        return self._posterior_of(scores)
+        return self._posterior_of(self.scores(X))
 
     def predict_proba(self, X):
         """Class probabilities under the training prior.
 
-        The log-odds of every class are corrected by ln(pi/(1-pi)) - ln(r/(1-r)), pi the share of its positives and r
-        that among the rows visited, then normalised over the classes (spec 2.2).
+        The logistic function of every `decision_function`, normalised over the classes (BSN eq. 4; the correction for
+        the prior of the rows visited is ours).
 
         Returns
         -------
@@ -100,8 +107,7 @@ class PosteriorPredictions:
 
     def _check_rows(self, X):
         check_is_fitted(self)
-        return validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order=None,
-                             accept_large_sparse=True, reset=False)
+        return check_rows(self, X, reset=False)
 
     def _batches(self, n_rows):
         size = max(1, SCORE_ENTRIES // len(self.coef_))
@@ -130,3 +136,8 @@ class PosteriorPredictions:
 def _log_odds_of(share):
     share = np.clip(share, 1e-12, 1 - 1e-12)
     return np.log(share) - np.log1p(-share)
+
+
+def raw_scores(estimator, X):
+    """One-vs-rest scores h of any linear classifier: ``scores`` where it has them beside its `decision_function`."""
+    return estimator.scores(X) if hasattr(estimator, "scores") else estimator.decision_function(X)

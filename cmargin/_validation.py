@@ -1,4 +1,4 @@
-"""Checks of parameters and labels, in scikit-learn's wording."""
+"""Checks of parameters, rows and labels, in scikit-learn's wording."""
 
 import numbers
 
@@ -6,8 +6,12 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import column_or_1d, validate_data
 
+from cmargin._core._structure import check_structure
+
+# what `validate_data` is to make of rows: CSR or dense, float32 and float64 as they are, in any order, not copied
+ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": None, "accept_large_sparse": True}
 
 class InvalidParameterError(ValueError, TypeError):
     """A parameter of an estimator is not what it must be."""
@@ -67,6 +71,37 @@ def check_flag(estimator, name, value):
             f"The {name!r} parameter of {type(estimator).__name__} must be an instance of 'bool'. "
             f"Got {value!r} instead."
         )
+
+
+def check_rows(estimator, X, y="no_validation", *, reset=True, multi_output=True):
+    """X, or X and y, as scikit-learn's `validate_data` leaves them; the first thing any method does with its data.
+
+    The arrays of sparse input are checked before anything follows them, SciPy's and scikit-learn's methods included.
+
+    Parameters
+    ----------
+    estimator : the estimator whose ``n_features_in_`` and ``feature_names_in_`` are set, or compared with
+    X : (n, n_features) array or sparse matrix of any format
+    y : (n,) or (n, n_labels) array or sparse matrix; left out where there are no targets
+    reset : bool
+        True in `fit`; False where X must be as at the last fit.
+    multi_output : bool
+        Whether ``y`` may have several columns.
+
+    Returns
+    -------
+    X : (n, n_features) array or CSR matrix, float32 or float64, the one given wherever that is possible
+    y : array or CSR matrix, where ``y`` was given
+
+    Raises
+    ------
+    ValueError
+        For broken sparse matrices, NaN, infinities and shapes.
+    """
+    check_structure(X)
+    check_structure(y, "y")
+    targets = {} if isinstance(y, str) and y == "no_validation" else {"multi_output": multi_output}
+    return validate_data(estimator, X, y, reset=reset, **ROWS, **targets)
 
 
 def check_targets(y):

@@ -14,6 +14,7 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 from cmargin import BSNClassifier, SLNDClassifier, SmSVMClassifier, datasets
+from cmargin._posteriors import raw_scores
 from cmargin.margins import margin, margin_error, top_k_accuracy
 
 DATA_SETS = ("digits", "breast_cancer")
@@ -110,7 +111,7 @@ def margin_error_curve(model, split):
     """Margin error of the test rows at THETA, of a one-vs-rest calibrated loss (BSN eq. 7)."""
     loss = {"log_loss": "logistic"}.get(model.loss, model.loss)
     codes = np.searchsorted(model.classes_, split.y_test)
-    return margin_error(margin(model.decision_function(split.X_test), codes, loss=loss), THETA)
+    return margin_error(margin(raw_scores(model, split.X_test), codes, loss=loss), THETA)
 
 
 def run_ours(name, make, split, max_passes, fits):

@@ -1,13 +1,16 @@
 """Figures of margins and of training, in scikit-learn's Display convention; matplotlib is imported when one is drawn.
 
-Every class holds plain arrays, is made by `from_estimator` or by a constructor from arrays, and draws with
+Every class holds plain arrays, is made by `from_estimator` (of a Pipeline or a search: of the classifier in it) or by a
+constructor from arrays, labels first, and draws with
 ``plot(ax=...)``, which sets ``ax_``, ``figure_`` and the artists. Several displays may share one axes: each takes the
 next of the Okabe-Ito colours, which colour-blind readers can tell apart, and the next line style.
 """
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from cmargin._posteriors import raw_scores
 from cmargin.margins import (
     binary_entropy,
     location_estimate,
@@ -101,9 +104,30 @@ def _coded(estimator, y):
     return np.where(codes == 1, 1, -1) if len(classes) == 2 else codes
 
 
-def _decision(estimator, X):
+def _innermost(estimator, X=None):
+    """The fitted classifier at the end of pipelines and searches, and X as it gets to it."""
     check_is_fitted(estimator)
-    scores = np.asarray(estimator.decision_function(X), dtype=np.float64)
+    if isinstance(estimator, Pipeline):
+        if X is not None and len(estimator) > 1:
+            X = estimator[:-1].transform(X)
+        return _innermost(estimator[-1], X)
+    if hasattr(estimator, "best_estimator_") and not hasattr(estimator, "coef_"):
+        return _innermost(estimator.best_estimator_, X)
+    return estimator, X
+
+
+def _labels_first(y_true, values, what):
+    """Labels as an array; refuses the other order, in which some arguments give a figure too."""
+    y = np.asarray(y_true)
+    fractions = y.dtype.kind == "f" and not (y == np.rint(y)).all()
+    if fractions or (y.ndim == 2 and np.ndim(values) == 1):
+        raise ValueError(f"y_true comes first and {what} second: the first argument holds "
+                         f"{'fractions' if fractions else 'several numbers a sample, the second one'}, not labels")
+    return y
+
+
+def _decision(estimator, X):
+    scores = np.asarray(raw_scores(estimator, X), dtype=np.float64)
     return scores.ravel() if scores.ndim == 2 and scores.shape[1] == 1 else scores
 
 
@@ -135,7 +159,7 @@ class MarginDistributionDisplay:
     --------
     >>> import matplotlib; matplotlib.use("agg")
     >>> from cmargin.plots import MarginDistributionDisplay
-    >>> display = MarginDistributionDisplay.from_predictions([0.5, -0.2, 1.4], [1, 1, 0], kind="cumulative")
+    >>> display = MarginDistributionDisplay.from_predictions([1, 1, 0], [0.5, -0.2, 1.4], kind="cumulative")
     >>> display.line_.get_ydata()[-1]
     np.float64(1.0)
     """
@@ -146,12 +170,13 @@ class MarginDistributionDisplay:
     @classmethod
     def from_estimator(cls, estimator, X, y, *, name=None, **plot):
         """Margins of an estimator's scores; of its predicted class where it has several (BSN eq. 6)."""
-        return cls.from_predictions(_decision(estimator, X), _coded(estimator, y), name=_name(estimator, name), **plot)
+        estimator, X = _innermost(estimator, X)
+        return cls.from_predictions(_coded(estimator, y), _decision(estimator, X), name=_name(estimator, name), **plot)
 
     @classmethod
-    def from_predictions(cls, scores, y, *, name=None, **plot):
-        """From scores (n,) or (n, K) and labels as `cmargin.margins.margin` takes them."""
-        return cls(margins=margin(scores, y, loss=None), name=name).plot(**plot)
+    def from_predictions(cls, y_true, scores, *, name=None, **plot):
+        """From labels, and scores (n,) or (n, K), as `cmargin.margins.margin` takes them."""
+        return cls(margins=margin(scores, _labels_first(y_true, scores, "scores"), loss=None), name=name).plot(**plot)
 
     def plot(self, ax=None, *, kind="histogram", bins=None, **style):
         """Draw; ``kind`` is "histogram" (a density, ``bins`` as numpy.histogram) or "cumulative"."""
@@ -196,19 +221,21 @@ class MarginErrorDisplay:
     @classmethod
     def from_estimator(cls, estimator, X, y, *, loss="auto", name=None, **plot):
         """``loss``: whose posterior turns scores into margins; "auto" asks the estimator."""
+        estimator, X = _innermost(estimator, X)
         if loss == "auto":
             loss = getattr(estimator, "loss", None)
             if loss not in CALIBRATED:
                 raise ValueError(f"{type(estimator).__name__} has no calibrated loss; name one of "
                                  f"{', '.join(CALIBRATED)} as loss")
-        return cls.from_predictions(_decision(estimator, X), _coded(estimator, y), loss=loss,
+        return cls.from_predictions(_coded(estimator, y), _decision(estimator, X), loss=loss,
                                     name=_name(estimator, name), **plot)
 
     @classmethod
-    def from_predictions(cls, scores, y, *, loss="logistic", name=None, **plot):
-        """From scores (n,) or (n, K) and labels as `cmargin.margins.margin` takes them."""
+    def from_predictions(cls, y_true, scores, *, loss="logistic", name=None, **plot):
+        """From labels, and scores (n,) or (n, K), as `cmargin.margins.margin` takes them."""
         theta = np.linspace(0, 1, CURVE_POINTS)
-        return cls(theta=theta, error=margin_error(margin(scores, y, loss), theta), name=name).plot(**plot)
+        margins = margin(scores, _labels_first(y_true, scores, "scores"), loss)
+        return cls(theta=theta, error=margin_error(margins, theta), name=name).plot(**plot)
 
     def plot(self, ax=None, **style):
         ax = _axes(ax)
@@ -243,23 +270,30 @@ class EntropyAccuracyDisplay:
     @classmethod
     def from_estimator(cls, estimator, X, y, *, name=None, **plot):
         """For estimators with ``posterior``, else ``predict_proba``."""
-        check_is_fitted(estimator)
+        estimator, X = _innermost(estimator, X)
         if not hasattr(estimator, "posterior") and not hasattr(estimator, "predict_proba"):
             raise ValueError(f"{type(estimator).__name__} gives no posteriors")
         posteriors = estimator.posterior(X) if hasattr(estimator, "posterior") else estimator.predict_proba(X)
         labels = _coded(estimator, y)
         if np.ndim(posteriors) == 2 and posteriors.shape[1] == 2:
             posteriors = posteriors[:, 1]
-        return cls.from_predictions(posteriors, labels, name=_name(estimator, name), **plot)
+        return cls.from_predictions(labels, posteriors, name=_name(estimator, name), **plot)
 
     @classmethod
-    def from_predictions(cls, posteriors, y, *, name=None, **plot):
-        """From posteriors (n, K) and class indices, or (n,) and labels of -1/+1 or 0/1, the first class being 1 - f."""
-        f, y = np.asarray(posteriors, dtype=np.float64), np.asarray(y)
-        if y.ndim != 1:
-            raise ValueError("y must hold one label per sample")
+    def from_predictions(cls, y_true, posteriors, *, name=None, **plot):
+        """From class indices and posteriors (n, K), or labels of -1/+1 or 0/1 and (n,), the first class being 1 - f."""
+        y, f = _labels_first(y_true, posteriors, "posteriors"), np.asarray(posteriors, dtype=np.float64)
+        if y.ndim != 1 or y.dtype.kind not in "biuf":
+            raise ValueError("y_true must hold one number per sample, the index of its class")
+        if not ((f >= 0) & (f <= 1)).all():
+            raise ValueError("posteriors must lie between 0 and 1; y_true comes first, posteriors second")
+        if len(y) != len(f):
+            raise ValueError(f"there are {len(y)} labels for {len(f)} rows of posteriors")
         if f.ndim == 1:
             f, y = np.column_stack([1 - f, f]), (y > 0).astype(int)
+        if y.min() < 0 or y.max() >= f.shape[1]:
+            raise ValueError(f"y_true must hold indices 0 .. {f.shape[1] - 1} of the columns of posteriors")
+        y = y.astype(int)
         entropy = binary_entropy(f)
         counts = np.bincount(y, minlength=f.shape[1]).astype(float)
         right = np.bincount(y, weights=f.argmax(axis=1) == y, minlength=f.shape[1])
@@ -297,6 +331,7 @@ class ConvergenceDisplay:
 
     @classmethod
     def from_estimator(cls, estimator, *, name=None, **plot):
+        estimator, _ = _innermost(estimator)
         check_is_fitted(estimator, "history_")
         return cls.from_history(estimator.history_, name=_name(estimator, name), **plot)
 
@@ -362,6 +397,7 @@ class SpectrumDisplay:
 
     @classmethod
     def from_estimator(cls, estimator, *, name=None, **plot):
+        estimator, _ = _innermost(estimator)
         check_is_fitted(estimator, "eigenvalues_")
         return cls.from_eigenvalues(estimator.eigenvalues_, rank=estimator.rank_, name=_name(estimator, name), **plot)
 
@@ -406,6 +442,7 @@ class PsiTransformDisplay:
     @classmethod
     def from_estimator(cls, estimator, **plot):
         """The level and the scale, or scales, a `MarginPursuitClassifier` was trained with."""
+        estimator, _ = _innermost(estimator)
         check_is_fitted(estimator, "scale_")
         scales = np.unique(estimator.scale_)
         return cls(levels=[(estimator.margin, scale) for scale in scales[:: max(1, len(scales) // 5)]]).plot(**plot)

@@ -54,8 +54,8 @@ class MarginPursuitClassifier(LinearOneVsRest):
         Used by "sgd": the first weights and the rows.
     n_jobs : int or None, default=None
         Threads. None: as many as OpenMP offers. The result does not depend on it, to the bit.
-    verbose : int, default=0
-        1: a line after every pass.
+    verbose : bool or int, default=0
+        True, or a number above 0: print a line after every pass.
     callback : callable or None, default=None
         ``callback(self)`` after every pass, the fitted attributes set; a true answer stops the fit.
 
@@ -148,10 +148,12 @@ class MarginPursuitClassifier(LinearOneVsRest):
             run = _projected(self, blocks, settings, start, trace)
         fit, interruption = run.run(self._watch(dtype))
         self._store(fit, dtype)
-        self.scale_, self._steps_taken = fit.scale.copy(), fit.steps_taken
         if interruption is None:
             self._warn(fit, wants_tol=self.solver != "sgd")
         return interruption
+
+    def _store(self, fit, dtype):
+        super()._store(fit, dtype, scale_=fit.scale.copy(), _steps_taken=fit.steps_taken)
 
 
 class PegasosClassifier(LinearOneVsRest):
@@ -205,10 +207,12 @@ class PegasosClassifier(LinearOneVsRest):
         run = _projected(self, blocks, settings, start, MarginTrace() if self.trace else None)
         fit, interruption = run.run(self._watch(blocks.X.dtype))
         self._store(fit, blocks.X.dtype)
-        self._steps_taken = fit.steps_taken
         if interruption is None:
             self._warn(fit, wants_tol=False)
         return interruption
+
+    def _store(self, fit, dtype):
+        super()._store(fit, dtype, _steps_taken=fit.steps_taken)
 
 
 def _start(start, steps_taken=0):

@@ -8,12 +8,22 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, compute_sample_weight
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight
 
+from cmargin._blas_threads import single_threaded_blas
 from cmargin._core._openmp import effective_n_threads
 from cmargin._posteriors import PosteriorPredictions
-from cmargin._validation import InvalidParameterError, check_flag, check_parameter, encode_labels
-from cmargin.passes.memory import MemoryRows
+from cmargin._progress import check_verbose, say
+from cmargin._refusal import keeps_last_fit
+from cmargin._validation import (
+    InvalidParameterError,
+    check_class_weight,
+    check_flag,
+    check_parameter,
+    check_rows,
+    encode_labels,
+)
+from cmargin.passes.memory import MemoryRows, NonFiniteCurvature
 from cmargin.solvers.class_lists import ClassLists
 from cmargin.solvers.low_rank_newton import Settings, Start, train
 
@@ -67,8 +77,8 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
     n_jobs : int or None, default=None
         Threads of one fit. None: as many as OpenMP offers (``OMP_NUM_THREADS`` is honoured); -1: all processors.
         The result does not depend on it, to the bit.
-    verbose : int, default=0
-        1: a line after every pass.
+    verbose : bool or int, default=0
+        True, or a number above 0: print a line after every pass.
     callback : callable or None, default=None
         ``callback(self)`` after every pass, the fitted attributes set; a true answer stops the fit. Its time is in
         neither ``history_`` nor ``max_time``.
@@ -100,8 +110,9 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    `decision_function` and `posterior` are the raw h_c and f(h_c), under the prior of the rows visited; `predict`,
-    `predict_proba` and `predict_top_k` correct each class's log-odds for it (spec 2.2).
+    `scores` and `posterior` are the papers' h_c and f(h_c), under the prior of the rows visited. `decision_function`,
+    `predict`, `predict_proba` and `predict_top_k` correct each class's log-odds for it: they agree with each other, and
+    `decision_function` is not ``X @ coef_.T + intercept_``; `scores` is.
 
     A Ctrl-C is answered between slices of about a tenth of a second: the weights reached are stored and the
     KeyboardInterrupt goes on to the caller.
@@ -153,6 +164,7 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
 
     # ---------------------------------------------------------------- training
 
+    @keeps_last_fit
     def fit(self, X, y, sample_weight=None):
         """Train from zero (or from the last weights with ``warm_start``).
 
@@ -174,12 +186,13 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         """
         self._check_parameters()
         warm = self.warm_start and hasattr(self, "coef_")
-        X, y = self._check_data(X, y, reset=not warm)
+        X, y = check_rows(self, X, y, reset=not warm)
         labels = encode_labels(y)
         start = self._go_on(X, labels) if warm else None
         self._train(X, labels, sample_weight, start, self.max_passes)
         return self
 
+    @keeps_last_fit
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """One pass over a batch of rows, going on from the weights there are.
 
@@ -195,10 +208,20 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError
+            As `fit`; and for ``class_weight="balanced"``.
         """
         self._check_parameters()
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                f"class_weight '{self.class_weight}' is not supported for partial_fit, which never sees all labels. In "
+                "order to use 'balanced' weights, use compute_class_weight('balanced', classes=classes, y=y), y being "
+                "a large part of the labels, and pass them by class as class_weight.")
         first = not hasattr(self, "coef_")
-        X, y = self._check_data(X, y, reset=first)
+        X, y = check_rows(self, X, y, reset=first)
         if first and classes is None and np.ndim(y) < 2:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         known = np.unique(classes) if classes is not None else getattr(self, "classes_", np.empty(0))
@@ -209,10 +232,6 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         start = None if first else self._go_on(X, labels, decay="call")
         self._train(X, labels, sample_weight, start, 1, partial=True)
         return self
-
-    def _check_data(self, X, y, reset):
-        return validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order=None,
-                             multi_output=True, accept_large_sparse=True, reset=reset)
 
     def _check_parameters(self):
         check_parameter(self, "loss", self.loss, options=CALIBRATED)
@@ -227,7 +246,8 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         check_parameter(self, "max_passes", self.max_passes, integer=(1, INT_MAX, "[1, inf)"))
         check_parameter(self, "tol", self.tol, real=positive, none=True)
         check_parameter(self, "max_time", self.max_time, real=positive, none=True)
-        check_parameter(self, "verbose", self.verbose, integer=(0, INT_MAX, "[0, inf)"))
+        check_verbose(self)
+        check_class_weight(self, self.class_weight)
         check_parameter(self, "n_jobs", self.n_jobs, integer=(-INT_MAX, INT_MAX, "(-inf, inf)"), none=True)
         check_parameter(self, "callback", self.callback, none=True, call=True)
         for name in ("average", "fit_intercept", "warm_start"):
@@ -303,11 +323,27 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
             def watch(fit):
                 self._store(fit, about, before, partial)
                 return self._after_pass()
-        fit, interruption = train(home, lists, weight, settings, entropy, start, watch, self._run())
+        try:
+            with single_threaded_blas():
+                fit, interruption = train(home, lists, weight, settings, entropy, start, watch, self._run())
+        except NonFiniteCurvature as error:
+            raise ValueError(self._not_invertible(error, X, about)) from error
         self._store(fit, about, before, partial)
         if interruption is not None:
             raise interruption
         self._warn(fit)
+
+    def _not_invertible(self, error, X, about):
+        """Whose second moment cannot be inverted, and what to do about it."""
+        largest = np.abs(X if isinstance(X, np.ndarray) else X.data).max()
+        advice = f"Scale the features (the largest entry is {largest:.2g}), for instance by StandardScaler"
+        if error.n_groups == 1:
+            return (f"{type(self).__name__}: the second moment of the rows holds NaN or infinity and cannot be "
+                    f"inverted. {advice}.")
+        label = about["classes_"].tolist()[error.group]
+        whose = f"label column {label}" if about["_multilabel"] else f"class {label!r}"
+        return (f"{type(self).__name__}: the second moment of the rows at the weights of {whose} holds NaN or infinity "
+                f"and cannot be inverted anew. {advice}, lower step_size, or leave out hessian_refresh.")
 
     def _run(self):
         """What makes the `Run` of a fit; None: the low-rank one."""
@@ -328,27 +364,22 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         }
 
     def _store(self, fit, about, before, partial):
-        """Everything a fit leaves, at once: a call that fails before this leaves the estimator as it was."""
-        for name, value in about.items():
-            setattr(self, name, value)
-        self.coef_ = np.ascontiguousarray(fit.W)
-        self.intercept_ = fit.bias.astype(fit.W.dtype)
-        if len(fit.spectrum):
-            self.eigenvalues_ = fit.spectrum
-        self.preconditioner_, self._recipe = fit.inverse, self._recipe_now()
-        self.rank_ = 0 if fit.inverse is None else fit.inverse.rank
-        self.step_size_, self._asked_step = fit.step, self.step_size
-        self._streams = fit.streams
-        self._passes_total = before + fit.passes
-        self.n_iter_ = self._passes_total if partial else fit.passes
-        self.n_passes_ = float(fit.reads)
-        self.history_ = {name: np.asarray(column) for name, column in fit.history.items()}
+        """Everything a fit leaves, at once."""
+        spectrum = {"eigenvalues_": fit.spectrum} if len(fit.spectrum) else {}
+        vars(self).update(
+            about, **spectrum,
+            coef_=np.ascontiguousarray(fit.W), intercept_=fit.bias.astype(fit.W.dtype),
+            preconditioner_=fit.inverse, rank_=0 if fit.inverse is None else fit.inverse.rank,
+            _recipe=self._recipe_now(), step_size_=fit.step, _asked_step=self.step_size,
+            _streams=fit.streams, _passes_total=before + fit.passes,
+            n_iter_=before + fit.passes if partial else fit.passes, n_passes_=float(fit.reads),
+            history_={name: np.asarray(column) for name, column in fit.history.items()},
+        )
 
     def _after_pass(self):
-        if self.verbose:
-            last = {name: column[-1] for name, column in self.history_.items()}
-            print(f"{type(self).__name__} pass {last['pass']}: risk {last['objective']:.5f}, "
-                  f"error {last['error']:.4f}, {last['seconds']:.2f} s", flush=True)
+        last = {name: column[-1] for name, column in self.history_.items()}
+        say(self, f"pass {last['pass']}: risk {last['objective']:.5f}, error {last['error']:.4f}, "
+                  f"{last['seconds']:.2f} s")
         return bool(self.callback(self)) if self.callback is not None else False
 
     def _warn(self, fit):
@@ -364,7 +395,7 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
             text = (f"after {fit.passes} passes the risk still fell by {risks[-2] - risks[-1]:.2g} in the last one "
                     f"(tol={self.tol}); raise max_passes.")
         if text is not None:
-            warnings.warn(f"{type(self).__name__}: {text}", ConvergenceWarning, stacklevel=4)
+            warnings.warn(f"{type(self).__name__}: {text}", ConvergenceWarning, stacklevel=5)
 
 
 class BSNClassifier(SLNDClassifier):

@@ -1,25 +1,33 @@
 """SmSVM with its penalties chosen by cross-validation, and the nested cross-validation of the paper (Algorithm 5)."""
 
 from dataclasses import dataclass
+from time import perf_counter
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import check_cv
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import check_is_fitted, indexable
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, indexable
 
-from cmargin.smsvm import MATRIX, SmSVMClassifier
+from cmargin._core._structure import check_structure
+from cmargin._progress import check_verbose, say
+from cmargin._refusal import keeps_last_fit
+from cmargin._validation import check_rows
+from cmargin.smsvm import SmSVMClassifier
+
+OF_THE_BEST = ("coef_", "intercept_", "classes_", "duality_gap_", "n_iter_", "history_")
 
 
 def _rows(array, index):
     return None if array is None else array[index]
 
 
-def _path_scores(estimator, X, y, weights, train, test, l2s, l1s, standardize):
+def _path_scores(estimator, X, y, weights, train, test, l2s, l1s, standardize, after_fit=lambda text: None):
     """Accuracy on ``test`` after training on ``train``, (n_l2s, n_l1s), and the reads of the data it took.
 
     Every l1 path runs from the largest l2 down, each fit from the one before; the tolerance is relative to the
-    objective itself, so a warm start changes the way, not the end.
+    objective itself, so a warm start changes the way, not the end. ``after_fit`` is told of every fit in a line.
     """
     X_train, X_test = X[train], X[test]
     if standardize:
@@ -29,9 +37,12 @@ def _path_scores(estimator, X, y, weights, train, test, l2s, l1s, standardize):
     for k, l1 in enumerate(l1s):
         model = clone(estimator).set_params(l1=l1, warm_start=True)
         for i in np.argsort(l2s)[::-1]:
+            begin = perf_counter()
             model.set_params(l2=l2s[i]).fit(X_train, y[train], _rows(weights, train))
             scores[i, k] = model.score(X_test, y[test], _rows(weights, test))
             passes += model.n_passes_
+            after_fit(f"l2={l2s[i]:g}, l1={l1:g}: accuracy {scores[i, k]:.4f}, {model.n_passes_:.4g} reads, "
+                      f"{perf_counter() - begin:.2f} s")
     return scores, passes
 
 
@@ -48,6 +59,8 @@ class SmSVMClassifierCV(ClassifierMixin, BaseEstimator):
     standardize : bool, default False
         Score each fold with columns scaled by its own training rows. The final fit takes X as it is: put a scaler in
         front for that.
+    verbose : bool or int, default 0
+        True, or a number above 0: print a line after every fit of a fold.
 
     Attributes
     ----------
@@ -66,45 +79,69 @@ class SmSVMClassifierCV(ClassifierMixin, BaseEstimator):
         "estimator": [SmSVMClassifier, None], "standardize": ["boolean"],
     }
 
-    def __init__(self, l2s=(1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1), l1s=(0.0,), cv=5, estimator=None, standardize=False):
+    def __init__(self, l2s=(1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1), l1s=(0.0,), cv=5, estimator=None, standardize=False,
+                 verbose=0):
         self.l2s = l2s
         self.l1s = l1s
         self.cv = cv
         self.estimator = estimator
         self.standardize = standardize
+        self.verbose = verbose
 
-    def fit(self, X, y, sample_weight=None):
-        """Choose the penalties and fit to X, y."""
+    @keeps_last_fit
+    def fit(self, X, y, sample_weight=None, groups=None):
+        """Choose the penalties and fit to X, y.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array or sparse matrix
+        y : (n_samples,) labels
+        sample_weight : (n_samples,) array or None
+        groups : (n_samples,) array or None
+            Handed to the splitter ``cv``, which may keep the rows of a group together.
+
+        Returns
+        -------
+        self
+        """
         self._validate_params()
+        check_verbose(self)
         estimator = SmSVMClassifier() if self.estimator is None else self.estimator
-        l2s, l1s = np.asarray(self.l2s, float), np.asarray(self.l1s, float)
-        for name, grid in (("l2s", l2s), ("l1s", l1s)):
-            if grid.ndim != 1 or len(grid) == 0 or not np.all(grid >= 0):
-                raise ValueError(f"The '{name}' parameter of SmSVMClassifierCV must be a sequence of floats in the"
-                                 f" range [0.0, inf). Got {getattr(self, name)!r} instead.")
+        l2s, l1s = self._grid("l2s"), self._grid("l1s")
         X, y, weights = _checked(self, X, y, sample_weight)
-        folds = check_cv(self.cv, y, classifier=True).split(X, y)
-        found = [_path_scores(estimator, X, y, weights, *fold, l2s, l1s, self.standardize) for fold in folds]
-        self.scores_ = np.stack([scores for scores, _ in found])
-        mean = self.scores_.mean(axis=0)
+        found = []
+        for number, fold in enumerate(check_cv(self.cv, y, classifier=True).split(X, y, groups), 1):
+            found.append(_path_scores(estimator, X, y, weights, *fold, l2s, l1s, self.standardize,
+                                      lambda text, number=number: say(self, f"fold {number}, {text}")))
+        scores = np.stack([score for score, _ in found])
+        mean = scores.mean(axis=0)
         ties = np.argwhere(mean >= mean.max() - 1e-12)
         i, k = max(ties, key=lambda at: (l1s[at[1]], l2s[at[0]]))
-        self.l2_, self.l1_ = float(l2s[i]), float(l1s[k])
-        self.best_estimator_ = clone(estimator).set_params(l2=self.l2_, l1=self.l1_).fit(X, y, weights)
-        for name in ("coef_", "intercept_", "classes_", "duality_gap_", "n_iter_", "history_"):
-            setattr(self, name, getattr(self.best_estimator_, name))
-        self.n_passes_ = self.best_estimator_.n_passes_ + sum(passes for _, passes in found)
+        l2, l1 = float(l2s[i]), float(l1s[k])
+        say(self, f"chose l2={l2:g}, l1={l1:g}: accuracy {mean[i, k]:.4f}; fits all rows with them")
+        best = clone(estimator).set_params(l2=l2, l1=l1).fit(X, y, weights)
+        vars(self).update(
+            {name: getattr(best, name) for name in OF_THE_BEST}, best_estimator_=best, l2_=l2, l1_=l1, scores_=scores,
+            n_passes_=best.n_passes_ + sum(passes for _, passes in found),
+        )
         return self
+
+    def _grid(self, name):
+        grid = np.asarray(getattr(self, name), float)
+        if grid.ndim != 1 or len(grid) == 0 or not np.all(grid >= 0):
+            raise ValueError(f"The '{name}' parameter of SmSVMClassifierCV must be a sequence of floats in the"
+                             f" range [0.0, inf). Got {getattr(self, name)!r} instead.")
+        return grid
 
     def decision_function(self, X):
         """Scores of the chosen estimator."""
         check_is_fitted(self)
-        return self.best_estimator_.decision_function(X)
+        return self.best_estimator_.decision_function(check_rows(self, X, reset=False))
 
     def predict(self, X):
         """Labels by the chosen estimator."""
         check_is_fitted(self)
-        return self.best_estimator_.predict(X)
+        return self.best_estimator_.predict(check_rows(self, X, reset=False))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -113,9 +150,7 @@ class SmSVMClassifierCV(ClassifierMixin, BaseEstimator):
 
 
 def _checked(estimator, X, y, sample_weight):
-    from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import _check_sample_weight, validate_data
-    X, y = validate_data(estimator, X, y, **MATRIX)
+    X, y = check_rows(estimator, X, y, multi_output=False)
     check_classification_targets(y)
     if len(np.unique(y)) < 2:
         raise ValueError(f"This solver needs samples of at least 2 classes in the data, but the data contains only one"
@@ -155,6 +190,7 @@ def nested_cross_validation(X, y, l2s, l1s=(0.0,), *, outer=10, inner=6, estimat
     -------
     NestedScores
     """
+    check_structure(X)
     X, y = indexable(X, np.asarray(y))
     X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
     estimator = SmSVMClassifier() if estimator is None else estimator

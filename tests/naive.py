@@ -82,3 +82,15 @@ def bfgs_inverse(inverse, step, change):
     r = 1 / (step @ change)
     left = np.eye(len(step)) - r * np.outer(step, change)
     return left @ inverse @ left.T + r * np.outer(step, step)
+
+
+def structure_is_sound(X):
+    """Whether the arrays of a CSR or CSC matrix describe one, entry by entry."""
+    n_lines, n_places = X.shape if X.format == "csr" else X.shape[::-1]
+    starts = [int(start) for start in X.indptr]
+    if len(starts) != n_lines + 1 or starts[0] != 0 or len(X.indices) != len(X.data):
+        return False
+    for line in range(n_lines):
+        if starts[line + 1] < starts[line] or starts[line + 1] > len(X.data):
+            return False
+    return all(0 <= int(place) < n_places for place in X.indices)

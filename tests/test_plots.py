@@ -9,6 +9,10 @@ matplotlib.use("agg")
 
 from matplotlib import pyplot as plt  # noqa: E402
 from matplotlib.colors import to_hex  # noqa: E402
+from sklearn.exceptions import NotFittedError  # noqa: E402
+from sklearn.model_selection import GridSearchCV  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.preprocessing import StandardScaler  # noqa: E402
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, margins  # noqa: E402
 from cmargin.plots import (  # noqa: E402
@@ -50,7 +54,7 @@ def labelled_with_units(display):
 def test_margin_histogram_is_a_density_over_all_margins(two):
     model, X, y = two
     display = MarginDistributionDisplay.from_estimator(model, X, y)
-    expected = np.where(y == "yes", 1, -1) * model.decision_function(X)
+    expected = np.where(y == "yes", 1, -1) * model.scores(X)
     np.testing.assert_allclose(display.margins, expected)
     x, density = display.line_.get_data()
     np.testing.assert_allclose(np.trapezoid(density, x), 1.0, rtol=1e-9)
@@ -64,7 +68,7 @@ def test_cumulative_margins_cross_zero_at_the_training_error(many):
     display = MarginDistributionDisplay.from_estimator(model, X, y, kind="cumulative", name="all")
     x, share = display.line_.get_data()
     assert np.all(np.diff(x) >= 0) and share[0] == 0 and share[-1] == 1
-    expected = margins.margin(model.decision_function(X), y, loss=None)
+    expected = margins.margin(model.scores(X), y, loss=None)
     assert share[np.searchsorted(x, 0, side="right") - 1] == pytest.approx(np.mean(expected <= 0))
     with pytest.raises(ValueError, match="kind must be one of 'histogram', 'cumulative', got 'violin'"):
         display.plot(kind="violin")
@@ -74,11 +78,11 @@ def test_margin_error_curve_is_the_function(many):
     model, X, y = many
     display = MarginErrorDisplay.from_estimator(model, X, y)
     theta, error = display.line_.get_data()
-    mu = margins.margin(model.decision_function(X), y, loss="logistic")
+    mu = margins.margin(model.scores(X), y, loss="logistic")
     np.testing.assert_allclose(error, [np.mean(mu <= t) for t in theta])
     assert error[-1] == 1 and labelled_with_units(display)
     with pytest.raises(ValueError, match="has no calibrated loss"):
-        MarginErrorDisplay.from_estimator(type("Other", (), {"classes_": model.classes_, "coef_": 1, "fit": 0})(), X, y)
+        MarginErrorDisplay.from_estimator(MarginPursuitClassifier().fit(X, y), X, y)
 
 
 def test_entropy_against_accuracy_has_one_point_a_class(many, two):
@@ -96,9 +100,65 @@ def test_entropy_against_accuracy_has_one_point_a_class(many, two):
 
 
 def test_a_class_without_samples_is_left_out():
-    display = EntropyAccuracyDisplay.from_predictions([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1]], [0, 1])
+    display = EntropyAccuracyDisplay.from_predictions([0, 1], [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1]])
     assert np.array_equal(display.accuracy, [1, 1, np.nan], equal_nan=True)
     display.figure_.canvas.draw()
+
+
+@pytest.mark.parametrize("display", [EntropyAccuracyDisplay, MarginDistributionDisplay, MarginErrorDisplay])
+def test_labels_come_first_and_the_other_order_is_refused(display):
+    # It was drawn in silence: posteriors above 0 were taken for positive labels, labels for posteriors of 0 and 1.
+    y, f = np.array([0, 1, 1, 0, 1]), np.array([0.2, 0.9, 0.6, 0.4, 0.3])
+    assert display.from_predictions(y, f).ax_ is not None
+    with pytest.raises(ValueError, match="y_true comes first"):
+        display.from_predictions(f, y)
+    several = np.column_stack([1 - f, f])
+    with pytest.raises(ValueError, match="y_true comes first"):
+        display.from_predictions(several, y)
+    with pytest.raises(ValueError, match="y_true comes first"):
+        display.from_predictions(np.rint(several), y)
+
+
+def test_what_is_no_posterior_and_no_index_is_refused():
+    for y, f, words in (([0, 1], [0.5, 1.5], "between 0 and 1"), ([0, 1], [-1, 1], "y_true comes first"),
+                        ([0, 1, 1], [0.5, 0.5], "3 labels for 2 rows"), ([0, 2], [[0.5, 0.5]] * 2, r"indices 0 \.\. 1"),
+                        ([-1, 1], [[0.5, 0.5]] * 2, "indices"), (["a", "b"], [0.5, 0.5], "one number per sample"),
+                        ([0, 1], [np.nan, 0.5], "between 0 and 1")):
+        with pytest.raises(ValueError, match=words):
+            EntropyAccuracyDisplay.from_predictions(y, f)
+
+
+@pytest.mark.parametrize("wrap", [
+    lambda model: make_pipeline(StandardScaler(), model), lambda model: make_pipeline(make_pipeline(model)),
+    lambda model: GridSearchCV(make_pipeline(StandardScaler(), model), {"slndclassifier__rank": [2]}, cv=2),
+], ids=["pipeline", "nested pipeline", "search"])
+def test_displays_of_a_pipeline_are_those_of_its_classifier(wrap):
+    # A fitted pipeline was said not to be fitted; and it has neither scores, posteriors nor history of its own.
+    X, y = blobs(n=300, k=3)
+    outer = wrap(SLNDClassifier(random_state=5, rank=2, max_passes=2))
+    for display in (MarginDistributionDisplay, ConvergenceDisplay):
+        with pytest.raises(NotFittedError):
+            display.from_estimator(outer, *([X, y] if display is MarginDistributionDisplay else []))
+    outer.fit(X, y)
+    inner = outer
+    while not hasattr(inner, "scores"):
+        inner = inner.best_estimator_ if hasattr(inner, "best_estimator_") else inner[-1]
+    first = getattr(outer, "best_estimator_", outer)[0]
+    rows = first.transform(X) if isinstance(first, StandardScaler) else X
+    for display in (MarginDistributionDisplay, MarginErrorDisplay, EntropyAccuracyDisplay):
+        found, expected = display.from_estimator(outer, X, y), display.from_estimator(inner, rows, y)
+        for column in vars(expected):
+            if isinstance(getattr(expected, column), np.ndarray):
+                np.testing.assert_array_equal(getattr(found, column), getattr(expected, column))
+        assert found.name == "SLNDClassifier"
+    assert ConvergenceDisplay.from_estimator(outer).history is inner.history_
+    assert np.array_equal(SpectrumDisplay.from_estimator(outer).eigenvalues, inner.eigenvalues_)
+
+
+def test_psi_transform_of_a_pipeline():
+    X, y = blobs(n=200, k=2)
+    outer = make_pipeline(StandardScaler(), MarginPursuitClassifier(scale=2.0)).fit(X, y)
+    assert PsiTransformDisplay.from_estimator(outer).levels == [(1.0, 2.0)]
 
 
 def test_convergence_of_any_two_columns(many):

@@ -213,15 +213,21 @@ def test_problems_of_a_set():
         ("0", [-1, 1, -1, -1]), ("1", [-1, -1, 1, -1]), ("2", [1, -1, -1, 1])]
     assert [name for name, _ in data.codes(y, "1")] == ["1"]
     assert [(name, list(code)) for name, code in data.codes(np.array([0, 1]))] == [("1", [-1, 1])]
-    with pytest.raises(SystemExit, match="no class '7'"):
+    with pytest.raises(data.LeftOut, match="no class '7'"):
         list(data.codes(y, "7"))
 
 
 def test_a_missing_set_is_named(tmp_path):
-    with pytest.raises(SystemExit, match="CMARGIN_DATA"):
+    with pytest.raises(data.LeftOut, match="CMARGIN_DATA"):
         data.read("covtype")
-    with pytest.raises(SystemExit, match=r"no covtype\.npz"):
+    with pytest.raises(data.LeftOut, match=r"no covtype\.npz"):
         data.read("covtype", tmp_path)
+    (tmp_path / "covtype.npz").write_bytes(b"PK not a zip")
+    with pytest.raises(data.LeftOut, match=r"covtype\.npz cannot be read: "):
+        data.read("covtype", tmp_path)
+    np.savez(tmp_path / "half.npz", X=np.ones((3, 2)))
+    with pytest.raises(data.LeftOut, match=r"half\.npz cannot be read: .*y"):
+        data.read("half", tmp_path)
 
 
 def test_sparse_files_with_a_split(tmp_path):
@@ -250,6 +256,62 @@ def test_command_prints_and_writes_a_table(tmp_path, capsys, monkeypatch):
         rows = list(csv.DictReader(file))
     assert [row["solver"] for row in rows] == ["cmargin", "SGD"] and np.isfinite(float(rows[0]["0.01"]))
     assert {row["intercept"] for row in rows} == {"none"} and {row["class"] for row in rows} == {"0"}
+
+
+QUICK = ["--l2", "0.01", "--time-limit", "0.05", "--solvers", "cmargin", "--threads", "1"]
+
+
+@pytest.fixture
+def quick_limits(monkeypatch):
+    monkeypatch.setattr("cmargin.race.command_line.memory_rate", lambda threads: 2e10)
+    monkeypatch.setattr("cmargin.race.command_line.dsyrk_rate", lambda threads: 1e10)
+
+
+def test_a_missing_set_or_class_does_not_end_the_races(tmp_path, capsys, quick_limits, monkeypatch):
+    # The first name that was missing ended everything, and the tables of the sets before it were never written.
+    monkeypatch.delenv("CMARGIN_DATA", raising=False)
+    path = tmp_path / "race.csv"
+    assert main(["--data", "iris:0", "nowhere", "iris:9", "iris:1", *QUICK, "--csv", str(path)]) == 1
+    printed = capsys.readouterr()
+    assert "# race: nowhere was left out: 'nowhere' is not bundled; set CMARGIN_DATA" in printed.out
+    assert printed.err.splitlines()[0].startswith("race: nowhere was left out")
+    assert printed.err.splitlines()[1].startswith("race: iris:9 was left out: there is no class '9'")
+    with open(path, newline="") as file:
+        assert [row["class"] for row in csv.DictReader(file)] == ["0", "1"]
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_the_race(tmp_path, capsys, monkeypatch):
+    # It was opened when all was over, and hours were lost on a folder that is not there.
+    monkeypatch.setattr("cmargin.race.command_line.memory_rate", lambda threads: pytest.fail("the race began"))
+    for path in (tmp_path / "nowhere" / "race.csv", tmp_path):
+        with pytest.raises(SystemExit) as ended:
+            main(["--data", "iris:0", *QUICK, "--csv", str(path)])
+        assert ended.value.code == 2 and "--csv cannot be written: " in capsys.readouterr().err
+
+
+def test_what_was_got_is_in_the_file_however_the_races_end(tmp_path, capsys, quick_limits, monkeypatch):
+    race, calls, path = suboptimality.race, [], tmp_path / "race.csv"
+
+    def interrupted(*arguments):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return race(*arguments)
+
+    monkeypatch.setattr(suboptimality, "race", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        main(["--data", "iris", *QUICK, "--csv", str(path)])
+    with open(path, newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["class"] for row in rows] == ["0", "1"] and rows[0]["threads"] == "1"
+
+
+def test_a_disk_that_fills_up_is_said_once(tmp_path, capsys):
+    results = tables.Results(str(tmp_path / "gone" / "race.csv"))
+    results.add({"a": 1})
+    results.add({"a": 2})
+    assert results.failed and len(results.rows) == 2
+    assert capsys.readouterr().err.count("what follows is printed only") == 1
 
 
 @pytest.mark.parametrize("argv", [["--solvers", "SLND"], ["--task", "accuracy", "--solvers", "snapml"], ["--l2", "0"],
@@ -310,7 +372,7 @@ def test_quickest_setting_counts():
 def test_who_cannot_take_part():
     assert unfit("newton-cholesky", sp.eye_array(5, format="csr")) and unfit("newton-cholesky", np.ones((2, 6000)))
     assert unfit("newton-cholesky", np.ones((2, 60))) is None and unfit("lbfgs", sp.eye_array(5)) is None
-    with pytest.raises(SystemExit, match="3 classes"):
+    with pytest.raises(data.LeftOut, match="3 classes"):
         accuracy.make_task("iris", data.read("iris"))
 
 

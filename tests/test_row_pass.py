@@ -215,3 +215,80 @@ def test_exact_rows_predict_their_slope_after_the_step():
     assert sums[6] == 0 and not hessian.any()
     np.testing.assert_allclose(sums[4:6], [(s * a)[y > 0].sum(), (s * a)[y < 0].sum()], rtol=1e-12)
     np.testing.assert_allclose(gradient[1] + gradient[2], X.T @ (s * a * y), atol=1e-10)
+
+
+@pytest.mark.parametrize("subset", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_evaluation_and_sums_of_rows_leave_the_rows_as_they_are(fmt, dtype, subset):
+    X, y, s, code = problem(fmt, dtype, True)
+    A, chosen = with_ones(X, True), np.arange(613)
+    w = np.linspace(-1, 1, 12)
+    rows = MemoryRowPass(X, code, intercept=True, n_threads=2)
+    if subset:
+        chosen = np.arange(1, 613, 3)
+        rows = rows.subset(chosen, 1.0)
+    rows.look(w / 3, 1.0, 1.0, 0.5, 0.0)
+    before = rows.deficits()
+    hinge, squares = rows.evaluate(w, True)
+    u = 1 - y * (A @ w)
+    assert hinge == pytest.approx((s * np.maximum(u, 0))[chosen].sum(), rel=1e-13)
+    np.testing.assert_allclose(squares, (s[:, None] * A * A)[chosen].sum(axis=0), rtol=1e-12)
+    assert rows.evaluate(w) == (hinge, None)
+    c = np.cos(np.arange(len(chosen)))
+    np.testing.assert_allclose(rows.combine(c), A[chosen].T @ c, rtol=1e-12, atol=1e-12)
+    assert np.array_equal(rows.deficits(), before)
+
+
+def test_evaluation_has_the_same_bits_for_any_number_of_threads():
+    X, _, _, code = problem("C", np.float32, True, n=20000, m=9)
+    found = set()
+    for n_threads in (1, 2, 5):
+        rows = MemoryRowPass(X, code, intercept=True, n_threads=n_threads)
+        hinge, squares = rows.evaluate(np.linspace(-1, 1, 10), True)
+        found.add((hinge, squares.tobytes(), rows.combine(code).tobytes()))
+    assert len(found) == 1
+
+
+def test_a_long_look_is_heard_in_between_and_sums_the_same():
+    # 40,000 x 300 with all its curvature is one slice of 3.7e9 operations; a look of 80,000 is two
+    X = np.random.default_rng(3).standard_normal((80_000, 300), dtype="f")
+    code = np.where(X[:, 0] > 0, 1.0, -1.0)
+    rows, heard = MemoryRowPass(X, code, intercept=False, n_threads=2), []
+    rows.between_slices = lambda: heard.append(1)
+    w = np.linspace(-0.1, 0.1, 300)
+    with single_threaded_blas():
+        sums, gradient, hessian = rows.look(w, 1.0, 1.0, 0.5, 0.0)
+    assert len(heard) == 1
+    u = 1 - code * (X.astype(float) @ w)
+    value, a, h = smoothed(u, 0.5)
+    assert sums[3] == pytest.approx(value.sum(), rel=1e-12)
+    np.testing.assert_allclose(gradient[0], X.T.astype(float) @ (code * a), rtol=1e-9, atol=1e-8)
+    few = slice(0, 300, 60)
+    np.testing.assert_allclose(np.triu(hessian)[few, few], np.triu((X[:, few].T.astype(float) * h) @ X[:, few]),
+                               rtol=1e-9, atol=1e-8)
+
+    def stop():
+        raise TimeoutError
+
+    rows.between_slices = stop
+    with pytest.raises(TimeoutError), single_threaded_blas():
+        rows.look(w, 1.0, 1.0, 0.5, 0.0)
+    rows.start()
+    rows.between_slices = None
+    with single_threaded_blas():
+        assert np.array_equal(rows.look(w, 1.0, 1.0, 0.5, 0.0)[0], sums)
+
+
+def test_arrays_of_the_wrong_length_are_refused():
+    X, _, _, code = problem("C", np.float64, False)
+    rows, short = MemoryRowPass(X, code, intercept=True, n_threads=1), np.zeros(11)
+    for call in (
+        lambda: rows.look(short, 1.0, 1.0, 1.0, 0.0), lambda: rows.evaluate(short), lambda: rows.combine(short),
+        lambda: rows.hessian_product(short, 1.0), lambda: rows.measure_rows(short[:10]),
+        lambda: rows.set_exact(np.zeros(612, np.uint8)), lambda: rows.set_active(np.array([0, 12])),
+        lambda: rows.set_active(np.array([3, 3])), lambda: rows.subset(np.array([-1, 2]), 1.0),
+        lambda: rows.subset(np.array([2, 613]), 1.0), lambda: MemoryRowPass(X, code[1:], intercept=True, n_threads=1),
+    ):
+        with pytest.raises((ValueError, IndexError)):
+            call()

@@ -21,6 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cmargin import BSNClassifier, SLNDClassifier
+from cmargin.baselines import BalancedSGDClassifier, PreconditionedSGDClassifier, SGDQNClassifier
 
 STOCHASTIC = "a stochastic order of visits cannot repeat a row bit for bit; tested in expectation below"
 
@@ -246,16 +247,37 @@ def test_probabilities_follow_the_prior_correction(digits):
         counts = np.bincount(y)
         np.testing.assert_allclose(model.class_prior_, counts / len(y))
         np.testing.assert_allclose(model.sampled_prior_, 0.5)
-        h, f = model.decision_function(X_test), model.posterior(X_test)
+        h, f = model.scores(X_test), model.posterior(X_test)
+        np.testing.assert_allclose(h, X_test @ model.coef_.T + model.intercept_, atol=1e-12)
         if loss == "logistic":
             np.testing.assert_allclose(f, 1 / (1 + np.exp(-h)))
         f = np.clip(f, 1e-15, 1 - 1e-15)
         odds = np.log(f / (1 - f)) + np.log(counts / (len(y) - counts)) - np.log(0.5 / 0.5)
+        np.testing.assert_allclose(model.decision_function(X_test), odds, atol=1e-5)
         share = 1 / (1 + np.exp(-odds))
         share /= share.sum(axis=1, keepdims=True)
         np.testing.assert_allclose(model.predict_proba(X_test), share, atol=2e-6)
         assert np.array_equal(model.predict(X_test), model.classes_[model.predict_proba(X_test).argmax(axis=1)])
         np.testing.assert_allclose(np.exp(model.predict_log_proba(X_test)), share, atol=2e-6)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "calibrated_hinge", "squared"])
+@pytest.mark.parametrize("estimator", [SLNDClassifier, BSNClassifier, BalancedSGDClassifier,
+                                       PreconditionedSGDClassifier, SGDQNClassifier])
+def test_decision_function_is_what_predict_decides_by(estimator, loss):
+    # It was the raw score, whose largest is another class on up to a fifth of the rows where few negatives are drawn.
+    X, y = blobs(n=600, k=4, spread=2.0)
+    model = estimator(loss=loss, negatives_per_positive=1, random_state=2).fit(X, y)
+    decision = model.decision_function(X)
+    assert np.array_equal(model.classes_[decision.argmax(axis=1)], model.predict(X))
+    assert np.mean(model.scores(X).argmax(axis=1) != model.predict(X)) > 0.02
+    names = np.array(["few", "many"])[(y > 0).astype(int)]
+    two = estimator(loss=loss, negatives_per_positive=0.2, random_state=2).fit(X, names)
+    assert np.array_equal(two.classes_[(two.decision_function(X) > 0).astype(int)], two.predict(X))
+    assert two.decision_function(X).shape == two.scores(X).shape == (600,)
+    labels = np.column_stack([y > 0, y > 1, y == 2]).astype(int)
+    several = estimator(loss=loss, negatives_per_positive=1, random_state=2).fit(X, labels)
+    assert np.array_equal(several.decision_function(X) > 0, several.predict(X))
 
 
 def test_correction_calibrates_a_rare_class():

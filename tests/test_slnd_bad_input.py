@@ -4,12 +4,14 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from conftest import blobs
 from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from test_slnd import fit, same
 
 from cmargin import SLNDClassifier
+from cmargin.passes.memory import MemoryRows, NonFiniteCurvature
 
 BAD_PARAMETERS = [
     ({"loss": "hinge"}, "'loss' parameter of SLNDClassifier must be a str among .*'squared'}. Got 'hinge' instead"),
@@ -168,10 +170,41 @@ def test_class_weights_that_are_no_weights():
         fit(X, y, (y == 1).astype(float))
 
 
+def test_partial_fit_knows_no_balanced_weights():
+    # The first batch's frequencies were taken for everybody's, then the next one's, in silence.
+    X, y = blobs(k=3)
+    model = SLNDClassifier(class_weight="balanced")
+    with pytest.raises(ValueError, match="class_weight 'balanced' is not supported for partial_fit"):
+        model.partial_fit(X, y, classes=[0, 1, 2])
+    assert not hasattr(model, "coef_")
+    model.fit(X, y)
+    with pytest.raises(ValueError, match=r"compute_class_weight\('balanced', classes=classes, y=y\)"):
+        model.partial_fit(X, y)
+    with pytest.raises(ValueError, match=r"'class_weight' parameter of SLNDClassifier must be .* Got 'even'"):
+        fit(X, y, class_weight="even")
+
+
+@pytest.mark.parametrize("targets, whose", [(lambda y: np.array(["ant", "bee", "cat"])[y], "class 'cat'"),
+                                            (lambda y: np.eye(3, dtype=int)[y], "label column 2")])
+def test_a_second_moment_that_cannot_be_inverted_is_somebodys(monkeypatch, targets, whose):
+    # "The second moment of group 2 cannot be inverted": no one knows what group 2 is.
+    X, y = blobs(k=3)
+
+    def failing(self, subset, curvature, k, n_values, leading_pairs=MemoryRows.leading_pairs):
+        if len(curvature) > 1:
+            raise NonFiniteCurvature(2, len(curvature))
+        return leading_pairs(self, subset, curvature, k, n_values)
+
+    monkeypatch.setattr(MemoryRows, "leading_pairs", failing)
+    with pytest.raises(ValueError, match=rf"at the weights of {whose} holds NaN .* lower step_size"):
+        fit(X, targets(y), hessian_refresh=1, max_passes=3)
+
+
 def test_huge_values_do_not_leave_as_nan():
     X, y = blobs()
-    with pytest.raises(ValueError, match="holds NaN or infinity"):
-        fit(1e300 * X, y)                    # finite, but its second moment is not
+    for rows in (1e300 * X, sp.csr_matrix(1e300 * X)):           # finite, but its second moment is not
+        with pytest.raises(ValueError, match=r"second moment of the rows holds NaN .* largest entry is \d\.\de\+30"):
+            fit(rows, y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = fit((1e15 * X).astype(np.float32), y)

@@ -193,7 +193,7 @@ def test_nothing_to_separate_is_zero_to_rounding():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = SmSVMClassifier().fit(X, y, y.astype(float))
-    assert model.duality_gap_[0] == 0 and model.n_passes_ < 5 and np.all(model.predict(X) == 1)
+    assert 0 <= model.duality_gap_[0] < 1e-15 and model.n_passes_ < 5 and np.all(model.predict(X) == 1)
 
 
 def test_one_row_of_each_class():

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -29,6 +29,17 @@ def test_chooses_as_a_grid_search_does():
     assert ours.scores_.mean(0).max() == pytest.approx(grid.best_score_, abs=1e-9)
     np.testing.assert_array_equal(ours.coef_, SmSVMClassifier(l2=ours.l2_, l1=ours.l1_, tol=1e-6, max_passes=1000)
                                   .fit(X, y).coef_)
+
+
+def test_groups_reach_the_splitter():
+    groups = np.arange(len(y)) % 7
+    by_group = SmSVMClassifierCV([1e-2], cv=GroupKFold(3)).fit(X, y, groups=groups)
+    given = SmSVMClassifierCV([1e-2], cv=list(GroupKFold(3).split(X, y, groups))).fit(X, y)
+    np.testing.assert_array_equal(by_group.scores_, given.scores_)
+    with pytest.raises(ValueError, match="'groups' parameter should not be None"):
+        SmSVMClassifierCV([1e-2], cv=GroupKFold(3)).fit(X, y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        SmSVMClassifierCV([1e-2], cv=GroupKFold(3)).fit(X, y, groups=groups[1:])
 
 
 def test_warm_starts_save_passes():

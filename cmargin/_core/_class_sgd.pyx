@@ -4,8 +4,8 @@ One step of one class, at row i of its list, with u the whitened weights and z_i
 
     score = <u, z_i> + b,   p = -F'(y score),   u += eta s_i y p z_i,   b += eta s_i y p beta
 
-which is the paper's w += eta y p H* x_i, because w = H*^(1/2) u (spec 2.1). Where the tail is scaled and the rows are
-CSR, z_i has two parts, the low one counted negative: H* = I / d_{k+1} - P M P' (doc/algorithms/slnd.md).
+which is the paper's w += eta y p H* x_i, because w = H*^(1/2) u. Where the tail is scaled and the rows are CSR, z_i has
+two parts, the low one counted negative: H* = I / d_{k+1} - P M P' (doc/algorithms/slnd.md, "Whitened coordinates").
 
 Everything a class writes (its weights, its stream, its sums) belongs to that class alone, so the bits do not depend
 on the thread count.

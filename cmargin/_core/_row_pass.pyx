@@ -13,6 +13,7 @@
 
 import numpy as np
 
+from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
 from libc.math cimport fabs
 from libc.string cimport memset
@@ -31,6 +32,7 @@ from cmargin._core._tiles cimport (
 cdef Py_ssize_t MAX_BLOCKS = 32
 cdef Py_ssize_t TILE_DOUBLES = 16384         # 128 KB: a tile and its packed rows stay in a second-level cache
 cdef Py_ssize_t N_PARTS = 7                  # numbers per row that `hinge_rows` leaves for the sums
+cdef double SLICE_FLOPS = 4e9                # of a look between two moments at which Python is heard: about 0.1 s
 
 
 cdef inline point pursued(pass_job *job, double u) noexcept nogil:
@@ -98,10 +100,12 @@ cdef void look_at_pursued_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, do
         curvature[i] = s * at.curvature if at.curvature > job.at.floor else 0
 
 
-cdef void run_block(pass_job *job, Py_ssize_t block, double *scratch) noexcept nogil:
+cdef void run_block(pass_job *job, Py_ssize_t block, Py_ssize_t part, Py_ssize_t n_parts,
+                    double *scratch) noexcept nogil:
+    # tiles of one part of the block; its sums go on from the parts before
     cdef Py_ssize_t p = job.n_columns, a = job.block.n_active, tile_rows = job.tile_rows
     cdef Py_ssize_t lo = block * job.n_rows // job.n_blocks, hi = (block + 1) * job.n_rows // job.n_blocks
-    cdef Py_ssize_t index, first, n, i
+    cdef Py_ssize_t index, first, n, i, n_tiles = (hi - lo + tile_rows - 1) // tile_rows
     cdef double *curvature = scratch                      # (tile_rows,)
     cdef double *r = curvature + tile_rows                # (tile_rows,)
     cdef double *parts = r + tile_rows                    # (N_PARTS, tile_rows)
@@ -112,12 +116,14 @@ cdef void run_block(pass_job *job, Py_ssize_t block, double *scratch) noexcept n
     sum_of_outer.packed = parts + N_PARTS * tile_rows
     sum_of_outer.held = sum_of_outer.packed + job.block.room * a
     sum_of_outer.n_packed = 0
-    memset(sums, 0, N_SUMS * sizeof(double))
-    memset(gradient, 0, 3 * p * sizeof(double))
     if job.hessian != NULL:
         sum_of_outer.out = job.hessian + block * a * a
-        memset(sum_of_outer.out, 0, a * a * sizeof(double))
-    for index in range((hi - lo + tile_rows - 1) // tile_rows):
+    if part == 0:
+        memset(sums, 0, N_SUMS * sizeof(double))
+        memset(gradient, 0, 3 * p * sizeof(double))
+        if job.hessian != NULL:
+            memset(sum_of_outer.out, 0, a * a * sizeof(double))
+    for index in range(part * n_tiles // n_parts, (part + 1) * n_tiles // n_parts):
         first = lo + index * tile_rows
         n = min(tile_rows, hi - first)
         tile = open_tile(&job.source, first, n, sum_of_outer.held + 2 * a)
@@ -189,12 +195,70 @@ cdef void product_block(pass_job *job, Py_ssize_t block, double width, double fl
             tile_add_rows(&tile, weight, out)
 
 
+cdef void evaluate_block(pass_job *job, Py_ssize_t block, const double *w, bint squares,
+                         double *scratch) noexcept nogil:
+    # sum s max(0, 1 - y <w, x>) and, if asked for, sum s x^2: from the rows alone, whatever was looked at before
+    cdef Py_ssize_t tile_rows = job.tile_rows, p = job.n_columns
+    cdef Py_ssize_t lo = block * job.n_rows // job.n_blocks, hi = (block + 1) * job.n_rows // job.n_blocks
+    cdef Py_ssize_t index, first, n, i
+    cdef double *loss = scratch                           # (tile_rows,)
+    cdef double *weight = loss + tile_rows                # (tile_rows,)
+    cdef double *out = job.gradient + block * p
+    cdef double *sums = job.sums + block * N_SUMS
+    cdef row_tile tile
+    memset(out, 0, p * sizeof(double))
+    sums[HINGE] = 0
+    for index in range((hi - lo + tile_rows - 1) // tile_rows):
+        first = lo + index * tile_rows
+        n = min(tile_rows, hi - first)
+        tile = open_tile(&job.source, first, n, weight + tile_rows)
+        tile_products(&tile, w, loss)
+        for i in range(n):
+            weight[i] = fabs(job.code[first + i])
+            loss[i] = 1 - loss[i] if job.code[first + i] >= 0 else 1 + loss[i]
+            # no weight, no loss, even where a margin overflowed; NaN stays
+            loss[i] = 0 if loss[i] <= 0 or weight[i] == 0 else weight[i] * loss[i]
+        sums[HINGE] += lane_sum(loss, n)
+        if squares:
+            tile_add_squares(&tile, weight, out)
+
+
+cdef void combine_block(pass_job *job, Py_ssize_t block, const double *c, double *scratch) noexcept nogil:
+    # gradient = sum c x over the rows of one block
+    cdef Py_ssize_t tile_rows = job.tile_rows, p = job.n_columns
+    cdef Py_ssize_t lo = block * job.n_rows // job.n_blocks, hi = (block + 1) * job.n_rows // job.n_blocks
+    cdef Py_ssize_t index, first, n
+    cdef double *out = job.gradient + block * p
+    cdef row_tile tile
+    memset(out, 0, p * sizeof(double))
+    for index in range((hi - lo + tile_rows - 1) // tile_rows):
+        first = lo + index * tile_rows
+        n = min(tile_rows, hi - first)
+        tile = open_tile(&job.source, first, n, scratch)
+        tile_add_rows(&tile, c + first, out)
+
+
 cdef void fold(double *blocks, Py_ssize_t n_blocks, Py_ssize_t size) noexcept nogil:
     # the first block becomes the sum of all, in block order
     cdef Py_ssize_t b, i
     for b in range(1, n_blocks):
         for i in range(size):
             blocks[i] += blocks[b * size + i]
+
+
+cdef int check_length(str name, Py_ssize_t got, Py_ssize_t wanted) except -1:
+    if got != wanted:
+        raise ValueError(f"{name} has {got} entries, expected {wanted}")
+    return 0
+
+
+cdef int check_ascending(str name, const Py_ssize_t[::1] index, Py_ssize_t end) except -1:
+    cdef Py_ssize_t i, last = -1
+    for i in range(index.shape[0]):
+        if index[i] <= last or index[i] >= end:
+            raise ValueError(f"{name} must be ascending and in [0, {end}); entry {i} is {index[i]}")
+        last = index[i]
+    return 0
 
 
 cdef class RowBlocks:
@@ -219,6 +283,7 @@ cdef class RowBlocks:
     cdef double[::1] scratch
     cdef Py_ssize_t scratch_size, hessian_order
     cdef bint begun, fresh, forgets
+    cdef public object between_slices        # called between two slices of a long look; what it raises ends the look
     cdef readonly int n_threads
     cdef readonly Py_ssize_t n_rows, n_columns, n_features
 
@@ -227,6 +292,9 @@ cdef class RowBlocks:
         cdef Py_ssize_t n = code.shape[0], room
         cdef double[:, ::1] per_row
         cdef pass_job *job = &self.job
+        check_length("code", n, X.shape[0] if rows is None else rows.shape[0])
+        if rows is not None:
+            check_ascending("rows", rows, X.shape[0])
         self.per_row = np.empty((2, n))
         self.keep = (X, code, rows, None, None, None)
         self.n_rows, self.n_features = n, X.view.n_features
@@ -276,6 +344,8 @@ cdef class RowBlocks:
         """Columns of the curvature block: an ascending intp array, or None for all."""
         cdef Py_ssize_t order = self.n_columns if active is None else active.shape[0]
         cdef Py_ssize_t[::1] position
+        if active is not None:
+            check_ascending("active", active, self.n_columns)
         self.keep = self.keep[:3] + (active,) + self.keep[4:]
         self.job.block.active = &active[0] if active is not None and order > 0 else NULL
         if self.job.source.X.starts != NULL:
@@ -292,12 +362,16 @@ cdef class RowBlocks:
 
     def set_exact(self, const unsigned char[::1] mask):
         """Rows (uint8 mask) that stay out of the curvature and whose dual variable is their slope after the step."""
+        if mask is not None:
+            check_length("mask", mask.shape[0], self.n_rows)
         self.keep = self.keep[:4] + (mask,) + self.keep[5:]
         self.job.exact = &mask[0] if mask is not None and mask.shape[0] > 0 else NULL
 
     def measure_rows(self, const double[::1] weight):
         """Let the next look also sum weight_j x_ij^2 for every row; the array that it will fill."""
         cdef double[::1] norms
+        if weight.shape[0] < self.n_features:
+            check_length("weight", weight.shape[0], self.n_features)
         self.norms_ = np.zeros(self.n_rows)
         norms = self.norms_
         self.keep = self.keep[:5] + (weight,)
@@ -345,13 +419,17 @@ cdef class RowBlocks:
         gradient : (3, n_columns) array: sum r x for r = s y a, and for the dual prediction, y = +1 and y = -1 apart
         hessian : (n_active, n_active) array, upper triangle, or None
 
-        All three are workspace, overwritten by the next look.
+        All three are workspace, overwritten by the next look. A look that was left by an exception (a Ctrl-C, or what
+        ``between_slices`` raised) has moved some rows and others not: `start` before the next.
         """
         cdef pass_job *job = &self.job
-        cdef Py_ssize_t block, n_blocks = job.n_blocks, a = job.block.n_active, size
+        cdef Py_ssize_t block, n_blocks = job.n_blocks, a = job.block.n_active, size, part, n_parts
         cdef int n_threads = <int> min(self.n_threads, n_blocks)
         cdef double *scratch
+        if direction is not None:
+            check_length("direction", direction.shape[0], self.n_columns)
         self.prepare(with_hessian)
+        n_parts = self.slices(with_hessian)
         scratch, size = &self.scratch[0], self.scratch_size
         job.direction = &direction[0] if direction is not None and direction.shape[0] > 0 else NULL
         job.at.step, job.at.line_width, job.at.width, job.at.floor = step, line_width, width, curvature_floor
@@ -363,14 +441,20 @@ cdef class RowBlocks:
         job.at.primal = self.forgets or self.fresh
         if not with_hessian:
             job.block.n_active = 0
-        with nogil:
-            if n_threads == 1:
-                for block in range(n_blocks):
-                    run_block(job, block, scratch)
-            else:
-                for block in prange(n_blocks, schedule="dynamic", chunksize=1, num_threads=n_threads):
-                    run_block(job, block, scratch + threadid() * size)
+        try:
+            for part in range(n_parts):
+                if part > 0:
+                    self.listen()
+                with nogil:
+                    if n_threads == 1:
+                        for block in range(n_blocks):
+                            run_block(job, block, part, n_parts, scratch)
+                    else:
+                        for block in prange(n_blocks, schedule="dynamic", chunksize=1, num_threads=n_threads):
+                            run_block(job, block, part, n_parts, scratch + threadid() * size)
+        finally:
             job.block.n_active = a
+        with nogil:
             fold(job.sums, n_blocks, N_SUMS)
             fold(job.gradient, n_blocks, 3 * job.n_columns)
             if job.hessian != NULL:
@@ -378,6 +462,71 @@ cdef class RowBlocks:
         job.pending = step
         job.norms = NULL
         return self.sums_[0], self.gradient_[0], (self.hessian_[0] if job.hessian != NULL else None)
+
+    cdef Py_ssize_t slices(self, bint with_hessian):
+        # parts of a look; from the shape alone, as the order of addition depends on it
+        cdef double a = self.job.block.n_active if with_hessian else 0
+        cdef double work = <double> self.n_rows * (8.0 * self.n_columns + a * a)
+        cdef Py_ssize_t tiles = max(1, self.n_rows // (self.job.n_blocks * self.job.tile_rows))
+        return min(1 + <Py_ssize_t> (work / SLICE_FLOPS), tiles)
+
+    cdef int listen(self) except -1:
+        if self.between_slices is not None:
+            self.between_slices()
+        PyErr_CheckSignals()
+        return 0
+
+    def evaluate(self, const double[::1] w, bint squares=False):
+        """sum s max(0, 1 - y <w, x>) at ``w``, and sum s x^2 (n_columns,) or None; the rows stay as they are.
+
+        From the rows as given, in float64: what a certificate may rest on, where sums followed step by step may not.
+        """
+        cdef pass_job *job = &self.job
+        cdef Py_ssize_t block, n_blocks = job.n_blocks, size
+        cdef int n_threads = <int> min(self.n_threads, n_blocks)
+        cdef double *scratch
+        cdef const double *at
+        check_length("w", w.shape[0], self.n_columns)
+        self.prepare(False)
+        scratch, size, at = &self.scratch[0], self.scratch_size, &w[0] if self.n_columns > 0 else NULL
+        with nogil:
+            if n_threads == 1:
+                for block in range(n_blocks):
+                    evaluate_block(job, block, at, squares, scratch)
+            else:
+                for block in prange(n_blocks, schedule="static", num_threads=n_threads):
+                    evaluate_block(job, block, at, squares, scratch + threadid() * size)
+            fold(job.sums, n_blocks, N_SUMS)
+            fold(job.gradient, n_blocks, job.n_columns)
+        return self.sums_[0, HINGE], (self.gradient_.reshape(-1)[:self.n_columns].copy() if squares else None)
+
+    def combine(self, const double[::1] c):
+        """sum c_i x_i, a new (n_columns,) array."""
+        cdef pass_job *job = &self.job
+        cdef Py_ssize_t block, n_blocks = job.n_blocks, size
+        cdef int n_threads = <int> min(self.n_threads, n_blocks)
+        cdef double *scratch
+        cdef const double *factors
+        check_length("c", c.shape[0], self.n_rows)
+        self.prepare(False)
+        scratch, size, factors = &self.scratch[0], self.scratch_size, &c[0] if self.n_rows > 0 else NULL
+        with nogil:
+            if n_threads == 1:
+                for block in range(n_blocks):
+                    combine_block(job, block, factors, scratch)
+            else:
+                for block in prange(n_blocks, schedule="static", num_threads=n_threads):
+                    combine_block(job, block, factors, scratch + threadid() * size)
+            fold(job.gradient, n_blocks, job.n_columns)
+        return self.gradient_.reshape(-1)[:self.n_columns].copy()
+
+    def dual_variables(self):
+        """0 <= a <= 1 that the last look predicted, a new (n_rows,) array."""
+        return self.duals[0 if self.job.dual_next == self.first_dual() else 1].copy()
+
+    cdef double *first_dual(self):
+        cdef double[:, ::1] duals = self.duals
+        return &duals[0, 0]
 
     def along(self, double step, double width):
         """(value, slope, curvature) in the step of sum s F(u - step change); no read of X."""
@@ -405,9 +554,11 @@ cdef class RowBlocks:
         cdef Py_ssize_t block, n_blocks = job.n_blocks, size
         cdef int n_threads = <int> min(self.n_threads, n_blocks)
         cdef double *scratch
+        if x is not None:
+            check_length("x", x.shape[0], self.n_columns)
         self.prepare(False)
         scratch, size = &self.scratch[0], self.scratch_size
-        job.direction = &x[0] if x is not None else NULL
+        job.direction = &x[0] if x is not None and self.n_columns > 0 else NULL
         with nogil:
             if n_threads == 1:
                 for block in range(n_blocks):

@@ -14,6 +14,8 @@ from libc.string cimport memcpy, memset
 from cmargin._core._blas cimport NO_TRANS, gemm
 from cmargin._core._simd cimport row_axpy, row_dot
 
+from cmargin._core._structure import check_structure
+
 
 cdef class Rows:
     """A matrix the kernels can read: ``X`` (n_rows, n_features) is a NumPy array or CSR, float32 or float64.
@@ -22,6 +24,7 @@ cdef class Rows:
     """
 
     def __cinit__(self, X):
+        check_structure(X)
         self.dtype = np.dtype(X.dtype)
         self.sparse = sp.issparse(X)
         self.shape = X.shape
@@ -47,11 +50,6 @@ cdef class Rows:
     cdef point_at_csr(self, X):
         starts = np.ascontiguousarray(X.indptr, dtype=np.int64)
         values, columns = np.ascontiguousarray(X.data), np.ascontiguousarray(X.indices)
-        if columns.size and (columns.min() < 0 or columns.max() >= X.shape[1]):
-            raise ValueError("CSR column indices lie outside the matrix")
-        ascending = len(starts) == X.shape[0] + 1 and starts[0] == 0 and np.all(np.diff(starts) >= 0)
-        if not ascending or starts[X.shape[0]] > min(len(columns), len(values)):
-            raise ValueError("CSR row pointers are not ascending from 0 to the number of entries")
         cdef Py_ssize_t address = values.__array_interface__["data"][0]
         self.view.values = <const void *> address
         address = starts.__array_interface__["data"][0]
@@ -59,10 +57,8 @@ cdef class Rows:
         address = columns.__array_interface__["data"][0]
         if columns.dtype == np.int32:
             self.view.columns = <const int32_t *> address
-        elif columns.dtype == np.int64:
-            self.view.columns_64 = <const int64_t *> address
         else:
-            raise TypeError(f"CSR indices must be int32 or int64, got {columns.dtype}")
+            self.view.columns_64 = <const int64_t *> address
         self._alive = (X, starts, values, columns)
 
 

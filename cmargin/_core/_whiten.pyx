@@ -1,4 +1,4 @@
-"""Whitened rows z = H*^(1/2) x, block by block (spec 2.1).
+"""Whitened rows z = H*^(1/2) x, block by block (doc/algorithms/slnd.md, "Whitened coordinates").
 
     tail dropped                z = (P' x) o factor                               k numbers
     tail scaled, dense rows     z = tail_root x + P ((P' x) o factor)             n_features numbers

@@ -16,7 +16,7 @@ COMMON = """negatives_per_positive, max_passes, tol, fit_intercept, class_weight
     Attributes
     ----------
     coef_, intercept_, classes_, step_size_, class_prior_, sampled_prior_, n_iter_, n_passes_, history_
-        As there; likewise `partial_fit`, `posterior`, `predict_proba` and `predict_top_k`."""
+        As there; likewise `partial_fit`, `scores`, `posterior`, `predict_proba` and `predict_top_k`."""
 
 
 class BalancedSGDClassifier(SLNDClassifier):

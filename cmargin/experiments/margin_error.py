@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cmargin._posteriors import raw_scores
 from cmargin.experiments._frame import Claim, Table, groups
 from cmargin.experiments._many_classes import AS_PUBLISHED, DATA, PUBLISHED_TEXT, make, names, rows_of, stochastic
 from cmargin.margins import margin, margin_error
@@ -41,7 +42,7 @@ def measure(data, method, form, passes):
     split = rows_of(data)
     model = make(method, max_passes=passes, max_time=SECONDS, **own).fit(split.X, split.y)
     codes = np.searchsorted(model.classes_, split.y_test)
-    margins = margin(model.decision_function(split.X_test), codes, loss="logistic")
+    margins = margin(raw_scores(model, split.X_test), codes, loss="logistic")
     at = {f"error_{theta:g}": float(margin_error(margins, theta)) for theta in (LOW, 0.5, 0.9)}
     return [{"top1": float(model.score(split.X_test, split.y_test)), **at, "curve": margin_error(margins, THETA)}]
 

@@ -20,7 +20,7 @@ def margin(scores, y, loss="logistic"):
     Parameters
     ----------
     scores : array of shape (n,) or (n, K), or an iterator of row batches of it
-        Decision values h, float32 or float64; finite.
+        Decision values h, float32 or float64; finite. Of SLND, BSN and the baselines like them: what `scores` gives.
     y : array
         For (n,) scores: (n,) of -1/+1 or 0/1. For (n, K) scores: (n,) class indices 0..K-1, or an (n, K) indicator
         matrix of 0/1 for multilabel, where the prediction is right if row i has the label î; a one-hot matrix gives

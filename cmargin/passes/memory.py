@@ -11,7 +11,11 @@ CHUNK_FLOPS = 2e10  # work between two looks at Ctrl-C: about a quarter of a sec
 
 
 class NonFiniteCurvature(ValueError):
-    """The second moment that should be inverted holds NaN or infinity."""
+    """The second moment of ``group``, of so many, cannot be inverted: it holds NaN or infinity, or LAPACK failed."""
+
+    def __init__(self, group, n_groups):
+        self.group, self.n_groups = group, n_groups
+        super().__init__(f"The second moment of group {group} of {n_groups} holds NaN or infinity, or LAPACK failed.")
 
 
 class MemoryRows:
@@ -52,6 +56,10 @@ class MemoryRows:
         values : (n_groups, n_values) array, descending, 0 below the rounding of the data
         trace : (n_groups,) array
         vectors : (n_groups, n_features, k) array of the dtype of the rows
+
+        Raises
+        ------
+        NonFiniteCurvature
         """
         m, groups = len(subset), len(curvature)
         wide = m < self.n_features
@@ -83,11 +91,7 @@ class MemoryRows:
                     threads,
                 )
         if np.any(status):
-            bad = int(np.flatnonzero(status)[0])
-            raise NonFiniteCurvature(
-                f"The second moment of group {bad} cannot be inverted: it holds NaN or infinity, or LAPACK failed. "
-                "Scale the features, or lower step_size."
-            )
+            raise NonFiniteCurvature(int(np.flatnonzero(status)[0]), groups)
         return values, trace, vectors
 
     def mean_square(self, inverse, subset, weight=None):

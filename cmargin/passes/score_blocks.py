@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from cmargin._blas_threads import single_threaded_blas
 from cmargin.passes.row_pass import MemoryRowPass
+from cmargin.passes.shared_start import ridge, sample_rows
 from cmargin.passes.wide import WideRows, worth_reducing
 
 BLOCK_NUMBERS = 1 << 19      # 4 MB of float64: a block and its scores stay in cache
@@ -60,6 +61,17 @@ class ScoreBlocks:
         with single_threaded_blas():
             return w if self.reduced is None else self.reduced.out_of(w, intercept)
 
+    def ridge_start(self, intercept, l2):
+        """Weights (n_problems, n_features) and intercepts of one ridge regression of all codes, from a sample."""
+        counts = np.diff(self.Y.indptr)
+        exclusive = self.n_problems > 1 and len(counts) and counts.min() == counts.max() == 1
+        order = np.argsort(self.Y.indices, kind="stable") if exclusive else np.arange(self.n_rows)
+        rows = sample_rows(self.X, order, self.n_problems)
+        weight = np.ones(len(rows)) if self.weight is None else self.weight[rows]
+        with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            W = ridge(self.X[rows], 2.0 * self.Y[rows].toarray().T - 1.0, weight, intercept, l2)
+        return W[:, :self.n_features], (W[:, -1] if intercept else np.zeros(len(W)))
+
     def rows(self, block):
         """Rows of one block, float64; dense ones in C order, so that the bits do not depend on the layout of X."""
         X = self.X[block]
@@ -75,6 +87,7 @@ class ScoreBlocks:
             if self.n_threads == 1 or len(self.blocks) == 1:
                 yield from map(function, self.blocks)
                 return
+            function = single_threaded_blas()(function)     # some BLAS libraries count for each thread
             with ThreadPoolExecutor(self.n_threads) as pool:
                 ahead = 2 * self.n_threads       # so many results wait at most
                 waiting = [pool.submit(function, block) for block in self.blocks[:ahead]]

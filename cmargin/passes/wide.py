@@ -1,19 +1,22 @@
 """More columns than rows, no l1: the same problem in as many unknowns as there are rows.
 
-The optimum is a combination of the rows, w = X' b, and enters through K = X X' = L L' alone: with t = L' b the margins
-are L t and |w| = |t|. Training on the rows of L is training on X: the Woodbury identity, applied once instead of in
-every Newton step. X is read twice, for K and for the way back.
+The optimum is a combination of the rows. With X' = Q R, Q'Q = 1, and t = Q' w the margins are R' t and |w| = |t|:
+training on the rows of R' is training on X, the Woodbury identity applied once instead of in every Newton step. Q is
+orthogonal, so that neither way between w and t loses digits, however nearly the rows depend on each other; the Gram
+matrix X X' would keep half of them.
 """
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import qr
+from scipy.linalg.lapack import dgeqrf, dormqr
 
 from cmargin.passes.row_pass import MemoryRowPass
 
-LARGEST = 2000                 # rows: L is square and dense
-COLUMNS = 4096                 # of X at a time: float32 data are summed in float64 without a copy of X
+LARGEST = 2000                 # rows: R is square and dense
+MOST_NUMBERS = 50_000_000      # of X, which is copied in float64: 400 MB
 MANY_COLUMNS = 4000            # from so many columns on the Newton system is not solved by a factor,
 MANY_ROWS = 600                # and from so many on where there are no more rows than columns
+DEPENDENT = 1e-13              # part of a row not in the span of those before below which it counts as in it
 
 
 def too_wide(n_rows, n_columns):
@@ -28,46 +31,72 @@ def worth_reducing(X, l1, linear_solver, line_search):
             raise ValueError("linear_solver='woodbury' needs l1=0 and line_search='exact'.")
         return True
     n, m = X.shape
-    return linear_solver == "auto" and line_search == "exact" and l1 == 0 and 1 < n <= LARGEST and m > 1.2 * n
+    return linear_solver == "auto" and line_search == "exact" and l1 == 0 and 1 < n <= LARGEST and m > 1.2 * n \
+        and n * m <= MOST_NUMBERS
 
 
 class WideRows:
-    """The square root L of the Gram matrix of X, and the maps between w and t."""
+    """R' of X' = Q R, and the maps between w and t. X is read once, and copied as float64."""
 
     def __init__(self, X):
         self.X = X
-        n, m = X.shape
-        if isinstance(X, np.ndarray):
-            K = np.zeros((n, n))
-            for lo in range(0, m, COLUMNS):
-                part = X[:, lo:lo + COLUMNS].astype(float, copy=False)
-                K += part @ part.T
-        else:
-            K = np.asarray((X.astype(float) @ X.T.astype(float)).todense())
-        ridge, trace = 0.0, max(np.trace(K) / max(n, 1), np.finfo(float).tiny)
-        while True:                             # duplicate rows leave K singular: a ridge at rounding level
-            try:
-                self.L = np.ascontiguousarray(cholesky(K, lower=True, check_finite=False))
-                break
-            except np.linalg.LinAlgError:
-                ridge = 1e-14 * trace if ridge == 0 else 10 * ridge
-                K[np.diag_indices(n)] += ridge
+        dense = X.toarray() if hasattr(X, "toarray") else X
+        copy = np.array(dense, dtype=float, order="C").T           # X' as LAPACK wants it; Q's reflectors replace it
+        self.reflectors, self.tau = self.factor(copy)
+        self.rank = len(self.tau)
+        R = np.triu(self.reflectors[:self.rank])
+        self.turn = None
+        self.L = np.ascontiguousarray(R.T)
+        self.drop_dependent(R)
+
+    @staticmethod
+    def factor(A):
+        work = int(dgeqrf(A, lwork=-1)[2][0])
+        reflectors, tau, _, info = dgeqrf(A, lwork=work, overwrite_a=1)
+        if info != 0:
+            raise np.linalg.LinAlgError(f"dgeqrf failed with info={info}")
+        return reflectors, tau
+
+    def drop_dependent(self, R):
+        """Rows that depend on others: no direction in which only rounding tells them apart.
+
+        Without a penalty such a direction would separate contradictory copies of one row.
+        """
+        length = np.linalg.norm(R, axis=0)
+        own = np.abs(np.diag(R))
+        if len(own) == R.shape[1] and (own > DEPENDENT * length).all():
+            return
+        turn, S, order = qr(R / np.where(length > 0, length, 1.0), mode="economic", pivoting=True, check_finite=False)
+        kept = np.count_nonzero(np.abs(np.diag(S)) > DEPENDENT * np.abs(S[0, 0])) if S.size else 0
+        self.turn = turn[:, :kept]                                  # w = Q turn t
+        L = np.zeros((R.shape[1], kept))
+        L[order] = S[:kept].T * length[order, None]
+        self.L = L
 
     def rows(self, code, intercept, n_threads):
         rows = MemoryRowPass(self.L, code, intercept=intercept, n_threads=n_threads)
-        rows.share = self.X.shape[0] / self.X.shape[1]
+        rows.share = self.L.shape[1] / max(1, self.X.shape[1])
         return rows
 
     def out_of(self, t, intercept):
         """w (with the intercept last) from t."""
-        n = self.L.shape[0]
-        b = solve_triangular(self.L, t[:n], lower=True, trans=1, check_finite=False)
-        w = np.asarray(self.X.T @ b.astype(self.X.dtype, copy=False), float)
-        return np.concatenate([w, t[n:]]) if intercept else w
+        k, m = self.L.shape[1], self.X.shape[1]
+        inner = t[:k] if self.turn is None else self.turn @ t[:k]
+        w = self.reflect(np.concatenate([inner, np.zeros(m - self.rank)]), "N")
+        return np.concatenate([w, t[k:]]) if intercept else w
 
     def into(self, w, intercept):
         """t from w: exact where w is a combination of the rows, else its projection."""
         m = self.X.shape[1]
-        t = solve_triangular(self.L, np.asarray(self.X @ w[:m].astype(self.X.dtype), float), lower=True,
-                             check_finite=False)
+        inner = self.reflect(np.array(w[:m], float), "T")[:self.rank]
+        t = inner if self.turn is None else self.turn.T @ inner
         return np.concatenate([t, w[m:]]) if intercept else t
+
+    def reflect(self, x, trans):
+        """Q x or Q' x, (m,)."""
+        if not self.rank:
+            return x
+        C = np.asfortranarray(x[:, None])
+        A = self.reflectors[:, :self.rank]
+        work = int(dormqr("L", trans, A, self.tau, C, -1)[1][0])
+        return dormqr("L", trans, A, self.tau, C, max(1, work), overwrite_c=1)[0][:, 0]

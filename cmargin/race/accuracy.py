@@ -7,6 +7,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import normalize
 
 from cmargin.race.classifiers import Task, contenders, unfit
+from cmargin.race.data import LeftOut
 from cmargin.race.traces import joined, ratio
 
 LESS = (1.0, 0.3)                              # points below SGD's best
@@ -26,7 +27,7 @@ def make_task(name, split):
     X, y, X_test, y_test = split
     classes, labels = np.unique(y, return_inverse=True)
     if len(classes) < 6:
-        raise SystemExit(f"race: {name} has {len(classes)} classes; a race to top-5 accuracy needs 6 or more")
+        raise LeftOut(f"{name} has {len(classes)} classes; a race to top-5 accuracy needs 6 or more")
     if X_test is None:
         X, X_test, labels, labels_test = train_test_split(X, labels, test_size=1 / 3, random_state=3, stratify=labels)
     else:

@@ -6,12 +6,17 @@ A file holds dense `X`, `y` or CSR `data`, `indices`, `indptr`, `shape`, `y`, ev
 
 import os
 from typing import NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 import scipy.sparse as sp
 
 BUNDLED = ("breast_cancer", "digits", "iris", "wine")
 SYNTHETIC = {"tall": (10_000, 50), "wide": (100, 2500)}
+
+
+class LeftOut(Exception):
+    """A data set, or a class of one, with which there can be no race: the others go on without it."""
 
 
 class Split(NamedTuple):
@@ -45,13 +50,16 @@ def read(name, folder=None):
         import sklearn.datasets
         return Split(*getattr(sklearn.datasets, f"load_{name}")(return_X_y=True))
     if folder is None:
-        raise SystemExit(f"race: {name!r} is not bundled; set CMARGIN_DATA to the folder that holds {name}.npz")
+        raise LeftOut(f"{name!r} is not bundled; set CMARGIN_DATA to the folder that holds {name}.npz")
     path = os.path.join(folder, f"{name}.npz")
     if not os.path.isfile(path):
-        raise SystemExit(f"race: there is no {name}.npz in CMARGIN_DATA, and {name!r} is not bundled")
-    with np.load(path) as stored:
-        suffixes = ("_train", "_test") if "y_train" in stored else ("",)
-        return Split(*(part for s in suffixes for part in (_matrix(stored, s), stored["y" + s])))
+        raise LeftOut(f"there is no {name}.npz in CMARGIN_DATA, and {name!r} is not bundled")
+    try:
+        with np.load(path) as stored:
+            suffixes = ("_train", "_test") if "y_train" in stored else ("",)
+            return Split(*(part for s in suffixes for part in (_matrix(stored, s), stored["y" + s])))
+    except (OSError, ValueError, KeyError, BadZipFile) as error:
+        raise LeftOut(f"{name}.npz cannot be read: {error}") from error
 
 
 def _matrix(stored, suffix):
@@ -84,8 +92,8 @@ def codes(y, only=None):
     classes = np.unique(y)
     names = [str(c) for c in classes]
     if only is not None and only not in names:
-        raise SystemExit(f"race: there is no class {only!r}; the classes are {', '.join(names[:12])}"
-                         + (", ..." if len(names) > 12 else ""))
+        raise LeftOut(f"there is no class {only!r}; the classes are {', '.join(names[:12])}"
+                       + (", ..." if len(names) > 12 else ""))
     for c, name in zip(classes, names, strict=True):
         if name == only or (only is None and (len(classes) > 2 or c == classes[-1])):
             yield name, np.where(y == c, 1.0, -1.0)

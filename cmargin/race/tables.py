@@ -2,6 +2,7 @@
 column `longest` has the 4.1."""
 
 import csv
+import sys
 
 import numpy as np
 
@@ -61,10 +62,29 @@ def accuracy_table(targets):
                  targets)
 
 
-def write_csv(path, rows):
-    """All rows with all their columns, also those that do not fit on a screen."""
-    head = list(dict.fromkeys(key for row in rows for key in row))
-    with open(path, "w", newline="") as file:
-        writer = csv.DictWriter(file, head, restval="")
-        writer.writeheader()
-        writer.writerows(rows)
+class Results:
+    """Rows of the races, in the file ``path`` as soon as they are known: all of them, with all their columns.
+
+    ``common`` are the columns that every row has. Where the file cannot be written any more, that is said once and the
+    races go on.
+    """
+
+    def __init__(self, path=None, common=None):
+        self.path, self.common, self.rows, self.failed = path, common or {}, [], False
+
+    def add(self, row):
+        self.rows.append(self.common | row)
+        if self.path is None or self.failed:
+            return
+        try:
+            self.write()
+        except OSError as error:
+            self.failed = True
+            print(f"race: {error}; what follows is printed only", file=sys.stderr)
+
+    def write(self):
+        head = list(dict.fromkeys(key for row in self.rows for key in row))
+        with open(self.path, "w", newline="") as file:
+            writer = csv.DictWriter(file, head, restval="")
+            writer.writeheader()
+            writer.writerows(self.rows)

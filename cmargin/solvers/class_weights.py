@@ -10,7 +10,7 @@ from cmargin._core._class_sgd import mean_stride
 
 @dataclass
 class ClassWeights:
-    """Iterates of all classes (spec 2.1).
+    """Iterates of all classes (doc/algorithms/slnd.md, "Whitened coordinates").
 
     Attributes
     ----------

@@ -14,7 +14,7 @@ import numpy as np
 
 from cmargin._core._line_search import exact_step
 from cmargin.passes.wide import too_wide
-from cmargin.solvers.certificate import dual_value
+from cmargin.solvers.certificate import ROUNDING, bound, feasible
 from cmargin.solvers.heavy_rows import HeavyRows
 from cmargin.solvers.newton_system import cholesky_solve, conjugate_gradients, l1_model_minimum
 
@@ -22,7 +22,9 @@ SKIP = 1e-6                    # rows with less than this part of the mean curva
 SKIP_FROM = 4096               # rows; fewer are all summed
 WIDTH_MIN = 1e-10
 ARMIJO = 1e-4
-ROUNDING = 1e-15
+NOTHING = 1e-15                # an objective below counts as 0, beside the 1 that w = 0 has
+DRIFT = 1e-10                  # of the objective: rounding of steps added up that calls for a fresh evaluation
+RESUMED = 3                    # times that a fit goes on whose certificate, evaluated anew, falls short
 SLOPE_KEPT = 0.5               # a full step is kept if the slope at its end is at most this part of the first
 SHORT, VERY_SHORT = 0.7, 0.25      # a Newton step is full from the first on, see `width_after`
 ENOUGH = 0.5                   # smoothing error, in tolerances, that is small enough: the width stays there
@@ -33,6 +35,14 @@ WORKING_SET = 400              # columns admitted at first beyond that
 FULL_BLOCK = 256               # up to so many columns the block holds all of them, whatever is active
 HISTORY = ("passes", "seconds", "seconds_look", "seconds_system", "seconds_search", "objective", "gap", "step",
            "smoothing", "active_features", "active_rows")
+
+
+class Stopped(Exception):
+    """Raised between two slices of a look by whoever wants the fit to end; ``status`` is the result's."""
+
+    def __init__(self, status):
+        super().__init__(status)
+        self.status = status
 
 
 @dataclass
@@ -56,6 +66,7 @@ class Settings:
     deadline: float = np.inf               # on the clock of perf_counter
     stop: object = None                    # () -> bool, asked after every step
     width_end: float = 0.0                 # leave once the smoothing is below: for subsets
+    tell: object = None                    # (Result) -> None, called after every look
 
     def for_subset(self, width_end, whole, stop):
         """``whole``: passes that must be left for a first look at all rows."""
@@ -72,19 +83,19 @@ class Result:
     width: float = 1.0                     # smoothing at which the loop was left
     passes: float = 0.0
     n_iter: int = 0
-    # "converged", "decrement" (no certificate exists), "width" (subset done), "max_passes", "max_time", "stopped" or
-    # "stalled" (the width cannot shrink further)
+    # "converged", "decrement" (no certificate exists), "width" (subset done), "max_passes", "max_time", "stopped",
+    # "stalled" (the width cannot shrink further), "rounding" (nor can the gap) or, before any of it, "waiting"
     status: str = "running"
     history: list = field(default_factory=list)
 
     @property
     def gap(self):
-        """(P - D) / P, NaN without a certificate; 0 where P is rounding beside the 1 that w = 0 has."""
-        if self.objective < ROUNDING:
-            return 0.0
+        """(P - D) / P, NaN without a certificate; P - D itself where P is nothing beside the 1 that w = 0 has."""
+        if self.objective < NOTHING:
+            return self.objective - min(self.objective, np.nan_to_num(self.dual))
         if not np.isfinite(self.objective):
             return np.inf
-        return (self.objective - self.dual) / self.objective
+        return (self.objective - min(self.objective, self.dual)) / self.objective if self.dual == self.dual else np.nan
 
 
 class ContinuationNewton:
@@ -103,7 +114,7 @@ class ContinuationNewton:
         self.result = result if result is not None else Result(self.w.copy())
         self.heavy = None                      # rows that the model of a step treats exactly
         self.column_scale = None               # curvature of the columns, where a subset of the rows has told it
-        if before is not None and before.hessian is not None:
+        if before is not None and before.hessian is not None and before.hessian.shape == (p, p):
             self.column_scale = np.diag(before.hessian) / before.rows.total_weight + self.l2_each
         self.width = settings.smoothing if width is None else width
         self.decay = settings.smoothing_decay if before is None else before.decay
@@ -115,6 +126,9 @@ class ContinuationNewton:
         self.last_gap = self.now_gap = 1.0
         self.spent = 0.0 if before is None else before.spent   # looks; products of conjugate gradients are not limited
         self.mean_curvature = 0.0
+        self.best_bound = None                 # (S, v) behind result.dual
+        self.rms = None                        # root mean square of every column, or more; None: not known
+        self.drift = 0.0                       # what rounding may have done to the objective since the start
 
     # ------------------------------------------------------------ what one look gives
 
@@ -129,9 +143,8 @@ class ContinuationNewton:
         self.sums = sums.tolist()
         self.sums[:6] = [value / n for value in self.sums[:6]]
         self.gradient = gradient[0] / -n
-        self.dual = dual_value(gradient[1:] / n, self.sums[4], self.sums[5], self.l2, self.l1, self.free)
-        if not np.isfinite(self.dual) and (self.l1 or self.l2):
-            self.dual = 0.0                      # overflow: no bound but that of a = 0
+        self.feasible = feasible(gradient[1:] / n, self.sums[4], self.sums[5], self.free)
+        self.dual = bound(*self.feasible, self.l2, self.l1)
         self.hessian = hessian
         self.mean_curvature = self.sums[7] / n
         self.seconds["look"] += perf_counter() - start
@@ -202,9 +215,13 @@ class ContinuationNewton:
 
         diagonal = product(None)
         diagonal[~(diagonal > 0)] = 1.0
-        # a residual r costs the certificate |r|^2 / (2 l2): keep that to a hundredth of the gap still open
+        # a residual r costs the certificate |r|^2 / (2 l2), and one of a free intercept about |r|: keep that to a
+        # hundredth of the gap still open
         open_gap = max(self.settings.tol, min(1.0, self.result.gap)) * self.result.objective
-        enough = max(0.02 * self.l2 * open_gap, 1e-8 * (g @ g))
+        enough = 0.02 * self.l2 * open_gap
+        if self.free is not None:
+            enough = min(enough, (0.01 * open_gap) ** 2)
+        enough = max(enough, 1e-16 * (g @ g))
         return conjugate_gradients(product, -g, diagonal, enough, 100)[0]
 
     # ------------------------------------------------------------ the line
@@ -240,25 +257,97 @@ class ContinuationNewton:
     # ------------------------------------------------------------ the loop
 
     def run(self):
-        result = self.result
-        self.rows.start()
         self.rows.set_active(None)
         wide_l1 = self.l1 and self.rows.n_columns > FULL_BLOCK
         norms = None
         if self.column_scale is not None and not wide_l1:
             norms = self.rows.measure_rows(1 / np.maximum(self.column_scale, 1e-300))
-        self.look(self.w, 1.0, self.width, self.width, not (wide_l1 or self.use_products()))
-        self.after_look(1.0)
+        self.begin(self.w, not (wide_l1 or self.use_products()))
+        self.measure_columns(norms)
         if norms is not None:
             self.heavy = HeavyRows.among(self.rows, norms)
-        if wide_l1 and result.status == "running" and not self.use_products():
+        if wide_l1 and self.result.status == "running" and not self.use_products():
             self.active = self.choose_columns()
             self.rows.set_active(self.active)
             self.look(np.zeros_like(self.w), 1.0, self.width, self.width)
             self.after_look(1.0)
-        while result.status == "running":
+        self.go_on()
+        for _ in range(RESUMED):
+            self.settle()
+            if self.result.status != "running":
+                return self.result
+            self.begin(self.w, not self.use_products())        # the rows' numbers afresh, from the numbers returned
+            self.go_on()
+        self.settle()
+        if self.result.status == "running":
+            self.result.status = "rounding"
+        return self.result
+
+    def begin(self, w, with_hessian):
+        self.rows.start()
+        self.drift = 0.0
+        self.look(w, 1.0, self.width, self.width, with_hessian)
+        self.after_look(1.0)
+
+    def go_on(self):
+        while self.result.status == "running":
             self.step()
-        return result
+
+    def measure_columns(self, norms):
+        """Sizes of the columns where the first look tells them: at w = 0 every row has the same curvature."""
+        rows = self.rows
+        if norms is not None:                  # their mean is the sum over the columns of mean square / scale
+            mean = np.abs(rows.code) @ norms / rows.total_weight
+            self.rms = np.sqrt(mean * np.maximum(self.column_scale, 1e-300))
+            self.rms[rows.n_features:] = 1.0
+        elif self.hessian is not None and self.active is None and not self.w.any():
+            self.rms = np.sqrt(np.diag(self.hessian) / max(self.sums[7], 1e-300))
+        self.drift = self.rounding_of(self.w)
+
+    def rounding_of(self, e):
+        """What rounding may do to the objective in a product of the rows with e."""
+        if self.rms is None:
+            return np.inf
+        with np.errstate(invalid="ignore", over="ignore"):
+            return ROUNDING * (np.abs(e) @ self.rms)
+
+    def certify(self, a):
+        """`settle` with dual variables ``a`` (n_rows,) found elsewhere, or None, before any look at these rows."""
+        result, rows, n = self.result, self.rows, self.rows.total_weight
+        result.w, result.objective, result.dual = self.w.copy(), np.inf, 0.0 if self.l1 or self.l2 else np.nan
+        if a is not None and (self.l1 or self.l2):
+            c, positive = a * rows.code, rows.code >= 0
+            total = c[positive].sum() / n, -c[~positive].sum() / n
+            if self.free is None or abs(total[0] - total[1]) <= ROUNDING * total[0]:
+                parts = [rows.combine(c) / n, np.zeros_like(self.w)]         # balanced already
+            else:
+                parts = [rows.combine(np.where(side, c, 0.0)) / n for side in (positive, ~positive)]
+            result.passes += rows.share
+            self.best_bound = feasible(parts, *total, self.free)
+        self.settle()
+
+    def settle(self):
+        """The objective and the bound to report: of the rows as given, at the numbers returned.
+
+        A fit that called itself converged and is not, so evaluated, is "running" again.
+        """
+        result, rows, n = self.result, self.rows, self.rows.total_weight
+        if self.settings.width_end > 0:        # a subset's are not reported
+            return
+        if self.rms is None or not self.drift + self.rounding_of(result.w) <= DRIFT * result.objective:
+            hinge, squares = rows.evaluate(result.w, True)
+            result.passes += rows.share
+            objective = float(hinge / n + sum(self.penalty(result.w)))
+            result.objective = objective if np.isfinite(objective) else np.inf
+            self.rms = np.sqrt(squares / n)
+        if self.best_bound is not None:
+            noise = ROUNDING * self.rms
+            result.dual = bound(*self.best_bound, self.l2, self.l1, noise if self.free is None else noise[:self.free])
+        if result.history:
+            result.history[-1][HISTORY.index("passes")] = result.passes
+            result.history[-1][HISTORY.index("gap")] = result.gap
+        if result.status == "converged" and not result.gap <= self.settings.tol:
+            result.status, self.w = "running", result.w.copy()
 
     def step(self):
         start = perf_counter()
@@ -282,7 +371,7 @@ class ContinuationNewton:
             taken, step = d, 1.0
             self.look(d, 1.0, width, next_width, with_hessian)
             if self.poor(w, d, first):
-                if self.spent + self.rows.share > self.settings.max_passes:
+                if self.no_read_left():
                     self.result.status = "max_passes"            # no read left to look at a better step
                     return
                 stops = self.l1 > 0 and bool(((w + d == 0) & (w != 0)).any())
@@ -294,6 +383,7 @@ class ContinuationNewton:
                     next_width, decay = self.width_after(step)
                     self.look(None, step, width, next_width, with_hessian)
             self.w = w + taken
+            self.drift += self.rounding_of(taken)
         self.width, self.decay = next_width, decay
         self.after_look(step)
         self.back_up()
@@ -302,9 +392,10 @@ class ContinuationNewton:
         """(width, decay) of the next Newton step if this one is taken ``step`` long.
 
         Full steps: the path is followed, so go faster along it. Shorter ones: the model was not true this far, so
-        stay, and after very short ones go back.
+        stay, and after very short ones go back. Longer ones too, unless the gap has ceased to fall: then the width is
+        what keeps it open (doc/decisions.md).
         """
-        if SHORT <= step <= 1 / SHORT:
+        if SHORT <= step and (step <= 1 / SHORT or self.stale_looks):
             if self.ahead():
                 return self.width, self.decay
             decay = max(0.8 * self.decay, 0.25)
@@ -346,7 +437,9 @@ class ContinuationNewton:
         objective = self.sums[2] + l2_part + l1_part
         if objective < result.objective:
             result.objective, result.w = objective, w.copy()
-        if self.dual > result.dual or self.dual != self.dual:
+        if self.dual > result.dual:
+            result.dual, self.best_bound = self.dual, self.feasible
+        elif self.dual != self.dual:
             result.dual = self.dual
         result.width = self.width
         result.n_iter += 1
@@ -354,6 +447,8 @@ class ContinuationNewton:
         result.history.append([result.passes, perf_counter() - self.started, seconds["look"], seconds["system"],
                                seconds["search"], objective, result.gap, step, self.width,
                                int(np.count_nonzero(w)), int(self.sums[6])])
+        if self.settings.tell is not None:
+            self.settings.tell(result)
         self.judge()
 
     def judge(self):
@@ -371,5 +466,10 @@ class ContinuationNewton:
             result.status = "stopped"
         elif perf_counter() > settings.deadline:
             result.status = "max_time"
-        elif self.spent + self.rows.share > settings.max_passes:
+        elif self.no_read_left():
             result.status = "max_passes"
+
+    def no_read_left(self):
+        """None for another look and, where the columns' sizes are not known, for the evaluation at the end."""
+        looks = 1 if self.rms is not None else 2
+        return self.spent + looks * self.rows.share > self.settings.max_passes

@@ -23,7 +23,7 @@ from time import perf_counter
 
 import numpy as np
 
-from cmargin.solvers.certificate import dual_value
+from cmargin.solvers.certificate import ROUNDING, dual_value
 
 ENOUGH = 0.7                   # of the tolerance: gap seen by a sweep at which a look is worth its read
 NEWTON_ENOUGH = 0.3            # of the tolerance, or a tenth of the gap before: where a Newton step ends
@@ -118,6 +118,16 @@ class DualNewton:
                     self.look()
                     since = 0
         return self.result
+
+    def certain(self):
+        """Whether rounding, added up over the sweeps, is nothing beside the objective and the tolerance."""
+        size = np.sqrt(self.rows.shared.square.mean()) * np.linalg.norm(self.w)
+        return ROUNDING * size <= 1e-10 and ROUNDING * size * self.result.n_iter <= 0.01 * self.settings.tol
+
+    def dual_variables(self):
+        """0 <= a <= 1, balanced where the intercept is free."""
+        a = self.balanced()[0] if self.free else self.a
+        return a / np.where(self.upper > 0, self.upper, 1.0)
 
     def late(self):
         return perf_counter() > self.settings.deadline

@@ -1,6 +1,6 @@
 """Margin pursuit by first-order descent: gradient steps on all rows, or projected steps on one row at a time.
 
-    Q(w) = (1/n) sum_i s_i s^2 rho((gamma - y_i h(x_i)) / s) + (l2/2) |w|^2            (margin pursuit, eq. 5; spec 4)
+    Q(w) = (1/n) sum_i s_i s^2 rho((gamma - y_i h(x_i)) / s) + (l2/2) |w|^2            (margin pursuit, eq. 5)
 
 Pegasos is the projected solver with the hinge for a loss. All one-vs-rest problems go through a pass together.
 """
@@ -65,6 +65,7 @@ class Fit:
     reads: float = 0.0
     steps_taken: int = 0
     stopped: str = "max_passes"
+    untrained: list = field(default_factory=list)      # problems that were not begun
     history: dict = field(default_factory=dict)
 
     def keep_best(self, W, bias, objective):

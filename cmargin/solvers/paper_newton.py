@@ -26,11 +26,17 @@ class PaperNewton(ContinuationNewton):
         self.rows.set_active(None)
         self.look(self.w, 1.0, self.width, self.width)
         self.after_look(1.0)
+        self.measure_columns(None)
         self.active_now = (self.w != 0) | (np.abs(self.smooth_gradient) > self.l1_each) | (self.l1_each == 0)
         self.adjust = True
-        while self.result.status == "running":
-            self.step()
+        self.go_on()
+        self.settle()
+        if self.result.status == "running":
+            self.result.status = "rounding"
         return self.result
+
+    def floor(self, width):
+        return 0.0                             # the published algorithm sums every row
 
     def step(self):
         w, g_hat, active = self.w, self.smooth_gradient, self.active_now
@@ -71,6 +77,7 @@ class PaperNewton(ContinuationNewton):
             self.look(move, 1.0, width, width)
             new = np.where(gone, 0.0, new)
         self.w = new
+        self.drift += self.rounding_of(new - w)
         self.after_look(s)
 
     def value_at(self, w):

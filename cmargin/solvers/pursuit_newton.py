@@ -13,9 +13,10 @@ import numpy as np
 
 from cmargin._blas_threads import single_threaded_blas
 from cmargin._core._line_search import exact_step
+from cmargin.solvers.class_passes import TimeUp
 from cmargin.solvers.growing import FRACTION, draw_rows, worth_growing
 from cmargin.solvers.kept_curvature import KeptCurvature
-from cmargin.solvers.margin_pursuit import Fit, one_shot_scale
+from cmargin.solvers.margin_pursuit import Fit, loss_of, one_shot_scale
 from cmargin.solvers.newton_system import conjugate_gradients
 
 ARMIJO = 1e-4
@@ -30,6 +31,7 @@ GAIN = math.log(100)
 ENOUGH_OF_A_SUBSET = 0.03    # of its gradient at w = 0; below, a subset's own noise is fitted
 SEED_OF_SUBSET = 11          # the rows read first change the result within tol only
 NO_L1 = np.empty(0)
+ORDER = ("interrupted", "diverged", "max_time", "callback", "stalled", "max_passes", "tol")     # the worst first
 LINE_VALUE, LINE_SLOPE, CURVATURE = 0, 1, 7      # places in the sums of a look, as in _row_pass.pxd
 
 
@@ -185,25 +187,49 @@ class NewtonClasses:
         bias = np.zeros(K) if start.bias is None else start.bias.astype(float)
         self.fit = Fit(W, bias, np.full(K, settings.scale), np.full(K, np.inf), np.full(K, np.inf))
         self.point = None                        # (class, its best weights, not yet in the fit)
+        self.begun, self.ridge = [], None
 
     def run(self, on_pass=None):
         """Train; returns the fit and the KeyboardInterrupt that ended it, or None."""
-        fit, stopped = self.fit, []
+        fit, stopped, interruption = self.fit, [], None
         try:
+            if self.deadline is not None or on_pass is not None:
+                self.use_ridge()
             self.timed("steps", self.reduce)
             for c in range(self.blocks.n_problems):
-                stopped.append(self.one_class(c, on_pass))
+                try:
+                    stopped.append(self.one_class(c, on_pass))
+                except TimeUp:
+                    stopped.append("max_time")
                 self.publish()
                 if stopped[-1] in ("max_time", "callback"):
                     break
-        except KeyboardInterrupt as interruption:
-            fit.stopped = "interrupted"
+        except KeyboardInterrupt as ended:
+            interruption, stopped = ended, [*stopped, "interrupted"]
             self.publish()
-            return fit, interruption
         # the worst of what became of the classes
-        order = ("diverged", "max_time", "callback", "stalled", "max_passes", "tol")
-        fit.stopped = min(stopped, key=order.index)
-        return fit, None
+        fit.stopped = min(stopped, key=ORDER.index)
+        if fit.stopped in ("interrupted", "max_time", "callback"):
+            self.use_ridge()
+            self.use_where_better()
+        return fit, interruption
+
+    def use_ridge(self):
+        """Weights for classes not begun: one ridge regression of all, drawn to the level; and Q there."""
+        if self.ridge is not None or self.start.W is not None or self.blocks.n_problems < 2:
+            return
+        fit, s = self.fit, self.settings
+        W, bias = (s.level * part for part in self.blocks.ridge_start(s.fit_intercept, s.l2))
+        value = self.blocks.sums(W, bias, loss_of(s, fit.scale))[0] / self.blocks.n_rows
+        self.ridge = W, bias, value + s.l2 / 2 * (W * W).sum(axis=1)
+        waiting = ~np.isin(np.arange(len(fit.W)), self.begun)
+        fit.W[waiting], fit.bias[waiting] = W[waiting], bias[waiting]
+
+    def use_where_better(self):
+        """The ridge's weights for classes that were stopped where Q is still larger, and for those not begun."""
+        self.fit.untrained = [c for c in range(len(self.fit.W)) if c not in self.begun]
+        if self.ridge is not None:
+            self.fit.keep_best(*self.ridge)
 
     def reduce(self):
         self.fit.reads += self.blocks.reduce()
@@ -212,6 +238,10 @@ class NewtonClasses:
         settings = self.settings
         w = np.append(self.fit.W[c], self.fit.bias[c]) if self.start.W is not None else None
         rows, w = self.blocks.row_pass(c, settings.fit_intercept, w)
+        rows.between_slices = self.watch_time
+        if self.out_of_time():
+            return "max_time"
+        self.begun.append(c)
         problem = PursuitNewton(rows, settings, w)
         with single_threaded_blas():
             self.start_on_subset(c, problem)
@@ -260,6 +290,10 @@ class NewtonClasses:
 
     def out_of_time(self):
         return self.deadline is not None and time.perf_counter() > self.deadline
+
+    def watch_time(self):
+        if self.out_of_time():
+            raise TimeUp
 
     def timed(self, phase, work):
         begin = time.perf_counter()

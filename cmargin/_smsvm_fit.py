@@ -1,0 +1,316 @@
+"""One call of `SmSVMClassifier.fit`: its data, its classes' results, and what becomes of them."""
+
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor, wait
+from time import perf_counter
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from cmargin._core._openmp import effective_n_threads
+from cmargin._core._rows import Rows
+from cmargin._progress import say
+from cmargin.passes.dual_rows import DualRowPass, SparseRows, worth_sweeping
+from cmargin.passes.row_pass import SMALL, MemoryRowPass
+from cmargin.passes.shared_start import HingeStart
+from cmargin.passes.wide import WideRows, worth_reducing
+from cmargin.solvers.continuation_newton import HISTORY, ContinuationNewton, Problem, Result, Settings, Stopped
+from cmargin.solvers.dual_newton import DualNewton
+from cmargin.solvers.growing import SMALLEST, solve
+from cmargin.solvers.paper_newton import PaperNewton
+
+WARM_WIDTH = 0.1               # smoothing that a warm start begins with, at most
+LATE = 0.3                     # seconds that an interrupted fit may take to say how good the classes are
+
+
+class Labels:
+    """What y says: the classes, and a column of +1 and -1 for every binary problem, made when asked for."""
+
+    def __init__(self, classes, label=None, indicator=None):
+        """``label``: (n,) places in ``classes``; ``indicator``: (n_labels, n) of -1 and 1 instead."""
+        self.classes, self.label, self.indicator = classes, label, indicator
+        self.multilabel = indicator is not None
+
+    def __len__(self):
+        if self.multilabel:
+            return len(self.indicator)
+        return len(self.classes) if len(self.classes) > 2 else 1
+
+    def of_problem(self, c):
+        """The class that is +1 in problem c."""
+        return c if len(self) > 1 or self.multilabel else 1
+
+    def __getitem__(self, c):
+        if self.multilabel:
+            return self.indicator[c]
+        return np.where(self.label == self.of_problem(c), 1.0, -1.0)
+
+    def sample(self, rows):
+        """(n_problems, len(rows))."""
+        if self.multilabel:
+            return self.indicator[:, rows]
+        wanted = np.array([self.of_problem(c) for c in range(len(self))])
+        return np.where(self.label[rows] == wanted[:, None], 1.0, -1.0)
+
+    def order(self):
+        """Rows, those of a class together."""
+        if self.multilabel:
+            return np.arange(self.indicator.shape[1])
+        return np.argsort(self.label, kind="stable")
+
+
+class SmSVMFit:
+    """Nothing of the estimator is touched before `publish`."""
+
+    def __init__(self, estimator, X, labels, weights, started):
+        self.estimator, self.labels, self.weights = estimator, labels, weights
+        self.n, self.m = X.shape
+        threads = effective_n_threads(estimator.n_jobs)
+        self.n_threads = threads if self.n * self.m >= SMALL or len(labels) >= threads > 1 else 1
+        self.intercept = bool(estimator.fit_intercept)
+        self.free = self.m if self.intercept and not estimator.penalize_intercept else None    # column, not penalised
+        self.deadline = np.inf if estimator.max_time is None else started + estimator.max_time
+        self.interrupted = threading.Event()
+        p = self.m + self.intercept
+        self.warm = self._warm_start(p)
+        self.results = [Result(np.zeros(p), status="waiting") for _ in range(len(labels))]
+        self.start = self.reduced = self.dual = None
+        if hasattr(X, "indptr") and not X.has_canonical_format:
+            X = X.copy()                         # repeated indices would be squared one by one
+            X.sum_duplicates()
+        self.X, self.rows = X, Rows(X)
+        e = estimator
+        if e.linear_solver == "cg" and e.l1 > 0:
+            raise ValueError("linear_solver='cg' needs l1=0: an l1 model is solved on its active block, by 'cholesky'.")
+        self.by_dual = worth_sweeping(X, e.l2, e.l1, e.linear_solver, e.line_search)
+        self.by_rows = not self.by_dual and worth_reducing(X, e.l1, e.linear_solver, e.line_search)
+
+    def _draw_seeds(self):
+        """One seed a class, drawn only where rows will be, or their order; that is always the same for None."""
+        random_state = self.estimator.random_state
+        if random_state is None and self.dual is not None:
+            return np.zeros(len(self.labels), np.intp)
+        if self.dual is None and self.n < SMALLEST and (random_state is None or isinstance(random_state, int)):
+            return np.zeros(len(self.labels), np.intp)
+        return check_random_state(random_state).randint(2**31 - 1, size=len(self.labels))
+
+    def _warm_start(self, p):
+        e = self.estimator
+        if not e.warm_start or not hasattr(e, "coef_") or e.coef_.shape != (len(self.labels), self.m):
+            return None
+        return np.hstack([e.coef_, e.intercept_[:, None]])[:, :p]
+
+    # ------------------------------------------------------------ all classes
+
+    def run(self):
+        """Solve every class; whatever ends it, the results are those of the best points so far."""
+        e, n_classes = self.estimator, len(self.labels)
+        if self.warm is not None:                # what an interrupt leaves of a class not begun
+            for result, w in zip(self.results, self.warm, strict=True):
+                result.w = w.copy()
+        if n_classes > 1 and (e.max_time is not None or e.callback is not None):
+            self.start_all(self.late)
+        if self.by_dual:
+            self.dual = SparseRows(self.X, self.intercept, self.free is not None)
+        elif self.by_rows:
+            self.reduced = WideRows(self.X)
+        self.seeds = self._draw_seeds()
+        try:
+            if n_classes < 2 or n_classes < self.n_threads or self.n_threads == 1 or e.callback is not None:
+                for c in range(n_classes):
+                    self.solve(c, self.n_threads)
+            else:
+                self.share_out(n_classes)
+        finally:
+            self.use_the_start()
+
+    def share_out(self, n_classes):
+        with ThreadPoolExecutor(self.n_threads) as pool:       # the kernels hold no GIL
+            futures = [pool.submit(self.solve, c, 1) for c in range(n_classes)]
+            try:
+                while wait(futures, timeout=0.2).not_done:
+                    pass
+            except BaseException:
+                self.interrupted.set()                          # every class stops after its present slice
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+            for future in futures:
+                future.result()
+
+    def start_all(self, out_of_time):
+        e = self.estimator
+        if self.warm is not None:
+            return                               # the last fit's weights are a start of their own
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            self.start = HingeStart(self.X, self.labels, self.weights, self.intercept, float(e.l2))
+            self.start.evaluate(out_of_time)
+
+    def use_the_start(self):
+        """Weights of the shared start for classes that have nothing better."""
+        stopped = [c for c, r in enumerate(self.results) if r.status in ("waiting", "running", "stopped", "max_time")]
+        if not stopped:
+            return
+        if self.start is None and len(self.results) > 1:
+            limit = perf_counter() + LATE
+            self.start_all(lambda: perf_counter() > limit)
+        for c in stopped:
+            self.results[c].w, self.results[c].objective = self.best_of(c)
+
+    def best_of(self, c):
+        """Weights of class c and their objective: its own, or those of the shared start where they are better."""
+        result = self.results[c]
+        if self.start is None:
+            at_zero = result.status == "waiting" and not result.w.any()        # every margin is 0, the objective 1
+            return result.w, (1.0 if at_zero else result.objective)
+        w = self.start.W[c]
+        known = self.start.objective[c] + self.estimator.l1 * np.abs(w[:self.m]).sum()
+        better = known < result.objective or not np.isfinite(result.objective)
+        return (w, known) if better else (result.w, result.objective)
+
+    def late(self):
+        return perf_counter() > self.deadline
+
+    # ------------------------------------------------------------ one class
+
+    def solve(self, c, n_threads):
+        """Problem c, to its end or to that of the time."""
+        result = self.results[c]
+        if self.interrupted.is_set() or self.late():
+            return
+        result.status = "running"
+        code = self.labels[c] * self.weights
+        rows = MemoryRowPass(self.rows, code, intercept=self.intercept, n_threads=n_threads)
+        rows.between_slices = self.between_slices
+        problem = Problem(float(self.estimator.l2), float(self.estimator.l1), self.free)
+        try:
+            self.solve_by_its_way(c, rows, code, problem, n_threads, result)
+        except Stopped as stop:
+            result.status = stop.status
+        if not np.isfinite(result.objective):                  # stopped on a subset, or in the first look
+            ContinuationNewton(rows, problem, Settings(), result, w=result.w).settle()
+
+    def solve_by_its_way(self, c, rows, code, problem, n_threads, result):
+        e = self.estimator
+        settings = Settings(e.tol, e.max_passes, e.smoothing, e.smoothing_decay, e.linear_solver, self.deadline,
+                            self._asked_to_stop, tell=self._teller(c))
+        w = None if self.warm is None else self.warm[c]
+        width = None if w is None else min(e.smoothing, WARM_WIDTH)
+        if w is not None:
+            result.w = np.array(w, float)
+        if self.dual is not None:
+            self.sweep(c, rows, code, problem, settings, result, w)
+        elif self.reduced is not None:
+            self.solve_reduced(rows, code, problem, settings, result, w, width, n_threads)
+        elif e.line_search == "quadratic":
+            PaperNewton(rows, problem, settings, e.newton_tol, result, w).run()
+        else:
+            solve(rows, problem, settings, e.subset_growth == "auto", self.seeds[c], w, width, result)
+
+    def solve_reduced(self, rows, code, problem, settings, result, w, width, n_threads):
+        """In as many unknowns as there are rows; what is reported is evaluated on the rows themselves."""
+        e = self.estimator
+        small = self.reduced.rows(code, self.intercept, n_threads)
+        inner = Problem(problem.l2, 0.0, None if problem.free is None else small.n_columns - 1)
+        t = None if w is None else self.reduced.into(w, self.intercept)
+        found = Result(np.zeros(small.n_columns) if t is None else t.copy())
+        newton = ContinuationNewton(small, inner, settings, found, width, t)
+        try:
+            newton.run()
+        finally:
+            at = self.reduced.out_of(found.w, self.intercept)
+            whole = ContinuationNewton(rows, problem, settings, result, min(e.smoothing, WARM_WIDTH), at, newton)
+            result.history, result.n_iter, result.passes = found.history, found.n_iter, found.passes
+            result.status = found.status
+            whole.certify(small.dual_variables() if found.n_iter else None)
+        if result.status == "running":           # nearly dependent rows: go on where nothing was lost
+            whole.run()
+
+    def sweep(self, c, rows, code, problem, settings, result, w):
+        """Problem c by its dual, and on all columns from there where that proves too slow."""
+        e = self.estimator
+        enough = np.inf
+        if np.isfinite(self.dual.enough_reads):
+            enough = min(self.dual.enough_reads if e.linear_solver == "auto" else np.inf, e.max_passes / 2)
+        first = DualNewton(DualRowPass(self.dual, code), problem, settings, result, self.seeds[c], w, enough)
+        first.run()
+        if result.status == "left":
+            result.status = "running"
+            ContinuationNewton(rows, problem, settings, result, min(e.smoothing, WARM_WIDTH), result.w, first).run()
+        elif not first.certain():
+            whole = ContinuationNewton(rows, problem, settings, result, min(e.smoothing, WARM_WIDTH), result.w, first)
+            whole.certify(first.dual_variables())
+            if result.status == "running":
+                whole.run()
+
+    def between_slices(self):
+        """Heard in the middle of a long look."""
+        if self.interrupted.is_set():
+            raise Stopped("stopped")
+        if self.late():
+            raise Stopped("max_time")
+
+    def _asked_to_stop(self):
+        if self.interrupted.is_set():
+            return True
+        if self.estimator.callback is None:
+            return False
+        self.publish()
+        if self.estimator.callback(self.estimator):
+            self.interrupted.set()
+        return self.interrupted.is_set()
+
+    def _teller(self, c):
+        """Prints a line a look, or None."""
+        if not self.estimator.verbose:
+            return None
+        name = f"class {self.labels.classes[self.labels.of_problem(c)]!r}: " if len(self.labels) > 1 else ""
+
+        def tell(result):
+            last = dict(zip(HISTORY, result.history[-1], strict=True))
+            say(self.estimator, f"{name}{last['passes']:.2f} passes, objective {last['objective']:.6g}, "
+                                f"gap {last['gap']:.2g}, {last['seconds']:.2f} s")
+
+        return tell
+
+    # ------------------------------------------------------------ what is left
+
+    def publish(self):
+        """Set the fitted attributes to the best points so far."""
+        e, results = self.estimator, self.results
+        W = np.stack([self.best_of(c)[0] for c in range(len(results))])
+        rows = [row for r in results for row in r.history]
+        columns = np.array(rows, float).reshape(-1, len(HISTORY)).T
+        of_class = np.repeat(np.arange(len(results)), [len(r.history) for r in results])
+        vars(e).update(
+            classes_=self.labels.classes, _multilabel=self.labels.multilabel,
+            coef_=np.ascontiguousarray(W[:, :self.m]),
+            intercept_=W[:, self.m].copy() if self.intercept else np.zeros(len(W)),
+            duality_gap_=np.array([r.gap for r in results]),
+            objective_=np.array([self.best_of(c)[1] for c in range(len(results))]),
+            n_iter_=max(r.n_iter for r in results), n_passes_=float(sum(r.passes for r in results)),
+            history_={**dict(zip(HISTORY, columns, strict=True)), "class": of_class},
+        )
+
+    def warn(self):
+        """One warning for all classes that stopped short of the tolerance, naming the worst gap."""
+        short = [c for c, r in enumerate(self.results) if r.status not in ("converged", "decrement")]
+        if self.interrupted.is_set() or not short:
+            return
+        worst = max(short, key=lambda c: self.results[c].gap)
+        result, e = self.results[worst], self.estimator
+        reason = {"max_passes": f"max_passes={e.max_passes:g}", "max_time": f"max_time={e.max_time} s",
+                  "waiting": f"max_time={e.max_time} s"}
+        why = reason.get(result.status, "rounding: the width is at its smallest")
+        gap = "no gap known (l1 = l2 = 0)" if np.isnan(result.gap) else f"a relative duality gap of {result.gap:.1e}"
+        waiting = [self.labels.classes[self.labels.of_problem(c)] for c, r in enumerate(self.results)
+                   if r.status == "waiting"]
+        untrained = ""
+        if waiting:
+            names = ", ".join(str(name) for name in waiting[:5]) + (", ..." if len(waiting) > 5 else "")
+            untrained = (f" {len(waiting)} classes were not trained and keep the ridge regression that all classes "
+                         f"start with: {names}.")
+        warnings.warn(f"SmSVMClassifier stopped at {why} with {gap} where tol={e.tol:g} was asked"
+                      f" ({len(short)} of {len(self.results)} binary problems).{untrained} Try a larger max_passes,"
+                      " max_time or tol, scaled features, or a larger l2.", ConvergenceWarning, stacklevel=4)

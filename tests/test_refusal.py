@@ -1,0 +1,197 @@
+"""A `fit` that is refused, or stopped before it trained, leaves the last model as it was, or none if there was none."""
+
+import warnings
+
+import broken_rows
+import numpy as np
+import pytest
+from estimators import quick_estimators
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils import validation
+
+import cmargin
+from cmargin import SLNDClassifier, SmSVMClassifier, SmSVMClassifierCV, _one_vs_rest, slnd, smsvm_cv
+
+X, Y = broken_rows.sound_rows()
+HOLE = np.where(np.arange(X.size).reshape(X.shape) == 7, np.nan, X)
+WORDS = np.array(["a", "b"])[Y]
+WIDER = np.hstack([X, X])
+
+REFUSALS = {
+    "a bad parameter": ({"max_passes": 0, "l2s": (-1.0,)}, (X, WORDS)),
+    "no threads": ({"n_jobs": 0}, (WIDER, WORDS)),
+    "no number": ({}, (HOLE, WORDS)),
+    "one class and other columns": ({}, (WIDER, np.zeros(len(X)))),
+    "targets that are no labels": ({}, (WIDER, np.linspace(0, 1, len(X)))),
+    "too few labels": ({}, (WIDER, Y[:-1])),
+    "a bad class weight": ({"class_weight": {"a": -1.0}}, (WIDER, WORDS)),
+    "an unknown class weight": ({"class_weight": "even"}, (WIDER, WORDS)),
+    "broken rows": ({}, (broken_rows.broken(WIDER, "csr", "a huge inner indptr"), WORDS)),
+    "weights of other rows": ({}, (WIDER, WORDS, np.ones(3))),
+    "a negative weight": ({}, (WIDER, WORDS, np.arange(len(X)) - 1.0)),
+    "a rank above the columns": ({"rank": 99}, (WIDER, WORDS)),
+    "a start of other classes": ({"warm_start": True}, (X, WORDS)),
+    "a start of other columns": ({"warm_start": True}, (WIDER, Y)),
+    "a start of an indicator": ({"warm_start": True}, (X, np.column_stack([Y, 1 - Y]))),
+}
+
+
+def settings(estimator, parameters):
+    return {name: value for name, value in parameters.items() if name in estimator.get_params()}
+
+
+def cases(fitted=True):
+    for estimator in quick_estimators():
+        for refusal, (parameters, _) in REFUSALS.items():
+            fits = not parameters or settings(estimator, parameters)
+            starts = "warm_start" in parameters
+            if fits and (fitted or not starts) and not (starts and refusal.endswith("indicator")
+                                                        and isinstance(estimator, SmSVMClassifierCV)):
+                yield pytest.param(estimator, refusal, id=f"{type(estimator).__name__}-{refusal}")
+
+
+def same_state(before, after):
+    return before.keys() == after.keys() and all(before[name] is after[name] for name in before)
+
+
+@pytest.mark.parametrize("estimator, refusal", list(cases()))
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_refused_fit_changes_nothing(estimator, refusal):
+    # n_features_in_ was the refused matrix's, so that predict refused the model's own columns; SmSVM's classes_ too.
+    parameters, data = REFUSALS[refusal]
+    model = clone(estimator).fit(X, Y)
+    answer = model.predict(X)
+    model.set_params(**settings(model, parameters))
+    before = dict(vars(model))
+    with pytest.raises(ValueError):
+        model.fit(*data)
+    assert same_state(before, vars(model))
+    assert np.array_equal(model.predict(X), answer)
+
+
+@pytest.mark.parametrize("estimator, refusal", list(cases(fitted=False)))
+def test_a_refused_first_fit_leaves_an_estimator_that_is_not_fitted(estimator, refusal):
+    # predict raised AttributeError: scikit-learn took n_features_in_ for the sign of a fit.
+    parameters, data = REFUSALS[refusal]
+    model = clone(estimator)
+    model.set_params(**settings(model, parameters))
+    before = dict(vars(model))
+    with pytest.raises(ValueError):
+        model.fit(*data)
+    assert same_state(before, vars(model))
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+@pytest.mark.parametrize("estimator", [e for e in quick_estimators() if hasattr(e, "partial_fit")],
+                         ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("fitted", [False, True])
+def test_a_refused_partial_fit_changes_nothing(estimator, fitted):
+    model = clone(estimator)
+    if fitted:
+        model.partial_fit(X, Y, classes=[0, 1])
+    before = dict(vars(model))
+    for data in ((HOLE, Y), (X, np.arange(len(X)) % 3), (X, Y, [0, 1], -np.ones(len(X))), (WIDER, WORDS, ["b", "c"])):
+        with pytest.raises(ValueError):
+            model.partial_fit(*data)
+        assert same_state(before, vars(model))
+
+
+class Table(np.ndarray):
+    """Rows with column names, standing in for a data frame."""
+
+
+def table(rows, names):
+    rows = rows.view(Table)
+    rows.names = np.array(list(names), dtype=object)
+    return rows
+
+
+@pytest.mark.parametrize("estimator", quick_estimators(), ids=lambda e: type(e).__name__)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_column_names_are_the_last_good_fits(monkeypatch, estimator):
+    monkeypatch.setattr(validation, "_get_feature_names", lambda X: getattr(X, "names", None))
+    model = clone(estimator).fit(table(X, "abcdef"), Y)
+    for bad in (table(X, "uvwxyz"), X):
+        with pytest.raises(ValueError, match="one class"):
+            model.fit(bad, np.ones(len(X)))
+        assert model.feature_names_in_.tolist() == list("abcdef")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)      # the model inside the search was fitted without names
+        model.predict(table(X, "abcdef"))
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(table(X, "uvwxyz"))
+
+
+@pytest.mark.parametrize("fitted", [False, True])
+@pytest.mark.parametrize("model, module, step", [
+    (SLNDClassifier(), slnd, "encode_labels"),
+    (cmargin.MarginPursuitClassifier(), _one_vs_rest, "encode_labels"),
+    (SmSVMClassifierCV(l2s=(1e-2,), cv=2), smsvm_cv, "_path_scores"),
+])
+def test_an_interrupt_before_training_changes_nothing(monkeypatch, fitted, model, module, step):
+    # An interrupted search had no estimator, but columns: predict raised AttributeError.
+    model = clone(model)
+    if fitted:
+        model.fit(X, Y)
+    before = dict(vars(model))
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, step, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(WIDER, WORDS)
+    assert same_state(before, vars(model))
+
+
+def test_an_interrupt_in_the_last_fit_of_a_search_changes_nothing(monkeypatch):
+    model = SmSVMClassifierCV(l2s=(1e-2,), cv=2).fit(X, Y)
+    before, fit, calls = dict(vars(model)), SmSVMClassifier.fit, []
+
+    def interrupted(self, *data):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return fit(self, *data)
+
+    monkeypatch.setattr(SmSVMClassifier, "fit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(WIDER, WORDS)
+    assert same_state(before, vars(model))
+
+
+@pytest.mark.parametrize("model", [SLNDClassifier(max_passes=5), cmargin.MarginPursuitClassifier(max_passes=5),
+                                   cmargin.PegasosClassifier(max_passes=5)], ids=lambda e: type(e).__name__)
+def test_an_interrupt_in_training_keeps_what_was_trained(model):
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    model = clone(model).fit(X, Y).set_params(callback=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(WIDER, WORDS)
+    assert model.n_features_in_ == 12 and model.classes_.tolist() == ["a", "b"]
+    assert set(model.predict(WIDER)) <= {"a", "b"}
+
+
+@pytest.mark.parametrize("solver", ["newton", "gd", "sgd"])
+def test_a_callback_sees_everything_a_fit_leaves(solver):
+    # scale_ was stored when all was over, and after an interrupt in a callback it was the last fit's.
+    seen = []
+
+    def look(model):
+        seen.append(model.scale_)
+        raise KeyboardInterrupt
+
+    model = cmargin.MarginPursuitClassifier(solver=solver, margin=2.0, max_passes=3, callback=look)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y)
+    assert seen[0].tolist() == model.scale_.tolist() == [2.0]
+
+
+def test_warnings_point_at_the_caller():
+    for model in (SLNDClassifier(tol=1e-9, max_passes=2), cmargin.MarginPursuitClassifier(solver="gd", max_passes=1)):
+        with pytest.warns(ConvergenceWarning) as caught:
+            model.fit(X, Y)
+        assert [warning.filename for warning in caught] == [__file__]

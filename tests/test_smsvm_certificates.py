@@ -1,0 +1,152 @@
+"""What `SmSVMClassifier` reports is true of the numbers it returns; each test a case where it was not."""
+
+import warnings
+
+import numpy as np
+import pytest
+from naive_smsvm import objective, with_ones
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from cmargin.smsvm import SmSVMClassifier
+from cmargin.solvers import certificate, continuation_newton
+from cmargin.solvers.newton_system import cholesky_solve, l1_model_minimum
+
+
+def fit_quietly(X, y, **parameters):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return SmSVMClassifier(**parameters).fit(X, y)
+
+
+def recomputed(model, X, y):
+    """P from the rows and the numbers returned."""
+    A, w = with_ones(X, True), np.append(model.coef_[0], model.intercept_[0])
+    code = np.where(y == model.classes_[1], 1.0, -1.0)
+    return objective(A, code, np.ones(len(y)), w, model.l2, model.l1, None if model.penalize_intercept else X.shape[1])
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("solver", ["auto", "woodbury", "cholesky", "cg"])
+def test_more_columns_than_rows_with_a_mean(solver, container):
+    # The reduced problem's objective, 4.9e-5, was reported; that of the single-precision coef_ was 9.0e-5
+    rng = np.random.default_rng(0)
+    X = (rng.standard_normal((100, 200)) + 10).astype("f")
+    y = np.where(rng.random(100) < 0.5, 1.0, -1.0)
+    model = SmSVMClassifier(linear_solver=solver).fit(container(X), y)
+    assert model.duality_gap_[0] <= 1e-4
+    assert model.objective_[0] == pytest.approx(recomputed(model, X, y), rel=1e-9)
+
+
+@pytest.mark.parametrize("l2", [0.0, 1e-14])
+def test_contradictory_copies_of_a_row_are_not_told_apart_by_rounding(l2):
+    # A ridge on a singular Gram matrix separated them: objective 0 and gap 0, where 2/3 is the minimum
+    X, y = np.array([[1.0, 2, 3, 4], [1, 2, 3, 4], [0, 1, 0, 1]]), np.array([1, -1, 1])
+    model = SmSVMClassifier(l2=l2, fit_intercept=False, linear_solver="woodbury").fit(X, y)
+    assert model.objective_[0] == pytest.approx(2 / 3, rel=1e-9)
+
+
+def test_contradictory_rows_of_very_different_columns():
+    # float64, default settings: reported 7.8e-6, was 0.8
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((20, 60)) * 2.0 ** rng.integers(-20, 20, 60)
+    X[10:], y = X[:10], np.repeat([1, -1], 10)
+    model = fit_quietly(X, y, l2=1e-3)
+    assert model.objective_[0] == pytest.approx(recomputed(model, X, y), rel=1e-9) and model.objective_[0] > 0.99
+
+
+@pytest.mark.parametrize("factor", [1e155, 1e-155])
+def test_far_too_large_and_far_too_small_numbers_are_said(factor):
+    # gap 0 was reported with coef_ 0, whose objective is that of no model at all
+    X = np.random.default_rng(1).standard_normal((60, 5)) * factor
+    with pytest.warns(ConvergenceWarning) if factor > 1 else warnings.catch_warnings():
+        model = SmSVMClassifier().fit(X, np.sign(X[:, 0]))
+    assert model.duality_gap_[0] == pytest.approx(1 - (factor < 1), abs=1e-4)
+    assert model.objective_[0] == pytest.approx(recomputed(model, X, np.sign(X[:, 0])), rel=1e-9)
+
+
+def test_columns_below_the_smallest_float32_normal():
+    X = (np.random.default_rng(2).standard_normal((60, 5)) * 1e-40).astype("f")       # NaN with gap 0 once
+    y = np.sign(X[:, 0])
+    model = SmSVMClassifier(l2=0.0).fit(X, y)
+    assert np.isfinite(model.coef_).all() and model.score(X, y) == 1 and model.objective_[0] < 1e-9
+
+
+def test_a_certificate_that_falls_short_when_evaluated_is_worked_on(monkeypatch):
+    # the sums followed step by step are taken for better than they are, once
+    rng = np.random.default_rng(4)
+    X, y = rng.standard_normal((200, 5)), np.where(rng.random(200) < 0.5, 1, -1)
+    settle, seen = continuation_newton.ContinuationNewton.settle, []
+
+    def flattered(self):
+        if not seen:
+            self.result.dual = self.result.objective
+            self.best_bound = (0.1, self.best_bound[1])
+        settle(self)
+        seen.append(self.result.status)
+
+    monkeypatch.setattr(continuation_newton.ContinuationNewton, "settle", flattered)
+    model = SmSVMClassifier(tol=1e-3).fit(X, y)
+    assert seen == ["running", "converged"] and model.duality_gap_[0] <= 1e-3
+
+
+@pytest.mark.parametrize("l1", [0.0, 0.3])
+def test_best_multiple_of_dual_variables(l1):
+    rng = np.random.default_rng(5)
+    for _ in range(50):
+        v, l2, total = rng.standard_normal(6), 10.0 ** rng.uniform(-3, 1), rng.random()
+        t = np.linspace(0, 1, 20001)[:, None]
+        value = t[:, 0] * total - (np.maximum(t * np.abs(v) - l1, 0) ** 2).sum(axis=1) / (2 * l2)
+        assert certificate.bound(total, v, l2, l1) == pytest.approx(value.max(), abs=1e-6)
+        noisy = certificate.bound(total, v, l2, l1, np.full(6, 0.1))
+        assert noisy <= certificate.bound(total, v, l2, l1)
+
+
+@pytest.mark.parametrize("offset, l1", [(3, 1e-2), (10, 1e-2), (10, 1e-4), (1000, 1e-2)])
+def test_l1_on_columns_with_a_mean_takes_the_reads_of_centred_ones(offset, l1):
+    # 448 reads and a gap of 1 for an offset of 10, 6 of 6
+    for seed in (0, 2):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_normal((100, 60)), np.where(rng.random(100) < 0.5, 1.0, -1.0)
+        centred = SmSVMClassifier(l1=l1).fit(X, y)
+        model = SmSVMClassifier(l1=l1).fit(X + offset, y)
+        assert model.duality_gap_[0] <= 1e-4 and model.n_iter_ <= centred.n_iter_ + 2
+
+
+def test_l1_model_with_a_column_that_is_not_penalised():
+    rng = np.random.default_rng(6)
+    A = rng.standard_normal((40, 6)) + 5
+    A[:, 5] = 1
+    H, g, w = A.T @ A / 40, rng.standard_normal(6), np.zeros(6)
+    l1 = np.array([0.05] * 5 + [0.0])
+    d = l1_model_minimum(np.triu(H), g, w, l1)
+    slope = g + H @ d
+    assert abs(slope[5]) < 1e-9
+    assert np.all(np.where(d[:5] != 0, np.abs(slope[:5] + l1[:5] * np.sign(d[:5])), np.abs(slope[:5]) - 0.05) < 1e-6)
+    assert np.allclose(l1_model_minimum(np.triu(H), g, w, 0 * l1), cholesky_solve(H, -g)[0])
+
+
+def test_conjugate_gradients_balance_a_free_intercept():
+    # a residual in the intercept costs the bound itself, not its square: with l2=100 the fit stayed at w = 0
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 1))
+    y = np.where(X[:, 0] + 0.3 * rng.standard_normal(50) > 0, 1, -1)
+    model = SmSVMClassifier(l2=100, linear_solver="cg").fit(X, y)
+    assert model.duality_gap_[0] <= 1e-4 and model.n_passes_ < 100
+
+
+def test_woodbury_with_more_rows_than_columns():
+    rng = np.random.default_rng(1)                    # 1e-2 was left after 1,000 passes
+    X = rng.standard_normal((300, 2))
+    y = np.where(X[:, 0] + 0.3 * rng.standard_normal(300) > 0, 1, -1)
+    model = SmSVMClassifier(linear_solver="woodbury").fit(X, y)
+    assert model.duality_gap_[0] <= 1e-4 and model.n_iter_ < 30
+
+
+def test_a_subset_that_knows_some_columns_only():
+    # 60,000 x 260 with l1: the subset's curvature of 88 active columns met all 261
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((60_000, 260), dtype="f")
+    y = np.where(X[:, :3].sum(axis=1) + rng.standard_normal(60_000) > 0, 1, -1)
+    model = SmSVMClassifier(l1=1e-2).fit(X, y)
+    assert model.duality_gap_[0] <= 1e-4 and 3 <= np.count_nonzero(model.coef_) < 50
