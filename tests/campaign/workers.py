@@ -32,7 +32,8 @@ def check_alone(part, seed):
     here, there = multiprocessing.Pipe(duplex=False)
     child = os.fork()
     if child == 0:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)       # last words of the C library
+        for output in (1, 2):                  # progress of verbose fits, last words of the C library
+            os.dup2(os.open(os.devnull, os.O_WRONLY), output)
         try:
             found = part.check(seed)
         except BaseException:
