@@ -1,9 +1,9 @@
 """One cheap linear model for all classes at once: what a class classifies with whose own fit was never begun.
 
 At w = 0 every row of every one-vs-rest problem has the same curvature, so one second moment and one factor give the
-first Newton step of all of them: ridge regression of the codes -1 and +1. Beside finished classes, whose scores are below -1 on the rows of others, its scores are on the right scale; scores of 0 would
-win over them everywhere. It is made from a sample of the rows, so that it costs less than a tenth of a second whatever
-the data.
+first Newton step of all of them: ridge regression of the codes -1 and +1. Beside finished classes, whose scores are
+below -1 on the rows of others, its scores are on the right scale; scores of 0 would win over them everywhere. It is
+made from a sample of the rows, so that it costs about a tenth of a second whatever the data.
 """
 
 import numpy as np
