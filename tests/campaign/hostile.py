@@ -31,7 +31,8 @@ from .hostile_input import (
 FINITE = ("coef_", "intercept_")
 NUMBERS = ("objective_", "duality_gap_", "scale_", "eigenvalues_", "class_prior_", "sampled_prior_")
 ANSWERS = ("predict", "decision_function", "predict_proba", "predict_top_k", "posterior", "scores")
-CLOSE = 1e-3                   # difference of scores, in the largest one, that SAME allows: stops differ by roundings
+CLOSE = 0.05                   # difference of scores, in the largest one, that SAME allows: a fit that stalls short
+                               # of its tol stalls elsewhere after other roundings
 PLACES = {"matrix": 6, "csr": 5, "labels": 4, "weights": 3, "parameter": 6, "predict": 4, "predict csr": 3}
 
 
