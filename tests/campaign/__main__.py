@@ -38,7 +38,8 @@ def repeat(part, seed):
 def run(part, first, problems, until, n_workers):
     seeds = itertools.count(first) if part.n_seeds is None else range(part.n_seeds)
     totals = Totals(part.name, part.limits)
-    for found in run_part(part, itertools.islice(seeds, problems), n_workers, until):
+    for found in run_part(part, itertools.islice(seeds, problems), 1 if part.timed else n_workers,
+                          lambda: time.monotonic() < until):
         totals.take(found)
         for line in found.lines():
             print(line, flush=True)

@@ -13,7 +13,9 @@ from .problems import make_problem
 
 RELATIVE = 1e-9                # how far a reported objective may be from its recomputation, rounding aside
 NOTHING = 1e-15                # objectives below this count as 0; that of w = 0 is 1
-LIMITS = {"objective off": RELATIVE, "rounding allowed": 1e-6, "oracle's gap": 1e-6}    # what the totals count
+ENOUGH = 200                   # passes
+LIMITS = {"objective off": RELATIVE, "rounding allowed": 1e-6, "oracle's gap": 1e-6,          # what the totals count
+          "gap left after enough passes": 1e-2}
 _threads = None
 
 
@@ -97,6 +99,8 @@ def check_warned(problem, model, warned, found):
     gap = model.duality_gap_
     short = gap[~np.isnan(gap)].max(initial=0) > problem.settings["tol"]
     found.figures["short"] = int(short)
+    if problem.settings.get("max_passes", ENOUGH) >= ENOUGH:
+        found.note("gap left after enough passes", float(gap[~np.isnan(gap)].max(initial=0)))
     if short and not warned:
         found.add("silent", f"gap {np.nanmax(gap):.3g} above tol={problem.settings['tol']:.3g}, no warning")
 

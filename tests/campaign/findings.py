@@ -62,8 +62,8 @@ class Totals:
         for name, (value, seed) in self.worst.items():
             out.append(f"  figure {name}: above {self.limits.get(name, 0):g} in {self.above[name]}, "
                        f"largest {value:.3g} (seed {seed})")
-        out.append("  by kind of input, at fault / tried: "
-                   + ", ".join(f"{tag} {self.faulty[tag]}/{n}" for tag, n in self.tried.most_common()))
+        counts = [f"{tag} {self.faulty[tag]}/{n}" for tag, n in self.tried.most_common() if ": " not in tag]
+        out.append("  by kind of input, at fault / tried: " + ", ".join(counts))
         return "\n".join(out)
 
     def as_dict(self):

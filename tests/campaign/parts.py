@@ -1,9 +1,23 @@
 """The parts of the campaign by name."""
 
-from . import certificates, problems
+from importlib import import_module
+
+from . import certificates, concurrent, hostile, problems
 from .workers import Part
 
+
+def describe_problem(seed):
+    return problems.make_problem(seed).tags
+
+
+def load():
+    for name in ("cmargin.baselines", "cmargin.slnd", "cmargin.smsvm_cv", "scipy.optimize"):
+        import_module(name)
+
+
 PARTS = {
-    "certificates": Part("certificates", certificates.check_seed, lambda seed: problems.make_problem(seed).tags, 120.0,
-                         certificates.LIMITS),
+    "certificates": Part("certificates", certificates.check_seed, describe_problem, load, 120.0, certificates.LIMITS),
+    "hostile": Part("hostile", hostile.check_seed, hostile.describe, load, 10.0, {}),
+    "concurrent": Part("concurrent", concurrent.check_seed, concurrent.describe, load, 60.0, concurrent.LIMITS,
+                       len(concurrent.ESTIMATORS), timed=True),
 }

@@ -1,8 +1,12 @@
-"""Checks in processes of their own, begun again after one that died or hung."""
+"""Every check in a process of its own: what one breaks, or how it dies, is not the next one's matter.
+
+A worker loads the library once and forks for every seed; it starts no thread itself, so that a fork is safe.
+"""
 
 import multiprocessing
+import os
 import signal
-import time
+import traceback
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 
@@ -14,83 +18,83 @@ class Part:
     """One part of the campaign: ``check`` takes a seed, ``describe`` names its kinds without running anything."""
 
     name: str
-    check: object              # seed -> Findings, a function of a module
+    check: object              # seed -> Findings; like the other two a function of a module
     describe: object           # seed -> list of str
+    load: object               # () -> None: import what the checks need
     seconds: float             # after which a check counts as hung
-    limits: dict               # see Totals
+    limits: dict               # figures above these are counted, see Totals
     n_seeds: int | None = None     # where there are only so many
+    timed: bool = False        # wants the machine for itself
 
 
-def serve(pipe, check):
+def check_alone(part, seed):
+    """Findings of a seed, from a forked process."""
+    here, there = multiprocessing.Pipe(duplex=False)
+    child = os.fork()
+    if child == 0:
+        for output in (1, 2):                  # progress of verbose fits, last words of the C library
+            os.dup2(os.open(os.devnull, os.O_WRONLY), output)
+        try:
+            found = part.check(seed)
+        except BaseException:
+            found = Findings(seed, [], [("campaign", traceback.format_exc())])
+        there.send(found)
+        os._exit(0)
+    there.close()
+    found = None
+    try:
+        late = not here.poll(part.seconds)
+        if not late:
+            found = here.recv()
+    except EOFError:
+        pass
+    here.close()
+    os.kill(child, signal.SIGKILL)         # does nothing to one that has ended
+    _, status = os.waitpid(child, 0)
+    if found is None:
+        found = Findings(seed, part.describe(seed))
+        how = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else f"status {status >> 8}"
+        found.add(*("hang", f"no answer in {part.seconds:g} s") if late else ("signal", f"died: {how}"))
+    return found
+
+
+def serve(pipe, part):
     """What a worker does: one seed in, its findings out."""
+    part.load()
     while (seed := pipe.recv()) is not None:
-        pipe.send(check(seed))
+        pipe.send(check_alone(part, seed))
 
 
 class Worker:
     def __init__(self, part):
         context = multiprocessing.get_context("spawn")
-        self.part = part
         self.pipe, other = context.Pipe()
-        self.process = context.Process(target=serve, args=(other, part.check), daemon=True)
+        self.process = context.Process(target=serve, args=(other, part))
         self.process.start()
         other.close()
-        self.seed, self.deadline = None, None
-
-    def give(self, seed, seconds):
-        self.seed, self.deadline = seed, time.monotonic() + seconds
-        self.pipe.send(seed)
-
-    def answer(self):
-        """Findings of the present seed, or None while there are none; a dead or late worker is at fault itself."""
-        found = Findings(self.seed, [])
-        if self.pipe.poll():
-            try:
-                return self.pipe.recv()
-            except (EOFError, ConnectionResetError):
-                self.process.join()
-                code = self.process.exitcode
-                found.add("signal", f"died: {signal.Signals(-code).name if code < 0 else f'exit status {code}'}")
-        elif time.monotonic() > self.deadline:
-            found.add("hang", f"no answer in {self.part.seconds:g} s")
-        else:
-            return None
-        self.stop()
-        found.tags = self.part.describe(self.seed)
-        return found
-
-    @property
-    def gone(self):
-        return not self.process.is_alive()
-
-    def stop(self):
-        self.process.kill()
-        self.process.join()
-        self.pipe.close()
 
 
-def run_part(part, seeds, n_workers, until=float("inf")):
-    """Yield the findings of ``seeds``, as they come, until the clock of `time.monotonic` says ``until``."""
-    seeds, idle, busy = iter(seeds), [], []
+def run_part(part, seeds, n_workers, more=lambda: True):
+    """Yield the findings of ``seeds`` as they come, as long as ``more()``."""
+    seeds, busy = iter(seeds), {}
+    workers = [Worker(part) for _ in range(n_workers)]
     try:
+        idle = list(workers)
         while True:
-            while len(busy) < n_workers and time.monotonic() < until:
-                seed = next(seeds, None)
-                if seed is None:
-                    break
-                fresh = not idle
-                worker = Worker(part) if fresh else idle.pop()
-                busy.append(worker)
-                worker.give(seed, part.seconds + 60 * fresh)           # a fresh one loads the library first
+            while idle and more() and (seed := next(seeds, None)) is not None:
+                worker = idle.pop()
+                worker.pipe.send(seed)
+                busy[worker.pipe] = worker
             if not busy:
                 return
-            wait([worker.pipe for worker in busy], timeout=0.5)
-            for worker in list(busy):
-                found = worker.answer()
-                if found is not None:
-                    busy.remove(worker)
-                    idle += [] if worker.gone else [worker]
-                    yield found
+            for pipe in wait(list(busy)):
+                found = pipe.recv()
+                idle.append(busy.pop(pipe))
+                yield found
     finally:
-        for worker in idle + busy:
-            worker.stop()
+        for worker in workers:
+            if worker.pipe in busy:
+                worker.process.terminate()
+            else:
+                worker.pipe.send(None)
+            worker.process.join()

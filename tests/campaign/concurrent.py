@@ -1,0 +1,56 @@
+"""Sixteen fits in eight threads: the bits of one alone, and no more time than their number asks for."""
+
+import os
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.preprocessing import scale
+
+from .estimators import ESTIMATORS, make
+from .findings import Findings
+
+FITS, THREADS = 16, 8
+ROWS = 400
+SLOW = 10.0                    # times (sum of single fits) / cores that are a fault even where others use the cores
+LIMITS = {"times the single fits": 1.3}
+
+
+def describe(seed):
+    return [ESTIMATORS[seed]]
+
+
+def fitted(name, X, y):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        settings = {"cv": 2} if name == "SmSVMClassifierCV" else {"max_passes": 20}
+        return make(name, **settings).fit(X, y)
+
+
+def check_seed(seed):
+    """One estimator, first alone in the main thread, then in many."""
+    name = ESTIMATORS[seed]
+    found = Findings(seed, [name])
+    X, y = load_digits(return_X_y=True)
+    X, y = scale(X[:ROWS]), y[:ROWS]
+    fitted(name, X, y)                                   # whatever a first fit loads
+    begin = time.perf_counter()
+    alone = fitted(name, X, y)
+    single = time.perf_counter() - begin
+    begin = time.perf_counter()
+    with ThreadPoolExecutor(THREADS) as pool:
+        others = list(pool.map(lambda _: fitted(name, X, y), range(FITS)))
+    seconds = time.perf_counter() - begin
+    for attribute in ("coef_", "intercept_"):
+        theirs = [getattr(other, attribute) for other in others]
+        wrong = sum(not np.array_equal(getattr(alone, attribute), value) for value in theirs)
+        if wrong:
+            far = max(np.abs(getattr(alone, attribute) - value).max() for value in theirs)
+            found.add("bits", f"{attribute} of {wrong} in {FITS} fits differs from the fit alone, by {far:.1e} at most")
+    ratio = seconds / max(FITS * single / min(THREADS, os.cpu_count() or 1), 0.05)
+    found.note("times the single fits", ratio)
+    if ratio > SLOW:
+        found.add("slow", f"{FITS} fits in {THREADS} threads take {seconds:.2f} s, one alone {single:.3f} s")
+    return found

@@ -1,0 +1,35 @@
+"""Every public estimator, made by name, and the settings that lead it down its different ways."""
+
+from importlib import import_module
+
+ESTIMATORS = ("SLNDClassifier", "BSNClassifier", "SmSVMClassifier", "SmSVMClassifierCV", "MarginPursuitClassifier",
+              "PegasosClassifier", "AdaDeltaClassifier", "AdamClassifier", "BalancedSGDClassifier",
+              "CGDescentClassifier", "CatoniHingeClassifier", "NesterovClassifier", "ODMClassifier",
+              "PreconditionedSGDClassifier", "ProjectionProfileClassifier", "SGDQNClassifier")
+WAYS = {
+    "SLNDClassifier": [{}, {"loss": "squared"}, {"tail": "drop", "hessian_refresh": 2}, {"step_size": "theory"},
+                       {"negatives_per_positive": None}],
+    "BSNClassifier": [{}, {"loss": "calibrated_hinge"}],
+    "SmSVMClassifier": [{}, {"l1": 1e-2}, {"linear_solver": "cg"}, {"linear_solver": "woodbury"},
+                        {"linear_solver": "dual"}, {"l2": 0.0}, {"line_search": "quadratic"}],
+    "MarginPursuitClassifier": [{}, {"solver": "gd"}, {"solver": "sgd"}, {"solver": "sgd", "l2": 0.1},
+                                {"scale": "one-shot", "l2": 0.1}],
+    "NesterovClassifier": [{}, {"batch_size": 4}, {"loss": "smoothed_hinge", "l1": 1e-3}],
+    "PreconditionedSGDClassifier": [{}, {"preconditioner": "diagonal"}],
+}
+
+
+def make(name, **settings):
+    """The estimator of a name; its random numbers fixed where it draws any."""
+    home = import_module("cmargin")
+    estimator = getattr(home, name) if name in home.__all__ else getattr(import_module("cmargin.baselines"), name)
+    known = estimator().get_params()
+    if "random_state" in known:
+        settings = {"random_state": 0, **settings}
+    return estimator(**{key: value for key, value in settings.items() if key in known})
+
+
+def public():
+    """Names of all classes with ``fit`` that the package exports: what `ESTIMATORS` must be."""
+    homes = [import_module("cmargin"), import_module("cmargin.baselines")]
+    return {name for home in homes for name in home.__all__ if hasattr(getattr(home, name), "fit")}

@@ -1,0 +1,156 @@
+"""The campaign in short, two minutes on two cores, and whether its judges can be believed."""
+
+import faulthandler
+import os
+import signal
+import time
+
+import naive_smsvm as naive
+import numpy as np
+import pytest
+from campaign.certificates import check_certificate, check_seed
+from campaign.concurrent import ESTIMATORS
+from campaign.estimators import public
+from campaign.findings import Findings, Totals
+from campaign.oracle import Binary, bounds
+from campaign.parts import PARTS
+from campaign.problems import make_problem
+from campaign.workers import Part, check_alone, run_part
+from scipy.optimize import linprog
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the campaign forks for every seed")
+
+
+@needs_fork
+@pytest.mark.parametrize("name, seeds", [("certificates", range(100)), ("hostile", range(160)),
+                                         ("concurrent", range(len(ESTIMATORS)))])
+def test_short_form(name, seeds):
+    part = PARTS[name]
+    totals = Totals(name, part.limits)
+    for found in run_part(part, seeds, 1 if part.timed else 2):
+        totals.take(found)
+    words = [line for lines in totals.words.values() for line in lines]
+    assert not words, f"{totals.text()}\n" + "\n".join(words)
+    assert totals.n_tried == len(seeds)
+
+
+# ------------------------------------------------------------ the oracle
+
+def problem(seed, l2, l1, intercept, n=40, p=15):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) * 2.0**rng.integers(-5, 6, p) + rng.choice([0, 100])
+    y = np.where(X[:, 0] + rng.standard_normal(n) > X[:, 0].mean(), 1, -1)
+    return Binary(X, y, rng.uniform(0, 2, n) * (rng.random(n) < 0.9), l2, l1, intercept)
+
+
+def as_columns(binary):
+    """Weights that sum to n, X with its column of ones, and where that is."""
+    X = naive.with_ones(binary.X, binary.intercept != "none")
+    weights = (binary.m * len(X)).astype(float)
+    return X, weights, X.shape[1] - 1 if binary.intercept == "free" else None
+
+
+@pytest.mark.parametrize("intercept", ["free", "penalised", "none"])
+@pytest.mark.parametrize("l2, l1", [(1e-3, 0), (1e-9, 0), (0, 1e-2), (1e-2, 1e-3), (1.0, 0)])
+@pytest.mark.parametrize("n, p", [(40, 15), (15, 40)])
+def test_bounds_meet(intercept, l2, l1, n, p):
+    binary = problem(n, l2, l1, intercept, n, p)
+    found = bounds(binary)
+    assert found.certainty < 1e-8
+    X, weights, free = as_columns(binary)
+    w = np.append(found.w, found.b)[:X.shape[1]].astype(float)
+    value = naive.objective(X, binary.y, weights, w, l2, l1, free)
+    np.testing.assert_allclose(value, float(found.upper), rtol=1e-6, atol=1e-14)
+
+
+@pytest.mark.parametrize("intercept", ["free", "penalised", "none"])
+def test_bounds_are_those_of_a_linear_program(intercept):
+    binary = problem(3, 0.0, 1e-2, intercept)
+    X, weights, free = as_columns(binary)
+    n, p = X.shape
+    cost = np.full(p, 1e-2)
+    if free is not None:
+        cost[free] = 0
+    A = binary.y[:, None] * X
+    solved = linprog(np.concatenate([cost, cost, weights / n]), -np.hstack([A, -A, np.eye(n)]), -np.ones(n))
+    np.testing.assert_allclose(float(bounds(binary).upper), solved.fun, rtol=1e-6)
+
+
+def test_any_multipliers_give_a_bound():
+    rng = np.random.default_rng(0)
+    for intercept in ("free", "penalised", "none"):
+        for l2, l1 in ((1e-2, 0), (0, 1e-2), (1e-2, 1e-2)):
+            binary = problem(1, l2, l1, intercept)
+            minimum = bounds(binary)
+            for _ in range(20):
+                assert binary.dual(rng.uniform(-0.5, 1.5, len(binary.y)) * binary.m) <= minimum.upper
+                w = minimum.w * rng.uniform(0.5, 1.5, len(minimum.w))
+                assert binary.objective(w, minimum.b)[0] >= minimum.lower
+
+
+# ------------------------------------------------------------ the judges
+
+@pytest.mark.parametrize("objective, gap, kind", [(1.0, 0.0, None), (1 + 1e-6, 1e-4, "objective"),
+                                                  (1.0, -1e-5, "false gap")])
+def test_a_wrong_report_is_noticed(objective, gap, kind):
+    binary = problem(2, 1e-3, 0.0, "free")
+    best = bounds(binary)
+    found = Findings(0, [])
+    check_certificate(binary, best.w, best.b, float(best.upper) * objective, gap, "", found)
+    assert {kind for kind, _ in found.faults} == ({kind} - {None})
+
+
+def test_a_far_point_with_a_small_gap_is_noticed():
+    binary = problem(2, 1e-3, 0.0, "free")
+    best, found = bounds(binary), Findings(0, [])
+    value, _ = binary.objective(1.1 * best.w, best.b)
+    check_certificate(binary, 1.1 * best.w, best.b, float(value), 1e-6, "", found)
+    assert [kind for kind, _ in found.faults] == ["false gap"]
+
+
+def test_a_seed_is_always_the_same_problem():
+    for seed in range(40):
+        one, two = make_problem(seed), make_problem(seed)
+        np.testing.assert_array_equal(one.dense, two.dense)
+        np.testing.assert_array_equal(one.y, two.y)
+        assert (one.settings, one.force, one.tags) == (two.settings, two.force, two.tags)
+        assert one.dense.dtype in (np.float32, np.float64) and np.isfinite(one.dense).all()
+
+
+def test_forced_constants_are_reached(monkeypatch):
+    import cmargin.solvers.growing as growing
+
+    seen = []
+    draw = growing.draw_rows
+    monkeypatch.setattr(growing, "draw_rows", lambda *a: seen.append(1) or draw(*a))
+    grown = next(seed for seed in range(400) if {"growing", "l1"} <= set(make_problem(seed).tags)
+                 and "quadratic" not in make_problem(seed).tags and "warm" not in make_problem(seed).tags)
+    check_seed(grown)
+    assert seen
+
+
+def test_every_public_estimator_is_there():
+    assert set(ESTIMATORS) == public()
+
+
+# ------------------------------------------------------------ the workers
+
+def die(seed):
+    faulthandler.disable()                             # pytest's would print the whole stack
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def hang(seed):
+    time.sleep(60)
+
+
+def stumble(seed):
+    raise KeyError("of the check itself")
+
+
+@needs_fork
+@pytest.mark.parametrize("check, kind", [(die, "signal"), (hang, "hang"), (stumble, "campaign")])
+def test_an_end_without_an_answer_is_a_fault(check, kind):
+    part = Part("ends", check, lambda seed: ["tag"], None, 0.5 if check is hang else 20.0, {})
+    found = check_alone(part, 7)
+    assert found.seed == 7 and [kind for kind, _ in found.faults] == [kind]
