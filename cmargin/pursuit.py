@@ -33,8 +33,9 @@ class MarginPursuitClassifier(LinearOneVsRest):
         λ.
     solver : {"newton", "gd", "sgd"}, default="newton"
         "newton": Newton's method with an exact line search. "gd": Algorithm 1, all rows in a step. "sgd": one random
-        row a step and projection onto the ball of radius 1/√l2, as in the paper's experiments; n steps are one pass;
-        there the intercept is one more weight, penalised and projected like the others.
+        row a step, drawn as often as its weight says, and projection onto the ball of radius 1/√l2, as in the paper's
+        experiments; n steps are one pass; there the intercept is one more weight, penalised and projected like the
+        others.
     step_size : float or None, default=None
         "gd": α; None: one over the largest eigenvalue of the second moment, plus l2. "sgd": the step at t = 0; it
         falls as 1/(1 + t), without l2 as 1/√(1 + t); None: 1/(s √l2), without l2 1/mean(|x|²). Not used by "newton".
@@ -159,14 +160,16 @@ class MarginPursuitClassifier(LinearOneVsRest):
 class PegasosClassifier(LinearOneVsRest):
     """Pegasos: the l2-penalised hinge by projected stochastic subgradient steps (Shalev-Shwartz et al. 2011).
 
-    (1/n) sum_i s_i max(0, 1 - z_i) + (l2/2) |(w, b)|², one random row a step, step 1/(l2 (1 + t)), projection onto the
-    ball of radius 1/√l2; the yardstick of the margin-pursuit experiments, with the same trace and interface.
+    (1/n) sum_i s_i max(0, 1 - z_i) + (l2/2) |(w, b)|², one random row a step, drawn as often as its weight says, step
+    1/(l2 (1 + t) + mean(|x|²)), projection onto the ball of radius 1/√l2; the yardstick of the margin-pursuit
+    experiments, with the same trace and interface. The published step is 1/(l2 (1 + t)): until t is about
+    mean(|x|²)/l2 it throws the weights from one end of the ball to the other, and is left for ``step_size``.
 
     Parameters
     ----------
     l2 : float > 0, default=1e-4
     step_size : float or None, default=None
-        The step at t = 0; None: 1/l2.
+        The step at t = 0, from where it falls as 1/(1 + t): 1/l2 gives the published steps. None: see above.
     tol
         Not used: ``max_passes`` passes of n steps are taken.
     max_passes, trace, fit_intercept, class_weight, warm_start, max_time, random_state, n_jobs, verbose, callback

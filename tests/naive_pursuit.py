@@ -19,8 +19,15 @@ def objective(X, y, w, b, level, scale, l2, weight=None):
     return value, np.append(X.T @ r + l2 * w, r.sum())
 
 
-def random_rows(stream, n_rows, n_draws):
-    """Rows that xoshiro256++ draws from four words of state (Blackman and Vigna 2021)."""
+def table_shares(cut, other):
+    """Probability of every row: that a bucket is its own and high enough, or is shared with a lower one."""
+    share = cut.copy()
+    np.add.at(share, other, 1 - cut)
+    return share / len(cut)
+
+
+def random_rows(stream, n_rows, n_draws, cut=None, other=None):
+    """Rows that xoshiro256++ draws from four words of state (Blackman and Vigna 2021), by a table of weights."""
     a, b, c, d = (int(word) for word in stream)
     rows = []
     for _ in range(n_draws):
@@ -31,16 +38,17 @@ def random_rows(stream, n_rows, n_draws):
         b, a = b ^ c, a ^ d
         c ^= shifted
         d = ((d << 45) | (d >> 19)) & WORD
-        rows.append(int((word >> 11) / 2.0**53 * n_rows))
+        at = (word >> 11) / 2.0**53 * n_rows
+        rows.append(int(at) if cut is None or at - int(at) < cut[int(at)] else int(other[int(at)]))
     return rows
 
 
-def projected_steps(X, y, rows, w, b, slope, l2, first, radius, intercept, weight=None, t=0):
-    """w <- (1 - a l2) w - a s_i F'(z) y x_i, a = first / (1 + t), then onto the ball; b is one more weight."""
+def projected_steps(X, y, rows, w, b, slope, l2, first, radius, intercept, delay=0.0, t=0):
+    """w <- (1 - a l2) w - a F'(z) y x_i, a = first / (1 + delay + t), then onto the ball; b is one more weight."""
     for i in rows:
-        a = first / (1 + t) if l2 > 0 else first / np.sqrt(1 + t)
+        a = first / (1 + delay + t) if l2 > 0 else first / np.sqrt(1 + t)
         z = y[i] * (X[i] @ w + b)
-        change = -a * slope(z) * y[i] * (1.0 if weight is None else weight[i])
+        change = -a * slope(z) * y[i]
         shrink = max(1 - a * l2, 0.0)
         w, b = shrink * w + change * X[i], shrink * b + change * intercept
         length = np.sqrt(w @ w + b * b)

@@ -1,11 +1,11 @@
 """Projected stochastic gradient steps of one-vs-rest classes, ``prange`` over the classes: margin pursuit and Pegasos.
 
-One step of one class on a row i drawn at random, with score h = <w, x_i> + b and weight s_i:
+One step of one class on a row i drawn at random, as often as its weight says, with score h = <w, x_i> + b:
 
-    alpha = first / (1 + t)   or   first / sqrt(1 + t)
-    w <- (1 - alpha l2) w - alpha s_i F'(y h) y x_i,   then onto the ball |(w, b)| <= radius
+    alpha = first / (1 + delay + t)   or   first / sqrt(1 + t)
+    w <- (1 - alpha l2) w - alpha F'(y h) y x_i,   then onto the ball |(w, b)| <= radius
 
-which is Algorithm 1 of margin pursuit as its experiments run it (section 4; first = 1 / (s sqrt(l2)), radius
+which is Algorithm 1 of margin pursuit as its experiments run it (section 4; first = 1 / (s sqrt(l2)), delay 0, radius
 1 / sqrt(l2)) and Pegasos (first = 1 / l2). The intercept is the weight of a column of ones, shrunk and projected with
 the others: steps of size 1 / l2 would throw a free one about.
 
@@ -20,7 +20,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
 from cmargin._core._losses cimport point, point_loss
-from cmargin._core._random cimport next_below
+from cmargin._core._random cimport next_below, next_weighted
 from cmargin._core._rows cimport Rows, gather_row, rows_view, sparse_axpy, sparse_dot
 from cmargin._core._simd cimport row_axpy, row_dot, row_prefetch
 
@@ -37,7 +37,8 @@ cdef struct sgd_rule:
     double scale            # s, margin pursuit
     double l2
     double first
-    bint harmonic           # alpha = first / (1 + t)
+    double delay
+    bint harmonic           # alpha = first / (1 + delay + t)
     double radius           # infinite: no projection
     bint intercept
 
@@ -70,7 +71,8 @@ cdef void steps_of_class(
     const rows_view *X,
     const sgd_rule *rule,
     const double *squares,      # IN    (n_rows,) |x_i|^2
-    const double *row_weight,   # IN    (n_rows,) or NULL for ones
+    const double *cut,          # IN    (n_rows,) table of `_alias`, or NULL for equal weights
+    const int64_t *other,       # IN    (n_rows,)
     const uint8_t *positive,    # IN    (n_rows,)
     Py_ssize_t n_steps,
     uint64_t *stream,           # INOUT (4,)
@@ -89,7 +91,10 @@ cdef void steps_of_class(
     for batch in range((n_steps + DRAWN - 1) // DRAWN):
         n = min(<Py_ssize_t> DRAWN, n_steps - batch * DRAWN)
         for k in range(n):
-            drawn[k] = next_below(stream, X.n_rows)
+            if cut == NULL:
+                drawn[k] = next_below(stream, X.n_rows)
+            else:
+                drawn[k] = next_weighted(stream, X.n_rows, cut, other)
         for k in range(n):
             if now.t % EXACT_EVERY == 0:
                 exact_square(v, d, &now)
@@ -100,7 +105,7 @@ cdef void steps_of_class(
             if dense and not direct:
                 gather_row(X, row, row_work)
             # what does not need the score comes first: its division then runs beside the products
-            alpha = rule.first / (1 + now.t) if rule.harmonic else rule.first / sqrt(1.0 + now.t)
+            alpha = rule.first / (1 + rule.delay + now.t) if rule.harmonic else rule.first / sqrt(1.0 + now.t)
             shrink = max(1 - alpha * rule.l2, 0.0)
             shrunk = now.c * shrink
             inverse = 1 / shrunk if shrunk >= SMALLEST else 1
@@ -108,7 +113,7 @@ cdef void steps_of_class(
             score = now.c * (score + now.v_b)
             y = 1.0 if positive[row] else -1.0
             at = point_loss(rule.loss, y * score, rule.level, rule.scale)
-            change = -alpha * y * at.slope * (row_weight[row] if row_weight != NULL else 1.0)
+            change = -alpha * y * at.slope
             now.square = shrink * shrink * now.square + change * (
                 2 * shrink * score + change * (squares[row] + rule.intercept))
             now.t += 1
@@ -134,7 +139,8 @@ cdef void steps_of_class(
 def projected_steps(
     Rows X,
     const double[::1] squares,           # IN    (n_rows,)
-    const double[::1] row_weight,        # IN    (n_rows,), or (0,) for ones
+    const double[::1] cut,               # IN    (n_rows,) table of `_alias`, or (0,) for equal weights
+    const int64_t[::1] other,            # IN    (n_rows,), or (0,)
     const int64_t[::1] positives,        # IN    rows of class c: positives[starts[c]:starts[c + 1]]
     const int64_t[::1] starts,           # IN    (n_classes + 1,)
     Py_ssize_t n_steps,
@@ -143,6 +149,7 @@ def projected_steps(
     const double[::1] scale,             # IN    (n_classes,)
     double l2,
     const double[::1] first,             # IN    (n_classes,)
+    double delay,
     bint harmonic,
     double radius,
     bint intercept,
@@ -156,28 +163,31 @@ def projected_steps(
 ):
     """Take ``n_steps`` steps of every class."""
     cdef Py_ssize_t c
-    cdef const double *weight = &row_weight[0] if row_weight.shape[0] else NULL
+    cdef bint drawn_by_weight = cut.shape[0] > 0
+    cdef const double *cut_ = &cut[0] if drawn_by_weight else NULL
+    cdef const int64_t *other_ = &other[0] if drawn_by_weight else NULL
     for c in prange(V.shape[0], nogil=True, num_threads=n_threads, schedule="dynamic"):
-        one_class(&X.view, &squares[0], weight, &positives[0], starts[c], starts[c + 1], n_steps, loss, level, scale[c],
-                  l2, first[c], harmonic, radius, intercept, &streams[c, 0], &V[c, 0], &state[c, 0], &t[c],
-                  &positive[threadid(), 0], &work[threadid(), 0, 0], &work[threadid(), 1, 0])
+        one_class(&X.view, &squares[0], cut_, other_, &positives[0], starts[c], starts[c + 1], n_steps, loss, level,
+                  scale[c], l2, first[c], delay, harmonic, radius, intercept, &streams[c, 0], &V[c, 0], &state[c, 0],
+                  &t[c], &positive[threadid(), 0], &work[threadid(), 0, 0], &work[threadid(), 1, 0])
 
 
-cdef void one_class(const rows_view *X, const double *squares, const double *row_weight, const int64_t *positives,
-                    int64_t lo, int64_t hi, Py_ssize_t n_steps, int loss, double level, double scale, double l2,
-                    double first, bint harmonic, double radius, bint intercept, uint64_t *stream, floating *v,
-                    double *state, int64_t *t, uint8_t *positive, floating *v_work, floating *row_work) noexcept nogil:
+cdef void one_class(const rows_view *X, const double *squares, const double *cut, const int64_t *other,
+                    const int64_t *positives, int64_t lo, int64_t hi, Py_ssize_t n_steps, int loss, double level,
+                    double scale, double l2, double first, double delay, bint harmonic, double radius, bint intercept,
+                    uint64_t *stream, floating *v, double *state, int64_t *t, uint8_t *positive, floating *v_work,
+                    floating *row_work) noexcept nogil:
     # Marks the rows of the class, takes the steps on a copy of w in this thread's own cache lines, and leaves w in v
     cdef sgd_rule rule
     cdef sgd_state now
     cdef int64_t k
     rule.loss, rule.level, rule.scale, rule.l2 = loss, level, scale, l2
-    rule.first, rule.harmonic, rule.radius, rule.intercept = first, harmonic, radius, intercept
+    rule.first, rule.delay, rule.harmonic, rule.radius, rule.intercept = first, delay, harmonic, radius, intercept
     now.c, now.v_b, now.square, now.t = 1, state[0], state[1], t[0]
     for k in range(lo, hi):
         positive[positives[k]] = 1
     memcpy(v_work, v, X.n_features * sizeof(floating))
-    steps_of_class(X, &rule, squares, row_weight, positive, n_steps, stream, v_work, row_work, &now)
+    steps_of_class(X, &rule, squares, cut, other, positive, n_steps, stream, v_work, row_work, &now)
     for k in range(lo, hi):
         positive[positives[k]] = 0
     fold_factor(now.c, v_work, X.n_features, &now)

@@ -4,7 +4,7 @@ The words come from ``numpy.random.SeedSequence``; the state lives in an array o
 goes on where it stopped and never depends on which thread serves the class.
 """
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint64_t
 
 
 cdef inline uint64_t next_word(uint64_t *state) noexcept nogil:
@@ -23,3 +23,11 @@ cdef inline uint64_t next_word(uint64_t *state) noexcept nogil:
 cdef inline Py_ssize_t next_below(uint64_t *state, Py_ssize_t bound) noexcept nogil:
     # uniform on 0 .. bound-1; no index is favoured by more than bound / 2^53
     return <Py_ssize_t> (<double> (next_word(state) >> 11) * (1.0 / 9007199254740992.0) * bound)
+
+
+cdef inline Py_ssize_t next_weighted(uint64_t *state, Py_ssize_t n, const double *cut,
+                                     const int64_t *other) noexcept nogil:
+    # a row by the table of `_alias`; one word gives the bucket and, by what is left of it, the height in it
+    cdef double at = <double> (next_word(state) >> 11) * (1.0 / 9007199254740992.0) * n
+    cdef Py_ssize_t bucket = <Py_ssize_t> at
+    return bucket if at - bucket < cut[bucket] else other[bucket]

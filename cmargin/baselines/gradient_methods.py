@@ -7,7 +7,7 @@ from cmargin._one_vs_rest import INT_MAX, NOT_NEGATIVE, POSITIVE, LinearOneVsRes
 from cmargin._validation import check_flag, check_parameter
 from cmargin.baselines._full_batch import FullBatchClassifier
 from cmargin.solvers import accelerated
-from cmargin.solvers.accelerated import RuledDescent
+from cmargin.solvers.accelerated import RuledDescent, best_constant
 from cmargin.solvers.conjugate_gradient import CGDescent, SmoothRisk
 from cmargin.solvers.margin_pursuit import Settings, Start
 
@@ -50,6 +50,8 @@ COMMON = """tol : float, default=1e-6
 class _RuledClassifier(LinearOneVsRest):
     """What the three share; a subclass gives ``_rule(V)``."""
 
+    _from_constant = False       # begin at the best intercept for w = 0: steps of a set length would take long to it
+
     def _check_parameters(self):
         check_parameter(self, "loss", self.loss, options=SMOOTH)
         check_parameter(self, "l2", self.l2, real=NOT_NEGATIVE)
@@ -64,7 +66,9 @@ class _RuledClassifier(LinearOneVsRest):
         settings = Settings(self.loss, float(self.smoothing), 1.0, False, float(self.l2), step, self.tol,
                             self.max_passes, self.fit_intercept, deadline, float(self.l1))
         entropy = int(check_random_state(self.random_state).randint(1 << 31))
-        run = RuledDescent(blocks, settings, Start() if start is None else Start(*start),
+        if start is None:
+            start = None, best_constant(self.loss, blocks) if self._from_constant and self.fit_intercept else None
+        run = RuledDescent(blocks, settings, Start(*start),
                            MarginTrace() if self.trace else None, self._rule, self.batch_size, entropy)
         fit, interruption = run.run(self._watch(blocks.X.dtype))
         self._store(fit, blocks.X.dtype)
@@ -131,9 +135,10 @@ class NesterovClassifier(_RuledClassifier):
 
 
 class AdaDeltaClassifier(_RuledClassifier):
+    _from_constant = True
     __doc__ = f"""AdaDelta: a step for every weight, from decaying means of squared gradients and squared moves.
 
-    {OBJECTIVE}
+    {OBJECTIVE} Begins at w = 0 and the b that is best there.
 
     Parameters
     ----------
@@ -184,9 +189,10 @@ class AdaDeltaClassifier(_RuledClassifier):
 
 
 class AdamClassifier(_RuledClassifier):
+    _from_constant = True
     __doc__ = f"""Adam: steps along the mean gradient, for every weight over the root of its mean square.
 
-    {OBJECTIVE}
+    {OBJECTIVE} Begins at w = 0 and the b that is best there.
 
     Parameters
     ----------

@@ -77,7 +77,7 @@ def run_trials(name, method, l2, scale, trials, passes):
 
         common = {"l2": l2, "max_passes": passes, "fit_intercept": False, "random_state": seed, "callback": watch}
         if method == "Pegasos":
-            model = PegasosClassifier(**common)
+            model = PegasosClassifier(step_size=1 / l2, **common)
         else:
             model = MarginPursuitClassifier(solver="sgd", margin=1.0, scale=scale, **common)
         model.fit(X, y)

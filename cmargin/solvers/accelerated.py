@@ -11,6 +11,7 @@ import numpy as np
 
 from cmargin._blas_threads import single_threaded_blas
 from cmargin.solvers.class_passes import TimeUp
+from cmargin.solvers.low_rank_newton import constant_score
 from cmargin.solvers.margin_pursuit import GradientDescent, loss_of
 
 # Largest second derivative of a loss; that of the smoothed hinge is 1 / (2 width)
@@ -21,6 +22,15 @@ SAFETY = 1.1                 # the largest eigenvalue is found from below
 def largest_curvature(loss, width):
     """Bound of F'' over all margins."""
     return 1 / (2 * width) if loss == "smoothed_hinge" else LARGEST_CURVATURE[loss]
+
+
+def best_constant(loss, blocks):
+    """(n_problems,) intercept that is best for w = 0, by weight; no further out than a share of 1e-9 calls for."""
+    weight = np.ones(blocks.n_rows) if blocks.weight is None else blocks.weight
+    share = blocks.Y.T @ weight / weight.sum()
+    if loss == "smoothed_hinge":
+        return np.sign(2 * share - 1)
+    return np.clip(constant_score(loss, share), *constant_score("logistic", np.array([0.0, 1.0])))
 
 
 class Nesterov:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cmargin._core import _projected_sgd
+from cmargin._core import _alias, _projected_sgd
 from cmargin._core._losses import LOSS_IDS, evaluate
 from cmargin._workspace import aligned_rows
 from cmargin.solvers.class_passes import SLICE_NUMBERS, STEP_OVERHEAD, TimeUp, worthwhile_threads
@@ -261,8 +261,21 @@ class GradientDescent(FirstOrder):
         return bool(np.all(self.fit.gradient_norm <= self.settings.tol))
 
 
+def weighted_draws(weight):
+    """Table by which rows are drawn in proportion to ``weight`` (n_rows,) of mean 1; empty for None, equal weights."""
+    if weight is None:
+        return np.zeros(0), np.zeros(0, np.int64)
+    cut, other = weight.astype(float), np.empty(len(weight), np.int64)
+    _alias.alias_table(cut, other, np.empty(len(weight), np.int64))
+    return cut, other
+
+
 class ProjectedSGD(FirstOrder):
-    """One random row a step, step (s sqrt(l2) (1 + t))^-1 or 1 / (l2 (1 + t)), onto the ball of radius 1 / sqrt(l2)."""
+    """One random row a step, then onto the ball of radius 1 / sqrt(l2); a row is drawn as often as its weight says.
+
+    Step (s sqrt(l2) (1 + t))^-1 of margin pursuit; of the hinge (Pegasos) (l2 (1 + t) + E|x|^2)^-1. Pegasos's own,
+    1 / (l2 (1 + t)), takes the weights from one end of the ball to the other until t is about E|x|^2 / l2.
+    """
 
     def __init__(self, blocks, settings, start, trace, home, entropy):
         super().__init__(blocks, settings, start, trace, home.dtype)
@@ -283,13 +296,14 @@ class ProjectedSGD(FirstOrder):
         blocks, s = self.blocks, self.settings
         self.squares = blocks.row_squares()
         self.fit.reads += 1
-        self.weight = np.zeros(0) if blocks.weight is None else blocks.weight
+        self.cut, self.other = weighted_draws(blocks.weight)
         Y = blocks.Y.tocsc()
         self.positives, self.starts = Y.indices.astype(np.int64), Y.indptr.astype(np.int64)
         if not len(self.positives):
             self.positives = np.zeros(1, np.int64)
         mean_square = np.average(self.squares, weights=blocks.weight) + s.fit_intercept
         self.smooth = mean_square if mean_square > 0 else 1.0
+        self.delay = self.smooth / s.l2 if s.loss == "hinge" and s.step_size is None else 0.0
 
     def first_steps(self):
         """(n_problems,) step at t = 0."""
@@ -311,15 +325,15 @@ class ProjectedSGD(FirstOrder):
         for lo in range(0, home.n_rows, per_slice):
             steps = min(per_slice, home.n_rows - lo)
             _projected_sgd.projected_steps(
-                home.rows, self.squares, self.weight, self.positives, self.starts, steps, LOSS_IDS[s.loss], s.level,
-                self.scale, s.l2, first, s.l2 > 0, self.radius, s.fit_intercept, self.streams, self.W, self.state,
-                self.t, positive, work, threads)
+                home.rows, self.squares, self.cut, self.other, self.positives, self.starts, steps, LOSS_IDS[s.loss],
+                s.level, self.scale, s.l2, first, self.delay, s.l2 > 0, self.radius, s.fit_intercept, self.streams,
+                self.W, self.state, self.t, positive, work, threads)
             if self.deadline is not None and time.perf_counter() > self.deadline:
                 raise TimeUp
         self.bias = self.state[:, 0].copy()
         self.fit.reads += 1
         self.fit.steps_taken = int(self.t.max())
-        self.step = float(np.mean(first)) / (1 + self.t[0] if s.l2 > 0 else math.sqrt(1 + self.t[0]))
+        self.step = float(np.mean(first)) / (1 + self.delay + self.t[0] if s.l2 > 0 else math.sqrt(1 + self.t[0]))
 
     def reached(self):
         return self.W, self.state[:, 0]
