@@ -23,7 +23,8 @@ def recomputed(model, X, y):
     """P from the rows and the numbers returned."""
     A, w = with_ones(X, True), np.append(model.coef_[0], model.intercept_[0])
     code = np.where(y == model.classes_[1], 1.0, -1.0)
-    return objective(A, code, np.ones(len(y)), w, model.l2, model.l1, None if model.penalize_intercept else X.shape[1])
+    l2 = 1e-4 if model.l2 is None else model.l2
+    return objective(A, code, np.ones(len(y)), w, l2, model.l1, None if model.penalize_intercept else X.shape[1])
 
 
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix])
@@ -150,3 +151,15 @@ def test_a_subset_that_knows_some_columns_only():
     y = np.where(X[:, :3].sum(axis=1) + rng.standard_normal(60_000) > 0, 1, -1)
     model = SmSVMClassifier(l1=1e-2).fit(X, y)
     assert model.duality_gap_[0] <= 1e-4 and 3 <= np.count_nonzero(model.coef_) < 50
+
+
+def test_a_matrix_that_rounding_has_left_indefinite_is_solved_along_its_diagonal():
+    # a difference of columns 1e9 long was called an overflow of X
+    H = np.array([[1e-7, 1.0], [1.0, -1e-9]])
+    x, ridge = cholesky_solve(H, np.array([1.0, 2.0]))
+    assert np.isfinite(x).all() and ridge == np.inf
+    scales = np.array([1e-6, 1.0, 1e6])                        # copies of a column: the ridge is relative to each
+    x, ridge = cholesky_solve(np.ones((3, 3)) * np.outer(scales, scales), scales)
+    np.testing.assert_allclose(x @ scales, 1, rtol=1e-6)
+    with pytest.raises(FloatingPointError):
+        cholesky_solve(np.array([[1.0, np.nan], [0.0, 1.0]]), np.ones(2))

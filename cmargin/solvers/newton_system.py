@@ -9,7 +9,8 @@ from cmargin._core._l1_model import descend
 def cholesky_solve(upper, rhs):
     """Solve H x = rhs from the upper triangle of H (row-major); a ridge is added only where the factor fails.
 
-    Returns x and the ridge, as a multiple of the largest diagonal entry.
+    Returns x and the ridge, as a multiple of every diagonal entry: columns may be of very different scale. Where
+    rounding has left a matrix that even its own diagonal cannot mend, x is rhs over that diagonal and the ridge inf.
     """
     if rhs.shape[0] == 0:
         return rhs.copy(), 0.0
@@ -23,11 +24,14 @@ def cholesky_solve(upper, rhs):
                 return x, ridge
         diagonal = np.diag(upper)
         largest = diagonal.max()
-        if not np.isfinite(largest) or ridge > 1.0:
+        if not np.isfinite(upper[np.triu_indices(len(rhs))]).all():
             raise FloatingPointError("the curvature is not finite")
+        own = np.where(diagonal > 0, diagonal, largest if largest > 0 else 1.0)
+        if ridge > 1.0:
+            return rhs / own, np.inf
         ridge = 1e-13 if ridge == 0 else ridge * 100
         matrix = upper.copy().T
-        matrix[np.diag_indices(len(rhs))] = diagonal + ridge * (largest if largest > 0 else 1.0)
+        matrix[np.diag_indices(len(rhs))] = diagonal + ridge * own
 
 
 def l1_model_minimum(upper, g, w, l1):
@@ -47,6 +51,8 @@ def l1_model_minimum(upper, g, w, l1):
     lean = np.column_stack([cholesky_solve(own, column)[0] for column in np.column_stack([g[free], across]).T])
     d = np.empty_like(w)
     rest = H[np.ix_(held, held)] - across.T @ lean[:, 1:]
+    # what the difference cannot know, being the rounding of what it was taken from
+    rest[np.diag_indices(len(held))] += np.finfo(float).eps * np.diag(H)[held]
     d[held] = l1_held_minimum(rest, g[held] - across.T @ lean[:, 0], w[held], l1[held])
     d[free] = -lean[:, 0] - lean[:, 1:] @ d[held]
     return d
