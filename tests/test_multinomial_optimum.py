@@ -1,0 +1,338 @@
+"""The multinomial objective to its optimum: kernel, preconditioners, certificate, solver."""
+
+import time
+
+import naive_softmax as naive
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+
+from cmargin.passes.softmax_rows import SoftmaxRowPass
+from cmargin.solvers.class_passes import TimeUp
+from cmargin.solvers.multinomial_inverse import ClassInverse, KroneckerInverse, centred_pairs, without_mean
+from cmargin.solvers.multinomial_newton import Run, Settings, dual_value, solve
+
+N, M, K = 83, 7, 4
+
+
+def problem(seed=0, n=N, m=M, k=K, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    X = (rng.standard_normal((n, m)) + 0.3).astype(dtype)
+    labels = np.concatenate([np.arange(k), rng.integers(0, k, n - k)])
+    weight = rng.uniform(0.2, 2.0, n)
+    return X, labels, weight * n / weight.sum()
+
+
+def laid_out(X, layout):
+    if layout == "F":
+        return np.asfortranarray(X)
+    if layout == "strided":
+        return np.repeat(X, 2, axis=1)[:, ::2]
+    if layout == "rows apart":
+        return np.hstack([X, X])[:, :X.shape[1]]
+    if layout == "csr":
+        return sp.csr_array(np.where(np.abs(X) > 0.5, X, 0))
+    if layout == "csr 64":
+        out = sp.csr_array(np.where(np.abs(X) > 0.5, X, 0))
+        out.indices, out.indptr = out.indices.astype(np.int64), out.indptr.astype(np.int64)
+        return out
+    if layout == "read-only":
+        X = X.copy()
+        X.flags.writeable = False
+    return X
+
+
+LAYOUTS = ("C", "F", "strided", "rows apart", "read-only", "csr", "csr 64")
+
+
+def point(intercept, k=K, m=M, seed=3):
+    return np.random.default_rng(seed).standard_normal((m + intercept, k))
+
+
+# ---------------------------------------------------------------- kernel
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_passes_equal_the_twin(layout, dtype, intercept):
+    X, labels, weight = problem(dtype=dtype)
+    X = laid_out(X, layout)
+    home = SoftmaxRowPass(X, labels, weight, K, intercept, 2)
+    V, D = point(intercept), point(intercept, seed=4)
+    value, _, gradient = naive.risk(X, labels, weight, V, intercept)
+    rough = 1e-12 if dtype == np.float64 else 3e-6
+    got_value, got = home.risk(V)
+    assert got_value == pytest.approx(value, rel=rough)
+    np.testing.assert_allclose(got, gradient, atol=rough)
+    np.testing.assert_allclose(home.curvature(D), naive.curvature(X, weight, V, D, intercept), atol=3 * rough)
+    home.products(D)
+    for step in (0.0, 0.7):
+        ahead = naive.risk(X, labels, weight, V + step * D, intercept)
+        got_value, slope, curvature = home.line(step)
+        assert got_value == pytest.approx(ahead[0], rel=3 * rough)
+        assert slope == pytest.approx(np.sum(ahead[2] * D), rel=3 * rough, abs=3 * rough)
+        assert curvature == pytest.approx(
+            np.sum(D * naive.curvature(X, weight, V + step * D, D, intercept)), rel=10 * rough)
+    home.move(0.7)
+    got_value, got = home.risk_of_scores()
+    assert got_value == pytest.approx(ahead[0], rel=3 * rough)
+    np.testing.assert_allclose(got, ahead[2], atol=3 * rough)
+
+
+def test_gradient_and_curvature_are_derivatives():
+    X, labels, weight = problem()
+    home = SoftmaxRowPass(X, labels, weight, K, True, 1)
+    V, D, h = point(True), point(True, seed=4), 1e-4
+    ahead, behind = home.risk(V + h * D), home.risk(V - h * D)
+    _, gradient = home.risk(V)
+    assert (ahead[0] - behind[0]) / (2 * h) == pytest.approx(np.sum(gradient * D), rel=1e-7)
+    np.testing.assert_allclose((ahead[1] - behind[1]) / (2 * h), home.curvature(D), atol=1e-7)
+
+
+@pytest.mark.parametrize("layout", ["C", "F", "csr"])
+def test_float32_rows_in_float64(layout):
+    X, labels, weight = problem(dtype=np.float32)
+    X = laid_out(X, layout)
+    home = SoftmaxRowPass(X, labels, weight, K, True, 1)
+    V, risk, entropy, gradient = home.exact(point(True), n_corrections=3)
+    value, want_entropy, want = naive.risk(X, labels, weight, V, True)
+    assert (risk, entropy) == pytest.approx((value, want_entropy), rel=1e-13)
+    np.testing.assert_allclose(gradient, want, atol=1e-14)
+
+
+def test_scores_beyond_the_range_of_exp():
+    X, labels, weight = problem(dtype=np.float32)
+    home = SoftmaxRowPass(X * 1e4, labels, weight, K, True, 1)
+    value, gradient = home.risk(point(True))
+    assert np.isfinite(value) and np.all(np.isfinite(gradient))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_same_bits_for_any_number_of_threads(dtype, sparse):
+    X, labels, weight = problem(n=3001, m=31, k=7, dtype=dtype)
+    X = laid_out(X, "csr" if sparse else "C")
+    fits = [solve(X, labels, weight, 7, Settings(1e-3, 1e-6, n_threads=threads))[0] for threads in (1, 2, 3, 5)]
+    for fit in fits[1:]:
+        assert fit.objective == fits[0].objective and fit.gap == fits[0].gap
+        np.testing.assert_array_equal(fit.W, fits[0].W)
+        np.testing.assert_array_equal(fit.bias, fits[0].bias)
+
+
+def test_bad_shapes_are_refused():
+    X, labels, weight = problem()
+    with pytest.raises(ValueError, match="label"):
+        SoftmaxRowPass(X, labels + 1, weight, K, True, 1)
+    home = SoftmaxRowPass(X, labels, weight, K, True, 1)
+    with pytest.raises(ValueError, match="shapes"):
+        home.risk(point(False))
+
+
+# ---------------------------------------------------------------- preconditioners
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_leading_pairs_are_those_of_the_second_moment(intercept, sparse):
+    X, _, weight = problem(dtype=np.float32)
+    X = laid_out(X, "csr" if sparse else "C")
+    mean, values, vectors = centred_pairs(X, weight, 3, intercept)
+    rows = naive.dense(X)
+    want_mean = weight @ rows / weight.sum() if intercept else np.zeros(M)
+    S = (rows - want_mean).T @ ((rows - want_mean) * (weight / weight.sum())[:, None])
+    want = np.linalg.eigvalsh(S)
+    np.testing.assert_allclose(mean, want_mean, atol=1e-6)
+    np.testing.assert_allclose(values, want[-4:], rtol=1e-5)
+    np.testing.assert_allclose(S @ vectors, vectors * values[1:], atol=1e-5)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(3), atol=1e-5)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_inverses_invert(intercept):
+    # where all rows have one and the same p, the Hessian is A (x) S, and S has no tail: KroneckerInverse is exact
+    X, labels, weight = problem()
+    l2, every = 1e-3, np.arange(N)
+    home = SoftmaxRowPass(X, labels, weight, K, intercept, 1)
+    V = np.zeros((home.n_columns, K))
+    home.risk(V)
+    D = without_mean(point(intercept, seed=5))
+    HD = home.curvature(D)
+    HD[:M] += l2 * D[:M]
+    inverse = KroneckerInverse(home, every, l2)
+    inverse.update(home.class_curvature(home.probs))
+    np.testing.assert_allclose(inverse(HD), D, atol=2e-4)
+    # two classes: every class's block is the Hessian but for a factor of two in the mean-free part
+    two = SoftmaxRowPass(X, labels % 2, weight, 2, intercept, 1)
+    V = 0.3 * point(intercept, k=2)
+    two.risk(V)
+    D = without_mean(point(intercept, k=2, seed=5))
+    HD = two.curvature(D)
+    blocks = ClassInverse(two, X.astype(np.float32), every, 1e-9)
+    np.testing.assert_allclose(blocks(HD), 2 * D, atol=2e-3)
+
+
+# ---------------------------------------------------------------- certificate
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_dual_value_is_the_dual_and_bounds_every_objective(intercept):
+    X, labels, weight = problem()
+    l2, rng = 0.05, np.random.default_rng(9)
+    share = np.bincount(labels, weight) / N
+    sums = np.stack([(weight * (labels == c)) @ X / N for c in range(K)], axis=1)
+    best = solve(X, labels, weight, K, Settings(l2, 1e-12, intercept))[0]
+    for scale in (0.0, 0.1, 1.0):
+        V = scale * rng.standard_normal((M + intercept, K))
+        _, entropy, gradient = naive.risk(X, labels, weight, V, intercept)
+        bound = dual_value(entropy, gradient, sums, share, l2, intercept)
+        assert bound <= best.objective + 1e-12
+        p = np.array([naive.softmax(h) for h in naive.with_ones(X, intercept) @ V])
+        if not intercept:
+            assert bound == pytest.approx(naive.dual(X, labels, weight, p, l2), rel=1e-12)
+            continue
+        # mixed as the text says, the rows are feasible, and their dual is the bound or better
+        slope = weight @ (p - np.eye(K)[labels]) / N
+        t = np.max(slope / share) / (1 + np.max(slope / share))
+        mixed = (1 - t) * p + t * (share - slope * (1 - t) / t)
+        assert np.all(mixed >= -1e-15)
+        np.testing.assert_allclose(weight @ (mixed - np.eye(K)[labels]), 0, atol=1e-12)
+        exact = naive.dual(X, labels, weight, np.maximum(mixed, 0), l2)
+        assert bound <= exact + 1e-12 <= best.objective + 2e-12
+        if scale == 0:
+            assert bound == pytest.approx(exact, abs=0.3)
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_optimum_is_that_of_logistic_regression(C, dtype):
+    X, y = load_digits(return_X_y=True)
+    X, y = (X[:500, 18:38] / 16).astype(dtype), y[:500]
+    other = LogisticRegression(C=C, solver="newton-cholesky", tol=1e-10, max_iter=200).fit(X.astype(np.float64), y)
+    l2 = 1 / (C * len(y))
+    best = naive.objective(X, y, np.ones(len(y)), other.coef_, other.intercept_, l2)
+    for tol in (1e-4, 1e-6):
+        fit, interrupted = solve(X, y, None, 10, Settings(l2, tol))
+        assert interrupted is None and fit.stopped == "tol" and fit.gap <= tol
+        value = naive.objective(X, y, np.ones(len(y)), fit.W, fit.bias, l2)
+        assert fit.objective == pytest.approx(value, rel=1e-12)
+        assert fit.objective * (1 - fit.gap) <= best * (1 + 1e-12)         # the certificate holds
+        assert fit.objective <= best * (1 + tol)
+    if dtype == np.float64:
+        fit = solve(X, y, None, 10, Settings(l2, 1e-12))[0]
+        np.testing.assert_allclose(fit.W, other.coef_ - other.coef_.mean(axis=0), atol=1e-3)
+
+
+@pytest.mark.parametrize("layout", ["C", "csr"])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("shape", [(40, 90, 3), (300, 5, 6), (60, 4, 2)])
+def test_weights_wide_rows_and_two_classes(layout, intercept, shape):
+    n, m, k = shape
+    X, labels, weight = problem(2, n, m, k)
+    weight[5:9] = 0
+    weight *= n / weight.sum()
+    X, l2 = laid_out(X, layout), 1e-3
+    fit, _ = solve(X, labels, 7 * weight, k, Settings(l2, 1e-7, intercept))
+    assert fit.stopped == "tol"
+    if not intercept:
+        assert np.all(fit.bias == 0)
+    value, _, gradient = naive.risk(X, labels, weight, np.vstack([fit.W.T, fit.bias]), True)
+    value += l2 / 2 * np.sum(fit.W**2)
+    assert value == pytest.approx(fit.objective, rel=1e-12)
+    gradient[:m] += l2 * fit.W.T
+    assert np.sum(gradient[:m] ** 2) / (2 * l2) <= 1.01e-7 * value      # strong convexity says the same
+
+
+def test_separable_rows_and_a_large_penalty():
+    X = np.eye(6).repeat(3, axis=0)
+    labels = np.arange(6).repeat(3)
+    fit, _ = solve(X, labels, None, 6, Settings(1e-7, 1e-6))
+    assert fit.gap <= 1e-6 and np.all(np.argmax(X @ fit.W.T + fit.bias, axis=1) == labels)
+    X, labels, weight = problem()
+    fit, _ = solve(X, labels, weight, K, Settings(1e6, 1e-6))
+    share = np.bincount(labels, weight) / N
+    assert fit.gap <= 1e-6
+    assert fit.objective == pytest.approx(-np.sum(share * np.log(share)), rel=1e-4)
+
+
+def test_a_class_without_rows():
+    X, labels, weight = problem()
+    labels = labels + (labels >= 2)                                # class 2 has none
+    fit, _ = solve(X, labels, weight, K + 1, Settings(1e-3, 1e-6))
+    assert fit.gap <= 1e-6 and np.all(fit.W[2] == 0) and np.isfinite(fit.bias[2])
+    assert np.all(np.argmax(X @ fit.W.T + fit.bias, axis=1) != 2)
+    assert naive.objective(X, labels, weight, fit.W, fit.bias, 1e-3) == pytest.approx(fit.objective, rel=1e-12)
+    one, _ = solve(X, np.zeros(N, np.int64), None, 1, Settings(1e-3))
+    assert one.objective == 0 and np.all(one.W == 0)
+
+
+def test_columns_of_very_different_size():
+    X, labels, weight = problem(n=400)
+    X = (X * 10.0 ** np.arange(-3, 4)).astype(np.float32)
+    fit, _ = solve(X, labels[:400], weight, K, Settings(1e-4, 1e-6))
+    assert fit.stopped == "tol"
+
+
+def test_a_tolerance_beyond_float64_ends():
+    X, labels, weight = problem()
+    fit, _ = solve(X, labels, weight, K, Settings(1e-3, 1e-18))
+    assert fit.stopped in ("rounding", "tol") and fit.gap < 1e-12
+
+
+def test_a_start_near_the_optimum_is_used():
+    X, labels, weight = problem(n=1000, m=20)
+    cold, _ = solve(X, labels, weight, K, Settings(1e-4, 1e-6))
+    warm, _ = solve(X, labels, weight, K, Settings(1e-4, 1e-6), start=(cold.W, cold.bias))
+    assert warm.n_newton == 0 and cold.n_newton > 1
+    assert warm.objective == pytest.approx(cold.objective, rel=1e-6)
+
+
+# ---------------------------------------------------------------- ends
+
+def test_deadline_callback_and_interrupt():
+    X, labels, weight = problem(n=2000, m=30)
+    late, _ = solve(X, labels, weight, K, Settings(1e-6, 1e-9, deadline=time.perf_counter() - 1))
+    assert late.stopped == "max_time" and np.all(np.isfinite(late.W)) and late.gap == np.inf
+    seen = []
+
+    def watch(result):
+        seen.append(result.objective)
+        return len(seen) == 3
+
+    told, _ = solve(X, labels, weight, K, Settings(1e-6, 1e-9), on_step=watch)
+    assert told.stopped == "callback" and told.n_newton == 2 and seen[0] > seen[1] > seen[2]
+
+    def break_off(result):
+        if result.n_newton == 2:
+            raise KeyboardInterrupt
+
+    cut, interruption = solve(X, labels, weight, K, Settings(1e-6, 1e-9), on_step=break_off)
+    assert cut.stopped == "interrupted" and isinstance(interruption, KeyboardInterrupt)
+    np.testing.assert_array_equal(cut.W, told.W)
+    few, _ = solve(X, labels, weight, K, Settings(1e-6, 1e-9, max_newton=2))
+    assert few.stopped == "max_newton" and np.isfinite(few.gap)
+    np.testing.assert_array_equal(few.W, told.W)
+    run = Run(X, labels, weight, K, Settings(1e-6, deadline=time.perf_counter() - 1))
+    with pytest.raises(TimeUp):
+        run.home.risk(np.zeros((31, K)))
+
+
+@pytest.mark.parametrize("bad", [{"l2": 0.0}, {"l2": np.nan}, {"l2": 1.0, "tol": 0.0}])
+def test_settings_are_checked(bad):
+    with pytest.raises(ValueError, match=r"l2|tol"):
+        Settings(**bad)
+
+
+def test_weights_are_checked():
+    X, labels, _ = problem()
+    for weight in (np.zeros(N), np.full(N, np.nan), -np.ones(N)):
+        with pytest.raises(ValueError, match="weights"):
+            solve(X, labels, weight, K, Settings(1e-3))
+
+
+def test_history_has_an_entry_a_step():
+    X, labels, weight = problem(n=500)
+    run = Run(X, labels, weight, K, Settings(1e-4, 1e-6))
+    run.go(None)
+    history = run.result.history
+    assert {len(column) for column in history.values()} == {len(history["reads"])}
+    assert np.all(np.diff(history["objective"]) < 0) and np.all(np.diff(history["reads"]) > 0)
