@@ -1,0 +1,50 @@
+"""Scores of a linear model that are numbers, whatever finite numbers the rows and the weights hold."""
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.extmath import safe_sparse_dot
+
+
+def linear_scores(X, coef, intercept):
+    """<w_c, x_i> + b_c of every row and problem.
+
+    A row whose sums leave the range of its dtype is summed scaled down by powers of 2; the scores of such a row are
+    then given in the proportions they have, the largest as the largest finite number, so that their signs and their
+    order are right and none is NaN.
+
+    Parameters
+    ----------
+    X : (n, n_features) array or CSR matrix, finite
+    coef : (n_problems, n_features) array, finite
+    intercept : (n_problems,) array, finite
+
+    Returns
+    -------
+    (n, n_problems) array of the dtype of X and coef
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = np.asarray(safe_sparse_dot(X, coef.T, dense_output=True) + intercept)
+    lost = np.flatnonzero(~np.isfinite(scores).all(axis=1))
+    if len(lost):
+        scores[lost] = _scaled_scores(X[lost], coef, intercept, np.finfo(scores.dtype).max)
+    return scores
+
+
+def _scaled_scores(X, coef, intercept, largest):
+    rows = np.asarray(X.todense() if sp.issparse(X) else X, dtype=np.float64)
+    row_size = _exponent(np.abs(rows).max(axis=1, keepdims=True))
+    size = _exponent(np.abs(coef).max())
+    # entries of at most 1 each, so that the sum is at most n_features; b is one more product, of b and 1
+    sums = np.ldexp(rows, -row_size) @ np.ldexp(coef.astype(np.float64), -size).T
+    power = row_size + size
+    sums = sums + np.ldexp(np.asarray(intercept, np.float64), -power)
+    with np.errstate(over="ignore"):
+        scores = np.ldexp(sums, power)
+    over = ~(np.abs(scores) <= largest).all(axis=1)
+    top = np.abs(sums[over]).max(axis=1, keepdims=True)
+    scores[over] = sums[over] / top * largest
+    return scores
+
+
+def _exponent(size):
+    return np.frexp(size)[1]
