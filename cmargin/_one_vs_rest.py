@@ -7,7 +7,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_sample_weight
-from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from cmargin._blas_threads import single_threaded_blas
@@ -15,6 +14,7 @@ from cmargin._core._openmp import effective_n_threads
 from cmargin._posteriors import SCORE_ENTRIES
 from cmargin._progress import check_verbose, say
 from cmargin._refusal import keeps_last_fit
+from cmargin._scores import linear_scores
 from cmargin._validation import (
     check_class_weight,
     check_class_weights,
@@ -22,6 +22,7 @@ from cmargin._validation import (
     check_parameter,
     check_rows,
     encode_labels,
+    in_range,
 )
 from cmargin.passes.score_blocks import ScoreBlocks
 
@@ -76,7 +77,8 @@ class LinearOneVsRest(ClassifierMixin, BaseEstimator):
             weight = weight * (len(weight) / weight.sum())
         blocks = ScoreBlocks(X, Y, weight, effective_n_threads(self.n_jobs))
         deadline = None if self.max_time is None else begin + self.max_time
-        with single_threaded_blas():
+        # a number beyond the range of doubles is told of once, by a warning of ours
+        with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             interruption = self._train(blocks, start, deadline)
         if interruption is not None:
             raise interruption
@@ -113,7 +115,8 @@ class LinearOneVsRest(ClassifierMixin, BaseEstimator):
             by_row = compute_sample_weight(self.class_weight, classes[codes])
             check_class_weights(by_row)
             weight = weight * by_row
-        if not weight.sum() > 0:
+        weight = in_range(weight)
+        if not weight.any():
             raise ValueError("sample_weight and class_weight leave every sample with weight 0.")
         return weight
 
@@ -150,8 +153,13 @@ class LinearOneVsRest(ClassifierMixin, BaseEstimator):
                     f"weights are kept.{self._untrained(fit)} Raise max_time to train longer.")
         elif wants_tol and fit.stopped not in ("tol", "callback"):
             worst = float(np.max(fit.gradient_norm))
+            if not np.isfinite([worst, *fit.objective]).all():
+                worst = np.inf
             text = (f"after {fit.passes} passes the gradient norm is {worst:.1e} of that at the start, where "
                     f"tol={self.tol:g} was asked; raise max_passes or tol, scale the features, or raise l2.")
+            if worst == np.inf:
+                text = (f"after {fit.passes} passes the objective or its gradient is beyond the range of numbers; "
+                        "scale the features.")
         if text is not None:
             warnings.warn(f"{type(self).__name__}: {text}", ConvergenceWarning, stacklevel=5)
 
@@ -169,7 +177,8 @@ class LinearOneVsRest(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        (n_samples,) array for two classes (positive: ``classes_[1]``), else (n_samples, n_problems)
+        (n_samples,) array for two classes (positive: ``classes_[1]``), else (n_samples, n_problems); finite: a row
+        whose scores leave the range of its dtype keeps their signs and proportions, the largest at the end of the range
         """
         scores = self._scores(self._check_rows(X))
         return scores.ravel() if scores.shape[1] == 1 else scores
@@ -192,4 +201,4 @@ class LinearOneVsRest(ClassifierMixin, BaseEstimator):
         return check_rows(self, X, reset=False)
 
     def _scores(self, X):
-        return safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+        return linear_scores(X, self.coef_, self.intercept_)

@@ -2,11 +2,11 @@
 
 import numpy as np
 from scipy.special import expit
-from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from cmargin._core._losses import LOSS_IDS
 from cmargin._core._losses import posterior as _posterior
+from cmargin._scores import linear_scores
 from cmargin._validation import check_parameter, check_rows
 
 SCORE_ENTRIES = 1 << 22  # scores held at a time by predict: 32 MB
@@ -28,7 +28,8 @@ class PosteriorPredictions:
 
         Returns
         -------
-        (n_samples,) array for two classes (positive: ``classes_[1]``), else (n_samples, n_problems); float64
+        (n_samples,) array for two classes (positive: ``classes_[1]``), else (n_samples, n_problems); float64, finite: a row
+        whose scores leave the range of its dtype keeps their signs and proportions, the largest at the end of the range
         """
         odds = self._log_odds(self._check_rows(X))
         return odds.ravel() if self._binary else odds
@@ -56,7 +57,11 @@ class PosteriorPredictions:
         share = expit(odds)
         if self._binary and not self._multilabel:
             return np.hstack([expit(-odds), share])
-        return share if self._multilabel else share / share.sum(axis=1, keepdims=True)
+        if self._multilabel:
+            return share
+        lost = share.sum(axis=1) < np.finfo(float).tiny          # every class is ruled out: what is left of their odds
+        share[lost] = np.exp(odds[lost] - odds[lost].max(axis=1, keepdims=True))
+        return share / share.sum(axis=1, keepdims=True)
 
     def predict_log_proba(self, X):
         """Logarithm of `predict_proba`."""
@@ -114,7 +119,7 @@ class PosteriorPredictions:
         return [slice(lo, lo + size) for lo in range(0, n_rows, size)]
 
     def _scores(self, X):
-        return safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+        return linear_scores(X, self.coef_, self.intercept_)
 
     def _posterior_of(self, scores):
         out = np.empty(scores.shape)

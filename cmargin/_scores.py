@@ -1,36 +1,52 @@
-"""Scores of linear models, finite for finite rows."""
+"""Scores of a linear model that are numbers, whatever finite numbers the rows and the weights hold."""
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils.extmath import safe_sparse_dot
-
-LARGEST = np.finfo(float).max
 
 
 def linear_scores(X, coef, intercept):
-    """<w_c, x_i> + b_c, (n, n_problems).
+    """<w_c, x_i> + b_c of every row and problem.
 
-    In the precision of X. Where that overflows, a row's scores are computed again in float64 with the row scaled to 1,
-    and what is larger than a double is the largest one: no score is NaN or infinite.
+    A row whose sums leave the range of its dtype is summed scaled down by powers of 2; the scores of such a row are
+    then given in the proportions they have, the largest as the largest finite number, so that their signs and their
+    order are right and none is NaN.
 
     Parameters
     ----------
-    X : (n, m) array or CSR matrix, finite
-    coef : (n_problems, m) array
-    intercept : (n_problems,) array
+    X : (n, n_features) array or CSR matrix, finite
+    coef : (n_problems, n_features) array, finite
+    intercept : (n_problems,) array, finite
+
+    Returns
+    -------
+    (n, n_problems) array of the dtype of X and coef
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        scores = np.asarray(safe_sparse_dot(X, coef.T.astype(X.dtype), dense_output=True)) + intercept
-        bad = np.flatnonzero(~np.isfinite(scores).all(axis=1))
-        if not len(bad):
-            return scores
-        scores = scores.astype(float)
-        rows = X[bad].astype(float)
-        size = abs(rows).max(axis=1)
-        size = size.toarray().ravel() if hasattr(size, "toarray") else size
-        size = np.where(size > 0, size, 1.0)
-        largest = np.abs(coef).max(axis=1, initial=0.0).astype(float)
-        largest = np.where(largest > 0, largest, 1.0)
-        unit = rows.multiply(1 / size[:, None]).tocsr() if hasattr(rows, "toarray") else rows / size[:, None]
-        low = safe_sparse_dot(unit, (coef / largest[:, None]).T, dense_output=True)       # at most m
-        scores[bad] = np.clip(low * size[:, None] * largest + intercept, -LARGEST, LARGEST)
+        near = coef.astype(X.dtype, copy=False)              # or rows of single precision would be copied as doubles
+        near = near if np.isfinite(near).all() else coef
+        scores = np.asarray(safe_sparse_dot(X, near.T, dense_output=True) + intercept)
+    lost = np.flatnonzero(~np.isfinite(scores).all(axis=1))
+    if len(lost):
+        scores[lost] = _scaled_scores(X[lost], coef, intercept, np.finfo(scores.dtype).max)
     return scores
+
+
+def _scaled_scores(X, coef, intercept, largest):
+    rows = np.asarray(X.todense() if sp.issparse(X) else X, dtype=np.float64)
+    row_size = _exponent(np.abs(rows).max(axis=1, keepdims=True))
+    size = _exponent(np.abs(coef).max())
+    # entries of at most 1 each, so that the sum is at most n_features; b is one more product, of b and 1
+    sums = np.ldexp(rows, -row_size) @ np.ldexp(coef.astype(np.float64), -size).T
+    power = row_size + size
+    sums = sums + np.ldexp(np.asarray(intercept, np.float64), -power)
+    with np.errstate(over="ignore"):
+        scores = np.ldexp(sums, power)
+    over = ~(np.abs(scores) <= largest).all(axis=1)
+    top = np.abs(sums[over]).max(axis=1, keepdims=True)
+    scores[over] = sums[over] / top * largest
+    return scores
+
+
+def _exponent(size):
+    return np.frexp(size)[1]

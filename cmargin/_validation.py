@@ -58,6 +58,15 @@ def check_class_weight(estimator, value):
         check_parameter(estimator, "class_weight", value, options=("balanced",), none=True)
 
 
+def in_range(weight):
+    """Finite weights (n,) >= 0 times a power of 2, exactly, so that the largest is about 1 and sums are finite.
+
+    Weights 2^-1074 times the largest, and smaller ones, become 0.
+    """
+    largest = weight.max(initial=0.0)
+    return np.ldexp(weight, -np.frexp(largest)[1])
+
+
 def check_class_weights(weights):
     """Raise unless the (n_classes,) weights that a class_weight stands for are finite and not negative."""
     if not (np.isfinite(weights).all() and (weights >= 0).all()):

@@ -22,6 +22,7 @@ from cmargin._validation import (
     check_parameter,
     check_rows,
     encode_labels,
+    in_range,
 )
 from cmargin.passes.memory import MemoryRows, NonFiniteCurvature
 from cmargin.solvers.class_lists import ClassLists
@@ -289,9 +290,9 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
             weight = weight * np.array([self.class_weight.get(c, 1.0) for c in classes.tolist()], dtype=float)[codes]
         elif self.class_weight is not None:
             weight = weight * compute_sample_weight(self.class_weight, classes[codes])
-        if not (np.isfinite(weight.sum()) and weight.min() >= 0 and weight.sum() > 0):
+        if not (np.isfinite(weight).all() and weight.min() >= 0 and weight.any()):
             raise ValueError("sample_weight times class_weight must be finite, not negative, and not zero everywhere.")
-        return weight
+        return in_range(weight)
 
     def _train(self, X, labels, sample_weight, start, max_passes, partial=False):
         begin = time.perf_counter()
@@ -324,7 +325,8 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
                 self._store(fit, about, before, partial)
                 return self._after_pass()
         try:
-            with single_threaded_blas():
+            # a number beyond the range of doubles is told of once, by a warning of ours
+            with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 fit, interruption = train(home, lists, weight, settings, entropy, start, watch, self._run())
         except NonFiniteCurvature as error:
             raise ValueError(self._not_invertible(error, X, about)) from error
@@ -388,6 +390,8 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         if fit.diverged.any():
             text = (f"{int(fit.diverged.sum())} of {len(fit.diverged)} classes overflowed in the last pass and keep "
                     "their weights from before it; scale the features or give a smaller step_size.")
+        elif len(risks) and not np.isfinite(risks[-1]):
+            text = "the risk is beyond the range of numbers; scale the features or give a smaller step_size."
         elif fit.stopped == "max_time":
             text = (f"stopped by max_time={self.max_time} after {fit.passes} passes of {self.max_passes}; the weights "
                     "reached are kept. Raise max_time to train longer.")

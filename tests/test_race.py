@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, load_digits
 
+from cmargin import datasets
 from cmargin.race import accuracy, data, hinge, limits, main, suboptimality, tables, traces
 from cmargin.race.classifiers import Task, contenders, unfit
 from cmargin.race.traces import Point, Trace
@@ -228,6 +229,14 @@ def test_a_missing_set_is_named(tmp_path):
     np.savez(tmp_path / "half.npz", X=np.ones((3, 2)))
     with pytest.raises(data.LeftOut, match=r"half\.npz cannot be read: .*y"):
         data.read("half", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["tall", "wide"])
+def test_generated_sets_are_those_of_the_data_sets(name):
+    # There were two of each name: a noisy plane here, two clouds there
+    made = datasets.load(name)
+    assert np.array_equal(data.read(name).X, made.X) and np.array_equal(data.read(name).y, made.y)
+
 
 
 def test_sparse_files_with_a_split(tmp_path):

@@ -7,6 +7,8 @@ The Ψ-transform is written so that nothing cancels: Ψ(t) is of order t² or t 
 from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport INFINITY, NAN, cbrt, copysign, exp, fabs, fma, frexp, isfinite, ldexp, log, sqrt
 
+from cmargin._core._shapes cimport must_fit
+
 cdef double ROOT2 = 1.41421356237309504880
 cdef double B = 0.94280904158206336587           # ψ(√2) = 2√2/3
 cdef double EPS = 2.220446049250313e-16
@@ -161,7 +163,7 @@ cdef void location_advance(location_search *search, influence sums, double scale
     moved = search.at + step
     if fabs(step) <= 1e-13 * scale:
         search.done = True               # the step taken leaves an error of its square
-    elif not search.lo <= moved <= search.hi or fabs(step) > 0.5 * search.last_step:
+    elif not isfinite(step) or not search.lo <= moved <= search.hi or fabs(step) > 0.5 * search.last_step:
         moved = search.lo + (search.hi - search.lo) / 2
         step = moved - search.at
         search.done = not search.lo < moved < search.hi
@@ -311,6 +313,7 @@ def psi_transform(const double[::1] a, const double[::1] level, const double[::1
     looked at here because a pass of NumPy over the arrays for each costs as much as the transform.
     """
     cdef Py_ssize_t i, n = a.shape[0], outside = n, lost = n
+    must_fit(psi_out.shape[0] == n and level.shape[0] in (1, n) and scale.shape[0] in (1, n), "psi_transform")
     cdef Py_ssize_t level_step = level.shape[0] > 1, scale_step = scale.shape[0] > 1
     cdef double s
     with nogil:
@@ -330,6 +333,7 @@ def psi_inverse(const double[::1] value, const double[::1] level, const double[:
     Returns the index of the first value outside [0, Ψ_{s,γ}(1)], but for rounding, and n, as `psi_transform` does.
     """
     cdef Py_ssize_t i, n = value.shape[0], outside = n
+    must_fit(a_out.shape[0] == n and level.shape[0] in (1, n) and scale.shape[0] in (1, n), "psi_inverse")
     cdef Py_ssize_t level_step = level.shape[0] > 1, scale_step = scale.shape[0] > 1
     cdef double s, unit, top
     with nogil:
@@ -344,7 +348,7 @@ def psi_inverse(const double[::1] value, const double[::1] level, const double[:
 
 
 def location(const double[::1] q, double median, double scale):
-    """Root of Σ ψ((γ - q_i) / s) = 0 nearest its median; ``q`` (n,), finite, n >= 1.
+    """Root of Σ ψ((γ - q_i) / s) = 0 nearest its median; ``q`` (n,), finite, n >= 1; NaN beyond the range of doubles.
 
     Chunks are folded in order, so that the answer depends on nothing but the arguments.
     """
@@ -379,6 +383,8 @@ def cubic_roots(const double[::1] a, const double[::1] b, const double[::1] c, c
     ``count_out[i]`` is -1 where every coefficient is 0.
     """
     cdef Py_ssize_t i, j
+    must_fit(a.shape[0] == b.shape[0] == c.shape[0] == d.shape[0] == roots_out.shape[0] == count_out.shape[0]
+             and roots_out.shape[1] == 3, "cubic_roots")
     with nogil:
         for i in range(a.shape[0]):
             count_out[i] = cubic_roots_point(a[i], b[i], c[i], d[i], &roots_out[i, 0])

@@ -19,6 +19,7 @@ from libc.string cimport memcpy
 from cmargin._core._losses cimport point, point_loss
 from cmargin._core._random cimport next_below
 from cmargin._core._rows cimport Rows, rows_view, sparse_axpy, sparse_dot
+from cmargin._core._shapes cimport must_fit, within
 from cmargin._core._simd cimport row_axpy, row_dot, row_lerp, row_prefetch
 
 # Rows asked for ahead of time, and steps between two samples of the running mean (doc/decisions.md)
@@ -79,7 +80,15 @@ def draw_lists(
     int n_threads,
 ):
     """Draw this pass's list of every class from ``class_lo`` on, as many as ``offsets`` has room for."""
-    cdef Py_ssize_t o, c, n_rows = taken.shape[1]
+    cdef Py_ssize_t o, c, k, n_rows = taken.shape[1]
+    must_fit(within(offsets, visits.shape[0]) and within(starts, positives.shape[0]) and class_lo >= 0
+             and class_lo + offsets.shape[0] <= min(starts.shape[0], n_negatives.shape[0] + 1, streams.shape[0] + 1)
+             and streams.shape[1] == 4 and taken.shape[0] >= n_threads, "draw_lists")
+    for o in range(offsets.shape[0] - 1):
+        c = class_lo + o
+        must_fit(offsets[o + 1] - offsets[o] >= starts[c + 1] - starts[c] + n_negatives[c], "draw_lists, lists")
+        for k in range(starts[c], starts[c + 1]):
+            must_fit(0 <= positives[k] < n_rows, "draw_lists, positives")
     for o in prange(offsets.shape[0] - 1, nogil=True, num_threads=n_threads, schedule="dynamic"):
         c = class_lo + o
         draw_list(&positives[starts[c]], starts[c + 1] - starts[c], n_rows, n_negatives[c], &streams[c, 0],
@@ -164,6 +173,16 @@ def run_steps(
     cdef Py_ssize_t o
     cdef const double *weight = &row_weight[0] if row_weight.shape[0] else NULL
     cdef bint average = U_mean.shape[0] > 0, tail = tail_inverse > 0
+    cdef Py_ssize_t n_classes = U.shape[0], width = Z.shape[1], d = X.view.n_features
+    must_fit(Z.shape[0] == X.view.n_rows and row_weight.shape[0] in (0, X.view.n_rows) and first >= 0
+             and within(offsets, visits.shape[0]) and class_lo >= 0 and class_lo + offsets.shape[0] - 1 <= n_classes
+             and step.shape[0] == bias.shape[0] == n_steps.shape[0] == sums.shape[0] == n_classes, "run_steps")
+    must_fit(U.shape[1] == width and bias.shape[1] == 2 and sums.shape[1] == 3 and U_mean.shape[0] in (0, n_classes)
+             and (U_mean.shape[1] == width or not average)
+             and (not tail or (V.shape[0] == n_classes and V.shape[1] == d))
+             and (not (tail and average) or (V_lag.shape[0] == n_classes and V_lag.shape[1] == d)),
+             "run_steps, weights")
+    must_fit(work.shape[0] >= n_threads and work.shape[1] == 2 and work.shape[2] >= width, "run_steps, workspace")
     for o in prange(offsets.shape[0] - 1, nogil=True, num_threads=n_threads, schedule="dynamic"):
         one_class(&X.view, &Z[0, 0], Z.shape[1], weight, &visits[offsets[o]], first,
                   min(last, offsets[o + 1] - offsets[o]), loss, step[class_lo + o], bias_rate, low_sign, tail_inverse,

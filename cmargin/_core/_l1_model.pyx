@@ -1,6 +1,7 @@
 """Coordinate descent on a quadratic model with an l1 term: the block is in memory, the data are not asked."""
 
 from cmargin._core._blas cimport axpy
+from cmargin._core._shapes cimport must_fit
 
 
 def descend(const double[:, ::1] H, double[::1] gradient, double[::1] x, const double[::1] l1, int sweeps,
@@ -28,6 +29,7 @@ def descend(const double[:, ::1] H, double[::1] gradient, double[::1] x, const d
     """
     cdef Py_ssize_t n = x.shape[0], j
     cdef double curvature, target, step, decrease, largest, first = 0
+    must_fit(H.shape[0] == H.shape[1] == gradient.shape[0] == l1.shape[0] == n, "descend")
     cdef int sweep
     for sweep in range(sweeps):
         largest = 0

@@ -8,6 +8,8 @@ import numpy as np
 
 from libc.math cimport fabs
 
+from cmargin._core._shapes cimport must_fit
+
 
 cdef double l1_slope(const double[::1] w, const double[::1] d, const double[::1] weight, double s, int side) noexcept:
     # derivative of sum weight_j |w_j + s d_j| from the left (side -1) or from the right (side +1)
@@ -29,6 +31,7 @@ cdef double l1_slope(const double[::1] w, const double[::1] d, const double[::1]
 def breakpoints(const double[::1] w, const double[::1] d, double s_max):
     """Steps in (0, s_max) at which a component of w + s d vanishes, ascending, and their indices."""
     cdef Py_ssize_t j
+    must_fit(w.shape[0] == d.shape[0], "breakpoints")
     steps, index = [], []
     for j in range(w.shape[0]):
         if w[j] * d[j] < 0 and -w[j] / d[j] < s_max:
@@ -77,6 +80,7 @@ def exact_step(along, const double[::1] w, const double[::1] d, const double[::1
     hit : int
         Index of the component that vanishes at ``s``, or -1.
     """
+    must_fit(w.shape[0] == d.shape[0] == weight.shape[0], "exact_step")
     cdef double lo = 0, hi, s, slope, curvature, first, left, right, step
     cdef Py_ssize_t a, b, middle
     slope, curvature = along(0.0)

@@ -3,6 +3,7 @@
 from libc.math cimport NAN
 
 from cmargin._core._losses cimport CALIBRATED_HINGE, LOGISTIC, SQUARED, dual_gain, point, point_loss
+from cmargin._core._shapes cimport must_fit
 
 LOSS_IDS = {
     "logistic": 0,
@@ -22,6 +23,7 @@ def evaluate(int loss, const double[::1] margins, double[::1] value_out, double[
     cdef point at
     if loss < 0 or loss > 6:
         raise ValueError(f"unknown loss id {loss}")
+    must_fit(margins.shape[0] == value_out.shape[0] == slope_out.shape[0] == curvature_out.shape[0], "evaluate")
     with nogil:
         for i in range(margins.shape[0]):
             at = point_loss(loss, margins[i], a, b)
@@ -36,6 +38,7 @@ def posterior(int loss, const double[::1] scores, double[::1] posterior_out):
     cdef double f
     if loss != LOGISTIC and loss != CALIBRATED_HINGE and loss != SQUARED:
         raise ValueError("only a calibrated loss has a posterior: logistic, calibrated_hinge or squared")
+    must_fit(scores.shape[0] == posterior_out.shape[0], "posterior")
     with nogil:
         for i in range(scores.shape[0]):
             f = 1 + point_loss(loss, scores[i], NAN, NAN).slope

@@ -15,6 +15,7 @@ from libc.string cimport memset
 from cmargin._core._blas cimport NO_TRANS, TRANS, gemm, syrk
 from cmargin._core._eigh cimport EIGH_OK, eigh_iwork_size, eigh_top, eigh_work_size
 from cmargin._core._rows cimport Rows, gather_row, rows_view
+from cmargin._core._shapes cimport must_fit
 
 include "_blas_int.pxi"
 
@@ -106,6 +107,8 @@ def gram_matrix(Rows X, const int64_t[::1] rows, floating[:, ::1] block, floatin
     cdef const floating *values = <const floating *> X.view.values
     if X.sparse:
         raise ValueError("gram_matrix takes dense rows")
+    must_fit(m > 0 and block.shape[0] == gram_out.shape[0] == gram_out.shape[1] == m and block.shape[1] >= BLOCK,
+             "gram_matrix")
     with nogil:
         memset(&gram_out[0, 0], 0, m * m * sizeof(floating))
         for b in range((X.view.n_features + BLOCK - 1) // BLOCK):
@@ -148,7 +151,18 @@ def low_rank_classes(
 ):
     """Leading eigenpairs of every class's second moment; call with BLAS held to one thread."""
     cdef Py_ssize_t c, t, m = rows.shape[0], k = P_out.shape[2], n_values = values_out.shape[1]
+    cdef Py_ssize_t n_classes = curvature.shape[0], order = m if gram.shape[0] else X.view.n_features
     cdef const floating *gram_or_null = &gram[0, 0] if gram.shape[0] else NULL
+    must_fit(m > 0 and curvature.shape[1] == m and gram.shape[0] == gram.shape[1] and gram.shape[0] in (0, m)
+             and values_out.shape[0] == trace_out.shape[0] == P_out.shape[0] == status_out.shape[0] == n_classes
+             and P_out.shape[1] == X.view.n_features and k <= n_values <= order, "low_rank_classes")
+    must_fit(min(A.shape[0], vectors.shape[0], values.shape[0]) >= n_threads
+             and min(block.shape[0], work.shape[0], iwork.shape[0]) >= n_threads
+             and A.shape[1] >= max(order * order, m * k) and vectors.shape[1] >= n_values and vectors.shape[2] >= order
+             and values.shape[1] >= order and work.shape[1] >= eigh_work_size(order)
+             and iwork.shape[1] >= eigh_iwork_size(order)
+             and (block.shape[1] >= BLOCK * X.view.n_features or (X.sparse and gram.shape[0] > 0)),
+             "low_rank_classes, workspace")
     for c in prange(curvature.shape[0], nogil=True, num_threads=n_threads, schedule="dynamic"):
         t = threadid()
         status_out[c] = leading_pairs(&X.view, &rows[0], m, &curvature[c, 0], gram_or_null, k, n_values, floor,

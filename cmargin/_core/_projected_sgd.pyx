@@ -22,6 +22,7 @@ from libc.string cimport memcpy
 from cmargin._core._losses cimport point, point_loss
 from cmargin._core._random cimport next_below, next_weighted
 from cmargin._core._rows cimport Rows, gather_row, rows_view, sparse_axpy, sparse_dot
+from cmargin._core._shapes cimport must_fit, within
 from cmargin._core._simd cimport row_axpy, row_dot, row_prefetch
 
 cdef enum:
@@ -164,6 +165,13 @@ def projected_steps(
     """Take ``n_steps`` steps of every class."""
     cdef Py_ssize_t c
     cdef bint drawn_by_weight = cut.shape[0] > 0
+    cdef Py_ssize_t n = X.view.n_rows, d = X.view.n_features, n_classes = V.shape[0]
+    must_fit(n > 0 and squares.shape[0] == n and other.shape[0] == cut.shape[0] and cut.shape[0] in (0, n)
+             and V.shape[1] == d and starts.shape[0] == n_classes + 1 and within(starts, positives.shape[0])
+             and scale.shape[0] == first.shape[0] == streams.shape[0] == state.shape[0] == t.shape[0] == n_classes
+             and streams.shape[1] == 4 and state.shape[1] == 2, "projected_steps")
+    must_fit(positive.shape[0] >= n_threads and positive.shape[1] == n and work.shape[0] >= n_threads
+             and work.shape[1] == 2 and work.shape[2] >= d, "projected_steps, workspace")
     cdef const double *cut_ = &cut[0] if drawn_by_weight else NULL
     cdef const int64_t *other_ = &other[0] if drawn_by_weight else NULL
     for c in prange(V.shape[0], nogil=True, num_threads=n_threads, schedule="dynamic"):

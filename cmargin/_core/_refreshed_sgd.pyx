@@ -11,6 +11,7 @@ from libc.stdint cimport int64_t
 
 from cmargin._core._class_sgd cimport class_state, class_steps, pass_sums, step_rule
 from cmargin._core._rows cimport Rows, row_times, rows_view
+from cmargin._core._shapes cimport must_fit, within
 from cmargin._core._whiten cimport whiten_block
 
 cdef enum:
@@ -57,6 +58,22 @@ def run_refreshed_steps(
     cdef Py_ssize_t o, t, c, shared = 1 if P.shape[0] > 1 else 0
     cdef const double *weight = &row_weight[0] if row_weight.shape[0] else NULL
     cdef bint average = U_mean.shape[0] > 0, tail = V.shape[0] > 0
+    cdef Py_ssize_t n_classes = U.shape[0], width = U.shape[1], d = X.view.n_features
+    cdef Py_ssize_t k = P.shape[2], groups = P.shape[0]
+    must_fit(row_weight.shape[0] in (0, X.view.n_rows) and within(offsets, visits.shape[0]) and class_lo >= 0
+             and first >= 0 and class_lo + offsets.shape[0] - 1 <= n_classes
+             and step.shape[0] == bias_rate.shape[0] == bias.shape[0] == n_steps.shape[0] == sums.shape[0] == n_classes
+             and bias.shape[1] == 2 and sums.shape[1] == 3, "run_refreshed_steps")
+    must_fit(groups in (1, n_classes) and P.shape[1] == d and factor.shape[0] == groups and factor.shape[1] == k
+             and tail_root.shape[0] == tail_inverse.shape[0] == groups, "run_refreshed_steps, inverse")
+    must_fit(W.shape[0] == n_classes and W.shape[1] == d and width in (k, d)
+             and U_mean.shape[0] in (0, n_classes) and (U_mean.shape[1] == width or not average)
+             and (not tail or (V.shape[0] == n_classes and V.shape[1] == d))
+             and (not (tail and average) or (V_lag.shape[0] == n_classes and V_lag.shape[1] == d)),
+             "run_refreshed_steps, weights")
+    must_fit(min(dense.shape[0], low.shape[0], out.shape[0], base.shape[0], picked.shape[0]) >= n_threads
+             and dense.shape[1] >= BLOCK * d and low.shape[1] >= BLOCK * k and out.shape[1] >= BLOCK * width
+             and base.shape[1] >= BLOCK and picked.shape[1] >= BLOCK, "run_refreshed_steps, workspace")
     for o in prange(offsets.shape[0] - 1, nogil=True, num_threads=n_threads, schedule="dynamic"):
         t = threadid()
         c = (class_lo + o) * shared

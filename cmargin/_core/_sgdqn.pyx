@@ -21,6 +21,7 @@ from libc.string cimport memcpy
 
 from cmargin._core._losses cimport point_loss
 from cmargin._core._rows cimport Rows, gather_row, rows_view, sparse_dot, sparse_scaled_axpy
+from cmargin._core._shapes cimport must_fit, within
 from cmargin._core._simd cimport row_dot, row_prefetch, row_scaled_axpy, row_scaled_axpy
 
 cdef enum:
@@ -138,8 +139,13 @@ def run_qn_steps(
     int n_threads,
 ):
     """Take steps ``first .. last - 1`` of the lists of every class from ``class_lo`` on."""
-    cdef Py_ssize_t o, c
+    cdef Py_ssize_t o, c, n_classes = W.shape[0], d = X.view.n_features
     cdef const double *weight = &row_weight[0] if row_weight.shape[0] else NULL
+    must_fit(row_weight.shape[0] in (0, X.view.n_rows) and within(offsets, visits.shape[0]) and class_lo >= 0
+             and first >= 0 and class_lo + offsets.shape[0] - 1 <= n_classes and W.shape[1] == gain.shape[1] == d
+             and gain.shape[0] == state.shape[0] == sums.shape[0] == n_classes and state.shape[1] == N_STATE
+             and sums.shape[1] == 3, "run_qn_steps")
+    must_fit(work.shape[0] >= n_threads and work.shape[1] == 3 and work.shape[2] >= d, "run_qn_steps, workspace")
     for o in prange(offsets.shape[0] - 1, nogil=True, num_threads=n_threads, schedule="dynamic"):
         c = class_lo + o
         one_class(&X.view, weight, &visits[offsets[o]] + first, min(last, offsets[o + 1] - offsets[o]) - first, loss,

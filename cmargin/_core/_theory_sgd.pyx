@@ -13,6 +13,7 @@ from libc.stdint cimport int64_t
 
 from cmargin._core._losses cimport point, point_loss
 from cmargin._core._rows cimport Rows, gather_row, rows_view, sparse_axpy, sparse_dot
+from cmargin._core._shapes cimport must_fit, within
 from cmargin._core._simd cimport row_axpy, row_dot
 
 cdef enum:
@@ -116,6 +117,19 @@ def run_theory_steps(
     cdef Py_ssize_t o, c, t
     cdef const double *weight = &row_weight[0] if row_weight.shape[0] else NULL
     cdef bint tail = tail_inverse > 0
+    cdef Py_ssize_t n_classes = U.shape[0], d = X.view.n_features, longest = 0
+    must_fit(Z.shape[0] == X.view.n_rows and U.shape[1] == Z.shape[1] and row_weight.shape[0] in (0, X.view.n_rows)
+             and within(offsets, visits.shape[0]) and class_lo >= 0 and first >= 0
+             and class_lo + offsets.shape[0] - 1 <= n_classes and subset_offsets.shape[0] == n_classes + 1
+             and within(subset_offsets, subset.shape[0])
+             and bias.shape[0] == n_steps.shape[0] == sums.shape[0] == n_classes and bias.shape[1] == 2
+             and sums.shape[1] == 3, "run_theory_steps")
+    for c in range(n_classes):
+        longest = max(longest, subset_offsets[c + 1] - subset_offsets[c])
+    must_fit((not tail or (V.shape[0] == n_classes and V.shape[1] == d and dense.shape[0] >= n_threads
+                           and dense.shape[1] >= d))
+             and work.shape[0] >= n_threads and work.shape[1] == 2 and work.shape[2] >= longest,
+             "run_theory_steps, workspace")
     for o in prange(offsets.shape[0] - 1, nogil=True, num_threads=n_threads, schedule="dynamic"):
         c = class_lo + o
         t = threadid()

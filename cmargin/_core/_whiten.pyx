@@ -47,6 +47,8 @@ def whiten_rows(Rows X, const floating[:, ::1] P, const floating[::1] factor, do
         raise ValueError("whiten_rows: shapes do not fit")
     if row_hi > out.shape[0] or out.shape[1] != (X.view.n_features if tail_root > 0 else k):
         raise ValueError("whiten_rows: the output does not fit")
+    if min(dense.shape[0], low.shape[0]) < n_threads or (tail_root > 0 and low.shape[1] < BLOCK * k):
+        raise ValueError("whiten_rows: the workspace does not fit")
     for b in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
         lo = row_lo + b * BLOCK
         hi = min(lo + BLOCK, row_hi)

@@ -58,20 +58,23 @@ def excess_risk_bound(n_samples, n_features, *, strong_convexity, input_variance
     kappa, v = positive_number(strong_convexity, "strong_convexity"), positive_number(input_variance, "input_variance")
     if kappa > v:
         raise ValueError(f"strong_convexity cannot exceed input_variance, the smoothness: got {kappa:g} > {v:g}")
+    largest_step = 1 / (kappa / 2 + v / 2)
     alpha = 1 / v if step_size is None else positive_number(step_size, "step_size")
-    if alpha > 2 / (kappa + v):
-        raise ValueError(f"step_size must be at most 2/(κ + v_X) = {2 / (kappa + v):g}, got {alpha:g}")
+    if alpha > largest_step:
+        raise ValueError(f"step_size must be at most 2/(κ + v_X) = {largest_step:g}, got {alpha:g}")
     delta, s = confidence(delta), positive_number(scale, "scale")
     distance = nonnegative_number(initial_distance, "initial_distance")
     c, region = positive_number(subgaussian, "subgaussian"), positive_number(diameter, "diameter")
 
-    beta = 2 * kappa * v / (kappa + v)
-    shrinkage = max(0.0, 1 - alpha * beta)
-    optimisation = 0.0 if n_iter is None else shrinkage ** count(n_iter, "n_iter") * v * distance**2
+    # written so that what leaves the range of doubles is infinite, and says nothing, never NaN
+    beta = kappa * (2 / (1 + kappa / v))
+    left = 0.0 if n_iter is None else max(0.0, 1 - alpha * beta) ** count(n_iter, "n_iter")
+    optimisation = left * v * distance * distance if left * v * distance > 0 else 0.0
     # at least one ball covers the region, however small it is
-    covering = max(0.0, math.log(3 * region * math.sqrt(n) / (2 * delta)))
-    error = math.sqrt(c * B**2 * v * (d * covering + math.log(1 / delta)))
-    statistical = 4 * v / (beta**2 * n) * ((1 + delta) * v + 2 * s * error) ** 2
+    covering = max(0.0, math.log(region) + math.log(1.5 * math.sqrt(n)) - math.log(delta))
+    error = B * math.sqrt(c) * math.sqrt(v) * math.sqrt(d * covering - math.log(delta))
+    root = math.sqrt(v) / math.sqrt(n) * (((1 + delta) * v + 2 * s * error) / beta)
+    statistical = 4 * root * root
     surrogate = optimisation + statistical
     margin = positive_number(margin, "margin")
     risk = psi_inverse(surrogate, margin, s) if surrogate < psi_transform(1.0, margin, s) else 1.0

@@ -1,12 +1,15 @@
 """Robust location of a margin distribution, with its confidence radius (margin pursuit, eq. 2, 6 and Lemma 6)."""
 
 import math
+import sys
 
 import numpy as np
 
 from cmargin._core import _catoni
 from cmargin.margins._batches import gathered
 from cmargin.margins._checks import confidence, count, nonnegative_number, positive_number
+
+SMALL, LARGE = 2.0**-200, 2.0**200
 
 
 def location_estimate(margins, scale=None, *, delta=0.05):
@@ -37,18 +40,32 @@ def location_estimate(margins, scale=None, *, delta=0.05):
 
 def location_of(q, scale, delta):
     """`location_estimate` of one contiguous, finite (n,) array."""
+    size = float(np.abs(q).max())
+    unit = power_of_two(size if scale is None else max(size, positive_number(scale, "scale")))
+    q = q if unit == 1 else q / unit                 # the estimate grows with its margins and its scale
     if scale is None:
         variance = float(np.var(q))
         if variance == 0:
-            return float(q[0])
+            return float(q[0] * unit)
         scale = confidence_scale(len(q), variance, delta)
-    return _catoni.location(q, float(np.median(q)), positive_number(scale, "scale"))
+    else:
+        scale /= unit
+    median = float(np.median(q))
+    # below that scale no two margins feel each other, and 1 / scale is beyond the range of doubles
+    return (_catoni.location(q, median, scale) if scale >= sys.float_info.min else median) * unit
+
+
+def power_of_two(size):
+    """What to divide numbers of at most ``size`` by, exactly, so that their cubes stay in the range of doubles."""
+    if size == 0 or SMALL < size < LARGE:
+        return 1.0
+    return math.ldexp(1.0, math.frexp(size)[1] - 1)
 
 
 def confidence_scale(n_samples, variance, delta=0.05):
     """s = √(n v / (2 ln(2/δ))), the scale at which `confidence_radius` holds (Lemma 6); v bounds the variance."""
-    return math.sqrt(count(n_samples, "n_samples") * positive_number(variance, "variance")
-                     / (2 * math.log(2 / confidence(delta))))
+    spread = math.sqrt(positive_number(variance, "variance"))
+    return spread * math.sqrt(count(n_samples, "n_samples") / (2 * log_of_two_over(delta)))
 
 
 def confidence_radius(n_samples, variance, delta=0.05):
@@ -58,5 +75,9 @@ def confidence_radius(n_samples, variance, delta=0.05):
     `confidence_scale`. This is the lemma as printed; what its proof adds up to (eq. 6 at that scale) is twice as
     much, the printed figure being the limit for large n.
     """
-    return math.sqrt(2 * nonnegative_number(variance, "variance") * math.log(2 / confidence(delta))
-                     / count(n_samples, "n_samples"))
+    spread = math.sqrt(nonnegative_number(variance, "variance"))
+    return spread * math.sqrt(2 * log_of_two_over(delta) / count(n_samples, "n_samples"))
+
+
+def log_of_two_over(delta):
+    return math.log(2) - math.log(confidence(delta))         # 2/δ leaves the range of doubles for the smallest δ

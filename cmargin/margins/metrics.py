@@ -153,10 +153,12 @@ def weak_separability(p, s):
     p, s = (finite_rows(values, name) for values, name in ((p, "p"), (s, "s")))
     if p.shape[-1] != s.shape[-1] or (p.ndim == s.ndim == 2 and len(p) != len(s)):
         raise ValueError(f"p and s must agree in shape, got {p.shape} and {s.shape}")
-    size = np.abs(s).sum(axis=-1)
-    if not np.all(size > 0):
+    largest = np.abs(s).max(axis=-1, keepdims=True)
+    if not np.all(largest > 0):
         raise ValueError("s is zero throughout a step, so that the weak separability of it is not defined")
-    gamma = np.einsum("...j,...j->...", p, s) / size
+    share = s / largest                              # no sum leaves the range of doubles
+    share /= np.abs(share).sum(axis=-1, keepdims=True)
+    gamma = np.einsum("...j,...j->...", p, share)
     return gamma if np.ndim(gamma) else float(gamma)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from cmargin.margins._batches import BLOCK_ENTRIES, gathered
-from cmargin.margins.location import confidence_scale, location_of
+from cmargin.margins.location import confidence_scale, location_of, power_of_two
 
 
 def margin_summary(margins, *, scale=None, delta=0.05, quantiles=(0.05, 0.25, 0.5, 0.75, 0.95)):
@@ -32,30 +32,31 @@ def margin_summary(margins, *, scale=None, delta=0.05, quantiles=(0.05, 0.25, 0.
     levels = np.asarray(quantiles, dtype=np.float64)
     if levels.ndim != 1 or not ((levels >= 0) & (levels <= 1)).all():
         raise ValueError("quantiles must be a sequence of levels between 0 and 1")
+    columns = [summary_of(np.ascontiguousarray(q), scale, delta, levels) for q in np.atleast_2d(margins.T)]
+    if not all(np.isfinite(column["variance"]) for column in columns):
+        raise ValueError("the margins are too large for a variance in the range of doubles; scale them down")
     if margins.ndim == 1:
-        return summary_of(np.ascontiguousarray(margins), scale, delta, levels)
-    columns = [summary_of(np.ascontiguousarray(q), scale, delta, levels) for q in margins.T]
+        return columns[0]
     return {key: np.stack([column[key] for column in columns], axis=-1) for key in columns[0]}
 
 
 def summary_of(q, scale, delta, levels):
-    """`margin_summary` of one contiguous, finite (n,) array."""
-    with np.errstate(over="ignore", invalid="ignore"):      # named below
-        mean, variance, skewness = moments(q)
-    if not np.isfinite([mean, variance, skewness]).all():
-        raise ValueError("the margins are too large for a variance in the range of doubles; scale them down")
+    """`margin_summary` of one contiguous, finite (n,) array; the variance is infinite beyond the range of doubles."""
+    unit = power_of_two(float(np.abs(q).max()))
+    part = q if unit == 1 else q / unit
+    mean, variance, skewness = moments(part)
     location = location_of(q, scale, delta)
     if scale is None:
-        scale = confidence_scale(len(q), variance, delta) if variance > 0 else 0.0
+        scale = confidence_scale(len(q), variance, delta) * unit if variance > 0 else 0.0
     # one partition for the median and all levels
-    found = np.quantile(q, np.append(levels, 0.5))
+    found = np.quantile(part, np.append(levels, 0.5)) * unit
     return {
         "n_samples": len(q),
-        "mean": mean,
+        "mean": mean * unit,
         "median": float(found[-1]),
         "location": location,
         "scale": float(scale),
-        "variance": variance,
+        "variance": variance * unit * unit,
         "skewness": skewness,
         "share_nonpositive": float(np.count_nonzero(q <= 0) / len(q)),
         "quantiles": found[:-1],

@@ -11,8 +11,10 @@ from zipfile import BadZipFile
 import numpy as np
 import scipy.sparse as sp
 
+from cmargin.datasets import GENERATED
+
 BUNDLED = ("breast_cancer", "digits", "iris", "wine")
-SYNTHETIC = {"tall": (10_000, 50), "wide": (100, 2500)}
+SYNTHETIC = ("tall", "wide")
 
 
 class LeftOut(Exception):
@@ -42,10 +44,8 @@ class Problem(NamedTuple):
 def read(name, folder=None):
     """The set as stored, X a fresh array or CSR matrix; test rows where there is a split."""
     if name in SYNTHETIC:
-        rng = np.random.default_rng(0)
-        n, m = SYNTHETIC[name]
-        X = rng.standard_normal((n, m))
-        return Split(X, np.where(X @ rng.standard_normal(m) + rng.standard_normal(n) > 0, 1, -1))
+        made = GENERATED[name]()
+        return Split(made.X, made.y)
     if name in BUNDLED:
         import sklearn.datasets
         return Split(*getattr(sklearn.datasets, f"load_{name}")(return_X_y=True))

@@ -55,14 +55,14 @@ class LineSearch:
         """The `Trial` accepted, beginning with the step ``first``."""
         try:
             a, b = self.bracket(self.at(first))
-            while self.best is None:
+            for _ in range(MOST_TRIALS):                 # an interval of NaN, or of one point, tries nothing and stays
                 new_a, new_b = self.secant_twice(a, b)
-                if self.best is None and new_b.step - new_a.step > GAMMA * (b.step - a.step):      # L2
+                if new_b.step - new_a.step > GAMMA * (b.step - a.step):      # L2
                     new_a, new_b = self.update(new_a, new_b, self.at((new_a.step + new_b.step) / 2))
                 a, b = new_a, new_b
         except Found:
-            pass
-        return self.best
+            return self.best
+        raise OutOfTrials
 
     def at(self, step):
         """phi there; raises `Found` where it satisfies the conditions, so that the search ends at once."""

@@ -320,8 +320,9 @@ class Run:
     def _record(self, sums, step):
         total = sums.sum(axis=0)
         weight = total[2] if total[2] > 0 else 1.0
+        risk = total[0] / weight
         row = (self.fit.passes, time.perf_counter() - self.clock, self.phase["hessian"], self.phase["whiten"],
-               self.phase["steps"], total[0] / weight, total[1] / weight, float(np.mean(step)),
+               self.phase["steps"], risk if np.isfinite(risk) else np.inf, total[1] / weight, float(np.mean(step)),
                int(self.lists.lengths.sum()))
         for name, value in zip(HISTORY, row, strict=True):
             self.fit.history[name].append(value)

@@ -1,0 +1,124 @@
+"""Kernels read and write without looking: their wrappers refuse arrays that are too short, whichever it is."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+
+from cmargin import MarginPursuitClassifier, SLNDClassifier, baselines
+from cmargin._core import (
+    _catoni,
+    _class_sgd,
+    _l1_model,
+    _line_search,
+    _line_sums,
+    _losses,
+    _low_rank,
+    _projected_sgd,
+    _refreshed_sgd,
+    _sgdqn,
+    _theory_sgd,
+    _whiten,
+)
+
+rng = np.random.default_rng(3)
+X = rng.standard_normal((80, 6))
+y = np.arange(80) % 3
+weight = rng.uniform(0.5, 2, 80)
+
+
+def slnd(**parameters):
+    return SLNDClassifier(random_state=0, n_jobs=2, max_passes=2, **parameters)
+
+
+def projected():
+    return MarginPursuitClassifier(solver="sgd", l2=0.1, random_state=0, n_jobs=2, max_passes=1)
+
+
+# where a wrapper is, its name, a fit that calls it, and on which rows
+CALLS = {
+    "lists": (_class_sgd, "draw_lists", slnd(), X),
+    "steps": (_class_sgd, "run_steps", slnd(), X),
+    "steps, tail": (_class_sgd, "run_steps", slnd(tail="scale", rank=2), sp.csr_matrix(X)),
+    "refreshed": (_refreshed_sgd, "run_refreshed_steps", slnd(hessian_refresh=1), X),
+    "theory": (_theory_sgd, "run_theory_steps", slnd(step_size="theory"), X),
+    "qn": (_sgdqn, "run_qn_steps", baselines.SGDQNClassifier(random_state=0, n_jobs=2, max_passes=1), X),
+    "projected": (_projected_sgd, "projected_steps", projected(), X),
+    "pairs": (_low_rank, "low_rank_classes", slnd(), X),
+    "pairs, wide": (_low_rank, "low_rank_classes", slnd(), np.hstack([X] * 20)),
+    "gram": (_low_rank, "gram_matrix", slnd(), np.hstack([X] * 20)),
+    "whiten": (_whiten, "whiten_rows", slnd(), X),
+    "along": (_line_sums, "along", baselines.CGDescentClassifier(max_passes=2), X),
+    "move": (_line_sums, "move", baselines.CGDescentClassifier(max_passes=2), X),
+}
+
+
+LISTS = ("draw_lists", "run_steps", "run_refreshed_steps", "run_theory_steps", "run_qn_steps")
+
+
+def arguments_of(module, name, model, rows, monkeypatch):
+    """The first call of a wrapper in a fit, its arrays copied."""
+    kept, real = [], getattr(module, name)
+
+    def recorder(*given):
+        if not kept:
+            kept.extend(g.copy() if isinstance(g, np.ndarray) else g for g in given)
+        return real(*given)
+
+    monkeypatch.setattr(module, name, recorder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(rows, y, weight)
+    monkeypatch.undo()
+    return kept
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_wrapper_refuses_every_array_that_is_too_short(call, monkeypatch):
+    module, name, model, rows = CALLS[call]
+    given = arguments_of(module, name, model, rows, monkeypatch)
+    arrays = [i for i, g in enumerate(given) if isinstance(g, np.ndarray) and g.size]
+    assert len(arrays) > 1
+    kept = []
+    for i in arrays:
+        for axis in range(given[i].ndim):
+            cut = [g.copy() if isinstance(g, np.ndarray) else g for g in given]
+            cut[i] = np.ascontiguousarray(np.take(given[i], np.arange(given[i].shape[axis] - 1), axis=axis))
+            try:
+                getattr(module, name)(*cut)
+            except ValueError as error:
+                assert "fit" in str(error)
+            else:
+                kept.append((axis, given[i].shape))
+    # left are the ends of the lists (fewer classes are served), workspace of a thread with nothing to do, and padding
+    for axis, shape in kept:
+        assert (shape == (4,) and name in LISTS) or (axis == 0 and shape[0] == 2) or (axis, len(shape)) == (2, 3)
+
+
+VECTORS = {
+    "evaluate": (_losses.evaluate, (0,), 4, ()), "posterior": (_losses.posterior, (0,), 2, ()),
+    "psi_transform": (_catoni.psi_transform, (), 4, ()), "psi_inverse": (_catoni.psi_inverse, (), 4, ()),
+    "breakpoints": (_line_search.breakpoints, (), 2, (1.0,)),
+}
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_vectors_of_different_lengths_are_refused(name):
+    function, before, n, after = VECTORS[name]
+    for short in range(n):
+        vectors = [np.full(5 - (i == short), 0.3) for i in range(n)]
+        with pytest.raises(ValueError, match="shapes do not fit"):
+            function(*before, *vectors, *after)
+
+
+def test_matrices_that_do_not_fit_their_vectors_are_refused():
+    with pytest.raises(ValueError, match="descend: shapes do not fit"):
+        _l1_model.descend(np.eye(4), np.zeros(4), np.zeros(4), np.zeros(3), 5, 1e-3)
+    with pytest.raises(ValueError, match="descend: shapes do not fit"):
+        _l1_model.descend(np.eye(3), np.zeros(4), np.zeros(4), np.zeros(4), 5, 1e-3)
+    with pytest.raises(ValueError, match="exact_step: shapes do not fit"):
+        _line_search.exact_step(lambda s: (-1.0, 1.0), np.zeros(4), np.zeros(4), np.zeros(3), 1.0)
+    with pytest.raises(ValueError, match="cubic_roots: shapes do not fit"):
+        _catoni.cubic_roots(*np.ones((4, 5)), np.empty((5, 2)), np.empty(5, np.intc))
