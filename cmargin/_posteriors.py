@@ -1,7 +1,7 @@
-"""Prediction from one-vs-rest scores of a calibrated loss: raw posteriors, prior correction, top-k in row batches."""
+"""Prediction from scores of a calibrated or the multinomial loss: posteriors, prior correction, top-k in batches."""
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, softmax
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -33,6 +33,8 @@ class PosteriorPredictions:
     def posterior(self, X):
         """Raw posteriors f(h_c(x)) under the prior of the rows visited (BSN eq. 4); shaped as `decision_function`."""
         scores = self.decision_function(X)
+        if self._multinomial:
+            return expit(scores) if self._binary else softmax(scores, axis=1)
         return self._posterior_of(scores)
 
     def predict_proba(self, X):
@@ -43,9 +45,12 @@ class PosteriorPredictions:
 
         Returns
         -------
-        (n_samples, n_classes) array; for an indicator, each label's probability, not normalised
+        (n_samples, n_classes) array; for an indicator, each label's probability, not normalised; of the multinomial
+        loss the softmax of the scores
         """
         odds = self._log_odds(self._check_rows(X))
+        if self._multinomial and not self._binary:
+            return softmax(odds, axis=1)
         share = expit(odds)
         if self._binary and not self._multilabel:
             return np.hstack([expit(-odds), share])
@@ -95,6 +100,10 @@ class PosteriorPredictions:
         return self.classes_[np.take_along_axis(best, order, axis=1)]
 
     @property
+    def _multinomial(self):
+        return self.loss_ == "multinomial"
+
+    @property
     def _binary(self):
         return len(self.coef_) == 1
 
@@ -112,13 +121,15 @@ class PosteriorPredictions:
 
     def _posterior_of(self, scores):
         out = np.empty(scores.shape)
-        _posterior(LOSS_IDS[self.loss], np.ascontiguousarray(scores, dtype=np.float64).ravel(), out.reshape(-1))
+        _posterior(LOSS_IDS[self.loss_], np.ascontiguousarray(scores, dtype=np.float64).ravel(), out.reshape(-1))
         return out
 
     def _log_odds(self, X):
         """Corrected log-odds of every problem, (n, n_problems)."""
         scores = np.asarray(self._scores(X), dtype=np.float64)
-        if self.loss == "logistic":
+        if self._multinomial:
+            return scores
+        if self.loss_ == "logistic":
             odds = scores                            # ln(f/(1-f)) itself, without the detour through f
         else:
             f = np.clip(self._posterior_of(scores), 1e-15, 1 - 1e-15)

@@ -197,7 +197,7 @@ class MarginErrorDisplay:
     def from_estimator(cls, estimator, X, y, *, loss="auto", name=None, **plot):
         """``loss``: whose posterior turns scores into margins; "auto" asks the estimator."""
         if loss == "auto":
-            loss = getattr(estimator, "loss", None)
+            loss = getattr(estimator, "loss_", getattr(estimator, "loss", None))
             if loss not in CALIBRATED:
                 raise ValueError(f"{type(estimator).__name__} has no calibrated loss; name one of "
                                  f"{', '.join(CALIBRATED)} as loss")
