@@ -21,6 +21,7 @@ from cmargin.solvers.multinomial import MultinomialRun
 
 INT_MAX = np.iinfo(np.int64).max
 CALIBRATED = ("logistic", "calibrated_hinge", "squared")
+MOST_CLASSES = 2000     # of loss="auto" as multinomial: there it takes 25 times as long as drawn negatives (decisions)
 
 
 class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
@@ -37,8 +38,8 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     loss : {"auto", "multinomial", "logistic", "calibrated_hinge", "squared"}, default="auto"
-        "auto": multinomial for three or more classes that exclude each other, logistic for two, for an indicator and
-        for ``step_size="theory"``. The last three are one-vs-rest, as in the papers.
+        "auto": multinomial for three to 2,000 classes that exclude each other, logistic otherwise (two classes, an
+        indicator, more classes) and for ``step_size="theory"``. The last three are one-vs-rest, as in the papers.
     rank : "auto" or int in [1, n_features], default="auto"
         Eigenpairs k that H* inverts. "auto": the knee of the spectrum where the tail is scaled; where it is dropped,
         the eigenvalues of at least 1e-4 of the largest, at most 200 and at most a quarter of ``hessian_samples``.
@@ -163,6 +164,7 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         self.callback = callback
 
     _losses = ("auto", "multinomial", *CALIBRATED)
+    _joint = MultinomialRun          # what trains all classes at once
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -265,7 +267,8 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
                              "loss='logistic' there.")
         if self.loss != "auto":
             return self.loss
-        return "multinomial" if codes is not None and len(classes) > 2 and self.step_size != "theory" else "logistic"
+        joint = codes is not None and 2 < len(classes) <= MOST_CLASSES and self.step_size != "theory"
+        return "multinomial" if joint else "logistic"
 
     def _go_on(self, X, labels, decay="pass"):
         """Start from the weights there are; their preconditioner and step serve on where nothing else is asked for."""
@@ -340,7 +343,7 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
                 return self._after_pass()
         run = self._run()
         if loss == "multinomial":
-            run = functools.partial(MultinomialRun, truth=codes.astype(np.int64), n_classes=len(classes))
+            run = functools.partial(self._joint, truth=codes.astype(np.int64), n_classes=len(classes))
         fit, interruption = train(home, lists, weight, settings, entropy, start, watch, run)
         self._store(fit, about, before, partial)
         if interruption is not None:

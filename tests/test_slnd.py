@@ -496,7 +496,8 @@ def test_sector_trains_in_under_two_gigabytes(shared_data):
         from cmargin import SLNDClassifier
         X, y, X_test, y_test = load("sector")
         for tail in ("scale", "drop"):
-            print(SLNDClassifier(loss="logistic", random_state=1, tail=tail, max_passes=3).fit(X, y).score(X_test, y_test))
+            model = SLNDClassifier(loss="logistic", random_state=1, tail=tail, max_passes=3).fit(X, y)
+            print(model.score(X_test, y_test))
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6)
     """)
     out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()

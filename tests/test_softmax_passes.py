@@ -182,6 +182,8 @@ def test_the_pace_prefers_what_was_quicker():
     assert pace.next() == (1, True)
     pace.tell(1, 0.1)
     assert pace.next() == (1, False)
+    pace.tell(1, 2.0)                                         # one became slower: the load has changed
+    assert pace.next() == (4, False)
     pace.until = 0.0
     assert pace.next() == (4, True)
     assert softmax_passes.Pace(1).next() == (1, False)

@@ -12,7 +12,7 @@ from cmargin.solvers.softmax_passes import SoftmaxPasses
 from cmargin.solvers.softmax_weights import SoftmaxWeights
 
 # Measured on five sets (doc/decisions.md, "Multinomial: rank, step and passes")
-HELD_SHARE, HELD_MOST, HELD_LEAST = 0.1, 2000, 20
+HELD_SHARE, HELD_MOST, HELD_LEAST = 0.2, 2000, 20
 TRIAL_ROWS, TRIAL_PASSES = 4096, 2
 FIRST_STEP, SMALLEST, LARGEST = 2.0, 1 / 64, 64.0
 LOW_RANK = 1               # tried beside the knee
@@ -142,14 +142,14 @@ def automatic_rank(trial, inverses, step):
 def automatic_step(trial, at_first):
     """Relative step for passes over ``trial.n_train`` rows.
 
-    From FIRST_STEP, whose losses are ``at_first``, it is doubled while the held-out loss falls, then halved while the
-    loss does not surely rise. More rows than the trial's mean more steps, which want to be shorter: the fourth root of
-    the ratio.
+    From FIRST_STEP, whose losses are ``at_first``, it is doubled while the held-out loss surely falls, then halved
+    while the loss does not surely rise. More rows than the trial's mean more steps, which want to be shorter: by the
+    fourth root of the ratio.
     """
     step, best = FIRST_STEP, at_first
     while step < LARGEST:
         losses = trial.losses(2 * step)
-        if not losses.mean() < best.mean():
+        if not surely_worse(best, losses):
             break
         step, best = 2 * step, losses
     while step > SMALLEST:

@@ -12,8 +12,8 @@ SLICE_FLOPS = 2e9          # between two looks at Ctrl-C: a tenth of a second on
 CLASS_BLOCK, COLUMN_BLOCK = 128, 256
 SPARSE_COST = 4            # flops that cost as much as one of an entry of a CSR row, which are not a BLAS's
 OFFSET_ENTRIES = 1 << 20   # scores of weights outside the basis held at a time: 8 MB
-PROBE_BATCHES = 4          # batches timed with all threads, and with one
-PROBE_SECONDS = 0.5        # how long what they said is believed
+PROBE_BATCHES = 2          # batches timed with all threads, and with one
+PROBE_SECONDS = 0.5        # how long what they said is believed, twice as long each time it was the same
 FLOPS_PER_THREAD = 4e5     # of a batch: with less, threads wait for each other more than they work
 
 
@@ -31,10 +31,10 @@ class Pace:
     """
 
     def __init__(self, most):
-        self.most, self.cost, self.until = most, {}, 0.0
+        self.most, self.cost, self.until, self.trust, self.last = most, {}, np.inf, PROBE_SECONDS, None
 
     def next(self):
-        """(threads, whether to stop after PROBE_BATCHES and `tell`)."""
+        """(threads, whether to stop after PROBE_BATCHES)."""
         if self.most == 1:
             return 1, False
         if time.perf_counter() > self.until:
@@ -45,9 +45,13 @@ class Pace:
         return min(self.cost, key=self.cost.get), False
 
     def tell(self, threads, seconds):
+        """Seconds that a batch took."""
+        known = len(self.cost)
         self.cost[threads] = seconds
-        if len(self.cost) == 2:
-            self.until = time.perf_counter() + PROBE_SECONDS
+        if known == 1 and len(self.cost) == 2:
+            quicker = min(self.cost, key=self.cost.get)
+            self.trust = 2 * self.trust if quicker == self.last else PROBE_SECONDS
+            self.last, self.until = quicker, time.perf_counter() + self.trust
 
 
 class SoftmaxPasses:
@@ -101,8 +105,7 @@ class SoftmaxPasses:
             begin = time.perf_counter()
             with single_threaded_blas():
                 self._slice(weights, batches[k:last], step[k:last], bias_rate, n_train, offset, threads)
-            if probe:
-                self.pace.tell(threads, (time.perf_counter() - begin) / (last - k))
+            self.pace.tell(threads, (time.perf_counter() - begin) / (last - k))
             weights.n_done += last - k
             k = last
             if self.deadline is not None and time.perf_counter() > self.deadline:
