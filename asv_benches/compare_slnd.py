@@ -90,7 +90,8 @@ def softmax(folder, threads):
     for t in (1, threads):
         runner = SoftmaxPasses(home, inverse, Z, order, y[order].astype(np.int64), None, n_classes, batch)
         runner.pace = Fixed(t)
-        weights = SoftmaxWeights.start(inverse, np.zeros((n_classes, X.shape[1]), X.dtype), np.zeros(n_classes), True, 4)
+        W, bias = np.zeros((n_classes, X.shape[1]), X.dtype), np.zeros(n_classes)
+        weights = SoftmaxWeights.start(inverse, W, bias, True, 4)
         step = np.full(len(starts), 1e-4)
         seconds[t], _ = best_of(partial(runner.run, weights, starts, step, 1.0, n), 7)
     flops = 4.0 * n * n_classes * X.shape[1]

@@ -67,7 +67,8 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
     average : bool, default=True
         Return the mean of the iterates, late ones weighing more, instead of the last. Not used by "theory".
     max_passes : int, default=10
-        Sweeps over each class's list of rows; multinomial: over all rows, at most.
+        Sweeps over each class's list of rows; multinomial: over all rows, at most, not counting those that follow where
+        ``step_size="auto"`` held rows out.
     tol : float or None, default=None
         Stop when the risk falls by less than ``tol * |F(0)|`` in a pass. None: never.
     fit_intercept : bool, default=True

@@ -34,8 +34,12 @@ class MemoryRows:
 
     def scores(self, W, bias, subset):
         """<w_c, x_i> + b_c of the rows in ``subset``: (len(subset), n_classes), float64."""
+        out = np.empty((len(subset), len(W)))
         with single_threaded_blas():
-            return np.asarray(self._X[subset] @ W.T, dtype=np.float64) + bias
+            for lo in range(0, len(subset), SAMPLE_BLOCK):
+                out[lo:lo + SAMPLE_BLOCK] = self._X[subset[lo:lo + SAMPLE_BLOCK]] @ W.T
+        out += bias
+        return out
 
     def mean_row(self, subset, weight):
         """(n_features,) mean of the rows of ``subset`` by ``weight``, float64."""
