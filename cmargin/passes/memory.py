@@ -44,10 +44,13 @@ class MemoryRows:
     def mean_row(self, subset, weight):
         """(n_features,) mean of the rows of ``subset`` by ``weight``, float64."""
         sums = np.zeros(self.n_features)
-        for lo in range(0, len(subset), SAMPLE_BLOCK):
-            part = slice(lo, lo + SAMPLE_BLOCK)
-            rows = self._X[subset[part]]
-            sums += rows.T @ weight[part] if self.sparse else weight[part] @ np.asarray(rows, dtype=float, order="C")
+        with single_threaded_blas():
+            for lo in range(0, len(subset), SAMPLE_BLOCK):
+                part = slice(lo, lo + SAMPLE_BLOCK)
+                rows = self._X[subset[part]]
+                if not self.sparse:
+                    rows = np.asarray(rows, dtype=float, order="C")          # the bits are not the layout's
+                sums += rows.T @ weight[part]
         return sums / weight.sum()
 
     def leading_pairs(self, subset, curvature, k, n_values, centre=None):
@@ -151,7 +154,8 @@ class MemoryRows:
         out = np.empty((n, inverse.width), self.dtype) if out is None else out
         P, factor = inverse.eigenvectors[0], np.ascontiguousarray(inverse.factor[0], dtype=self.dtype)
         centre = np.zeros(0, self.dtype) if inverse.centre is None else inverse.centre.astype(self.dtype)
-        centre_low = (centre.astype(float) @ P).astype(self.dtype) if len(centre) else centre
+        with single_threaded_blas():
+            centre_low = (centre.astype(float) @ P).astype(self.dtype) if len(centre) else centre
         block = _whiten.block_rows()
         copies = not (self.sparse or inverse.full_width)
         dense = np.empty((self.n_threads, block * self.n_features if copies else 0), self.dtype)
