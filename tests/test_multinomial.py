@@ -434,7 +434,7 @@ def test_overflow_is_undone_with_half_the_step_and_a_warning():
     X, y = blobs(n=300)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model = fit((1e15 * X).astype(np.float32), y, step_size=1e39, max_passes=3)
+        model = fit((1e15 * X).astype(np.float32), y, step_size=1e42, max_passes=3)
     assert np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()
     assert any("overflowed" in str(w.message) for w in caught)
     with pytest.raises(ValueError, match="holds NaN or infinity"):
@@ -468,3 +468,18 @@ def test_defaults_reach_the_best_lbfgs_on_mnist(shared_data):
     model = fit(X, y, loss="auto")
     assert model.score(X_test, y_test) >= 0.9233
     assert expected_calibration_error(model.predict_proba(X_test), y_test) < 0.02
+
+
+def test_overflow_while_rows_are_held_out_leaves_the_start(digits, monkeypatch):
+    # the first pass had no finite loss: it was taken for the end, and no pass over all rows could follow
+    monkeypatch.setattr("cmargin.solvers.multinomial.automatic_step", lambda *arguments: 1e42)
+    X, X_test, y, _ = digits
+    with pytest.warns(ConvergenceWarning, match="overflowed"):
+        model = fit(X.astype(np.float32), y, max_passes=5)
+    assert model.n_iter_ == 5 and np.isfinite(model.coef_).all()
+    np.testing.assert_allclose(model.predict_proba(X_test)[0], np.bincount(y) / len(y), rtol=1e-5)
+    # where the step is only a little too long, half of it is enough
+    steps = iter([1e42])
+    monkeypatch.setattr("cmargin.solvers.multinomial.MultinomialRun._step",
+                        lambda self, number: next(steps, 0.05) * 0.5**self.halvings)
+    assert fit(X.astype(np.float32), y).score(X, y) > 0.9

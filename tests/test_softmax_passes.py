@@ -219,3 +219,26 @@ def test_shapes_that_do_not_fit_are_refused():
             broken.run(weights, s.batches[:2], np.ones(2), 1.0, s.n_train)
     with pytest.raises(ValueError, match="outside the rows"):
         passes.run(weights, np.array([s.n_train]), np.ones(1), 1.0, s.n_train)
+
+
+@pytest.mark.parametrize("k", [3, 16, 37])
+def test_softmax_and_its_loss_are_those_of_numpy_to_the_type_s_rounding(k, dtype):
+    # scores from equal to hundreds apart, rows shorter and longer than the vector lanes
+    s, rng = Setting(dtype=dtype, k=k), np.random.default_rng(4)
+    s.batches = s.batches[:len(s.batches) // 30]
+    W, b = (10.0**rng.uniform(-2, 1.5, (k, 1)) * rng.standard_normal((k, 12))).astype(dtype), rng.standard_normal(k)
+    passes = s.passes()
+    s.run(s.weights(W=W, bias=b), eta=0.0, passes=passes)
+    visited = s.order[:s.n_train]
+    scores = s.X[visited].astype(float) @ W.T.astype(float) + b
+    expected = s.weight[visited] * row_losses(scores, s.y[visited])
+    reach = np.abs(scores).max() * np.finfo(dtype).eps * 200
+    np.testing.assert_allclose(passes.loss[:s.n_train], expected, rtol=1e-5 if dtype == np.float32 else 1e-12,
+                               atol=3 * reach)
+    # and the probabilities: the change of the bias in one batch
+    weights = s.weights(W=np.zeros_like(W), bias=b)
+    passes.run(weights, np.zeros(1, np.int64), np.ones(1), 1.0, s.n_train)
+    rows = s.order[:BATCH]
+    _, change = gradient(s.X[rows], s.y[rows], np.zeros((k, 12)), b, s.weight[rows])
+    np.testing.assert_allclose(b - weights.bias[:, 0], change, rtol=1e-5 if dtype == np.float32 else 1e-12, atol=1e-5
+                               if dtype == np.float32 else 1e-12)

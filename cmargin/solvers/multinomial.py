@@ -171,7 +171,7 @@ class MultinomialRun(Run):
             return
         self.best = (np.inf, 0)
         stopped = self._sweep("monitored", s.max_passes, on_pass)
-        if not stopped and self.n_held > REFIT_SHARE * self.home.n_rows:
+        if not stopped and self.best[1] and self.n_held > REFIT_SHARE * self.home.n_rows:
             self.n_held = 0
             self._begin(self.W, self.bias)
             self._sweep("all rows", self.best[1], on_pass)
@@ -216,6 +216,8 @@ class MultinomialRun(Run):
 
     def _judge(self, number):
         """Publish the weights if they are the best on the held-out rows; whether they are hardly better, or worse."""
+        if self.fit.diverged.any():
+            return False
         W, bias = self.weights.linear(self.fit.inverse)
         held = self.order[self.home.n_rows - self.n_held:]
         weight = np.ones(len(held)) if self.row_weight is None else self.row_weight[held]
