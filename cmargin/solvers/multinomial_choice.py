@@ -14,7 +14,7 @@ from cmargin.solvers.softmax_weights import SoftmaxWeights
 # Measured on five sets (doc/decisions.md, "Multinomial: rank, step and passes")
 HELD_SHARE, HELD_MOST, HELD_LEAST = 0.2, 2000, 20
 TRIAL_ROWS, TRIAL_PASSES = 4096, 2
-FIRST_STEP, SMALLEST, LARGEST = 2.0, 1 / 64, 64.0
+FIRST_STEP, SMALLEST, LARGEST = 2.0, 1 / 64, 16.0
 LOW_RANK = 1               # tried beside the knee
 FALL = 0.75                # the step falls as one over this power of the pass
 MEAN_STRIDE = 4            # every fourth batch is a sample of the mean
