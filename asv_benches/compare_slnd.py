@@ -1,6 +1,6 @@
 """SLND and BSN against the machine's limits: seconds of a pass, how they grow, peak memory; prints ratios.
 
-    python asv_benches/compare_slnd.py --data FOLDER [--threads 2] [--only pass,scaling,memory]
+    python asv_benches/compare_slnd.py --data FOLDER [--threads 2] [--only pass,softmax,scaling,memory]
 
 FOLDER holds `load.py` and the set `tinyimagenet`. The race against SGD and others, preparation of the rows included, is
 
@@ -18,12 +18,15 @@ from sklearn.preprocessing import normalize
 
 from cmargin import SLNDClassifier
 from cmargin.passes.memory import MemoryRows
-from cmargin.race.limits import best_of, memory_rate
+from cmargin.race.limits import best_of, memory_rate, sgemm_rate
 from cmargin.solvers.class_lists import ClassLists
 from cmargin.solvers.class_passes import ClassPasses
 from cmargin.solvers.class_weights import ClassWeights
 from cmargin.solvers.low_rank import build_inverse
 from cmargin.solvers.low_rank_newton import class_streams
+from cmargin.solvers.multinomial_choice import batch_size
+from cmargin.solvers.softmax_passes import Pace, SoftmaxPasses
+from cmargin.solvers.softmax_weights import SoftmaxWeights
 
 
 def read_set(name, folder, dtype=np.float32):
@@ -68,6 +71,38 @@ def passes(folder, threads):
           f"threads gain {single / several:.2f} (at least 1.7)")
 
 
+class Fixed(Pace):
+    """So many threads, whatever else the machine does."""
+
+    def next(self):
+        return self.most, False
+
+
+def softmax(folder, threads):
+    """A multinomial pass over tinyimagenet against the machine's sgemm."""
+    X, y, *_ = read_set("tinyimagenet", folder)
+    n, n_classes, batch = len(X), 200, batch_size(len(X), False)
+    order, seconds = np.random.default_rng(3).permutation(n), {}
+    home = MemoryRows(X, threads)
+    centre = X[:1000].mean(axis=0, dtype=float)
+    inverse, _ = build_inverse(home, np.arange(1000), np.ones((1, 1000)), 2, "scale", None, centre)
+    Z, starts = home.whiten(inverse, order), np.arange(0, n, batch)
+    for t in (1, threads):
+        runner = SoftmaxPasses(home, inverse, Z, order, y[order].astype(np.int64), None, n_classes, batch)
+        runner.pace = Fixed(t)
+        W, bias = np.zeros((n_classes, X.shape[1]), X.dtype), np.zeros(n_classes)
+        weights = SoftmaxWeights.start(inverse, W, bias, True, 4)
+        step = np.full(len(starts), 1e-4)
+        seconds[t], _ = best_of(partial(runner.run, weights, starts, step, 1.0, n), 7)
+    flops = 4.0 * n * n_classes * X.shape[1]
+    print(f"multinomial pass, {n} x {X.shape[1]}, {n_classes} classes, batches of {batch}, float32:")
+    for t in (1, threads):
+        rate = sgemm_rate(t)
+        print(f"  {t} threads: {seconds[t] * 1e3:.0f} ms, {flops / seconds[t] / 1e9:.0f} Gflop/s, "
+              f"{flops / seconds[t] / rate:.0%} of sgemm's {rate / 1e9:.0f} (at least 50 %)")
+    print(f"  threads gain {seconds[1] / seconds[threads]:.2f} (at least 1.7)")
+
+
 def scaling(threads):
     rng = np.random.default_rng(0)
 
@@ -106,11 +141,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--only", default="pass,scaling,memory")
+    parser.add_argument("--only", default="pass,softmax,scaling,memory")
     options = parser.parse_args()
     only = options.only.split(",")
     if "pass" in only:
         passes(options.data, options.threads)
+    if "softmax" in only:
+        softmax(options.data, options.threads)
     if "scaling" in only:
         scaling(options.threads)
     if "memory" in only:

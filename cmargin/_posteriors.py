@@ -1,7 +1,7 @@
-"""Prediction from one-vs-rest scores of a calibrated loss: raw posteriors, prior correction, top-k in row batches."""
+"""Prediction from scores of a calibrated or the multinomial loss: posteriors, prior correction, top-k in batches."""
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from cmargin._core._losses import LOSS_IDS
@@ -28,8 +28,9 @@ class PosteriorPredictions:
 
         Returns
         -------
-        (n_samples,) array for two classes (positive: ``classes_[1]``), else (n_samples, n_problems); float64, finite: a row
-        whose scores leave the range of its dtype keeps their signs and proportions, the largest at the end of the range
+        (n_samples,) array for two classes (positive: ``classes_[1]``), else (n_samples, n_problems); float64 and
+        finite: a row whose scores leave the range of its dtype keeps their signs and proportions, the largest at the
+        end of the range
         """
         odds = self._log_odds(self._check_rows(X))
         return odds.ravel() if self._binary else odds
@@ -41,7 +42,10 @@ class PosteriorPredictions:
 
     def posterior(self, X):
         """Raw posteriors f(h_c(x)) under the prior of the rows visited (BSN eq. 4); shaped as `decision_function`."""
-        return self._posterior_of(self.scores(X))
+        scores = self.scores(X)
+        if self._multinomial:
+            return expit(scores) if self._binary else softmax(scores, axis=1)
+        return self._posterior_of(scores)
 
     def predict_proba(self, X):
         """Class probabilities under the training prior.
@@ -51,9 +55,12 @@ class PosteriorPredictions:
 
         Returns
         -------
-        (n_samples, n_classes) array; for an indicator, each label's probability, not normalised
+        (n_samples, n_classes) array; for an indicator, each label's probability, not normalised; of the multinomial
+        loss the softmax of the scores
         """
         odds = self._log_odds(self._check_rows(X))
+        if self._multinomial and not self._binary:
+            return softmax(odds, axis=1)
         share = expit(odds)
         if self._binary and not self._multilabel:
             return np.hstack([expit(-odds), share])
@@ -107,6 +114,10 @@ class PosteriorPredictions:
         return self.classes_[np.take_along_axis(best, order, axis=1)]
 
     @property
+    def _multinomial(self):
+        return self.loss_ == "multinomial"
+
+    @property
     def _binary(self):
         return len(self.coef_) == 1
 
@@ -123,13 +134,15 @@ class PosteriorPredictions:
 
     def _posterior_of(self, scores):
         out = np.empty(scores.shape)
-        _posterior(LOSS_IDS[self.loss], np.ascontiguousarray(scores, dtype=np.float64).ravel(), out.reshape(-1))
+        _posterior(LOSS_IDS[self.loss_], np.ascontiguousarray(scores, dtype=np.float64).ravel(), out.reshape(-1))
         return out
 
     def _log_odds(self, X):
         """Corrected log-odds of every problem, (n, n_problems)."""
         scores = np.asarray(self._scores(X), dtype=np.float64)
-        if self.loss == "logistic":
+        if self._multinomial:
+            return scores
+        if self.loss_ == "logistic":
             odds = scores                            # ln(f/(1-f)) itself, without the detour through f
         else:
             f = np.clip(self._posterior_of(scores), 1e-15, 1 - 1e-15)

@@ -223,7 +223,7 @@ class MarginErrorDisplay:
         """``loss``: whose posterior turns scores into margins; "auto" asks the estimator."""
         estimator, X = _innermost(estimator, X)
         if loss == "auto":
-            loss = getattr(estimator, "loss", None)
+            loss = getattr(estimator, "loss_", getattr(estimator, "loss", None))
             if loss not in CALIBRATED:
                 raise ValueError(f"{type(estimator).__name__} has no calibrated loss; name one of "
                                  f"{', '.join(CALIBRATED)} as loss")

@@ -1,5 +1,6 @@
-"""SLND and BSN: one-vs-rest stochastic Newton descent with a low-rank inverse Hessian, for many classes."""
+"""SLND and BSN: stochastic Newton descent with a low-rank inverse Hessian, for many classes."""
 
+import functools
 import time
 import warnings
 from dataclasses import replace
@@ -27,25 +28,33 @@ from cmargin._validation import (
 from cmargin.passes.memory import MemoryRows, NonFiniteCurvature
 from cmargin.solvers.class_lists import ClassLists
 from cmargin.solvers.low_rank_newton import Settings, Start, train
+from cmargin.solvers.multinomial import MultinomialRun
 
 INT_MAX = np.iinfo(np.int64).max
 CALIBRATED = ("logistic", "calibrated_hinge", "squared")
+MOST_CLASSES = 2000     # of loss="auto" as multinomial: there it takes 25 times as long as drawn negatives (decisions)
 
 
 class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
-    """Stochastic Low-rank Newton Descent, one-vs-rest, for a calibrated loss.
+    """Stochastic Low-rank Newton Descent: multinomial, or one-vs-rest for a calibrated loss.
 
-    For every class c the risk ``(1/n) sum_i s_i F(y_ic (<w_c, x_i> + b_c))`` is minimised without a penalty, by
+    With the multinomial loss (ours) the risk ``(1/n) sum_i s_i (ln sum_c exp(h_c(x_i)) - h_{y_i}(x_i))`` of all
+    classes at once is minimised without a penalty, h_c(x) = <w_c, x> + b_c, by ``W -= eta G' (X - centre) H*`` over
+    random batches, G = s (softmax - indicator) and H* a low-rank inverse of the covariance. In the papers' form, for
+    every class c the risk ``(1/n) sum_i s_i F(y_ic (<w_c, x_i> + b_c))`` is minimised without a penalty, by
     ``w += eta s_i y_i p_i H* x_i`` with ``p_i = -F'(y_i h(x_i))`` and H* the best low-rank inverse of the second
     moment ``H = (1/m') sum_i c_i x_i x_i'`` (SLND eq. 8-11). Steps are taken in whitened coordinates, which gives the
     same iterates at a fraction of the cost.
 
     Parameters
     ----------
-    loss : {"logistic", "calibrated_hinge", "squared"}, default="logistic"
+    loss : {"auto", "multinomial", "logistic", "calibrated_hinge", "squared"}, default="auto"
+        "auto": multinomial for three to 2,000 classes that exclude each other, logistic otherwise (two classes, an
+        indicator, more classes) and for ``step_size="theory"``. The last three are one-vs-rest, as in the papers.
     rank : "auto" or int in [1, n_features], default="auto"
         Eigenpairs k that H* inverts. "auto": the knee of the spectrum where the tail is scaled; where it is dropped,
         the eigenvalues of at least 1e-4 of the largest, at most 200 and at most a quarter of ``hessian_samples``.
+        Multinomial with a scaled tail: the knee or 1, whichever does better on held-out rows.
     tail : {"scale", "drop"}, default="scale"
         What H* does outside its k eigenvectors: "scale" divides by the next eigenvalue, "drop" is zero (the paper).
     hessian_samples : int or None, default=None
@@ -55,16 +64,22 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
     hessian_refresh : int or None, default=None
         Estimate H anew after every so many passes, per class with ``curvature="loss"``. Rows are then whitened as
         they are visited, about ``rank`` times the cost of a plain pass; n_classes * n_features * rank numbers.
+        Multinomial: one H for all classes, weighted by mean p (1 - p) with ``curvature="loss"``, rows whitened anew.
     negatives_per_positive : float or None, default=9
-        Negatives each class draws afresh in a pass, for every positive; the paper takes 1. None: all rows.
+        Negatives each class draws afresh in a pass, for every positive; the paper takes 1. None: all rows. Not used
+        by the multinomial loss.
     step_size : "auto", "theory" or float, default="auto"
         A number is relative: eta = step_size / (F''(0) mean(z'z)) / pass, z the whitened rows, so that 1 would just
         invert the curvature. "auto": chosen on held-out rows of a small random subset. "theory": SLND eq. (23) with
-        its sums over a fixed random subset of each class and epsilon = 1/2.
+        its sums over a fixed random subset of each class and epsilon = 1/2. Multinomial: eta = step_size / (mean(z'z)
+        + 1) / pass for each row of a batch; "auto": chosen by log-loss on held-out rows, like the number of passes:
+        training ends where that loss is least, then as many passes over all rows follow where the rows held out were
+        more than a twenty-fifth.
     average : bool, default=True
         Return the mean of the iterates, late ones weighing more, instead of the last. Not used by "theory".
     max_passes : int, default=10
-        Sweeps over each class's list of rows.
+        Sweeps over each class's list of rows; multinomial: over all rows, at most, not counting those that follow where
+        ``step_size="auto"`` held rows out.
     tol : float or None, default=None
         Stop when the risk falls by less than ``tol * |F(0)|`` in a pass. None: never.
     fit_intercept : bool, default=True
@@ -87,6 +102,8 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : (n_classes,) array
+    loss_ : str
+        The loss that "auto" stood for.
     coef_ : (n_problems, n_features) array, C order, dtype of X; one problem for two classes
     intercept_ : (n_problems,) array
     eigenvalues_ : (n_values,) array
@@ -105,15 +122,17 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         Reads of the data in full-data equivalents, H and the whitening included.
     history_ : dict of arrays, one entry a pass
         pass, seconds, seconds_hessian, seconds_whiten, seconds_steps (all cumulative), objective (mean loss met
-        during the pass, before each step), error (share of margins <= 0 met), step (mean eta), visits.
+        during the pass, before each step), error (share of margins <= 0 met; multinomial: of rows with another class
+        on top), step (mean eta), visits.
     n_features_in_ : int
     feature_names_in_ : (n_features,) array, if X had column names
 
     Notes
     -----
-    `scores` and `posterior` are the papers' h_c and f(h_c), under the prior of the rows visited. `decision_function`,
-    `predict`, `predict_proba` and `predict_top_k` correct each class's log-odds for it: they agree with each other, and
-    `decision_function` is not ``X @ coef_.T + intercept_``; `scores` is.
+    One-vs-rest: `scores` and `posterior` are the papers' h_c and f(h_c), under the prior of the rows visited.
+    `decision_function`, `predict`, `predict_proba` and `predict_top_k` correct each class's log-odds for it: they agree
+    with each other, and `decision_function` is not ``X @ coef_.T + intercept_``; `scores` is. Multinomial:
+    `decision_function` and `scores` are h_c, `posterior` and `predict_proba` are its softmax.
 
     A Ctrl-C is answered between slices of about a tenth of a second: the weights reached are stored and the
     KeyboardInterrupt goes on to the caller.
@@ -133,7 +152,7 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
     True
     """
 
-    def __init__(self, *, loss="logistic", rank="auto", tail="scale", hessian_samples=None, curvature="loss",
+    def __init__(self, *, loss="auto", rank="auto", tail="scale", hessian_samples=None, curvature="loss",
                  hessian_refresh=None, negatives_per_positive=9, step_size="auto", average=True, max_passes=10,
                  tol=None, fit_intercept=True, class_weight=None, warm_start=False, max_time=None, random_state=None,
                  n_jobs=None, verbose=0, callback=None):
@@ -157,10 +176,13 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         self.verbose = verbose
         self.callback = callback
 
+    _losses = ("auto", "multinomial", *CALIBRATED)
+    _joint = MultinomialRun          # what trains all classes at once
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.classifier_tags.multi_label = True
+        tags.classifier_tags.multi_label = self.loss != "multinomial"
         return tags
 
     # ---------------------------------------------------------------- training
@@ -235,7 +257,7 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         return self
 
     def _check_parameters(self):
-        check_parameter(self, "loss", self.loss, options=CALIBRATED)
+        check_parameter(self, "loss", self.loss, options=self._losses)
         check_parameter(self, "rank", self.rank, options=("auto",), integer=(1, INT_MAX, "[1, n_features]"))
         check_parameter(self, "tail", self.tail, options=("drop", "scale"))
         check_parameter(self, "hessian_samples", self.hessian_samples, integer=(1, INT_MAX, "[1, inf)"), none=True)
@@ -256,6 +278,19 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         if self.step_size == "theory" and self.hessian_refresh is not None:
             raise InvalidParameterError(
                 "step_size='theory' cannot be combined with hessian_refresh; use a number or 'auto'.")
+        if self.step_size == "theory" and self.loss == "multinomial":
+            raise InvalidParameterError(
+                "step_size='theory' is one of a calibrated loss; use a number or 'auto' with loss='multinomial'.")
+
+    def _loss_for(self, classes, codes):
+        """The loss that is trained."""
+        if self.loss == "multinomial" and codes is None:
+            raise ValueError("loss='multinomial' takes classes that exclude each other, not a label indicator; use "
+                             "loss='logistic' there.")
+        if self.loss != "auto":
+            return self.loss
+        joint = codes is not None and 2 < len(classes) <= MOST_CLASSES and self.step_size != "theory"
+        return "multinomial" if joint else "logistic"
 
     def _go_on(self, X, labels, decay="pass"):
         """Start from the weights there are; their preconditioner and step serve on where nothing else is asked for."""
@@ -265,7 +300,8 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
                              f"{' as an indicator' if self._multilabel else ''}; got {classes!r}"
                              f"{' as an indicator' if codes is None else ''}")
         inverse, step = self.preconditioner_, None
-        if inverse is None or self._recipe != self._recipe_now() or inverse.eigenvectors.dtype != X.dtype:
+        loss = self._loss_for(classes, codes)
+        if inverse is None or self._recipe != self._recipe_now(loss) or inverse.eigenvectors.dtype != X.dtype:
             inverse = None
         else:
             inverse = replace(inverse, sparse_rows=not isinstance(X, np.ndarray))
@@ -273,8 +309,8 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         return Start(self.coef_.astype(X.dtype), self.intercept_.astype(float), inverse, self._streams.copy(), step,
                      self._passes_total, decay)
 
-    def _recipe_now(self):
-        return self.rank, self.tail, self.hessian_samples, self.curvature, self.loss, self.fit_intercept
+    def _recipe_now(self, loss):
+        return self.rank, self.tail, self.hessian_samples, self.curvature, loss, self.fit_intercept
 
     def _weights(self, sample_weight, X, classes, codes):
         """Row weights times class weights, or None; float64."""
@@ -305,16 +341,19 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         weight = self._weights(sample_weight, X, classes, codes)
         if weight is not None and not weight.all():
             kept = np.flatnonzero(weight)           # rows that count for nothing; the only copy of X
-            X, Y, weight = X[kept], Y[kept], weight[kept]
+            X, Y, weight, codes = X[kept], Y[kept], weight[kept], None if codes is None else codes[kept]
             if not partial and ((Y.getnnz(axis=0) == len(kept)).any() or Y.nnz == 0):
                 raise ValueError("The rows of positive weight are of only one class; at least 2 classes are needed.")
         if weight is not None:
             weight = weight * (len(weight) / weight.sum())
         lists = ClassLists.from_indicator(Y, self.negatives_per_positive)
-        about = self._about(lists, weight, classes, codes is None, partial and start is not None)
+        loss = self._loss_for(classes, codes)
+        about = self._about(lists, weight, classes, codes is None, partial and start is not None) | {"loss_": loss}
+        if loss == "multinomial":
+            about["sampled_prior_"] = about["class_prior_"]         # every row is visited, for all classes
         home = MemoryRows(X, effective_n_threads(self.n_jobs))
         settings = Settings(
-            self.loss, self.rank, self.tail, self.hessian_samples, self.curvature, self.hessian_refresh, self.step_size,
+            loss, self.rank, self.tail, self.hessian_samples, self.curvature, self.hessian_refresh, self.step_size,
             self.average, max_passes, self.tol, self.fit_intercept,
             None if self.max_time is None else begin + self.max_time)
         entropy = int(check_random_state(self.random_state).randint(1 << 31))
@@ -324,10 +363,13 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
             def watch(fit):
                 self._store(fit, about, before, partial)
                 return self._after_pass()
+        run = self._run()
+        if loss == "multinomial":
+            run = functools.partial(self._joint, truth=codes.astype(np.int64), n_classes=len(classes))
         try:
             # a number beyond the range of doubles is told of once, by a warning of ours
             with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                fit, interruption = train(home, lists, weight, settings, entropy, start, watch, self._run())
+                fit, interruption = train(home, lists, weight, settings, entropy, start, watch, run)
         except NonFiniteCurvature as error:
             raise ValueError(self._not_invertible(error, X, about)) from error
         self._store(fit, about, before, partial)
@@ -372,7 +414,7 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
             about, **spectrum,
             coef_=np.ascontiguousarray(fit.W), intercept_=fit.bias.astype(fit.W.dtype),
             preconditioner_=fit.inverse, rank_=0 if fit.inverse is None else fit.inverse.rank,
-            _recipe=self._recipe_now(), step_size_=fit.step, _asked_step=self.step_size,
+            _recipe=self._recipe_now(about["loss_"]), step_size_=fit.step, _asked_step=self.step_size,
             _streams=fit.streams, _passes_total=before + fit.passes,
             n_iter_=before + fit.passes if partial else fit.passes, n_passes_=float(fit.reads),
             history_={name: np.asarray(column) for name, column in fit.history.items()},
@@ -409,7 +451,7 @@ class BSNClassifier(SLNDClassifier):
     are described there.
     """
 
-    def __init__(self, *, loss="logistic", rank="auto", tail="scale", hessian_samples=None, curvature="covariance",
+    def __init__(self, *, loss="auto", rank="auto", tail="scale", hessian_samples=None, curvature="covariance",
                  hessian_refresh=None, negatives_per_positive=9, step_size="auto", average=True, max_passes=10,
                  tol=None, fit_intercept=True, class_weight=None, warm_start=False, max_time=None, random_state=None,
                  n_jobs=None, verbose=0, callback=None):

@@ -35,14 +35,14 @@ def close_figures():
 @pytest.fixture(scope="module")
 def many():
     X, y = blobs(n=500, k=4, spread=1.5)
-    return SLNDClassifier(random_state=5, n_jobs=1, max_passes=6).fit(X, y), X, y
+    return SLNDClassifier(loss="logistic", random_state=5, n_jobs=1, max_passes=6).fit(X, y), X, y
 
 
 @pytest.fixture(scope="module")
 def two():
     X, y = blobs(n=400, k=2, spread=2.0)
     y = np.array(["no", "yes"])[y]
-    return SLNDClassifier(random_state=5, n_jobs=1, max_passes=3).fit(X, y), X, y
+    return SLNDClassifier(loss="logistic", random_state=5, n_jobs=1, max_passes=3).fit(X, y), X, y
 
 
 def labelled_with_units(display):

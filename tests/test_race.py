@@ -397,3 +397,17 @@ def test_a_sparse_set_races(shared_data):
         ours, theirs = hinge.cmargin(problem, 100, 1, 1), hinge.linear_svc(problem, 1000, 1, 1)
     values = [suboptimality.objective(run.w, problem) for run in (ours, theirs)]
     assert values == pytest.approx([min(values)] * 2, rel=5e-3) and ours.gap <= 3e-3
+
+
+def test_softmax_sgd_differs_from_slnd_in_the_preconditioner_alone():
+    # with H* = I and a scaled tail over everything, whitened rows are the rows, less the mean where they are centred
+    from cmargin.race.classifiers import CentredSoftmaxSGD, SoftmaxSGD
+    X, y = load_digits(return_X_y=True)
+    plain, centred = (make(random_state=1, step_size=0.5, max_passes=3).fit(X / 16, y)
+                      for make in (SoftmaxSGD, CentredSoftmaxSGD))
+    assert not plain.preconditioner_.centre.any() and centred.preconditioner_.centre.max() > 0.5
+    for model in (plain, centred):
+        inverse = model.preconditioner_
+        assert np.array_equal(inverse.apply(np.eye(64)), np.eye(64)) and model.score(X / 16, y) > 0.9
+        rows = X / 16 - inverse.centre
+        assert inverse.mean_square[0] == pytest.approx((rows**2).sum(axis=1).mean(), rel=0.05)

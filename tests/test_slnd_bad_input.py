@@ -81,10 +81,10 @@ def test_bad_data_is_said_and_the_estimator_stays_usable(digits):
 def test_going_on_with_other_labels_is_refused_not_crashed_into():
     # The weights of one problem once met the lists of fifty: the kernels wrote past them and the interpreter died.
     X, y = blobs(k=3)
-    model = SLNDClassifier(random_state=1).partial_fit(X, (y > 0).astype(int), classes=[0, 1])
+    model = SLNDClassifier(loss="logistic", random_state=1).partial_fit(X, (y > 0).astype(int), classes=[0, 1])
     with pytest.raises(ValueError, match="going on needs the classes"):
         model.partial_fit(X, np.eye(50, dtype=int)[np.arange(len(y)) % 50])
-    three = SLNDClassifier(random_state=1).partial_fit(X, y, classes=[0, 1, 2])
+    three = SLNDClassifier(loss="logistic", random_state=1).partial_fit(X, y, classes=[0, 1, 2])
     with pytest.raises(ValueError, match="as an indicator"):
         three.partial_fit(X, np.eye(3, dtype=int)[y])
     assert three.partial_fit(X, y).score(X, y) > 0.7
@@ -164,7 +164,7 @@ def test_class_weights_that_are_no_weights():
     for weights, message in (({0: np.inf}, "finite"), ({0: -1.0}, "not negative"), ({7: 1.0}, "not among the classes")):
         with pytest.raises(ValueError, match=message):
             fit(X, y, class_weight=weights)
-    model = SLNDClassifier(class_weight={1: 5.0}).partial_fit(X[y != 1], y[y != 1], classes=[0, 1, 2])
+    model = SLNDClassifier(loss="logistic", class_weight={1: 5.0}).partial_fit(X[y != 1], y[y != 1], classes=[0, 1, 2])
     assert np.isfinite(model.predict_proba(X)).all()
     with pytest.raises(ValueError, match="only one class"):
         fit(X, y, (y == 1).astype(float))

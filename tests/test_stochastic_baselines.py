@@ -152,7 +152,7 @@ def test_whitened_sgd_is_bsn_at_full_rank():
     d = np.linalg.eigvalsh(X.T @ X)
     rank = int(np.sum(d >= 1e-4 * d.max()))
     whitened = fit(PreconditionedSGDClassifier(hessian_samples=len(X)), X, y, step_size=0.2)
-    bsn = fit(BSNClassifier(tail="drop", rank=rank, hessian_samples=len(X)), X, y, step_size=0.2)
+    bsn = fit(BSNClassifier(loss="logistic", tail="drop", rank=rank, hessian_samples=len(X)), X, y, step_size=0.2)
     np.testing.assert_allclose(whitened.decision_function(X), bsn.decision_function(X), atol=1e-7)
 
 

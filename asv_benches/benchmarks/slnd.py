@@ -1,5 +1,7 @@
 """SLND and BSN: seconds a pass (kernel and whole fit), passes to accuracy, peak memory; accuracy beside each."""
 
+from functools import partial
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -13,6 +15,8 @@ try:
     from cmargin.solvers.class_weights import ClassWeights
     from cmargin.solvers.low_rank import build_inverse
     from cmargin.solvers.low_rank_newton import class_streams
+    from cmargin.solvers.softmax_passes import SoftmaxPasses
+    from cmargin.solvers.softmax_weights import SoftmaxWeights
 except ImportError:  # a commit before these existed: asv marks the benchmarks as failed and goes on
     SLNDClassifier = None
 
@@ -55,10 +59,41 @@ class KernelPass:
     track_nanoseconds_per_step.unit = "ns"
 
 
+class MultinomialPass:
+    """One pass of softmax batches over 20,000 x 1,812 whitened rows, 200 classes, and its share of the sgemm rate."""
+
+    params = ([1, 2],)
+    param_names = ("threads",)
+    N, D, C, BATCH = 20000, 1812, 200, 128
+
+    def setup(self, threads):
+        X, y = gaussian_classes(self.N, self.D, self.C)
+        home, centre = MemoryRows(X, threads), X[:1000].mean(axis=0, dtype=float)
+        inverse, _ = build_inverse(home, np.arange(1000), np.ones((1, 1000)), 2, "scale", None, centre)
+        order = np.random.default_rng(3).permutation(self.N)
+        self.passes = SoftmaxPasses(home, inverse, home.whiten(inverse, order), order, y[order].astype(np.int64), None,
+                                    self.C, self.BATCH)
+        W = np.zeros((self.C, self.D), np.float32)
+        self.weights = SoftmaxWeights.start(inverse, W, np.zeros(self.C), True, 4)
+        self.batches = np.arange(0, self.N, self.BATCH)
+        self.step = np.full(len(self.batches), 1e-3)
+
+    def time_pass(self, threads):
+        self.passes.run(self.weights, self.batches, self.step, 1.0, self.N)
+
+    def track_share_of_sgemm(self, threads):
+        """Two products of N x D x C a pass, against sgemm of a square of 2,048 on as many threads."""
+        from cmargin.race.limits import best_of, sgemm_rate
+
+        return 4.0 * self.N * self.D * self.C / best_of(lambda: self.time_pass(threads), 7)[0] / sgemm_rate(threads)
+
+    track_share_of_sgemm.unit = "share"
+
+
 class WholeFit:
     """A fit with its preprocessing, default parameters but the tail, and what it is worth."""
 
-    params = (["SLND", "BSN"], ["scale", "drop"], ["digits", "hundred classes"])
+    params = (["SLND", "BSN", "SLND one-vs-rest"], ["scale", "drop"], ["digits", "hundred classes"])
     param_names = ("classifier", "tail", "data")
 
     def setup(self, classifier, tail, data):
@@ -67,7 +102,8 @@ class WholeFit:
         else:
             X, y = gaussian_classes(12000, 300, 100)
             self.X, self.X_test, self.y, self.y_test = X[:9000], X[9000:], y[:9000], y[9000:]
-        self.make = {"SLND": SLNDClassifier, "BSN": BSNClassifier}[classifier]
+        self.make = {"SLND": SLNDClassifier, "BSN": BSNClassifier,
+                     "SLND one-vs-rest": partial(SLNDClassifier, loss="logistic")}[classifier]
 
     def fit(self, tail, **parameters):
         return self.make(tail=tail, random_state=3, n_jobs=2, **parameters).fit(self.X, self.y)

@@ -3,7 +3,8 @@
     H = (1/m') sum_i c_i x_i x_i',   H = P D P',   the k largest pairs give H* = P_k D_k^-1 P_k'       (SLND eq. 8)
 
 H is n_features x n_features; where m' < n_features the same pairs come from the m' x m' Gram matrix instead:
-if G = (1/m') C^(1/2) X X' C^(1/2) = V D V', then P = (1/m')^(1/2) X' C^(1/2) V D^(-1/2).
+if G = (1/m') C^(1/2) X X' C^(1/2) = V D V', then P = (1/m')^(1/2) X' C^(1/2) V D^(-1/2). With a centre, x_i is
+x_i - centre throughout; CSR rows are only so far as sums over them are.
 """
 
 from cython cimport floating
@@ -23,8 +24,18 @@ cdef enum:
     BLOCK = 128                 # rows, or columns, gathered at a time
 
 
+cdef inline void gather_centred(const rows_view *X, Py_ssize_t row, const floating *centre,
+                                floating *out) noexcept nogil:
+    # out = x_row - centre, or x_row where centre is NULL; (d,)
+    cdef Py_ssize_t j
+    gather_row(X, row, out)
+    if centre != NULL:
+        for j in range(X.n_features):
+            out[j] -= centre[j]
+
+
 cdef void weighted_second_moment(const rows_view *X, const int64_t *rows, Py_ssize_t m, const double *curvature,
-                                 floating *block, floating *H) noexcept nogil:
+                                 const floating *centre, floating *block, floating *H) noexcept nogil:
     # upper triangle of H (d, d) = (1/m) sum_i c_i x_i x_i'; block (BLOCK, d) is workspace
     cdef Py_ssize_t d = X.n_features, b, lo, n, i, j
     cdef double root
@@ -33,7 +44,7 @@ cdef void weighted_second_moment(const rows_view *X, const int64_t *rows, Py_ssi
         lo = b * BLOCK
         n = min(BLOCK, m - lo)
         for i in range(n):
-            gather_row(X, rows[lo + i], block + i * d)
+            gather_centred(X, rows[lo + i], centre, block + i * d)
             root = sqrt(curvature[lo + i] / m)
             for j in range(d):
                 block[i * d + j] *= <floating> root
@@ -42,17 +53,18 @@ cdef void weighted_second_moment(const rows_view *X, const int64_t *rows, Py_ssi
 
 
 cdef void combine_rows(const rows_view *X, const int64_t *rows, Py_ssize_t m, const floating *coefficients,
-                       Py_ssize_t k, floating *block, floating *P) noexcept nogil:
+                       Py_ssize_t k, const floating *centre, floating *block, floating *P) noexcept nogil:
     # P (d, k) = sum_i x_i coefficients_i', coefficients (m, k); block (BLOCK, d) is workspace for dense rows
-    cdef Py_ssize_t d = X.n_features, b, lo, n, i, a
+    cdef Py_ssize_t d = X.n_features, b, lo, n, i, a, j
     cdef int64_t entry, column
+    cdef double total
     memset(P, 0, d * k * sizeof(floating))
     for b in range((m + BLOCK - 1) // BLOCK):
         lo = b * BLOCK
         n = min(BLOCK, m - lo)
         if X.starts == NULL:
             for i in range(n):
-                gather_row(X, rows[lo + i], block + i * d)
+                gather_centred(X, rows[lo + i], centre, block + i * d)
             # P += block' coefficients   (d, k) = (d, n) (n, k)
             gemm(TRANS, NO_TRANS, d, k, n, 1, block, d, coefficients + lo * k, k, 1, P, k)
             continue
@@ -61,12 +73,20 @@ cdef void combine_rows(const rows_view *X, const int64_t *rows, Py_ssize_t m, co
                 column = X.columns[entry] if X.columns != NULL else X.columns_64[entry]
                 for a in range(k):
                     P[column * k + a] += (<const floating *> X.values)[entry] * coefficients[(lo + i) * k + a]
+    if X.starts == NULL or centre == NULL:
+        return
+    for a in range(k):                                      # P -= centre (sum_i coefficients_i)'
+        total = 0
+        for i in range(m):
+            total += coefficients[i * k + a]
+        for j in range(d):
+            P[j * k + a] -= <floating> (centre[j] * total)
 
 
 cdef int leading_pairs(const rows_view *X, const int64_t *rows, Py_ssize_t m, const double *curvature,
-                       const floating *gram, Py_ssize_t k, Py_ssize_t n_values, double floor, floating *A,
-                       floating *vectors, floating *values, floating *block, floating *work, blas_int *iwork,
-                       double *values_out, double *trace_out, floating *P) noexcept nogil:
+                       const floating *gram, const floating *centre, Py_ssize_t k, Py_ssize_t n_values, double floor,
+                       floating *A, floating *vectors, floating *values, floating *block, floating *work,
+                       blas_int *iwork, double *values_out, double *trace_out, floating *P) noexcept nogil:
     # One class. Pairs whose eigenvalue does not exceed floor * the largest count as zero: column of P zero.
     cdef Py_ssize_t d = X.n_features, order = m if gram != NULL else d, i, j, a
     cdef int status
@@ -76,7 +96,7 @@ cdef int leading_pairs(const rows_view *X, const int64_t *rows, Py_ssize_t m, co
             for j in range(i, m):
                 A[i * m + j] = <floating> (gram[i * m + j] * sqrt(curvature[i] * curvature[j]) / m)
     else:
-        weighted_second_moment(X, rows, m, curvature, block, A)
+        weighted_second_moment(X, rows, m, curvature, centre, block, A)
     trace_out[0] = 0
     for i in range(order):
         trace_out[0] += A[i * order + i]
@@ -94,19 +114,21 @@ cdef int leading_pairs(const rows_view *X, const int64_t *rows, Py_ssize_t m, co
             for a in range(k):
                 root = sqrt(curvature[i] / (m * values_out[a])) if values_out[a] > 0 else 0
                 A[i * k + a] = <floating> (vectors[a * m + i] * root)
-        combine_rows(X, rows, m, A, k, block, P)
+        combine_rows(X, rows, m, A, k, centre, block, P)
     return status
 
 
-def gram_matrix(Rows X, const int64_t[::1] rows, floating[:, ::1] block, floating[:, ::1] gram_out):
-    """Upper triangle of the Gram matrix (m, m) of dense rows, summed over blocks of columns.
+def gram_matrix(Rows X, const int64_t[::1] rows, const floating[::1] centre, floating[:, ::1] block,
+                floating[:, ::1] gram_out):
+    """Upper triangle of the Gram matrix (m, m) of dense rows less ``centre`` (n_features,) or (0,).
 
-    ``block`` (m, BLOCK) is workspace.
+    Summed over blocks of columns; ``block`` (m, BLOCK) is workspace.
     """
     cdef Py_ssize_t m = rows.shape[0], b, lo, n, i, j
     cdef const floating *values = <const floating *> X.view.values
-    if X.sparse:
-        raise ValueError("gram_matrix takes dense rows")
+    cdef bint centred = centre.shape[0] > 0
+    if X.sparse or centre.shape[0] not in (0, X.view.n_features):
+        raise ValueError("gram_matrix takes dense rows, and a centre as wide as they are")
     must_fit(m > 0 and block.shape[0] == gram_out.shape[0] == gram_out.shape[1] == m and block.shape[1] >= BLOCK,
              "gram_matrix")
     with nogil:
@@ -117,6 +139,8 @@ def gram_matrix(Rows X, const int64_t[::1] rows, floating[:, ::1] block, floatin
             for i in range(m):
                 for j in range(n):
                     block[i, j] = values[rows[i] * X.view.row_stride + (lo + j) * X.view.column_stride]
+                    if centred:
+                        block[i, j] -= centre[lo + j]
             # gram += block block'   (m, m) = (m, n) (n, m)
             syrk(NO_TRANS, m, n, 1, &block[0, 0], block.shape[1], 1, &gram_out[0, 0], m)
 
@@ -136,6 +160,7 @@ def low_rank_classes(
     const int64_t[::1] rows,              # IN    (m,), the subset
     const double[:, ::1] curvature,       # IN    (n_classes, m), c_i >= 0
     const floating[:, ::1] gram,          # IN    (m, m) upper triangle, or (0, 0): n_features x n_features is smaller
+    const floating[::1] centre,           # IN    (n_features,), or (0,): rows as they are
     double floor,                         # eigenvalues up to floor * the largest count as zero
     double[:, ::1] values_out,            # OUT   (n_classes, n_values), descending
     double[::1] trace_out,                # OUT   (n_classes,)
@@ -163,11 +188,12 @@ def low_rank_classes(
              and iwork.shape[1] >= eigh_iwork_size(order)
              and (block.shape[1] >= BLOCK * X.view.n_features or (X.sparse and gram.shape[0] > 0)),
              "low_rank_classes, workspace")
+    cdef const floating *centre_or_null = &centre[0] if centre.shape[0] else NULL
     for c in prange(curvature.shape[0], nogil=True, num_threads=n_threads, schedule="dynamic"):
         t = threadid()
-        status_out[c] = leading_pairs(&X.view, &rows[0], m, &curvature[c, 0], gram_or_null, k, n_values, floor,
-                                      &A[t, 0], &vectors[t, 0, 0], &values[t, 0], &block[t, 0], &work[t, 0],
-                                      &iwork[t, 0], &values_out[c, 0], &trace_out[c], &P_out[c, 0, 0])
+        status_out[c] = leading_pairs(&X.view, &rows[0], m, &curvature[c, 0], gram_or_null, centre_or_null, k,
+                                      n_values, floor, &A[t, 0], &vectors[t, 0, 0], &values[t, 0], &block[t, 0],
+                                      &work[t, 0], &iwork[t, 0], &values_out[c, 0], &trace_out[c], &P_out[c, 0, 0])
 
 
 def blas_int_size():

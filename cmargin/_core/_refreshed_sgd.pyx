@@ -106,7 +106,7 @@ cdef void one_class(const rows_view *X, const double *row_weight, const int64_t 
         for i in range(n):
             picked[i] = visits[lo + i] if visits[lo + i] >= 0 else -1 - visits[lo + i]
             base[i] = row_times(X, picked[i], w, dense)
-        whiten_block(X, picked, 0, n, P, k, factor, tail_root, dense, low, out)
+        whiten_block(X, picked, 0, n, P, k, factor, NULL, NULL, tail_root, dense, low, out)
         class_steps(&rule, <const floating *> out, width, True, X, row_weight, base, visits + lo, n, u, u_mean, v,
                     v_lag, &state, &total)
     bias[0], bias[1], n_steps[0] = state.bias, state.bias_mean, state.n_steps

@@ -45,17 +45,20 @@ cdef struct pass_job:
     double *hessian              # OUT   (n_blocks, n_active, n_active) upper triangle, or NULL
 
 
-# Scratch of a thread: as `RowBlocks.prepare` makes it. Tiles of one part out of n_parts; the sums go on from part to part
-cdef void run_block(pass_job *job, Py_ssize_t block, Py_ssize_t part, Py_ssize_t n_parts, double *scratch) noexcept nogil
+# Scratch of a thread: as `RowBlocks.prepare` makes it. Tiles of one part out of n_parts; sums go on from part to part
+cdef void run_block(pass_job *job, Py_ssize_t block, Py_ssize_t part, Py_ssize_t n_parts,
+                    double *scratch) noexcept nogil
 
 # value, slope, curvature in the step t of sum s F(u - t change);  out (3,)
 cdef void along_block(pass_job *job, Py_ssize_t block, double step, double width, double *out) noexcept nogil
 
 # gradient[block] = sum s h <x, direction> x, or sum s h x^2 where there is no direction; rows below the floor left out
-cdef void product_block(pass_job *job, Py_ssize_t block, double width, double floor, double *scratch) noexcept nogil
+cdef void product_block(pass_job *job, Py_ssize_t block, double width, double floor,
+                        double *scratch) noexcept nogil
 
 # sums[HINGE] = sum s F(y <w, x>), not smoothed, and if asked for gradient[block] = sum s x^2: from the rows alone
-cdef void evaluate_block(pass_job *job, Py_ssize_t block, const double *w, bint squares, double *scratch) noexcept nogil
+cdef void evaluate_block(pass_job *job, Py_ssize_t block, const double *w, bint squares,
+                         double *scratch) noexcept nogil
 
 # gradient[block] = sum c x
 cdef void combine_block(pass_job *job, Py_ssize_t block, const double *c, double *scratch) noexcept nogil

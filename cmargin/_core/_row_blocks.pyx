@@ -200,7 +200,7 @@ cdef void product_block(pass_job *job, Py_ssize_t block, double width, double fl
 
 cdef void evaluate_block(pass_job *job, Py_ssize_t block, const double *w, bint squares,
                          double *scratch) noexcept nogil:
-    # sum s F(y <w, x>), F not smoothed, and, if asked for, sum s x^2: from the rows alone, whatever was looked at before
+    # sum s F(y <w, x>), F not smoothed, and, if asked for, sum s x^2: from the rows alone
     cdef Py_ssize_t tile_rows = job.tile_rows, p = job.n_columns
     cdef Py_ssize_t lo = block * job.n_rows // job.n_blocks, hi = (block + 1) * job.n_rows // job.n_blocks
     cdef Py_ssize_t index, first, n, i

@@ -1,21 +1,16 @@
-"""Softmax of one row of scores, inline."""
+"""Softmax of one row of scores (see ``_softmax.h``), fused over float and double."""
 
 from cython cimport floating
-from libc.math cimport exp, expf, log
 
 
-cdef inline double softmax_row(const floating *scores, Py_ssize_t n, floating *out) noexcept nogil:
-    # out_c = exp(scores_c) / sum; answers ln sum_c exp(scores_c). The largest score is taken off: nothing overflows.
-    cdef Py_ssize_t c
-    cdef floating top = scores[0], scale
-    cdef double total = 0
-    for c in range(1, n):
-        if scores[c] > top:
-            top = scores[c]
-    for c in range(n):
-        out[c] = expf(scores[c] - top) if floating is float else exp(scores[c] - top)
-        total += out[c]
-    scale = <floating> (1 / total)
-    for c in range(n):
-        out[c] *= scale
-    return <double> top + log(total)
+cdef extern from "_softmax.h" nogil:
+    double softmax_row_f(float *h, Py_ssize_t n, double *top_out) noexcept
+    double softmax_row_d(double *h, Py_ssize_t n, double *top_out) noexcept
+
+
+# h (n,): scores in, probabilities exp(h_c - top) / sum out; ln sum_c exp(h_c) = top_out + ln(returned sum), n >= 1
+cdef inline double softmax_row(floating *h, Py_ssize_t n, double *top_out) noexcept nogil:
+    if floating is float:
+        return softmax_row_f(h, n, top_out)
+    else:
+        return softmax_row_d(h, n, top_out)

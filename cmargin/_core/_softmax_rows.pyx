@@ -13,6 +13,7 @@ import numpy as np
 
 from cython cimport floating
 from cython.parallel cimport prange, threadid
+from libc.math cimport log
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
@@ -109,6 +110,14 @@ cdef void tile_sums(const pass_plan *plan, Py_ssize_t first, Py_ssize_t n, const
     intercept_sums(plan, n, residual, sums)
 
 
+cdef inline double log_sum(const floating *scores, Py_ssize_t n, floating *probs) noexcept nogil:
+    # ln sum exp(scores), and the softmax of the scores
+    cdef double top, total
+    memcpy(probs, scores, n * sizeof(floating))
+    total = softmax_row(probs, n, &top)
+    return top + log(total)
+
+
 cdef void risk_residuals(const pass_plan *plan, Py_ssize_t first, Py_ssize_t n, const floating *scores, floating *probs,
                          floating *residual, double *sums) noexcept nogil:
     # ln sum exp(h) - <p, h> is the entropy of p: both sums cost one log a row
@@ -116,7 +125,7 @@ cdef void risk_residuals(const pass_plan *plan, Py_ssize_t first, Py_ssize_t n, 
     cdef double weight, total, mean
     for i in range(n):
         weight = plan.weight[first + i]
-        total = softmax_row(scores + i * k, k, probs + i * k)
+        total = log_sum(scores + i * k, k, probs + i * k)
         mean = 0
         for c in range(k):
             mean += <double> probs[i * k + c] * scores[i * k + c]
@@ -198,7 +207,7 @@ cdef void line_block(const pass_plan *plan, Py_ssize_t lo, Py_ssize_t hi, double
         y = plan.labels[i]
         for c in range(k):
             moved[c] = scores[i * k + c] + <floating> step * t[c]
-        total = softmax_row(moved, k, moved + k)
+        total = log_sum(moved, k, moved + k)
         mean = square = 0
         for c in range(k):
             mean += <double> moved[k + c] * t[c]

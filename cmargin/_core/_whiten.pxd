@@ -14,6 +14,8 @@ cdef void whiten_block(
     const floating *P,          # IN    (d, k) eigenvectors
     Py_ssize_t k,
     const floating *factor,     # IN    (k,)
+    const floating *centre,     # IN    (d,), or NULL
+    const floating *centre_low,  # IN   (k,), P' centre, not needed without a centre
     double tail_root,           # > 0: full-width rows (dense only); 0: the k low-rank numbers
     floating *dense,            # WORK  (n, d), not needed for CSR; may be `out` when tail_root > 0
     floating *low,              # WORK  (n, k), not needed when tail_root is 0

@@ -4,7 +4,7 @@ from functools import partial
 
 from cmargin._one_vs_rest import INT_MAX, POSITIVE
 from cmargin._validation import check_parameter
-from cmargin.slnd import SLNDClassifier
+from cmargin.slnd import CALIBRATED, SLNDClassifier
 from cmargin.solvers.plain_sgd import DiagonalRun, PlainRun, WhitenRun
 from cmargin.solvers.sgdqn import SGDQNRun
 
@@ -38,6 +38,7 @@ class BalancedSGDClassifier(SLNDClassifier):
 
     # the low-rank method's parameters, out of use here
     rank, tail, hessian_samples, curvature, hessian_refresh = "auto", "scale", None, "covariance", None
+    _losses = CALIBRATED
 
     def __init__(self, *, loss="logistic", negatives_per_positive=9, step_size="auto", average=True, max_passes=10,
                  tol=None, fit_intercept=True, class_weight=None, warm_start=False, max_time=None, random_state=None,
@@ -100,8 +101,8 @@ class PreconditionedSGDClassifier(BalancedSGDClassifier):
         check_parameter(self, "preconditioner", self.preconditioner, options=("whiten", "diagonal"))
         super()._check_parameters()
 
-    def _recipe_now(self):
-        return (*super()._recipe_now(), self.preconditioner)
+    def _recipe_now(self, loss):
+        return (*super()._recipe_now(loss), self.preconditioner)
 
     def _run(self):
         return WhitenRun if self.preconditioner == "whiten" else DiagonalRun
@@ -159,8 +160,8 @@ class SGDQNClassifier(BalancedSGDClassifier):
         check_parameter(self, "skip", self.skip, options=("auto",), integer=(1, INT_MAX, "[1, inf)"))
         super()._check_parameters()
 
-    def _recipe_now(self):
-        return (*super()._recipe_now(), self.l2, self.skip, self.step_size)
+    def _recipe_now(self, loss):
+        return (*super()._recipe_now(loss), self.l2, self.skip, self.step_size)
 
     def _run(self):
         return partial(SGDQNRun, l2=float(self.l2), skip=self.skip)

@@ -58,7 +58,8 @@ def make(method, **parameters):
     """An estimator by its name in the papers: SLND, BSN, or one of `STOCHASTIC`."""
     if method in STOCHASTIC:
         return getattr(baselines, STOCHASTIC[method])(random_state=0, **parameters)
-    return {"SLND": SLNDClassifier, "BSN": BSNClassifier}[method](random_state=0, **parameters)
+    estimator = {"SLND": SLNDClassifier, "BSN": BSNClassifier}[method]
+    return estimator(random_state=0, **{"loss": "logistic", **parameters})       # the papers' form, not the default
 
 
 def top_1_and_5(model, X, y):

@@ -38,10 +38,26 @@ class MemoryRows:
 
     def scores(self, W, bias, subset):
         """<w_c, x_i> + b_c of the rows in ``subset``: (len(subset), n_classes), float64."""
+        out = np.empty((len(subset), len(W)))
         with single_threaded_blas():
-            return np.asarray(self._X[subset] @ W.T, dtype=np.float64) + bias
+            for lo in range(0, len(subset), SAMPLE_BLOCK):
+                out[lo:lo + SAMPLE_BLOCK] = self._X[subset[lo:lo + SAMPLE_BLOCK]] @ W.T
+        out += bias
+        return out
 
-    def leading_pairs(self, subset, curvature, k, n_values):
+    def mean_row(self, subset, weight):
+        """(n_features,) mean of the rows of ``subset`` by ``weight``, float64."""
+        sums = np.zeros(self.n_features)
+        with single_threaded_blas():
+            for lo in range(0, len(subset), SAMPLE_BLOCK):
+                part = slice(lo, lo + SAMPLE_BLOCK)
+                rows = self._X[subset[part]]
+                if not self.sparse:
+                    rows = np.asarray(rows, dtype=float, order="C")          # the bits are not the layout's
+                sums += rows.T @ weight[part]
+        return sums / weight.sum()
+
+    def leading_pairs(self, subset, curvature, k, n_values, centre=None):
         """Leading eigenpairs of (1/m) sum_i c_i x_i x_i' over ``subset``, one group of c_i at a time.
 
         Parameters
@@ -50,6 +66,8 @@ class MemoryRows:
         curvature : (n_groups, m) array of c_i >= 0
         k, n_values : int
             Eigenvectors and eigenvalues wanted, k <= n_values <= min(m, n_features).
+        centre : (n_features,) array or None
+            What is taken from every row.
 
         Returns
         -------
@@ -71,8 +89,9 @@ class MemoryRows:
         floats, ints = _low_rank.work_sizes(order)
         block = 0 if self.sparse and wide else _low_rank.block_size() * self.n_features
         integer = np.int32 if _low_rank.blas_int_size() == 4 else np.int64
+        centre = np.zeros(0, self.dtype) if centre is None else np.ascontiguousarray(centre, dtype=self.dtype)
         with single_threaded_blas():
-            gram = self._gram(subset) if wide else np.empty((0, 0), self.dtype)
+            gram = self._gram(subset, centre) if wide else np.empty((0, 0), self.dtype)
             # Groups in chunks, so that a Ctrl-C finds Python between two calls
             flops = 5.0 * order**3 + 2.0 * m * self.n_features * max(k, order // 8)
             per_call = max(threads, int(CHUNK_FLOPS / flops))
@@ -80,7 +99,7 @@ class MemoryRows:
                 self.between_chunks()
                 part = slice(lo, lo + per_call)
                 _low_rank.low_rank_classes(
-                    self.rows, subset, curvature[part], gram, order * np.finfo(self.dtype).eps,
+                    self.rows, subset, curvature[part], gram, centre, order * np.finfo(self.dtype).eps,
                     values[part], trace[part], vectors[part], status[part],
                     np.empty((threads, max(order * order, m * k)), self.dtype),
                     np.empty((threads, n_values, order), self.dtype),
@@ -95,7 +114,7 @@ class MemoryRows:
         return values, trace, vectors
 
     def mean_square(self, inverse, subset, weight=None):
-        """(n_groups,) mean of x'H*x over the rows of ``subset``, by ``weight``."""
+        """(n_groups,) mean of x'H*x over the rows of ``subset``, by ``weight``; of x - centre where there is one."""
         weight = np.ones(len(subset)) if weight is None else weight
         sums = np.zeros(inverse.n_groups)
         with single_threaded_blas():
@@ -103,38 +122,55 @@ class MemoryRows:
                 self.between_chunks()
                 part = slice(lo, lo + SAMPLE_BLOCK)
                 rows = self._X[subset[part]]
+                if inverse.centre is not None and not self.sparse:
+                    rows = rows - inverse.centre.astype(self.dtype)
                 squares = rows.multiply(rows).sum(axis=1) if self.sparse else (rows * rows).sum(axis=1, dtype=float)
-                length = weight[part] @ np.asarray(squares, dtype=float).ravel()
+                squares = np.asarray(squares, dtype=float).ravel()
+                if inverse.centre is not None and self.sparse:
+                    squares += inverse.centre @ inverse.centre - 2 * (rows @ inverse.centre)
+                length = weight[part] @ squares
                 for g in range(inverse.n_groups):
                     low, tail = inverse.diagonal(g)
                     products = np.asarray(rows @ inverse.eigenvectors[g], dtype=float)
+                    if inverse.centre is not None and self.sparse:
+                        products -= inverse.centre @ inverse.eigenvectors[g]
                     sums[g] += weight[part] @ (products * products) @ low + tail * length
         return sums / weight.sum()
 
-    def _gram(self, subset):
+    def _gram(self, subset, centre):
+        """Upper triangle of the Gram matrix of the rows of ``subset``, less ``centre`` if it is not empty."""
         if self.sparse:
             part = self._X[subset]
-            return np.ascontiguousarray((part @ part.T).toarray(), dtype=self.dtype)
+            gram = (part @ part.T).toarray()
+            if len(centre):
+                along = np.asarray(part @ centre.astype(float))
+                gram = gram - along - along[:, None] + np.square(centre, dtype=float).sum()
+            return np.ascontiguousarray(gram, dtype=self.dtype)
         gram = np.empty((len(subset), len(subset)), self.dtype)
-        _low_rank.gram_matrix(self.rows, subset, np.empty((len(subset), _low_rank.block_size()), self.dtype), gram)
+        columns = np.empty((len(subset), _low_rank.block_size()), self.dtype)
+        _low_rank.gram_matrix(self.rows, subset, centre, columns, gram)
         return gram
 
-    def whiten(self, inverse):
-        """Whitened rows (n_rows, inverse.width), C order."""
-        out = np.empty((self.n_rows, inverse.width), self.dtype)
-        factor = np.ascontiguousarray(inverse.factor[0], dtype=self.dtype)
+    def whiten(self, inverse, order=None, out=None):
+        """Whitened rows (n_rows, inverse.width), C order, into ``out`` if given; those of ``order``, if given, so."""
+        n = self.n_rows if order is None else len(order)
+        order = np.zeros(0, np.int64) if order is None else order
+        out = np.empty((n, inverse.width), self.dtype) if out is None else out
+        P, factor = inverse.eigenvectors[0], np.ascontiguousarray(inverse.factor[0], dtype=self.dtype)
+        centre = np.zeros(0, self.dtype) if inverse.centre is None else inverse.centre.astype(self.dtype)
+        with single_threaded_blas():
+            centre_low = (centre.astype(float) @ P).astype(self.dtype) if len(centre) else centre
         block = _whiten.block_rows()
         copies = not (self.sparse or inverse.full_width)
         dense = np.empty((self.n_threads, block * self.n_features if copies else 0), self.dtype)
         low = np.empty((self.n_threads, block * inverse.rank if inverse.full_width else 0), self.dtype)
-        threads = max(1, min(self.n_threads, self.n_rows // (4 * block)))
+        threads = max(1, min(self.n_threads, n // (4 * block)))
         per_call = max(block, int(CHUNK_FLOPS / (4.0 * self.n_features * (inverse.rank + 4))) // block * block)
         with single_threaded_blas():
-            for lo in range(0, self.n_rows, per_call):
+            for lo in range(0, n, per_call):
                 self.between_chunks()
-                hi = min(lo + per_call, self.n_rows)
-                _whiten.whiten_rows(self.rows, inverse.eigenvectors[0], factor, inverse.tail_root[0], lo, hi, out,
-                                    dense, low, threads)
+                _whiten.whiten_rows(self.rows, order, P, factor, centre, centre_low, inverse.tail_root[0], lo,
+                                    min(lo + per_call, n), out, dense, low, threads)
         return out
 
     def as_they_are(self):

@@ -12,6 +12,7 @@ from cmargin.race.traces import joined, ratio
 
 LESS = (1.0, 0.3)                              # points below SGD's best
 MEASURES = ("top-1", "top-5")
+STOCHASTIC = ("SLND", "BSN", "SLND one-vs-rest", "softmax SGD", "softmax SGD, centred", "SGD")
 TARGETS = [(column, less) for column in range(len(MEASURES)) for less in LESS]
 KEYS = [f"{MEASURES[column]} -{less:g}" for column, less in TARGETS]
 RATIO = KEYS.index("top-1 -0.3")
@@ -46,7 +47,8 @@ def levels(traces):
 
 
 def label(parameters):
-    return ", ".join(f"{key}={value:g}" for key, value in parameters.items()) or "defaults"
+    texts = [f"{key}={value}" if isinstance(value, str) else f"{key}={value:g}" for key, value in parameters.items()]
+    return ", ".join(texts) or "defaults"
 
 
 def row_of(name, traces, wanted, before):
@@ -59,7 +61,7 @@ def row_of(name, traces, wanted, before):
         key, point = min(((k, p) for k, p in first.items() if p), key=lambda kp: kp[1].seconds, default=(None, None))
         row[KEYS[number]] = point.seconds + before if point else np.inf
         if number == RATIO and point:
-            how = f"{key}, {point.run:g} passes" if name in ("SLND", "BSN", "SGD") else key
+            how = f"{key}, {point.run:g} passes" if name in STOCHASTIC else key
     points = [p.value for t in traces.values() for p in t.points]
     best = np.max(points, axis=0) if points else (np.nan, np.nan)
     ends = sorted({t.end for t in traces.values()})

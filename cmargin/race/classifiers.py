@@ -16,6 +16,20 @@ from sklearn.svm import LinearSVC
 from cmargin.race.traces import Point, TimeUp, Trace, quiet, trace, within
 from cmargin.slnd import BSNClassifier, SLNDClassifier
 from cmargin.smsvm import SmSVMClassifier
+from cmargin.solvers.plain_sgd import CentredBatches, PlainBatches
+
+
+class SoftmaxSGD(SLNDClassifier):
+    """SLND's multinomial passes without the inverse Hessian: what that buys shows beside it."""
+
+    _joint = PlainBatches
+
+
+class CentredSoftmaxSGD(SLNDClassifier):
+    """The same on centred rows."""
+
+    _joint = CentredBatches
+
 
 EPOCHS = 200                   # of the stochastic ones, if the time lasts
 TOO_WIDE = 5000                # columns; a Newton step there takes a matrix of 200 MB for every class
@@ -118,10 +132,15 @@ def newton_cholesky(parameters, effort, threads, n_rows):
 
 
 def contenders(costs):
-    """{name: (run, settings)}: SLND and BSN as they come, the rest with a few values of what matters most."""
+    """{name: (run, settings)}: those of SLND's kind as they come, the rest with a few values of what matters most.
+
+    SLND and BSN, which make the same steps until H is estimated anew, are multinomial; the papers' form is one-vs-rest.
+    """
     regularised = [{"C": C} for C in costs]
     steps = [{"alpha": alpha, "average": average} for average in (False, True) for alpha in (1e-6, 1e-5, 1e-4)]
     return {"SLND": (low_rank(SLNDClassifier), [{}]), "BSN": (low_rank(BSNClassifier), [{}]),
+            "SLND one-vs-rest": (low_rank(SLNDClassifier), [{"loss": "logistic"}]),
+            "softmax SGD": (low_rank(SoftmaxSGD), [{}]), "softmax SGD, centred": (low_rank(CentredSoftmaxSGD), [{}]),
             "SmSVM": (longer_runs(smsvm, 3.0), regularised), "SGD": (sgd, steps),
             "LinearSVC": (longer_runs(linear_svc), regularised), "lbfgs": (longer_runs(lbfgs), regularised),
             "newton-cholesky": (longer_runs(newton_cholesky), regularised)}

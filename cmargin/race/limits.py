@@ -26,6 +26,14 @@ def memory_rate(threads, repeats=5):
     return sum(p.nbytes for p in parts) / best
 
 
+def sgemm_rate(threads, repeats=5, n=2048):
+    """Floating-point operations per second of a float32 product of squares, by BLAS on so many threads."""
+    A = np.random.default_rng(0).standard_normal((n, n), dtype=np.float32)
+    with threadpool_limits(threads):
+        best, _ = best_of(lambda: A @ A, repeats)
+    return 2.0 * n**3 / best
+
+
 def dsyrk_rate(threads, repeats=3, n=4096, m=512):
     """Floating-point operations per second of X'X, one half of it, by BLAS on so many threads."""
     X = np.asfortranarray(np.random.default_rng(0).standard_normal((m, n)))

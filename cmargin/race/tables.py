@@ -57,7 +57,7 @@ def objective_table(targets):
 
 
 def accuracy_table(targets):
-    return Table(([("data", -13, "s"), ("solver", -15, "s")],
+    return Table(([("data", -13, "s"), ("solver", -21, "s")],
                   [("ratio", 8, None), ("best top-1", 10, ".2f"), ("best top-5", 10, ".2f"), ("how", -37, "s")]),
                  targets)
 

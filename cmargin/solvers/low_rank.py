@@ -70,6 +70,8 @@ class LowRankInverse:
         Mean of the c_i in H: the second moment of the intercept's column.
     sparse_rows : bool
         Rows are CSR: a scaled tail is carried by the rows themselves.
+    centre : (n_features,) float64 array or None
+        What is taken from every row before it is whitened.
     """
 
     eigenvectors: np.ndarray
@@ -78,6 +80,7 @@ class LowRankInverse:
     mean_square: np.ndarray
     mean_curvature: np.ndarray
     sparse_rows: bool
+    centre: np.ndarray | None = None
 
     @property
     def n_groups(self):
@@ -176,7 +179,7 @@ class LowRankInverse:
         return bool(np.linalg.norm(lost) <= 1e3 * np.finfo(W.dtype).eps * np.linalg.norm(W))
 
 
-def build_inverse(home, subset, curvature, rank, tail, weight=None):
+def build_inverse(home, subset, curvature, rank, tail, weight=None, centre=None):
     """Estimate H from ``subset`` and invert it.
 
     Parameters
@@ -188,6 +191,8 @@ def build_inverse(home, subset, curvature, rank, tail, weight=None):
     tail : "drop" or "scale"
     weight : (m,) array or None
         Weights of the rows in ``mean_square``.
+    centre : (n_features,) array or None
+        H is the second moment about it.
 
     Returns
     -------
@@ -198,7 +203,7 @@ def build_inverse(home, subset, curvature, rank, tail, weight=None):
     wanted = (SCALE_SPECTRUM if tail == "scale" else DROP_SPECTRUM) if rank == "auto" else rank + 1
     n_values = min(order, wanted)
     kept = n_values if rank == "auto" else min(rank, n_values)
-    values, trace, vectors = home.leading_pairs(subset, curvature, kept, n_values)
+    values, trace, vectors = home.leading_pairs(subset, curvature, kept, n_values, centre)
     spectrum = values[0].copy()
     if rank == "auto":
         kept = min(automatic_rank(spectrum, trace[0], tail, len(subset)), n_values)
@@ -210,6 +215,6 @@ def build_inverse(home, subset, curvature, rank, tail, weight=None):
         # it would be another method
         smallest = np.where(d > 0, d, np.inf).min(axis=1)
         d_tail = np.where(d_tail > 0, d_tail, np.where(np.isfinite(smallest), smallest, 1.0))
-    inverse = LowRankInverse(vectors, d, d_tail, np.zeros(len(d)), curvature.mean(axis=1), home.sparse)
+    inverse = LowRankInverse(vectors, d, d_tail, np.zeros(len(d)), curvature.mean(axis=1), home.sparse, centre)
     inverse.mean_square = home.mean_square(inverse, subset, weight)
     return inverse, spectrum

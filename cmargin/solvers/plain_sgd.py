@@ -13,6 +13,7 @@ import numpy as np
 
 from cmargin.solvers.low_rank import DROP_FLOOR, LowRankInverse
 from cmargin.solvers.low_rank_newton import Run
+from cmargin.solvers.multinomial import MultinomialRun
 
 
 def identity(home, subset, weight=None):
@@ -22,6 +23,27 @@ def identity(home, subset, weight=None):
                              home.sparse)
     inverse.mean_square = home.mean_square(inverse, subset, weight)
     return inverse
+
+
+class PlainBatches(MultinomialRun):
+    """SGD on the multinomial risk: SLND's batches, step rule and mean, with H* = I and rows as they are."""
+
+    def _invert(self, scores_from):
+        inverse, spectrum = super()._invert(scores_from)
+        plain = identity(self.home, self.subset, self.subset_weight)
+        plain.centre = self._centre(inverse)
+        plain.mean_square = self.home.mean_square(plain, self.subset, self.subset_weight)
+        return plain, spectrum
+
+    def _centre(self, inverse):
+        return np.zeros(self.home.n_features)
+
+
+class CentredBatches(PlainBatches):
+    """The same with the mean row taken from every row."""
+
+    def _centre(self, inverse):
+        return inverse.centre
 
 
 class PlainRun(Run):

@@ -1,0 +1,244 @@
+"""The compiled multinomial passes against the literal batch step; what slices, threads and a deadline may change."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from conftest import blobs
+from naive import low_rank_inverse
+from naive_multinomial import gradient, literal_batches, mean_of_samples, row_losses
+
+from cmargin.passes.memory import MemoryRows
+from cmargin.solvers import softmax_passes
+from cmargin.solvers.class_passes import TimeUp
+from cmargin.solvers.low_rank import build_inverse
+from cmargin.solvers.softmax_passes import SoftmaxPasses
+from cmargin.solvers.softmax_weights import SoftmaxWeights
+
+N, STRIDE, BATCH = 600, 4, 17
+
+
+class Setting:
+    """Rows in a random order, an inverse about a centre, and batches of several passes drawn beforehand."""
+
+    def __init__(self, sparse=False, tail="scale", dtype=np.float64, threads=2, weighted=True, k=4, d=12, rank=3,
+                 n_subset=200):
+        X, self.y = blobs(n=N, d=d, k=k)
+        self.X = (X + 3).astype(dtype)
+        rng = np.random.default_rng(6)
+        self.home = MemoryRows(sp.csr_matrix(self.X) if sparse else self.X, threads)
+        self.weight = rng.uniform(0.2, 3, N) if weighted else np.ones(N)
+        subset, self.order = np.arange(0, N, N // n_subset)[:n_subset], rng.permutation(N)
+        self.subset, self.centre = subset, self.X[subset].mean(axis=0, dtype=float)
+        self.inverse, _ = build_inverse(self.home, subset, np.ones((1, n_subset)), rank, tail, None, self.centre)
+        self.rank, self.tail, self.k = rank, tail, k
+        self.n_train = N - 30
+        starts = np.arange(0, self.n_train, BATCH)
+        self.batches = np.concatenate([rng.permutation(starts) for _ in range(30)])
+
+    @property
+    def H_star(self):
+        rows = self.X[self.subset] - self.centre
+        return low_rank_inverse(rows.T @ rows / len(self.subset), self.rank, self.tail)
+
+    def passes(self, deadline=None):
+        o = self.order
+        return SoftmaxPasses(self.home, self.inverse, self.home.whiten(self.inverse, o), o, self.y[o].astype(np.int64),
+                             self.weight[o], self.k, BATCH, deadline)
+
+    def weights(self, average=False, W=None, bias=None):
+        W = np.zeros((self.k, self.X.shape[1]), self.X.dtype) if W is None else W
+        return SoftmaxWeights.start(self.inverse, W, np.zeros(self.k) if bias is None else bias, average, STRIDE)
+
+    def run(self, weights, eta=0.01, rate=1.0, passes=None):
+        return (passes or self.passes()).run(weights, self.batches, np.full(len(self.batches), eta), rate, self.n_train)
+
+    def literal(self, W, b, eta=0.01, rate=1.0):
+        rows = [self.order[lo:min(lo + BATCH, self.n_train)] for lo in self.batches]
+        return literal_batches(self.X, self.y, rows, eta, self.H_star, self.centre, rate, self.weight, W, b)
+
+
+def close(a, b, bound=1e-10):
+    assert np.abs(a - b).max() < bound * max(1.0, np.abs(b).max())
+
+
+@pytest.mark.parametrize("tail", ["drop", "scale"])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_whitened_batches_are_the_literal_ones(tail, sparse, weighted):
+    s = Setting(sparse, tail, weighted=weighted)
+    plain, mean = s.weights(), s.weights(average=True)
+    s.run(plain, rate=0.7)
+    s.run(mean, rate=0.7)
+    iterates, _ = s.literal(np.zeros((4, 12)), np.zeros(4), rate=0.7)
+    assert len(iterates) > 1000
+    for weights, (W, b) in ((plain, iterates[-1]), (mean, mean_of_samples(iterates, STRIDE))):
+        close(weights.linear(s.inverse)[0], W)
+        close(weights.linear(s.inverse)[1], b)
+
+
+@pytest.mark.parametrize("tail", ["drop", "scale"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_batches_go_on_from_weights_in_and_outside_the_basis(tail, sparse):
+    # a dropped tail cannot hold these weights: they stay as a base whose scores are added
+    s, rng = Setting(sparse, tail), np.random.default_rng(8)
+    W, b = 0.3 * rng.standard_normal((4, 12)), rng.standard_normal(4)
+    plain, mean = s.weights(W=W, bias=b), s.weights(True, W, b)
+    assert (plain.base is None) == (tail == "scale")
+    close(plain.linear(s.inverse)[0], W)
+    close(plain.linear(s.inverse)[1], b)
+    s.run(plain)
+    s.run(mean)
+    iterates, _ = s.literal(W, b)
+    for weights, (W, b) in ((plain, iterates[-1]), (mean, mean_of_samples(iterates, STRIDE))):
+        close(weights.linear(s.inverse)[0], W)
+        close(weights.linear(s.inverse)[1], b)
+
+
+def test_many_classes_and_columns_fall_into_several_blocks(monkeypatch):
+    monkeypatch.setattr(softmax_passes, "CLASS_BLOCK", 5)
+    monkeypatch.setattr(softmax_passes, "COLUMN_BLOCK", 7)
+    for sparse in (False, True):
+        s = Setting(sparse, k=13, d=20)
+        weights = s.weights()
+        passes = s.passes()
+        assert passes.class_block == 5 and passes.column_block == (3 if sparse else 7)
+        s.run(weights, passes=passes)
+        W, b = s.literal(np.zeros((13, 20)), np.zeros(13))[0][-1]
+        close(weights.linear(s.inverse)[0], W)
+        close(weights.linear(s.inverse)[1], b)
+
+
+def test_the_wide_route_centres_too():
+    # fewer rows behind H than columns: pairs come from the Gram matrix of centred rows, dense or CSR
+    for sparse in (False, True):
+        s = Setting(sparse, d=40, n_subset=20)
+        rows = s.X[s.subset] - s.centre
+        values = np.linalg.eigvalsh(rows.T @ rows / 20)[::-1][:3]
+        np.testing.assert_allclose(s.inverse.eigenvalues[0], values, rtol=1e-9)
+        close(s.inverse.apply(np.eye(40)), s.H_star, 1e-8)
+        Z = s.home.whiten(s.inverse)
+        squares = (Z**2).sum(axis=1) if not sparse else None
+        if not sparse:
+            np.testing.assert_allclose(squares[s.subset].mean(), s.inverse.mean_square[0], rtol=1e-9)
+        literal = np.einsum("ij,jk,ik->i", rows, s.H_star, rows).mean()
+        np.testing.assert_allclose(s.inverse.mean_square[0], literal, rtol=1e-9)
+
+
+def test_the_step_is_along_the_gradient_of_the_risk():
+    # central differences of the risk of one batch, at weights that are not zero
+    s, rng = Setting(), np.random.default_rng(3)
+    W, b = 0.2 * rng.standard_normal((4, 12)), rng.standard_normal(4)
+    rows = s.order[:BATCH]
+    weights, passes = s.weights(W=W, bias=b), s.passes()
+    passes.run(weights, np.zeros(1, np.int64), np.full(1, 1.0), 0.0, s.n_train)
+    moved = (weights.linear(s.inverse)[0] - W) @ np.linalg.inv(s.H_star)
+    for c, j in ((0, 0), (1, 5), (3, 11)):
+        risks = []
+        for sign in (1, -1):
+            V, a = W.copy(), b.copy()
+            V[c, j] += sign * 1e-5
+            a[c] -= sign * 1e-5 * s.centre[j]                 # the centre's score is what stays
+            risks.append((s.weight[rows] * row_losses(s.X[rows] @ V.T + a, s.y[rows])).sum())
+        np.testing.assert_allclose(-moved[c, j], (risks[0] - risks[1]) / 2e-5, rtol=1e-6, atol=1e-6)
+    exact, _ = gradient(s.X[rows] - s.centre, s.y[rows], W, b + W @ s.centre, s.weight[rows])
+    close(-moved, exact, 1e-9)
+
+
+def test_sums_are_those_met_before_each_step():
+    s = Setting()
+    s.batches = s.batches[:len(s.batches) // 30]              # one pass
+    loss, wrong, weight = s.run(s.weights(), eta=0.0)
+    visited = s.order[:s.n_train]
+    assert weight == pytest.approx(s.weight[visited].sum())
+    assert loss == pytest.approx(np.log(4) * weight) and wrong == 0
+    b = np.array([0.0, 1.0, 0.0, 0.0])
+    loss, wrong, _ = s.run(s.weights(bias=b), eta=0.0)
+    assert wrong == pytest.approx(s.weight[visited][s.y[visited] != 1].sum())
+    assert loss == pytest.approx((s.weight[visited] * row_losses(np.tile(b, (s.n_train, 1)), s.y[visited])).sum())
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("tail", ["drop", "scale"])
+def test_threads_slices_and_pace_change_no_bit(sparse, tail, dtype, monkeypatch):
+    monkeypatch.setattr(softmax_passes, "CLASS_BLOCK", 2)
+    monkeypatch.setattr(softmax_passes, "COLUMN_BLOCK", 5)
+    monkeypatch.setattr(softmax_passes, "FLOPS_PER_THREAD", 0)
+    W = 0.1 * np.random.default_rng(1).standard_normal((4, 12)).astype(dtype)
+    results = []
+    for threads, flops in ((1, 2e9), (2, 2e9), (3, 1.0), (3, 2e9), (2, 3e5)):
+        monkeypatch.setattr(softmax_passes, "SLICE_FLOPS", flops)
+        s = Setting(sparse, tail, dtype, threads)
+        weights = s.weights(True, W=W)
+        s.run(weights)
+        results.append(weights.linear(s.inverse))
+    for W, b in results[1:]:
+        assert np.array_equal(W, results[0][0]) and np.array_equal(b, results[0][1])
+
+
+def test_the_pace_prefers_what_was_quicker():
+    pace = softmax_passes.Pace(4)
+    assert pace.next() == (4, True)
+    pace.tell(4, 1.0)
+    assert pace.next() == (1, True)
+    pace.tell(1, 0.1)
+    assert pace.next() == (1, False)
+    pace.tell(1, 2.0)                                         # one became slower: the load has changed
+    assert pace.next() == (4, False)
+    pace.until = 0.0
+    assert pace.next() == (4, True)
+    assert softmax_passes.Pace(1).next() == (1, False)
+
+
+def test_a_deadline_stops_between_slices(monkeypatch):
+    monkeypatch.setattr(softmax_passes, "SLICE_FLOPS", 1.0)
+    s = Setting(threads=1)
+    weights = s.weights()
+    with pytest.raises(TimeUp):
+        s.run(weights, passes=s.passes(deadline=0.0))
+    assert weights.n_done == 1
+
+
+@pytest.mark.parametrize("value", [0.0, 1e30, -1e30])
+def test_softmax_stays_finite_at_scores_out_of_reach(value, dtype):
+    s = Setting(dtype=dtype)
+    b = np.array([0.0, value, 0.0, 0.0])
+    weights = s.weights(bias=b)
+    loss, _, _ = s.run(weights, eta=1e-6)
+    assert np.isfinite(loss) and weights.finite()
+
+
+def test_shapes_that_do_not_fit_are_refused():
+    s = Setting()
+    passes, weights = s.passes(), s.weights()
+    for change in ({"truth": passes.truth[1:]}, {"truth": passes.truth + 4}, {"order": passes.order + N},
+                   {"weight": np.ones(3)}, {"batch": BATCH + 1}):
+        broken = s.passes()
+        for name, value in change.items():
+            setattr(broken, name, value)
+        with pytest.raises(ValueError, match="run_batches"):
+            broken.run(weights, s.batches[:2], np.ones(2), 1.0, s.n_train)
+    with pytest.raises(ValueError, match="outside the rows"):
+        passes.run(weights, np.array([s.n_train]), np.ones(1), 1.0, s.n_train)
+
+
+@pytest.mark.parametrize("k", [3, 16, 37])
+def test_softmax_and_its_loss_are_those_of_numpy_to_the_type_s_rounding(k, dtype):
+    # scores from equal to hundreds apart, rows shorter and longer than the vector lanes
+    s, rng = Setting(dtype=dtype, k=k), np.random.default_rng(4)
+    s.batches = s.batches[:len(s.batches) // 30]
+    W, b = (10.0**rng.uniform(-2, 1.5, (k, 1)) * rng.standard_normal((k, 12))).astype(dtype), rng.standard_normal(k)
+    passes = s.passes()
+    s.run(s.weights(W=W, bias=b), eta=0.0, passes=passes)
+    visited = s.order[:s.n_train]
+    scores = s.X[visited].astype(float) @ W.T.astype(float) + b
+    expected = s.weight[visited] * row_losses(scores, s.y[visited])
+    reach = np.abs(scores).max() * np.finfo(dtype).eps * 200
+    np.testing.assert_allclose(passes.loss[:s.n_train], expected, rtol=1e-5 if dtype == np.float32 else 1e-12,
+                               atol=3 * reach)
+    # and the probabilities: the change of the bias in one batch
+    weights = s.weights(W=np.zeros_like(W), bias=b)
+    passes.run(weights, np.zeros(1, np.int64), np.ones(1), 1.0, s.n_train)
+    rows = s.order[:BATCH]
+    _, change = gradient(s.X[rows], s.y[rows], np.zeros((k, 12)), b, s.weight[rows])
+    np.testing.assert_allclose(b - weights.bias[:, 0], change, rtol=1e-5 if dtype == np.float32 else 1e-12, atol=1e-5
+                               if dtype == np.float32 else 1e-12)
