@@ -157,3 +157,15 @@ def test_sparse_reads_are_few_and_linear_svc_is_not_below_the_optimum(tables):
     rows = tables["CSR rows"]
     assert all(2 < reads < 500 for reads in column(rows, 4)) and column(rows, 1) == [0.1, 1, 10, 100]
     assert all(distance > -1.1e-4 for distance in column(rows, 6))
+
+
+def test_losses_beside_their_peers():
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    done = subprocess.run([sys.executable, str(SCRIPT.with_name("compare_losses.py")), "--quick"], capture_output=True,
+                          text=True, timeout=300, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)})
+    assert done.returncode == 0, done.stderr
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in done.stdout.splitlines()]
+    rows = [line for line in lines if len(line) == 7][2:]
+    ours = [row for row in rows if row[2] == "SmSVM"]
+    assert len(ours) == 4 and all(float(row[5]) <= 1e-4 for row in ours)
+    assert {row[2] for row in rows} == {"SmSVM", "LinearSVC, primal", "LinearSVC, dual", "lbfgs", "newton-cholesky"}
