@@ -89,6 +89,8 @@ def spoil(case):
     elif case.place == "labels":
         case.name, (change, case.expect) = any_of(rng, LABELS)
         hostile["y"] = change(case.y, rng)
+        if case.by_parts and case.name == "one class":
+            case.expect = EITHER                   # a batch may be of one class
     elif case.place == "weights":
         case.name, (change, case.expect) = any_of(rng, WEIGHTS)
         hostile["sample_weight"] = change(len(case.y), rng)
