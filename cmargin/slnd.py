@@ -13,6 +13,8 @@ from sklearn.utils.validation import _check_sample_weight
 
 from cmargin._blas_threads import single_threaded_blas
 from cmargin._core._openmp import effective_n_threads
+from cmargin._multinomial_optimum import fit_optimum, refuse_penalty
+from cmargin._one_vs_rest import NOT_NEGATIVE
 from cmargin._posteriors import PosteriorPredictions
 from cmargin._progress import check_verbose, say
 from cmargin._refusal import keeps_last_fit
@@ -81,7 +83,12 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         Sweeps over each class's list of rows; multinomial: over all rows, at most, not counting those that follow where
         ``step_size="auto"`` held rows out.
     tol : float or None, default=None
-        Stop when the risk falls by less than ``tol * |F(0)|`` in a pass. None: never.
+        Stop when the risk falls by less than ``tol * |F(0)|`` in a pass. None: never. With ``l2``: the relative duality
+        gap to be certified; None: 1e-4.
+    l2 : float, default=0.0
+        With the multinomial loss: add ``l2/2 |W|^2`` and go to the optimum, by Newton steps on all rows with the
+        low-rank inverse as preconditioner (doc/algorithms/slnd.md); `sklearn.linear_model.LogisticRegression` has
+        ``l2 = 1 / (C n)``. ``rank`` to ``max_passes`` and `partial_fit` are out of use then, and ``coef_`` is float64.
     fit_intercept : bool, default=True
     class_weight : dict, "balanced" or None, default=None
         Weight of the rows of each class, in every one-vs-rest problem.
@@ -116,8 +123,10 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         Share of the positives, by weight, pi_c.
     sampled_prior_ : (n_problems,) array
         Share of the positives among the rows visited, r_c.
+    objective_, duality_gap_ : float
+        With ``l2``: the objective, and its certified relative distance from the minimum.
     n_iter_ : int
-        Passes done.
+        Passes done; Newton steps with ``l2``.
     n_passes_ : float
         Reads of the data in full-data equivalents, H and the whitening included.
     history_ : dict of arrays, one entry a pass
@@ -154,8 +163,8 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
 
     def __init__(self, *, loss="auto", rank="auto", tail="scale", hessian_samples=None, curvature="loss",
                  hessian_refresh=None, negatives_per_positive=9, step_size="auto", average=True, max_passes=10,
-                 tol=None, fit_intercept=True, class_weight=None, warm_start=False, max_time=None, random_state=None,
-                 n_jobs=None, verbose=0, callback=None):
+                 tol=None, l2=0.0, fit_intercept=True, class_weight=None, warm_start=False, max_time=None,
+                 random_state=None, n_jobs=None, verbose=0, callback=None):
         self.loss = loss
         self.rank = rank
         self.tail = tail
@@ -167,6 +176,7 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         self.average = average
         self.max_passes = max_passes
         self.tol = tol
+        self.l2 = l2
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.warm_start = warm_start
@@ -178,6 +188,7 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
 
     _losses = ("auto", "multinomial", *CALIBRATED)
     _joint = MultinomialRun          # what trains all classes at once
+    _penalised = True                # l2 > 0 is a penalty, and the fit goes to the optimum
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -268,6 +279,8 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         check_parameter(self, "step_size", self.step_size, options=("auto", "theory"), real=positive)
         check_parameter(self, "max_passes", self.max_passes, integer=(1, INT_MAX, "[1, inf)"))
         check_parameter(self, "tol", self.tol, real=positive, none=True)
+        if self._penalised:
+            check_parameter(self, "l2", self.l2, real=NOT_NEGATIVE)
         check_parameter(self, "max_time", self.max_time, real=positive, none=True)
         check_verbose(self)
         check_class_weight(self, self.class_weight)
@@ -306,7 +319,8 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         else:
             inverse = replace(inverse, sparse_rows=not isinstance(X, np.ndarray))
             step = self.step_size_ if self._asked_step == self.step_size else None
-        return Start(self.coef_.astype(X.dtype), self.intercept_.astype(float), inverse, self._streams.copy(), step,
+        streams = None if self._streams is None else self._streams.copy()         # none after an optimum
+        return Start(self.coef_.astype(X.dtype), self.intercept_.astype(float), inverse, streams, step,
                      self._passes_total, decay)
 
     def _recipe_now(self, loss):
@@ -351,6 +365,9 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         about = self._about(lists, weight, classes, codes is None, partial and start is not None) | {"loss_": loss}
         if loss == "multinomial":
             about["sampled_prior_"] = about["class_prior_"]         # every row is visited, for all classes
+        if self._penalised and self.l2 > 0:
+            refuse_penalty(self, loss, partial)
+            return fit_optimum(self, X, codes, weight, about, begin, self.warm_start and hasattr(self, "coef_"))
         home = MemoryRows(X, effective_n_threads(self.n_jobs))
         settings = Settings(
             loss, self.rank, self.tail, self.hessian_samples, self.curvature, self.hessian_refresh, self.step_size,
@@ -453,11 +470,11 @@ class BSNClassifier(SLNDClassifier):
 
     def __init__(self, *, loss="auto", rank="auto", tail="scale", hessian_samples=None, curvature="covariance",
                  hessian_refresh=None, negatives_per_positive=9, step_size="auto", average=True, max_passes=10,
-                 tol=None, fit_intercept=True, class_weight=None, warm_start=False, max_time=None, random_state=None,
-                 n_jobs=None, verbose=0, callback=None):
+                 tol=None, l2=0.0, fit_intercept=True, class_weight=None, warm_start=False, max_time=None,
+                 random_state=None, n_jobs=None, verbose=0, callback=None):
         super().__init__(
             loss=loss, rank=rank, tail=tail, hessian_samples=hessian_samples, curvature=curvature,
             hessian_refresh=hessian_refresh, negatives_per_positive=negatives_per_positive, step_size=step_size,
-            average=average, max_passes=max_passes, tol=tol, fit_intercept=fit_intercept, class_weight=class_weight,
-            warm_start=warm_start, max_time=max_time, random_state=random_state, n_jobs=n_jobs, verbose=verbose,
-            callback=callback)
+            average=average, max_passes=max_passes, tol=tol, l2=l2, fit_intercept=fit_intercept,
+            class_weight=class_weight, warm_start=warm_start, max_time=max_time, random_state=random_state,
+            n_jobs=n_jobs, verbose=verbose, callback=callback)

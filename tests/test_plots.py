@@ -135,7 +135,7 @@ def test_what_is_no_posterior_and_no_index_is_refused():
 def test_displays_of_a_pipeline_are_those_of_its_classifier(wrap):
     # A fitted pipeline was said not to be fitted; and it has neither scores, posteriors nor history of its own.
     X, y = blobs(n=300, k=3)
-    outer = wrap(SLNDClassifier(random_state=5, rank=2, max_passes=2))
+    outer = wrap(SLNDClassifier(loss="logistic", random_state=5, rank=2, max_passes=2))
     for display in (MarginDistributionDisplay, ConvergenceDisplay):
         with pytest.raises(NotFittedError):
             display.from_estimator(outer, *([X, y] if display is MarginDistributionDisplay else []))

@@ -30,7 +30,7 @@ weight = rng.uniform(0.5, 2, 80)
 
 
 def slnd(**parameters):
-    return SLNDClassifier(random_state=0, n_jobs=2, max_passes=2, **parameters)
+    return SLNDClassifier(loss="logistic", random_state=0, n_jobs=2, max_passes=2, **parameters)
 
 
 def projected():

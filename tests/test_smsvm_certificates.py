@@ -8,6 +8,7 @@ from naive_smsvm import objective, with_ones
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from cmargin.passes.wide import WideRows
 from cmargin.smsvm import SmSVMClassifier
 from cmargin.solvers import certificate, continuation_newton
 from cmargin.solvers.newton_system import cholesky_solve, l1_model_minimum
@@ -163,3 +164,20 @@ def test_a_matrix_that_rounding_has_left_indefinite_is_solved_along_its_diagonal
     np.testing.assert_allclose(x @ scales, 1, rtol=1e-6)
     with pytest.raises(FloatingPointError):
         cholesky_solve(np.array([[1.0, np.nan], [0.0, 1.0]]), np.ones(2))
+
+
+@pytest.mark.parametrize("spread", [0, 4, 9])
+def test_both_ways_to_q_and_r(spread):
+    # the second is taken from the condition on that a Gram matrix of doubles cannot hold
+    rng = np.random.default_rng(8)
+    X = rng.standard_normal((30, 80)) * 10.0 ** rng.uniform(-spread, 0, 80)
+    X[1] += (spread == 9) * (X[0] * (1 + 1e-11) - X[1])
+    X[1, 0] += 1e-11
+    wide = WideRows(X)
+    assert (wide.reflectors is None) == (spread < 9)
+    t = rng.standard_normal(wide.L.shape[1] + 1)
+    w = wide.out_of(t, True)
+    size = np.abs(X) @ np.abs(w[:80])
+    assert np.abs(X @ w[:80] - wide.L @ t[:-1]).max() < 1e-13 * size.max()
+    assert np.linalg.norm(w[:80]) == pytest.approx(np.linalg.norm(t[:-1]), rel=1e-13) and w[80] == t[-1]
+    np.testing.assert_allclose(wide.into(w, True), t, atol=1e-12 * np.abs(t).max())

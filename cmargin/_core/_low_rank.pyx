@@ -128,7 +128,7 @@ def gram_matrix(Rows X, const int64_t[::1] rows, const floating[::1] centre, flo
     cdef const floating *values = <const floating *> X.view.values
     cdef bint centred = centre.shape[0] > 0
     if X.sparse or centre.shape[0] not in (0, X.view.n_features):
-        raise ValueError("gram_matrix takes dense rows, and a centre as wide as they are")
+        raise ValueError("gram_matrix takes dense rows, and a centre that fits them")
     must_fit(m > 0 and block.shape[0] == gram_out.shape[0] == gram_out.shape[1] == m and block.shape[1] >= BLOCK,
              "gram_matrix")
     with nogil:
@@ -178,6 +178,7 @@ def low_rank_classes(
     cdef Py_ssize_t c, t, m = rows.shape[0], k = P_out.shape[2], n_values = values_out.shape[1]
     cdef Py_ssize_t n_classes = curvature.shape[0], order = m if gram.shape[0] else X.view.n_features
     cdef const floating *gram_or_null = &gram[0, 0] if gram.shape[0] else NULL
+    must_fit(centre.shape[0] in (0, X.view.n_features), "low_rank_classes")
     must_fit(m > 0 and curvature.shape[1] == m and gram.shape[0] == gram.shape[1] and gram.shape[0] in (0, m)
              and values_out.shape[0] == trace_out.shape[0] == P_out.shape[0] == status_out.shape[0] == n_classes
              and P_out.shape[1] == X.view.n_features and k <= n_values <= order, "low_rank_classes")

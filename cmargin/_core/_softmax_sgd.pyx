@@ -1,4 +1,4 @@
-"""Mini-batch passes of the multinomial risk in whitened coordinates, all classes at once (spec 2.3).
+"""Mini-batch passes of the multinomial risk in whitened coordinates, all classes at once.
 
 One batch of n rows z_i, with U (n_classes, width) the whitened weights, s_i the weights of the rows and Y their labels
 as an indicator:

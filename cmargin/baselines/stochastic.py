@@ -36,6 +36,7 @@ class BalancedSGDClassifier(SLNDClassifier):
     {COMMON}
     """
 
+    _penalised = False
     # the low-rank method's parameters, out of use here
     rank, tail, hessian_samples, curvature, hessian_refresh = "auto", "scale", None, "covariance", None
     _losses = CALIBRATED

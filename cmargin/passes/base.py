@@ -55,5 +55,18 @@ class RowPass(Protocol):
         The second answer is the share of the rows that were read: CSR rows below the floor are left out.
         """
 
+    def set_loss(self, name):
+        """"hinge", smoothed as above; or "squared_hinge", "logistic", which are smooth: widths mean nothing then, the
+        objective is where the hinge is among the sums, and two sums more say what the dual variables are worth."""
+
+    def evaluate(self, w, squares=False):
+        """Sum s F(y <w, x>) at ``w``, F not smoothed, and sum s x^2 or None: a read; the state stays as it is.
+
+        A certificate rests on it: deficits followed step by step carry the rounding of every step.
+        """
+
+    def combine(self, c):
+        """sum c_i x_i; for dual variables found elsewhere. A read; the state stays as it is."""
+
     def subset(self, rows, weights):
         """A pass over the given rows (ascending), their weights multiplied by ``weights``; nothing is copied."""

@@ -35,5 +35,7 @@ class MemoryRowPass(RowBlocks):
     def subset(self, rows, weights):
         """Pass over ``rows`` (ascending intp), weights multiplied by ``weights``; X is shared."""
         n_threads = self.n_threads if len(rows) * self.n_columns >= SMALL else 1
-        return MemoryRowPass(self.X, self.code[rows] * weights, intercept=self.intercept, n_threads=n_threads,
+        part = MemoryRowPass(self.X, self.code[rows] * weights, intercept=self.intercept, n_threads=n_threads,
                              rows=np.ascontiguousarray(rows, np.intp))
+        part.between_slices = self.between_slices
+        return part

@@ -4,11 +4,16 @@ The optimum is a combination of the rows. With X' = Q R, Q'Q = 1, and t = Q' w t
 training on the rows of R' is training on X, the Woodbury identity applied once instead of in every Newton step. Q is
 orthogonal, so that neither way between w and t loses digits, however nearly the rows depend on each other; the Gram
 matrix X X' would keep half of them.
+
+Two ways to Q and R. Where the rows are far from dependent, twice by the Cholesky factor of a Gram matrix (CholeskyQR2:
+Yamamoto, Nakatsukasa, Yanagisawa, Fukaya 2015): all of it matrix products, and the second factor mends what the first
+lost. Else by Householder reflections, which take three times as long.
 """
 
 import numpy as np
-from scipy.linalg import qr
-from scipy.linalg.lapack import dgeqrf, dormqr
+from scipy.linalg import qr, solve_triangular
+from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dgeqrf, dormqr, dpotrf
 
 from cmargin.passes.row_pass import MemoryRowPass
 
@@ -17,6 +22,7 @@ MOST_NUMBERS = 50_000_000      # of X, which is copied in float64: 400 MB
 MANY_COLUMNS = 4000            # from so many columns on the Newton system is not solved by a factor,
 MANY_ROWS = 600                # and from so many on where there are no more rows than columns
 DEPENDENT = 1e-13              # part of a row not in the span of those before below which it counts as in it
+NEARLY = 0.1                   # what the first factor may leave of Q'Q - 1 for the second to mend
 
 
 def too_wide(n_rows, n_columns):
@@ -41,13 +47,32 @@ class WideRows:
     def __init__(self, X):
         self.X = X
         dense = X.toarray() if hasattr(X, "toarray") else X
-        copy = np.array(dense, dtype=float, order="C").T           # X' as LAPACK wants it; Q's reflectors replace it
-        self.reflectors, self.tau = self.factor(copy)
-        self.rank = len(self.tau)
-        R = np.triu(self.reflectors[:self.rank])
-        self.turn = None
+        copy = np.array(dense, dtype=float, order="C")
+        self.rank = min(X.shape)
+        self.turn = self.reflectors = None
+        R = self.factor_twice(copy) if X.shape[0] <= X.shape[1] else None
+        if R is None:
+            copy = copy if self.untouched else np.array(dense, dtype=float, order="C")
+            self.reflectors, self.tau = self.factor(copy.T)              # X' as LAPACK wants it; Q replaces it
+            R = np.triu(self.reflectors[:self.rank])
         self.L = np.ascontiguousarray(R.T)
         self.drop_dependent(R)
+
+    untouched = True
+
+    def factor_twice(self, A):
+        """R by two Cholesky factors, or None where the rows are too nearly dependent; A (n, m) becomes Q1'."""
+        first, info = dpotrf(A @ A.T)
+        if info != 0 or not np.isfinite(first).all():
+            return None
+        self.untouched = False
+        A = dtrsm(1.0, first, A.T, side=1, overwrite_b=1).T              # Q1 = X' first^-1, where A was
+        K = A @ A.T
+        second, info = dpotrf(K)
+        if info != 0 or not np.abs(K - np.eye(len(K))).max(initial=0.0) < NEARLY:
+            return None
+        self.rough, self.second = A, second                              # Q = Q1 second^-1
+        return second @ first
 
     @staticmethod
     def factor(A):
@@ -82,13 +107,19 @@ class WideRows:
         """w (with the intercept last) from t."""
         k, m = self.L.shape[1], self.X.shape[1]
         inner = t[:k] if self.turn is None else self.turn @ t[:k]
-        w = self.reflect(np.concatenate([inner, np.zeros(m - self.rank)]), "N")
+        if self.reflectors is None:
+            w = self.rough.T @ solve_triangular(self.second, inner, check_finite=False)
+        else:
+            w = self.reflect(np.concatenate([inner, np.zeros(m - self.rank)]), "N")
         return np.concatenate([w, t[k:]]) if intercept else w
 
     def into(self, w, intercept):
         """t from w: exact where w is a combination of the rows, else its projection."""
         m = self.X.shape[1]
-        inner = self.reflect(np.array(w[:m], float), "T")[:self.rank]
+        if self.reflectors is None:
+            inner = solve_triangular(self.second, self.rough @ w[:m], trans="T", check_finite=False)
+        else:
+            inner = self.reflect(np.array(w[:m], float), "T")[:self.rank]
         t = inner if self.turn is None else self.turn.T @ inner
         return np.concatenate([t, w[m:]]) if intercept else t
 

@@ -271,7 +271,7 @@ class ContinuationNewton:
         self.rows.set_active(None)
         wide_l1 = self.l1 and self.rows.n_columns > FULL_BLOCK
         norms = None
-        if self.column_scale is not None and not wide_l1:
+        if self.column_scale is not None and not wide_l1 and not self.smooth:
             norms = self.rows.measure_rows(1 / np.maximum(self.column_scale, 1e-300))
         self.begin(self.w, not (wide_l1 or self.use_products()))
         self.measure_columns(norms)

@@ -1,4 +1,4 @@
-"""SLND on the multinomial risk: mini-batch Newton descent with one low-rank inverse for all classes (ours; spec 2.3).
+"""SLND on the multinomial risk: mini-batch Newton descent with one low-rank inverse for all classes (ours).
 
 Order of a fit: draw the rows behind H and invert their covariance, try ranks and steps on some rows, whiten every row
 once, in a random order; then passes over random batches. With an automatic step some rows are held out: passes end

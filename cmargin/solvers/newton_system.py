@@ -34,7 +34,7 @@ def cholesky_solve(upper, rhs):
         matrix[np.diag_indices(len(rhs))] = diagonal + ridge * own
 
 
-def l1_model_minimum(upper, g, w, l1):
+def l1_model_minimum(upper, g, w, l1, rounds=20, tol=1e-3):
     """argmin over d of g'd + d'Hd/2 + sum l1_j |w_j + d_j|; components that vanish satisfy w + d = 0 exactly.
 
     H is given by its upper triangle. Columns without l1 (an intercept) are minimised out first, so that columns which
@@ -44,7 +44,7 @@ def l1_model_minimum(upper, g, w, l1):
     H += np.triu(upper, 1).T
     free, held = np.flatnonzero(l1 == 0), np.flatnonzero(l1)
     if not len(free) or not len(held):
-        return l1_held_minimum(H, g, w, l1)
+        return l1_held_minimum(H, g, w, l1, rounds, tol)
     own = np.ascontiguousarray(H[np.ix_(free, free)])
     across = H[np.ix_(free, held)]
     # d_free = -own^-1 (g_free + across d_held)
@@ -53,12 +53,12 @@ def l1_model_minimum(upper, g, w, l1):
     rest = H[np.ix_(held, held)] - across.T @ lean[:, 1:]
     # what the difference cannot know, being the rounding of what it was taken from
     rest[np.diag_indices(len(held))] += np.finfo(float).eps * np.diag(H)[held]
-    d[held] = l1_held_minimum(rest, g[held] - across.T @ lean[:, 0], w[held], l1[held])
+    d[held] = l1_held_minimum(rest, g[held] - across.T @ lean[:, 0], w[held], l1[held], rounds, tol)
     d[free] = -lean[:, 0] - lean[:, 1:] @ d[held]
     return d
 
 
-def l1_held_minimum(H, g, w, l1, rounds=20, tol=1e-3):
+def l1_held_minimum(H, g, w, l1, rounds, tol):
     """The same with both triangles of H: coordinate descent finds the signs, Newton the values.
 
     No data are read: the block is small, so the model is solved, not just improved, before the rows are looked at

@@ -1,0 +1,72 @@
+"""`SLNDClassifier` and `BSNClassifier` with a penalty: the multinomial objective to its optimum, certified."""
+
+import warnings
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from cmargin._core._openmp import effective_n_threads
+from cmargin._progress import say
+from cmargin._validation import InvalidParameterError
+from cmargin.solvers.multinomial_newton import Settings, solve
+
+TOL = 1e-4               # relative duality gap where ``tol`` is None
+
+
+def refuse_penalty(estimator, loss, partial):
+    """Raise where ``l2`` > 0 has nothing to mean."""
+    if partial:
+        raise InvalidParameterError("partial_fit takes no l2: a penalised optimum is one of all rows.")
+    if loss != "multinomial":
+        raise InvalidParameterError(
+            f"l2={estimator.l2!r} needs loss='multinomial' and three or more classes that exclude each other; got "
+            f"loss={loss!r}. SmSVMClassifier(loss='logistic', l2=...) has the penalised logistic loss.")
+
+
+def fit_optimum(estimator, X, codes, weight, about, begin, warm):
+    """Minimise the penalised multinomial objective and store what a fit leaves.
+
+    Parameters
+    ----------
+    estimator : SLNDClassifier
+    X : (n, n_features) array or CSR matrix
+    codes : (n,) places in the classes
+    weight : (n,) array of mean 1 or None
+    about : dict of what is known of the classes
+    begin : float, on the clock of `time.perf_counter`
+    warm : bool, whether to start from the weights there are
+    """
+    settings = Settings(
+        l2=float(estimator.l2), tol=TOL if estimator.tol is None else float(estimator.tol),
+        fit_intercept=bool(estimator.fit_intercept), n_threads=effective_n_threads(estimator.n_jobs),
+        deadline=None if estimator.max_time is None else begin + estimator.max_time)
+    start = (estimator.coef_.astype(float), estimator.intercept_.astype(float)) if warm else None
+
+    def on_step(result):
+        store(estimator, result, about)
+        last = {name: column[-1] for name, column in result.history.items()}
+        say(estimator, f"step {result.n_newton}: objective {last['objective']:.6g}, gap about {last['gap']:.2g}, "
+                       f"{last['seconds']:.2f} s")
+        return bool(estimator.callback(estimator)) if estimator.callback is not None else False
+
+    watched = estimator.callback is not None or estimator.verbose
+    result, interruption = solve(X, codes, weight, len(about["classes_"]), settings, start,
+                                 on_step if watched else None)
+    store(estimator, result, about)
+    if interruption is not None:
+        raise interruption
+    if result.stopped not in ("tol", "callback"):
+        reason = f"max_time={estimator.max_time} s" if result.stopped == "max_time" else result.stopped
+        gap = f"a relative duality gap of {result.gap:.1e}" if np.isfinite(result.gap) else "no gap evaluated"
+        warnings.warn(f"{type(estimator).__name__} stopped at {reason} with {gap} where tol={settings.tol:g} was asked."
+                      " Try a larger tol or max_time, scaled features, or a larger l2.",
+                      ConvergenceWarning, stacklevel=5)
+
+
+def store(estimator, result, about):
+    """Everything at once; objective and gap hold for these float64 weights."""
+    vars(estimator).update(
+        about, coef_=result.W.copy(), intercept_=result.bias.copy(), objective_=float(result.objective),
+        duality_gap_=float(result.gap), n_iter_=int(result.n_newton), n_passes_=float(result.reads),
+        history_={name: np.asarray(column) for name, column in result.history.items()},
+        preconditioner_=None, rank_=0, step_size_=None, _asked_step=None, _recipe=None, _streams=None, _passes_total=0)

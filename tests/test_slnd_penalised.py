@@ -1,0 +1,94 @@
+"""SLND and BSN with ``l2``: the optimum of LogisticRegression, certified, under the estimators' own conventions."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.special import logsumexp
+from sklearn.datasets import load_digits, load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import scale
+
+from cmargin import BSNClassifier, SLNDClassifier
+from cmargin.baselines import BalancedSGDClassifier
+
+X, y = load_digits(return_X_y=True)
+X = X / 16
+
+
+def objective(model, X, y, l2, s=None):
+    s = np.ones(len(y)) if s is None else s
+    scores = X @ model.coef_.T + model.intercept_
+    at = np.searchsorted(model.classes_, y)
+    risk = s @ (logsumexp(scores, axis=1) - scores[np.arange(len(y)), at]) / s.sum()
+    return risk + l2 / 2 * (model.coef_**2).sum()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("C", [0.1, 10.0])
+def test_the_optimum_of_logistic_regression(C, weighted):
+    s = np.random.default_rng(3).random(len(y)) + 0.1 if weighted else None
+    total = len(y) if s is None else s.sum()
+    model = SLNDClassifier(l2=1 / (C * total), tol=1e-8).fit(X, y, s)
+    theirs = LogisticRegression(C=C, tol=1e-10, max_iter=5000, solver="newton-cg").fit(X, y, s)
+    np.testing.assert_allclose(model.coef_, theirs.coef_, atol=1e-3 * np.abs(theirs.coef_).max())
+    assert model.duality_gap_ <= 1e-8
+    assert model.objective_ == pytest.approx(objective(model, X, y, model.l2, s), rel=1e-9)
+    np.testing.assert_allclose(model.predict_proba(X), theirs.predict_proba(X), atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("container", [np.asarray, np.asfortranarray, sparse.csr_matrix])
+def test_formats_threads_and_the_certificate(container, dtype):
+    rows = container(X.astype(dtype))
+    models = [BSNClassifier(l2=1e-4, n_jobs=n).fit(rows, y) for n in (1, 2, 3)]
+    assert len({m.coef_.tobytes() for m in models}) == 1
+    model = models[0]
+    exact = rows.toarray() if sparse.issparse(rows) else rows
+    assert model.duality_gap_ <= 1e-4 and model.score(rows, y) > 0.97
+    assert model.objective_ == pytest.approx(objective(model, exact.astype(float), y, 1e-4), rel=1e-9)
+
+
+def test_warm_starts_callbacks_and_limits():
+    model = SLNDClassifier(l2=1e-4, warm_start=True).fit(X, y)
+    cold = model.n_passes_
+    assert model.set_params(l2=9e-5).fit(X, y).n_passes_ < cold
+    assert model.set_params(l2=0.0, random_state=0).fit(X, y).score(X, y) > 0.9          # and on without a penalty
+    seen = []
+    stopped = SLNDClassifier(l2=1e-6, callback=lambda m: seen.append(m.score(X, y)) or len(seen) == 3).fit(X, y)
+    assert len(seen) == 3 and stopped.score(X, y) == seen[-1]
+    with pytest.warns(ConvergenceWarning, match=r"stopped at max_time=0.01 s"):
+        SLNDClassifier(l2=1e-8, tol=1e-12, max_time=0.01).fit(X, y)
+
+
+def test_lines_of_progress(capsys):
+    model = SLNDClassifier(l2=1e-3, verbose=True).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("SLNDClassifier step 0:")
+    assert len(lines) == len(model.history_["objective"])
+
+
+def test_where_a_penalty_means_nothing_it_is_refused():
+    iris, species = load_iris(return_X_y=True)
+    two = species < 2
+    for parameters, target in (({"loss": "logistic"}, species), ({"loss": "auto"}, two)):
+        with pytest.raises(ValueError, match=r"l2=0.1 needs loss='multinomial' .* SmSVMClassifier\(loss='logistic'"):
+            SLNDClassifier(l2=0.1, **parameters).fit(iris, target)
+    with pytest.raises(ValueError, match="partial_fit takes no l2"):
+        SLNDClassifier(l2=0.1).partial_fit(iris, species, classes=[0, 1, 2])
+    with pytest.raises(ValueError, match=r"'l2' parameter of SLNDClassifier must be a float in the range \[0.0, inf\)"):
+        SLNDClassifier(l2=-1.0).fit(iris, species)
+    assert "l2" not in BalancedSGDClassifier().get_params()
+
+
+def test_a_refused_fit_leaves_the_last_one():
+    iris, species = load_iris(return_X_y=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = SLNDClassifier(l2=1e-2).fit(scale(iris), species)
+    before = model.coef_.copy()
+    with pytest.raises(ValueError, match=r"l2=0\.01 needs"):
+        model.fit(scale(iris), species < 2)
+    assert np.array_equal(model.coef_, before) and model.score(scale(iris), species) > 0.9
