@@ -54,7 +54,7 @@ def check_parameter(estimator, name, value, *, options=(), integer=None, real=No
 
 
 def as_float(value):
-    """A real number as a float, infinite beyond their range: to compare such an int with NumPy's raises OverflowError."""
+    """A real number as a float, infinite beyond their range: an int that large raises OverflowError in comparisons."""
     try:
         return float(value)
     except OverflowError:

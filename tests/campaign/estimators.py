@@ -9,7 +9,7 @@ ESTIMATORS = ("SLNDClassifier", "BSNClassifier", "SmSVMClassifier", "SmSVMClassi
 WAYS = {
     "SLNDClassifier": [{}, {"loss": "squared"}, {"tail": "drop", "hessian_refresh": 2}, {"step_size": "theory"},
                        {"negatives_per_positive": None}, {"loss": "multinomial"},
-                       {"loss": "multinomial", "rank": 2, "step_size": 0.5}],
+                       {"loss": "multinomial", "rank": 2, "step_size": 0.5}, {"loss": "multinomial", "l2": 1e-2}],
     "BSNClassifier": [{}, {"loss": "calibrated_hinge"}, {"loss": "multinomial"}],
     "SmSVMClassifier": [{}, {"l1": 1e-2}, {"linear_solver": "cg"}, {"linear_solver": "woodbury"},
                         {"linear_solver": "dual"}, {"l2": 0.0}, {"line_search": "quadratic"},
