@@ -89,6 +89,7 @@ class LinearOneVsRest(ClassifierMixin, BaseEstimator):
         check_parameter(self, "tol", self.tol, real=POSITIVE)
         check_parameter(self, "max_passes", self.max_passes, integer=(1, INT_MAX, "[1, inf)"))
         check_parameter(self, "max_time", self.max_time, real=POSITIVE, none=True)
+        check_parameter(self, "n_jobs", self.n_jobs, integer=(-INT_MAX, INT_MAX, "(-inf, inf)"), none=True)
         check_verbose(self)
         check_class_weight(self, self.class_weight)
         check_parameter(self, "callback", self.callback, none=True, call=True)
@@ -114,7 +115,7 @@ class LinearOneVsRest(ClassifierMixin, BaseEstimator):
         if self.class_weight is not None:
             by_row = compute_sample_weight(self.class_weight, classes[codes])
             check_class_weights(by_row)
-            weight = weight * by_row
+            weight = in_range(weight) * in_range(by_row)
         weight = in_range(weight)
         if not weight.any():
             raise ValueError("sample_weight and class_weight leave every sample with weight 0.")

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from cmargin._blas_threads import single_threaded_blas
 from cmargin._core._openmp import effective_n_threads
 from cmargin._core._rows import Rows
 from cmargin._progress import say
@@ -22,6 +23,7 @@ from cmargin.solvers.dual_newton import DualNewton
 from cmargin.solvers.growing import SMALLEST, solve
 from cmargin.solvers.paper_newton import PaperNewton
 
+SMALLEST_NUMBER, LARGEST_NUMBER = float(np.finfo(float).tiny), float(np.finfo(float).max)
 WARM_WIDTH = 0.1               # smoothing that a warm start begins with, at most
 AT_ZERO = {"hinge": 1.0, "squared_hinge": 1.0, "logistic": float(np.log(2))}      # objective of w = 0
 LATE = 0.3                     # seconds that an interrupted fit may take to say how good the classes are
@@ -71,7 +73,9 @@ class SmSVMFit:
         self.estimator, self.labels, self.weights = estimator, labels, weights
         self.n, self.m = X.shape
         e = estimator
-        self.l2 = 1 / (float(e.C) * total_weight) if e.C is not None else 1e-4 if e.l2 is None else float(e.l2)
+        self.l2 = 1e-4 if e.l2 is None else float(e.l2)
+        if e.C is not None:
+            self.l2 = 1 / min(max(float(e.C) * total_weight, SMALLEST_NUMBER), LARGEST_NUMBER)
         threads = effective_n_threads(estimator.n_jobs)
         self.n_threads = threads if self.n * self.m >= SMALL or len(labels) >= threads > 1 else 1
         self.intercept = bool(estimator.fit_intercept)
@@ -135,7 +139,8 @@ class SmSVMFit:
 
     def share_out(self, n_classes):
         with ThreadPoolExecutor(self.n_threads) as pool:       # the kernels hold no GIL
-            futures = [pool.submit(self.solve, c, 1) for c in range(n_classes)]
+            solve = single_threaded_blas()(self.solve)          # a library may count threads in every thread
+            futures = [pool.submit(solve, c, 1) for c in range(n_classes)]
             try:
                 while wait(futures, timeout=0.2).not_done:
                     pass

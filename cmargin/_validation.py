@@ -1,5 +1,6 @@
 """Checks of parameters, rows and labels, in scikit-learn's wording."""
 
+import math
 import numbers
 
 import numpy as np
@@ -35,7 +36,7 @@ def check_parameter(estimator, name, value, *, options=(), integer=None, real=No
         allowed.append(f"an int in the range {text}")
     if real:
         low, high, text = real
-        if isinstance(value, numbers.Real) and not isinstance(value, bool) and low < value <= high:
+        if isinstance(value, numbers.Real) and not isinstance(value, bool) and low < as_float(value) <= high:
             return
         allowed.append(f"a float in the range {text}")
     if none:
@@ -50,6 +51,14 @@ def check_parameter(estimator, name, value, *, options=(), integer=None, real=No
     raise InvalidParameterError(
         f"The {name!r} parameter of {type(estimator).__name__} must be {wanted}. Got {value!r} instead."
     )
+
+
+def as_float(value):
+    """A real number as a float, infinite beyond their range: an int that large raises OverflowError in comparisons."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def check_class_weight(estimator, value):

@@ -24,9 +24,11 @@ from cmargin._validation import (
     check_parameter,
     check_rows,
     check_targets,
+    in_range,
     positives_of,
 )
 
+LARGEST = float(np.finfo(float).max)
 SOLVERS = ("auto", "cholesky", "woodbury", "cg", "dual")
 
 
@@ -186,12 +188,12 @@ class SmSVMClassifier(ClassifierMixin, BaseEstimator):
     def _code(self, y, sample_weight):
         """`Labels`, weights that sum to the number of rows, and their sum before."""
         check_targets(y)
-        n = y.shape[0]
-        weights, total = _check_weights(sample_weight, n)
+        weights = _check_weights(sample_weight, y.shape[0])
         if y.ndim == 2 and y.shape[1] > 1 and type_of_target(y) == "multilabel-indicator":
             if self.class_weight is not None:
                 raise ValueError("class_weight is not defined for a multilabel target; use sample_weight.")
-            return Labels(np.arange(y.shape[1]), indicator=2.0 * positives_of(y).toarray().T - 1.0), weights, total
+            labels = Labels(np.arange(y.shape[1]), indicator=2.0 * positives_of(y).toarray().T - 1.0)
+            return labels, *_of_mean_1(weights)
         if y.ndim == 2:
             if y.shape[1] > 1:
                 raise ValueError("Multioutput targets other than a multilabel indicator matrix are not supported.")
@@ -205,12 +207,8 @@ class SmSVMClassifier(ClassifierMixin, BaseEstimator):
         if self.class_weight is not None:
             by_class = compute_class_weight(self.class_weight, classes=classes, y=y)
             check_class_weights(by_class)
-            weights = weights * by_class[label]
-            if not weights.any():
-                raise ValueError("sample_weight and class_weight leave every sample with weight 0.")
-            mean = weights.sum() / n
-            weights, total = weights / mean, total * mean
-        return Labels(classes, label), weights, total
+            return Labels(classes, label), *_of_mean_1(weights, by_class[label])
+        return Labels(classes, label), *_of_mean_1(weights)
 
     def _check_warm_start(self, X, labels):
         if X.shape[1] != self.coef_.shape[1]:
@@ -246,10 +244,13 @@ class SmSVMClassifier(ClassifierMixin, BaseEstimator):
 
 
 def _check_weights(sample_weight, n):
-    """Weights of mean 1, and their sum as given."""
+    """The weights (n,) that were given, 1 each where there are none."""
     if sample_weight is None:
-        return np.ones(n), float(n)
-    weights = np.ones(n) * sample_weight if np.isscalar(sample_weight) else np.asarray(sample_weight, dtype=float)
+        return np.ones(n)
+    weights = np.asarray(sample_weight)
+    if weights.dtype.kind == "c":
+        raise ValueError("Complex data not supported: sample_weight must hold real numbers.")
+    weights = np.full(n, weights, float) if weights.ndim == 0 else weights.astype(float)
     if weights.shape != (n,):
         raise ValueError(f"sample_weight.shape == {weights.shape}, expected ({n},)!")
     if not np.isfinite(weights).all():
@@ -258,6 +259,21 @@ def _check_weights(sample_weight, n):
         raise ValueError("Negative values in data passed to `sample_weight`.")
     if not weights.any():
         raise ValueError("Sample weights must contain at least one non-zero number.")
-    largest = weights.max()
-    weights = weights / largest                         # before the sum, which could overflow
-    return weights * (n / weights.sum()), min(weights.sum() * largest, np.finfo(float).max)
+    return weights
+
+
+def _of_mean_1(*factors):
+    """Products of the factors (n,), times what makes their mean 1; their sum as given, at most the largest double.
+
+    No factor, product or sum leaves the range of doubles on the way.
+    """
+    weights, power = 1.0, 0
+    for factor in factors:
+        weights = weights * in_range(factor)
+        power += int(np.frexp(factor.max())[1])
+    if not weights.any():
+        raise ValueError("sample_weight and class_weight leave every sample with weight 0.")
+    total = float(weights.sum())
+    with np.errstate(over="ignore"):
+        given = float(np.ldexp(total, power))
+    return weights * (len(weights) / total), min(given, LARGEST)

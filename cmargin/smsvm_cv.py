@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, inde
 from cmargin._core._structure import check_structure
 from cmargin._progress import check_verbose, say
 from cmargin._refusal import keeps_last_fit
-from cmargin._validation import check_rows
+from cmargin._validation import check_rows, in_range
 from cmargin.smsvm import SmSVMClassifier
 
 OF_THE_BEST = ("coef_", "intercept_", "classes_", "duality_gap_", "n_iter_", "history_")
@@ -33,13 +33,14 @@ def _path_scores(estimator, X, y, weights, train, test, l2s, l1s, standardize, a
     if standardize:
         scaler = StandardScaler(with_mean=not hasattr(X, "indptr")).fit(X_train)
         X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
+    test_weights = None if weights is None else in_range(weights[test])         # their sum is finite
     scores, passes = np.zeros((len(l2s), len(l1s))), 0.0
     for k, l1 in enumerate(l1s):
         model = clone(estimator).set_params(l1=l1, warm_start=True)
         for i in np.argsort(l2s)[::-1]:
             begin = perf_counter()
             model.set_params(l2=l2s[i], C=None).fit(X_train, y[train], _rows(weights, train))
-            scores[i, k] = model.score(X_test, y[test], _rows(weights, test))
+            scores[i, k] = model.score(X_test, y[test], test_weights)
             passes += model.n_passes_
             after_fit(f"l2={l2s[i]:g}, l1={l1:g}: accuracy {scores[i, k]:.4f}, {model.n_passes_:.4g} reads, "
                       f"{perf_counter() - begin:.2f} s")

@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 import cmargin
 from cmargin import _blas_threads, baselines
 from cmargin._blas_threads import _find, _Library, blas_threads, single_threaded_blas
+from cmargin._smsvm_fit import SmSVMFit
 from cmargin.passes.score_blocks import ScoreBlocks
 
 HANG = 300.0        # seconds after which a fit counts as hung; they take a tenth of one
@@ -204,6 +205,18 @@ def test_threads_that_share_out_blocks_hold_too(per_thread):
     rows = ScoreBlocks(np.ones((1 << 12, 300)), sp.csc_matrix(np.ones((1 << 12, 1))), None, 2)
     assert len(rows.blocks) > 2
     assert set(rows.map(lambda block: per_thread.get())) == {1}
+
+
+def test_threads_that_share_out_classes_hold_too(per_thread, monkeypatch):
+    # The threads that SmSVM gives classes to did not hold such a library's count for themselves
+    counts = []
+    monkeypatch.setattr(SmSVMFit, "solve", lambda self, c, n_threads: counts.append((c, per_thread.get())))
+    rng = np.random.default_rng(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cmargin.SmSVMClassifier(n_jobs=2).fit(rng.standard_normal((60, 2)), np.arange(60) % 3)
+    assert sorted(counts) == [(0, 1), (1, 1), (2, 1)]
+    assert per_thread.get() == 3
 
 
 def test_a_library_that_does_not_listen_is_told_of_once(monkeypatch):

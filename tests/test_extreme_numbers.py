@@ -3,15 +3,26 @@
 import signal
 import warnings
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from cmargin import BSNClassifier, MarginPursuitClassifier, PegasosClassifier, SLNDClassifier, baselines, margins
+from cmargin import (
+    BSNClassifier,
+    MarginPursuitClassifier,
+    PegasosClassifier,
+    SLNDClassifier,
+    SmSVMClassifier,
+    SmSVMClassifierCV,
+    baselines,
+    margins,
+)
 from cmargin._scores import linear_scores
-from cmargin._validation import in_range
+from cmargin._validation import InvalidParameterError, in_range
 from cmargin.solvers.hager_zhang import LineSearch, OutOfTrials
 
 LARGEST = np.finfo(float).max
@@ -141,6 +152,48 @@ def test_the_unit_of_the_weights_does_not_matter(make, factor):
     np.testing.assert_array_equal(one.intercept_, other.intercept_)
 
 
+SEVERAL = [MarginPursuitClassifier(), MarginPursuitClassifier(solver="sgd", random_state=0),
+           MarginPursuitClassifier(solver="gd"), PegasosClassifier(random_state=0), baselines.ODMClassifier(),
+           baselines.ProjectionProfileClassifier(), baselines.NesterovClassifier(), baselines.AdaDeltaClassifier(),
+           baselines.SGDQNClassifier(random_state=0), BSNClassifier(random_state=0), SmSVMClassifier(),
+           SmSVMClassifier(loss="squared_hinge"), SmSVMClassifier(loss="logistic"), SmSVMClassifierCV(cv=2)]
+
+
+@pytest.mark.parametrize("weights", [np.full(60, 5e-324), np.full(60, 1e308),
+                                     np.where(np.arange(60) % 7 < 3, 1e308, 1e-308)], ids=["least", "most", "mixed"])
+@pytest.mark.parametrize("model", SEVERAL)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_weights_at_the_ends_of_the_range(model, weights):
+    # Sums of them were infinite or 0: ZeroDivisionError from Pegasos, NaN in the objective of margin pursuit and ODM
+    # and in the intercept of Adam, a warning of NumPy's and no best penalty from SmSVMClassifierCV
+    with np.errstate(all="raise", under="ignore"):
+        model = clone(model).fit(X, y, weights)
+    alike = np.where(weights < 1e-300, 0.0, 1.0) if weights.max() > 1 else None
+    other = clone(model).fit(X, y, alike)
+    np.testing.assert_allclose(model.coef_, other.coef_, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(model.intercept_, other.intercept_, rtol=1e-6, atol=1e-9)
+    if hasattr(model, "objective_"):
+        np.testing.assert_allclose(model.objective_, other.objective_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("make, weight", [(PegasosClassifier, 1e5), (SmSVMClassifier, 1e5), (SmSVMClassifier, 5e-324)])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_weights_of_rows_times_those_of_classes(make, weight):
+    # 1e5 times 1e308 was infinite before it was brought into range
+    plain = make(random_state=0).fit(X, y)
+    both = make(random_state=0, class_weight={0: 1e308, 1: 1e308}).fit(X, y, np.full(60, weight))
+    np.testing.assert_allclose(both.coef_, plain.coef_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("C, weight, l2", [(1e-308, 1e-300, np.inf), (5e-324, 5e-324, np.inf), (1e308, 1e308, 0)])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_penalty_by_C_beyond_the_range(C, weight, l2):
+    # ZeroDivisionError where C times the sum of the weights is 0
+    model = SmSVMClassifier(C=C).fit(X, y, np.full(60, weight))
+    assert np.isfinite(model.coef_).all() and np.isfinite(model.objective_).all()
+    assert (np.abs(model.coef_) < 1e-200).all() if l2 else model.objective_ < SmSVMClassifier().fit(X, y).objective_
+
+
 def test_the_smallest_weights_there_are():
     model = SLNDClassifier(random_state=0).fit(X, y, np.full(60, 5e-324))
     np.testing.assert_array_equal(model.coef_, SLNDClassifier(random_state=0).fit(X, y, np.ones(60)).coef_)
@@ -190,6 +243,47 @@ def test_a_step_without_bounds_is_told_of(make, scale):
     assert heard or np.isfinite(model.history_["objective"]).all()
     assert not np.isnan(model.history_["objective"]).any()
     assert np.isfinite(model.predict_proba(X)).all()
+
+
+BEYOND = [("l2", 10**400), ("tol", 10**400), ("max_passes", -10**400), ("max_time", 10**400), ("max_time", -10**400),
+          ("tol", Fraction(1, 10**400)), ("n_jobs", np.nan)]
+
+
+@pytest.mark.parametrize("name, value", BEYOND)
+@pytest.mark.parametrize("make", [PegasosClassifier, SmSVMClassifier, SLNDClassifier, MarginPursuitClassifier,
+                                  baselines.CGDescentClassifier, baselines.CatoniHingeClassifier])
+def test_numbers_beyond_the_range_of_floats_are_refused(make, name, value):
+    # OverflowError: int too large to convert to float; and most estimators took any n_jobs
+    if name not in make().get_params():
+        return
+    with pytest.raises(InvalidParameterError, match=rf"The '{name}' parameter of {make.__name__} must be .* Got"):
+        make(**{name: value}).fit(X, y)
+
+
+@pytest.mark.parametrize("call", [
+    lambda: margins.location_estimate([0.0, 1.0], 10**400), lambda: margins.confidence_scale(5, 10**400),
+    lambda: margins.confidence_radius(5, -10**400), lambda: margins.confidence_radius(5, 10**400),
+    lambda: margins.excess_risk_bound(10, 2, strong_convexity=10**400, input_variance=1.0)])
+def test_functions_of_margins_refuse_them_too(call):
+    with pytest.raises(ValueError, match=r"must be a (positive )?finite number"):
+        call()
+
+
+@pytest.mark.parametrize("smoothing", [5e-324, 1e-300, 1e-160, 1e160, 1e300, 1e308])
+@pytest.mark.parametrize("make", [
+    baselines.ODMClassifier, baselines.CatoniHingeClassifier,
+    partial(baselines.CGDescentClassifier, loss="smoothed_hinge", trace=True),
+    partial(baselines.NesterovClassifier, loss="smoothed_hinge"),
+    partial(baselines.NesterovClassifier, loss="smoothed_hinge", l1=1e-3, batch_size=5, random_state=0),
+    partial(baselines.AdamClassifier, loss="smoothed_hinge", random_state=0), SmSVMClassifier])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_hinge_smoothed_over_a_width_at_the_end_of_the_range(make, smoothing):
+    # ODM's objective was NaN: the width enters by its square
+    model = make(smoothing=smoothing).fit(X, y_3)
+    assert np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()
+    assert not np.isnan(model.objective_).any()
+    if smoothing < 1 and make is baselines.ODMClassifier:
+        np.testing.assert_allclose(model.objective_, make(smoothing=1e-9).fit(X, y_3).objective_, rtol=1e-3)
 
 
 def test_a_line_that_is_nowhere_a_number_gives_up():

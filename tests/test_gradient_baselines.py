@@ -36,9 +36,21 @@ ALL = [CGDescentClassifier(), NesterovClassifier(), AdaDeltaClassifier(), AdamCl
 IDS = ["cg", "nesterov", "adadelta", "adam"]
 
 
+COARSE = ("scores are compared to 1e-7, and the default tol of 1e-6 leaves up to 1e-3 in those of weakly penalised "
+          "classes that can be told apart; at tol=1e-11 the check passes")
+
+
+def expected(estimator):
+    if isinstance(estimator, CGDescentClassifier) and estimator.tol == CGDescentClassifier().tol:
+        return {"check_sample_weight_equivalence_on_dense_data": COARSE,
+                "check_sample_weight_equivalence_on_sparse_data": COARSE}
+    return {}
+
+
 @parametrize_with_checks(
-    [CGDescentClassifier(l2=1e-2, tol=1e-11), NesterovClassifier(l2=1e-2, tol=1e-11, max_passes=5000),
-     NesterovClassifier(), AdaDeltaClassifier(), AdamClassifier()],
+    [CGDescentClassifier(), CGDescentClassifier(tol=1e-11), CGDescentClassifier(l2=1e-2, tol=1e-11),
+     NesterovClassifier(l2=1e-2, tol=1e-11, max_passes=5000), NesterovClassifier(), AdaDeltaClassifier(),
+     AdamClassifier()], expected_failed_checks=expected,
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_scikit_learn_conventions(estimator, check):

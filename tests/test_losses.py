@@ -94,6 +94,22 @@ def test_nothing_overflows_or_cancels_far_out():
     assert evaluate("smoothed_hinge", [1e6 + 1], (1e-3,))[1][0] == pytest.approx(-2.5e-19, rel=1e-9)
 
 
+@pytest.mark.parametrize("width", [5e-324, 1e-300, 1e-160, 1e-151, 1e151, 1e160, 1e300, 8e307])
+def test_a_smoothed_hinge_as_sharp_or_as_flat_as_numbers_go(width):
+    # The square of the width left the range of doubles: 0/0 at the kink of the sharpest, inf/inf in the flattest
+    u = np.array([-1e300, -3.0, 0.0, 1e-300, 1e-9, 3.0, 1e300, width, -width])
+    z = 1 - u
+    u = 1 - z                                            # what is left of it
+    value, slope, curvature = evaluate("smoothed_hinge", z, (width,))
+    near = np.abs(u / 2 + np.hypot(u, width) / 2 - value) <= 1e-15 * value + width
+    assert np.isfinite(value).all() and near.all()
+    with np.errstate(over="ignore", under="ignore"):
+        t = np.clip(u / width, -1e30, 1e30)
+    expected = (1 + t / np.hypot(1, t)) / 2
+    np.testing.assert_allclose(-slope, expected, atol=1e-15)
+    assert not np.isnan(curvature).any() and (curvature >= 0).all()
+
+
 def test_slopes_agree_with_the_twin():
     z = np.linspace(-20, 20, 333)
     for name, slope in LOSS_SLOPES.items():

@@ -74,7 +74,8 @@ def test_zero_is_no_negative_number_where_denormal_numbers_are_off():
 
 
 @pytest.mark.parametrize("weights, words", [(np.zeros(569), "at least one non-zero"), (-np.ones(569), "Negative"),
-                                            (np.full(569, np.nan), "NaN"), (np.ones(3), "expected")])
+                                            (np.full(569, np.nan), "NaN"), (np.ones(3), "expected"),
+                                            (np.ones(569) + 1j, "Complex data not supported")])
 def test_bad_weights(weights, words):
     with pytest.raises(ValueError, match=words):
         SmSVMClassifier().fit(X_bc, y_bc, weights)

@@ -170,6 +170,9 @@ def test_l2_or_C():
     assert default.coef_.tobytes() == SmSVMClassifier(l2=1e-4).fit(X_bc, y_bc).coef_.tobytes()
     doubled = SmSVMClassifier(C=0.25).fit(X_bc, y_bc, np.full(len(y_bc), 2.0))
     assert doubled.objective_[0] == pytest.approx(by_C.objective_[0], rel=1e-9)
+    # weights whose sum is beyond the range of doubles, their products with those of the classes being 1
+    by_both = SmSVMClassifier(C=0.5, class_weight={0: 1e-307, 1: 1e-307}).fit(X_bc, y_bc, np.full(len(y_bc), 1e307))
+    np.testing.assert_allclose(by_both.objective_, by_C.objective_, rtol=1e-9)
     with pytest.raises(ValueError, match="Give l2 or C, not both"):
         SmSVMClassifier(l2=1e-3, C=1.0).fit(X_bc, y_bc)
 

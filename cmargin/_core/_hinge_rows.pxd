@@ -10,7 +10,7 @@ cdef extern from "_hinge_rows.h" nogil:
         int primal
 
     ctypedef struct hinge_point:
-        pass
+        double above
     hinge_point hinge_at(double u, double width) noexcept
     double hinge_value(hinge_point at) noexcept
     double hinge_slope(hinge_point at) noexcept

@@ -79,8 +79,15 @@ cdef inline point squared_hinge(double z) noexcept nogil:
 
 cdef inline point smoothed_hinge(double z, double width) noexcept nogil:
     # F(z) = (u + sqrt(width^2 + u^2)) / 2 with u = 1 - z, width > 0          SmSVM eq. (6), in _hinge_rows.h
-    cdef hinge_point there = hinge_at(1 - z, width)
+    cdef hinge_point there
     cdef point at
+    if width < 1e-150 or width > 1e150:       # its square leaves the range of doubles: in units of it
+        there = hinge_at((1 - z) / width, 1)
+        at.value = (1 - z if z < 1 else 0) + there.above * width
+        at.slope = -hinge_slope(there)
+        at.curvature = primal_curvature(there, 1) / width
+        return at
+    there = hinge_at(1 - z, width)
     at.value = hinge_value(there)
     at.slope = -hinge_slope(there)
     at.curvature = primal_curvature(there, width)

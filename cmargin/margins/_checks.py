@@ -1,6 +1,5 @@
 """Bad numbers named in one sentence."""
 
-import math
 import sys
 from numbers import Integral, Real
 
@@ -11,7 +10,7 @@ from cmargin.margins._batches import as_real
 
 def positive_number(value, name):
     """``value`` as a float, positive and finite."""
-    if not isinstance(value, Real) or not sys.float_info.min <= value < math.inf:
+    if not isinstance(value, Real) or not sys.float_info.min <= value <= sys.float_info.max:
         raise ValueError(f"{name} must be a positive finite number, got {value!r}")
     return float(value)
 
@@ -26,7 +25,7 @@ def positive_array(values, name):
 
 
 def nonnegative_number(value, name):
-    if not isinstance(value, Real) or not 0 <= value < math.inf:
+    if not isinstance(value, Real) or not 0 <= value <= sys.float_info.max:
         raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
     return float(value)
 

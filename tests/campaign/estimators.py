@@ -8,10 +8,13 @@ ESTIMATORS = ("SLNDClassifier", "BSNClassifier", "SmSVMClassifier", "SmSVMClassi
               "PreconditionedSGDClassifier", "ProjectionProfileClassifier", "SGDQNClassifier")
 WAYS = {
     "SLNDClassifier": [{}, {"loss": "squared"}, {"tail": "drop", "hessian_refresh": 2}, {"step_size": "theory"},
-                       {"negatives_per_positive": None}],
-    "BSNClassifier": [{}, {"loss": "calibrated_hinge"}],
+                       {"negatives_per_positive": None}, {"loss": "multinomial"},
+                       {"loss": "multinomial", "rank": 2, "step_size": 0.5}, {"loss": "multinomial", "l2": 1e-2}],
+    "BSNClassifier": [{}, {"loss": "calibrated_hinge"}, {"loss": "multinomial"}],
     "SmSVMClassifier": [{}, {"l1": 1e-2}, {"linear_solver": "cg"}, {"linear_solver": "woodbury"},
-                        {"linear_solver": "dual"}, {"l2": 0.0}, {"line_search": "quadratic"}],
+                        {"linear_solver": "dual"}, {"l2": 0.0}, {"line_search": "quadratic"},
+                        {"loss": "squared_hinge"}, {"loss": "logistic"}, {"loss": "squared_hinge", "l1": 1e-2},
+                        {"loss": "logistic", "linear_solver": "cg"}, {"C": 1.0}],
     "MarginPursuitClassifier": [{}, {"solver": "gd"}, {"solver": "sgd"}, {"solver": "sgd", "l2": 0.1},
                                 {"scale": "one-shot", "l2": 0.1}],
     "NesterovClassifier": [{}, {"batch_size": 4}, {"loss": "smoothed_hinge", "l1": 1e-3}],

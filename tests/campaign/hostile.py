@@ -67,7 +67,7 @@ def make_case(seed):
     shares = np.array(list(PLACES.values()), float)
     place = list(PLACES)[rng.choice(len(PLACES), p=shares / shares.sum())]
     place = "csr" if place == "matrix" and sp.issparse(X) else place
-    by_parts = hasattr(estimator, "partial_fit") and rng.random() < 0.4
+    by_parts = hasattr(estimator, "partial_fit") and rng.random() < 0.4 and "l2" not in way       # one of all rows
     case = Case(estimator, X, y, place, "", EITHER, by_parts, place.startswith("predict") or rng.random() < 0.5, rng)
     spoil(case)
     return case
@@ -89,6 +89,8 @@ def spoil(case):
     elif case.place == "labels":
         case.name, (change, case.expect) = any_of(rng, LABELS)
         hostile["y"] = change(case.y, rng)
+        if case.by_parts and case.name == "one class":
+            case.expect = EITHER                   # a batch may be of one class
     elif case.place == "weights":
         case.name, (change, case.expect) = any_of(rng, WEIGHTS)
         hostile["sample_weight"] = change(len(case.y), rng)

@@ -3,6 +3,8 @@
 REFUSE: ValueError or TypeError. SAME: the answer that the plain input has. EITHER: a refusal, or an answer without NaN.
 """
 
+from types import NoneType
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -178,7 +180,7 @@ LIES = {
 
 def lying_csr(X, name, rng):
     """CSR whose structure is not what it says; flags that spare it a look are set now and then."""
-    X = sp.csr_matrix(X)
+    X = sp.csr_matrix(X, copy=True)
     if rng.random() < 0.5:
         X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
     if rng.random() < 0.5:
@@ -248,8 +250,8 @@ NEVER = ("no such", "", b"x", 1j)      # no parameter takes these
 
 def parameter_value(rng, default):
     """A value, and what must come of it."""
-    some = NUMBERS if isinstance(default, (int, float)) and rng.random() < 0.7 else OBJECTS
+    some = NUMBERS if isinstance(default, (int, float, NoneType)) and rng.random() < 0.7 else OBJECTS
     value = some[rng.integers(len(some))]
     wrong = any(type(value) is type(no) and value == no for no in NEVER)
-    not_a_number = isinstance(default, (int, float)) and isinstance(value, float) and np.isnan(value)
+    not_a_number = isinstance(default, (int, float, NoneType)) and isinstance(value, float) and np.isnan(value)
     return value, REFUSE if wrong or not_a_number else EITHER
