@@ -286,6 +286,17 @@ def test_a_hinge_smoothed_over_a_width_at_the_end_of_the_range(make, smoothing):
         np.testing.assert_allclose(model.objective_, make(smoothing=1e-9).fit(X, y_3).objective_, rtol=1e-3)
 
 
+@pytest.mark.parametrize("l2", [1e-100, 1e-300])
+def test_a_penalty_too_small_for_a_certificate_ends_at_rounding(l2):
+    # All 200 Newton steps were taken, most of them at an objective that stood still
+    rows = np.random.default_rng(1).standard_normal((53, 5))
+    with pytest.warns(ConvergenceWarning, match="stopped at rounding"):
+        model = SLNDClassifier(loss="multinomial", l2=l2).fit(rows, np.arange(53) % 3)
+    assert model.n_iter_ < 120
+    best = SLNDClassifier(loss="multinomial", l2=1e-9).fit(rows, np.arange(53) % 3)
+    assert model.objective_ <= best.objective_ * (1 + 1e-12)
+
+
 def test_a_line_that_is_nowhere_a_number_gives_up():
     def line(step):
         return (0.0, -1.0) if step < 1 else (np.nan, np.nan)

@@ -43,6 +43,8 @@ SLOPE = 0.1                  # of the first slope: then a line is
 MOST_PRODUCTS = 60           # of one Newton system
 SURE = 0.5                   # of tol: the float32 gap has to be below before it is made sure of
 TINY = np.finfo(float).tiny  # the objective of a single class is 0
+EPS = np.finfo(float).eps
+PATIENCE = 10                # steps without a lower objective before its certificate is looked at
 ABSENT = -60.0               # intercept of a class without rows: exp of it adds nothing to a float64 sum
 
 
@@ -200,6 +202,7 @@ class Run:
         self.order = np.random.default_rng(0).permutation(self.home.n_rows)      # of rows in subsets
         self.inverse, self.kronecker, self.spent, self.products, self.built = None, None, 0, 0, 0.0
         self.best, self.class_sums = np.inf, None
+        self.lowest, self.idle = np.inf, 0
         self.result = Result(*self.split(self.V))
 
     def watch_time(self):
@@ -238,7 +241,7 @@ class Run:
         risk, gradient = home.risk(self.V)
         for _ in range(s.max_newton + 1):
             value, G = risk + self.penalty(self.V), self.full_gradient(gradient)
-            if self.features_gap(G) <= SURE * s.tol * value:
+            if self.features_gap(G) <= SURE * s.tol * value or self.stands(value):
                 if self.certify():
                     return
                 risk, gradient = home.risk(self.V)
@@ -252,6 +255,15 @@ class Run:
             risk, gradient = self.step(value, G)
             result.n_newton += 1
         self.certify()
+
+    def stands(self, value):
+        """Have `PATIENCE` steps not lowered P? The gap, |dP/dW|^2 over l2, is then one of rounding where l2 is tiny."""
+        lower = value < self.lowest * (1 - EPS)
+        self.lowest, self.idle = (value, 0) if lower else (self.lowest, self.idle + 1)
+        if self.idle < PATIENCE:
+            return False
+        self.idle = 0
+        return True
 
     def note(self, value, G):
         result, gap = self.result, self.features_gap(G)
