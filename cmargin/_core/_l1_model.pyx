@@ -27,9 +27,17 @@ def descend(const double[:, ::1] H, double[::1] gradient, double[::1] x, const d
     int
         Sweeps made.
     """
+    must_fit(H.shape[0] == H.shape[1] == gradient.shape[0] == l1.shape[0] == x.shape[0], "descend")
+    cdef int made
+    with nogil:
+        made = run_sweeps(H, gradient, x, l1, sweeps, tol)
+    return made
+
+
+cdef int run_sweeps(const double[:, ::1] H, double[::1] gradient, double[::1] x, const double[::1] l1, int sweeps,
+                    double tol) noexcept nogil:
     cdef Py_ssize_t n = x.shape[0], j
     cdef double curvature, target, step, decrease, largest, first = 0
-    must_fit(H.shape[0] == H.shape[1] == gradient.shape[0] == l1.shape[0] == n, "descend")
     cdef int sweep
     for sweep in range(sweeps):
         largest = 0

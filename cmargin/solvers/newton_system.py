@@ -7,7 +7,7 @@ from cmargin._core._l1_model import descend
 
 
 def cholesky_solve(upper, rhs):
-    """Solve H x = rhs from the upper triangle of H (row-major); a ridge is added only where the factor fails.
+    """Solve H x = rhs, (n,) or (n, k), from the upper triangle of H (row-major); a ridge only where the factor fails.
 
     Returns x and the ridge, as a multiple of every diagonal entry: columns may be of very different scale. Where
     rounding has left a matrix that even its own diagonal cannot mend, x is rhs over that diagonal and the ridge inf.
@@ -28,7 +28,7 @@ def cholesky_solve(upper, rhs):
             raise FloatingPointError("the curvature is not finite")
         own = np.where(diagonal > 0, diagonal, largest if largest > 0 else 1.0)
         if ridge > 1.0:
-            return rhs / own, np.inf
+            return (rhs.T / own).T, np.inf
         ridge = 1e-13 if ridge == 0 else ridge * 100
         matrix = upper.copy().T
         matrix[np.diag_indices(len(rhs))] = diagonal + ridge * own
@@ -48,7 +48,7 @@ def l1_model_minimum(upper, g, w, l1, rounds=20, tol=1e-3):
     own = np.ascontiguousarray(H[np.ix_(free, free)])
     across = H[np.ix_(free, held)]
     # d_free = -own^-1 (g_free + across d_held)
-    lean = np.column_stack([cholesky_solve(own, column)[0] for column in np.column_stack([g[free], across]).T])
+    lean = cholesky_solve(own, np.column_stack([g[free], across]))[0]
     d = np.empty_like(w)
     rest = H[np.ix_(held, held)] - across.T @ lean[:, 1:]
     # what the difference cannot know, being the rounding of what it was taken from
