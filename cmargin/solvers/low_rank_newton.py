@@ -71,6 +71,13 @@ class Fit:
     stopped: str = "max_passes"
     history: dict = field(default_factory=lambda: {name: [] for name in HISTORY})
 
+    def drop_what_is_half_recorded(self):
+        """An interrupt may fall between two columns of the history, or between a pass and its record."""
+        whole = min((len(column) for column in self.history.values()), default=0)
+        for column in self.history.values():
+            del column[whole:]
+        self.passes = whole
+
 
 def class_streams(entropy, n_classes):
     """State of one random stream per class (xoshiro256++); class c's does not depend on the number of classes."""
@@ -122,6 +129,7 @@ def train(home, lists: ClassLists, row_weight, settings: Settings, entropy, star
         run.undo_divergence()
     except KeyboardInterrupt as interruption:
         run.fit.stopped, interrupted = "interrupted", interruption
+        run.fit.drop_what_is_half_recorded()
         run.undo_divergence()
     run.keep_weights()
     return run.fit, interrupted
