@@ -83,7 +83,7 @@ class BuildInBothPlaces(build_ext):
             extension.extra_link_args = list(flags)
         self.extensions = cythonize_strictly(self.extensions, DIRECTIVES)
         for extension in self.extensions:
-            extension._needs_stub = False
+            extension._needs_stub = False          # as setuptools had it for those that cythonize replaced
         super().run()
         if not self.inplace:
             with contextlib.suppress(OSError):  # a read-only checkout still builds

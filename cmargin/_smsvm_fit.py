@@ -196,12 +196,14 @@ class SmSVMFit:
         rows = MemoryRowPass(self.rows, code, intercept=self.intercept, n_threads=n_threads)
         rows.between_slices = self.between_slices
         problem = Problem(self.l2, float(self.estimator.l1), self.free, self.estimator.loss)
-        try:
-            self.solve_by_its_way(c, rows, code, problem, n_threads, result)
-        except Stopped as stop:
-            result.status = stop.status
-        if not np.isfinite(result.objective):                  # stopped on a subset, or in the first look
-            ContinuationNewton(rows, problem, Settings(), result, w=result.w).settle()
+        # numbers too large end as no certificate, and one warning of ours says so
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            try:
+                self.solve_by_its_way(c, rows, code, problem, n_threads, result)
+            except Stopped as stop:
+                result.status = stop.status
+            if not np.isfinite(result.objective):              # stopped on a subset, or in the first look
+                ContinuationNewton(rows, problem, Settings(), result, w=result.w).settle()
 
     def solve_by_its_way(self, c, rows, code, problem, n_threads, result):
         e = self.estimator

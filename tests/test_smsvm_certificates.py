@@ -181,3 +181,21 @@ def test_both_ways_to_q_and_r(spread):
     assert np.abs(X @ w[:80] - wide.L @ t[:-1]).max() < 1e-13 * size.max()
     assert np.linalg.norm(w[:80]) == pytest.approx(np.linalg.norm(t[:-1]), rel=1e-13) and w[80] == t[-1]
     np.testing.assert_allclose(wide.into(w, True), t, atol=1e-12 * np.abs(t).max())
+
+
+@pytest.mark.parametrize("shape", [(20, 60), (60, 5)])
+@pytest.mark.parametrize("factor", [1e155, 1e200, 1e-300])
+@pytest.mark.parametrize("parameters", [{}, {"l2": 0.0}, {"l1": 1e-3}, {"linear_solver": "cg"}, {"loss": "logistic"}])
+def test_squares_beyond_doubles_end_in_a_certificate_one_warning_or_one_error(parameters, factor, shape):
+    # separable rows were called done at 0.7 where neither penalty gives a certificate; overflows warned of themselves
+    X = np.random.default_rng(0).standard_normal(shape) * factor
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            model = SmSVMClassifier(max_passes=100, **parameters).fit(X, np.sign(X[:, 0]))
+        except ValueError as error:
+            assert "scale the features" in str(error) and factor > 1
+            return
+    done = model.duality_gap_[0] <= 1e-4
+    assert [w.category for w in caught] == ([] if done else [ConvergenceWarning])
+    assert np.isfinite(model.coef_).all() and np.isfinite(model.objective_).all()

@@ -303,12 +303,9 @@ cdef class RowBlocks:
         return self.gradient_.reshape(-1)[:self.n_columns].copy()
 
     def dual_variables(self):
-        """0 <= a <= 1 that the last look predicted, a new (n_rows,) array."""
-        return self.duals[0 if self.job.dual_next == self.first_dual() else 1].copy()
-
-    cdef double *first_dual(self):
+        """a >= 0 that the last look predicted, a new (n_rows,) array."""
         cdef double[:, ::1] duals = self.duals
-        return &duals[0, 0]
+        return self.duals[0 if self.job.dual_next == &duals[0, 0] else 1].copy()
 
     def along(self, double step, double width):
         """(value, slope, curvature) in the step of sum s F(u - step change); no read of X."""

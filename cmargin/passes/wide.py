@@ -47,25 +47,21 @@ class WideRows:
     def __init__(self, X):
         self.X = X
         dense = X.toarray() if hasattr(X, "toarray") else X
-        copy = np.array(dense, dtype=float, order="C")
         self.rank = min(X.shape)
         self.turn = self.reflectors = None
-        R = self.factor_twice(copy) if X.shape[0] <= X.shape[1] else None
-        if R is None:
-            copy = copy if self.untouched else np.array(dense, dtype=float, order="C")
-            self.reflectors, self.tau = self.factor(copy.T)              # X' as LAPACK wants it; Q replaces it
-            R = np.triu(self.reflectors[:self.rank])
-        self.L = np.ascontiguousarray(R.T)
-        self.drop_dependent(R)
-
-    untouched = True
+        with np.errstate(over="ignore", invalid="ignore"):         # numbers too large: the solver says so, once
+            R = self.factor_twice(np.array(dense, dtype=float, order="C")) if X.shape[0] <= X.shape[1] else None
+            if R is None:
+                self.reflectors, self.tau = self.factor(np.array(dense, dtype=float, order="C").T)
+                R = np.triu(self.reflectors[:self.rank])
+            self.L = np.ascontiguousarray(R.T)
+            self.drop_dependent(R)
 
     def factor_twice(self, A):
         """R by two Cholesky factors, or None where the rows are too nearly dependent; A (n, m) becomes Q1'."""
         first, info = dpotrf(A @ A.T)
         if info != 0 or not np.isfinite(first).all():
             return None
-        self.untouched = False
         A = dtrsm(1.0, first, A.T, side=1, overwrite_b=1).T              # Q1 = X' first^-1, where A was
         K = A @ A.T
         second, info = dpotrf(K)
@@ -76,6 +72,7 @@ class WideRows:
 
     @staticmethod
     def factor(A):
+        """Reflectors of Q over R, and their factors; A = X' in LAPACK's order is overwritten."""
         work = int(dgeqrf(A, lwork=-1)[2][0])
         reflectors, tau, _, info = dgeqrf(A, lwork=work, overwrite_a=1)
         if info != 0:
@@ -87,7 +84,8 @@ class WideRows:
 
         Without a penalty such a direction would separate contradictory copies of one row.
         """
-        length = np.linalg.norm(R, axis=0)
+        size = np.abs(R).max(initial=0.0) or 1.0                  # squares of R may be beyond the range of doubles
+        length = size * np.linalg.norm(R / size, axis=0)
         own = np.abs(np.diag(R))
         if len(own) == R.shape[1] and (own > DEPENDENT * length).all():
             return

@@ -6,18 +6,13 @@ objective by
     D(a) = S - |soft(v, l1)|^2 / (2 l2),
 
 G(a) = -F*(-a): a for the hinge, a - a^2/4 for the squared hinge, the entropy of a for the logistic loss. G is concave
-and G(0) = 0, so that G(ta) >= t G(a) for 0 <= t <= 1: a part t of the dual variables is worth t S at least.
-
+and G(0) = 0, so that G(ta) >= t G(a) for 0 <= t <= 1: a part t of the dual variables is worth t S at least
 (doc/algorithms/smsvm.md, "Certificate"). Sums in double have errors; `ROUNDING` times their size is held against D.
 """
 
 import numpy as np
 
 ROUNDING = 8 * np.finfo(float).eps      # of a sum of N terms, beside the root mean square of a term
-
-
-def soft_threshold(v, l1):
-    return np.sign(v) * np.maximum(np.abs(v) - l1, 0.0)
 
 
 def feasible(gradient, dual_pos, dual_neg, free, worth=None):

@@ -1,7 +1,6 @@
 """Newton's method on the smoothed hinge while the smoothing width goes to zero (SmSVM), with a certificate.
 
-Losses that are smooth themselves, the squared hinge and the logistic loss, take the same steps at a width that means
-nothing.
+Losses that are smooth themselves, squared hinge and logistic, take the same steps; widths mean nothing there.
 
 The loop reads the rows once per Newton step. The step is taken at full length, the rows are summed at its end, and
 only if the function along the line says that the end is a poor place (it is known exactly there: value and slope are
@@ -20,7 +19,7 @@ from cmargin._core._losses import LOSS_IDS, gains
 from cmargin.passes.wide import too_wide
 from cmargin.solvers.certificate import ROUNDING, bound, feasible
 from cmargin.solvers.heavy_rows import HeavyRows
-from cmargin.solvers.newton_system import cholesky_solve, conjugate_gradients, l1_model_minimum
+from cmargin.solvers.newton_system import cholesky_solve, conjugate_gradients, curvature_lost, l1_model_minimum
 
 SKIP = 1e-6                    # rows with less than this part of the mean curvature stay out of the block
 SKIP_FROM = 4096               # rows; fewer are all summed
@@ -131,7 +130,7 @@ class ContinuationNewton:
         self.started = perf_counter() if before is None else before.started
         self.seconds = dict.fromkeys(("look", "system", "search"), 0.0) if before is None else before.seconds
         self.active = None
-        self.predicted = np.inf
+        self.predicted, self.blind = np.inf, False         # decrease of a step; whether it means anything
         self.stale_gap, self.stale_looks = np.inf, 0
         self.last_gap = self.now_gap = 1.0
         self.spent = 0.0 if before is None else before.spent   # looks; products of conjugate gradients are not limited
@@ -205,6 +204,7 @@ class ContinuationNewton:
             index = self.active
             diagonal = self.l2_each[index]
         H.reshape(-1)[::H.shape[0] + 1] += diagonal
+        self.blind = curvature_lost(np.diag(H), g[index])
         if self.heavy is not None:
             return self.heavy.direction(self, H)
         d = np.zeros_like(self.w)
@@ -225,6 +225,7 @@ class ContinuationNewton:
             return Hx / n + (self.l2_each if x is None else self.l2_each * x)
 
         diagonal = product(None)
+        self.blind = curvature_lost(diagonal, g)
         diagonal[~(diagonal > 0)] = 1.0
         # a residual r costs the certificate |r|^2 / (2 l2), and one of a free intercept about |r|: keep that to a
         # hundredth of the gap still open
@@ -319,8 +320,7 @@ class ContinuationNewton:
         """What rounding may do to the objective in a product of the rows with e."""
         if self.rms is None:
             return np.inf
-        with np.errstate(invalid="ignore", over="ignore"):
-            return STEEPEST[self.loss] * ROUNDING * (np.abs(e) @ self.rms)
+        return STEEPEST[self.loss] * ROUNDING * (np.abs(e) @ self.rms)
 
     def certify(self, a):
         """`settle` with dual variables ``a`` (n_rows,) found elsewhere, or None, before any look at these rows."""
@@ -355,8 +355,10 @@ class ContinuationNewton:
             result.objective = objective if np.isfinite(objective) else np.inf
             self.rms = np.sqrt(squares / n)
         if self.best_bound is not None:
-            noise = ROUNDING * self.rms
-            result.dual = bound(*self.best_bound, self.l2, self.l1, noise if self.free is None else noise[:self.free])
+            total, v = self.best_bound
+            if self.free is not None:          # sum a y is 0 to rounding only, and costs the intercept times that
+                total -= ROUNDING * abs(result.w[self.free]) * total
+            result.dual = bound(total, v, self.l2, self.l1, ROUNDING * self.rms[:len(v)])
         if result.history:
             result.history[-1][HISTORY.index("passes")] = result.passes
             result.history[-1][HISTORY.index("gap")] = result.gap
@@ -474,7 +476,7 @@ class ContinuationNewton:
         result, settings = self.result, self.settings
         if result.gap <= settings.tol:
             result.status = "converged"
-        elif self.dual != self.dual and self.predicted <= 0.1 * settings.tol * result.objective \
+        elif self.dual != self.dual and not self.blind and self.predicted <= 0.1 * settings.tol * result.objective \
                 and self.smoothing_error() <= settings.tol * result.objective:
             result.status = "decrement"        # no certificate without a penalty: the Newton decrement says so
         elif self.subset_done():

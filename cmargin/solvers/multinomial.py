@@ -8,6 +8,7 @@ where their log-loss is least, and where they were more than a few, as many pass
 import time
 
 import numpy as np
+from scipy.special import softmax
 
 from cmargin.solvers.class_passes import TimeUp
 from cmargin.solvers.low_rank import build_inverse, default_samples
@@ -142,9 +143,7 @@ class MultinomialRun(Run):
 
     def _curvature_at(self, subset, W, bias):
         """(m,) mean over the classes of p (1 - p)."""
-        scores = self.home.scores(W, bias, subset)
-        p = np.exp(scores - scores.max(axis=1, keepdims=True))
-        p /= p.sum(axis=1, keepdims=True)
+        p = softmax(self.home.scores(W, bias, subset), axis=1)
         return (p * (1 - p)).mean(axis=1)
 
     # ---- the size of a step

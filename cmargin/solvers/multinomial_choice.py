@@ -7,6 +7,7 @@ smaller is taken: it ranks the classes better (doc/decisions.md).
 from dataclasses import replace
 
 import numpy as np
+from scipy.special import logsumexp
 
 from cmargin.solvers.softmax_passes import SoftmaxPasses
 from cmargin.solvers.softmax_weights import SoftmaxWeights
@@ -53,9 +54,8 @@ def split_order(truth, n_classes, rng):
 
 def log_losses(scores, truth):
     """ln sum_c exp(h_c) - h_truth of every row; inf where scores overflowed."""
-    top = scores.max(axis=1)
     with np.errstate(invalid="ignore", over="ignore"):
-        losses = top + np.log(np.exp(scores - top[:, None]).sum(axis=1)) - scores[np.arange(len(truth)), truth]
+        losses = logsumexp(scores, axis=1) - scores[np.arange(len(truth)), truth]
     return np.where(np.isfinite(losses), losses, np.inf)
 
 

@@ -6,6 +6,11 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from cmargin._core._l1_model import descend
 
 
+def curvature_lost(diagonal, gradient):
+    """Whether the squares of a column are beyond the range of doubles, where its gradient is not."""
+    return not np.isfinite(diagonal).all() or bool(((diagonal < np.finfo(float).tiny) & (gradient != 0)).any())
+
+
 def cholesky_solve(upper, rhs):
     """Solve H x = rhs, (n,) or (n, k), from the upper triangle of H (row-major); a ridge only where the factor fails.
 
