@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from naive_smsvm import line_search_l1
 
-from cmargin._core._l1_model import descend
 from cmargin._core._line_search import exact_step, quadratic_step
-from cmargin.solvers.newton_system import cholesky_solve, conjugate_gradients, l1_model_minimum
+from cmargin._core._newton_system import cholesky_solve, descend, l1_model_minimum
+from cmargin.solvers.newton_system import conjugate_gradients
 
 
 def draw(seed, m=9):

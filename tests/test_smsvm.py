@@ -16,9 +16,10 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cmargin._blas_threads import single_threaded_blas
+from cmargin._core import _certificate as certificate
 from cmargin.passes.row_pass import MemoryRowPass
 from cmargin.smsvm import SmSVMClassifier
-from cmargin.solvers import certificate, continuation_newton, growing, paper_newton
+from cmargin.solvers import continuation_newton, growing, paper_newton
 from cmargin.solvers.heavy_rows import HeavyRows
 
 X_bc, y_bc = load_breast_cancer(return_X_y=True)

@@ -8,10 +8,11 @@ from naive_smsvm import objective, with_ones
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from cmargin._core import _certificate as certificate
+from cmargin._core._newton_system import cholesky_solve, l1_model_minimum
 from cmargin.passes.wide import WideRows
 from cmargin.smsvm import SmSVMClassifier
-from cmargin.solvers import certificate, continuation_newton
-from cmargin.solvers.newton_system import cholesky_solve, l1_model_minimum
+from cmargin.solvers import continuation_newton
 
 
 def fit_quietly(X, y, **parameters):

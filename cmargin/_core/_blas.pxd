@@ -1,4 +1,4 @@
-"""BLAS for row-major arrays, sizes by value: the only door to ``scipy.linalg.cython_blas``.
+"""BLAS, and Cholesky of LAPACK, for row-major arrays, sizes by value: the only door to ``scipy.linalg.cython_blas``.
 
 Every function is fused over float and double, needs no GIL and takes sizes as ``Py_ssize_t``; the cast to SciPy's
 ``blas_int`` happens here and nowhere else. ``ld*`` is the distance between two rows.
@@ -35,3 +35,9 @@ cdef void gemm(transpose_flag trans_a, transpose_flag trans_b, Py_ssize_t m, Py_
 # C = alpha A' A + beta C (trans) or alpha A A' + beta C; upper triangle of C (n, n), inner size k
 cdef void syrk(transpose_flag trans, Py_ssize_t n, Py_ssize_t k, double alpha, const floating *A, Py_ssize_t lda,
                double beta, floating *C, Py_ssize_t ldc) noexcept nogil
+
+# A = U' U, A (n, n) given and factor left in its upper triangle; LAPACK's info: 0 unless A is not positive definite
+cdef Py_ssize_t potrf(Py_ssize_t n, double *A) noexcept nogil
+
+# x = A^-1 x for k right sides of length n one after the other, A as `potrf` leaves it
+cdef void potrs(Py_ssize_t n, Py_ssize_t k, const double *A, double *x) noexcept nogil

@@ -14,12 +14,13 @@ from time import perf_counter
 
 import numpy as np
 
+from cmargin._core._certificate import ROUNDING, bound, feasible
 from cmargin._core._line_search import exact_step
 from cmargin._core._losses import LOSS_IDS, gains
+from cmargin._core._newton_system import cholesky_solve, curvature_lost, l1_model_minimum
 from cmargin.passes.wide import too_wide
-from cmargin.solvers.certificate import ROUNDING, bound, feasible
 from cmargin.solvers.heavy_rows import HeavyRows
-from cmargin.solvers.newton_system import cholesky_solve, conjugate_gradients, curvature_lost, l1_model_minimum
+from cmargin.solvers.newton_system import conjugate_gradients
 
 SKIP = 1e-6                    # rows with less than this part of the mean curvature stay out of the block
 SKIP_FROM = 4096               # rows; fewer are all summed
@@ -337,7 +338,8 @@ class ContinuationNewton:
             else:
                 parts = [rows.combine(np.where(side, c, 0.0)) / n for side in (positive, ~positive)]
             result.passes += rows.share
-            self.best_bound = feasible(parts, *total, self.free, (worth[positive].sum(), worth[~positive].sum()))
+            self.best_bound = feasible(np.array(parts), *total, self.free,
+                                       (worth[positive].sum(), worth[~positive].sum()))
         self.settle()
 
     def settle(self):

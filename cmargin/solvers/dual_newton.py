@@ -23,7 +23,7 @@ from time import perf_counter
 
 import numpy as np
 
-from cmargin.solvers.certificate import ROUNDING, dual_value
+from cmargin._core._certificate import ROUNDING, dual_value
 
 ENOUGH = 0.7                   # of the tolerance: gap seen by a sweep at which a look is worth its read
 NEWTON_ENOUGH = 0.3            # of the tolerance, or a tenth of the gap before: where a Newton step ends

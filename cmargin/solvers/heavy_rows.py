@@ -12,7 +12,7 @@ convex, minimised by Newton's method that reads those rows and no other.
 import numpy as np
 
 from cmargin._core._line_search import exact_step
-from cmargin.solvers.newton_system import cholesky_solve, l1_model_minimum
+from cmargin._core._newton_system import cholesky_solve, l1_model_minimum
 
 # Forest cover, class 2, l2 = 1e-3 / 1e-5 / 1e-7, worst passes of two seeds to a certified 1e-4: 9.7 / 11.7 / 19.7
 # without heavy rows, 6.0 / 9.2 / 13.2 with them (doc/decisions.md)

@@ -6,8 +6,8 @@ Kept to compare with, not to be fast: every trial of the Armijo search is a read
 import numpy as np
 
 from cmargin._core._line_search import quadratic_step
+from cmargin._core._newton_system import cholesky_solve
 from cmargin.solvers.continuation_newton import ContinuationNewton
-from cmargin.solvers.newton_system import cholesky_solve
 
 WIDTH_MIN = 1e-6               # the paper's, for test runs
 STEP_MIN = 1e-10

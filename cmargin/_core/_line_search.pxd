@@ -1,0 +1,40 @@
+"""Minimum of a convex function along a line with the breakpoints of an l1 term inside, asked one trial at a time.
+
+Whoever searches begins, then tells slope and curvature of the smooth part at ``s`` until no other trial is wanted:
+
+    search_begin(&line)
+    while search_told(&line, slope at line.s, curvature at line.s):
+        pass
+"""
+
+
+cdef enum search_phase:
+    AT_START, BRACKET, BREAKPOINTS, NEWTON
+
+
+cdef struct line_search:
+    Py_ssize_t n                 # components with an l1 term, 0 without one
+    const double *w              # IN    (n,) where the line begins
+    const double *d              # IN    (n,) its direction
+    const double *weight         # IN    (n,) of |w_j + s d_j|
+    double s_max                 # the step is at most this; may be infinite
+    double tol                   # slope at the end, beside that at 0
+    int max_trials
+    double *steps                # scratch (n,)
+    Py_ssize_t *index            # scratch (n,)
+    double s                     # the next trial, and in the end the answer
+    Py_ssize_t hit               # component that vanishes at s, or -1
+    search_phase phase
+    int trials
+    double lo, hi, first, right
+    Py_ssize_t a, b
+
+
+# derivative of sum weight_j |w_j + s d_j| along d, from the left (side -1) or from the right (side 1)
+cdef double l1_slope(Py_ssize_t n, const double *w, const double *d, const double *weight, double s,
+                     int side) noexcept nogil
+
+cdef void search_begin(line_search *line) noexcept nogil
+
+# True: another trial is wanted, at the new s
+cdef bint search_told(line_search *line, double slope, double curvature) noexcept nogil

@@ -1,0 +1,20 @@
+"""The Newton system of a curvature block, without the interpreter; reasons in ``_newton_system.pyx``.
+
+Blocks are row-major and known by their upper triangle.
+"""
+
+
+# x = H^-1 rhs for k right sides of length n one after the other; scratch (n, n). The ridge that was needed, a multiple
+# of every diagonal entry: 0 as a rule; inf: x is rhs over the diagonal; NaN: H is not finite, x is not written
+cdef double solve_upper(Py_ssize_t n, const double *upper, Py_ssize_t k, const double *rhs, double *x,
+                        double *scratch) noexcept nogil
+
+# doubles of `work` that `l1_minimum` wants
+cdef Py_ssize_t l1_work_size(Py_ssize_t n) noexcept nogil
+
+# d = argmin of g'd + d'Hd/2 + sum l1_j |w_j + d_j|; all (n,), index scratch (n,). False: H is not finite
+cdef bint l1_minimum(Py_ssize_t n, const double *upper, const double *g, const double *w, const double *l1, int rounds,
+                     double tol, double *d, double *work, Py_ssize_t *index) noexcept nogil
+
+# whether squares of a column are beyond the range of doubles where its gradient is not; H's diagonal: every ``stride``
+cdef bint curvature_is_lost(Py_ssize_t n, const double *diagonal, Py_ssize_t stride, const double *g) noexcept nogil
