@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from cmargin._blas_threads import single_threaded_blas
+from cmargin._core._newton_memory import advance_all
 from cmargin._core._openmp import effective_n_threads
 from cmargin._core._rows import Rows
 from cmargin._progress import say
@@ -18,14 +19,15 @@ from cmargin.passes.dual_rows import DualRowPass, SparseRows, worth_sweeping
 from cmargin.passes.row_pass import SMALL, MemoryRowPass
 from cmargin.passes.shared_start import SharedStart
 from cmargin.passes.wide import WideRows, worth_reducing
-from cmargin.solvers.continuation_newton import HISTORY, ContinuationNewton, Problem, Result, Settings, Stopped
+from cmargin.solvers.continuation_newton import HISTORY, SLICE, ContinuationNewton, Problem, Result, Settings
 from cmargin.solvers.dual_newton import DualNewton
-from cmargin.solvers.growing import SMALLEST, solve
+from cmargin.solvers.growing import SMALLEST, ways
 from cmargin.solvers.paper_newton import PaperNewton
 
 SMALLEST_NUMBER, LARGEST_NUMBER = float(np.finfo(float).tiny), float(np.finfo(float).max)
 WARM_WIDTH = 0.1               # smoothing that a warm start begins with, at most
 AT_ZERO = {"hinge": 1.0, "squared_hinge": 1.0, "logistic": float(np.log(2))}      # objective of w = 0
+AT_ONCE = 4                    # classes begun for every thread that works on them
 LATE = 0.3                     # seconds that an interrupted fit may take to say how good the classes are
 
 
@@ -132,12 +134,19 @@ class SmSVMFit:
             if n_classes < 2 or n_classes < self.n_threads or self.n_threads == 1 or e.callback is not None:
                 for c in range(n_classes):
                     self.solve(c, self.n_threads)
+            elif self.by_dual:
+                self.solve_in_threads(n_classes)
             else:
-                self.share_out(n_classes)
+                self.solve_side_by_side(n_classes)
         finally:
             self.use_the_start()
 
-    def share_out(self, n_classes):
+    def solve(self, c, n_threads):
+        """Problem c, to its end or to that of the time."""
+        for driver in self.ways(c, n_threads):
+            driver.finish()
+
+    def solve_in_threads(self, n_classes):
         with ThreadPoolExecutor(self.n_threads) as pool:       # the kernels hold no GIL
             solve = single_threaded_blas()(self.solve)          # a library may count threads in every thread
             futures = [pool.submit(solve, c, 1) for c in range(n_classes)]
@@ -150,6 +159,29 @@ class SmSVMFit:
                 raise
             for future in futures:
                 future.result()
+
+    def solve_side_by_side(self, n_classes):
+        """A few classes at a time, each on one thread without the interpreter, in slices of a tenth of a second."""
+        waiting = (self.ways(c, 1) for c in range(n_classes))
+        at_work = []                                            # a class's way, and the driver it has come to
+        try:
+            while True:
+                while len(at_work) < AT_ONCE * self.n_threads and (way := next(waiting, None)) is not None:
+                    at_work += [(way, driver) for driver in [next(way, None)] if driver is not None]
+                if not at_work:
+                    return
+                advance_all([driver for _, driver in at_work], perf_counter() + SLICE, self.n_threads)
+                for _, driver in at_work:
+                    driver.attend()
+                at_work = [(way, driver if driver.asks is not None else next(way, None)) for way, driver in at_work]
+                at_work = [(way, driver) for way, driver in at_work if driver is not None]
+        except BaseException:
+            self.interrupted.set()
+            for way, driver in at_work:
+                driver.leave("stopped")
+                driver.store(driver.result)
+                way.close()
+            raise
 
     def start_all(self, out_of_time):
         e = self.estimator
@@ -186,43 +218,42 @@ class SmSVMFit:
 
     # ------------------------------------------------------------ one class
 
-    def solve(self, c, n_threads):
-        """Problem c, to its end or to that of the time."""
+    def ways(self, c, n_threads):
+        """Yield what brings problem c to its end, driver after driver, each to be finished before the next."""
         result = self.results[c]
         if self.interrupted.is_set() or self.late():
             return
         result.status = "running"
         code = self.labels[c] * self.weights
         rows = MemoryRowPass(self.rows, code, intercept=self.intercept, n_threads=n_threads)
-        rows.between_slices = self.between_slices
         problem = Problem(self.l2, float(self.estimator.l1), self.free, self.estimator.loss)
-        # numbers too large end as no certificate, and one warning of ours says so
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            try:
-                self.solve_by_its_way(c, rows, code, problem, n_threads, result)
-            except Stopped as stop:
-                result.status = stop.status
-            if not np.isfinite(result.objective):              # stopped on a subset, or in the first look
-                ContinuationNewton(rows, problem, Settings(), result, w=result.w).settle()
+        yield from self.drivers(c, rows, code, problem, n_threads, result)
+        if not np.isfinite(result.objective):                  # stopped on a subset
+            last = ContinuationNewton(rows, problem, Settings(), result, w=result.w)
+            last.certify(result.status)
+            yield last
 
-    def solve_by_its_way(self, c, rows, code, problem, n_threads, result):
+    def drivers(self, c, rows, code, problem, n_threads, result):
         e = self.estimator
         settings = Settings(e.tol, e.max_passes, e.smoothing, e.smoothing_decay, e.linear_solver, self.deadline,
-                            self._asked_to_stop, tell=self._teller(c))
+                            None if e.callback is None else self._asked_to_stop, tell=self._teller(c),
+                            between=self._between_slices)
         w = None if self.warm is None else self.warm[c]
         width = None if w is None else min(e.smoothing, WARM_WIDTH)
         if w is not None:
             result.w = np.array(w, float)
         if self.dual is not None:
-            self.sweep(c, rows, code, problem, settings, result, w)
+            yield from self.sweep(c, rows, code, problem, settings, result, w)
         elif self.reduced is not None:
-            self.solve_reduced(rows, code, problem, settings, result, w, width, n_threads)
+            yield from self.reduced_drivers(rows, code, problem, settings, result, w, width, n_threads)
         elif e.line_search == "quadratic":
-            PaperNewton(rows, problem, settings, e.newton_tol, result, w).run()
+            newton = PaperNewton(rows, problem, settings, e.newton_tol, result, w)
+            newton.begin()
+            yield newton
         else:
-            solve(rows, problem, settings, e.subset_growth == "auto", self.seeds[c], w, width, result)
+            yield from ways(rows, problem, settings, e.subset_growth == "auto", self.seeds[c], w, width, result)
 
-    def solve_reduced(self, rows, code, problem, settings, result, w, width, n_threads):
+    def reduced_drivers(self, rows, code, problem, settings, result, w, width, n_threads):
         """In as many unknowns as there are rows; what is reported is evaluated on the rows themselves."""
         e = self.estimator
         small = self.reduced.rows(code, self.intercept, n_threads)
@@ -230,16 +261,21 @@ class SmSVMFit:
         t = None if w is None else self.reduced.into(w, self.intercept)
         found = Result(np.zeros(small.n_columns) if t is None else t.copy())
         newton = ContinuationNewton(small, inner, settings, found, width, t)
+        newton.begin()
+        whole = None
         try:
-            newton.run()
+            yield newton
         finally:
+            newton.store(found)
             at = self.reduced.out_of(found.w, self.intercept)
-            whole = ContinuationNewton(rows, problem, settings, result, min(e.smoothing, WARM_WIDTH), at, newton)
             result.history, result.n_iter, result.passes = found.history, found.n_iter, found.passes
-            result.status = found.status
-            whole.certify(small.dual_variables() if found.n_iter else None)
+            result.objective, result.dual = np.inf, 0.0
+            whole = ContinuationNewton(rows, problem, settings, result, min(e.smoothing, WARM_WIDTH), at, newton)
+            whole.certify_with(found.status, small.dual_variables() if found.n_iter else None)
+            whole.finish()
         if result.status == "running":           # nearly dependent rows: go on where nothing was lost
-            whole.run()
+            whole.resume()
+            yield whole
 
     def sweep(self, c, rows, code, problem, settings, result, w):
         """Problem c by its dual, and on all columns from there where that proves too slow."""
@@ -249,27 +285,27 @@ class SmSVMFit:
             enough = min(self.dual.enough_reads if e.linear_solver == "auto" else np.inf, e.max_passes / 2)
         first = DualNewton(DualRowPass(self.dual, code), problem, settings, result, self.seeds[c], w, enough)
         first.run()
-        if result.status == "left":
-            result.status = "running"
-            ContinuationNewton(rows, problem, settings, result, min(e.smoothing, WARM_WIDTH), result.w, first).run()
-        elif not first.certain():
-            whole = ContinuationNewton(rows, problem, settings, result, min(e.smoothing, WARM_WIDTH), result.w, first)
-            whole.certify(first.dual_variables())
-            if result.status == "running":
-                whole.run()
+        goes_on = result.status == "left"
+        if not goes_on and first.certain():
+            return
+        whole = ContinuationNewton(rows, problem, settings, result, min(e.smoothing, WARM_WIDTH), result.w, first)
+        if goes_on:
+            whole.begin()
+            yield whole
+            return
+        whole.certify_with(result.status, first.dual_variables())
+        whole.finish()
+        if result.status == "running":
+            whole.resume()
+            yield whole
 
-    def between_slices(self):
-        """Heard in the middle of a long look."""
-        if self.interrupted.is_set():
-            raise Stopped("stopped")
-        if self.late():
-            raise Stopped("max_time")
+    def _between_slices(self):
+        """The status to leave with, or None."""
+        return "stopped" if self.interrupted.is_set() else "max_time" if self.late() else None
 
     def _asked_to_stop(self):
         if self.interrupted.is_set():
             return True
-        if self.estimator.callback is None:
-            return False
         self.publish()
         if self.estimator.callback(self.estimator):
             self.interrupted.set()

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from naive_smsvm import line_search_l1
 
+from cmargin._core._conjugate_gradients import conjugate_gradients_of
 from cmargin._core._line_search import exact_step, quadratic_step
 from cmargin._core._newton_system import cholesky_solve, descend, l1_model_minimum
-from cmargin.solvers.newton_system import conjugate_gradients
 
 
 def draw(seed, m=9):
@@ -101,7 +101,7 @@ def test_cholesky_adds_a_ridge_only_where_it_must():
 
 def test_conjugate_gradients():
     H, b = spd(30, 90, 2), np.ones(30)
-    x, products = conjugate_gradients(lambda p: H @ p, b, np.diag(H), 1e-20, 200)
+    x, products = conjugate_gradients_of(lambda p: H @ p, b, np.diag(H), 1e-20, 200)
     np.testing.assert_allclose(H @ x, b, atol=1e-9)
     assert 1 < products < 60
-    assert conjugate_gradients(lambda p: H @ p, b, np.diag(H), 1e9, 200)[1] == 0
+    assert conjugate_gradients_of(lambda p: H @ p, b, np.diag(H), 1e9, 200)[1] == 0

@@ -11,11 +11,12 @@ from cmargin import MarginPursuitClassifier, SLNDClassifier, baselines
 from cmargin._core import (
     _catoni,
     _class_sgd,
-    _l1_model,
+    _conjugate_gradients,
     _line_search,
     _line_sums,
     _losses,
     _low_rank,
+    _newton_system,
     _projected_sgd,
     _refreshed_sgd,
     _sgdqn,
@@ -100,7 +101,8 @@ def test_a_wrapper_refuses_every_array_that_is_too_short(call, monkeypatch):
 VECTORS = {
     "evaluate": (_losses.evaluate, (0,), 4, ()), "posterior": (_losses.posterior, (0,), 2, ()),
     "psi_transform": (_catoni.psi_transform, (), 4, ()), "psi_inverse": (_catoni.psi_inverse, (), 4, ()),
-    "breakpoints": (_line_search.breakpoints, (), 2, (1.0,)),
+    "l1_model_minimum": (_newton_system.l1_model_minimum, (np.eye(5),), 3, ()),
+    "conjugate_gradients_of": (_conjugate_gradients.conjugate_gradients_of, (lambda v: v,), 2, (1e-9, 9)),
 }
 
 
@@ -115,9 +117,9 @@ def test_vectors_of_different_lengths_are_refused(name):
 
 def test_matrices_that_do_not_fit_their_vectors_are_refused():
     with pytest.raises(ValueError, match="descend: shapes do not fit"):
-        _l1_model.descend(np.eye(4), np.zeros(4), np.zeros(4), np.zeros(3), 5, 1e-3)
+        _newton_system.descend(np.eye(4), np.zeros(4), np.zeros(4), np.zeros(3), 5, 1e-3)
     with pytest.raises(ValueError, match="descend: shapes do not fit"):
-        _l1_model.descend(np.eye(3), np.zeros(4), np.zeros(4), np.zeros(4), 5, 1e-3)
+        _newton_system.descend(np.eye(3), np.zeros(4), np.zeros(4), np.zeros(4), 5, 1e-3)
     with pytest.raises(ValueError, match="exact_step: shapes do not fit"):
         _line_search.exact_step(lambda s: (-1.0, 1.0), np.zeros(4), np.zeros(4), np.zeros(3), 1.0)
     with pytest.raises(ValueError, match="cubic_roots: shapes do not fit"):

@@ -17,10 +17,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cmargin._blas_threads import single_threaded_blas
 from cmargin._core import _certificate as certificate
+from cmargin._core._newton_memory import Newton
 from cmargin.passes.row_pass import MemoryRowPass
 from cmargin.smsvm import SmSVMClassifier
 from cmargin.solvers import continuation_newton, growing, paper_newton
-from cmargin.solvers.heavy_rows import HeavyRows
 
 X_bc, y_bc = load_breast_cancer(return_X_y=True)
 X_bc = scale(X_bc)
@@ -255,12 +255,14 @@ def test_published_algorithm_step_for_step(l2, l1, monkeypatch):
     rows = MemoryRowPass(X_bc, y, intercept=False, n_threads=1)
     settings = continuation_newton.Settings(tol=1e-300, max_passes=1e9, smoothing_decay=0.1)
     result = continuation_newton.Result(np.zeros(30))
+    settings.tell, seen = lambda _: seen.update([newton.active_set]), {}
     newton = paper_newton.PaperNewton(rows, continuation_newton.Problem(l2, l1), settings, 0.1, result)
     with single_threaded_blas():
         newton.run()
-    assert len(newton.actives) == len(actives)
-    assert all(np.array_equal(one, other) for one, other in zip(newton.actives, actives, strict=True))
-    np.testing.assert_allclose(newton.w, w, atol=1e-8)
+    seen.pop(0)                                    # before the first direction
+    assert list(seen) == list(range(1, len(actives) + 1))
+    assert all(np.array_equal(one, other) for one, other in zip(seen.values(), actives, strict=True))
+    np.testing.assert_allclose(newton.point, w, atol=1e-8)
 
 
 def test_warm_start_helps_and_ends_at_the_same_place():
@@ -376,30 +378,29 @@ def test_heavy_rows_are_found_and_their_model_is_minimised():
     X, y = rare_indicators()
     code = np.where(y, 1.0, -1.0)
     rows = MemoryRowPass(X, code, intercept=False, n_threads=1)
-    norms = rows.measure_rows(np.ones(14))
-    problem = continuation_newton.Problem(1e-3, 0.0)
-    newton = continuation_newton.ContinuationNewton(rows, problem, continuation_newton.Settings(), width=0.05,
-                                                    w=np.linspace(-0.1, 0.1, 14))
+    rows.set_loss("hinge")
+    w, problem = np.linspace(-0.1, 0.1, 14), continuation_newton.Problem(1e-3, 0.0)
+    settings, result = continuation_newton.Settings(), continuation_newton.Result(w)
+    newton = Newton(rows, problem, settings, result, w, 0.05, 0.5, column_scale=np.ones(14))
     with single_threaded_blas():
-        rows.start()
-        newton.look(newton.w, 1.0, 0.05, 0.05)
-        newton.after_look(1.0)
-        heavy = HeavyRows.among(rows, norms)
-        assert set(np.flatnonzero((np.abs(X[:, :3]) > 5).any(axis=1))) <= set(heavy.rows.rows)
-        H = np.triu(newton.hessian) / len(y)
-        H += np.triu(H, 1).T + np.diag(newton.l2_each)
-        d = heavy.direction(newton, H)
-        assert not heavy.in_block
-    C, s = heavy.rows.rows, np.ones(len(heavy.rows.rows))
+        newton.begin()
+        newton.advance(np.inf)
+        assert newton.asks == "gather"
+        heavy, mean = rows.gather_heavy()
+        assert mean == pytest.approx((X * X).sum(axis=1).mean())
+        newton.attach(heavy, mean)
+    d = newton.ask()["direction"]
+    C = heavy.rows
+    assert set(np.flatnonzero((np.abs(X[:, :3]) > 5).any(axis=1))) <= set(C) and len(C) <= 0.02 * len(X)
 
-    def own(w):                                    # gradient and curvature of the heavy rows, at the widths used
-        u = 1 - code[C] * (X[C] @ w)
-        h = smoothed(u, 0.05)[2]
-        return -X[C].T @ (s * code[C] * smoothed(u, 0.05)[1]) / len(y), (X[C].T * h) @ X[C] / len(y)
+    def sums(index, w):                            # gradient and curvature of some rows, at the width used
+        u = 1 - code[index] * (X[index] @ w)
+        _, slope, h = smoothed(u, 0.05)
+        return -X[index].T @ (code[index] * slope) / len(y), (X[index].T * h) @ X[index] / len(y)
 
-    gradient, curvature = own(newton.w)
-    slope = newton.smooth_gradient - gradient + (H - curvature) @ d + own(newton.w + d)[0]
-    assert np.abs(slope).max() < 0.1 * np.abs(newton.smooth_gradient).max()
+    (gradient, curvature), (own, _) = sums(np.setdiff1d(np.arange(len(y)), C), w), sums(C, w + d)
+    slope = 1e-3 * (w + d) + gradient + curvature @ d + own
+    assert np.abs(slope).max() < 0.1 * np.abs(1e-3 * w + gradient + sums(C, w)[0]).max()
 
 
 def test_rare_indicators_do_not_cost_passes():

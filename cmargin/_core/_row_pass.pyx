@@ -329,6 +329,11 @@ cdef class RowBlocks:
         self.keep = self.keep[:3] + (mask,) + self.keep[4:]
         self.rows.job.exact = &mask[0] if mask is not None and mask.shape[0] > 0 else NULL
 
+    @property
+    def norms(self):
+        """(n_rows,) what `measure_rows` let the look sum."""
+        return self.norms_
+
     def measure_rows(self, const double[::1] weight):
         """Let the next look also sum weight_j x_ij^2 for every row; the array that it will fill."""
         cdef double[::1] norms

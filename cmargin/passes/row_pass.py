@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cmargin._core._heavy_rows import heaviest
 from cmargin._core._row_pass import RowBlocks
 from cmargin._core._rows import Rows
 
@@ -39,3 +40,18 @@ class MemoryRowPass(RowBlocks):
                              rows=np.ascontiguousarray(rows, np.intp))
         part.between_slices = self.between_slices
         return part
+
+    def gather_heavy(self):
+        """After a look that measured the rows: the heaviest as a pass of their own or None, and the mean measure.
+
+        The rows gathered stay out of the curvature from here on.
+        """
+        norms = self.norms
+        mean = float(np.abs(self.code) @ norms / self.total_weight)
+        index = heaviest(norms)
+        if not len(index):
+            return None, mean
+        mask = np.zeros(self.n_rows, np.uint8)
+        mask[index] = 1
+        self.set_exact(mask)
+        return self.subset(index, 1.0), mean

@@ -58,8 +58,6 @@ class DualNewton:
         Reads after which the status is "left": Newton's method on all columns had better go on.
     """
 
-    hessian = None                                         # nothing that a Newton step on all columns could use
-
     def __init__(self, rows, problem, settings, result, seed=0, w=None, enough_reads=np.inf):
         shared = rows.shared
         self.rows, self.settings, self.result = rows, settings, result
@@ -118,6 +116,11 @@ class DualNewton:
                     self.look()
                     since = 0
         return self.result
+
+    def hand_over(self):
+        """What Newton's method on all columns may go on with."""
+        return dict(decay=self.decay, started=self.started, spent=self.spent,
+                    spent_seconds=tuple(self.seconds.values()))
 
     def certain(self):
         """Whether rounding, added up over the sweeps, is nothing beside the objective and the tolerance."""
@@ -323,12 +326,19 @@ class DualNewton:
         result.history.append([result.passes, perf_counter() - self.started, seconds["look"], seconds["system"],
                                seconds["search"], result.objective, result.gap, 1.0, 0.0,
                                int(np.count_nonzero(result.w)), self.on_face])
+        if self.settings.tell is not None:
+            self.settings.tell(result)
+
+    def asked_to_stop(self):
+        settings = self.settings
+        return (settings.stop is not None and settings.stop()) or (
+            settings.between is not None and settings.between() == "stopped")
 
     def judge(self):
         result, settings = self.result, self.settings
         if result.gap <= settings.tol:
             result.status = "converged"
-        elif settings.stop is not None and settings.stop():
+        elif self.asked_to_stop():
             result.status = "stopped"
         elif self.late():
             result.status = "max_time"

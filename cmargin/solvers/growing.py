@@ -1,5 +1,7 @@
 """Solve on a subset of the rows first, then on all of them (the paper's own suggestion for later work)."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from cmargin.solvers.continuation_newton import ContinuationNewton, Result
@@ -31,29 +33,38 @@ def worth_growing(rows):
     return n >= SMALLEST and FRACTION * n >= ROWS_PER_COLUMN * rows.n_columns
 
 
-def solve(rows, problem, settings, grow, seed, w=None, width=None, result=None):
-    """Run `ContinuationNewton`, on a subset first if ``grow`` and if it pays; returns its `Result`.
+def ways(rows, problem, settings, grow, seed, w=None, width=None, result=None):
+    """Yield `ContinuationNewton`, on a subset first if ``grow`` and if it pays, each to be brought to its end.
 
     ``seed`` chooses the rows; ``w`` is a warm start, ``width`` the smoothing to start it with.
     """
     result = Result(np.zeros(rows.n_columns)) if result is None else result
-    if not grow or w is not None or not worth_growing(rows) or settings.max_passes < 2 * rows.share:
-        return ContinuationNewton(rows, problem, settings, result, width, w).run()
-    subset = rows.subset(*draw_rows(rows.code, FRACTION, np.random.default_rng(seed)))
+    first = None
+    if grow and w is None and worth_growing(rows) and settings.max_passes >= 2 * rows.share:
+        subset = rows.subset(*draw_rows(rows.code, FRACTION, np.random.default_rng(seed)))
 
-    def hand_over():                             # whoever looks in meanwhile finds the subset's point and counts
-        result.w, result.n_iter, result.passes = first.w.copy(), first.result.n_iter, first.result.passes
-        result.history = [row[:5] + [np.nan, np.nan] + row[7:] for row in first.result.history]
+        def hand_over():                         # whoever looks in meanwhile finds the subset's point and counts,
+            found = first.result                 # neither objective nor gap: they are not the whole problem's
+            result.w, result.n_iter, result.passes = found.w.copy(), found.n_iter, found.passes
+            result.history = [row[:5] + [np.nan, np.nan] + row[7:] for row in found.history]
 
-    def stop():                                  # neither the objective nor the gap is the whole problem's
-        hand_over()
-        return settings.stop is not None and settings.stop()
+        def stop():
+            hand_over()
+            return settings.stop()
 
-    first = ContinuationNewton(subset, problem, settings.for_subset(WIDTH_OF_HANDOVER, rows.share, stop))
-    try:
-        first.run()
-    finally:
-        hand_over()
-    newton = ContinuationNewton(rows, problem, settings, result, WIDER * first.width, first.w, first)
+        part = settings.for_subset(WIDTH_OF_HANDOVER, rows.share)
+        first = ContinuationNewton(subset, problem, replace(part, stop=settings.stop and stop))
+        first.begin()
+        try:
+            yield first
+        finally:
+            first.store(first.result)
+            hand_over()
+        if first.left:
+            result.status = first.status
+            return
+        w, width = result.w, WIDER * first.result.width
+    newton = ContinuationNewton(rows, problem, settings, result, width, w, first)
     first = subset = None                        # what newton needs of them it has; their memory goes
-    return newton.run()
+    newton.begin()
+    yield newton

@@ -12,12 +12,12 @@ import time
 import numpy as np
 
 from cmargin._blas_threads import single_threaded_blas
+from cmargin._core._conjugate_gradients import conjugate_gradients_of
 from cmargin._core._line_search import exact_step
 from cmargin.solvers.class_passes import TimeUp
 from cmargin.solvers.growing import FRACTION, draw_rows, worth_growing
 from cmargin.solvers.kept_curvature import KeptCurvature
 from cmargin.solvers.margin_pursuit import Fit, loss_of, one_shot_scale
-from cmargin.solvers.newton_system import conjugate_gradients
 
 ARMIJO = 1e-4
 SLOPE_KEPT = 0.9             # a full step is kept if the slope at its end is at most this part of the first
@@ -128,7 +128,7 @@ class PursuitNewton:
         diagonal = diagonal / n + self.l2
         diagonal[~(diagonal > 0)] = 1.0
         residual = min(0.1, np.sqrt(self.gradient_norm)) * np.linalg.norm(self.gradient)
-        return conjugate_gradients(product, -self.gradient, diagonal, residual**2, MANY_PRODUCTS)[0]
+        return conjugate_gradients_of(product, -self.gradient, diagonal, residual**2, MANY_PRODUCTS)[0]
 
     def newton_step(self):
         """One step; one read of the rows, two where the line has to be searched."""

@@ -1,0 +1,79 @@
+"""The smoothing width of SmSVM: as fast to zero as the Newton steps can follow, and no further than the gap asks.
+
+Full steps: the path is followed, so go faster along it. Shorter ones: the model was not true this far, so stay, and
+after very short ones go back. Longer ones too, unless the gap has ceased to fall: then the width is what keeps it open
+(doc/decisions.md).
+"""
+
+from libc.math cimport INFINITY, fabs, sqrt
+
+NARROWEST = 1e-10
+cdef double FULL = 0.7                   # a Newton step is full from this length on, up to 1 / FULL
+cdef double SHORT = 0.5
+cdef double VERY_SHORT = 0.25
+cdef double QUICKEST = 0.25              # decay of the width after full steps, at least
+cdef double SLOWEST = 0.85               # after short ones, at most
+cdef double ANEW = 0.6                   # decay once the width went up again
+cdef double ENOUGH = 0.5                 # smoothing error, in tolerances, that is small enough: the width stays there
+cdef int HELD = 3                        # looks without a smaller gap for which it does
+cdef double AHEAD = 0.3                  # smoothing error, in open gaps, below which it waits for the certificate
+cdef double FALLING = 0.8                # part of the smallest gap below which a gap is smaller
+cdef int PATIENCE = 8                    # looks without a smaller gap before the width goes up again
+
+
+cdef void begin_rule(width_rule *rule, double width, double widest, double decay, double tol) noexcept nogil:
+    rule.width, rule.widest, rule.decay, rule.tol = width, widest, decay, tol
+    rule.last_gap = rule.now_gap = 1
+    rule.stale_gap, rule.stale_looks = INFINITY, 0
+
+
+cdef bint is_ahead(const width_rule *rule, double error, double objective, double gap) noexcept nogil:
+    # the width is not what keeps the gap open: shrinking it would only make the steps harder
+    return 0.5 * rule.last_gap < gap < 0.5 and error < AHEAD * gap * objective
+
+
+cdef next_width width_after(const width_rule *rule, double step, double error, double objective,
+                            double gap) noexcept nogil:
+    cdef next_width to
+    cdef double need, by
+    to.width, to.decay = rule.width, rule.decay
+    if FULL <= step and (step <= 1 / FULL or rule.stale_looks > 0):
+        if is_ahead(rule, error, objective, gap):
+            return to
+        to.decay = by = max(0.8 * rule.decay, QUICKEST)
+        if error > 0:                    # no further than the tolerance needs: the error falls with the width's square
+            need = ENOUGH * rule.tol * fabs(objective) if rule.stale_looks < HELD else 0
+            by = max(by, min(1.0, sqrt(need / error)))
+        to.width = max(rule.width * by, NARROWEST)
+    elif step < VERY_SHORT:
+        to.width, to.decay = min(2 * rule.width, rule.widest), ANEW
+    else:
+        to.decay = min(SLOWEST, sqrt(rule.decay))
+        if step > SHORT:
+            to.width = max(rule.width * to.decay, NARROWEST)
+    return to
+
+
+cdef void back_up(width_rule *rule, double gap) noexcept nogil:
+    rule.last_gap, rule.now_gap = rule.now_gap, gap
+    if not gap > FALLING * rule.stale_gap:
+        rule.stale_gap, rule.stale_looks = gap, 0
+        return
+    rule.stale_looks += 1
+    if rule.stale_looks >= PATIENCE:
+        rule.width, rule.decay = min(4 * rule.width, rule.widest), ANEW
+        rule.stale_gap, rule.stale_looks = gap, 0
+
+
+def widths(steps, errors, gaps, double width=1.0, double decay=0.5, double tol=1e-4):
+    """The widths that Newton steps of these lengths lead to, with smoothing errors and gaps of the looks; for tests."""
+    cdef width_rule rule
+    cdef next_width to
+    begin_rule(&rule, width, 1.0, decay, tol)
+    found = []
+    for step, error, gap in zip(steps, errors, gaps, strict=True):
+        to = width_after(&rule, step, error, 1.0, gap)
+        rule.width, rule.decay = to.width, to.decay
+        back_up(&rule, gap)
+        found.append(rule.width)
+    return found

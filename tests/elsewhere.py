@@ -1,0 +1,52 @@
+"""Rows that compiled code cannot reach: a home made of homes, answering through Python what `RowPass` asks."""
+
+from itertools import pairwise
+
+import numpy as np
+
+from cmargin.passes.row_pass import MemoryRowPass
+
+
+class Elsewhere:
+    """Parts of the rows, each a `MemoryRowPass`; their answers are added up in order."""
+
+    def __init__(self, parts):
+        self.parts = parts
+        self.n_rows = sum(part.n_rows for part in parts)
+        self.n_columns, self.n_features = parts[0].n_columns, parts[0].n_features
+        self.total_weight, self.share = sum(part.total_weight for part in parts), 1.0
+        self.asked = []
+
+    @classmethod
+    def of(cls, X, code, cuts, intercept):
+        edges = [0, *cuts, X.shape[0]]
+        return cls([MemoryRowPass(X[lo:hi], code[lo:hi], intercept=intercept, n_threads=1)
+                    for lo, hi in pairwise(edges)])
+
+    def everywhere(self, method, *args, **kwargs):
+        self.asked.append(method)
+        return [getattr(part, method)(*args, **kwargs) for part in self.parts]
+
+    def set_loss(self, name):
+        self.everywhere("set_loss", name)
+
+    def start(self, primal=False):
+        self.everywhere("start", primal)
+
+    def set_active(self, active):
+        self.everywhere("set_active", active)
+
+    def look(self, **asked):
+        sums, gradients, hessians = zip(*self.everywhere("look", **asked), strict=True)
+        return sum(sums), sum(gradients), None if hessians[0] is None else sum(hessians)
+
+    def along(self, step, width):
+        return np.sum(self.everywhere("along", step, width), axis=0)
+
+    def hessian_product(self, x, width, curvature_floor=0.0):
+        products, shares = zip(*self.everywhere("hessian_product", x, width, curvature_floor), strict=True)
+        return sum(products), np.average(shares, weights=[part.n_rows for part in self.parts])
+
+    def evaluate(self, w, squares=False):
+        losses, squares = zip(*self.everywhere("evaluate", w, squares), strict=True)
+        return sum(losses), sum(squares)

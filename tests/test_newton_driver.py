@@ -1,0 +1,205 @@
+"""The compiled Newton driver: the same steps whoever answers, in slices of any length; what does not fit is refused."""
+
+import time
+
+import numpy as np
+import pytest
+from elsewhere import Elsewhere
+from scipy import sparse
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import scale
+
+from cmargin._blas_threads import single_threaded_blas
+from cmargin._core._newton_memory import advance_all
+from cmargin._core._sorting import sorted_places
+from cmargin._core._width_rule import widths
+from cmargin.passes.row_pass import MemoryRowPass
+from cmargin.solvers.continuation_newton import ContinuationNewton, Problem, Settings
+from cmargin.solvers.paper_newton import PaperNewton
+
+X_bc, y_bc = load_breast_cancer(return_X_y=True)
+X_bc, y_bc = scale(X_bc), np.where(y_bc == 1, 1.0, -1.0)
+RNG = np.random.default_rng(0)
+X_wide = np.where(RNG.random((300, 400)) < 0.1, RNG.standard_normal((300, 400)), 0.0)
+y_wide = np.where(X_wide[:, :5].sum(axis=1) + 0.1 * RNG.standard_normal(300) > 0, 1.0, -1.0)
+PROBLEMS = {
+    "ridge": (X_bc, y_bc, Problem(1e-3, 0.0, 30), {}),
+    "l1": (X_bc, y_bc, Problem(1e-4, 1e-2, 30), {}),
+    "l1 alone": (X_bc, y_bc, Problem(0.0, 1e-2, 30), {}),
+    "logistic": (X_bc, y_bc, Problem(1e-3, 0.0, 30, "logistic"), {}),
+    "squared hinge, l1": (X_bc, y_bc, Problem(1e-3, 1e-3, 30, "squared_hinge"), {}),
+    "products": (X_bc, y_bc, Problem(1e-2, 0.0, 30), {"linear_solver": "cg"}),
+    "no penalty": (X_bc, y_bc, Problem(0.0, 0.0, 30, "logistic"), {"max_passes": 8.0}),
+    "columns in use": (X_wide, y_wide, Problem(1e-3, 1e-2, None), {}),
+    "columns in use, CSR": (sparse.csr_matrix(X_wide), y_wide, Problem(1e-3, 1e-2, 400), {}),
+}
+
+
+def weighted(y):
+    return y * np.random.default_rng(1).choice([0.0, 0.5, 2.0], len(y))
+
+
+def in_memory(X, code, intercept, n_threads=1):
+    return MemoryRowPass(X, code, intercept=intercept, n_threads=n_threads)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_rows_elsewhere_take_the_same_steps(name):
+    X, y, problem, chosen = PROBLEMS[name]
+    code, intercept = weighted(y), problem.free is not None
+    with single_threaded_blas():
+        here = ContinuationNewton(in_memory(X, code, intercept), problem, Settings(**chosen)).run()
+        there = ContinuationNewton(Elsewhere.of(X, code, [17, 200], intercept), problem, Settings(**chosen)).run()
+    assert there.status == here.status
+    if name == "products":                         # conjugate gradients make much of rounding
+        assert there.objective == pytest.approx(here.objective, rel=1e-4)
+        return
+    assert (there.n_iter, there.passes) == (here.n_iter, pytest.approx(here.passes))
+    assert there.objective == pytest.approx(here.objective, rel=1e-9)
+    np.testing.assert_allclose(there.w, here.w, atol=1e-5 * np.abs(here.w).max())
+
+
+def test_published_steps_elsewhere():
+    problem, settings = Problem(1e-2, 1e-2), Settings(tol=1e-3, max_passes=1e3, smoothing_decay=0.1)
+    with single_threaded_blas():
+        here = PaperNewton(in_memory(X_bc, y_bc, False), problem, settings, 0.1, None).run()
+        there = PaperNewton(Elsewhere.of(X_bc, y_bc, [300], False), problem, settings, 0.1, None).run()
+    assert here.status == there.status == "converged" and here.n_iter == there.n_iter
+    np.testing.assert_allclose(there.w, here.w, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_slices_change_nothing(name):
+    X, y, problem, chosen = PROBLEMS[name]
+    rows = [in_memory(X, y, problem.free is not None) for _ in range(2)]
+    with single_threaded_blas():
+        whole = ContinuationNewton(rows[0], problem, Settings(**chosen)).run()
+        newton, slices = ContinuationNewton(rows[1], problem, Settings(**chosen)), 0
+        newton.begin()
+        while newton.asks is not None:
+            newton.advance(time.perf_counter() + 1e-5)
+            newton.attend()
+            slices += 1
+    assert slices > 1
+    assert newton.result.w.tobytes() == whole.w.tobytes() and newton.result.n_iter == whole.n_iter
+
+
+def test_a_slice_that_is_over_asks_nothing_of_the_rows():
+    newton = ContinuationNewton(in_memory(X_bc, y_bc, True), Problem(1e-3, 0.0, 30), Settings())
+    newton.begin()
+    newton.advance(-np.inf)
+    assert newton.asks == "look" and newton.result.n_iter == 0
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3])
+def test_classes_side_by_side_are_those_alone(n_threads):
+    rng = np.random.default_rng(3)
+    codes = [np.where(rng.random(len(y_bc)) < 0.3, -y_bc, y_bc) for _ in range(7)]
+    problem = Problem(1e-3, 0.0, 30)
+    with single_threaded_blas():
+        alone = [ContinuationNewton(in_memory(X_bc, code, True), problem, Settings()).run() for code in codes]
+        drivers = [ContinuationNewton(in_memory(X_bc, code, True), problem, Settings()) for code in codes]
+        for driver in drivers:
+            driver.begin()
+        while any(driver.asks for driver in drivers):
+            advance_all(drivers, time.perf_counter() + 2e-3, n_threads)
+            for driver in drivers:
+                driver.attend()
+    assert [driver.result.w.tobytes() for driver in drivers] == [result.w.tobytes() for result in alone]
+
+
+@pytest.mark.parametrize("moment", [0, 1, 5])
+def test_leaving_keeps_the_best_point(moment):
+    newton = ContinuationNewton(in_memory(X_bc, y_bc, True), Problem(1e-3, 0.0, 30), Settings(stop=lambda: False))
+    newton.begin()
+    for _ in range(moment):
+        newton.advance(np.inf)
+        newton.attend()
+    newton.leave("stopped")
+    result = newton.finish()
+    assert result.status == "stopped" and result.n_iter == moment
+    loss = np.maximum(0, 1 - y_bc * (X_bc @ result.w[:30] + result.w[30])).mean()
+    assert result.objective == pytest.approx(loss + 5e-4 * result.w[:30] @ result.w[:30], rel=1e-12)
+
+
+def test_answers_of_the_wrong_length_are_refused():
+    def at_first_look(**chosen):
+        newton = ContinuationNewton(Elsewhere.of(X_bc, y_bc, [], True), Problem(1e-3, 0.0, 30), Settings(**chosen))
+        newton.begin()
+        assert newton.asks == "look"
+        return newton
+
+    sums, gradient, block = np.zeros(16), np.zeros((3, 31)), np.zeros((31, 31))
+    wrong = [(sums[1:], gradient, block), (sums, gradient[1:], block), (sums, gradient[:, 1:], block),
+             (sums, gradient, block[1:, 1:]), (sums, gradient, block[1:]), (sums, gradient, None)]
+    for answer in wrong:
+        with pytest.raises(ValueError, match="shapes do not fit"):
+            at_first_look().tell(*answer)
+    newton = at_first_look(linear_solver="cg")
+    with pytest.raises(ValueError, match="shapes do not fit"):
+        newton.tell(sums, gradient, block)                       # no block was asked for
+    newton.tell(*newton.home.look(direction=np.zeros(31), step=1.0, line_width=1.0, width=1.0, curvature_floor=0.0,
+                                  with_hessian=False))
+    assert newton.asks == "product"
+    with pytest.raises(ValueError, match="shapes do not fit"):
+        newton.tell(np.zeros(30), 1.0)
+    with pytest.raises(ValueError, match="elsewhere"):
+        advance_all([newton], np.inf, 1)
+    with pytest.raises(ValueError, match="shapes do not fit"):
+        ContinuationNewton(in_memory(X_bc, y_bc, True), Problem(1e-3, 0.0, 30), Settings(), w=np.zeros(30))
+
+
+def test_a_curvature_that_is_not_finite_ends_in_an_error():
+    newton = ContinuationNewton(Elsewhere.of(X_bc, y_bc, [], False), Problem(1e-3, 0.0), Settings())
+    newton.begin()
+    sums, gradient, block = newton.home.look(direction=np.zeros(30), step=1.0, line_width=1.0, width=1.0,
+                                             curvature_floor=0.0)
+    block[3, 4] = np.nan
+    with pytest.raises(FloatingPointError, match="not finite"):
+        newton.tell(sums, gradient, block)
+
+
+# ---------------------------------------------------------------- the width rule, alone
+
+def test_full_steps_shrink_the_width_ever_faster():
+    got = np.array(widths([1.0] * 6, [1.0] * 6, 0.9 * 0.5 ** np.arange(6)))
+    by = got / np.append(1.0, got[:-1])
+    assert by[0] == pytest.approx(0.4) and np.all(np.diff(by) <= 1e-15) and by.min() == 0.25
+
+
+def test_short_steps_hold_the_width_and_very_short_ones_widen_it():
+    assert widths([0.4], [1.0], [0.9], width=0.1) == [0.1]
+    assert widths([0.6], [1.0], [0.9], width=0.1, decay=0.5) == [pytest.approx(0.1 * 0.5**0.5)]
+    assert widths([0.1], [1.0], [0.9], width=0.1) == [0.2] and widths([0.1], [1.0], [0.9], width=0.9) == [1.0]
+
+
+def test_long_steps_slow_the_width_down_until_the_gap_stays():
+    falling = widths([3.0, 3.0, 3.0], [1.0] * 3, [0.9, 0.4, 0.1], width=0.1)
+    stuck = widths([3.0, 3.0, 3.0], [1.0] * 3, [0.9, 0.9, 0.9], width=0.1)
+    assert falling[2] == pytest.approx(0.85 * falling[1]) and stuck[2] < 0.7 * stuck[1]
+
+
+def test_the_width_waits_where_it_is_not_what_keeps_the_gap_open():
+    gaps = [0.4, 0.39, 0.38]
+    held, going = widths([1.0] * 3, [1.0, 1.0, 0.01], gaps), widths([1.0] * 3, [1.0, 1.0, 0.38], gaps)
+    assert held[2] == held[1] and going[2] < going[1]
+
+
+def test_the_width_shrinks_no_further_than_the_tolerance_needs():
+    # half a tolerance of smoothing error is enough: there it stays, until the gap has not fallen for three looks
+    assert widths([1.0], [0.5e-4], [0.9], width=1e-3) == [1e-3]
+    assert widths([1.0], [2e-4], [0.9], width=1e-3) == [pytest.approx(5e-4)]
+    assert widths([1.0] * 5, [0.5e-4] * 5, [0.9] * 5, width=1e-3)[4] < 1e-3
+
+
+def test_a_gap_that_stays_for_long_widens():
+    got = widths([0.4] * 9, [1.0] * 9, [0.9] * 9, width=0.01)
+    assert got[7] == 0.01 and got[8] == 0.04
+
+
+def test_equal_values_are_sorted_by_place():
+    values = [3.0, 1.0, 2.0, 1.0, 1.0, -1.0]
+    np.testing.assert_array_equal(sorted_places(values), np.argsort(values, kind="stable"))
+    values = RNG.integers(0, 20, 300).astype(float)
+    np.testing.assert_array_equal(sorted_places(values), np.argsort(values, kind="stable"))
+    assert len(sorted_places([])) == 0
