@@ -59,6 +59,15 @@ def test_rows_elsewhere_take_the_same_steps(name):
     np.testing.assert_allclose(there.w, here.w, atol=1e-5 * np.abs(here.w).max())
 
 
+@pytest.mark.parametrize("l1, solver", [(1e-3, "auto"), (0.0, "cg")])
+def test_published_steps_have_the_whole_block(l1, solver):
+    # more columns than a block of SmSVM's own l1 steps holds at first, or directions by products: a crash
+    settings = Settings(tol=1e-2, linear_solver=solver, smoothing_decay=0.1, max_passes=1e3)
+    with single_threaded_blas():
+        result = PaperNewton(in_memory(X_wide, y_wide, False), Problem(1e-3, l1), settings, 0.1, None).run()
+    assert result.status == "converged" and result.gap <= 1e-2
+
+
 def test_published_steps_elsewhere():
     problem, settings = Problem(1e-2, 1e-2), Settings(tol=1e-3, max_passes=1e3, smoothing_decay=0.1)
     with single_threaded_blas():

@@ -226,6 +226,7 @@ cdef class Newton:
         cdef newton_state *at = &self.at
         at.published, at.newton_tol, at.narrowest = True, newton_tol, narrowest
         at.start_step, at.told_step = published_start, published_told
+        at.by_products = at.wide_l1 = False                  # they want the whole block at every look
         self.make_room(at.p)
 
     @property
