@@ -121,8 +121,8 @@ def test_forced_constants_are_reached(monkeypatch):
     import cmargin.solvers.growing as growing
 
     seen = []
-    draw = growing.draw_rows
-    monkeypatch.setattr(growing, "draw_rows", lambda *a: seen.append(1) or draw(*a))
+    draw = growing.subset_of
+    monkeypatch.setattr(growing, "subset_of", lambda *a: seen.append(1) or draw(*a))
     grown = next(seed for seed in range(400) if {"growing", "l1"} <= set(make_problem(seed).tags)
                  and "quadratic" not in make_problem(seed).tags and "warm" not in make_problem(seed).tags)
     check_seed(grown)

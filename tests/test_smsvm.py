@@ -18,6 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from cmargin._blas_threads import single_threaded_blas
 from cmargin._core import _certificate as certificate
 from cmargin._core._newton_memory import Newton
+from cmargin._core._sampling import chosen
 from cmargin.passes.row_pass import MemoryRowPass
 from cmargin.smsvm import SmSVMClassifier
 from cmargin.solvers import continuation_newton, growing, paper_newton
@@ -240,9 +241,24 @@ def test_growing_subsets_save_passes_and_end_at_the_same_place():
 
 def test_a_rare_class_gets_its_share_of_the_subset():
     code = np.where(np.arange(50000) < 200, 1.0, -1.0)
-    rows, weights = growing.draw_rows(code, 0.1, np.random.default_rng(0))
-    assert (code[rows] > 0).sum() == 200 and len(rows) == 5000
-    assert weights @ (code[rows] > 0) == pytest.approx(200) and weights.sum() == pytest.approx(50000)
+    rows = growing.subset_of(MemoryRowPass(np.ones((50000, 1)), code, intercept=False, n_threads=1), 0)
+    assert (rows.code > 0).sum() == 200 and abs(rows.n_rows - 5000) < 250
+    assert rows.code[rows.code > 0].sum() == 200 and abs(rows.total_weight - 50000) < 2500
+
+
+def test_rows_are_chosen_by_their_own_number():
+    # not by where they lie: in parts, with the place of the first, the choice is that of the whole
+    code = np.random.default_rng(0).choice([-2.0, 0.0, 1.0], 40_000)
+    whole = chosen(code, 0.3, 0.05, 7)
+    parts = [chosen(code[lo:lo + 9_000], 0.3, 0.05, 7, lo) + lo for lo in range(0, 40_000, 9_000)]
+    np.testing.assert_array_equal(np.concatenate(parts), whole)
+    assert np.all(code[whole] != 0) and not np.array_equal(chosen(code, 0.3, 0.05, 8), whole)
+    for side, share in ((code > 0, 0.3), (code < 0, 0.05)):
+        n = side.sum()
+        assert abs(side[whole].sum() - n * share) < 5 * np.sqrt(n * share * (1 - share))
+    gaps = np.diff(chosen(np.ones(100_000), 0.1, 0.0, 3))          # neighbours know nothing of each other
+    assert abs((gaps == 1).mean() - 0.1) < 0.02 and abs(gaps.mean() - 10) < 0.5
+    assert len(chosen(np.ones(50), 1.0, 0.0, 0)) == 50 and len(chosen(np.ones(50), 0.0, 1.0, 0)) == 0
 
 
 @pytest.mark.parametrize("l2, l1", [(1e-2, 0.0), (1e-2, 1e-2), (1e-1, 5e-2)])

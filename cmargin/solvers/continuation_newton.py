@@ -9,8 +9,7 @@ from time import perf_counter
 
 import numpy as np
 
-from cmargin._core._certificate import ROUNDING, feasible
-from cmargin._core._losses import LOSS_IDS, gains
+from cmargin._core._certificate import feasible
 from cmargin._core._newton_memory import Newton
 from cmargin.passes.wide import too_wide
 
@@ -161,18 +160,11 @@ class ContinuationNewton(Newton):
 
     def certify_with(self, status, a):
         """`certify` with dual variables ``a`` (n_rows,) found elsewhere, or None, before any look at these rows."""
-        rows, n, problem = self.home, self.home.total_weight, self.problem
+        problem = self.problem
         if a is None or not (problem.l1 or problem.l2):
             self.certify(status)
             return
-        c, positive = a * rows.code, rows.code >= 0
-        total = c[positive].sum() / n, -c[~positive].sum() / n
-        worth = np.empty(len(a))
-        gains(LOSS_IDS[problem.loss], a, worth)
-        worth *= np.abs(rows.code) / n
-        if problem.free is None or abs(total[0] - total[1]) <= ROUNDING * total[0]:
-            parts = [rows.combine(c) / n, np.zeros(rows.n_columns)]          # balanced already
-        else:
-            parts = [rows.combine(np.where(side, c, 0.0)) / n for side in (positive, ~positive)]
-        bound = feasible(np.array(parts), *total, problem.free, (worth[positive].sum(), worth[~positive].sum()))
-        self.certify(status, *bound, reads=rows.share)
+        n = self.home.total_weight
+        vectors, totals, worth = self.home.dual_sums(a, problem.loss, problem.free is not None)
+        bound = feasible(vectors / n, totals[0] / n, totals[1] / n, problem.free, [part / n for part in worth])
+        self.certify(status, *bound, reads=self.home.share)

@@ -15,22 +15,24 @@ WIDTH_OF_HANDOVER = 0.02
 WIDER = 5.0
 
 
-def draw_rows(code, fraction, rng):
-    """Rows of a subset and the factors of their weights: a rare class gets up to a quarter of the places."""
-    positive, negative = np.flatnonzero(code > 0), np.flatnonzero(code < 0)
-    size = int(fraction * (len(positive) + len(negative)))
-    few, many = (positive, negative) if len(positive) < len(negative) else (negative, positive)
-    n_few = min(len(few), max(int(fraction * len(few)), size // 4))
-    n_many = min(len(many), size - n_few)
-    rows = np.concatenate([rng.choice(few, n_few, replace=False), rng.choice(many, n_many, replace=False)])
-    weights = np.repeat([len(few) / max(1, n_few), len(many) / max(1, n_many)], [n_few, n_many])
-    order = np.argsort(rows, kind="stable")
-    return rows[order].astype(np.intp), weights[order]
+def shares(positives, negatives):
+    """The part of either side that a subset takes: a rare class gets up to a quarter of the places."""
+    size = int(FRACTION * (positives + negatives))
+    few, many = min(positives, negatives), max(positives, negatives)
+    n_few = min(few, max(int(FRACTION * few), size // 4))
+    n_many = min(many, size - n_few)
+    of_few, of_many = n_few / max(1, few), n_many / max(1, many)
+    return (of_few, of_many) if positives < negatives else (of_many, of_few)
 
 
 def worth_growing(rows):
-    n = np.count_nonzero(rows.code) if rows.n_rows >= SMALLEST else 0
+    n = sum(rows.sides()) if rows.n_rows >= SMALLEST else 0
     return n >= SMALLEST and FRACTION * n >= ROWS_PER_COLUMN * rows.n_columns
+
+
+def subset_of(rows, seed):
+    """About a tenth of the rows, chosen by ``seed``, each for as many as it stands for."""
+    return rows.gather_sample(*shares(*rows.sides()), int(seed))
 
 
 def ways(rows, problem, settings, grow, seed, w=None, width=None, result=None):
@@ -41,7 +43,7 @@ def ways(rows, problem, settings, grow, seed, w=None, width=None, result=None):
     result = Result(np.zeros(rows.n_columns)) if result is None else result
     first = None
     if grow and w is None and worth_growing(rows) and settings.max_passes >= 2 * rows.share:
-        subset = rows.subset(*draw_rows(rows.code, FRACTION, np.random.default_rng(seed)))
+        subset = subset_of(rows, seed)
 
         def hand_over():                         # whoever looks in meanwhile finds the subset's point and counts,
             found = first.result                 # neither objective nor gap: they are not the whole problem's

@@ -15,7 +15,7 @@ from cmargin._blas_threads import single_threaded_blas
 from cmargin._core._conjugate_gradients import conjugate_gradients_of
 from cmargin._core._line_search import exact_step
 from cmargin.solvers.class_passes import TimeUp
-from cmargin.solvers.growing import FRACTION, draw_rows, worth_growing
+from cmargin.solvers.growing import subset_of, worth_growing
 from cmargin.solvers.kept_curvature import KeptCurvature
 from cmargin.solvers.margin_pursuit import Fit, loss_of, one_shot_scale
 
@@ -60,8 +60,7 @@ class PursuitNewton:
         """The same problem on a tenth of the rows, or None where that would not pay."""
         if self.start is not None or self.by_products or self.settings.one_shot or not worth_growing(self.rows):
             return None
-        drawn = draw_rows(self.rows.code, FRACTION, np.random.default_rng(SEED_OF_SUBSET))
-        return PursuitNewton(self.rows.subset(*drawn), self.settings)
+        return PursuitNewton(subset_of(self.rows, SEED_OF_SUBSET), self.settings)
 
     def begin(self):
         """Sums at the start, and the gradient norm at w = 0, which ``tol`` is relative to."""
