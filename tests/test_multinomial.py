@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cmargin import BSNClassifier, SLNDClassifier
 from cmargin.margins import expected_calibration_error
-from cmargin.solvers.multinomial_choice import batch_size, split_order
+from cmargin.solvers.multinomial_choice import automatic_step, batch_size, split_order
 
 STOCHASTIC = "a random order of batches cannot repeat a row bit for bit; tested in expectation below"
 
@@ -489,3 +489,18 @@ def test_overflow_while_rows_are_held_out_leaves_the_start(digits, monkeypatch):
     monkeypatch.setattr("cmargin.solvers.multinomial.MultinomialRun._step",
                         lambda self, number: next(steps, 0.05) * 0.5**self.halvings)
     assert fit(X.astype(np.float32), y).score(X, y) > 0.9
+
+
+def test_the_step_is_doubled_and_halved_by_held_out_losses_and_shrinks_with_more_rows():
+    class Bowl:
+        """Held-out losses least at a step of 8, over 100 rows of 1,600."""
+
+        rows, n_train, tried = np.arange(100), 1600, ()
+
+        def losses(self, step):
+            self.tried += (step,)
+            return np.full(50, abs(np.log2(step / 8.0))) + 1e-3 * np.arange(50)
+
+    bowl = Bowl()
+    assert automatic_step(bowl, bowl.losses(2.0)) == 8.0 * (100 / 1600)**0.25
+    assert bowl.tried == (2.0, 4.0, 8.0, 16.0, 4.0)

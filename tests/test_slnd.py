@@ -524,13 +524,3 @@ def test_sector_trains_in_under_two_gigabytes(shared_data):
     """)
     out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
     assert float(out[0]) > 0.9 and float(out[1]) > 0.6 and float(out[2]) < 2.0
-
-
-def test_an_interrupt_in_the_middle_of_a_record_leaves_whole_entries():
-    from cmargin.solvers.low_rank_newton import HISTORY, Fit
-    fit = Fit(np.zeros((1, 2)), np.zeros(1), None, np.zeros(0), None, None, diverged=np.zeros(1, bool))
-    for k, name in enumerate(HISTORY):
-        fit.history[name] = [1.0, 2.0, 3.0] if k < 4 else [1.0, 2.0]
-    fit.passes = 3
-    fit.drop_what_is_half_recorded()
-    assert fit.passes == 2 and {len(column) for column in fit.history.values()} == {2}

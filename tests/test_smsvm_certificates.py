@@ -212,3 +212,30 @@ def test_squares_beyond_doubles_end_in_a_certificate_one_warning_or_one_error(pa
     done = model.duality_gap_[0] <= 1e-4
     assert [w.category for w in caught] == ([] if done else [ConvergenceWarning])
     assert np.isfinite(model.coef_).all() and np.isfinite(model.objective_).all()
+
+
+@pytest.mark.parametrize("apart", [1.0, 1e-3, 1e-6, 5e-8, 3e-8, 1e-8, 1e-9, 0.0])
+def test_wide_rows_lose_no_digits_however_nearly_they_depend_on_each_other(apart):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((40, 90))
+    X[20:] = X[:20] + apart * rng.standard_normal((20, 90))
+    wide = WideRows(X)
+    assert wide.L.shape == (40, 20 if apart == 0 else 40)        # copies of a row are not told apart by rounding
+    assert (wide.reflectors is None) == (apart >= 1e-6)          # nearly dependent: not by a Gram matrix
+    np.testing.assert_allclose(wide.L @ wide.L.T, X @ X.T, atol=1e-12 * 90)
+    t = rng.standard_normal(wide.L.shape[1])
+    w = wide.out_of(t, False)
+    assert np.linalg.norm(w) == pytest.approx(np.linalg.norm(t), rel=1e-12)
+    np.testing.assert_allclose(X @ w, wide.L @ t, atol=1e-10)
+    np.testing.assert_allclose(wide.into(w, False), t, atol=1e-10)
+
+
+def test_a_large_free_intercept_costs_the_bound_its_rounding():
+    # sum a y is 0 to rounding only, and that much times the intercept is not covered by the bound
+    rows = MemoryRowPass(np.zeros((4, 1)), np.array([1.0, 1, -1, -1]), intercept=True, n_threads=1)
+    for intercept, least in ((0.0, 0.0), (1e10, 0.5 * certificate.ROUNDING * 1e10)):
+        newton = continuation_newton.ContinuationNewton(rows, continuation_newton.Problem(1.0, 0.0, 1),
+                                                        continuation_newton.Settings(), w=np.array([0.0, intercept]))
+        newton.certify("stopped", 0.5, np.zeros(1))
+        result = newton.finish()
+        assert 0.5 - result.dual == pytest.approx(least, abs=1e-15)

@@ -9,8 +9,9 @@ from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
-from cmargin import MarginPursuitClassifier, SmSVMClassifier
+from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
 from cmargin.passes.shared_start import SharedStart, ridge, sample_rows
+from cmargin.solvers import low_rank_newton
 
 X, y = load_digits(return_X_y=True)
 ESTIMATORS = [SmSVMClassifier, MarginPursuitClassifier]
@@ -112,3 +113,20 @@ def test_evaluation_of_the_start_ends_with_the_time():
     assert np.isinf(start.objective).all()
     start.evaluate(lambda: False)
     assert (start.objective < 1).all()
+
+
+def test_an_interrupt_in_the_middle_of_a_record_leaves_whole_entries(monkeypatch):
+    record = low_rank_newton.Run._record
+
+    def torn(self, sums, step):
+        record(self, sums, step)
+        if self.fit.passes == 3:
+            for column in list(self.fit.history.values())[2:]:
+                column.pop()
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(low_rank_newton.Run, "_record", torn)
+    model = SLNDClassifier(loss="logistic", max_passes=5)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*load_digits(return_X_y=True))
+    assert model.n_iter_ == 2 and {len(column) for column in model.history_.values()} == {2}
