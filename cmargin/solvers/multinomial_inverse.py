@@ -12,8 +12,11 @@ import numpy as np
 import scipy.linalg as sl
 import scipy.sparse as sp
 
+from cmargin._core._eigh import top_eigenpairs
+
 SAMPLE = 1024                # rows behind S: the order of the matrix that is taken apart
 RANK = 64                    # 64, 256 and 512 pairs took the same number of products (doc/decisions.md)
+NOTHING = 1e-7               # of the largest eigenvalue: what float32 rows leave of a zero
 FLAT = 1e-3                  # smallest curvature of an intercept, beside the largest
 MOST_FEATURES = 2048         # of ClassInverse
 MOST_NUMBERS = 1 << 26       # in the factors of all classes: 256 MB
@@ -28,32 +31,41 @@ def without_mean(G):
 def centred_pairs(X, weight, rank, centred):
     """Mean of the rows of X (float32, dense or CSR) and leading eigenpairs of their second moment about it.
 
-    From the Gram matrix of the rows, which is never larger than SAMPLE. Without ``centred``, about 0.
+    From the Gram matrix of the rows or, where they have fewer columns than there are rows, the second moment itself.
+    Without ``centred``, about 0.
 
     Returns
     -------
     mean : (n_features,) float64 array
-    values : (k + 1,) array, ascending; the first one is that of the rest
+    values : (k + 1,) array, descending; the last one is that of the rest
     vectors : (n_features, k) float32 array
     """
-    n = X.shape[0]
+    n, m = X.shape
     s = weight / weight.sum()
-    mean = np.asarray(s @ X).ravel() if centred else np.zeros(X.shape[1])
+    mean = np.asarray(s @ X).ravel() if centred else np.zeros(m)
+    k, root = min(rank, n - 1, m - (m < n)), np.sqrt(s)
+    if m < n:
+        rows = (X.toarray() if sp.issparse(X) else X) - mean.astype(np.float32)
+        rows *= root.astype(np.float32)[:, None]
+        values, vectors = top_eigenpairs((rows.T @ rows).astype(np.float64), k + 1)
+        keep = worth_keeping(values)
+        return mean, np.append(np.maximum(values[keep], 0.0), max(values[-1], 0.0)), vectors[keep].T.astype(np.float32)
     gram = (X @ X.T).toarray() if sp.issparse(X) else X @ X.T
     gram = gram.astype(np.float64)
     if centred:
         to_mean = gram @ s
         gram += s @ to_mean - to_mean[:, None] - to_mean
-    root = np.sqrt(s)
     gram *= root[:, None] * root
-    k = min(rank, n - 1, X.shape[1])
-    values, Q = sl.eigh(gram, subset_by_index=[n - 1 - k, n - 1])
-    values = np.maximum(values, 0.0)
-    Q = Q[:, 1:][:, values[1:] > 1e-7 * values[-1]]
-    values = np.concatenate([values[:1], values[len(values) - Q.shape[1]:]])
-    coefficients = root[:, None] * Q
+    values, Q = top_eigenpairs(gram, k + 1)
+    keep = worth_keeping(values)
+    coefficients = root[:, None] * Q[keep].T
     vectors = np.asarray(X.T @ coefficients.astype(np.float32)) - np.outer(mean, coefficients.sum(axis=0))
-    return mean, values, (vectors / np.sqrt(values[1:])).astype(np.float32)
+    return mean, np.append(values[keep], max(values[-1], 0.0)), (vectors / np.sqrt(values[keep])).astype(np.float32)
+
+
+def worth_keeping(values):
+    """Places of all ``values`` (descending) but the last that rounding has not made."""
+    return np.flatnonzero(values[:-1] > NOTHING * values[0])
 
 
 class KroneckerInverse:
@@ -65,7 +77,7 @@ class KroneckerInverse:
         self.l2, self.intercept = l2, home.intercept
         self.mean, values, self.vectors = centred_pairs(home.copy_of(subset), home.weight[subset], RANK,
                                                         home.intercept)
-        self.tail, self.values = values[0], values[1:]
+        self.tail, self.values = values[-1], values[:-1]
 
     def update(self, A):
         curvature, self.U = np.linalg.eigh(A)
@@ -154,6 +166,6 @@ def factorise(S, l2):
     while True:
         S[np.arange(d), np.arange(d)] = diagonal + np.float32(shift)
         try:
-            return sl.cho_factor(S, lower=True, check_finite=False)
+            return np.linalg.cholesky(S), True             # SciPy's would keep other threads waiting
         except np.linalg.LinAlgError:
             shift *= 10

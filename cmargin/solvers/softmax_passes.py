@@ -110,7 +110,8 @@ class SoftmaxPasses:
             k = last
             if self.deadline is not None and time.perf_counter() > self.deadline:
                 raise TimeUp
-        met = np.concatenate([np.arange(lo, min(lo + self.batch, n_train)) for lo in np.sort(batches)])
+        met = (np.sort(batches)[:, None] + np.arange(self.batch)).ravel()
+        met = met[met < n_train]
         total = self.weight[met].sum() if len(self.weight) else float(len(met))
         return float(self.loss[met].sum()), float(self.wrong[met].sum()), total
 
