@@ -6,8 +6,6 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from cmargin.demo import THETA
-
 # Okabe and Ito's colours, told apart by the colour-blind too; markers and dashes say the same without colour
 STYLES = [("#0072B2", "o", "-"), ("#D55E00", "s", "--"), ("#009E73", "^", "-."), ("#CC79A7", "D", ":"),
           ("#E69F00", "v", (0, (5, 1))), ("#56B4E9", "P", (0, (1, 1))), ("#000000", "X", (0, (3, 1, 1, 1)))]
@@ -80,8 +78,8 @@ def margin_errors(results):
         for result in group:
             if result.margin_error is not None:
                 color, _, dashes = styles[result.classifier]
-                axes.plot(THETA, 100 * result.margin_error, color=color, linestyle=dashes, linewidth=2,
-                          label=result.classifier)
+                theta, error = result.margin_error
+                axes.plot(theta, 100 * error, color=color, linestyle=dashes, linewidth=2, label=result.classifier)
         axes.axvline(0.5, color="0.6", linewidth=1)
         axes.set(xlabel=r"margin threshold $\theta$ (posterior, 0 to 1)", xlim=(0, 1), title=name,
                  ylabel=r"margin error $\varepsilon_\mu(\theta)$ (% of test rows)", ylim=(0, 102))

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from cmargin._blas_threads import single_threaded_blas
+from cmargin._core._losses import AT_ZERO
 from cmargin._core._newton_memory import advance_all
 from cmargin._core._openmp import effective_n_threads
 from cmargin._core._rows import Rows
@@ -26,7 +27,6 @@ from cmargin.solvers.paper_newton import PaperNewton
 
 SMALLEST_NUMBER, LARGEST_NUMBER = float(np.finfo(float).tiny), float(np.finfo(float).max)
 WARM_WIDTH = 0.1               # smoothing that a warm start begins with, at most
-AT_ZERO = {"hinge": 1.0, "squared_hinge": 1.0, "logistic": float(np.log(2))}      # objective of w = 0
 AT_ONCE = 4                    # classes begun for every thread that works on them
 LATE = 0.3                     # seconds that an interrupted fit may take to say how good the classes are
 

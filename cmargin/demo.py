@@ -80,7 +80,7 @@ class Result:
     gap: float | None
     seconds: float
     trace: tuple | None             # (passes, seconds, accuracy) arrays, one entry a pass
-    margin_error: np.ndarray | None     # at THETA, on the test rows
+    margin_error: tuple | None      # thresholds, and the margin error of the test rows
 
 
 def load(name):
@@ -109,12 +109,12 @@ def top_5(model, split):
 
 
 def margin_error_curve(model, split):
-    """Margin error of the test rows at THETA, of a one-vs-rest calibrated loss (BSN eq. 7), else None."""
+    """Thresholds and margin error of the test rows, of a one-vs-rest calibrated loss (BSN eq. 7), else None."""
     loss = getattr(model, "loss_", {"log_loss": "logistic"}.get(model.loss, model.loss))
     if loss == "multinomial":
         return None
     codes = np.searchsorted(model.classes_, split.y_test)
-    return margin_error(margin(raw_scores(model, split.X_test), codes, loss=loss), THETA)
+    return THETA, margin_error(margin(raw_scores(model, split.X_test), codes, loss=loss), THETA)
 
 
 def run_ours(name, make, split, max_passes, fits):

@@ -36,6 +36,18 @@ def scale_of(name, parameters):
     return {"smoothed_hinge": parameters[:1], "margin_pursuit": parameters[1:]}.get(name, (1.0,))[0]
 
 
+@pytest.mark.parametrize("name", _losses.AT_ZERO)
+def test_facts_of_a_loss_are_those_of_its_function(name):
+    z = np.append(np.linspace(-5, 5, 4001), 0.0)
+    value, slope, curvature = np.empty((3, len(z)))
+    _losses.evaluate(_losses.LOSS_IDS[name], z, value, slope, curvature)
+    assert abs(value[-1]) == pytest.approx(_losses.AT_ZERO[name], rel=1e-15)
+    if name in _losses.LARGEST_CURVATURE:
+        assert curvature.max() == curvature[-1] == _losses.LARGEST_CURVATURE[name]
+    if name in _losses.STEEPEST:
+        assert np.all(slope**2 <= _losses.STEEPEST[name] ** 2 * np.maximum(1, value))
+
+
 @pytest.mark.parametrize("name, parameters", CASES)
 def test_values_match_the_formula(name, parameters):
     z = np.linspace(-40, 40, 1001)

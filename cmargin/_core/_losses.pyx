@@ -1,6 +1,6 @@
 """The losses of ``_losses.pxd``, array by array, for Python callers: tests, posteriors, diagnostics."""
 
-from libc.math cimport NAN
+from libc.math cimport NAN, log
 
 from cmargin._core._losses cimport CALIBRATED_HINGE, LOGISTIC, SQUARED, dual_gain, point, point_loss
 from cmargin._core._shapes cimport must_fit
@@ -14,6 +14,11 @@ LOSS_IDS = {
     "margin_pursuit": 5,
     "squared_hinge": 6,
 }
+# F(0), its size where it is negative; F''(0), the largest F'' there is; and the root mean square slope, at most, where
+# the mean loss is 1
+AT_ZERO = {"logistic": log(2), "calibrated_hinge": log(2), "squared": 0.25, "hinge": 1.0, "squared_hinge": 1.0}
+LARGEST_CURVATURE = {"logistic": 0.25, "calibrated_hinge": 0.25, "squared": 0.5, "squared_hinge": 2.0}
+STEEPEST = {"hinge": 1.0, "logistic": 1.0, "squared_hinge": 2.0}
 
 
 def evaluate(int loss, const double[::1] margins, double[::1] value_out, double[::1] slope_out,

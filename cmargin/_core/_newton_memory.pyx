@@ -22,6 +22,8 @@ from cmargin._core._row_pass cimport (
 from cmargin._core._shapes cimport must_fit
 from cmargin._core._width_rule cimport begin_rule
 
+from cmargin._core._losses import STEEPEST
+
 cdef enum:                       # vectors of a driver
     W, D, TAKEN, G, L2_EACH, L1_EACH, SCRATCH, ZERO, KEYS, BEST_W, TOLD_V, BEST_V, RMS, SCALE, ZEROED,
     X, R, PRODUCT_OF, SEARCHED, CURVATURE, N_VECTORS        # from X on for conjugate gradients
@@ -32,8 +34,6 @@ STATUS = ("waiting", "running", "converged", "decrement", "width", "stalled", "r
           "max_passes")
 ASKS = {LOOK: "look", ALONG: "along", PRODUCT: "product", EVALUATE: "evaluate", GATHER: "gather", PAUSE: "pause",
         DONE: None}
-# root mean square slope of a loss where the objective is 1, at most
-STEEPEST = {"hinge": 1.0, "logistic": 1.0, "squared_hinge": 2.0}
 
 
 cdef bint begin_asked_look(newton_state *at, row_pass *rows) noexcept nogil:

@@ -10,12 +10,11 @@ import time
 import numpy as np
 
 from cmargin._blas_threads import single_threaded_blas
+from cmargin._core._losses import LARGEST_CURVATURE
 from cmargin.solvers.class_passes import TimeUp
 from cmargin.solvers.low_rank_newton import constant_score
 from cmargin.solvers.margin_pursuit import GradientDescent, loss_of
 
-# Largest second derivative of a loss; that of the smoothed hinge is 1 / (2 width)
-LARGEST_CURVATURE = {"logistic": 0.25, "calibrated_hinge": 0.25, "squared": 0.5}
 SAFETY = 1.1                 # the largest eigenvalue is found from below
 
 

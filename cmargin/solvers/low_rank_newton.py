@@ -9,15 +9,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cmargin._core._losses import LOSS_IDS, evaluate
+from cmargin._core._losses import AT_ZERO, LARGEST_CURVATURE, LOSS_IDS, evaluate
 from cmargin.solvers.class_lists import ClassLists
 from cmargin.solvers.class_passes import ClassPasses, TimeUp
 from cmargin.solvers.class_weights import ClassWeights
 from cmargin.solvers.low_rank import LowRankInverse, build_inverse, default_samples
 from cmargin.solvers.step_size import Trial, automatic_step, outside
 
-CURVATURE_AT_ZERO = {"logistic": 0.25, "calibrated_hinge": 0.25, "squared": 0.5}
-RISK_AT_ZERO = {"logistic": np.log(2), "calibrated_hinge": np.log(2), "squared": 0.25}
 THEORY_POSITIVES, THEORY_NEGATIVES = 64, 192
 STREAM_WORDS = 4
 HISTORY = ("pass", "seconds", "seconds_hessian", "seconds_whiten", "seconds_steps", "objective", "error", "step",
@@ -213,7 +211,7 @@ class Run:
         self.fit.reads += m / home.n_rows
         weight = np.ones(m) if self.row_weight is None else self.row_weight[subset]
         weight = weight * (m / weight.sum()) if weight.sum() > 0 else np.ones(m)
-        at_zero = CURVATURE_AT_ZERO[s.loss] if s.curvature == "loss" else 1.0
+        at_zero = LARGEST_CURVATURE[s.loss] if s.curvature == "loss" else 1.0
         curvature = at_zero * weight[None, :]
         if scores_from is not None and s.curvature == "loss":
             curvature = self._curvature_at(subset, *scores_from) * weight[None, :]
@@ -254,7 +252,7 @@ class Run:
     def _scale(self):
         """(n_groups,) F''(0) mean z'z, the intercept's share included: the curvature that relative step 1 inverts."""
         mean_square = self.fit.inverse.mean_square + self._bias_rate()
-        return np.maximum(CURVATURE_AT_ZERO[self.settings.loss] * mean_square, 1e-12)
+        return np.maximum(LARGEST_CURVATURE[self.settings.loss] * mean_square, 1e-12)
 
     def _step(self):
         """(n_classes,) eta of this pass: relative step / scale, falling as 1 / pass."""
@@ -294,7 +292,7 @@ class Run:
         if self.Z is None:
             return self.runner.refreshed(self.fit.inverse, self.weights, step, self._bias_rate())
         if self.settings.step_size == "theory":
-            curvature = CURVATURE_AT_ZERO[self.settings.loss]
+            curvature = LARGEST_CURVATURE[self.settings.loss]
             return self.runner.theory(self.Z, self.fit.inverse, self.weights, self.subset_offsets, self.subset,
                                       curvature, self._bias_rate())
         return self.runner.plain(self.Z, self.fit.inverse, self.weights, step, self._bias_rate())
@@ -342,7 +340,7 @@ class Run:
             return False
         if self.settings.loss == "calibrated_hinge" and self.fit.history["error"][-1] == 0:
             return False
-        return risks[-2] - risks[-1] < tol * RISK_AT_ZERO[self.settings.loss]
+        return risks[-2] - risks[-1] < tol * AT_ZERO[self.settings.loss]
 
     def _linear(self):
         return self.weights.linear(self.fit.inverse)
