@@ -10,7 +10,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
 from cmargin._blas_threads import single_threaded_blas
-from cmargin._core._newton_memory import advance_all
+from cmargin._core._newton_memory import advance_all, now
 from cmargin._core._sorting import sorted_places
 from cmargin._core._width_rule import widths
 from cmargin.passes.row_pass import MemoryRowPass
@@ -91,6 +91,11 @@ def test_slices_change_nothing(name):
             slices += 1
     assert slices > 1
     assert newton.result.w.tobytes() == whole.w.tobytes() and newton.result.n_iter == whole.n_iter
+
+
+def test_the_clock_is_that_of_python():
+    before = time.perf_counter()
+    assert before - 1e-6 <= now() <= time.perf_counter() + 1e-6
 
 
 def test_a_slice_that_is_over_asks_nothing_of_the_rows():

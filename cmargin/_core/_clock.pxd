@@ -1,4 +1,4 @@
-"""Seconds on a clock that never goes back, read without the interpreter; on POSIX that of `time.perf_counter`."""
+"""Seconds on the clock of `time.perf_counter`, read without the interpreter."""
 
 cdef extern from *:
     """
@@ -12,9 +12,14 @@ cdef extern from *:
         return (double) now.QuadPart / (double) rate.QuadPart;
     }
     #else
+    #ifdef __APPLE__
+    #define CMARGIN_CLOCK CLOCK_UPTIME_RAW
+    #else
+    #define CMARGIN_CLOCK CLOCK_MONOTONIC
+    #endif
     static double cmargin_seconds(void) {
         struct timespec now;
-        clock_gettime(CLOCK_MONOTONIC, &now);
+        clock_gettime(CMARGIN_CLOCK, &now);
         return (double) now.tv_sec + 1e-9 * (double) now.tv_nsec;
     }
     #endif

@@ -36,6 +36,11 @@ ASKS = {LOOK: "look", ALONG: "along", PRODUCT: "product", EVALUATE: "evaluate", 
         DONE: None}
 
 
+def now():
+    """Seconds on the drivers' clock: that of `time.perf_counter`, on which they are told when to stop."""
+    return seconds()
+
+
 cdef bint begin_asked_look(newton_state *at, row_pass *rows) noexcept nogil:
     if at.ask.restart:
         pass_start(rows, at.ask.primal)
