@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 from cmargin import BSNClassifier, SLNDClassifier, SmSVMClassifier, datasets
-from cmargin._posteriors import raw_scores
+from cmargin._estimators.posteriors import raw_scores
 from cmargin.margins import margin, margin_error, top_k_accuracy
 
 DATA_SETS = ("digits", "breast_cancer")

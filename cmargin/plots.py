@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from cmargin._posteriors import raw_scores
+from cmargin._estimators.posteriors import raw_scores
 from cmargin.margins import (
     binary_entropy,
     location_estimate,

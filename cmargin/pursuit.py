@@ -2,9 +2,9 @@
 
 from sklearn.utils import check_random_state
 
-from cmargin._margin_trace import MarginTrace
-from cmargin._one_vs_rest import NOT_NEGATIVE, POSITIVE, LinearOneVsRest
-from cmargin._validation import InvalidParameterError, check_flag, check_parameter
+from cmargin._estimators.margin_trace import MarginTrace
+from cmargin._estimators.one_vs_rest import NOT_NEGATIVE, POSITIVE, LinearOneVsRest
+from cmargin._estimators.validation import InvalidParameterError, check_flag, check_parameter
 from cmargin.passes.memory import MemoryRows
 from cmargin.solvers.margin_pursuit import GradientDescent, ProjectedSGD, Settings, Start
 from cmargin.solvers.pursuit_newton import NewtonClasses

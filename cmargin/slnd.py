@@ -13,12 +13,12 @@ from sklearn.utils.validation import _check_sample_weight
 
 from cmargin._blas_threads import single_threaded_blas
 from cmargin._core._openmp import effective_n_threads
-from cmargin._multinomial_optimum import fit_optimum, refuse_penalty
-from cmargin._one_vs_rest import NOT_NEGATIVE
-from cmargin._posteriors import PosteriorPredictions
-from cmargin._progress import check_verbose, say
-from cmargin._refusal import keeps_last_fit
-from cmargin._validation import (
+from cmargin._estimators.multinomial_optimum import fit_optimum, refuse_penalty
+from cmargin._estimators.one_vs_rest import NOT_NEGATIVE
+from cmargin._estimators.posteriors import PosteriorPredictions
+from cmargin._estimators.progress import check_verbose, say
+from cmargin._estimators.refusal import keeps_last_fit
+from cmargin._estimators.validation import (
     InvalidParameterError,
     check_class_weight,
     check_flag,

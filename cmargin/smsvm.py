@@ -11,12 +11,12 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from cmargin._blas_threads import single_threaded_blas
-from cmargin._one_vs_rest import INT_MAX, NOT_NEGATIVE, POSITIVE
-from cmargin._progress import check_verbose
-from cmargin._refusal import keeps_last_fit
-from cmargin._scores import linear_scores
-from cmargin._smsvm_fit import Labels, SmSVMFit
-from cmargin._validation import (
+from cmargin._estimators.one_vs_rest import INT_MAX, NOT_NEGATIVE, POSITIVE
+from cmargin._estimators.progress import check_verbose
+from cmargin._estimators.refusal import keeps_last_fit
+from cmargin._estimators.scores import linear_scores
+from cmargin._estimators.smsvm_fit import Labels, SmSVMFit
+from cmargin._estimators.validation import (
     InvalidParameterError,
     check_class_weight,
     check_class_weights,

@@ -11,9 +11,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, indexable
 
 from cmargin._core._structure import check_structure
-from cmargin._progress import check_verbose, say
-from cmargin._refusal import keeps_last_fit
-from cmargin._validation import check_rows, in_range
+from cmargin._estimators.progress import check_verbose, say
+from cmargin._estimators.refusal import keeps_last_fit
+from cmargin._estimators.validation import check_rows, in_range
 from cmargin.smsvm import SmSVMClassifier
 
 OF_THE_BEST = ("coef_", "intercept_", "classes_", "duality_gap_", "n_iter_", "history_")

@@ -21,8 +21,8 @@ from cmargin import (
     baselines,
     margins,
 )
-from cmargin._scores import linear_scores
-from cmargin._validation import InvalidParameterError, in_range
+from cmargin._estimators.scores import linear_scores
+from cmargin._estimators.validation import InvalidParameterError, in_range
 from cmargin.solvers.hager_zhang import LineSearch, OutOfTrials
 
 LARGEST = np.finfo(float).max

@@ -11,7 +11,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import validation
 
 import cmargin
-from cmargin import SLNDClassifier, SmSVMClassifier, SmSVMClassifierCV, _one_vs_rest, slnd, smsvm_cv
+from cmargin import SLNDClassifier, SmSVMClassifier, SmSVMClassifierCV, slnd, smsvm_cv
+from cmargin._estimators import one_vs_rest
 
 X, Y = broken_rows.sound_rows()
 HOLE = np.where(np.arange(X.size).reshape(X.shape) == 7, np.nan, X)
@@ -127,7 +128,7 @@ def test_column_names_are_the_last_good_fits(monkeypatch, estimator):
 @pytest.mark.parametrize("fitted", [False, True])
 @pytest.mark.parametrize("model, module, step", [
     (SLNDClassifier(), slnd, "encode_labels"),
-    (cmargin.MarginPursuitClassifier(), _one_vs_rest, "encode_labels"),
+    (cmargin.MarginPursuitClassifier(), one_vs_rest, "encode_labels"),
     (SmSVMClassifierCV(l2s=(1e-2,), cv=2), smsvm_cv, "_path_scores"),
 ])
 def test_an_interrupt_before_training_changes_nothing(monkeypatch, fitted, model, module, step):

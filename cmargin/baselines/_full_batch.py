@@ -1,8 +1,8 @@
 """What the estimators on all rows of one problem at a time share."""
 
-from cmargin._margin_trace import MarginTrace
-from cmargin._one_vs_rest import LinearOneVsRest
-from cmargin._validation import check_flag, check_parameter
+from cmargin._estimators.margin_trace import MarginTrace
+from cmargin._estimators.one_vs_rest import LinearOneVsRest
+from cmargin._estimators.validation import check_flag, check_parameter
 from cmargin.solvers.full_batch import FullBatch
 from cmargin.solvers.margin_pursuit import Settings, Start
 

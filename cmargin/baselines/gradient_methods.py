@@ -2,9 +2,9 @@
 
 from sklearn.utils import check_random_state
 
-from cmargin._margin_trace import MarginTrace
-from cmargin._one_vs_rest import INT_MAX, NOT_NEGATIVE, POSITIVE, LinearOneVsRest
-from cmargin._validation import check_flag, check_parameter
+from cmargin._estimators.margin_trace import MarginTrace
+from cmargin._estimators.one_vs_rest import INT_MAX, NOT_NEGATIVE, POSITIVE, LinearOneVsRest
+from cmargin._estimators.validation import check_flag, check_parameter
 from cmargin.baselines._full_batch import FullBatchClassifier
 from cmargin.solvers import accelerated
 from cmargin.solvers.accelerated import RuledDescent, best_constant

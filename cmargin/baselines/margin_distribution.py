@@ -1,6 +1,6 @@
 """Other methods that look at the whole margin distribution, to compare margin pursuit with: full-batch, by L-BFGS."""
 
-from cmargin._one_vs_rest import NOT_NEGATIVE, POSITIVE
+from cmargin._estimators.one_vs_rest import NOT_NEGATIVE, POSITIVE
 from cmargin.baselines._full_batch import FullBatchClassifier
 from cmargin.solvers.full_batch import CatoniRisk, MarginMoments, ProjectionProfile
 

@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from cmargin._one_vs_rest import INT_MAX, POSITIVE
-from cmargin._validation import check_parameter
+from cmargin._estimators.one_vs_rest import INT_MAX, POSITIVE
+from cmargin._estimators.validation import check_parameter
 from cmargin.slnd import CALIBRATED, SLNDClassifier
 from cmargin.solvers.plain_sgd import DiagonalRun, PlainRun, WhitenRun
 from cmargin.solvers.sgdqn import SGDQNRun

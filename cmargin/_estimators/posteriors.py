@@ -6,8 +6,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from cmargin._core._losses import LOSS_IDS
 from cmargin._core._losses import posterior as _posterior
-from cmargin._scores import linear_scores
-from cmargin._validation import check_parameter, check_rows
+from cmargin._estimators.scores import linear_scores
+from cmargin._estimators.validation import check_parameter, check_rows
 
 SCORE_ENTRIES = 1 << 22  # scores held at a time by predict: 32 MB
 

@@ -15,7 +15,7 @@ from cmargin._core._losses import AT_ZERO
 from cmargin._core._newton_memory import advance_all
 from cmargin._core._openmp import effective_n_threads
 from cmargin._core._rows import Rows
-from cmargin._progress import say
+from cmargin._estimators.progress import say
 from cmargin.passes.dual_rows import DualRowPass, SparseRows, worth_sweeping
 from cmargin.passes.row_pass import SMALL, MemoryRowPass
 from cmargin.passes.shared_start import SharedStart

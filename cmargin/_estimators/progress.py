@@ -4,7 +4,7 @@ import numbers
 
 import numpy as np
 
-from cmargin._validation import InvalidParameterError
+from cmargin._estimators.validation import InvalidParameterError
 
 
 def check_verbose(estimator):

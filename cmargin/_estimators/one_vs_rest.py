@@ -11,11 +11,11 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from cmargin._blas_threads import single_threaded_blas
 from cmargin._core._openmp import effective_n_threads
-from cmargin._posteriors import SCORE_ENTRIES
-from cmargin._progress import check_verbose, say
-from cmargin._refusal import keeps_last_fit
-from cmargin._scores import linear_scores
-from cmargin._validation import (
+from cmargin._estimators.posteriors import SCORE_ENTRIES
+from cmargin._estimators.progress import check_verbose, say
+from cmargin._estimators.refusal import keeps_last_fit
+from cmargin._estimators.scores import linear_scores
+from cmargin._estimators.validation import (
     check_class_weight,
     check_class_weights,
     check_flag,

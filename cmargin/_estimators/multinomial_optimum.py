@@ -6,8 +6,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from cmargin._core._openmp import effective_n_threads
-from cmargin._progress import say
-from cmargin._validation import InvalidParameterError
+from cmargin._estimators.progress import say
+from cmargin._estimators.validation import InvalidParameterError
 from cmargin.solvers.multinomial_newton import Settings, solve
 
 TOL = 1e-4               # relative duality gap where ``tol`` is None
