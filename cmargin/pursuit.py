@@ -1,10 +1,7 @@
 """Margin pursuit: a linear classifier that wants every margin near one level, neither below nor far above it."""
 
-from sklearn.utils import check_random_state
-
-from cmargin._estimators.margin_trace import MarginTrace
-from cmargin._estimators.one_vs_rest import NOT_NEGATIVE, POSITIVE, LinearOneVsRest
-from cmargin._estimators.validation import InvalidParameterError, check_flag, check_parameter
+from cmargin._estimators.one_vs_rest import LinearOneVsRest
+from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE, InvalidParameterError, check_parameter
 from cmargin.passes.memory import MemoryRows
 from cmargin.solvers.margin_pursuit import GradientDescent, ProjectedSGD, Settings, Start
 from cmargin.solvers.pursuit_newton import NewtonClasses
@@ -128,8 +125,7 @@ class MarginPursuitClassifier(LinearOneVsRest):
         check_parameter(self, "l2", self.l2, real=NOT_NEGATIVE)
         check_parameter(self, "solver", self.solver, options=("newton", "gd", "sgd"))
         check_parameter(self, "step_size", self.step_size, real=POSITIVE, none=True)
-        check_flag(self, "trace", self.trace)
-        self._check_common()
+        super()._check_parameters()
         if self.scale == "one-shot" and self.l2 == 0:
             raise InvalidParameterError("scale='one-shot' divides by l2: give l2 > 0, or another scale.")
 
@@ -138,20 +134,16 @@ class MarginPursuitClassifier(LinearOneVsRest):
         return Settings("margin_pursuit", float(self.margin), scale, self.scale == "one-shot", float(self.l2),
                         self.step_size, self.tol, self.max_passes, self.fit_intercept, deadline)
 
-    def _train(self, blocks, start, deadline):
-        settings, dtype = self._settings(deadline), blocks.X.dtype
-        trace = MarginTrace() if self.trace else None
-        if self.solver == "newton":
-            run = NewtonClasses(blocks, settings, _start(start), trace)
-        elif self.solver == "gd":
-            run = GradientDescent(blocks, settings, _start(start), trace)
-        else:
-            run = _projected(self, blocks, settings, start, trace)
-        fit, interruption = run.run(self._watch(dtype))
-        self._store(fit, dtype)
-        if interruption is None:
-            self._warn(fit, wants_tol=self.solver != "sgd")
-        return interruption
+    @property
+    def _wants_tol(self):
+        return self.solver != "sgd"
+
+    def _run(self, blocks, start, deadline):
+        settings = self._settings(deadline)
+        if self.solver == "sgd":
+            return _projected(self, blocks, settings, start)
+        solver = NewtonClasses if self.solver == "newton" else GradientDescent
+        return solver(blocks, settings, Start(*start), self._margin_trace())
 
     def _store(self, fit, dtype):
         super()._store(fit, dtype, scale_=fit.scale.copy(), _steps_taken=fit.steps_taken)
@@ -201,28 +193,20 @@ class PegasosClassifier(LinearOneVsRest):
     def _check_parameters(self):
         check_parameter(self, "l2", self.l2, real=POSITIVE)
         check_parameter(self, "step_size", self.step_size, real=POSITIVE, none=True)
-        check_flag(self, "trace", self.trace)
-        self._check_common()
+        super()._check_parameters()
 
-    def _train(self, blocks, start, deadline):
+    _wants_tol = False
+
+    def _run(self, blocks, start, deadline):
         settings = Settings("hinge", 1.0, 1.0, False, float(self.l2), self.step_size, self.tol, self.max_passes,
                             self.fit_intercept, deadline)
-        run = _projected(self, blocks, settings, start, MarginTrace() if self.trace else None)
-        fit, interruption = run.run(self._watch(blocks.X.dtype))
-        self._store(fit, blocks.X.dtype)
-        if interruption is None:
-            self._warn(fit, wants_tol=False)
-        return interruption
+        return _projected(self, blocks, settings, start)
 
     def _store(self, fit, dtype):
         super()._store(fit, dtype, _steps_taken=fit.steps_taken)
 
 
-def _start(start, steps_taken=0):
-    return Start() if start is None else Start(*start, steps_taken)
-
-
-def _projected(estimator, blocks, settings, start, trace):
-    entropy = int(check_random_state(estimator.random_state).randint(1 << 31))
-    start = _start(start, getattr(estimator, "_steps_taken", 0))
-    return ProjectedSGD(blocks, settings, start, trace, MemoryRows(blocks.X, blocks.n_threads), entropy)
+def _projected(estimator, blocks, settings, start):
+    taken = estimator._steps_taken if estimator._goes_on else 0
+    return ProjectedSGD(blocks, settings, Start(*start, taken), estimator._margin_trace(),
+                        MemoryRows(blocks.X, blocks.n_threads), estimator._draw_seed())

@@ -1,43 +1,38 @@
 """SLND and BSN: stochastic Newton descent with a low-rank inverse Hessian, for many classes."""
 
-import functools
 import time
-import warnings
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state, compute_sample_weight
-from sklearn.utils.validation import _check_sample_weight
 
 from cmargin._blas_threads import single_threaded_blas
 from cmargin._core._openmp import effective_n_threads
+from cmargin._estimators.base import rows_that_count
 from cmargin._estimators.multinomial_optimum import fit_optimum, refuse_penalty
-from cmargin._estimators.one_vs_rest import NOT_NEGATIVE
 from cmargin._estimators.posteriors import PosteriorPredictions
-from cmargin._estimators.progress import check_verbose, say
 from cmargin._estimators.refusal import keeps_last_fit
 from cmargin._estimators.validation import (
+    COUNT,
+    INT_MAX,
+    NOT_NEGATIVE,
+    POSITIVE,
     InvalidParameterError,
-    check_class_weight,
     check_flag,
     check_parameter,
     check_rows,
     encode_labels,
-    in_range,
 )
 from cmargin.passes.memory import MemoryRows, NonFiniteCurvature
 from cmargin.solvers.class_lists import ClassLists
 from cmargin.solvers.low_rank_newton import Settings, Start, train
 from cmargin.solvers.multinomial import MultinomialRun
 
-INT_MAX = np.iinfo(np.int64).max
 CALIBRATED = ("logistic", "calibrated_hinge", "squared")
 MOST_CLASSES = 2000     # of loss="auto" as multinomial: there it takes 25 times as long as drawn negatives (decisions)
 
 
-class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
+class SLNDClassifier(PosteriorPredictions):
     """Stochastic Low-rank Newton Descent: multinomial, or one-vs-rest for a calibrated loss.
 
     With the multinomial loss (ours) the risk ``(1/n) sum_i s_i (ln sum_c exp(h_c(x_i)) - h_{y_i}(x_i))`` of all
@@ -192,39 +187,19 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.classifier_tags.multi_label = self.loss != "multinomial"
         return tags
 
     # ---------------------------------------------------------------- training
 
-    @keeps_last_fit
-    def fit(self, X, y, sample_weight=None):
-        """Train from zero (or from the last weights with ``warm_start``).
+    def _check_data(self, X, y):
+        """Going on needs the columns of the last fit, by their names too."""
+        return check_rows(self, X, y, reset=not self._goes_on)
 
-        Parameters
-        ----------
-        X : (n_samples, n_features) array or sparse matrix
-            float32 and float64 are kept, C or F order, read-only or memory-mapped, without a copy; CSR likewise.
-        y : (n_samples,) labels, or (n_samples, n_labels) indicator
-        sample_weight : (n_samples,) array or None
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            For parameters, shapes, NaN, infinities, a single class, or an indicator column without a positive.
-        """
-        self._check_parameters()
-        warm = self.warm_start and hasattr(self, "coef_")
-        X, y = check_rows(self, X, y, reset=not warm)
+    def _train(self, X, y, sample_weight, begin):
         labels = encode_labels(y)
-        start = self._go_on(X, labels) if warm else None
-        self._train(X, labels, sample_weight, start, self.max_passes)
-        return self
+        start = self._go_on(X, labels) if self._goes_on else None
+        return self._train_on(X, labels, sample_weight, begin, start, self.max_passes)
 
     @keeps_last_fit
     def partial_fit(self, X, y, classes=None, sample_weight=None):
@@ -248,6 +223,7 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         ValueError
             As `fit`; and for ``class_weight="balanced"``.
         """
+        begin = time.perf_counter()
         self._check_parameters()
         if isinstance(self.class_weight, str):
             raise ValueError(
@@ -264,30 +240,23 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
                 f"`classes={classes!r}` is not the same as on last call to partial_fit, was: {self.classes_!r}")
         labels = encode_labels(y, classes=known)
         start = None if first else self._go_on(X, labels, decay="call")
-        self._train(X, labels, sample_weight, start, 1, partial=True)
-        return self
+        return self._finish(*self._train_on(X, labels, sample_weight, begin, start, 1, in_parts=True))
 
     def _check_parameters(self):
         check_parameter(self, "loss", self.loss, options=self._losses)
         check_parameter(self, "rank", self.rank, options=("auto",), integer=(1, INT_MAX, "[1, n_features]"))
         check_parameter(self, "tail", self.tail, options=("drop", "scale"))
-        check_parameter(self, "hessian_samples", self.hessian_samples, integer=(1, INT_MAX, "[1, inf)"), none=True)
+        check_parameter(self, "hessian_samples", self.hessian_samples, integer=COUNT, none=True)
         check_parameter(self, "curvature", self.curvature, options=("loss", "covariance"))
-        check_parameter(self, "hessian_refresh", self.hessian_refresh, integer=(1, INT_MAX, "[1, inf)"), none=True)
-        positive = (0.0, np.finfo(float).max, "(0.0, inf)")
-        check_parameter(self, "negatives_per_positive", self.negatives_per_positive, real=positive, none=True)
-        check_parameter(self, "step_size", self.step_size, options=("auto", "theory"), real=positive)
-        check_parameter(self, "max_passes", self.max_passes, integer=(1, INT_MAX, "[1, inf)"))
-        check_parameter(self, "tol", self.tol, real=positive, none=True)
+        check_parameter(self, "hessian_refresh", self.hessian_refresh, integer=COUNT, none=True)
+        check_parameter(self, "negatives_per_positive", self.negatives_per_positive, real=POSITIVE, none=True)
+        check_parameter(self, "step_size", self.step_size, options=("auto", "theory"), real=POSITIVE)
+        check_parameter(self, "max_passes", self.max_passes, integer=COUNT)
+        check_parameter(self, "tol", self.tol, real=POSITIVE, none=True)
         if self._penalised:
             check_parameter(self, "l2", self.l2, real=NOT_NEGATIVE)
-        check_parameter(self, "max_time", self.max_time, real=positive, none=True)
-        check_verbose(self)
-        check_class_weight(self, self.class_weight)
-        check_parameter(self, "n_jobs", self.n_jobs, integer=(-INT_MAX, INT_MAX, "(-inf, inf)"), none=True)
-        check_parameter(self, "callback", self.callback, none=True, call=True)
-        for name in ("average", "fit_intercept", "warm_start"):
-            check_flag(self, name, getattr(self, name))
+        check_flag(self, "average", self.average)
+        self._check_shared()
         if self.step_size == "theory" and self.hessian_refresh is not None:
             raise InvalidParameterError(
                 "step_size='theory' cannot be combined with hessian_refresh; use a number or 'auto'.")
@@ -307,11 +276,8 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
 
     def _go_on(self, X, labels, decay="pass"):
         """Start from the weights there are; their preconditioner and step serve on where nothing else is asked for."""
-        classes, _, codes = labels
-        if (codes is None) != self._multilabel or not np.array_equal(classes, self.classes_):
-            raise ValueError(f"going on needs the classes of the last fit, {self.classes_!r}"
-                             f"{' as an indicator' if self._multilabel else ''}; got {classes!r}"
-                             f"{' as an indicator' if codes is None else ''}")
+        classes, codes, _ = labels
+        self._check_last_fit(X, classes, codes is None, "going on")
         inverse, step = self.preconditioner_, None
         loss = self._loss_for(classes, codes)
         if inverse is None or self._recipe != self._recipe_now(loss) or inverse.eigenvectors.dtype != X.dtype:
@@ -326,73 +292,49 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
     def _recipe_now(self, loss):
         return self.rank, self.tail, self.hessian_samples, self.curvature, loss, self.fit_intercept
 
-    def _weights(self, sample_weight, X, classes, codes):
-        """Row weights times class weights, or None; float64."""
-        if self.class_weight is not None and codes is None:
-            raise ValueError("class_weight is not defined for a label indicator; give sample_weight instead.")
-        if sample_weight is None and self.class_weight is None:
-            return None
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if isinstance(self.class_weight, dict):
-            unknown = [label for label in self.class_weight if label not in classes.tolist()]
-            if unknown:
-                raise ValueError(f"class_weight names {unknown!r}, which are not among the classes {classes!r}.")
-            weight = weight * np.array([self.class_weight.get(c, 1.0) for c in classes.tolist()], dtype=float)[codes]
-        elif self.class_weight is not None:
-            weight = weight * compute_sample_weight(self.class_weight, classes[codes])
-        if not (np.isfinite(weight).all() and weight.min() >= 0 and weight.any()):
-            raise ValueError("sample_weight times class_weight must be finite, not negative, and not zero everywhere.")
-        return in_range(weight)
+    def _class_weights(self, classes, codes):
+        if not isinstance(self.class_weight, dict):
+            return super()._class_weights(classes, codes)
+        unknown = [label for label in self.class_weight if label not in classes.tolist()]
+        if unknown:
+            raise ValueError(f"class_weight names {unknown!r}, which are not among the classes {classes!r}.")
+        return np.array([self.class_weight.get(c, 1.0) for c in classes.tolist()], dtype=float)
 
-    def _train(self, X, labels, sample_weight, start, max_passes, partial=False):
-        begin = time.perf_counter()
-        classes, Y, codes = labels
+    def _train_on(self, X, labels, sample_weight, begin, start, max_passes, in_parts=False):
+        classes, codes, Y = labels
         n_features = X.shape[1]
         if self.rank != "auto" and self.rank > n_features:
             raise InvalidParameterError(
                 f"The 'rank' parameter of {type(self).__name__} must be an int in the range "
                 f"[1, n_features={n_features}]. Got {self.rank} instead.")
-        weight = self._weights(sample_weight, X, classes, codes)
-        if weight is not None and not weight.all():
-            kept = np.flatnonzero(weight)           # rows that count for nothing; the only copy of X
-            X, Y, weight, codes = X[kept], Y[kept], weight[kept], None if codes is None else codes[kept]
-            if not partial and ((Y.getnnz(axis=0) == len(kept)).any() or Y.nnz == 0):
-                raise ValueError("The rows of positive weight are of only one class; at least 2 classes are needed.")
-        if weight is not None:
-            weight = weight * (len(weight) / weight.sum())
+        weight, _ = self._weights(sample_weight, X, classes, codes)
+        X, Y, codes, weight = rows_that_count(X, Y, codes, weight)
+        if not in_parts and ((Y.getnnz(axis=0) == X.shape[0]).any() or Y.nnz == 0):
+            raise ValueError("The rows of positive weight are of only one class; at least 2 classes are needed.")
         lists = ClassLists.from_indicator(Y, self.negatives_per_positive)
         loss = self._loss_for(classes, codes)
-        about = self._about(lists, weight, classes, codes is None, partial and start is not None) | {"loss_": loss}
+        about = self._about(lists, weight, classes, codes is None, in_parts and start is not None) | {"loss_": loss}
         if loss == "multinomial":
             about["sampled_prior_"] = about["class_prior_"]         # every row is visited, for all classes
         if self._penalised and self.l2 > 0:
-            refuse_penalty(self, loss, partial)
-            return fit_optimum(self, X, codes, weight, about, begin, self.warm_start and hasattr(self, "coef_"))
+            refuse_penalty(self, loss, in_parts)
+            return fit_optimum(self, X, codes, weight, about, begin)
         home = MemoryRows(X, effective_n_threads(self.n_jobs))
         settings = Settings(
             loss, self.rank, self.tail, self.hessian_samples, self.curvature, self.hessian_refresh, self.step_size,
-            self.average, max_passes, self.tol, self.fit_intercept,
-            None if self.max_time is None else begin + self.max_time)
-        entropy = int(check_random_state(self.random_state).randint(1 << 31))
-        before = 0 if start is None else start.passes_done
-        watch = None
-        if self.callback is not None or self.verbose:
-            def watch(fit):
-                self._store(fit, about, before, partial)
-                return self._after_pass()
+            self.average, max_passes, self.tol, self.fit_intercept, self._deadline(begin))
+        store = partial(self._store, about=about, before=0 if start is None else start.passes_done, in_parts=in_parts)
         run = self._run()
         if loss == "multinomial":
-            run = functools.partial(self._joint, truth=codes.astype(np.int64), n_classes=len(classes))
+            run = partial(self._joint, truth=codes.astype(np.int64), n_classes=len(classes))
         try:
             # a number beyond the range of doubles is told of once, by a warning of ours
             with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                fit, interruption = train(home, lists, weight, settings, entropy, start, watch, run)
+                fit, interruption = train(home, lists, weight, settings, self._draw_seed(), start,
+                                          self._watch(store, self._line), run)
         except NonFiniteCurvature as error:
             raise ValueError(self._not_invertible(error, X, about)) from error
-        self._store(fit, about, before, partial)
-        if interruption is not None:
-            raise interruption
-        self._warn(fit)
+        return fit, interruption, store, self._shortfall
 
     def _not_invertible(self, error, X, about):
         """Whose second moment cannot be inverted, and what to do about it."""
@@ -424,7 +366,7 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
             "sampled_prior_": np.where(met, positive / np.where(met, visited, 1), 0.5),
         }
 
-    def _store(self, fit, about, before, partial):
+    def _store(self, fit, about, before, in_parts):
         """Everything a fit leaves, at once."""
         spectrum = {"eigenvalues_": fit.spectrum} if len(fit.spectrum) else {}
         vars(self).update(
@@ -433,18 +375,15 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
             preconditioner_=fit.inverse, rank_=0 if fit.inverse is None else fit.inverse.rank,
             _recipe=self._recipe_now(about["loss_"]), step_size_=fit.step, _asked_step=self.step_size,
             _streams=fit.streams, _passes_total=before + fit.passes,
-            n_iter_=before + fit.passes if partial else fit.passes, n_passes_=float(fit.reads),
+            n_iter_=before + fit.passes if in_parts else fit.passes, n_passes_=float(fit.reads),
             history_={name: np.asarray(column) for name, column in fit.history.items()},
         )
 
-    def _after_pass(self):
-        last = {name: column[-1] for name, column in self.history_.items()}
-        say(self, f"pass {last['pass']}: risk {last['objective']:.5f}, error {last['error']:.4f}, "
-                  f"{last['seconds']:.2f} s")
-        return bool(self.callback(self)) if self.callback is not None else False
+    def _line(self, last):
+        return (f"pass {last['pass']}: risk {last['objective']:.5f}, error {last['error']:.4f}, "
+                f"{last['seconds']:.2f} s")
 
-    def _warn(self, fit):
-        """One warning at the most, saying how far the fit got and what to try."""
+    def _shortfall(self, fit):
         risks, text = fit.history["objective"], None
         if fit.diverged.any():
             text = (f"{int(fit.diverged.sum())} of {len(fit.diverged)} classes overflowed in the last pass and keep "
@@ -457,8 +396,7 @@ class SLNDClassifier(PosteriorPredictions, ClassifierMixin, BaseEstimator):
         elif self.tol is not None and fit.stopped == "max_passes" and fit.passes > 1:
             text = (f"after {fit.passes} passes the risk still fell by {risks[-2] - risks[-1]:.2g} in the last one "
                     f"(tol={self.tol}); raise max_passes.")
-        if text is not None:
-            warnings.warn(f"{type(self).__name__}: {text}", ConvergenceWarning, stacklevel=5)
+        return None if text is None else f"{type(self).__name__}: {text}"
 
 
 class BSNClassifier(SLNDClassifier):

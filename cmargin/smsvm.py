@@ -1,38 +1,23 @@
 """SmSVM: linear classification by a hinge or logistic loss with l2 and l1 penalties, with a certificate."""
 
-import warnings
-from time import perf_counter
-
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import DataConversionWarning
-from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_is_fitted
 
 from cmargin._blas_threads import single_threaded_blas
-from cmargin._estimators.one_vs_rest import INT_MAX, NOT_NEGATIVE, POSITIVE
-from cmargin._estimators.progress import check_verbose
-from cmargin._estimators.refusal import keeps_last_fit
-from cmargin._estimators.scores import linear_scores
+from cmargin._estimators.base import LinearClassifier, of_mean_1
 from cmargin._estimators.smsvm_fit import Labels, SmSVMFit
 from cmargin._estimators.validation import (
+    NOT_NEGATIVE,
+    POSITIVE,
     InvalidParameterError,
-    check_class_weight,
-    check_class_weights,
     check_flag,
     check_parameter,
-    check_rows,
-    check_targets,
-    in_range,
-    positives_of,
+    code_labels,
 )
 
-LARGEST = float(np.finfo(float).max)
 SOLVERS = ("auto", "cholesky", "woodbury", "cg", "dual")
 
 
-class SmSVMClassifier(ClassifierMixin, BaseEstimator):
+class SmSVMClassifier(LinearClassifier):
     """Linear support vector machine trained by Newton's method on a smoothed hinge.
 
     Minimises, for every class against the rest,
@@ -134,35 +119,6 @@ class SmSVMClassifier(ClassifierMixin, BaseEstimator):
         self.verbose = verbose
         self.callback = callback
 
-    # ------------------------------------------------------------ fitting
-
-    @keeps_last_fit
-    def fit(self, X, y, sample_weight=None):
-        """Fit to X (n, m), dense or CSR, and y: class labels (n,) or an indicator matrix (n, n_labels).
-
-        On KeyboardInterrupt the best point so far is set before the interrupt goes on; a fit that is refused or fails
-        leaves the last one as it was.
-        """
-        started = perf_counter()
-        self._check_parameters()
-        X, y = check_rows(self, X, y)
-        labels, weights, total_weight = self._code(y, sample_weight)
-        if self.warm_start and hasattr(self, "coef_"):
-            self._check_warm_start(X, labels)
-        fit = SmSVMFit(self, X, labels, weights, total_weight, started)
-        try:
-            with single_threaded_blas():
-                fit.run()
-        except KeyboardInterrupt:
-            fit.publish()
-            raise
-        except FloatingPointError:
-            raise ValueError("X holds values so large that sums of their squares overflow; scale the features.") \
-                from None
-        fit.publish()
-        fit.warn()
-        return self
-
     def _check_parameters(self):
         check_parameter(self, "l2", self.l2, real=NOT_NEGATIVE, none=True)
         check_parameter(self, "C", self.C, real=POSITIVE, none=True)
@@ -177,103 +133,23 @@ class SmSVMClassifier(ClassifierMixin, BaseEstimator):
         check_parameter(self, "line_search", self.line_search, options=("exact", "quadratic"))
         check_parameter(self, "linear_solver", self.linear_solver, options=SOLVERS)
         check_parameter(self, "subset_growth", self.subset_growth, options=("auto",), none=True)
-        check_class_weight(self, self.class_weight)
-        check_parameter(self, "max_time", self.max_time, real=POSITIVE, none=True)
-        check_parameter(self, "n_jobs", self.n_jobs, integer=(-INT_MAX, INT_MAX, "(-inf, inf)"), none=True)
-        check_verbose(self)
-        check_parameter(self, "callback", self.callback, none=True, call=True)
-        for name in ("penalize_intercept", "fit_intercept", "warm_start"):
-            check_flag(self, name, getattr(self, name))
+        check_flag(self, "penalize_intercept", self.penalize_intercept)
+        self._check_shared()
 
-    def _code(self, y, sample_weight):
-        """`Labels`, weights that sum to the number of rows, and their sum before."""
-        check_targets(y)
-        weights = _check_weights(sample_weight, y.shape[0])
-        if y.ndim == 2 and y.shape[1] > 1 and type_of_target(y) == "multilabel-indicator":
-            if self.class_weight is not None:
-                raise ValueError("class_weight is not defined for a multilabel target; use sample_weight.")
-            labels = Labels(np.arange(y.shape[1]), indicator=2.0 * positives_of(y).toarray().T - 1.0)
-            return labels, *_of_mean_1(weights)
-        if y.ndim == 2:
-            if y.shape[1] > 1:
-                raise ValueError("Multioutput targets other than a multilabel indicator matrix are not supported.")
-            warnings.warn("A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
-                          "(n_samples,), for example using ravel().", DataConversionWarning, stacklevel=3)
-            y = y.ravel()
-        classes, label = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError("This solver needs samples of at least 2 classes in the data, but the data contains only "
-                             f"one class: {classes[0]!r}")
-        if self.class_weight is not None:
-            by_class = compute_class_weight(self.class_weight, classes=classes, y=y)
-            check_class_weights(by_class)
-            return Labels(classes, label), *_of_mean_1(weights, by_class[label])
-        return Labels(classes, label), *_of_mean_1(weights)
-
-    def _check_warm_start(self, X, labels):
-        if X.shape[1] != self.coef_.shape[1]:
-            raise ValueError(f"X has {X.shape[1]} features, but the fit to go on from has {self.coef_.shape[1]}")
-        if labels.multilabel != self._multilabel or not np.array_equal(labels.classes, self.classes_):
-            raise ValueError(f"warm_start needs the classes of the last fit, {self.classes_}"
-                             f"{' as an indicator' if self._multilabel else ''}; got {labels.classes}"
-                             f"{' as an indicator' if labels.multilabel else ''}")
-
-    # ------------------------------------------------------------ prediction
-
-    def decision_function(self, X):
-        """Scores <w, x> + b: (n,) for two classes, else (n, n_classes); all classes by one product."""
-        check_is_fitted(self)
-        X = check_rows(self, X, reset=False)
-        scores = linear_scores(X, self.coef_, self.intercept_)
-        return scores if scores.shape[1] > 1 or self._multilabel else scores.ravel()
-
-    def predict(self, X):
-        """Labels (n,), or an indicator matrix (n, n_labels)."""
-        scores = self.decision_function(X)
-        if self._multilabel:
-            return (scores > 0).astype(int)
-        if scores.ndim == 1:
-            return self.classes_[(scores > 0).astype(int)]
-        return self.classes_[scores.argmax(axis=1)]
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.classifier_tags.multi_label = True
-        return tags
-
-
-def _check_weights(sample_weight, n):
-    """The weights (n,) that were given, 1 each where there are none."""
-    if sample_weight is None:
-        return np.ones(n)
-    weights = np.asarray(sample_weight)
-    if weights.dtype.kind == "c":
-        raise ValueError("Complex data not supported: sample_weight must hold real numbers.")
-    weights = np.full(n, weights, float) if weights.ndim == 0 else weights.astype(float)
-    if weights.shape != (n,):
-        raise ValueError(f"sample_weight.shape == {weights.shape}, expected ({n},)!")
-    if not np.isfinite(weights).all():
-        raise ValueError("Input sample_weight contains NaN or infinity.")
-    if (weights < 0).any():
-        raise ValueError("Negative values in data passed to `sample_weight`.")
-    if not weights.any():
-        raise ValueError("Sample weights must contain at least one non-zero number.")
-    return weights
-
-
-def _of_mean_1(*factors):
-    """Products of the factors (n,), times what makes their mean 1; their sum as given, at most the largest double.
-
-    No factor, product or sum leaves the range of doubles on the way.
-    """
-    weights, power = 1.0, 0
-    for factor in factors:
-        weights = weights * in_range(factor)
-        power += int(np.frexp(factor.max())[1])
-    if not weights.any():
-        raise ValueError("sample_weight and class_weight leave every sample with weight 0.")
-    total = float(weights.sum())
-    with np.errstate(over="ignore"):
-        given = float(np.ldexp(total, power))
-    return weights * (len(weights) / total), min(given, LARGEST)
+    def _train(self, X, y, sample_weight, begin):
+        classes, codes, positives = code_labels(y)
+        if self._goes_on:
+            self._check_last_fit(X, classes, codes is None)
+        weight, total_weight = self._weights(sample_weight, X, classes, codes)
+        weights = np.ones(X.shape[0]) if weight is None else of_mean_1(weight)
+        labels = Labels(classes, codes, None if positives is None else 2.0 * positives.toarray().T - 1.0)
+        fit, interruption = SmSVMFit(self, X, labels, weights, total_weight, begin), None
+        try:
+            with single_threaded_blas():
+                fit.run()
+        except KeyboardInterrupt as stop:
+            interruption = stop
+        except FloatingPointError:
+            raise ValueError("X holds values so large that sums of their squares overflow; scale the features.") \
+                from None
+        return fit, interruption, SmSVMFit.publish, SmSVMFit.shortfall

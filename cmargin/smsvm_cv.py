@@ -7,13 +7,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import check_cv
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, indexable
 
 from cmargin._core._structure import check_structure
 from cmargin._estimators.progress import check_verbose, say
 from cmargin._estimators.refusal import keeps_last_fit
-from cmargin._estimators.validation import check_rows, in_range
+from cmargin._estimators.validation import check_rows, code_labels, in_range
 from cmargin.smsvm import SmSVMClassifier
 
 OF_THE_BEST = ("coef_", "intercept_", "classes_", "duality_gap_", "n_iter_", "history_")
@@ -152,10 +151,7 @@ class SmSVMClassifierCV(ClassifierMixin, BaseEstimator):
 
 def _checked(estimator, X, y, sample_weight):
     X, y = check_rows(estimator, X, y, multi_output=False)
-    check_classification_targets(y)
-    if len(np.unique(y)) < 2:
-        raise ValueError(f"This solver needs samples of at least 2 classes in the data, but the data contains only one"
-                         f" class: {y[0]!r}")
+    code_labels(y)
     return X, y, None if sample_weight is None else _check_sample_weight(sample_weight, X)
 
 

@@ -176,7 +176,8 @@ def test_weights_at_the_ends_of_the_range(model, weights):
         np.testing.assert_allclose(model.objective_, other.objective_, rtol=1e-6)
 
 
-@pytest.mark.parametrize("make, weight", [(PegasosClassifier, 1e5), (SmSVMClassifier, 1e5), (SmSVMClassifier, 5e-324)])
+@pytest.mark.parametrize("make, weight", [(PegasosClassifier, 1e5), (SmSVMClassifier, 1e5), (SmSVMClassifier, 5e-324),
+                                          (SLNDClassifier, 1e5)])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_weights_of_rows_times_those_of_classes(make, weight):
     # 1e5 times 1e308 was infinite before it was brought into range

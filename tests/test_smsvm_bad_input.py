@@ -10,7 +10,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
-from cmargin._estimators.one_vs_rest import NOT_NEGATIVE
+from cmargin._estimators.validation import NOT_NEGATIVE
 from cmargin.smsvm import SmSVMClassifier
 
 X_bc, y_bc = load_breast_cancer(return_X_y=True)

@@ -1,12 +1,10 @@
 """`SLNDClassifier` and `BSNClassifier` with a penalty: the multinomial objective to its optimum, certified."""
 
-import warnings
+from functools import partial
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from cmargin._core._openmp import effective_n_threads
-from cmargin._estimators.progress import say
 from cmargin._estimators.validation import InvalidParameterError
 from cmargin.solvers.multinomial_newton import Settings, solve
 
@@ -23,8 +21,8 @@ def refuse_penalty(estimator, loss, partial):
             f"loss={loss!r}. SmSVMClassifier(loss='logistic', l2=...) has the penalised logistic loss.")
 
 
-def fit_optimum(estimator, X, codes, weight, about, begin, warm):
-    """Minimise the penalised multinomial objective and store what a fit leaves.
+def fit_optimum(estimator, X, codes, weight, about, begin):
+    """Minimise the penalised multinomial objective.
 
     Parameters
     ----------
@@ -34,36 +32,37 @@ def fit_optimum(estimator, X, codes, weight, about, begin, warm):
     weight : (n,) array of mean 1 or None
     about : dict of what is known of the classes
     begin : float, on the clock of `time.perf_counter`
-    warm : bool, whether to start from the weights there are
+
+    Returns
+    -------
+    The arguments of `LinearClassifier._finish`
     """
     settings = Settings(
         l2=float(estimator.l2), tol=TOL if estimator.tol is None else float(estimator.tol),
         fit_intercept=bool(estimator.fit_intercept), n_threads=effective_n_threads(estimator.n_jobs),
-        deadline=None if estimator.max_time is None else begin + estimator.max_time)
-    start = (estimator.coef_.astype(float), estimator.intercept_.astype(float)) if warm else None
+        deadline=estimator._deadline(begin))
+    start = (estimator.coef_.astype(float), estimator.intercept_.astype(float)) if estimator._goes_on else None
+    store = partial(_store, estimator, about=about)
 
-    def on_step(result):
-        store(estimator, result, about)
-        last = {name: column[-1] for name, column in result.history.items()}
-        say(estimator, f"step {result.n_newton}: objective {last['objective']:.6g}, gap about {last['gap']:.2g}, "
-                       f"{last['seconds']:.2f} s")
-        return bool(estimator.callback(estimator)) if estimator.callback is not None else False
+    def line(last):
+        return (f"step {estimator.n_iter_}: objective {last['objective']:.6g}, gap about {last['gap']:.2g}, "
+                f"{last['seconds']:.2f} s")
 
-    watched = estimator.callback is not None or estimator.verbose
     result, interruption = solve(X, codes, weight, len(about["classes_"]), settings, start,
-                                 on_step if watched else None)
-    store(estimator, result, about)
-    if interruption is not None:
-        raise interruption
-    if result.stopped not in ("tol", "callback"):
-        reason = f"max_time={estimator.max_time} s" if result.stopped == "max_time" else result.stopped
-        gap = f"a relative duality gap of {result.gap:.1e}" if np.isfinite(result.gap) else "no gap evaluated"
-        warnings.warn(f"{type(estimator).__name__} stopped at {reason} with {gap} where tol={settings.tol:g} was asked."
-                      " Try a larger tol or max_time, scaled features, or a larger l2.",
-                      ConvergenceWarning, stacklevel=5)
+                                 estimator._watch(store, line))
+    return result, interruption, store, partial(_shortfall, estimator, settings.tol)
 
 
-def store(estimator, result, about):
+def _shortfall(estimator, tol, result):
+    if result.stopped in ("tol", "callback"):
+        return None
+    reason = f"max_time={estimator.max_time} s" if result.stopped == "max_time" else result.stopped
+    gap = f"a relative duality gap of {result.gap:.1e}" if np.isfinite(result.gap) else "no gap evaluated"
+    return (f"{type(estimator).__name__} stopped at {reason} with {gap} where tol={tol:g} was asked. Try a larger tol "
+            "or max_time, scaled features, or a larger l2.")
+
+
+def _store(estimator, result, about):
     """Everything at once; objective and gap hold for these float64 weights."""
     vars(estimator).update(
         about, coef_=result.W.copy(), intercept_=result.bias.copy(), objective_=float(result.objective),

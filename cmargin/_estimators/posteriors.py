@@ -2,18 +2,15 @@
 
 import numpy as np
 from scipy.special import expit, softmax
-from sklearn.utils.validation import check_is_fitted
 
 from cmargin._core._losses import LOSS_IDS
 from cmargin._core._losses import posterior as _posterior
-from cmargin._estimators.scores import linear_scores
-from cmargin._estimators.validation import check_parameter, check_rows
-
-SCORE_ENTRIES = 1 << 22  # scores held at a time by predict: 32 MB
+from cmargin._estimators.base import LinearClassifier
+from cmargin._estimators.validation import check_parameter
 
 
-class PosteriorPredictions:
-    """Mixin of estimators with ``coef_``, ``intercept_``, ``classes_``, ``class_prior_`` and ``sampled_prior_``."""
+class PosteriorPredictions(LinearClassifier):
+    """Base of linear classifiers with ``loss_``, ``class_prior_`` and ``sampled_prior_``."""
 
     def decision_function(self, X):
         """Log-odds of every class under the training prior: what `predict` takes the largest of, or the sign.
@@ -32,8 +29,7 @@ class PosteriorPredictions:
         finite: a row whose scores leave the range of its dtype keeps their signs and proportions, the largest at the
         end of the range
         """
-        odds = self._log_odds(self._check_rows(X))
-        return odds.ravel() if self._binary else odds
+        return super().decision_function(X)
 
     def scores(self, X):
         """Raw scores h_c(x) = <w_c, x> + b_c, under the prior of the rows visited; shaped as `decision_function`."""
@@ -58,7 +54,7 @@ class PosteriorPredictions:
         (n_samples, n_classes) array; for an indicator, each label's probability, not normalised; of the multinomial
         loss the softmax of the scores
         """
-        odds = self._log_odds(self._check_rows(X))
+        odds = self._decisions(self._check_rows(X))
         if self._multinomial and not self._binary:
             return softmax(odds, axis=1)
         share = expit(odds)
@@ -74,22 +70,6 @@ class PosteriorPredictions:
         """Logarithm of `predict_proba`."""
         return np.log(self.predict_proba(X))
 
-    def predict(self, X):
-        """Most probable class of every row, or the indicator of the labels more probable than not.
-
-        Rows are scored in batches: n_samples times n_classes scores are never held at once.
-        """
-        X = self._check_rows(X)
-        parts = [self._decide(self._log_odds(X[rows])) for rows in self._batches(X.shape[0])]
-        return np.concatenate(parts)
-
-    def _decide(self, odds):
-        if self._multilabel:
-            return (odds > 0).astype(int)
-        if self._binary:
-            return self.classes_[(odds.ravel() > 0).astype(int)]
-        return self.classes_[odds.argmax(axis=1)]
-
     def predict_top_k(self, X, k):
         """The ``k`` most probable classes of every row, most probable first, scored in batches of rows.
 
@@ -104,7 +84,7 @@ class PosteriorPredictions:
         """
         X = self._check_rows(X)
         check_parameter(self, "k", k, integer=(1, len(self.classes_), f"[1, n_classes={len(self.classes_)}]"))
-        return np.concatenate([self._top(self._log_odds(X[rows]), k) for rows in self._batches(X.shape[0])])
+        return np.concatenate([self._top(self._decisions(X[rows]), k) for rows in self._batches(X.shape[0])])
 
     def _top(self, odds, k):
         if self._binary and not self._multilabel:
@@ -117,27 +97,12 @@ class PosteriorPredictions:
     def _multinomial(self):
         return self.loss_ == "multinomial"
 
-    @property
-    def _binary(self):
-        return len(self.coef_) == 1
-
-    def _check_rows(self, X):
-        check_is_fitted(self)
-        return check_rows(self, X, reset=False)
-
-    def _batches(self, n_rows):
-        size = max(1, SCORE_ENTRIES // len(self.coef_))
-        return [slice(lo, lo + size) for lo in range(0, n_rows, size)]
-
-    def _scores(self, X):
-        return linear_scores(X, self.coef_, self.intercept_)
-
     def _posterior_of(self, scores):
         out = np.empty(scores.shape)
         _posterior(LOSS_IDS[self.loss_], np.ascontiguousarray(scores, dtype=np.float64).ravel(), out.reshape(-1))
         return out
 
-    def _log_odds(self, X):
+    def _decisions(self, X):
         """Corrected log-odds of every problem, (n, n_problems)."""
         scores = np.asarray(self._scores(X), dtype=np.float64)
         if self._multinomial:

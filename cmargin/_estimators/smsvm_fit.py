@@ -1,13 +1,11 @@
 """One call of `SmSVMClassifier.fit`: its data, its classes' results, and what becomes of them."""
 
 import threading
-import warnings
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from cmargin._blas_threads import single_threaded_blas
@@ -15,6 +13,7 @@ from cmargin._core._losses import AT_ZERO
 from cmargin._core._newton_memory import advance_all
 from cmargin._core._openmp import effective_n_threads
 from cmargin._core._rows import Rows
+from cmargin._estimators.base import untrained
 from cmargin._estimators.progress import say
 from cmargin.passes.dual_rows import DualRowPass, SparseRows, worth_sweeping
 from cmargin.passes.row_pass import SMALL, MemoryRowPass
@@ -111,9 +110,7 @@ class SmSVMFit:
 
     def _warm_start(self, p):
         e = self.estimator
-        if not e.warm_start or not hasattr(e, "coef_"):
-            return None
-        return np.hstack([e.coef_, e.intercept_[:, None]])[:, :p]
+        return np.hstack([e.coef_, e.intercept_[:, None]])[:, :p] if e._goes_on else None
 
     # ------------------------------------------------------------ all classes
 
@@ -343,11 +340,11 @@ class SmSVMFit:
             history_={**dict(zip(HISTORY, columns, strict=True)), "class": of_class},
         )
 
-    def warn(self):
-        """One warning for all classes that stopped short of the tolerance, naming the worst gap."""
+    def shortfall(self):
+        """A sentence on all classes that stopped short of the tolerance, naming the worst gap; None for none."""
         short = [c for c, r in enumerate(self.results) if r.status not in ("converged", "decrement")]
         if self.interrupted.is_set() or not short:
-            return
+            return None
         worst = max(short, key=lambda c: self.results[c].gap)
         result, e = self.results[worst], self.estimator
         reason = {"max_passes": f"max_passes={e.max_passes:g}", "max_time": f"max_time={e.max_time} s",
@@ -356,11 +353,6 @@ class SmSVMFit:
         gap = "no gap known (l1 = l2 = 0)" if np.isnan(result.gap) else f"a relative duality gap of {result.gap:.1e}"
         waiting = [self.labels.classes[self.labels.of_problem(c)] for c, r in enumerate(self.results)
                    if r.status == "waiting"]
-        untrained = ""
-        if waiting:
-            names = ", ".join(str(name) for name in waiting[:5]) + (", ..." if len(waiting) > 5 else "")
-            untrained = (f" {len(waiting)} classes were not trained and keep the ridge regression that all classes "
-                         f"start with: {names}.")
-        warnings.warn(f"SmSVMClassifier stopped at {why} with {gap} where tol={e.tol:g} was asked"
-                      f" ({len(short)} of {len(self.results)} binary problems).{untrained} Try a larger max_passes,"
-                      " max_time or tol, scaled features, or a larger l2.", ConvergenceWarning, stacklevel=4)
+        return (f"{type(e).__name__} stopped at {why} with {gap} where tol={e.tol:g} was asked ({len(short)} of "
+                f"{len(self.results)} binary problems).{untrained(waiting)} Try a larger max_passes, max_time or tol, "
+                "scaled features, or a larger l2.")

@@ -14,6 +14,14 @@ from cmargin._core._structure import check_structure
 # what `validate_data` is to make of rows: CSR or dense, float32 and float64 as they are, in any order, not copied
 ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": None, "accept_large_sparse": True}
 
+# intervals for `check_parameter`
+INT_MAX = np.iinfo(np.int64).max
+COUNT = (1, INT_MAX, "[1, inf)")
+POSITIVE = (0.0, np.finfo(float).max, "(0.0, inf)")
+# the largest number below 0 that is still there where a library loaded along has switched denormal numbers off
+NOT_NEGATIVE = (-np.finfo(float).tiny, np.finfo(float).max, "[0.0, inf)")
+
+
 class InvalidParameterError(ValueError, TypeError):
     """A parameter of an estimator is not what it must be."""
 
@@ -143,39 +151,63 @@ def positives_of(y):
     return sp.csc_matrix(y > 0, dtype=np.int8)
 
 
-def encode_labels(y, classes=None):
-    """Labels as one-vs-rest problems.
+def code_labels(y, classes=None):
+    """Classes, and which rows are in which.
 
     Parameters
     ----------
     y : (n,) labels, or (n, n_labels) indicator, dense or sparse
     classes : array or None
-        All classes, for `partial_fit`; from ``y`` if None.
+        All classes; from ``y`` if None. Not used for an indicator.
 
     Returns
     -------
     classes : (n_classes,) array, ascending; for an indicator ``0 .. n_labels - 1``
-    Y : CSC indicator (n, n_problems): one column for two classes (positive: ``classes[1]``), else one a class
     codes : (n,) int array of class indices, or None for an indicator
+    positives : CSC indicator (n, n_labels), or None for labels
 
     Raises
     ------
     ValueError
-        For continuous targets, fewer than two classes, labels outside ``classes``, or an indicator column without a
-        positive or without a negative.
+        For continuous targets, fewer than two classes, or labels outside ``classes``.
     """
     check_targets(y)
     if not plain_labels(y) and type_of_target(y, input_name="y") == "multilabel-indicator":
-        return _encode_indicator(y, partial=classes is not None)
-    classes, codes = _class_codes(column_or_1d(y, warn=True), classes)
-    if len(classes) == 2:
+        positives = positives_of(y)
+        return np.arange(positives.shape[1]), None, positives
+    return *_class_codes(column_or_1d(y, warn=True), classes), None
+
+
+def encode_labels(y, classes=None):
+    """Labels as one-vs-rest problems.
+
+    Parameters
+    ----------
+    y, classes : as in `code_labels`; ``classes`` for `partial_fit`
+
+    Returns
+    -------
+    classes, codes : as from `code_labels`
+    Y : CSC indicator (n, n_problems): one column for two classes (positive: ``classes[1]``), else one a class
+
+    Raises
+    ------
+    ValueError
+        As `code_labels`; and without ``classes`` for an indicator column without a positive or without a negative.
+    """
+    partial = classes is not None
+    classes, codes, Y = code_labels(y, classes)
+    if Y is not None:
+        if not partial:
+            _check_both_signs(Y)
+    elif len(classes) == 2:
         rows = np.flatnonzero(codes == 1)
         Y = sp.csc_matrix((np.ones(len(rows), np.int8), rows, [0, len(rows)]), shape=(len(codes), 1))
     else:
         order = np.argsort(codes, kind="stable")
         starts = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(classes)))])
         Y = sp.csc_matrix((np.ones(len(codes), np.int8), order, starts), shape=(len(codes), len(classes)))
-    return classes, Y, codes
+    return classes, codes, Y
 
 
 def _class_codes(y, classes):
@@ -191,13 +223,11 @@ def _class_codes(y, classes):
     return found, np.searchsorted(found, y) if plain else encoder.transform(y)
 
 
-def _encode_indicator(y, partial):
-    Y = positives_of(y)
+def _check_both_signs(Y):
     counts = np.diff(Y.indptr)
     for what, found in (("positive", counts == 0), ("negative", counts == Y.shape[0])):
-        if found.any() and not partial:
+        if found.any():
             raise ValueError(
                 f"Label column {int(np.flatnonzero(found)[0])} has no {what} sample, so nothing can be learned for it; "
                 "drop the column or add such a sample."
             )
-    return np.arange(Y.shape[1]), Y, None

@@ -1,10 +1,7 @@
 """Gradient methods on a smooth objective: CG_DESCENT, Nesterov's acceleration, AdaDelta, Adam."""
 
-from sklearn.utils import check_random_state
-
-from cmargin._estimators.margin_trace import MarginTrace
-from cmargin._estimators.one_vs_rest import INT_MAX, NOT_NEGATIVE, POSITIVE, LinearOneVsRest
-from cmargin._estimators.validation import check_flag, check_parameter
+from cmargin._estimators.one_vs_rest import LinearOneVsRest
+from cmargin._estimators.validation import COUNT, NOT_NEGATIVE, POSITIVE, check_parameter
 from cmargin.baselines._full_batch import FullBatchClassifier
 from cmargin.solvers import accelerated
 from cmargin.solvers.accelerated import RuledDescent, best_constant
@@ -57,24 +54,21 @@ class _RuledClassifier(LinearOneVsRest):
         check_parameter(self, "l2", self.l2, real=NOT_NEGATIVE)
         check_parameter(self, "l1", self.l1, real=NOT_NEGATIVE)
         check_parameter(self, "smoothing", self.smoothing, real=POSITIVE)
-        check_parameter(self, "batch_size", self.batch_size, integer=(1, INT_MAX, "[1, inf)"), none=True)
-        check_flag(self, "trace", self.trace)
-        self._check_common()
+        check_parameter(self, "batch_size", self.batch_size, integer=COUNT, none=True)
+        super()._check_parameters()
 
-    def _train(self, blocks, start, deadline):
+    @property
+    def _wants_tol(self):
+        return self.batch_size is None       # a fixed step on batches never comes to rest
+
+    def _run(self, blocks, start, deadline):
         step = None if self.step_size == "auto" else float(self.step_size)
         settings = Settings(self.loss, float(self.smoothing), 1.0, False, float(self.l2), step, self.tol,
                             self.max_passes, self.fit_intercept, deadline, float(self.l1))
-        entropy = int(check_random_state(self.random_state).randint(1 << 31))
-        if start is None:
-            start = None, best_constant(self.loss, blocks) if self._from_constant and self.fit_intercept else None
-        run = RuledDescent(blocks, settings, Start(*start),
-                           MarginTrace() if self.trace else None, self._rule, self.batch_size, entropy)
-        fit, interruption = run.run(self._watch(blocks.X.dtype))
-        self._store(fit, blocks.X.dtype)
-        if interruption is None:
-            self._warn(fit, wants_tol=self.batch_size is None)   # a fixed step on batches never comes to rest
-        return interruption
+        if self._from_constant and self.fit_intercept and not self._goes_on:
+            start = None, best_constant(self.loss, blocks)
+        return RuledDescent(blocks, settings, Start(*start), self._margin_trace(), self._rule, self.batch_size,
+                            self._draw_seed())
 
 
 class NesterovClassifier(_RuledClassifier):
@@ -277,6 +271,7 @@ class CGDescentClassifier(FullBatchClassifier):
     """
 
     _solver = CGDescent
+    _intervals = {"l2": NOT_NEGATIVE, "l1": NOT_NEGATIVE, "smoothing": POSITIVE}
 
     def __init__(self, *, loss="logistic", l2=1e-4, l1=0.0, smoothing=0.5, tol=1e-6, max_passes=1000, trace=False,
                  fit_intercept=True, class_weight=None, warm_start=False, max_time=None, n_jobs=None, verbose=0,
@@ -298,7 +293,7 @@ class CGDescentClassifier(FullBatchClassifier):
 
     def _check_parameters(self):
         check_parameter(self, "loss", self.loss, options=SMOOTH)
-        self._check_shared(l2=NOT_NEGATIVE, l1=NOT_NEGATIVE, smoothing=POSITIVE)
+        super()._check_parameters()
 
     def _objective(self, blocks, c, width):
         return SmoothRisk(blocks, c, float(self.l2), self.fit_intercept, self.loss, self.smoothing, float(self.l1))

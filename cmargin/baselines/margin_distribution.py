@@ -1,6 +1,6 @@
 """Other methods that look at the whole margin distribution, to compare margin pursuit with: full-batch, by L-BFGS."""
 
-from cmargin._estimators.one_vs_rest import NOT_NEGATIVE, POSITIVE
+from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE
 from cmargin.baselines._full_batch import FullBatchClassifier
 from cmargin.solvers.full_batch import CatoniRisk, MarginMoments, ProjectionProfile
 
@@ -37,6 +37,9 @@ class ODMClassifier(FullBatchClassifier):
     {COMMON}
     """
 
+    _intervals = {"variance_weight": NOT_NEGATIVE, "mean_weight": NOT_NEGATIVE, "hinge_weight": NOT_NEGATIVE,
+                  "l2": POSITIVE, "smoothing": POSITIVE}
+
     def __init__(self, *, variance_weight=1.0, mean_weight=1.0, hinge_weight=1.0, l2=1.0, smoothing=1e-3, tol=1e-6,
                  max_passes=500, trace=True, fit_intercept=True, class_weight=None, warm_start=False, max_time=None,
                  n_jobs=None, verbose=0, callback=None):
@@ -55,10 +58,6 @@ class ODMClassifier(FullBatchClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callback = callback
-
-    def _check_parameters(self):
-        self._check_shared(variance_weight=NOT_NEGATIVE, mean_weight=NOT_NEGATIVE, hinge_weight=NOT_NEGATIVE,
-                           l2=POSITIVE, smoothing=POSITIVE)
 
     @property
     def _widths(self):
@@ -83,6 +82,8 @@ class ProjectionProfileClassifier(FullBatchClassifier):
     {COMMON}
     """
 
+    _intervals = {"alpha": POSITIVE, "beta": POSITIVE, "l2": NOT_NEGATIVE}
+
     def __init__(self, *, alpha=1.0, beta=1.0, l2=1e-3, tol=1e-6, max_passes=500, trace=True, fit_intercept=True,
                  class_weight=None, warm_start=False, max_time=None, n_jobs=None, verbose=0, callback=None):
         self.alpha = alpha
@@ -98,9 +99,6 @@ class ProjectionProfileClassifier(FullBatchClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callback = callback
-
-    def _check_parameters(self):
-        self._check_shared(alpha=POSITIVE, beta=POSITIVE, l2=NOT_NEGATIVE)
 
     def _objective(self, blocks, c, width):
         return ProjectionProfile(blocks, c, float(self.l2), self.fit_intercept, float(self.alpha), float(self.beta))
@@ -123,6 +121,8 @@ class CatoniHingeClassifier(FullBatchClassifier):
     {COMMON}
     """
 
+    _intervals = {"scale": POSITIVE, "l2": NOT_NEGATIVE, "smoothing": POSITIVE}
+
     def __init__(self, *, scale=1.0, l2=1e-3, smoothing=1e-3, tol=1e-6, max_passes=500, trace=True, fit_intercept=True,
                  class_weight=None, warm_start=False, max_time=None, n_jobs=None, verbose=0, callback=None):
         self.scale = scale
@@ -138,9 +138,6 @@ class CatoniHingeClassifier(FullBatchClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callback = callback
-
-    def _check_parameters(self):
-        self._check_shared(scale=POSITIVE, l2=NOT_NEGATIVE, smoothing=POSITIVE)
 
     @property
     def _widths(self):

@@ -2,8 +2,7 @@
 
 from functools import partial
 
-from cmargin._estimators.one_vs_rest import INT_MAX, POSITIVE
-from cmargin._estimators.validation import check_parameter
+from cmargin._estimators.validation import COUNT, POSITIVE, check_parameter
 from cmargin.slnd import CALIBRATED, SLNDClassifier
 from cmargin.solvers.plain_sgd import DiagonalRun, PlainRun, WhitenRun
 from cmargin.solvers.sgdqn import SGDQNRun
@@ -158,7 +157,7 @@ class SGDQNClassifier(BalancedSGDClassifier):
 
     def _check_parameters(self):
         check_parameter(self, "l2", self.l2, real=POSITIVE)
-        check_parameter(self, "skip", self.skip, options=("auto",), integer=(1, INT_MAX, "[1, inf)"))
+        check_parameter(self, "skip", self.skip, options=("auto",), integer=COUNT)
         super()._check_parameters()
 
     def _recipe_now(self, loss):

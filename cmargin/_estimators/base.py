@@ -1,0 +1,248 @@
+"""One base of all linear classifiers: parameters, weights, warm start, callback, interrupt, warning, predictions."""
+
+import time
+import warnings
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from cmargin._estimators.progress import check_verbose, say
+from cmargin._estimators.refusal import keeps_last_fit
+from cmargin._estimators.scores import linear_scores
+from cmargin._estimators.validation import (
+    INT_MAX,
+    POSITIVE,
+    check_class_weight,
+    check_class_weights,
+    check_flag,
+    check_parameter,
+    check_rows,
+    in_range,
+)
+
+SCORE_ENTRIES = 1 << 22  # scores held at a time by predict: 32 MB
+LARGEST = float(np.finfo(float).max)
+
+
+class LinearClassifier(ClassifierMixin, BaseEstimator):
+    """Base of estimators with ``coef_``, ``intercept_``, ``classes_`` and ``_multilabel``.
+
+    A subclass gives `_check_parameters`, and ``_train(X, y, sample_weight, begin)``, which returns the arguments of
+    `_finish`.
+    """
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    # ---------------------------------------------------------------- training
+
+    @keeps_last_fit
+    def fit(self, X, y, sample_weight=None):
+        """Train from zero (or from the last weights with ``warm_start``).
+
+        On KeyboardInterrupt the best weights so far are stored before the interrupt goes on; a fit that is refused or
+        fails leaves the last one as it was.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array or sparse matrix
+            float32 and float64 are kept, C or F order, read-only or memory-mapped, without a copy; CSR likewise.
+        y : (n_samples,) labels, or (n_samples, n_labels) indicator
+        sample_weight : (n_samples,) array or None
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            For parameters, shapes, NaN, infinities, a single class, or (but by `SmSVMClassifier`) an indicator column
+            without a positive.
+        """
+        begin = time.perf_counter()
+        self._check_parameters()
+        X, y = self._check_data(X, y)
+        return self._finish(*self._train(X, y, sample_weight, begin))
+
+    def _check_shared(self):
+        """Parameters that every subclass has."""
+        check_parameter(self, "max_time", self.max_time, real=POSITIVE, none=True)
+        check_parameter(self, "n_jobs", self.n_jobs, integer=(-INT_MAX, INT_MAX, "(-inf, inf)"), none=True)
+        check_verbose(self)
+        check_class_weight(self, self.class_weight)
+        check_parameter(self, "callback", self.callback, none=True, call=True)
+        for name in ("fit_intercept", "warm_start"):
+            check_flag(self, name, getattr(self, name))
+
+    def _check_data(self, X, y):
+        """X and y as `check_rows` leaves them."""
+        return check_rows(self, X, y)
+
+    @property
+    def _goes_on(self):
+        """Whether a fit starts from the last one's weights."""
+        return self.warm_start and hasattr(self, "coef_")
+
+    def _check_last_fit(self, X, classes, multilabel, what="warm_start"):
+        """Raise unless columns and classes are those of the weights that ``what`` goes on from."""
+        if X.shape[1] != self.coef_.shape[1]:
+            raise ValueError(f"X has {X.shape[1]} features, but the fit to go on from has {self.coef_.shape[1]}")
+        if multilabel != self._multilabel or not np.array_equal(classes, self.classes_):
+            raise ValueError(f"{what} needs the classes of the last fit, {self.classes_}"
+                             f"{' as an indicator' if self._multilabel else ''}; got {classes}"
+                             f"{' as an indicator' if multilabel else ''}")
+
+    def _weights(self, sample_weight, X, classes, codes):
+        """Row weights times class weights.
+
+        Returns
+        -------
+        weight : (n,) array, the largest about 1, or None where all rows weigh 1
+        total : float, the sum of the weights as given, at most the largest double
+        """
+        if self.class_weight is not None and codes is None:
+            raise ValueError("class_weight is not defined for a label indicator; give sample_weight instead.")
+        if sample_weight is None and self.class_weight is None:
+            return None, float(X.shape[0])
+        factors = [_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)]
+        if self.class_weight is not None:
+            by_class = self._class_weights(classes, codes)
+            check_class_weights(by_class)
+            factors.append(by_class[codes])
+        return _product_in_range(factors)
+
+    def _class_weights(self, classes, codes):
+        """(n_classes,) array."""
+        return compute_class_weight(self.class_weight, classes=classes, y=classes[codes])
+
+    def _deadline(self, begin):
+        return None if self.max_time is None else begin + self.max_time
+
+    def _draw_seed(self):
+        return int(check_random_state(self.random_state).randint(1 << 31))
+
+    def _watch(self, store, line):
+        """What to do with the fit after a pass: ``store(fit)``, a line of text, the callback.
+
+        ``line`` makes the text of the last entries of ``history_``. Returns a function of the fit that says whether to
+        stop; None if there is nothing to do.
+        """
+        def after_pass(fit):
+            store(fit)
+            say(self, line({name: column[-1] for name, column in self.history_.items()}))
+            return bool(self.callback(self)) if self.callback is not None else False
+
+        return after_pass if self.callback is not None or self.verbose else None
+
+    def _finish(self, fit, interruption, store, shortfall):
+        """Store the fit; then let the interrupt go on, or warn, once at the most.
+
+        Parameters
+        ----------
+        fit : what was trained, complete also where it was stopped
+        interruption : KeyboardInterrupt or None
+        store : function of ``fit`` that sets the fitted attributes
+        shortfall : function of ``fit``: a sentence on how far it got and what to try, None where it went to its end
+        """
+        store(fit)
+        if interruption is not None:
+            raise interruption
+        text = shortfall(fit)
+        if text is not None:
+            warnings.warn(text, ConvergenceWarning, stacklevel=4)
+        return self
+
+    # ---------------------------------------------------------------- prediction
+
+    def decision_function(self, X):
+        """Scores h_c(x) = <w_c, x> + b_c.
+
+        Returns
+        -------
+        (n_samples,) array for two classes (positive: ``classes_[1]``), else (n_samples, n_problems); finite: a row
+        whose scores leave the range of its dtype keeps their signs and proportions, the largest at the end of the range
+        """
+        scores = self._decisions(self._check_rows(X))
+        return scores.ravel() if self._binary else scores
+
+    def predict(self, X):
+        """Label of the largest `decision_function`, or the indicator of the labels where it is positive.
+
+        Rows are scored in batches: n_samples times n_classes scores are never held at once.
+        """
+        X = self._check_rows(X)
+        return np.concatenate([self._decide(self._decisions(X[rows])) for rows in self._batches(X.shape[0])])
+
+    def _decisions(self, X):
+        """What `predict` takes the largest of, or the sign: (n, n_problems)."""
+        return self._scores(X)
+
+    def _decide(self, decisions):
+        if self._multilabel:
+            return (decisions > 0).astype(int)
+        if self._binary:
+            return self.classes_[(decisions.ravel() > 0).astype(int)]
+        return self.classes_[decisions.argmax(axis=1)]
+
+    @property
+    def _binary(self):
+        return len(self.coef_) == 1
+
+    def _check_rows(self, X):
+        check_is_fitted(self)
+        return check_rows(self, X, reset=False)
+
+    def _batches(self, n_rows):
+        size = max(1, SCORE_ENTRIES // len(self.coef_))
+        return [slice(lo, lo + size) for lo in range(0, n_rows, size)]
+
+    def _scores(self, X):
+        return linear_scores(X, self.coef_, self.intercept_)
+
+
+def _product_in_range(factors):
+    """The product of weights (n,) times a power of 2, the largest about 1; its sum without that power.
+
+    No factor, product or sum leaves the range of doubles on the way.
+    """
+    weight, power = 1.0, 0
+    for factor in factors:
+        weight = weight * in_range(factor)
+        power += int(np.frexp(factor.max())[1])
+    if not weight.any():
+        raise ValueError("sample_weight and class_weight leave every sample with weight 0.")
+    with np.errstate(over="ignore"):
+        total = float(np.ldexp(weight.sum(), power))
+    return in_range(weight), min(total, LARGEST)
+
+
+def of_mean_1(weight):
+    """Weights (n,) times what makes their mean 1."""
+    return weight * (len(weight) / weight.sum())
+
+
+def rows_that_count(X, Y, codes, weight):
+    """X, its labels and weights without rows of weight 0, the weights of mean 1; None where they are or all are 1."""
+    if weight is None:
+        return X, Y, codes, None
+    if not weight.all():
+        kept = np.flatnonzero(weight)               # the only copy of X
+        X, Y, codes, weight = X[kept], Y[kept], None if codes is None else codes[kept], weight[kept]
+    return X, Y, codes, of_mean_1(weight)
+
+
+def untrained(labels):
+    """A sentence on classes that time did not reach, or no words for none."""
+    if len(labels) == 0:
+        return ""
+    names = ", ".join(str(label) for label in labels[:5]) + ", ..." * (len(labels) > 5)
+    return (f" {len(labels)} classes were not trained and keep the ridge regression that all classes start with: "
+            f"{names}.")
