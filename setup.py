@@ -93,7 +93,7 @@ class BuildInBothPlaces(build_ext):
 def configure():
     """Look at this machine, write down what was found, and return the flags for OpenMP."""
     flags, why = openmp_flags(os.environ.get("CMARGIN_OPENMP", "auto"))
-    width = write_blas_int(CORE / "_blas_int.pxi", write_if_changed)
+    width = write_blas_int(CORE / "linalg" / "_blas_int.pxi", write_if_changed)
     write_if_changed(
         ROOT / "cmargin" / "_build_config.py",
         f'"""Written by setup.py."""\n\nOPENMP = {bool(flags)}\nOPENMP_REASON = {why!r}\nBLAS_INT_BITS = {width}\n',
@@ -113,9 +113,10 @@ DIRECTIVES = {
 }
 # symbols for a debugger make the modules four times as large, and take a third of the time
 OPTIMISE = [] if sys.platform == "win32" else ["-O3", "-fno-math-errno", "-fno-trapping-math", "-g" if DEBUG else "-g0"]
+HEADERS = sorted({str(path.parent.relative_to(ROOT)) for path in CORE.glob("*/*.h")})
 EXTENSIONS = [
-    Extension(f"cmargin._core.{path.stem}", [str(path.relative_to(ROOT))], include_dirs=[str(CORE.relative_to(ROOT))])
-    for path in sorted(CORE.glob("*.pyx"))
+    Extension(".".join(path.with_suffix("").parts), [str(path)], include_dirs=HEADERS)
+    for path in sorted(path.relative_to(ROOT) for path in CORE.glob("*/*.pyx"))
 ]
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ import warnings
 from time import perf_counter
 
 import numpy as np
-from measure import heading, table
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
@@ -21,7 +20,8 @@ from threadpoolctl import threadpool_limits
 
 from cmargin import SmSVMClassifier
 from cmargin.datasets import load
-from cmargin.race.data import prepare
+from cmargin.measure.race.data import prepare
+from cmargin.measure.report import heading, table
 
 TOL = 1e-4                     # certified gap of SmSVM, and the distance that peers must come to
 L2 = (1e-3, 1e-5)

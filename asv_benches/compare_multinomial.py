@@ -20,8 +20,8 @@ from compare_slnd import read_set
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from cmargin.passes.softmax_rows import SoftmaxRowPass
-from cmargin.solvers.multinomial_newton import Settings, solve
+from cmargin.homes.softmax_rows import SoftmaxRowPass
+from cmargin.solvers.newton.multinomial_newton import Settings, solve
 
 DISTANCE = 1e-4
 

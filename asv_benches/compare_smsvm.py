@@ -18,15 +18,15 @@ import numpy as np
 import scipy.sparse as sp
 from benchmarks.common import noisy_plane
 from benchmarks.smsvm import SHAPES, Pass, make_text
-from measure import exponent, heading, peak_beyond, table
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 from cmargin import MarginPursuitClassifier, SmSVMClassifier
 from cmargin.datasets import DataNotFound, load
-from cmargin.race.data import prepare
-from cmargin.race.limits import best_of
+from cmargin.measure.limits import best_of
+from cmargin.measure.race.data import prepare
+from cmargin.measure.report import exponent, heading, peak_beyond, table
 
 TOL = 1e-4                     # certified gap of every SmSVM fit
 CURVED = {"all": 1.0, "half": 0.5, "one in twenty": 0.05, "one in a hundred": 0.01}

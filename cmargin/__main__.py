@@ -15,7 +15,7 @@ def demo(arguments, parser):
         parser.error(f"cannot save to {arguments.out!r}: {error}")
     if not os.access(arguments.out, os.W_OK):
         parser.error(f"cannot save to {arguments.out!r}: it may not be written to")
-    from cmargin.demo import run
+    from cmargin.demo.table import run
 
     run(arguments.out)
     return 0
@@ -30,7 +30,7 @@ def show_config(arguments, parser):
 
 def race(arguments, parser):
     try:
-        from cmargin.race import main as race_main
+        from cmargin.measure.race import main as race_main
     except ImportError as error:
         print(f"cmargin race: the races cannot be run here: {error}.", file=sys.stderr)
         return 2

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info
 
 import cmargin
 from cmargin import _build_config
-from cmargin._core._openmp import effective_n_threads, threads_seen
+from cmargin._core.small._openmp import effective_n_threads, threads_seen
 
 
 def show_config(file=None):

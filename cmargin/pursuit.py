@@ -2,9 +2,9 @@
 
 from cmargin._estimators.one_vs_rest import LinearOneVsRest
 from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE, InvalidParameterError, check_parameter
-from cmargin.passes.memory import MemoryRows
-from cmargin.solvers.margin_pursuit import GradientDescent, ProjectedSGD, Settings, Start
-from cmargin.solvers.pursuit_newton import NewtonClasses
+from cmargin.homes.memory import MemoryRows
+from cmargin.solvers.first_order.margin_pursuit import GradientDescent, ProjectedSGD, Settings, Start
+from cmargin.solvers.newton.pursuit_newton import NewtonClasses
 
 
 class MarginPursuitClassifier(LinearOneVsRest):

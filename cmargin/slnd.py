@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from cmargin._blas_threads import single_threaded_blas
-from cmargin._core._openmp import effective_n_threads
+from cmargin._core.small._openmp import effective_n_threads
 from cmargin._estimators.base import rows_that_count
 from cmargin._estimators.multinomial_optimum import fit_optimum, refuse_penalty
 from cmargin._estimators.posteriors import PosteriorPredictions
@@ -23,10 +23,10 @@ from cmargin._estimators.validation import (
     check_rows,
     encode_labels,
 )
-from cmargin.passes.memory import MemoryRows, NonFiniteCurvature
-from cmargin.solvers.class_lists import ClassLists
-from cmargin.solvers.low_rank_newton import Settings, Start, train
-from cmargin.solvers.multinomial import MultinomialRun
+from cmargin.homes.memory import MemoryRows, NonFiniteCurvature
+from cmargin.solvers.low_rank.class_lists import ClassLists
+from cmargin.solvers.low_rank.low_rank_newton import Settings, Start, train
+from cmargin.solvers.low_rank.multinomial import MultinomialRun
 
 CALIBRATED = ("logistic", "calibrated_hinge", "squared")
 MOST_CLASSES = 2000     # of loss="auto" as multinomial: there it takes 25 times as long as drawn negatives (decisions)

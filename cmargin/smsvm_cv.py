@@ -9,7 +9,7 @@ from sklearn.model_selection import check_cv
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, indexable
 
-from cmargin._core._structure import check_structure
+from cmargin._core.rows._structure import check_structure
 from cmargin._estimators.progress import check_verbose, say
 from cmargin._estimators.refusal import keeps_last_fit
 from cmargin._estimators.validation import check_rows, code_labels, in_range

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from cmargin.passes.row_pass import MemoryRowPass
+from cmargin.homes.row_pass import MemoryRowPass
 
 
 class Elsewhere:

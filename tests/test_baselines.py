@@ -12,8 +12,8 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cmargin.baselines import CatoniHingeClassifier, ODMClassifier, ProjectionProfileClassifier
-from cmargin.passes.score_blocks import ScoreBlocks
-from cmargin.solvers.full_batch import CatoniRisk, MarginMoments, ProjectionProfile, smoothed_hinge
+from cmargin.homes.score_blocks import ScoreBlocks
+from cmargin.solvers.first_order.full_batch import CatoniRisk, MarginMoments, ProjectionProfile, smoothed_hinge
 
 X_bc, y_bc = load_breast_cancer(return_X_y=True)
 X_bc = scale(X_bc)

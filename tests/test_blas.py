@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cmargin._core import _blas
+from cmargin._core.linalg import _blas
 
 DTYPES = [np.float32, np.float64]
 

@@ -17,7 +17,7 @@ import cmargin
 from cmargin import _blas_threads, baselines
 from cmargin._blas_threads import _find, _Library, blas_threads, single_threaded_blas
 from cmargin._estimators.smsvm_fit import SmSVMFit
-from cmargin.passes.score_blocks import ScoreBlocks
+from cmargin.homes.score_blocks import ScoreBlocks
 
 HANG = 300.0        # seconds after which a fit counts as hung; they take a tenth of one
 

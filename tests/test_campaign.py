@@ -118,7 +118,7 @@ def test_a_seed_is_always_the_same_problem():
 
 
 def test_forced_constants_are_reached(monkeypatch):
-    import cmargin.solvers.growing as growing
+    import cmargin.solvers.newton.growing as growing
 
     seen = []
     draw = growing.subset_of

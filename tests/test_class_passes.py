@@ -6,13 +6,13 @@ import scipy.sparse as sp
 from conftest import blobs
 from naive import CURVATURE_AT_ZERO, literal_steps, low_rank_inverse, mean_of_samples, theory_steps
 
-from cmargin._core import _class_sgd
-from cmargin.passes.memory import MemoryRows
-from cmargin.solvers.class_lists import ClassLists
-from cmargin.solvers.class_passes import ClassPasses, TimeUp
-from cmargin.solvers.class_weights import ClassWeights
-from cmargin.solvers.low_rank import build_inverse
-from cmargin.solvers.low_rank_newton import class_streams, constant_score
+from cmargin._core.stochastic import _class_sgd
+from cmargin.homes.memory import MemoryRows
+from cmargin.solvers.low_rank.class_lists import ClassLists
+from cmargin.solvers.low_rank.class_passes import ClassPasses, TimeUp
+from cmargin.solvers.low_rank.class_weights import ClassWeights
+from cmargin.solvers.low_rank.low_rank import build_inverse
+from cmargin.solvers.low_rank.low_rank_newton import class_streams, constant_score
 
 LOSSES = list(CURVATURE_AT_ZERO)
 N_PASSES = 8                    # of about 480 visits a class: thousands of steps
@@ -184,8 +184,8 @@ def test_slices_and_batches_change_no_bit(monkeypatch):
     s = Setting()
     Z, whole = s.home.whiten(s.inverse), s.weights()
     s.passes().plain(Z, s.inverse, whole, np.full(4, 0.05), np.array([1.0]))
-    monkeypatch.setattr("cmargin.solvers.class_passes.SLICE_NUMBERS", 1.0)       # 64 steps a slice
-    monkeypatch.setattr("cmargin.solvers.class_passes.LIST_ENTRIES", 700)        # a class or two a batch
+    monkeypatch.setattr("cmargin.solvers.low_rank.class_passes.SLICE_NUMBERS", 1.0)       # 64 steps a slice
+    monkeypatch.setattr("cmargin.solvers.low_rank.class_passes.LIST_ENTRIES", 700)        # a class or two a batch
     sliced = s.weights()
     s.passes().plain(Z, s.inverse, sliced, np.full(4, 0.05), np.array([1.0]))
     for a, b in zip(whole.linear(s.inverse), sliced.linear(s.inverse), strict=True):
@@ -193,7 +193,7 @@ def test_slices_and_batches_change_no_bit(monkeypatch):
 
 
 def test_a_deadline_stops_between_slices(monkeypatch):
-    monkeypatch.setattr("cmargin.solvers.class_passes.SLICE_NUMBERS", 1.0)
+    monkeypatch.setattr("cmargin.solvers.low_rank.class_passes.SLICE_NUMBERS", 1.0)
     s, weights = Setting(), None
     weights = s.weights()
     with pytest.raises(TimeUp):

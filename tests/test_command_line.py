@@ -36,7 +36,7 @@ def test_show_config(capsys):
     assert "OpenMP" in text and "BLAS integers" in text
 
 
-@pytest.mark.skipif(importlib.util.find_spec("cmargin.race") is not None, reason="the races are there")
+@pytest.mark.skipif(importlib.util.find_spec("cmargin.measure.race") is not None, reason="the races are there")
 def test_race_says_in_one_line_that_it_is_not_there(capsys):
     assert main(["race", "--data", "x", "y"]) == 2
     message = capsys.readouterr()
@@ -45,9 +45,9 @@ def test_race_says_in_one_line_that_it_is_not_there(capsys):
 
 def test_race_hands_its_arguments_on(monkeypatch):
     heard = []
-    module = type(sys)("cmargin.race")
+    module = type(sys)("cmargin.measure.race")
     module.main = heard.append
-    monkeypatch.setitem(sys.modules, "cmargin.race", module)
+    monkeypatch.setitem(sys.modules, "cmargin.measure.race", module)
     assert main(["race", "-q", "--help", "set", "--out", "x"]) == 0
     assert heard == [["-q", "--help", "set", "--out", "x"]]
     module.main = lambda argv: 3

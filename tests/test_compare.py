@@ -146,7 +146,7 @@ def make_vectors(count, n):
 @pytest.mark.parametrize("count", [1, 5])
 def test_peak_counts_vectors(monkeypatch, count):
     monkeypatch.syspath_prepend(str(SCRIPT.parent))
-    from measure import peak_beyond
+    from cmargin.measure.report import peak_beyond
 
     n = 1_000_000
     peak = peak_beyond(partial(size_alone, n), partial(make_vectors, count))

@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_info
 import cmargin
 from cmargin import _build_config
 from cmargin._blas_threads import single_threaded_blas
-from cmargin._core._openmp import effective_n_threads, threads_seen
+from cmargin._core.small._openmp import effective_n_threads, threads_seen
 
 
 def test_a_build_that_claims_openmp_really_uses_two_threads():
@@ -28,7 +28,7 @@ def test_n_jobs_becomes_a_number_of_threads():
 
 
 def test_the_environment_limits_the_default():
-    code = "from cmargin._core._openmp import effective_n_threads; print(effective_n_threads(None))"
+    code = "from cmargin._core.small._openmp import effective_n_threads; print(effective_n_threads(None))"
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     assert subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True).stdout == "1\n"
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cmargin.__main__ import main
-from cmargin.demo import CERTIFIED, DATA_SETS, OURS, PEERS, Trace, load, run, run_ours
+from cmargin.demo.table import CERTIFIED, DATA_SETS, OURS, PEERS, Trace, load, run, run_ours
 
 
 @pytest.fixture(scope="module")
@@ -90,8 +90,8 @@ def test_plots_are_written(short_run):
 
 
 def test_without_matplotlib_one_line_says_how_to_get_plots(tmp_path, monkeypatch):
-    monkeypatch.setattr("cmargin.demo.find_spec", lambda name: None)
-    monkeypatch.setattr("cmargin.demo.DATA_SETS", ("breast_cancer",))
+    monkeypatch.setattr("cmargin.demo.table.find_spec", lambda name: None)
+    monkeypatch.setattr("cmargin.demo.table.DATA_SETS", ("breast_cancer",))
     text = io.StringIO()
     assert len(run(str(tmp_path), max_passes=1, fits=1, file=text)) == len(OURS) + len(CERTIFIED) + len(PEERS)
     last = text.getvalue().splitlines()[-1]
@@ -100,7 +100,7 @@ def test_without_matplotlib_one_line_says_how_to_get_plots(tmp_path, monkeypatch
 
 def test_a_folder_that_cannot_be_written_to_is_refused_before_training(tmp_path, capsys, monkeypatch):
     (tmp_path / "file").touch()
-    monkeypatch.setattr("cmargin.demo.run", lambda out: pytest.fail("trained first"))
+    monkeypatch.setattr("cmargin.demo.table.run", lambda out: pytest.fail("trained first"))
     for refuse in (str(tmp_path / "file"), str(tmp_path / "file" / "inside")):
         with pytest.raises(SystemExit) as ended:
             main(["demo", "--out", refuse])
@@ -113,7 +113,7 @@ def test_a_folder_that_cannot_be_written_to_is_refused_before_training(tmp_path,
 
 def test_command_line_hands_the_folder_on(tmp_path, monkeypatch):
     heard = []
-    monkeypatch.setattr("cmargin.demo.run", heard.append)
+    monkeypatch.setattr("cmargin.demo.table.run", heard.append)
     monkeypatch.chdir(tmp_path)
     assert main(["demo", "--out", str(tmp_path)]) == main(["demo"]) == 0
     assert heard[0] == str(tmp_path) and "cmargin.demo" in sys.modules

@@ -10,9 +10,9 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
-from cmargin.passes.dual_rows import DualRowPass, SparseRows, worth_sweeping
+from cmargin.homes.dual_rows import DualRowPass, SparseRows, worth_sweeping
 from cmargin.smsvm import SmSVMClassifier
-from cmargin.solvers import dual_newton
+from cmargin.solvers.dual import dual_newton
 
 
 def text(n=300, m=900, seed=3, positives=0.4):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cmargin._blas_threads import single_threaded_blas
-from cmargin._core._eigh import top_eigenpairs
+from cmargin._core.linalg._eigh import top_eigenpairs
 
 
 def spd(n, dtype, seed=5):

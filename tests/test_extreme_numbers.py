@@ -23,7 +23,7 @@ from cmargin import (
 )
 from cmargin._estimators.scores import linear_scores
 from cmargin._estimators.validation import InvalidParameterError, in_range
-from cmargin.solvers.hager_zhang import LineSearch, OutOfTrials
+from cmargin.solvers.first_order.hager_zhang import LineSearch, OutOfTrials
 
 LARGEST = np.finfo(float).max
 rng = np.random.default_rng(5)

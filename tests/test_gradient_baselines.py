@@ -20,13 +20,13 @@ from sklearn.preprocessing import scale
 from sklearn.utils import check_random_state
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from cmargin._core import _line_sums
-from cmargin._core._losses import LOSS_IDS, evaluate
+from cmargin._core.losses._losses import LOSS_IDS, evaluate
+from cmargin._core.rows import _line_sums
 from cmargin.baselines import AdaDeltaClassifier, AdamClassifier, CGDescentClassifier, NesterovClassifier
-from cmargin.passes.score_blocks import ScoreBlocks
-from cmargin.solvers.accelerated import best_constant
-from cmargin.solvers.conjugate_gradient import Line, SmoothRisk
-from cmargin.solvers.hager_zhang import LineSearch, OutOfTrials, Trial
+from cmargin.homes.score_blocks import ScoreBlocks
+from cmargin.solvers.first_order.accelerated import best_constant
+from cmargin.solvers.first_order.conjugate_gradient import Line, SmoothRisk
+from cmargin.solvers.first_order.hager_zhang import LineSearch, OutOfTrials, Trial
 
 X_bc, y_bc = load_breast_cancer(return_X_y=True)
 X_bc = scale(X_bc)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from naive import bfgs_inverse
 
-from cmargin.solvers.kept_curvature import KeptCurvature
+from cmargin.solvers.newton.kept_curvature import KeptCurvature
 
 
 def curved(rng, p, condition):

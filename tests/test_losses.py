@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from naive import CURVATURE_AT_ZERO, LOSS_SLOPES, LOSS_VALUES, posterior
 
-from cmargin._core import _losses
+from cmargin._core.losses import _losses
 
 PARAMETERS = {
     "smoothed_hinge": [(1.0,), (1e-3,)],

@@ -4,8 +4,8 @@ import scipy.sparse as sp
 from conftest import FORMATS, as_format, blobs
 from naive import low_rank_inverse
 
-from cmargin.passes.memory import MemoryRows, NonFiniteCurvature
-from cmargin.solvers.low_rank import automatic_rank, build_inverse, default_samples, knee
+from cmargin.homes.memory import MemoryRows, NonFiniteCurvature
+from cmargin.solvers.low_rank.low_rank import automatic_rank, build_inverse, default_samples, knee
 
 
 def tolerance(dtype):

@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cmargin import BSNClassifier, SLNDClassifier
 from cmargin.margins import expected_calibration_error
-from cmargin.solvers.multinomial_choice import automatic_step, batch_size, split_order
+from cmargin.solvers.low_rank.multinomial_choice import automatic_step, batch_size, split_order
 
 STOCHASTIC = "a random order of batches cannot repeat a row bit for bit; tested in expectation below"
 
@@ -95,10 +95,10 @@ def test_bsn_equals_slnd_until_the_curvature_is_looked_at(digits):
 
 
 def test_the_refreshed_moment_weighs_rows_by_mean_curvature():
-    from cmargin.passes.memory import MemoryRows
-    from cmargin.solvers.class_lists import ClassLists
-    from cmargin.solvers.low_rank_newton import Settings, Start
-    from cmargin.solvers.multinomial import MultinomialRun
+    from cmargin.homes.memory import MemoryRows
+    from cmargin.solvers.low_rank.class_lists import ClassLists
+    from cmargin.solvers.low_rank.low_rank_newton import Settings, Start
+    from cmargin.solvers.low_rank.multinomial import MultinomialRun
     X, y = blobs()
     rng = np.random.default_rng(3)
     W, b = rng.standard_normal((4, 12)), rng.standard_normal(4)
@@ -260,7 +260,7 @@ def test_dense_formats_give_the_same_bits_and_csr_the_same_numbers(dtype, tail, 
                          ids=str)
 @pytest.mark.parametrize("sparse", [False, True])
 def test_same_bits_for_any_number_of_threads(digits, parameters, sparse, monkeypatch):
-    monkeypatch.setattr("cmargin.solvers.softmax_passes.FLOPS_PER_THREAD", 0)
+    monkeypatch.setattr("cmargin.solvers.low_rank.softmax_passes.FLOPS_PER_THREAD", 0)
     X, _, y, _ = digits
     X = sp.csr_matrix(X) if sparse else X.astype(np.float32)
     one, two, three = (fit(X, y, n_jobs=jobs, **parameters) for jobs in (1, 2, 3))
@@ -460,7 +460,7 @@ def test_an_interrupt_before_the_first_pass_leaves_a_model_too(digits, monkeypat
     def interrupted(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cmargin.solvers.multinomial.build_inverse", interrupted)
+    monkeypatch.setattr("cmargin.solvers.low_rank.multinomial.build_inverse", interrupted)
     model = SLNDClassifier()
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
@@ -478,7 +478,7 @@ def test_defaults_reach_the_best_lbfgs_on_mnist(shared_data):
 
 def test_overflow_while_rows_are_held_out_leaves_the_start(digits, monkeypatch):
     # the first pass had no finite loss: it was taken for the end, and no pass over all rows could follow
-    monkeypatch.setattr("cmargin.solvers.multinomial.automatic_step", lambda *arguments: 1e42)
+    monkeypatch.setattr("cmargin.solvers.low_rank.multinomial.automatic_step", lambda *arguments: 1e42)
     X, X_test, y, _ = digits
     with pytest.warns(ConvergenceWarning, match="overflowed"):
         model = fit(X.astype(np.float32), y, max_passes=5)
@@ -486,7 +486,7 @@ def test_overflow_while_rows_are_held_out_leaves_the_start(digits, monkeypatch):
     np.testing.assert_allclose(model.predict_proba(X_test)[0], np.bincount(y) / len(y), rtol=1e-5)
     # where the step is only a little too long, half of it is enough
     steps = iter([1e42])
-    monkeypatch.setattr("cmargin.solvers.multinomial.MultinomialRun._step",
+    monkeypatch.setattr("cmargin.solvers.low_rank.multinomial.MultinomialRun._step",
                         lambda self, number: next(steps, 0.05) * 0.5**self.halvings)
     assert fit(X.astype(np.float32), y).score(X, y) > 0.9
 

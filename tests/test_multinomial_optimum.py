@@ -9,10 +9,10 @@ import scipy.sparse as sp
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
-from cmargin.passes.softmax_rows import SoftmaxRowPass
-from cmargin.solvers.class_passes import TimeUp
-from cmargin.solvers.multinomial_inverse import ClassInverse, KroneckerInverse, centred_pairs, without_mean
-from cmargin.solvers.multinomial_newton import Run, Settings, dual_value, solve
+from cmargin.homes.softmax_rows import SoftmaxRowPass
+from cmargin.solvers.low_rank.class_passes import TimeUp
+from cmargin.solvers.newton.multinomial_inverse import ClassInverse, KroneckerInverse, centred_pairs, without_mean
+from cmargin.solvers.newton.multinomial_newton import Run, Settings, dual_value, solve
 
 N, M, K = 83, 7, 4
 

@@ -10,12 +10,12 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
 from cmargin._blas_threads import single_threaded_blas
-from cmargin._core._newton_memory import advance_all, now
-from cmargin._core._sorting import sorted_places
-from cmargin._core._width_rule import widths
-from cmargin.passes.row_pass import MemoryRowPass
-from cmargin.solvers.continuation_newton import ContinuationNewton, Problem, Settings
-from cmargin.solvers.paper_newton import PaperNewton
+from cmargin._core.newton._newton_memory import advance_all, now
+from cmargin._core.newton._width_rule import widths
+from cmargin._core.small._sorting import sorted_places
+from cmargin.homes.row_pass import MemoryRowPass
+from cmargin.solvers.newton.continuation_newton import ContinuationNewton, Problem, Settings
+from cmargin.solvers.newton.paper_newton import PaperNewton
 
 X_bc, y_bc = load_breast_cancer(return_X_y=True)
 X_bc, y_bc = scale(X_bc), np.where(y_bc == 1, 1.0, -1.0)

@@ -20,11 +20,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cmargin import MarginPursuitClassifier, PegasosClassifier, margins
 from cmargin._blas_threads import single_threaded_blas
-from cmargin.passes import score_blocks
-from cmargin.passes.row_pass import MemoryRowPass
-from cmargin.solvers import pursuit_newton
-from cmargin.solvers.low_rank_newton import class_streams
-from cmargin.solvers.margin_pursuit import weighted_draws
+from cmargin.homes import score_blocks
+from cmargin.homes.row_pass import MemoryRowPass
+from cmargin.solvers.first_order.margin_pursuit import weighted_draws
+from cmargin.solvers.low_rank.low_rank_newton import class_streams
+from cmargin.solvers.newton import pursuit_newton
 
 X_bc, y_bc = load_breast_cancer(return_X_y=True)
 X_bc = scale(X_bc)

@@ -4,7 +4,7 @@ from naive_smsvm import look, smoothed, with_ones
 from scipy import sparse
 
 from cmargin._blas_threads import single_threaded_blas
-from cmargin.passes.row_pass import MemoryRowPass
+from cmargin.homes.row_pass import MemoryRowPass
 
 FORMATS = ["C", "F", "strided", "reversed", "csr32", "csr64"]
 

@@ -8,21 +8,11 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, baselines
-from cmargin._core import (
-    _catoni,
-    _class_sgd,
-    _conjugate_gradients,
-    _line_search,
-    _line_sums,
-    _losses,
-    _low_rank,
-    _newton_system,
-    _projected_sgd,
-    _refreshed_sgd,
-    _sgdqn,
-    _theory_sgd,
-    _whiten,
-)
+from cmargin._core.losses import _losses
+from cmargin._core.newton import _conjugate_gradients, _line_search, _newton_system
+from cmargin._core.rows import _line_sums
+from cmargin._core.small import _catoni
+from cmargin._core.stochastic import _class_sgd, _low_rank, _projected_sgd, _refreshed_sgd, _sgdqn, _theory_sgd, _whiten
 
 rng = np.random.default_rng(3)
 X = rng.standard_normal((80, 6))

@@ -16,12 +16,12 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cmargin._blas_threads import single_threaded_blas
-from cmargin._core import _certificate as certificate
-from cmargin._core._newton_memory import Newton
-from cmargin._core._sampling import chosen
-from cmargin.passes.row_pass import MemoryRowPass
+from cmargin._core.newton import _certificate as certificate
+from cmargin._core.newton._newton_memory import Newton
+from cmargin._core.small._sampling import chosen
+from cmargin.homes.row_pass import MemoryRowPass
 from cmargin.smsvm import SmSVMClassifier
-from cmargin.solvers import continuation_newton, growing, paper_newton
+from cmargin.solvers.newton import continuation_newton, growing, paper_newton
 
 X_bc, y_bc = load_breast_cancer(return_X_y=True)
 X_bc = scale(X_bc)

@@ -10,12 +10,12 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from cmargin._blas_threads import single_threaded_blas
-from cmargin._core import _certificate as certificate
-from cmargin._core._newton_system import cholesky_solve, l1_model_minimum
-from cmargin.passes.row_pass import MemoryRowPass
-from cmargin.passes.wide import WideRows
+from cmargin._core.newton import _certificate as certificate
+from cmargin._core.newton._newton_system import cholesky_solve, l1_model_minimum
+from cmargin.homes.row_pass import MemoryRowPass
+from cmargin.homes.wide import WideRows
 from cmargin.smsvm import SmSVMClassifier
-from cmargin.solvers import continuation_newton
+from cmargin.solvers.newton import continuation_newton
 
 
 def fit_quietly(X, y, **parameters):

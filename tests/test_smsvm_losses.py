@@ -14,9 +14,9 @@ from sklearn.preprocessing import scale
 from sklearn.svm import LinearSVC
 
 from cmargin import SmSVMClassifier
-from cmargin._core._losses import LOSS_IDS, gains
-from cmargin.passes.row_pass import MemoryRowPass
-from cmargin.solvers import growing
+from cmargin._core.losses._losses import LOSS_IDS, gains
+from cmargin.homes.row_pass import MemoryRowPass
+from cmargin.solvers.newton import growing
 
 X_bc, y_bc = load_breast_cancer(return_X_y=True)
 X_bc = scale(X_bc)

@@ -7,12 +7,12 @@ from conftest import blobs
 from naive import low_rank_inverse
 from naive_multinomial import gradient, literal_batches, mean_of_samples, row_losses
 
-from cmargin.passes.memory import MemoryRows
-from cmargin.solvers import softmax_passes
-from cmargin.solvers.class_passes import TimeUp
-from cmargin.solvers.low_rank import build_inverse
-from cmargin.solvers.softmax_passes import SoftmaxPasses
-from cmargin.solvers.softmax_weights import SoftmaxWeights
+from cmargin.homes.memory import MemoryRows
+from cmargin.solvers.low_rank import softmax_passes
+from cmargin.solvers.low_rank.class_passes import TimeUp
+from cmargin.solvers.low_rank.low_rank import build_inverse
+from cmargin.solvers.low_rank.softmax_passes import SoftmaxPasses
+from cmargin.solvers.low_rank.softmax_weights import SoftmaxWeights
 
 N, STRIDE, BATCH = 600, 4, 17
 

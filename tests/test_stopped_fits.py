@@ -10,8 +10,8 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
-from cmargin.passes.shared_start import SharedStart, ridge, sample_rows
-from cmargin.solvers import low_rank_newton
+from cmargin.homes.shared_start import SharedStart, ridge, sample_rows
+from cmargin.solvers.low_rank import low_rank_newton
 
 X, y = load_digits(return_X_y=True)
 ESTIMATORS = [SmSVMClassifier, MarginPursuitClassifier]

@@ -11,8 +11,8 @@ import pytest
 import scipy.sparse as sp
 
 from cmargin import SLNDClassifier, nested_cross_validation
-from cmargin._core._rows import Rows
-from cmargin._core._structure import check_structure
+from cmargin._core.rows._rows import Rows
+from cmargin._core.rows._structure import check_structure
 
 DENSE, LABELS = broken_rows.sound_rows()
 

@@ -11,9 +11,9 @@ from .common import digits, gaussian_classes
 
 try:
     from cmargin import SLNDClassifier, baselines
-    from cmargin.passes.score_blocks import ScoreBlocks
-    from cmargin.solvers.conjugate_gradient import CGDescent, SmoothRisk
-    from cmargin.solvers.margin_pursuit import Settings, Start
+    from cmargin.homes.score_blocks import ScoreBlocks
+    from cmargin.solvers.first_order.conjugate_gradient import CGDescent, SmoothRisk
+    from cmargin.solvers.first_order.margin_pursuit import Settings, Start
 
     baselines.CGDescentClassifier       # noqa: B018  a commit before it existed
 except (ImportError, AttributeError):  # asv marks the benchmarks as failed and goes on

@@ -9,14 +9,14 @@ from .common import digits, gaussian_classes
 
 try:
     from cmargin import BSNClassifier, SLNDClassifier
-    from cmargin.passes.memory import MemoryRows
-    from cmargin.solvers.class_lists import ClassLists
-    from cmargin.solvers.class_passes import ClassPasses
-    from cmargin.solvers.class_weights import ClassWeights
-    from cmargin.solvers.low_rank import build_inverse
-    from cmargin.solvers.low_rank_newton import class_streams
-    from cmargin.solvers.softmax_passes import SoftmaxPasses
-    from cmargin.solvers.softmax_weights import SoftmaxWeights
+    from cmargin.homes.memory import MemoryRows
+    from cmargin.solvers.low_rank.class_lists import ClassLists
+    from cmargin.solvers.low_rank.class_passes import ClassPasses
+    from cmargin.solvers.low_rank.class_weights import ClassWeights
+    from cmargin.solvers.low_rank.low_rank import build_inverse
+    from cmargin.solvers.low_rank.low_rank_newton import class_streams
+    from cmargin.solvers.low_rank.softmax_passes import SoftmaxPasses
+    from cmargin.solvers.low_rank.softmax_weights import SoftmaxWeights
 except ImportError:  # a commit before these existed: asv marks the benchmarks as failed and goes on
     SLNDClassifier = None
 
@@ -83,7 +83,7 @@ class MultinomialPass:
 
     def track_share_of_sgemm(self, threads):
         """Two products of N x D x C a pass, against sgemm of a square of 2,048 on as many threads."""
-        from cmargin.race.limits import best_of, sgemm_rate
+        from cmargin.measure.limits import best_of, sgemm_rate
 
         return 4.0 * self.N * self.D * self.C / best_of(lambda: self.time_pass(threads), 7)[0] / sgemm_rate(threads)
 

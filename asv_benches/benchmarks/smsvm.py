@@ -13,7 +13,7 @@ from .common import noisy_plane
 
 try:
     from cmargin._blas_threads import single_threaded_blas
-    from cmargin.passes.row_pass import MemoryRowPass
+    from cmargin.homes.row_pass import MemoryRowPass
     from cmargin.smsvm import SmSVMClassifier
 except ImportError:                            # an older revision without them
     MemoryRowPass = SmSVMClassifier = None

@@ -4,9 +4,9 @@ from functools import partial
 
 import numpy as np
 
-from cmargin._core._openmp import effective_n_threads
+from cmargin._core.small._openmp import effective_n_threads
 from cmargin._estimators.validation import InvalidParameterError
-from cmargin.solvers.multinomial_newton import Settings, solve
+from cmargin.solvers.newton.multinomial_newton import Settings, solve
 
 TOL = 1e-4               # relative duality gap where ``tol`` is None
 

@@ -5,11 +5,11 @@ from functools import partial
 import numpy as np
 
 from cmargin._blas_threads import single_threaded_blas
-from cmargin._core._openmp import effective_n_threads
+from cmargin._core.small._openmp import effective_n_threads
 from cmargin._estimators.base import LinearClassifier, rows_that_count, untrained
 from cmargin._estimators.margin_trace import MarginTrace
 from cmargin._estimators.validation import COUNT, POSITIVE, check_flag, check_parameter, encode_labels
-from cmargin.passes.score_blocks import ScoreBlocks
+from cmargin.homes.score_blocks import ScoreBlocks
 
 
 class LinearOneVsRest(LinearClassifier):

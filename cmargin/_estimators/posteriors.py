@@ -3,8 +3,8 @@
 import numpy as np
 from scipy.special import expit, softmax
 
-from cmargin._core._losses import LOSS_IDS
-from cmargin._core._losses import posterior as _posterior
+from cmargin._core.losses._losses import LOSS_IDS
+from cmargin._core.losses._losses import posterior as _posterior
 from cmargin._estimators.base import LinearClassifier
 from cmargin._estimators.validation import check_parameter
 

@@ -9,20 +9,20 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from cmargin._blas_threads import single_threaded_blas
-from cmargin._core._losses import AT_ZERO
-from cmargin._core._newton_memory import advance_all
-from cmargin._core._openmp import effective_n_threads
-from cmargin._core._rows import Rows
+from cmargin._core.losses._losses import AT_ZERO
+from cmargin._core.newton._newton_memory import advance_all
+from cmargin._core.rows._rows import Rows
+from cmargin._core.small._openmp import effective_n_threads
 from cmargin._estimators.base import untrained
 from cmargin._estimators.progress import say
-from cmargin.passes.dual_rows import DualRowPass, SparseRows, worth_sweeping
-from cmargin.passes.row_pass import SMALL, MemoryRowPass
-from cmargin.passes.shared_start import SharedStart
-from cmargin.passes.wide import WideRows, worth_reducing
-from cmargin.solvers.continuation_newton import HISTORY, SLICE, ContinuationNewton, Problem, Result, Settings
-from cmargin.solvers.dual_newton import DualNewton
-from cmargin.solvers.growing import SMALLEST, ways
-from cmargin.solvers.paper_newton import PaperNewton
+from cmargin.homes.dual_rows import DualRowPass, SparseRows, worth_sweeping
+from cmargin.homes.row_pass import SMALL, MemoryRowPass
+from cmargin.homes.shared_start import SharedStart
+from cmargin.homes.wide import WideRows, worth_reducing
+from cmargin.solvers.dual.dual_newton import DualNewton
+from cmargin.solvers.newton.continuation_newton import HISTORY, SLICE, ContinuationNewton, Problem, Result, Settings
+from cmargin.solvers.newton.growing import SMALLEST, ways
+from cmargin.solvers.newton.paper_newton import PaperNewton
 
 SMALLEST_NUMBER, LARGEST_NUMBER = float(np.finfo(float).tiny), float(np.finfo(float).max)
 WARM_WIDTH = 0.1               # smoothing that a warm start begins with, at most

@@ -2,8 +2,8 @@
 
 from cmargin._estimators.one_vs_rest import LinearOneVsRest
 from cmargin._estimators.validation import check_parameter
-from cmargin.solvers.full_batch import FullBatch
-from cmargin.solvers.margin_pursuit import Settings, Start
+from cmargin.solvers.first_order.full_batch import FullBatch
+from cmargin.solvers.first_order.margin_pursuit import Settings, Start
 
 
 class FullBatchClassifier(LinearOneVsRest):

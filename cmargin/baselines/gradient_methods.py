@@ -3,10 +3,10 @@
 from cmargin._estimators.one_vs_rest import LinearOneVsRest
 from cmargin._estimators.validation import COUNT, NOT_NEGATIVE, POSITIVE, check_parameter
 from cmargin.baselines._full_batch import FullBatchClassifier
-from cmargin.solvers import accelerated
-from cmargin.solvers.accelerated import RuledDescent, best_constant
-from cmargin.solvers.conjugate_gradient import CGDescent, SmoothRisk
-from cmargin.solvers.margin_pursuit import Settings, Start
+from cmargin.solvers.first_order import accelerated
+from cmargin.solvers.first_order.accelerated import RuledDescent, best_constant
+from cmargin.solvers.first_order.conjugate_gradient import CGDescent, SmoothRisk
+from cmargin.solvers.first_order.margin_pursuit import Settings, Start
 
 SMOOTH = ("logistic", "calibrated_hinge", "squared", "smoothed_hinge")
 SHARE = (0.0, 1 - 1e-16, "(0.0, 1.0)")

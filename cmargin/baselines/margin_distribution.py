@@ -2,7 +2,7 @@
 
 from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE
 from cmargin.baselines._full_batch import FullBatchClassifier
-from cmargin.solvers.full_batch import CatoniRisk, MarginMoments, ProjectionProfile
+from cmargin.solvers.first_order.full_batch import CatoniRisk, MarginMoments, ProjectionProfile
 
 COMMON = """tol : float, default=1e-6
         Stop where the gradient norm is ``tol`` times that at w = 0.

@@ -4,8 +4,8 @@ from functools import partial
 
 from cmargin._estimators.validation import COUNT, POSITIVE, check_parameter
 from cmargin.slnd import CALIBRATED, SLNDClassifier
-from cmargin.solvers.plain_sgd import DiagonalRun, PlainRun, WhitenRun
-from cmargin.solvers.sgdqn import SGDQNRun
+from cmargin.solvers.low_rank.plain_sgd import DiagonalRun, PlainRun, WhitenRun
+from cmargin.solvers.low_rank.sgdqn import SGDQNRun
 
 COMMON = """negatives_per_positive, max_passes, tol, fit_intercept, class_weight, warm_start
         As in `SLNDClassifier`.

@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from cmargin._demo_plots import STYLES, legend_below
+from cmargin.demo.plots import STYLES, legend_below
 
 
 def panels(names, columns=3, width=4.2, height=3.4):

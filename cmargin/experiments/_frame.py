@@ -16,7 +16,7 @@ import numpy as np
 
 from cmargin.datasets import DataNotFound
 from cmargin.experiments import find
-from cmargin.experiments._machine import machine
+from cmargin.measure.machine import machine
 
 BAR = 20      # characters of the progress bar
 

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from cmargin._core._losses import LOSS_IDS, evaluate
+from cmargin._core.losses._losses import LOSS_IDS, evaluate
 from cmargin.experiments._frame import Claim, Table, groups
 from cmargin.margins import cubic_roots
 

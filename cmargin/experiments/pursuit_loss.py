@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cmargin._core._losses import LOSS_IDS, evaluate
+from cmargin._core.losses._losses import LOSS_IDS, evaluate
 from cmargin.experiments._frame import Claim, Table
 
 TITLE = "ρ and its derivatives"

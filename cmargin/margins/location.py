@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 
-from cmargin._core import _catoni
+from cmargin._core.small import _catoni
 from cmargin.margins._batches import gathered
 from cmargin.margins._checks import confidence, count, nonnegative_number, positive_number
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cmargin._core import _losses
+from cmargin._core.losses import _losses
 from cmargin.margins._batches import labelled_blocks, row_blocks
 
 CALIBRATED = ("logistic", "calibrated_hinge", "squared")

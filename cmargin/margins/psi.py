@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cmargin._core import _catoni
+from cmargin._core.small import _catoni
 from cmargin.margins._batches import as_real
 from cmargin.margins._checks import positive_array
 

@@ -9,10 +9,10 @@ from unittest.mock import patch
 
 HOMES = {
     # rows from which a subset is solved first, and how thick it must be
-    "smallest": [("cmargin.solvers.growing", "SMALLEST"), ("cmargin._estimators.smsvm_fit", "SMALLEST")],
-    "rows_per_column": [("cmargin.solvers.growing", "ROWS_PER_COLUMN")],
+    "smallest": [("cmargin.solvers.newton.growing", "SMALLEST"), ("cmargin._estimators.smsvm_fit", "SMALLEST")],
+    "rows_per_column": [("cmargin.solvers.newton.growing", "ROWS_PER_COLUMN")],
     # entries from which a pass over the rows uses threads
-    "small": [("cmargin.passes.row_pass", "SMALL"), ("cmargin._estimators.smsvm_fit", "SMALL")],
+    "small": [("cmargin.homes.row_pass", "SMALL"), ("cmargin._estimators.smsvm_fit", "SMALL")],
 }
 
 

@@ -1,0 +1,1 @@
+"""Every loss: value, slope, curvature, conjugate, facts."""

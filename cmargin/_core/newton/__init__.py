@@ -1,0 +1,1 @@
+"""The compiled Newton driver: directions, searches, widths, bounds."""

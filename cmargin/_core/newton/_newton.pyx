@@ -1,0 +1,540 @@
+"""Newton's method on the smoothed hinge while the smoothing width goes to zero (SmSVM), with a certificate.
+
+Losses that are smooth themselves, squared hinge and logistic, take the same steps; widths mean nothing there.
+
+The rows are read once per Newton step. The step is taken at full length, the rows are summed at its end, and only if
+the function along the line says that the end is a poor place (it is known exactly there: value and slope are among the
+sums) is the line searched, on numbers kept per row, and the rows are read once more.
+
+The certificate comes from the same read: dual variables a + h du predicted *before* the step for *after* it.
+
+Each function ends with a question, in `ask`, and the one that is told the answer goes on:
+
+    newton_begin > LOOK > [GATHER] > next_step > direction > LOOK > [ALONG ... > LOOK] > accept > next_step ...
+                                                                             ... > newton_settle > [EVALUATE] > DONE
+"""
+
+from libc.float cimport DBL_EPSILON
+from libc.math cimport INFINITY, NAN, fabs, isfinite, sqrt
+from libc.stdlib cimport realloc
+from libc.string cimport memcpy, memset
+
+from cmargin._core.linalg._blas cimport dot
+from cmargin._core.newton._certificate cimport dual_bound, make_feasible
+from cmargin._core.small._clock cimport seconds
+from cmargin._core.newton._conjugate_gradients cimport cg_begin, cg_told, conjugate_gradients
+from cmargin._core.newton._heavy_rows cimport heavy_direction
+from cmargin._core.newton._line_search cimport l1_slope, search_begin, search_told
+from cmargin._core.newton._newton_system cimport curvature_is_lost, l1_minimum, l1_work_size, solve_upper
+from cmargin._core.small._sorting cimport sort_with_index
+from cmargin._core.newton._width_rule cimport NARROWEST, back_up, width_after
+
+cdef double SKIP = 1e-6                  # rows with less than this part of the mean curvature stay out of the block
+cdef Py_ssize_t SKIP_FROM = 4096         # rows; fewer are all summed
+cdef double ARMIJO = 1e-4
+cdef double SLOPE_KEPT = 0.5             # a full step is kept if the slope at its end is at most this part of the first
+cdef double LONGEST = 16                 # a step is at most so many Newton steps long
+cdef double SEARCHED = 1e-4              # part of the first slope that a search may leave
+cdef double VANISHING = 1e-16            # decrease, beside the value, that no sum in double could show
+cdef double NOTHING = 1e-15              # an objective below counts as 0, beside the 1 that w = 0 has
+cdef double ROUNDING = 8 * DBL_EPSILON   # of a sum of N terms, beside the root mean square of a term
+cdef double DRIFT = 1e-10                # of the objective: rounding of steps added up that calls for an evaluation
+cdef double ENOUGH_OF_A_SUBSET = 0.03    # gap of a subset, with a smooth loss: below, its own noise is fitted
+cdef int RESUMED = 3                     # times that a fit goes on whose certificate, evaluated anew, falls short
+cdef double NEAR = 0.8                   # of the l1 weight: columns with such a gradient may soon be in use
+cdef Py_ssize_t WORKING_SET = 400        # columns in the block beside those in use, at most
+cdef int MODEL_ROUNDS = 20
+cdef double MODEL_TOL = 1e-3
+cdef int MOST_PRODUCTS = 100
+
+
+# ---------------------------------------------------------------- what is known of a point
+
+cdef double penalty_of(const newton_state *at, const double *w) noexcept nogil:
+    cdef double squares = 0, sizes = 0
+    cdef Py_ssize_t j
+    for j in range(at.p):
+        squares += at.l2_each[j] * w[j] * w[j]
+        sizes += at.l1_each[j] * fabs(w[j])
+    return squares / 2 + sizes
+
+
+cdef double rounding_of(const newton_state *at, const double *e) noexcept nogil:
+    # what rounding may do to the objective in a product of the rows with e
+    cdef double total = 0
+    cdef Py_ssize_t j
+    if not at.knows_rms:
+        return INFINITY
+    for j in range(at.p):
+        total += fabs(e[j]) * at.rms[j]
+    return at.steepest * ROUNDING * total
+
+
+cdef double gap_of(const newton_state *at) noexcept nogil:
+    # (P - D) / P, NaN without a certificate; P - D itself where P is nothing beside the 1 that w = 0 has
+    cdef double dual = at.best_dual
+    if at.objective < NOTHING:
+        return at.objective - min(at.objective, dual if dual == dual else 0)
+    if not isfinite(at.objective):
+        return INFINITY
+    return (at.objective - min(at.objective, dual)) / at.objective if dual == dual else NAN
+
+
+cdef inline double smoothing_error(const newton_state *at) noexcept nogil:
+    # how much the smoothed objective is too large at the present width and point
+    return at.sums[3] - at.sums[2]
+
+
+cdef bint no_read_left(const newton_state *at) noexcept nogil:
+    # none for another look and, where the columns' sizes are not known, for the evaluation at the end
+    return at.spent + (1 if at.knows_rms else 2) * at.share > at.max_passes
+
+
+# ---------------------------------------------------------------- a look
+
+cdef inline double floor_of(const newton_state *at) noexcept nogil:
+    # rows far from the hinge are skipped, but never so many that little of the curvature known last is left
+    return 0 if at.published or at.n_rows < SKIP_FROM else SKIP * at.mean_curvature
+
+
+cdef void ask_look(newton_state *at, phase_id phase, const double *direction, double step, double width,
+                   bint with_hessian) noexcept nogil:
+    at.phase, at.clock = phase, seconds()
+    at.ask.kind, at.ask.restart, at.ask.norm_weight = LOOK, False, NULL
+    at.ask.look.direction, at.ask.look.step = direction, step
+    at.ask.look.line_width, at.ask.look.width = at.rule.width, width
+    at.ask.look.with_hessian, at.ask.look.floor = with_hessian, floor_of(at)
+    at.ask.new_active, at.ask.n_active = at.n_active >= 0, at.n_active
+    at.ask.active = at.active
+
+
+cdef void ask_first_look(newton_state *at, phase_id phase, bint with_hessian) noexcept nogil:
+    # the rows' numbers afresh
+    at.drift = 0
+    ask_look(at, phase, at.w, 1.0, at.rule.width, with_hessian)
+    at.ask.restart, at.ask.primal = True, at.published
+
+
+cdef void told_look(newton_state *at, const double *sums, const double *gradient, double *block) noexcept nogil:
+    cdef double n = at.n
+    cdef Py_ssize_t i, j
+    at.passes += at.share
+    at.spent += at.share
+    for i in range(10):
+        at.sums[i] = sums[i] / n if i < 6 else sums[i]
+    at.mean_curvature = sums[7] / n
+    for j in range(at.p):
+        at.g[j] = gradient[j] / -n
+    if at.smooth:
+        make_feasible(&at.told, gradient + at.p, at.p, at.sums[4], at.sums[5], sums[8] / n, sums[9] / n, at.free >= 0)
+    else:
+        make_feasible(&at.told, gradient + at.p, at.p, at.sums[4], at.sums[5], at.sums[4], at.sums[5], at.free >= 0)
+    for j in range(at.told.n):
+        at.told.v[j] /= n
+    at.dual = dual_bound(&at.told, at.l2, at.l1, NULL, at.scratch)
+    at.block, at.has_block = block, block != NULL
+    at.order = at.p if at.n_active < 0 else at.n_active
+    at.seconds_look += seconds() - at.clock
+    if at.phase == FIRST_LOOK:
+        first_look_done(at)
+    elif at.phase == FRESH_LOOK:
+        after_look(at, 1.0)
+        next_step(at)
+    elif at.phase == FULL_STEP:
+        full_step_taken(at)
+    elif at.phase == SHORTER_STEP:
+        accept(at)
+    else:
+        at.told_step(at)
+
+
+cdef void after_look(newton_state *at, double step) noexcept nogil:
+    cdef double penalty = penalty_of(at, at.w), objective = at.sums[2] + penalty
+    cdef Py_ssize_t j
+    for j in range(at.p):
+        at.g[j] += at.l2_each[j] * at.w[j]
+    at.value = at.sums[3] + penalty
+    if objective < at.objective:
+        at.objective = objective
+        memcpy(at.best_w, at.w, at.p * sizeof(double))
+    if at.dual > at.best_dual:
+        at.best_dual, at.best.total, at.has_best = at.dual, at.told.total, True
+        memcpy(at.best.v, at.told.v, at.told.n * sizeof(double))
+    elif at.dual != at.dual:
+        at.best_dual = at.dual
+    at.n_iter += 1
+    record(at, objective, step)
+    judge(at)
+
+
+cdef void record(newton_state *at, double objective, double step) noexcept nogil:
+    # columns as in `HISTORY` of `continuation_newton`
+    cdef Py_ssize_t j, used = 0, room
+    cdef double *row
+    if at.history_rows == at.history_room:
+        room = 2 * at.history_room + 32
+        row = <double *> realloc(at.history, room * HISTORY_COLUMNS * sizeof(double))
+        if row == NULL:
+            at.out_of_memory = True
+            return
+        at.history, at.history_room = row, room
+    row = at.history + at.history_rows * HISTORY_COLUMNS
+    at.history_rows += 1
+    for j in range(at.p):
+        used += at.w[j] != 0
+    row[0], row[1] = at.passes, seconds() - at.started
+    row[2], row[3], row[4] = at.seconds_look, at.seconds_system, at.seconds_search
+    row[5], row[6], row[7], row[8] = objective, gap_of(at), step, at.rule.width
+    row[9], row[10] = used, at.sums[6]
+
+
+cdef void judge(newton_state *at) noexcept nogil:
+    cdef double gap = gap_of(at)
+    if gap <= at.tol:
+        at.status = CONVERGED
+    elif at.dual != at.dual and not at.blind and at.predicted <= 0.1 * at.tol * at.objective \
+            and smoothing_error(at) <= at.tol * at.objective:
+        at.status = DECREMENT                    # no certificate without a penalty: the Newton decrement says so
+    elif at.rule.width <= at.width_end or (at.smooth and at.width_end > 0 and gap < ENOUGH_OF_A_SUBSET):
+        at.status = WIDTH
+    elif at.rule.width <= NARROWEST:
+        at.status = STALLED
+    elif seconds() > at.deadline:
+        at.status = MAX_TIME
+    elif no_read_left(at):
+        at.status = MAX_PASSES
+
+
+# ---------------------------------------------------------------- the beginning
+
+cdef void newton_begin(newton_state *at) noexcept nogil:
+    cdef Py_ssize_t j
+    at.status, at.n_active = RUNNING, -1
+    ask_first_look(at, FIRST_LOOK, not (at.wide_l1 or at.by_products))
+    at.ask.new_active, at.ask.active = True, NULL
+    if at.has_scale and not at.wide_l1 and not at.smooth and not at.published:
+        for j in range(at.p):
+            at.taken[j] = 1 / max(at.column_scale[j], 1e-300)
+        at.ask.norm_weight = at.taken
+
+
+cdef void first_look_done(newton_state *at) noexcept nogil:
+    after_look(at, 1.0)
+    if at.ask.norm_weight != NULL:
+        at.ask.kind = GATHER
+        return
+    measure_columns(at)
+    columns_measured(at)
+
+
+cdef void measure_columns(newton_state *at) noexcept nogil:
+    # at w = 0 every row has the same curvature, and the block says how large the columns are
+    cdef Py_ssize_t j
+    cdef double most = 0
+    for j in range(at.p):
+        most = max(most, fabs(at.w[j]))
+    if at.has_block and at.n_active < 0 and most == 0:
+        for j in range(at.p):
+            at.rms[j] = sqrt(at.block[j * at.p + j] / max(at.sums[7], 1e-300))
+        at.knows_rms = True
+    at.drift = rounding_of(at, at.w)
+
+
+cdef void columns_measured(newton_state *at) noexcept nogil:
+    if at.wide_l1 and at.status == RUNNING and not at.by_products:
+        choose_columns(at)
+        ask_look(at, FRESH_LOOK, at.zero, 1.0, at.rule.width, True)
+    else:
+        next_step(at)
+
+
+cdef void go_on(newton_state *at) noexcept nogil:
+    # after GATHER or PAUSE
+    if at.ask.kind == GATHER:
+        columns_measured(at)
+    elif at.status != RUNNING:
+        newton_settle(at)
+    else:
+        at.start_step(at)
+
+
+cdef void next_step(newton_state *at) noexcept nogil:
+    at.ask.kind = PAUSE
+    if not at.pauses:
+        go_on(at)
+
+
+cdef void newton_leave(newton_state *at, status_id status) noexcept nogil:
+    # in the middle of a look, say: what is known of the best point stands, unless nothing is
+    at.status = status
+    if isfinite(at.objective):
+        at.ask.kind = DONE
+    else:
+        newton_settle(at)
+
+
+# ---------------------------------------------------------------- the direction
+
+cdef Py_ssize_t block_work_size(Py_ssize_t order, bint l1) noexcept nogil:
+    return 4 * order + (l1_work_size(order) if l1 else order * order)
+
+
+cdef void choose_columns(newton_state *at) noexcept nogil:
+    # the block at the next look: columns in use and those about to be, the gradient near the l1 weight; of too many
+    # the steepest first: the others get their turn
+    cdef Py_ssize_t j, found = 0, used = 0, room
+    cdef bint always
+    for j in range(at.p):
+        used += at.w[j] != 0
+        always = at.w[j] != 0 or at.l1_each[j] == 0
+        if always or fabs(at.g[j]) > NEAR * at.l1_each[j]:
+            at.active[found], at.keys[found] = j, (-INFINITY if always else -fabs(at.g[j]))
+            found += 1
+    room = max(WORKING_SET, 2 * used)
+    if found > room:
+        sort_with_index(found, at.keys, at.active)
+        found = room
+        for j in range(found):
+            at.keys[j] = at.active[j]
+        sort_with_index(found, at.keys, at.active)
+    at.n_active = found
+
+
+cdef bint solve_block(newton_state *at) noexcept nogil:
+    # d = the Newton direction, for l1 the minimum of the model with its l1 term; False: the block is not finite
+    cdef Py_ssize_t order = at.order, i, j
+    cdef double *g = at.work                     # (order,) of the block's columns, as the next three
+    cdef double *d = g + order
+    cdef double *w = d + order
+    cdef double *l1 = w + order
+    cdef double ridge
+    cdef bint done
+    for i in range(order):
+        for j in range(i, order):
+            at.block[i * order + j] /= at.n
+        at.block[i * order + i] += at.l2_each[i if at.n_active < 0 else at.active[i]]
+    if at.heavy != NULL:
+        at.blind = curvature_is_lost(order, at.block, order + 1, at.g)
+        return heavy_direction(at)
+    for i in range(order):
+        j = i if at.n_active < 0 else at.active[i]
+        g[i], w[i], l1[i] = at.g[j], at.w[j], at.l1_each[j]
+    at.blind = curvature_is_lost(order, at.block, order + 1, g)
+    if at.l1 > 0:
+        done = l1_minimum(order, at.block, g, w, l1, MODEL_ROUNDS, MODEL_TOL, d, l1 + order, at.index)
+    else:
+        ridge = solve_upper(order, at.block, 1, g, d, l1 + order)
+        done = ridge == ridge
+        for i in range(order):
+            d[i] = -d[i]
+    memset(at.d, 0, at.p * sizeof(double))
+    for i in range(order):
+        at.d[i if at.n_active < 0 else at.active[i]] = d[i]
+    return done
+
+
+cdef void start_step(newton_state *at) noexcept nogil:
+    at.clock = seconds()
+    if at.n_active == 0:                         # l1 holds every column at 0
+        memset(at.d, 0, at.p * sizeof(double))
+    elif not at.has_block:
+        ask_product(at, NULL)
+        return
+    elif not at.make_room(at, at.order):
+        at.out_of_memory = True
+    else:
+        at.not_finite = not solve_block(at)
+    if at.out_of_memory or at.not_finite:
+        at.ask.kind = DONE
+        return
+    direction_found(at)
+
+
+cdef void ask_product(newton_state *at, const double *x) noexcept nogil:
+    at.phase = DIAGONAL if x == NULL else PRODUCTS
+    at.ask.kind, at.ask.x = PRODUCT, x
+    at.ask.look.width, at.ask.look.floor = at.rule.width, floor_of(at)
+
+
+cdef void told_product(newton_state *at, const double *product, double share) noexcept nogil:
+    # conjugate gradients for H d = -g, scaled by H's diagonal
+    cdef conjugate_gradients *cg = &at.cg
+    cdef bint wanted
+    cdef Py_ssize_t j
+    at.passes += share * at.share
+    if at.phase == DIAGONAL:
+        wanted = begin_products(at, product)
+    else:
+        for j in range(at.p):
+            cg.product[j] = product[j] / at.n + at.l2_each[j] * cg.search[j]
+        wanted = cg_told(cg)
+    if wanted:
+        ask_product(at, cg.search)
+    else:
+        memcpy(at.d, cg.x, at.p * sizeof(double))
+        direction_found(at)
+
+
+cdef bint begin_products(newton_state *at, const double *product) noexcept nogil:
+    cdef double open_gap, gap = gap_of(at)
+    cdef Py_ssize_t j
+    for j in range(at.p):
+        at.diagonal[j] = product[j] / at.n + at.l2_each[j]
+    at.blind = curvature_is_lost(at.p, at.diagonal, 1, at.g)
+    for j in range(at.p):
+        at.diagonal[j] = at.diagonal[j] if at.diagonal[j] > 0 else 1
+    # a residual r costs the certificate |r|^2 / (2 l2), and one of a free intercept about |r|: keep that to a
+    # hundredth of the gap still open
+    open_gap = max(at.tol, gap if gap < 1 else 1.0) * at.objective
+    at.cg.enough, at.cg.most = 0.02 * at.l2 * open_gap, MOST_PRODUCTS
+    if at.free >= 0:
+        at.cg.enough = min(at.cg.enough, (0.01 * open_gap) * (0.01 * open_gap))
+    at.cg.enough = max(at.cg.enough, VANISHING * dot(at.p, at.g, at.g))
+    return cg_begin(&at.cg, at.g, -1)
+
+
+# ---------------------------------------------------------------- a step along it
+
+cdef inline Py_ssize_t n_kinks(const newton_state *at) noexcept nogil:
+    return at.p if at.l1 > 0 else 0
+
+
+cdef next_width width_of_step(const newton_state *at, double step) noexcept nogil:
+    cdef next_width same
+    if not at.smooth:
+        return width_after(&at.rule, step, smoothing_error(at), at.objective, gap_of(at))
+    same.width, same.decay = at.rule.width, at.rule.decay
+    return same
+
+
+cdef void direction_found(newton_state *at) noexcept nogil:
+    at.seconds_system += seconds() - at.clock
+    at.first = dot(at.p, at.g, at.d) + l1_slope(n_kinks(at), at.w, at.d, at.l1_each, 0, 1)
+    at.predicted, at.step = -at.first, 1
+    if not at.predicted > VANISHING * max(fabs(at.value), 1e-300) or not isfinite(at.predicted):
+        at.predicted = 0                         # nothing left to gain at this width
+        memset(at.d, 0, at.p * sizeof(double))
+    if at.n_active >= 0:
+        choose_columns(at)
+    at.to = width_of_step(at, 1.0)
+    ask_look(at, FULL_STEP, at.d, 1.0, at.to.width, not at.by_products)
+
+
+cdef bint is_poor(newton_state *at) noexcept nogil:
+    # the end of d is a poor place to stay: value and slope there are among the sums
+    cdef double value, last
+    cdef Py_ssize_t j
+    for j in range(at.p):
+        at.scratch[j] = at.w[j] + at.d[j]
+    value = at.sums[0] + penalty_of(at, at.scratch)
+    last = at.sums[1] + l1_slope(n_kinks(at), at.w, at.d, at.l1_each, 1, -1)
+    for j in range(at.p):
+        last += at.l2_each[j] * at.scratch[j] * at.d[j]
+    return value > at.value + ARMIJO * at.first or not fabs(last) <= SLOPE_KEPT * -at.first
+
+
+cdef void full_step_taken(newton_state *at) noexcept nogil:
+    cdef Py_ssize_t j
+    cdef bint stops = False
+    memcpy(at.taken, at.d, at.p * sizeof(double))
+    if at.predicted == 0 or not is_poor(at):
+        accept(at)
+        return
+    if no_read_left(at):                         # to look at a better step
+        at.status = MAX_PASSES
+        newton_settle(at)
+        return
+    at.clock, at.line_slope, at.line_curvature = seconds(), 0, 0
+    for j in range(at.p):
+        stops = stops or (at.scratch[j] == 0 and at.w[j] != 0 and at.l1 > 0)
+        at.line_slope += at.l2_each[j] * at.w[j] * at.d[j]
+        at.line_curvature += at.l2_each[j] * at.d[j] * at.d[j]
+    at.line.n, at.line.w, at.line.d, at.line.weight = n_kinks(at), at.w, at.d, at.l1_each
+    at.line.steps, at.line.index = at.keys, at.index
+    at.line.s_max, at.line.tol, at.line.max_trials = 1 if stops else LONGEST, SEARCHED, 100
+    search_begin(&at.line)
+    at.phase, at.ask.kind, at.ask.step = SEARCH, ALONG, at.line.s
+    at.ask.look.width = at.rule.width
+
+
+cdef void told_along(newton_state *at, double slope, double curvature) noexcept nogil:
+    cdef Py_ssize_t j
+    if search_told(&at.line, slope / at.n + at.line_slope + at.line.s * at.line_curvature,
+                   curvature / at.n + at.line_curvature):
+        at.ask.step = at.line.s
+        return
+    at.seconds_search += seconds() - at.clock
+    at.step = at.line.s
+    if at.step == 1:
+        accept(at)
+        return
+    for j in range(at.p):
+        at.taken[j] = at.step * at.d[j]
+    if at.line.hit >= 0:
+        at.taken[at.line.hit] = -at.w[at.line.hit]
+    at.to = width_of_step(at, at.step)
+    ask_look(at, SHORTER_STEP, NULL, at.step, at.to.width, not at.by_products)
+
+
+cdef void accept(newton_state *at) noexcept nogil:
+    cdef Py_ssize_t j
+    if at.predicted > 0:
+        for j in range(at.p):
+            at.w[j] += at.taken[j]
+        at.drift += rounding_of(at, at.taken)
+    at.rule.width, at.rule.decay = at.to.width, at.to.decay
+    after_look(at, at.step)
+    if not at.smooth:
+        back_up(&at.rule, gap_of(at))
+    elif at.predicted == 0 and at.status == RUNNING:
+        at.status = ROUNDED
+    next_step(at)
+
+
+# ---------------------------------------------------------------- the end
+
+cdef void newton_settle(newton_state *at) noexcept nogil:
+    # The objective and the bound to report: of the rows as given, at the numbers returned
+    at.ask.kind = DONE
+    if at.width_end > 0:                         # a subset's are not reported
+        return
+    if at.knows_rms and at.drift + rounding_of(at, at.best_w) <= DRIFT * at.objective:
+        settled(at)
+        return
+    at.phase, at.ask.kind, at.ask.x = SETTLING, EVALUATE, at.best_w
+
+
+cdef void told_evaluation(newton_state *at, double loss, const double *squares) noexcept nogil:
+    cdef Py_ssize_t j
+    at.passes += at.share
+    at.objective = loss / at.n + penalty_of(at, at.best_w)
+    if not isfinite(at.objective):
+        at.objective = INFINITY
+    for j in range(at.p):
+        at.rms[j] = sqrt(squares[j] / at.n)
+    at.knows_rms = True
+    settled(at)
+
+
+cdef void settled(newton_state *at) noexcept nogil:
+    cdef dual_point best = at.best
+    cdef Py_ssize_t j
+    if at.has_best:
+        if at.free >= 0:                         # sum a y is 0 to rounding only, and costs the intercept times that
+            best.total -= ROUNDING * fabs(at.best_w[at.free]) * best.total
+        for j in range(at.p):
+            at.taken[j] = ROUNDING * at.rms[j]
+        at.best_dual = dual_bound(&best, at.l2, at.l1, at.taken, at.scratch)
+    if at.history_rows > 0:
+        at.history[(at.history_rows - 1) * HISTORY_COLUMNS] = at.passes
+        at.history[(at.history_rows - 1) * HISTORY_COLUMNS + 6] = gap_of(at)
+    at.ask.kind = DONE
+    if at.status == CONVERGED and not gap_of(at) <= at.tol:
+        at.status = RUNNING                      # it called itself converged and is not, so evaluated: it goes on
+        memcpy(at.w, at.best_w, at.p * sizeof(double))
+    if at.status == RUNNING and not at.only_settles:
+        if at.resumed == RESUMED:
+            at.status = ROUNDED
+            return
+        at.resumed += 1
+        ask_first_look(at, FRESH_LOOK, not at.by_products)

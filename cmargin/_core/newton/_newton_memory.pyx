@@ -1,0 +1,408 @@
+"""The Newton driver over rows in memory, classes side by side; and the same driver for whoever asks from Python."""
+
+import numpy as np
+
+from cython.parallel cimport prange
+from libc.math cimport INFINITY, NAN
+from libc.stdlib cimport free, malloc
+
+from cmargin._core.small._clock cimport seconds
+from cmargin._core.newton._heavy_rows cimport heavy_work_size
+from cmargin._core.newton._newton cimport (
+    ALONG, DONE, EVALUATE, GATHER, HISTORY_COLUMNS, LOOK, PAUSE, PRODUCT, WAITING, block_work_size, go_on,
+    newton_begin, newton_leave, newton_settle, newton_state, rounding_of, start_step, status_id, told_along,
+    told_evaluation, told_look, told_product,
+)
+from cmargin._core.newton._published_newton cimport published_start, published_told
+from cmargin._core.rows._row_blocks cimport HINGE, N_SUMS
+from cmargin._core.rows._row_pass cimport (
+    RowBlocks, look_request, pass_along, pass_begin_look, pass_evaluate, pass_look_part, pass_product,
+    pass_set_active, pass_start, row_pass,
+)
+from cmargin._core.small._shapes cimport must_fit
+from cmargin._core.newton._width_rule cimport begin_rule
+
+from cmargin._core.losses._losses import STEEPEST
+
+cdef enum:                       # vectors of a driver
+    W, D, TAKEN, G, L2_EACH, L1_EACH, SCRATCH, ZERO, KEYS, BEST_W, TOLD_V, BEST_V, RMS, SCALE, ZEROED,
+    X, R, PRODUCT_OF, SEARCHED, CURVATURE, N_VECTORS        # from X on for conjugate gradients
+
+# names of `status_id`. "decrement": no certificate exists; "width": a subset is done; "stalled": the width cannot
+# shrink further; "rounding": nor can the gap
+STATUS = ("waiting", "running", "converged", "decrement", "width", "stalled", "rounding", "stopped", "max_time",
+          "max_passes")
+ASKS = {LOOK: "look", ALONG: "along", PRODUCT: "product", EVALUATE: "evaluate", GATHER: "gather", PAUSE: "pause",
+        DONE: None}
+
+
+def now():
+    """Seconds on the drivers' clock: that of `time.perf_counter`, on which they are told when to stop."""
+    return seconds()
+
+
+cdef bint begin_asked_look(newton_state *at, row_pass *rows) noexcept nogil:
+    if at.ask.restart:
+        pass_start(rows, at.ask.primal)
+    if at.ask.new_active:
+        pass_set_active(rows, at.ask.n_active if at.ask.active != NULL else at.p, at.ask.active)
+    return pass_begin_look(rows, &at.ask.look)
+
+
+cdef void answer(newton_state *at, row_pass *rows, bint *under_way, double until) noexcept nogil:
+    # the driver's questions until one is for Python, or the time is over; a look may stay under way
+    cdef double share
+    while until > seconds():
+        if at.ask.kind == LOOK:
+            if not under_way[0] and not begin_asked_look(at, rows):
+                at.out_of_memory = True
+                return
+            under_way[0] = True
+            while pass_look_part(rows):
+                if seconds() > until:
+                    return
+            under_way[0] = False
+            told_look(at, rows.job.sums, rows.job.gradient, rows.job.hessian)
+        elif at.ask.kind == ALONG:
+            pass_along(rows, at.ask.step, at.ask.look.width)
+            told_along(at, rows.job.sums[1], rows.job.sums[2])
+        elif at.ask.kind == PRODUCT:
+            share = pass_product(rows, at.ask.x, at.ask.look.width, at.ask.look.floor)
+            if share < 0:
+                at.out_of_memory = True
+                return
+            told_product(at, rows.job.gradient, share)
+        elif at.ask.kind == EVALUATE:
+            if not pass_evaluate(rows, at.ask.x, True):
+                at.out_of_memory = True
+                return
+            told_evaluation(at, rows.job.sums[HINGE], rows.job.gradient)
+        else:
+            return
+
+
+cdef bint room_for_block(newton_state *at, Py_ssize_t order) noexcept nogil:
+    return order <= at.work_order or ask_python_for_room(at, order)
+
+
+cdef bint ask_python_for_room(newton_state *at, Py_ssize_t order) noexcept with gil:
+    try:
+        (<Newton> at.owner).make_room(order)
+    except MemoryError:
+        return False
+    return True
+
+
+cdef class Newton:
+    """One binary problem on its way, by compiled steps. `cmargin.solvers.newton.continuation_newton` puts it to use.
+
+    Parameters
+    ----------
+    home : what holds the rows
+        ``n_rows``, ``n_features``, ``n_columns``, ``total_weight``, ``share``, and `RowBlocks` to be read here.
+    problem : Problem
+    settings : Settings
+    result : Result
+        Of what was done before: the best objective and bound, counts, history.
+    w : (n_columns,) array
+        To begin with.
+    width, decay : float
+        Smoothing of the first step, and by what a full step multiplies it.
+    by_products : bool
+        Directions by conjugate gradients; no curvature block.
+    wide_l1 : bool
+        The block holds the columns in use only.
+    column_scale : (n_columns,) array or None
+        Curvature of every column: asks for the heaviest rows, once.
+    started, spent, seconds : float, float, sequence of three
+        Clock, reads and times of what was done before.
+    """
+
+    cdef newton_state at
+    cdef bint under_way
+    cdef readonly object home
+    cdef RowBlocks here
+    cdef list earlier
+    cdef object vectors, places, room_, heavy_room, flags, heavy_home, block_told
+
+    def __init__(self, home, problem, settings, result, w, double width, double decay, *, bint by_products=False,
+                 bint wide_l1=False, column_scale=None, started=None, double spent=0.0,
+                 spent_seconds=(0.0, 0.0, 0.0)):
+        cdef newton_state *at = &self.at
+        self.home, self.here = home, home if isinstance(home, RowBlocks) else None
+        at.owner, at.make_room, at.start_step = <void *> self, room_for_block, start_step
+        at.p, at.n_rows, at.n_features = home.n_columns, home.n_rows, home.n_features
+        at.n, at.share = home.total_weight, home.share
+        at.l2, at.l1 = problem.l2, problem.l1
+        at.free = -1 if problem.free is None else problem.free
+        must_fit(at.free == -1 or at.free == at.p - 1, "free: the last column")
+        at.smooth, at.steepest = problem.loss != "hinge", STEEPEST[problem.loss]
+        at.tol, at.max_passes, at.width_end = settings.tol, settings.max_passes, settings.width_end
+        at.deadline, at.pauses = settings.deadline, settings.pauses
+        at.by_products, at.wide_l1 = by_products, wide_l1 and not by_products
+        begin_rule(&at.rule, width, settings.smoothing, decay, settings.tol)
+        at.objective, at.best_dual, at.predicted = result.objective, result.dual, INFINITY
+        at.passes, at.n_iter, self.earlier = result.passes, result.n_iter, list(result.history)
+        at.spent, at.started = spent, seconds() if started is None else started
+        at.seconds_look, at.seconds_system, at.seconds_search = spent_seconds
+        at.ask.kind, at.status = DONE, WAITING
+        self.point_at_vectors()
+        self.l2_each[:], self.l1_each[:] = at.l2, at.l1
+        if at.free >= 0:
+            self.l2_each[at.free] = self.l1_each[at.free] = 0
+        self.start_at(w)
+        if column_scale is not None:
+            must_fit(len(column_scale) == at.p, "column_scale")
+            self.vectors[SCALE, :at.p] = column_scale
+            at.has_scale = True
+
+    cdef point_at_vectors(self):
+        cdef newton_state *at = &self.at
+        cdef double[:, ::1] vectors
+        cdef Py_ssize_t[::1] places
+        cdef unsigned char[:, ::1] flags
+        cdef double *v
+        cdef Py_ssize_t room = max(1, at.p)
+        vectors = self.vectors = np.zeros((N_VECTORS if at.by_products else X, room))
+        v = &vectors[0, 0]
+        at.w, at.d, at.taken, at.g = v + W * room, v + D * room, v + TAKEN * room, v + G * room
+        at.l2_each, at.l1_each = v + L2_EACH * room, v + L1_EACH * room
+        at.scratch, at.zero, at.keys = v + SCRATCH * room, v + ZERO * room, v + KEYS * room
+        at.best_w, at.told.v, at.best.v = v + BEST_W * room, v + TOLD_V * room, v + BEST_V * room
+        at.rms, at.column_scale, at.zeroed = v + RMS * room, v + SCALE * room, v + ZEROED * room
+        if at.by_products:
+            at.cg.n, at.cg.x, at.cg.r, at.cg.product = at.p, v + X * room, v + R * room, v + PRODUCT_OF * room
+            at.cg.search, at.diagonal = v + SEARCHED * room, v + CURVATURE * room
+            at.cg.diagonal = at.diagonal
+        places = self.places = np.zeros(4 * at.p + 1, np.intp)
+        at.index, at.active = &places[0], &places[3 * at.p]
+        flags = self.flags = np.zeros((3, room), np.uint8)
+        at.in_use, at.gone, at.used = &flags[0, 0], &flags[1, 0], &flags[2, 0]
+        at.told.n = at.best.n = at.p if at.free < 0 else at.p - 1
+
+    cdef int make_room(self, Py_ssize_t order) except -1:
+        cdef double[::1] room
+        self.room_ = None
+        self.at.work_order = 0
+        room = self.room_ = np.empty(block_work_size(order, self.at.l1 > 0 or self.at.published) + 1)
+        self.at.work, self.at.work_order = &room[0], order
+        return 0
+
+    def __dealloc__(self):
+        free(self.at.history)
+
+    # ------------------------------------------------------------ what is known
+
+    def start_at(self, w):
+        """Begin, or go on, from ``w`` (n_columns,); it is the best point until a look says better."""
+        must_fit(len(w) == self.at.p, "w")
+        self.vectors[W, :self.at.p] = self.vectors[BEST_W, :self.at.p] = w
+
+    @property
+    def l2_each(self):
+        """(n_columns,) of the penalty."""
+        return self.vectors[L2_EACH, :self.at.p]
+
+    @property
+    def l1_each(self):
+        return self.vectors[L1_EACH, :self.at.p]
+
+    @property
+    def point(self):
+        """(n_columns,) the point last looked at."""
+        return self.vectors[W, :self.at.p].copy()
+
+    @property
+    def status(self):
+        return STATUS[self.at.status]
+
+    @property
+    def home_is_here(self):
+        """Whether compiled code reads the rows."""
+        return self.here is not None
+
+    @property
+    def asks(self):
+        """What is asked next, None at the end."""
+        return ASKS[self.at.ask.kind]
+
+    def take_published_steps(self, double newton_tol, double narrowest):
+        """From here on the steps are those of Algorithms 1 to 4, down to a width of ``narrowest``."""
+        cdef newton_state *at = &self.at
+        at.published, at.newton_tol, at.narrowest = True, newton_tol, narrowest
+        at.start_step, at.told_step = published_start, published_told
+        at.by_products = at.wide_l1 = False                  # they want the whole block at every look
+        self.make_room(at.p)
+
+    @property
+    def active_set(self):
+        """Of Algorithms 1 to 4: how many directions were found, and the columns of the last."""
+        return self.at.directions, self.flags[2, :self.at.p].astype(bool)
+
+    def store(self, result):
+        """What is known of the best point, and how it was found, into a `Result`."""
+        cdef newton_state *at = &self.at
+        result.w = self.vectors[BEST_W, :at.p].copy()
+        result.objective, result.dual, result.width = at.objective, at.best_dual, at.rule.width
+        result.passes, result.n_iter, result.status = at.passes, at.n_iter, STATUS[at.status]
+        result.history = self.earlier + self.history()
+
+    def history(self):
+        """A list of ``HISTORY_COLUMNS`` numbers for every look."""
+        cdef Py_ssize_t i
+        return [[self.at.history[i * HISTORY_COLUMNS + j] for j in range(HISTORY_COLUMNS)]
+                for i in range(self.at.history_rows)]
+
+    def hand_over(self):
+        """What the next solver may go on with: keywords of its own."""
+        cdef newton_state *at = &self.at
+        scale = None
+        if at.has_block and at.n_active < 0:
+            block = np.asarray(<double[:at.p, :at.p]> at.block)
+            scale = np.diag(block) / at.n + self.l2_each
+        return dict(decay=at.rule.decay, started=at.started, spent=at.spent, column_scale=scale,
+                    spent_seconds=(at.seconds_look, at.seconds_system, at.seconds_search))
+
+    # ------------------------------------------------------------ the way
+
+    def begin(self):
+        """The first question."""
+        newton_begin(&self.at)
+        self.under_way = False
+        if self.at.ask.norm_weight != NULL:
+            self.home.measure_rows(self.vectors[TAKEN, :self.at.p])
+
+    def certify(self, status, total=None, v=None, double reads=0.0):
+        """Only settle: the objective at the point, and the bound of dual variables found elsewhere in so many reads.
+
+        ``status`` is what the solver that found them ended with; "converged" becomes "running" where it is not so.
+        """
+        cdef newton_state *at = &self.at
+        at.passes += reads
+        at.objective, at.best_dual = INFINITY, (0 if at.l1 > 0 or at.l2 > 0 else NAN)
+        if v is not None:
+            must_fit(len(v) == at.best.n, "v")
+            self.vectors[BEST_V, :at.best.n] = v
+            at.best.total, at.has_best = total, True
+        at.status, at.only_settles = <status_id> <int> STATUS.index(status), True
+        newton_settle(at)
+
+    def resume(self):
+        """Go on after `certify`, from the first look."""
+        self.at.only_settles = False
+        self.begin()
+
+    def end_with(self, status):
+        """At a pause: no step more."""
+        self.at.status = <status_id> <int> STATUS.index(status)
+
+    def leave(self, status):
+        """End here; a look under way is lost."""
+        self.under_way = False
+        newton_leave(&self.at, <status_id> <int> STATUS.index(status))
+
+    def attach(self, RowBlocks heavy, double mean):
+        """The answer to "gather": the heaviest rows, or None; and the mean of sum_j x_ij^2 / column_scale_j."""
+        cdef newton_state *at = &self.at
+        cdef double[::1] room
+        self.heavy_home = heavy
+        if heavy is not None:
+            must_fit(heavy.n_columns == at.p, "heavy rows")
+            room = self.heavy_room = np.empty(heavy_work_size(at.p, at.l1 > 0) + 1)
+            at.heavy_work, at.heavy, at.heavy_in_block = &room[0], &heavy.rows, True
+        rms = np.sqrt(mean * np.maximum(self.vectors[SCALE, :at.p], 1e-300))
+        rms[at.n_features:] = 1.0
+        self.vectors[RMS, :at.p] = rms
+        at.knows_rms = True
+        at.drift = rounding_of(at, at.w)
+        go_on(at)
+
+    def go_on(self):
+        """After a pause."""
+        go_on(&self.at)
+
+    cdef int look_for_trouble(self) except -1:
+        if self.at.out_of_memory:
+            raise MemoryError("no memory for the curvature of so many columns")
+        if self.at.not_finite:
+            raise FloatingPointError("the curvature is not finite")
+        return 0
+
+    def advance(self, double until):
+        """Answer the driver's questions from the rows here, until one is for Python or the clock says ``until``."""
+        must_fit(self.here is not None, "advance: the rows are elsewhere")
+        with nogil:
+            answer(&self.at, &self.here.rows, &self.under_way, until)
+        self.look_for_trouble()
+
+    # ------------------------------------------------------------ from elsewhere
+
+    def ask(self):
+        """The question, as a dictionary; its arrays are views that the next answer overwrites."""
+        cdef newton_state *at = &self.at
+        cdef look_request *look = &at.ask.look
+        if at.ask.kind == LOOK:
+            direction = None
+            if look.direction != NULL:
+                direction = np.asarray(<double[:at.p]> <double *> look.direction)
+            active = None
+            if at.n_active >= 0:
+                active = self.places[3 * at.p:3 * at.p + at.n_active]
+            return dict(restart=at.ask.restart, primal=at.ask.restart and at.ask.primal, active=active,
+                        direction=direction, step=look.step, line_width=look.line_width, width=look.width,
+                        curvature_floor=look.floor, with_hessian=look.with_hessian)
+        if at.ask.kind == ALONG:
+            return dict(step=at.ask.step, width=look.width)
+        if at.ask.kind in (PRODUCT, EVALUATE):
+            x = None if at.ask.x == NULL else np.asarray(<double[:at.p]> <double *> at.ask.x)
+            return dict(x=x, width=look.width, curvature_floor=look.floor)
+        return {}
+
+    def tell(self, *answer):
+        """The answer: of a look (sums, gradient, hessian or None), along the line (slope, curvature), of a product
+        (product, share of the rows read), of an evaluation (sum of losses, sums of squares)."""
+        cdef newton_state *at = &self.at
+        cdef double[::1] sums, squares
+        cdef double[:, ::1] gradient, block
+        if at.ask.kind == LOOK:
+            sums, gradient = np.array(answer[0], float), np.ascontiguousarray(answer[1], float)
+            must_fit(sums.shape[0] == N_SUMS and gradient.shape[0] == 3 and gradient.shape[1] == at.p, "tell")
+            block = self.block_told = None if answer[2] is None else np.array(answer[2], float)
+            order = at.p if at.n_active < 0 else at.n_active
+            must_fit(block is None or block.shape[0] == block.shape[1] == order, "tell")
+            must_fit((block is None) != bool(at.ask.look.with_hessian and order > 0), "tell")
+            told_look(at, &sums[0], &gradient[0, 0], NULL if block is None else &block[0, 0])
+        elif at.ask.kind == ALONG:
+            told_along(at, answer[0], answer[1])
+        else:
+            squares = np.ascontiguousarray(answer[0 if at.ask.kind == PRODUCT else 1], float)
+            must_fit(squares.shape[0] == at.p, "tell")
+            if at.ask.kind == PRODUCT:
+                told_product(at, &squares[0], answer[1])
+            elif at.ask.kind == EVALUATE:
+                told_evaluation(at, answer[0], &squares[0])
+        self.look_for_trouble()
+
+
+def advance_all(drivers, double until, int n_threads):
+    """`Newton.advance` of several problems, side by side; a thread takes the next of the list when it has done one."""
+    cdef Py_ssize_t n = len(drivers), i
+    cdef Newton newton
+    cdef newton_state **states = <newton_state **> malloc(n * sizeof(newton_state *))
+    cdef row_pass **rows = <row_pass **> malloc(n * sizeof(row_pass *))
+    cdef bint **under_way = <bint **> malloc(n * sizeof(bint *))
+    try:
+        if n > 0 and (states == NULL or rows == NULL or under_way == NULL):
+            raise MemoryError
+        for i in range(n):
+            newton = drivers[i]
+            must_fit(newton.here is not None, "advance_all: the rows are elsewhere")
+            states[i], rows[i], under_way[i] = &newton.at, &newton.here.rows, &newton.under_way
+        for i in prange(n, nogil=True, schedule="dynamic", chunksize=1, num_threads=n_threads):
+            answer(states[i], rows[i], under_way[i], until)
+    finally:
+        free(states)
+        free(rows)
+        free(under_way)
+    for newton in drivers:
+        newton.look_for_trouble()

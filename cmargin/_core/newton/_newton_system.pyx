@@ -1,0 +1,384 @@
+"""The Newton system of a curvature block: by a Cholesky factor, and with an l1 term by coordinate descent and Newton.
+
+No data are read here: the block is in memory, so that the model is solved, not just improved, before the rows are
+looked at again.
+"""
+
+import numpy as np
+
+from libc.float cimport DBL_EPSILON, DBL_MIN
+from libc.math cimport INFINITY, NAN, fabs, isfinite
+from libc.string cimport memcpy
+
+from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, axpy, dot, gemv, potrf, potrs
+from cmargin._core.small._shapes cimport must_fit
+
+from cmargin._core.linalg._eigh import top_eigenpairs
+
+cdef double FIRST_RIDGE = 1e-13
+cdef double RIDGE_STEP = 100
+cdef int SWEEPS = 8                      # of coordinate descent between two Newton steps of the model
+cdef double SWEPT = 1e-6
+cdef int HALVINGS = 12
+cdef double DEPENDENT = 1e-10            # squared ratio of pivots below which columns may depend on each other
+cdef double NO_EIGENVALUE = 1e-12                 # eigenvalues below this share of the largest count as 0
+
+
+cdef bint upper_is_finite(Py_ssize_t n, const double *upper) noexcept nogil:
+    cdef Py_ssize_t i, j
+    for i in range(n):
+        for j in range(i, n):
+            if not isfinite(upper[i * n + j]):
+                return False
+    return True
+
+
+cdef bint all_finite(Py_ssize_t n, const double *x) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        if not isfinite(x[i]):
+            return False
+    return True
+
+
+cdef void divide_by_diagonal(Py_ssize_t n, const double *upper, double largest, Py_ssize_t k, const double *rhs,
+                             double *x) noexcept nogil:
+    cdef Py_ssize_t i, c
+    cdef double own
+    for i in range(n):
+        own = upper[i * n + i] if upper[i * n + i] > 0 else largest
+        for c in range(k):
+            x[c * n + i] = rhs[c * n + i] / own
+
+
+cdef double solve_upper(Py_ssize_t n, const double *upper, Py_ssize_t k, const double *rhs, double *x,
+                        double *scratch) noexcept nogil:
+    # a ridge, a multiple of every diagonal entry as columns may be of very different scale, only where the factor
+    # fails; where rounding has left a matrix that even its own diagonal cannot mend, no more than that diagonal
+    cdef double ridge = 0, largest = 0
+    cdef Py_ssize_t i
+    if n == 0:
+        return 0
+    while True:
+        memcpy(scratch, upper, n * n * sizeof(double))
+        if ridge > 0:
+            for i in range(n):
+                scratch[i * n + i] += ridge * (upper[i * n + i] if upper[i * n + i] > 0 else largest)
+        if potrf(n, scratch) == 0:
+            memcpy(x, rhs, k * n * sizeof(double))
+            potrs(n, k, scratch, x)
+            if all_finite(k * n, x):
+                return ridge
+        if ridge == 0:
+            if not upper_is_finite(n, upper):
+                return NAN
+            for i in range(n):
+                largest = max(largest, upper[i * n + i])
+            largest = largest if largest > 0 else 1
+            ridge = FIRST_RIDGE
+        elif ridge > 1:
+            divide_by_diagonal(n, upper, largest, k, rhs, x)
+            return INFINITY
+        else:
+            ridge *= RIDGE_STEP
+
+
+cdef bint curvature_is_lost(Py_ssize_t n, const double *diagonal, Py_ssize_t stride, const double *g) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        if not isfinite(diagonal[i * stride]) or (diagonal[i * stride] < DBL_MIN and g[i] != 0):
+            return True
+    return False
+
+
+# ---------------------------------------------------------------- the model with an l1 term
+
+cdef int run_sweeps(Py_ssize_t n, const double *H, double *gradient, double *x, const double *l1, int sweeps,
+                    double tol) noexcept nogil:
+    cdef Py_ssize_t j
+    cdef double curvature, target, step, decrease, largest, first = 0
+    cdef int sweep
+    for sweep in range(sweeps):
+        largest = 0
+        for j in range(n):
+            curvature = H[j * n + j]
+            if not curvature > 0:
+                continue
+            target = curvature * x[j] - gradient[j]
+            if target > l1[j]:
+                target = (target - l1[j]) / curvature
+            elif target < -l1[j]:
+                target = (target + l1[j]) / curvature
+            else:
+                target = 0
+            step = target - x[j]
+            if step == 0:
+                continue
+            decrease = curvature * step * step
+            largest = decrease if decrease > largest else largest
+            x[j] = target
+            axpy(n, step, H + j * n, gradient)
+        if sweep == 0:
+            first = largest
+        if largest <= tol * first:
+            return sweep + 1
+    return sweeps
+
+
+cdef void projected_step(Py_ssize_t n, const double *H, const double *g, const double *x, const double *l1,
+                         const double *sign, double *step, double *move, double *product) noexcept nogil:
+    # step becomes the projected step with the smallest model value among its halvings: components that change sign stop
+    cdef double t = 1, new, value, best_value = 0, best_t = 0
+    cdef Py_ssize_t j
+    cdef int _trial
+    for _trial in range(HALVINGS):
+        value = 0
+        for j in range(n):
+            new = x[j] + t * step[j]
+            if sign[j] * new <= 0 and l1[j] > 0:
+                new = 0
+            move[j] = new - x[j]
+            value += g[j] * move[j] + l1[j] * (fabs(new) - fabs(x[j]))
+        gemv(NO_TRANS, n, n, 1.0, H, n, move, 0.0, product)
+        value += dot(n, move, product) / 2
+        if value < best_value:
+            best_t, best_value = t, value
+        elif best_value < 0:
+            break
+        t /= 2
+    for j in range(n):
+        new = x[j] + best_t * step[j]
+        if sign[j] * new <= 0 and l1[j] > 0 and best_t > 0:
+            new = 0
+        step[j] = new - x[j]
+
+
+cdef bint held_minimum(Py_ssize_t n, const double *H, double *gx, double *x, const double *l1, int rounds, double tol,
+                       double *work, Py_ssize_t *index) noexcept nogil:
+    # x from w to the minimum, gx the gradient of the quadratic part, which follows: coordinate descent finds the
+    # signs, Newton the values. work (2 n + 6) n
+    cdef double *part = work                     # (m, m) H of the columns that are not at 0
+    cdef double *factor = part + n * n           # (m, m)
+    cdef double *sign = factor + n * n           # (n,)
+    cdef double *slope = sign + n                # (m,)
+    cdef double *own = slope + n                 # (m,)
+    cdef double *step = own + n                  # (n,)
+    cdef double *move = step + n                 # (n,)
+    cdef double *product = move + n              # (n,)
+    cdef double ridge, predicted, best = 0
+    cdef Py_ssize_t m, i, j
+    cdef int _round
+    for _round in range(rounds):
+        run_sweeps(n, H, gx, x, l1, SWEEPS, SWEPT)
+        m, predicted = 0, 0
+        for j in range(n):
+            sign[j] = 0
+            if x[j] != 0:
+                sign[j] = 1 if x[j] > 0 else -1
+            elif fabs(gx[j]) > l1[j]:
+                sign[j] = -1 if gx[j] > 0 else 1
+            if sign[j] != 0 or l1[j] == 0:
+                index[m], slope[m] = j, gx[j] + l1[j] * sign[j]
+                m += 1
+        for i in range(m):
+            for j in range(m):
+                part[i * m + j] = H[index[i] * n + index[j]]
+        ridge = solve_upper(m, part, 1, slope, own, factor)
+        if ridge != ridge:
+            return False
+        for j in range(n):
+            step[j] = 0
+        for i in range(m):
+            step[index[i]] = -own[i]
+            predicted += slope[i] * own[i]
+        best = max(predicted, best)
+        if not predicted > tol * tol * best:
+            break
+        projected_step(n, H, gx, x, l1, sign, step, move, product)
+        gemv(NO_TRANS, n, n, 1.0, H, n, step, 1.0, gx)
+        axpy(n, 1.0, step, x)
+    return True
+
+
+cdef Py_ssize_t l1_work_size(Py_ssize_t n) noexcept nogil:
+    return (3 * n + 12) * n
+
+
+cdef void minimise_out(Py_ssize_t m, double own, double g_free, const double *across, double *H,
+                       double *gx) noexcept nogil:
+    # H and gx of m columns once a column of curvature ``own`` > 0 follows them: what is left of each, and its rounding
+    cdef Py_ssize_t i, j
+    for i in range(m):
+        gx[i] -= across[i] * g_free / own
+        # what the difference cannot know, being the rounding of what it was taken from
+        H[i * m + i] += DBL_EPSILON * H[i * m + i]
+        for j in range(m):
+            H[i * m + j] -= across[i] * across[j] / own
+
+
+cdef bint l1_minimum(Py_ssize_t n, const double *upper, const double *g, const double *w, const double *l1, int rounds,
+                     double tol, double *d, double *work, Py_ssize_t *index) noexcept nogil:
+    # A column without l1 (an intercept) is minimised out first, d_f = -(g_f + sum_j H_fj d_j) / H_ff, so that columns
+    # which all lean on it, as those with a large mean do, meet in coordinate descent as if they were centred
+    cdef double *H = work                        # (m, m) of the other columns, both triangles
+    cdef double *rest = H + n * n                # for `held_minimum`
+    cdef double *x = rest + (2 * n + 6) * n      # (m,)
+    cdef double *gx = x + n                      # (m,)
+    cdef double *weight = gx + n                 # (m,)
+    cdef double *across = weight + n             # (m,) H_fj
+    cdef Py_ssize_t *column = index + n          # (m,)
+    cdef Py_ssize_t m = 0, free = -1, i, j, a, b
+    cdef double own = 0, follow
+    for j in range(n):
+        if l1[j] == 0 and free < 0:
+            free = j
+        else:
+            column[m], x[m], gx[m], weight[m] = j, w[j], g[j], l1[j]
+            m += 1
+    for a in range(m):
+        for b in range(a, m):
+            H[a * m + b] = H[b * m + a] = upper[column[a] * n + column[b]]
+    if free >= 0:
+        own = upper[free * n + free]
+        own = own if own > 0 else 1              # no row has curvature: a plain gradient step
+        for a in range(m):
+            i, j = min(free, column[a]), max(free, column[a])
+            across[a] = upper[i * n + j]
+        minimise_out(m, own, g[free], across, H, gx)
+    if not isfinite(own) or not held_minimum(m, H, gx, x, weight, rounds, tol, rest, index):
+        return False
+    for a in range(m):
+        d[column[a]] = x[a] - w[column[a]]
+    if free >= 0:
+        follow = g[free]
+        for a in range(m):
+            follow += across[a] * d[column[a]]
+        d[free] = -follow / own
+    return True
+
+
+# ---------------------------------------------------------------- the same for those who have arrays
+
+def curvature_lost(diagonal, gradient):
+    """Whether the squares of a column are beyond the range of doubles, where its gradient is not."""
+    cdef double[::1] H = np.append(np.asarray(diagonal, float), 0.0), g = np.append(np.asarray(gradient, float), 0.0)
+    return curvature_is_lost(H.shape[0] - 1, &H[0], 1, &g[0])
+
+
+def cholesky_solve(const double[:, ::1] upper, rhs):
+    """Solve H x = rhs, (n,) or (n, k), from the upper triangle of H (row-major); a ridge only where the factor fails.
+
+    Returns x and the ridge, as a multiple of every diagonal entry: columns may be of very different scale. Where
+    rounding has left a matrix that even its own diagonal cannot mend, x is rhs over that diagonal and the ridge inf.
+
+    Raises
+    ------
+    FloatingPointError
+        Where H is not finite.
+    """
+    rhs = np.asarray(rhs, float)
+    cdef Py_ssize_t n = upper.shape[0]
+    must_fit(upper.shape[1] == n == rhs.shape[0] and rhs.ndim <= 2, "cholesky_solve")
+    if rhs.size == 0:
+        return rhs.copy(), 0.0
+    cdef double[:, ::1] sides = np.ascontiguousarray(np.atleast_2d(rhs.T)), x = np.empty_like(sides)
+    cdef double[:, ::1] scratch = np.empty((n, n))
+    ridge = solve_upper(n, &upper[0, 0], sides.shape[0], &sides[0, 0], &x[0, 0], &scratch[0, 0])
+    if ridge != ridge:
+        raise FloatingPointError("the curvature is not finite")
+    return np.asarray(x).T.reshape(rhs.shape), ridge
+
+
+def l1_model_minimum(const double[:, ::1] upper, const double[::1] g, const double[::1] w, const double[::1] l1,
+                     int rounds=20, double tol=1e-3):
+    """argmin over d of g'd + d'Hd/2 + sum l1_j |w_j + d_j|; components that vanish satisfy w + d = 0 exactly.
+
+    H is given by its upper triangle. One column may be without l1.
+
+    Raises
+    ------
+    FloatingPointError
+        Where H is not finite.
+    """
+    cdef Py_ssize_t n = w.shape[0]
+    must_fit(upper.shape[0] == upper.shape[1] == g.shape[0] == l1.shape[0] == n, "l1_model_minimum")
+    cdef double[::1] d = np.empty(n), work = np.empty(l1_work_size(n) + 1)
+    cdef Py_ssize_t[::1] index = np.empty(2 * n + 1, np.intp)
+    if n > 0 and not l1_minimum(n, &upper[0, 0], &g[0], &w[0], &l1[0], rounds, tol, &d[0], &work[0], &index[0]):
+        raise FloatingPointError("the curvature is not finite")
+    return np.asarray(d)
+
+
+def descend(const double[:, ::1] H, double[::1] gradient, double[::1] x, const double[::1] l1, int sweeps,
+            double tol):
+    """Cyclic exact minimisation of g'd + d'Hd/2 + sum l1_j |x_j| over one coordinate at a time.
+
+    Parameters
+    ----------
+    H : (n, n) array
+        Symmetric, both triangles filled. Columns with H_jj <= 0 stay as they are.
+    gradient : (n,) array
+        Of the quadratic part at ``x``; follows ``x``.
+    x : (n,) array
+        Changed in place; exact zeros.
+    l1 : (n,) array
+    sweeps : int
+        At most.
+    tol : float
+        Stop after a sweep whose largest model decrease of one coordinate is below ``tol`` times the first sweep's.
+
+    Returns
+    -------
+    int
+        Sweeps made.
+    """
+    must_fit(H.shape[0] == H.shape[1] == gradient.shape[0] == l1.shape[0] == x.shape[0], "descend")
+    return run_sweeps(x.shape[0], &H[0, 0], &gradient[0], &x[0], &l1[0], sweeps, tol) if x.shape[0] else 0
+
+
+cdef class InverseWithinSpan:
+    """x -> H^-1 x, (n,), H by its upper triangle; no part where H has no curvature but along x.
+
+    Where columns depend on each other a factor, or one with a ridge, would let rounding pick one solution among many.
+    There the eigenvectors are inverted one by one, and what H cannot reach is a plain gradient step.
+
+    Raises
+    ------
+    ValueError
+        Where H is not finite.
+    """
+
+    cdef double[:, ::1] factor           # of H, or its eigenvectors as rows
+    cdef double[::1] inverse             # of the eigenvalues
+    cdef bint whole                      # H has a factor
+    cdef readonly Py_ssize_t n
+
+    def __init__(self, const double[:, ::1] upper):
+        cdef Py_ssize_t info, i
+        cdef double low = INFINITY, high = 0
+        self.n = upper.shape[0]
+        must_fit(upper.shape[1] == self.n > 0, "InverseWithinSpan")
+        self.factor = np.array(upper)
+        with nogil:
+            info = potrf(self.n, &self.factor[0, 0])
+            for i in range(self.n):
+                low, high = min(low, self.factor[i, i]), max(high, self.factor[i, i])
+        self.whole = info == 0 and low * low > DEPENDENT * high * high
+        if not self.whole:
+            values, self.factor = top_eigenpairs(np.array(upper), self.n)
+            top = values[0] if values[0] > 0 else 1.0
+            self.inverse = 1 / np.where(values > NO_EIGENVALUE * top, values, top)
+
+    def __call__(self, const double[::1] x):
+        must_fit(x.shape[0] == self.n, "InverseWithinSpan")
+        cdef double[::1] y = np.array(x), part = np.empty(self.n)
+        cdef Py_ssize_t i
+        with nogil:
+            if self.whole:
+                potrs(self.n, 1, &self.factor[0, 0], &y[0])
+            else:
+                gemv(NO_TRANS, self.n, self.n, 1.0, &self.factor[0, 0], self.n, &x[0], 0.0, &part[0])
+                for i in range(self.n):
+                    part[i] *= self.inverse[i]
+                gemv(TRANS, self.n, self.n, 1.0, &self.factor[0, 0], self.n, &part[0], 0.0, &y[0])
+        return np.asarray(y)

@@ -1,0 +1,1 @@
+"""Rows of a matrix: views, tiles, and what is summed over them."""

@@ -1,0 +1,61 @@
+"""Sums of a loss along a line: margins z + step * change are known per row, so a trial step reads no row of X.
+
+Rows are cut into blocks by their number alone, each block sums for itself, and the blocks are folded in order: the
+same bits for any number of threads.
+"""
+
+import numpy as np
+
+from cython.parallel cimport prange
+
+from cmargin._core.losses._losses cimport point, point_loss
+
+cdef Py_ssize_t BLOCK = 8192            # rows: three arrays of them fit into a second-level cache
+
+
+cdef void sum_block(int loss, double a, const double *weight, const double *z, const double *change, double step,
+                    Py_ssize_t lo, Py_ssize_t hi, double *out) noexcept nogil:
+    # out = sum s F(z + step change), and its derivative in the step
+    cdef Py_ssize_t i
+    cdef double value = 0, slope = 0
+    cdef point at
+    for i in range(lo, hi):
+        at = point_loss(loss, z[i] + step * change[i], a, 1)
+        value += weight[i] * at.value
+        slope += weight[i] * at.slope * change[i]
+    out[0], out[1] = value, slope
+
+
+cdef void move_block(int loss, double a, const double *weight, double *z, const double *change, double step,
+                     Py_ssize_t lo, Py_ssize_t hi, double *slope) noexcept nogil:
+    # z <- z + step change, slope = s F'(z)
+    cdef Py_ssize_t i
+    for i in range(lo, hi):
+        z[i] += step * change[i]
+        slope[i] = weight[i] * point_loss(loss, z[i], a, 1).slope
+
+
+def along(int loss, double a, const double[::1] weight, const double[::1] z, const double[::1] change, double step,
+          int n_threads):
+    """sum s_i F(z_i + step change_i) and its derivative in ``step``; all arrays (n_rows,). ``a``: see `point_loss`."""
+    cdef Py_ssize_t b, n = z.shape[0], n_blocks = (n + BLOCK - 1) // BLOCK
+    cdef double[:, ::1] parts = np.empty((n_blocks, 2))
+    cdef double value = 0, slope = 0
+    if weight.shape[0] != n or change.shape[0] != n:
+        raise ValueError("along: shapes do not fit")
+    for b in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
+        sum_block(loss, a, &weight[0], &z[0], &change[0], step, b * BLOCK, min(n, (b + 1) * BLOCK), &parts[b, 0])
+    for b in range(n_blocks):
+        value += parts[b, 0]
+        slope += parts[b, 1]
+    return value, slope
+
+
+def move(int loss, double a, const double[::1] weight, double[::1] z, const double[::1] change, double step,
+         double[::1] slope_out, int n_threads):
+    """Stay at ``step``: z (INOUT) becomes z + step change, ``slope_out`` s_i F'(z_i); all arrays (n_rows,)."""
+    cdef Py_ssize_t b, n = z.shape[0], n_blocks = (n + BLOCK - 1) // BLOCK
+    if weight.shape[0] != n or change.shape[0] != n or slope_out.shape[0] != n:
+        raise ValueError("move: shapes do not fit")
+    for b in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
+        move_block(loss, a, &weight[0], &z[0], &change[0], step, b * BLOCK, min(n, (b + 1) * BLOCK), &slope_out[0])

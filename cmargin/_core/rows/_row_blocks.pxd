@@ -1,0 +1,67 @@
+"""One read of the rows of a data matrix: everything a Newton step on the smoothed hinge asks of them."""
+
+from cmargin._core.losses._hinge_rows cimport hinge_step
+from cmargin._core.rows._tiles cimport curvature_block, row_source
+
+cdef enum:                       # sum_id: what one block of rows adds up, in this order
+    LINE_VALUE = 0               # sum s F(u1), width of the line search
+    LINE_SLOPE = 1               # its derivative in the step
+    HINGE = 2                    # sum s max(0, u1)
+    VALUE = 3                    # sum s F(u1), width of the next Newton step
+    DUAL_POS = 4                 # sum s a_hat over y = +1
+    DUAL_NEG = 5                 # sum s a_hat over y = -1
+    CURVED = 6                   # number of rows that entered the curvature block
+    CURVATURE = 7                # sum s h over all rows
+    GAIN_POS = 8                 # sum s G(a_hat) over y = +1, G what a dual variable is worth: not for the hinge, a_hat
+    GAIN_NEG = 9                 # the same over y = -1
+    N_SUMS = 16                  # two cache lines
+    N_PARTS = 7                  # numbers per row that `hinge_rows` leaves for the sums
+
+
+cdef struct pass_job:
+    row_source source
+    int loss                     # of _losses.pxd; widths mean something for the smoothed hinge alone
+    bint totals                  # margin pursuit: sum s y x too, for which gradient[1] is free there
+    double level                 # gamma and s of margin pursuit
+    double scale
+    hinge_step at                # step, widths, curvature floor of the look
+    const double *code           # IN    (n_rows,) s_i y_i
+    double *deficit              # INOUT (n_rows,) u = 1 - y <w, x>
+    double *change               # INOUT (n_rows,) y <e, x>
+    double *dual                 # IN    (n_rows,) a at the point before the step
+    double *dual_next            # OUT   (n_rows,) a after it
+    const unsigned char *exact   # IN    (n_rows,) rows that the model of a step treats exactly, or NULL
+    const double *norm_weight    # IN    (n_columns,), read with `norms`
+    double *norms                # OUT   (n_rows,) sum of weight x^2, or NULL
+    const double *direction      # IN    (n_columns,) e, or NULL: keep `change`
+    double pending               # step along the old change that deficit still lacks
+    curvature_block block        # active columns; its scratch belongs to a thread, its output to a block of rows
+    Py_ssize_t n_rows
+    Py_ssize_t n_columns
+    Py_ssize_t n_blocks
+    Py_ssize_t tile_rows
+    double *sums                 # OUT   (n_blocks, N_SUMS)
+    double *gradient             # OUT   (n_blocks, 3, n_columns) sum r x for r = s y a1, s a_hat [y=1], -s a_hat [y=-1]
+    double *hessian              # OUT   (n_blocks, n_active, n_active) upper triangle, or NULL
+
+
+# Scratch of a thread: as `RowBlocks.prepare` makes it. Tiles of one part out of n_parts; sums go on from part to part
+cdef void run_block(pass_job *job, Py_ssize_t block, Py_ssize_t part, Py_ssize_t n_parts,
+                    double *scratch) noexcept nogil
+
+# value, slope, curvature in the step t of sum s F(u - t change);  out (3,)
+cdef void along_block(pass_job *job, Py_ssize_t block, double step, double width, double *out) noexcept nogil
+
+# gradient[block] = sum s h <x, direction> x, or sum s h x^2 where there is no direction; rows below the floor left out
+cdef void product_block(pass_job *job, Py_ssize_t block, double width, double floor,
+                        double *scratch) noexcept nogil
+
+# sums[HINGE] = sum s F(y <w, x>), not smoothed, and if asked for gradient[block] = sum s x^2: from the rows alone
+cdef void evaluate_block(pass_job *job, Py_ssize_t block, const double *w, bint squares,
+                         double *scratch) noexcept nogil
+
+# gradient[block] = sum c x
+cdef void combine_block(pass_job *job, Py_ssize_t block, const double *c, double *scratch) noexcept nogil
+
+# the first block becomes the sum of all, in block order
+cdef void fold(double *blocks, Py_ssize_t n_blocks, Py_ssize_t size) noexcept nogil

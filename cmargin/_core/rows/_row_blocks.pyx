@@ -1,0 +1,253 @@
+"""What one block of rows adds up for a look: a loss and its derivatives row by row, sums of rows, curvature.
+
+(a) One pass reads X once. Tile by tile, while the rows are in cache: the change of every margin along a direction,
+    the new deficits u, slopes, gradient, the predicted dual variables, and the curvature rows, whose sum of outer
+    products is one ``dsyrk`` per packed tile (CSR rows with few active entries are added entry by entry).
+(b) Where the rows lie and in which format is known to `_tiles` only; the sums are float64 whatever the data.
+(c) Rows whose curvature h is below a floor are left out of the curvature block, never of the gradient.
+(d) The curvature of a row at the smoothed hinge comes from its dual variable, which is carried from look to look
+    (`dual_curvature` in ``_hinge_rows.h``), and from the primal point alone at the first look after a start.
+"""
+
+from libc.math cimport fabs
+from libc.string cimport memset
+
+from cmargin._core.losses._hinge_rows cimport (
+    dual_curvature, hinge_along, hinge_at, hinge_point, hinge_rows, hinge_slope, primal_curvature,
+)
+from cmargin._core.losses._losses cimport MARGIN_PURSUIT, SMOOTHED_HINGE, dual_gain, dual_largest, point, point_loss
+from cmargin._core.small._simd cimport lane_sum
+from cmargin._core.rows._tiles cimport (
+    curvature_block, flush_curvature, open_tile, row_tile, tile_add_curvature, tile_add_rows, tile_add_rows_3,
+    tile_add_squares, tile_products, tile_row_squares, tile_weighted_products,
+)
+
+
+cdef inline point loss_at(pass_job *job, double u) noexcept nogil:
+    # a loss that needs no smoothing and its derivatives in the deficit u = 1 - z
+    cdef point at = point_loss(job.loss, 1 - u, job.level, job.scale)
+    at.slope = -at.slope
+    return at
+
+
+cdef inline double curvature_at(pass_job *job, Py_ssize_t i, double width) noexcept nogil:
+    # h of row i where the last look was taken
+    cdef double u = job.deficit[i] - job.pending * job.change[i]
+    cdef hinge_point at
+    if job.loss != SMOOTHED_HINGE:
+        return loss_at(job, u).curvature
+    at = hinge_at(u, width)
+    return primal_curvature(at, width) if job.at.primal else dual_curvature(job.dual_next[i], at)
+
+
+cdef void look_at_hinge_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *parts, double *r,
+                             double *curvature, double *sums) noexcept nogil:
+    # parts (N_PARTS, tile_rows), r and curvature (n,) are overwritten
+    cdef Py_ssize_t ld = job.tile_rows
+    hinge_rows(&job.at, n, job.code + first, job.deficit + first, job.change + first, job.dual + first,
+               job.dual_next + first, parts, ld, r, curvature)
+    if job.exact != NULL:
+        treat_exactly(job, first, n, parts, curvature)
+    sums[LINE_VALUE] += lane_sum(parts, n)
+    sums[LINE_SLOPE] += lane_sum(parts + ld, n)
+    sums[HINGE] += lane_sum(parts + 2 * ld, n)
+    sums[VALUE] += lane_sum(parts + 3 * ld, n)
+    sums[DUAL_POS] += lane_sum(parts + 4 * ld, n)
+    sums[DUAL_NEG] -= lane_sum(parts + 5 * ld, n)
+    sums[CURVATURE] += lane_sum(parts + 6 * ld, n)
+
+
+cdef void treat_exactly(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *parts, double *curvature) noexcept nogil:
+    # rows of `exact`: no curvature, and their dual variable is their slope after the step, not the model's
+    cdef Py_ssize_t ld = job.tile_rows, i
+    cdef double u, a, width = job.at.line_width
+    for i in range(n):
+        if job.exact[first + i]:
+            u = job.deficit[first + i] - job.at.step * job.change[first + i]
+            a = hinge_slope(hinge_at(u, width))
+            parts[4 * ld + i] = a * job.code[first + i] if job.code[first + i] >= 0 else 0
+            parts[5 * ld + i] = a * job.code[first + i] if job.code[first + i] < 0 else 0
+            curvature[i] = 0
+
+
+cdef void look_at_smooth_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *parts, double *r,
+                              double *curvature, double *sums) noexcept nogil:
+    # the same for a loss that is smooth itself: one value serves the line, the next step and the objective
+    cdef Py_ssize_t ld = job.tile_rows, i
+    cdef double s, v, u, a, largest = dual_largest(job.loss)
+    cdef point at
+    for i in range(n):
+        s = fabs(job.code[first + i])
+        v = job.change[first + i]
+        u = job.deficit[first + i]
+        at = loss_at(job, u - job.at.step * v)
+        sums[LINE_VALUE] += s * at.value
+        sums[LINE_SLOPE] -= s * at.slope * v
+        sums[CURVATURE] += s * at.curvature
+        r[i] = job.code[first + i] * at.slope
+        curvature[i] = s * at.curvature if at.curvature > job.at.floor else 0
+        if job.loss == MARGIN_PURSUIT:
+            continue                             # there is no dual
+        at = loss_at(job, u)                     # a after the step, as the model before it predicts it
+        a = min(max(at.slope - at.curvature * v, 0), largest)
+        job.dual_next[first + i] = a
+        parts[4 * ld + i] = a * s if job.code[first + i] >= 0 else 0
+        parts[5 * ld + i] = -a * s if job.code[first + i] < 0 else 0
+        a = s * dual_gain(job.loss, a)
+        sums[GAIN_POS if job.code[first + i] >= 0 else GAIN_NEG] += a
+    if job.loss != MARGIN_PURSUIT:
+        sums[DUAL_POS] += lane_sum(parts + 4 * ld, n)
+        sums[DUAL_NEG] -= lane_sum(parts + 5 * ld, n)
+        sums[HINGE] = sums[VALUE] = sums[LINE_VALUE]
+
+
+cdef void run_block(pass_job *job, Py_ssize_t block, Py_ssize_t part, Py_ssize_t n_parts,
+                    double *scratch) noexcept nogil:
+    # tiles of one part of the block; its sums go on from the parts before
+    cdef Py_ssize_t p = job.n_columns, a = job.block.n_active, tile_rows = job.tile_rows
+    cdef Py_ssize_t lo = block * job.n_rows // job.n_blocks, hi = (block + 1) * job.n_rows // job.n_blocks
+    cdef Py_ssize_t index, first, n, i, n_tiles = (hi - lo + tile_rows - 1) // tile_rows
+    cdef double *curvature = scratch                      # (tile_rows,)
+    cdef double *r = curvature + tile_rows                # (tile_rows,)
+    cdef double *parts = r + tile_rows                    # (N_PARTS, tile_rows)
+    cdef curvature_block sum_of_outer = job.block
+    cdef row_tile tile
+    cdef double *sums = job.sums + block * N_SUMS
+    cdef double *gradient = job.gradient + block * 3 * p
+    sum_of_outer.packed = parts + N_PARTS * tile_rows
+    sum_of_outer.held = sum_of_outer.packed + job.block.room * a
+    sum_of_outer.n_packed = 0
+    if job.hessian != NULL:
+        sum_of_outer.out = job.hessian + block * a * a
+    if part == 0:
+        memset(sums, 0, N_SUMS * sizeof(double))
+        memset(gradient, 0, 3 * p * sizeof(double))
+        if job.hessian != NULL:
+            memset(sum_of_outer.out, 0, a * a * sizeof(double))
+    for index in range(part * n_tiles // n_parts, (part + 1) * n_tiles // n_parts):
+        first = lo + index * tile_rows
+        n = min(tile_rows, hi - first)
+        tile = open_tile(&job.source, first, n, sum_of_outer.held + 2 * a)
+        if job.norms != NULL:
+            tile_row_squares(&tile, job.norm_weight, job.norms + first)
+        if job.direction != NULL:
+            tile_products(&tile, job.direction, r)
+            for i in range(n):
+                job.deficit[first + i] -= job.pending * job.change[first + i]
+                job.change[first + i] = r[i] if job.code[first + i] >= 0 else -r[i]
+        if job.loss == SMOOTHED_HINGE:
+            look_at_hinge_rows(job, first, n, parts, r, curvature, sums)
+        else:
+            look_at_smooth_rows(job, first, n, parts, r, curvature, sums)
+        if job.loss == MARGIN_PURSUIT:
+            tile_add_rows(&tile, r, gradient)
+            if job.totals:
+                tile_add_rows(&tile, job.code + first, gradient + p)
+        else:
+            tile_add_rows_3(&tile, r, parts + 4 * tile_rows, parts + 5 * tile_rows, gradient)
+        if job.hessian != NULL:
+            sums[CURVED] += tile_add_curvature(&tile, curvature, &sum_of_outer)
+    if job.hessian != NULL:
+        flush_curvature(&sum_of_outer)
+
+
+cdef void along_block(pass_job *job, Py_ssize_t block, double step, double width, double *out) noexcept nogil:
+    # value, slope, curvature in the step t of sum s F(u - t change); out (3,)
+    cdef Py_ssize_t lo = block * job.n_rows // job.n_blocks, hi = (block + 1) * job.n_rows // job.n_blocks, i
+    cdef double s, v
+    cdef point at
+    if job.loss == SMOOTHED_HINGE:
+        hinge_along(hi - lo, job.code + lo, job.deficit + lo, job.change + lo, step, width, out)
+        return
+    out[0] = out[1] = out[2] = 0
+    for i in range(lo, hi):
+        s = fabs(job.code[i])
+        v = job.change[i]
+        at = loss_at(job, job.deficit[i] - step * v)
+        out[0] += s * at.value
+        out[1] -= s * at.slope * v
+        out[2] += s * at.curvature * v * v
+
+
+cdef void product_block(pass_job *job, Py_ssize_t block, double width, double floor, double *scratch) noexcept nogil:
+    # gradient = sum s h <x, direction> x over the rows of one block, or the diagonal sum s h x^2 if there is no
+    # direction; deficit and change stay as they are. Rows below the curvature floor are not summed.
+    cdef Py_ssize_t tile_rows = job.tile_rows, p = job.n_columns
+    cdef Py_ssize_t lo = block * job.n_rows // job.n_blocks, hi = (block + 1) * job.n_rows // job.n_blocks
+    cdef Py_ssize_t index, first, n, i
+    cdef double *weight = scratch                         # (tile_rows,)
+    cdef double *product = weight + tile_rows             # (tile_rows,)
+    cdef double *out = job.gradient + block * p
+    cdef double *sums = job.sums + block * N_SUMS
+    cdef row_tile tile
+    cdef double h
+    memset(out, 0, p * sizeof(double))
+    sums[CURVED] = 0
+    for index in range((hi - lo + tile_rows - 1) // tile_rows):
+        first = lo + index * tile_rows
+        n = min(tile_rows, hi - first)
+        tile = open_tile(&job.source, first, n, product + tile_rows)
+        for i in range(n):
+            h = curvature_at(job, first + i, width)
+            weight[i] = h * fabs(job.code[first + i]) if h > floor else 0
+            sums[CURVED] += weight[i] > 0
+        if job.direction == NULL:
+            tile_add_squares(&tile, weight, out)
+        else:
+            tile_weighted_products(&tile, job.direction, product, weight)
+            tile_add_rows(&tile, weight, out)
+
+
+cdef void evaluate_block(pass_job *job, Py_ssize_t block, const double *w, bint squares,
+                         double *scratch) noexcept nogil:
+    # sum s F(y <w, x>), F not smoothed, and, if asked for, sum s x^2: from the rows alone
+    cdef Py_ssize_t tile_rows = job.tile_rows, p = job.n_columns
+    cdef Py_ssize_t lo = block * job.n_rows // job.n_blocks, hi = (block + 1) * job.n_rows // job.n_blocks
+    cdef Py_ssize_t index, first, n, i
+    cdef double *loss = scratch                           # (tile_rows,)
+    cdef double *weight = loss + tile_rows                # (tile_rows,)
+    cdef double *out = job.gradient + block * p
+    cdef double *sums = job.sums + block * N_SUMS
+    cdef row_tile tile
+    memset(out, 0, p * sizeof(double))
+    sums[HINGE] = 0
+    for index in range((hi - lo + tile_rows - 1) // tile_rows):
+        first = lo + index * tile_rows
+        n = min(tile_rows, hi - first)
+        tile = open_tile(&job.source, first, n, weight + tile_rows)
+        tile_products(&tile, w, loss)
+        for i in range(n):
+            weight[i] = fabs(job.code[first + i])
+            loss[i] = 1 - loss[i] if job.code[first + i] >= 0 else 1 + loss[i]
+            if job.loss == SMOOTHED_HINGE:           # the hinge itself
+                loss[i] = 0 if loss[i] <= 0 else loss[i]
+            else:
+                loss[i] = loss_at(job, loss[i]).value
+            # no weight, no loss, even where a margin overflowed; NaN stays
+            loss[i] = 0 if weight[i] == 0 else weight[i] * loss[i]
+        sums[HINGE] += lane_sum(loss, n)
+        if squares:
+            tile_add_squares(&tile, weight, out)
+
+
+cdef void combine_block(pass_job *job, Py_ssize_t block, const double *c, double *scratch) noexcept nogil:
+    # gradient = sum c x over the rows of one block
+    cdef Py_ssize_t tile_rows = job.tile_rows, p = job.n_columns
+    cdef Py_ssize_t lo = block * job.n_rows // job.n_blocks, hi = (block + 1) * job.n_rows // job.n_blocks
+    cdef Py_ssize_t index, first, n
+    cdef double *out = job.gradient + block * p
+    cdef row_tile tile
+    memset(out, 0, p * sizeof(double))
+    for index in range((hi - lo + tile_rows - 1) // tile_rows):
+        first = lo + index * tile_rows
+        n = min(tile_rows, hi - first)
+        tile = open_tile(&job.source, first, n, scratch)
+        tile_add_rows(&tile, c + first, out)
+
+
+cdef void fold(double *blocks, Py_ssize_t n_blocks, Py_ssize_t size) noexcept nogil:
+    # the first block becomes the sum of all, in block order
+    cdef Py_ssize_t b, i
+    for b in range(1, n_blocks):
+        for i in range(size):
+            blocks[i] += blocks[b * size + i]

@@ -1,0 +1,71 @@
+"""Rows in memory with the state of one binary problem, as compiled code asks them; see `cmargin.homes.base`.
+
+All functions but `pass_set_active` and `pass_start` sum over blocks of rows and fold them in order. Outputs are in
+``job``: sums, gradient and hessian of the first block, until the next call.
+"""
+
+from cmargin._core.rows._row_blocks cimport pass_job
+
+
+cdef struct look_request:        # what a look is asked for; see `RowPass.look`
+    const double *direction      # (n_columns,), or NULL: another part of the last one
+    double step
+    double line_width
+    double width
+    double floor
+    bint with_hessian
+
+
+cdef struct row_pass:
+    pass_job job
+    int n_threads
+    bint begun                   # a look was made since `pass_start`,
+    bint fresh                   # none whose dual variables the next may carry on,
+    bint forgets                 # and none ever will be
+    Py_ssize_t part              # of the look under way,
+    Py_ssize_t n_parts           # out of so many
+    bint summed                  # the look under way, or the last one, has a curvature block
+    double *scratch
+    Py_ssize_t scratch_size      # doubles of a thread
+    Py_ssize_t hessian_order     # for which there is memory
+    double *all_hessian          # (n_blocks, hessian_order, hessian_order)
+    Py_ssize_t *active           # (n_columns,) memory for `pass_set_active`
+    Py_ssize_t *position         # (n_columns,), CSR only
+    void *owner                  # the RowBlocks whose memory this is
+
+
+cdef class RowBlocks:
+    cdef row_pass rows
+    cdef tuple keep                          # owners of the memory that the pointers see
+    cdef object norms_
+    cdef object per_row, duals, active_, position_, scratch_, gradient_, hessian_, sums_
+    cdef public object between_slices        # called between two slices of a long look; what it raises ends the look
+    cdef readonly int n_threads
+    cdef readonly Py_ssize_t n_rows, n_columns, n_features
+    cdef int make_room(self, Py_ssize_t order) except -1
+    cdef int must_have(self, bint memory) except -1
+    cdef int listen(self) except -1
+    cdef object first_sum(self)
+
+
+# w = 0: u = 1 in every row
+cdef void pass_start(row_pass *rows, bint primal) noexcept nogil
+
+# columns of the curvature block from the next look on, ascending; NULL: all. They are copied
+cdef void pass_set_active(row_pass *rows, Py_ssize_t n_active, const Py_ssize_t *active) noexcept nogil
+
+# False: no memory. Then `pass_look_part` until it answers that nothing is left, a tenth of a second each at most
+cdef bint pass_begin_look(row_pass *rows, const look_request *request) noexcept nogil
+cdef bint pass_look_part(row_pass *rows) noexcept nogil
+
+# sums[0:3] = value, slope, curvature along the last direction
+cdef void pass_along(row_pass *rows, double step, double width) noexcept nogil
+
+# gradient = sum s h <x_i, x> x_i, x NULL: the diagonal; the share of rows read, or less than 0: no memory
+cdef double pass_product(row_pass *rows, const double *x, double width, double floor) noexcept nogil
+
+# sums[HINGE] = sum s F, F not smoothed, and if asked for gradient = sum s x^2; False: no memory
+cdef bint pass_evaluate(row_pass *rows, const double *w, bint squares) noexcept nogil
+
+# gradient = sum c_i x_i; False: no memory
+cdef bint pass_combine(row_pass *rows, const double *c) noexcept nogil

@@ -1,0 +1,442 @@
+"""Rows in memory with the state of one binary problem: what a Newton solver may ask of them.
+
+(a) What a block of rows sums is in `_row_blocks`; here the blocks are planned, run and folded.
+(b) Rows are cut into a number of blocks that depends on the shape alone. Each block sums for itself and the blocks
+    are folded in order: the same bits for any number of threads.
+(c) A long look is cut into slices, by the shape too, between which Python is heard.
+"""
+
+import numpy as np
+
+from cpython.exc cimport PyErr_CheckSignals
+from cython.parallel cimport prange, threadid
+from libc.string cimport memcpy
+
+from cmargin._core.losses._losses cimport LOGISTIC, MARGIN_PURSUIT, SMOOTHED_HINGE, SQUARED_HINGE
+from cmargin._core.rows._row_blocks cimport (
+    CURVED, HINGE, N_PARTS, N_SUMS, along_block, combine_block, evaluate_block, fold, pass_job, product_block,
+    run_block,
+)
+from cmargin._core.rows._rows cimport Rows
+
+cdef Py_ssize_t MAX_BLOCKS = 32
+cdef Py_ssize_t TILE_DOUBLES = 16384         # 128 KB: a tile and its packed rows stay in a second-level cache
+cdef double SLICE_FLOPS = 4e9                # of a look between two moments at which Python is heard: about 0.1 s
+
+
+cdef int check_length(str name, Py_ssize_t got, Py_ssize_t wanted) except -1:
+    if got != wanted:
+        raise ValueError(f"{name} has {got} entries, expected {wanted}")
+    return 0
+
+
+cdef int check_ascending(str name, const Py_ssize_t[::1] index, Py_ssize_t end) except -1:
+    cdef Py_ssize_t i, last = -1
+    for i in range(index.shape[0]):
+        if index[i] <= last or index[i] >= end:
+            raise ValueError(f"{name} must be ascending and in [0, {end}); entry {i} is {index[i]}")
+        last = index[i]
+    return 0
+
+
+# ---------------------------------------------------------------- as compiled code asks
+
+cdef void pass_start(row_pass *rows, bint primal) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(rows.job.n_rows):
+        rows.job.deficit[i], rows.job.change[i] = 1, 0
+    rows.job.pending = 0
+    rows.begun, rows.fresh, rows.forgets = False, True, primal
+
+
+cdef void pass_set_active(row_pass *rows, Py_ssize_t n_active, const Py_ssize_t *active) noexcept nogil:
+    cdef pass_job *job = &rows.job
+    cdef Py_ssize_t j
+    if active == NULL:
+        job.block.active, job.block.n_active = NULL, job.n_columns
+    else:
+        memcpy(rows.active, active, n_active * sizeof(Py_ssize_t))
+        job.block.active, job.block.n_active = rows.active, n_active
+    if rows.position == NULL:
+        return
+    for j in range(job.n_columns):
+        rows.position[j] = j if active == NULL else -1
+    if active != NULL:
+        for j in range(n_active):
+            rows.position[active[j]] = j
+    job.block.position = rows.position
+
+
+cdef Py_ssize_t scratch_wanted(const row_pass *rows, Py_ssize_t order) noexcept nogil:
+    # doubles of a thread's workspace for a block of that order; a cache line more keeps threads apart
+    cdef const pass_job *job = &rows.job
+    cdef bint copies = job.source.X.starts == NULL and job.source.X.column_stride != 1
+    cdef Py_ssize_t tile = job.tile_rows * job.source.X.n_features if copies else 0
+    return (2 + N_PARTS) * job.tile_rows + (job.block.room + 2) * order + tile + 8
+
+
+cdef bint has_room(row_pass *rows, Py_ssize_t order) noexcept nogil:
+    # workspace for a curvature block of that order; only what is not there yet is asked of Python
+    if scratch_wanted(rows, order) <= rows.scratch_size and (order == rows.hessian_order or order == 0) \
+            and (rows.job.dual != NULL or rows.job.loss == MARGIN_PURSUIT or rows.job.n_rows == 0):
+        return True
+    return make_room_for(rows, order)
+
+
+cdef bint make_room_for(row_pass *rows, Py_ssize_t order) noexcept with gil:
+    try:
+        (<RowBlocks> rows.owner).make_room(order)
+    except MemoryError:
+        return False
+    return True
+
+
+cdef bint pass_begin_look(row_pass *rows, const look_request *request) noexcept nogil:
+    cdef pass_job *job = &rows.job
+    cdef Py_ssize_t order = job.block.n_active if request.with_hessian else 0
+    if not has_room(rows, order):
+        return False
+    rows.summed = order > 0
+    job.hessian = rows.all_hessian if rows.summed else NULL
+    job.direction = request.direction
+    job.at.step, job.at.line_width, job.at.width = request.step, request.line_width, request.width
+    job.at.floor = request.floor
+    if request.direction != NULL and rows.begun:
+        job.dual, job.dual_next = job.dual_next, job.dual        # the last look was the step taken
+        rows.fresh = False
+    job.totals = not rows.begun
+    rows.begun = True
+    job.at.primal = rows.forgets or rows.fresh
+    rows.part, rows.n_parts = 0, slices(job, order)
+    return True
+
+
+cdef Py_ssize_t slices(const pass_job *job, Py_ssize_t order) noexcept nogil:
+    # parts of a look; from the shape alone, as the order of addition depends on it
+    cdef double work = <double> job.n_rows * (8.0 * job.n_columns + <double> order * order)
+    cdef Py_ssize_t tiles = max(1, job.n_rows // (job.n_blocks * job.tile_rows))
+    return min(1 + <Py_ssize_t> (work / SLICE_FLOPS), tiles)
+
+
+cdef bint pass_look_part(row_pass *rows) noexcept nogil:
+    cdef pass_job *job = &rows.job
+    cdef Py_ssize_t block, n_blocks = job.n_blocks, order = job.block.n_active, size = rows.scratch_size
+    cdef int n_threads = <int> min(rows.n_threads, n_blocks)
+    if not rows.summed:
+        job.block.n_active = 0
+    if n_threads == 1:
+        for block in range(n_blocks):
+            run_block(job, block, rows.part, rows.n_parts, rows.scratch)
+    else:
+        for block in prange(n_blocks, schedule="dynamic", chunksize=1, num_threads=n_threads):
+            run_block(job, block, rows.part, rows.n_parts, rows.scratch + threadid() * size)
+    job.block.n_active = order
+    rows.part += 1
+    if rows.part < rows.n_parts:
+        return True
+    fold(job.sums, n_blocks, N_SUMS)
+    fold(job.gradient, n_blocks, 3 * job.n_columns)
+    if rows.summed:
+        fold(job.hessian, n_blocks, order * order)
+    job.pending = job.at.step
+    job.norms = NULL
+    return False
+
+
+cdef void pass_along(row_pass *rows, double step, double width) noexcept nogil:
+    cdef pass_job *job = &rows.job
+    cdef Py_ssize_t block, n_blocks = job.n_blocks
+    cdef int n_threads = <int> min(rows.n_threads, n_blocks)
+    if n_threads == 1:
+        for block in range(n_blocks):
+            along_block(job, block, step, width, job.sums + block * N_SUMS)
+    else:
+        for block in prange(n_blocks, schedule="static", num_threads=n_threads):
+            along_block(job, block, step, width, job.sums + block * N_SUMS)
+    fold(job.sums, n_blocks, N_SUMS)
+
+
+cdef double pass_product(row_pass *rows, const double *x, double width, double floor) noexcept nogil:
+    cdef pass_job *job = &rows.job
+    cdef Py_ssize_t block, n_blocks = job.n_blocks, size
+    cdef int n_threads = <int> min(rows.n_threads, n_blocks)
+    cdef double read = 0
+    if not has_room(rows, 0):
+        return -1
+    job.direction, size = x, rows.scratch_size
+    if n_threads == 1:
+        for block in range(n_blocks):
+            product_block(job, block, width, floor, rows.scratch)
+    else:
+        for block in prange(n_blocks, schedule="dynamic", chunksize=1, num_threads=n_threads):
+            product_block(job, block, width, floor, rows.scratch + threadid() * size)
+    fold(job.gradient, n_blocks, job.n_columns)
+    if job.source.X.starts == NULL:
+        return 1
+    for block in range(n_blocks):
+        read += job.sums[block * N_SUMS + CURVED]
+    return read / max(1, job.n_rows)
+
+
+cdef bint pass_evaluate(row_pass *rows, const double *w, bint squares) noexcept nogil:
+    cdef pass_job *job = &rows.job
+    cdef Py_ssize_t block, n_blocks = job.n_blocks, size
+    cdef int n_threads = <int> min(rows.n_threads, n_blocks)
+    if not has_room(rows, 0):
+        return False
+    size = rows.scratch_size
+    if n_threads == 1:
+        for block in range(n_blocks):
+            evaluate_block(job, block, w, squares, rows.scratch)
+    else:
+        for block in prange(n_blocks, schedule="static", num_threads=n_threads):
+            evaluate_block(job, block, w, squares, rows.scratch + threadid() * size)
+    fold(job.sums, n_blocks, N_SUMS)
+    fold(job.gradient, n_blocks, job.n_columns)
+    return True
+
+
+cdef bint pass_combine(row_pass *rows, const double *c) noexcept nogil:
+    cdef pass_job *job = &rows.job
+    cdef Py_ssize_t block, n_blocks = job.n_blocks, size
+    cdef int n_threads = <int> min(rows.n_threads, n_blocks)
+    if not has_room(rows, 0):
+        return False
+    size = rows.scratch_size
+    if n_threads == 1:
+        for block in range(n_blocks):
+            combine_block(job, block, c, rows.scratch)
+    else:
+        for block in prange(n_blocks, schedule="static", num_threads=n_threads):
+            combine_block(job, block, c, rows.scratch + threadid() * size)
+    fold(job.gradient, n_blocks, job.n_columns)
+    return True
+
+
+# ---------------------------------------------------------------- as Python asks
+
+cdef class RowBlocks:
+    """Rows in memory, with the per-row state of one binary problem; see `cmargin.homes.base` for the contract.
+
+    Parameters
+    ----------
+    X : Rows
+    code : (n_rows,) float64
+        s_i y_i: sample weight, with the sign of the class. Rows of weight 0 count as positive and add nothing.
+    intercept : bool
+        Append a column of ones.
+    n_threads : int
+    rows : (n_rows,) intp or None
+        The subset of rows to read, ascending.
+    """
+
+    def __init__(self, Rows X, const double[::1] code, bint intercept, int n_threads,
+                 const Py_ssize_t[::1] rows=None):
+        cdef Py_ssize_t n = code.shape[0], room
+        cdef double[:, ::1] per_row, sums
+        cdef double[:, :, ::1] gradient
+        cdef Py_ssize_t[::1] active
+        cdef pass_job *job = &self.rows.job
+        check_length("code", n, X.shape[0] if rows is None else rows.shape[0])
+        if rows is not None:
+            check_ascending("rows", rows, X.shape[0])
+        job.loss = SMOOTHED_HINGE
+        self.per_row = np.empty((2, n))
+        self.keep = (X, code, rows, None, None)
+        self.n_rows, self.n_features = n, X.view.n_features
+        self.n_columns = X.view.n_features + intercept
+        self.n_threads = self.rows.n_threads = n_threads
+        self.rows.owner = <void *> self
+        self.rows.hessian_order = -1
+        job.source.X = X.view
+        job.source.single = X.dtype == np.float32
+        job.source.intercept = intercept
+        job.source.rows = &rows[0] if rows is not None and n > 0 else NULL
+        per_row = self.per_row
+        if n > 0:
+            job.code = &code[0]
+            job.deficit = &per_row[0, 0]
+            job.change = &per_row[1, 0]
+        job.n_rows, job.n_columns = n, self.n_columns
+        # a twentieth of the data at most goes into the blocks' curvature, and few rows need no blocks
+        job.n_blocks = max(1, min(min(MAX_BLOCKS, max(2, n // (20 * max(1, self.n_columns)))), n // 256))
+        room = max(1, self.n_columns)
+        job.tile_rows = max(1, min(min(512, max(16, TILE_DOUBLES // room)), n))
+        job.block.room = max(1, min(min(512, max(64, 2 * TILE_DOUBLES // room)), n))
+        sums = self.sums_ = np.zeros((job.n_blocks, N_SUMS))
+        gradient = self.gradient_ = np.zeros((job.n_blocks, 3, max(1, self.n_columns)))
+        job.sums, job.gradient = &sums[0, 0], &gradient[0, 0, 0]
+        active = self.active_ = np.empty(max(1, self.n_columns), np.intp)
+        self.rows.active = &active[0]
+        if job.source.X.starts != NULL:
+            active = self.position_ = np.empty(max(1, self.n_columns), np.intp)
+            self.rows.position = &active[0]
+        pass_set_active(&self.rows, self.n_columns, NULL)
+        pass_start(&self.rows, False)
+
+    cdef int make_room(self, Py_ssize_t order) except -1:
+        # one part per thread, a cache line apart
+        cdef row_pass *rows = &self.rows
+        cdef Py_ssize_t size = scratch_wanted(rows, order)
+        cdef double[::1] scratch
+        cdef double[:, ::1] duals
+        cdef double[:, :, ::1] hessian
+        if self.duals is None and rows.job.loss != MARGIN_PURSUIT and self.n_rows > 0:
+            duals = self.duals = np.empty((2, self.n_rows))
+            rows.job.dual, rows.job.dual_next = &duals[0, 0], &duals[1, 0]
+        if size > rows.scratch_size:
+            scratch = self.scratch_ = np.empty(size * self.n_threads)
+            rows.scratch, rows.scratch_size = &scratch[0], size
+        if order > 0 and order != rows.hessian_order:
+            self.hessian_, rows.hessian_order = None, -1         # give the old one back first
+            hessian = self.hessian_ = np.empty((rows.job.n_blocks, order, order))
+            rows.all_hessian, rows.hessian_order = &hessian[0, 0, 0], order
+        return 0
+
+    @property
+    def n_blocks(self):
+        return self.rows.job.n_blocks
+
+    def start(self, bint primal=False):
+        """Forget every step: w = 0, so that u = 1 everywhere. ``primal``: never carry dual variables."""
+        pass_start(&self.rows, primal)
+
+    def pursue(self, double level, double scale):
+        """From here on the loss is that of margin pursuit, gamma = ``level``, s = ``scale`` > 0; widths mean nothing.
+
+        Of the sums of a look, line value and slope and the curvature are then filled in, and there is no dual. The
+        gradient's second row holds sum s_i y_i x_i in the first look after `start`.
+        """
+        cdef pass_job *job = &self.rows.job
+        job.loss, job.level, job.scale = MARGIN_PURSUIT, level, scale
+
+    def set_loss(self, str name):
+        """From here on the loss is "hinge", smoothed as before, "squared_hinge" or "logistic": no width, but a dual."""
+        self.rows.job.loss = {"hinge": SMOOTHED_HINGE, "squared_hinge": SQUARED_HINGE, "logistic": LOGISTIC}[name]
+
+    def set_active(self, const Py_ssize_t[::1] active):
+        """Columns of the curvature block: an ascending intp array, or None for all."""
+        if active is None:
+            pass_set_active(&self.rows, self.n_columns, NULL)
+            return
+        check_ascending("active", active, self.n_columns)
+        pass_set_active(&self.rows, active.shape[0], &active[0] if active.shape[0] > 0 else self.rows.active)
+
+    def set_exact(self, const unsigned char[::1] mask):
+        """Rows (uint8 mask) that stay out of the curvature and whose dual variable is their slope after the step."""
+        if mask is not None:
+            check_length("mask", mask.shape[0], self.n_rows)
+        self.keep = self.keep[:3] + (mask,) + self.keep[4:]
+        self.rows.job.exact = &mask[0] if mask is not None and mask.shape[0] > 0 else NULL
+
+    @property
+    def norms(self):
+        """(n_rows,) what `measure_rows` let the look sum."""
+        return self.norms_
+
+    def measure_rows(self, const double[::1] weight):
+        """Let the next look also sum weight_j x_ij^2 for every row; the array that it will fill."""
+        cdef double[::1] norms
+        if weight.shape[0] < self.n_features:
+            check_length("weight", weight.shape[0], self.n_features)
+        norms = self.norms_ = np.zeros(self.n_rows)
+        self.keep = self.keep[:4] + (weight,)
+        if self.n_rows > 0 and weight.shape[0] > 0:
+            self.rows.job.norm_weight = &weight[0]
+            self.rows.job.norms = &norms[0]
+        return self.norms_
+
+    def look(self, const double[::1] direction, double step, double line_width, double width, double curvature_floor,
+             bint with_hessian=True):
+        """One read of the rows at u - step (y X direction); None keeps the direction of the last look.
+
+        Returns
+        -------
+        sums : (N_SUMS,) array, in the order of ``sum_id``
+        gradient : (3, n_columns) array: sum r x for r = s y a, and for the dual prediction, y = +1 and y = -1 apart
+        hessian : (n_active, n_active) array, upper triangle, or None
+
+        All three are workspace, overwritten by the next look. A look that was left by an exception (a Ctrl-C, or what
+        ``between_slices`` raised) has moved some rows and others not: `start` before the next.
+        """
+        cdef look_request request
+        cdef bint more
+        if direction is not None:
+            check_length("direction", direction.shape[0], self.n_columns)
+        request.direction = NULL
+        if direction is not None:
+            request.direction = &direction[0] if direction.shape[0] > 0 else self.rows.job.gradient
+        request.step, request.line_width, request.width, request.floor = step, line_width, width, curvature_floor
+        request.with_hessian = with_hessian
+        self.must_have(pass_begin_look(&self.rows, &request))
+        while True:
+            with nogil:
+                more = pass_look_part(&self.rows)
+            if not more:
+                return (self.sums_[0], self.gradient_[0, :, :self.n_columns],
+                        self.hessian_[0] if self.rows.summed else None)
+            self.listen()
+
+    cdef int must_have(self, bint memory) except -1:
+        if not memory:
+            raise MemoryError("no memory for the workspace of a read of the rows")
+        return 0
+
+    cdef int listen(self) except -1:
+        if self.between_slices is not None:
+            self.between_slices()
+        PyErr_CheckSignals()
+        return 0
+
+    def evaluate(self, const double[::1] w, bint squares=False):
+        """sum s F(y <w, x>) at ``w``, F not smoothed, and sum s x^2 (n_columns,) or None; the rows stay as they are.
+
+        From the rows as given, in float64: what a certificate may rest on, where sums followed step by step may not.
+        """
+        cdef bint done
+        check_length("w", w.shape[0], self.n_columns)
+        with nogil:
+            done = pass_evaluate(&self.rows, &w[0] if w.shape[0] > 0 else NULL, squares)
+        self.must_have(done)
+        return self.sums_[0, HINGE], (self.first_sum() if squares else None)
+
+    def combine(self, const double[::1] c):
+        """sum c_i x_i, a new (n_columns,) array."""
+        cdef bint done
+        check_length("c", c.shape[0], self.n_rows)
+        with nogil:
+            done = pass_combine(&self.rows, &c[0] if c.shape[0] > 0 else NULL)
+        self.must_have(done)
+        return self.first_sum()
+
+    cdef object first_sum(self):
+        return self.gradient_.reshape(-1)[:self.n_columns].copy()
+
+    def dual_variables(self):
+        """a >= 0 that the last look predicted, a new (n_rows,) array."""
+        cdef double[:, ::1] duals = self.duals
+        return self.duals[0 if self.rows.job.dual_next == &duals[0, 0] else 1].copy()
+
+    def along(self, double step, double width):
+        """(value, slope, curvature) in the step of sum s F(u - step change); no read of X."""
+        with nogil:
+            pass_along(&self.rows, step, width)
+        return self.rows.job.sums[0], self.rows.job.sums[1], self.rows.job.sums[2]
+
+    def hessian_product(self, const double[::1] x, double width, double curvature_floor=0):
+        """sum s h x_i <x_i, x> at the deficits last looked at, and the share of the rows that have curvature.
+
+        ``x`` None: the diagonal sum s h x_i^2 instead. A new (n_columns,) array.
+        """
+        cdef double share
+        if x is not None:
+            check_length("x", x.shape[0], self.n_columns)
+        with nogil:
+            share = pass_product(&self.rows, &x[0] if x is not None and x.shape[0] > 0 else NULL, width,
+                                 curvature_floor)
+        self.must_have(share >= 0)
+        return self.first_sum(), share
+
+    def deficits(self):
+        """u at the point last looked at, a new array: for tests and for the rows' own diagnostics."""
+        return self.per_row[0] - self.rows.job.pending * self.per_row[1]

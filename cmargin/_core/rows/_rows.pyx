@@ -1,0 +1,135 @@
+"""Rows of a matrix, dense of any stride or CSR, without a copy.
+
+The one place where a kernel meets the two formats: everything above asks for a dense copy of one row, for a product
+with it, or for a block of rows times a small matrix.
+"""
+
+import numpy as np
+import scipy.sparse as sp
+
+from cython cimport floating
+from libc.stdint cimport int32_t, int64_t
+from libc.string cimport memcpy, memset
+
+from cmargin._core.linalg._blas cimport NO_TRANS, gemm
+from cmargin._core.small._simd cimport row_axpy, row_dot
+
+from cmargin._core.rows._structure import check_structure
+
+
+cdef class Rows:
+    """A matrix the kernels can read: ``X`` (n_rows, n_features) is a NumPy array or CSR, float32 or float64.
+
+    Nothing is copied but the CSR row pointers, where they are 32-bit. The object keeps ``X`` alive.
+    """
+
+    def __cinit__(self, X):
+        check_structure(X)
+        self.dtype = np.dtype(X.dtype)
+        self.sparse = sp.issparse(X)
+        self.shape = X.shape
+        if self.dtype != np.float32 and self.dtype != np.float64:
+            raise TypeError(f"rows must be float32 or float64, got {self.dtype}")
+        self.view.n_rows, self.view.n_features = X.shape
+        if self.sparse:
+            if X.format != "csr":
+                raise TypeError(f"sparse rows must be in CSR format, got {X.format}")
+            self.point_at_csr(X)
+        else:
+            self.point_at_dense(X)
+
+    cdef point_at_dense(self, X):
+        cdef Py_ssize_t address = X.__array_interface__["data"][0]
+        self.view.values = <const void *> address
+        self.view.row_stride = X.strides[0] // X.itemsize
+        self.view.column_stride = X.strides[1] // X.itemsize
+        if X.strides[0] % X.itemsize or X.strides[1] % X.itemsize:
+            raise ValueError("rows must be aligned: a stride is no multiple of the item size")
+        self._alive = (X,)
+
+    cdef point_at_csr(self, X):
+        starts = np.ascontiguousarray(X.indptr, dtype=np.int64)
+        values, columns = np.ascontiguousarray(X.data), np.ascontiguousarray(X.indices)
+        cdef Py_ssize_t address = values.__array_interface__["data"][0]
+        self.view.values = <const void *> address
+        address = starts.__array_interface__["data"][0]
+        self.view.starts = <const int64_t *> address
+        address = columns.__array_interface__["data"][0]
+        if columns.dtype == np.int32:
+            self.view.columns = <const int32_t *> address
+        else:
+            self.view.columns_64 = <const int64_t *> address
+        self._alive = (X, starts, values, columns)
+
+
+cdef inline int64_t column_of(const rows_view *X, int64_t entry) noexcept nogil:
+    return X.columns[entry] if X.columns != NULL else X.columns_64[entry]
+
+
+cdef void gather_row(const rows_view *X, Py_ssize_t row, floating *out) noexcept nogil:
+    cdef const floating *values = <const floating *> X.values
+    cdef Py_ssize_t j
+    cdef int64_t entry
+    if X.starts != NULL:
+        memset(out, 0, X.n_features * sizeof(floating))
+        for entry in range(X.starts[row], X.starts[row + 1]):
+            out[column_of(X, entry)] += values[entry]           # repeated indices add up, as in SciPy
+    elif X.column_stride == 1:
+        memcpy(out, values + row * X.row_stride, X.n_features * sizeof(floating))
+    else:
+        for j in range(X.n_features):
+            out[j] = values[row * X.row_stride + j * X.column_stride]
+
+
+cdef double sparse_dot(const rows_view *X, Py_ssize_t row, const floating *v) noexcept nogil:
+    cdef const floating *values = <const floating *> X.values
+    cdef double total = 0
+    cdef int64_t entry
+    for entry in range(X.starts[row], X.starts[row + 1]):
+        total += <double> values[entry] * v[column_of(X, entry)]
+    return total
+
+
+cdef void sparse_axpy(double scale, const rows_view *X, Py_ssize_t row, floating *v) noexcept nogil:
+    cdef const floating *values = <const floating *> X.values
+    cdef int64_t entry
+    for entry in range(X.starts[row], X.starts[row + 1]):
+        v[column_of(X, entry)] += <floating> (scale * values[entry])
+
+
+cdef void sparse_scaled_axpy(double scale, const rows_view *X, Py_ssize_t row, const floating *gain,
+                             floating *v) noexcept nogil:
+    cdef const floating *values = <const floating *> X.values
+    cdef int64_t entry, j
+    for entry in range(X.starts[row], X.starts[row + 1]):
+        j = column_of(X, entry)
+        v[j] += <floating> (scale * gain[j] * values[entry])
+
+
+cdef double row_times(const rows_view *X, Py_ssize_t row, const floating *w, floating *scratch) noexcept nogil:
+    cdef const floating *x = <const floating *> X.values + row * X.row_stride
+    if X.starts != NULL:
+        return sparse_dot(X, row, w)
+    if X.column_stride != 1:
+        gather_row(X, row, scratch)
+        x = scratch
+    return row_dot(x, w, X.n_features)
+
+
+cdef void rows_times(const rows_view *X, const int64_t *rows, Py_ssize_t row_lo, Py_ssize_t n, const floating *P,
+                     Py_ssize_t k, floating *dense, floating *out) noexcept nogil:
+    cdef const floating *values = <const floating *> X.values
+    cdef Py_ssize_t i, row
+    cdef int64_t entry
+    if X.starts != NULL:
+        memset(out, 0, n * k * sizeof(floating))
+    for i in range(n):
+        row = rows[i] if rows != NULL else row_lo + i
+        if X.starts == NULL:
+            gather_row(X, row, dense + i * X.n_features)
+            continue
+        for entry in range(X.starts[row], X.starts[row + 1]):
+            row_axpy(values[entry], P + column_of(X, entry) * k, out + i * k, k)
+    if X.starts == NULL:
+        # out = dense P   (n, k) = (n, d) (d, k)
+        gemm(NO_TRANS, NO_TRANS, n, k, X.n_features, 1, dense, X.n_features, P, k, 0, out, k)

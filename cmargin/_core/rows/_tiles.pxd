@@ -1,0 +1,62 @@
+"""Tiles of rows, dense or CSR, float32 or float64, whole or a subset: what a pass does with a few hundred rows at once.
+
+Products and sums are float64 whatever the data. Dense loops are in ``_tiles.h``, sparse ones in ``_tiles.pyx``; the
+caller does not see the difference.
+"""
+
+from cmargin._core.rows._rows cimport rows_view
+
+
+cdef struct row_source:          # rows of a matrix, or the chosen ones among them; nothing is copied
+    rows_view X
+    bint single                  # values are float32
+    bint intercept               # a column of ones follows the features
+    const Py_ssize_t *rows       # the chosen rows, ascending; NULL for all of them
+
+
+cdef struct row_tile:
+    const row_source *source
+    Py_ssize_t first             # place of its first row, in the subset where there is one
+    Py_ssize_t n
+    const void *data             # dense: row i starts at data + (rows ? rows[i] : i) * stride, its columns side by side
+    bint single
+    Py_ssize_t stride
+    const Py_ssize_t *rows
+
+
+cdef struct curvature_block:     # sum of outer products over the active columns
+    const Py_ssize_t *active     # IN    (n_active,) ascending columns, NULL for all
+    const Py_ssize_t *position   # IN    (n_columns,) their place in the block or -1; CSR only
+    Py_ssize_t n_active
+    Py_ssize_t room              # rows that fit into `packed`
+    Py_ssize_t n_packed          # rows that wait there
+    double *packed               # INOUT (room, n_active)
+    double *held                 # scratch (2 n_active,); CSR only
+    double *out                  # INOUT (n_active, n_active), upper triangle
+
+
+# scratch (n, n_features) float64 is used where the columns of X do not lie side by side
+cdef row_tile open_tile(const row_source *source, Py_ssize_t first, Py_ssize_t n, double *scratch) noexcept nogil
+
+# out = X w, the column of ones included;  (n,) = (n, n_columns) (n_columns,)
+cdef void tile_products(const row_tile *tile, const double *w, double *out) noexcept nogil
+
+# weight_i *= <x_i, w>; sparse rows of weight 0 are not read. scratch (n,)
+cdef void tile_weighted_products(const row_tile *tile, const double *w, double *scratch, double *weight) noexcept nogil
+
+# total += X' c;  (n_columns,) = (n_columns, n) (n,)
+cdef void tile_add_rows(const row_tile *tile, const double *c, double *total) noexcept nogil
+
+# the same for three coefficients in one reading;  totals (3, n_columns)
+cdef void tile_add_rows_3(const row_tile *tile, const double *a, const double *b, const double *c,
+                          double *totals) noexcept nogil
+
+# out_i = sum_j w_j x_ij^2 over the features;  (n,) = (n, n_features) (n_features,)
+cdef void tile_row_squares(const row_tile *tile, const double *w, double *out) noexcept nogil
+
+# total_j += sum_i c_i x_ij^2
+cdef void tile_add_squares(const row_tile *tile, const double *c, double *total) noexcept nogil
+
+# out += sum_i c_i x_i x_i' over rows with c_i > 0; the last rows wait in `packed` for `flush_curvature`. Rows taken
+cdef Py_ssize_t tile_add_curvature(const row_tile *tile, const double *c, curvature_block *block) noexcept nogil
+cdef void flush_curvature(curvature_block *block) noexcept nogil

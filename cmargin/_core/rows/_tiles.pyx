@@ -1,0 +1,283 @@
+"""Tiles of rows: products with them and sums of them, dense through ``_tiles.h`` and dsyrk, sparse here."""
+
+from libc.math cimport sqrt
+from libc.stdint cimport int64_t
+from libc.string cimport memset
+
+from cmargin._core.linalg._blas cimport TRANS, syrk
+from cmargin._core.rows._csr cimport csr_axpy, csr_dot
+from cmargin._core.rows._rows cimport rows_view
+from cmargin._core.small._simd cimport lane_sum
+
+
+cdef extern from "_tiles.h" nogil:
+    void tile_products_f(const float *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n, Py_ssize_t m,
+                         const double *w, double constant, double *out) noexcept
+    void tile_products_d(const double *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n, Py_ssize_t m,
+                         const double *w, double constant, double *out) noexcept
+    void tile_add_rows_f(const float *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n, Py_ssize_t m,
+                         const double *c, double *total) noexcept
+    void tile_add_rows_d(const double *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n, Py_ssize_t m,
+                         const double *c, double *total) noexcept
+    void tile_add_rows_3_f(const float *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n, Py_ssize_t m,
+                           const double *a, const double *b, const double *c, double *sum_a, double *sum_b,
+                           double *sum_c) noexcept
+    void tile_add_rows_3_d(const double *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n, Py_ssize_t m,
+                           const double *a, const double *b, const double *c, double *sum_a, double *sum_b,
+                           double *sum_c) noexcept
+    void tile_add_squares_f(const float *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n, Py_ssize_t m,
+                            const double *c, double *total) noexcept
+    void tile_add_squares_d(const double *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n, Py_ssize_t m,
+                            const double *c, double *total) noexcept
+    void tile_row_squares_f(const float *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n, Py_ssize_t m,
+                            const double *w, double *out) noexcept
+    void tile_row_squares_d(const double *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n, Py_ssize_t m,
+                            const double *w, double *out) noexcept
+    void row_scaled_f(const float *x, double scale, Py_ssize_t m, double *out) noexcept
+    void row_scaled_d(const double *x, double scale, Py_ssize_t m, double *out) noexcept
+
+
+cdef inline double value_of(const row_source *source, int64_t entry) noexcept nogil:
+    return (<const float *> source.X.values)[entry] if source.single else (<const double *> source.X.values)[entry]
+
+
+cdef inline int64_t column_of(const row_source *source, int64_t entry) noexcept nogil:
+    return source.X.columns[entry] if source.X.columns != NULL else source.X.columns_64[entry]
+
+
+cdef inline Py_ssize_t row_of(const row_source *source, Py_ssize_t i) noexcept nogil:
+    return i if source.rows == NULL else source.rows[i]
+
+
+cdef row_tile open_tile(const row_source *source, Py_ssize_t first, Py_ssize_t n, double *scratch) noexcept nogil:
+    cdef row_tile tile
+    cdef Py_ssize_t m = source.X.n_features, size = sizeof(float) if source.single else sizeof(double), i, j, at
+    tile.source, tile.first, tile.n = source, first, n
+    tile.single, tile.stride = source.single, source.X.row_stride
+    tile.data = source.X.values
+    tile.rows = NULL
+    if source.X.starts != NULL:
+        return tile
+    if source.X.column_stride == 1 or m == 1:        # NumPy leaves the stride of a single column free
+        if source.rows != NULL:
+            tile.rows = source.rows + first
+        else:
+            tile.data = <const void *> (<const char *> source.X.values + first * source.X.row_stride * size)
+        return tile
+    tile.data, tile.single, tile.stride = scratch, False, m
+    for j in range(m):                               # columns outside: F order is read along its columns
+        for i in range(n):
+            at = row_of(source, first + i) * source.X.row_stride + j * source.X.column_stride
+            scratch[i * m + j] = value_of(source, at)
+    return tile
+
+
+cdef double sparse_product(const row_source *source, Py_ssize_t row, const double *w) noexcept nogil:
+    cdef const rows_view *X = &source.X
+    cdef int64_t start = X.starts[row]
+    cdef Py_ssize_t n = X.starts[row + 1] - start
+    if source.single:
+        if X.columns != NULL:
+            return csr_dot(<const float *> X.values + start, X.columns + start, n, w)
+        return csr_dot(<const float *> X.values + start, X.columns_64 + start, n, w)
+    if X.columns != NULL:
+        return csr_dot(<const double *> X.values + start, X.columns + start, n, w)
+    return csr_dot(<const double *> X.values + start, X.columns_64 + start, n, w)
+
+
+cdef void add_sparse(double scale, const row_source *source, Py_ssize_t row, double *total) noexcept nogil:
+    cdef const rows_view *X = &source.X
+    cdef int64_t start = X.starts[row]
+    cdef Py_ssize_t n = X.starts[row + 1] - start
+    if source.single:
+        if X.columns != NULL:
+            csr_axpy(scale, <const float *> X.values + start, X.columns + start, n, total)
+        else:
+            csr_axpy(scale, <const float *> X.values + start, X.columns_64 + start, n, total)
+    elif X.columns != NULL:
+        csr_axpy(scale, <const double *> X.values + start, X.columns + start, n, total)
+    else:
+        csr_axpy(scale, <const double *> X.values + start, X.columns_64 + start, n, total)
+
+
+cdef void tile_products(const row_tile *tile, const double *w, double *out) noexcept nogil:
+    cdef const row_source *source = tile.source
+    cdef Py_ssize_t m = source.X.n_features, i
+    cdef double constant = w[m] if source.intercept else 0
+    if source.X.starts != NULL:
+        for i in range(tile.n):
+            out[i] = constant + sparse_product(source, row_of(source, tile.first + i), w)
+    elif tile.single:
+        tile_products_f(<const float *> tile.data, tile.stride, tile.rows, tile.n, m, w, constant, out)
+    else:
+        tile_products_d(<const double *> tile.data, tile.stride, tile.rows, tile.n, m, w, constant, out)
+
+
+cdef void tile_weighted_products(const row_tile *tile, const double *w, double *scratch, double *weight) noexcept nogil:
+    cdef const row_source *source = tile.source
+    cdef double constant = w[source.X.n_features] if source.intercept else 0
+    cdef Py_ssize_t i
+    if source.X.starts == NULL:
+        tile_products(tile, w, scratch)
+        for i in range(tile.n):
+            weight[i] *= scratch[i]
+        return
+    for i in range(tile.n):
+        if weight[i] != 0:
+            weight[i] *= constant + sparse_product(source, row_of(source, tile.first + i), w)
+
+
+cdef void tile_add_rows(const row_tile *tile, const double *c, double *total) noexcept nogil:
+    cdef const row_source *source = tile.source
+    cdef Py_ssize_t m = source.X.n_features, i
+    if source.X.starts != NULL:
+        for i in range(tile.n):
+            if c[i] != 0:
+                add_sparse(c[i], source, row_of(source, tile.first + i), total)
+    elif tile.single:
+        tile_add_rows_f(<const float *> tile.data, tile.stride, tile.rows, tile.n, m, c, total)
+    else:
+        tile_add_rows_d(<const double *> tile.data, tile.stride, tile.rows, tile.n, m, c, total)
+    if source.intercept:
+        total[m] += lane_sum(c, tile.n)
+
+
+cdef void tile_add_rows_3(const row_tile *tile, const double *a, const double *b, const double *c,
+                          double *totals) noexcept nogil:
+    cdef const row_source *source = tile.source
+    cdef Py_ssize_t m = source.X.n_features, p = m + source.intercept, i, row
+    cdef double *sum_a = totals
+    cdef double *sum_b = totals + p
+    cdef double *sum_c = totals + 2 * p
+    if source.X.starts != NULL:
+        for i in range(tile.n):              # the row is in cache from the first sum on
+            row = row_of(source, tile.first + i)
+            if a[i] != 0:
+                add_sparse(a[i], source, row, sum_a)
+            if b[i] != 0:
+                add_sparse(b[i], source, row, sum_b)
+            if c[i] != 0:
+                add_sparse(c[i], source, row, sum_c)
+    elif tile.single:
+        tile_add_rows_3_f(<const float *> tile.data, tile.stride, tile.rows, tile.n, m, a, b, c, sum_a, sum_b, sum_c)
+    else:
+        tile_add_rows_3_d(<const double *> tile.data, tile.stride, tile.rows, tile.n, m, a, b, c, sum_a, sum_b, sum_c)
+    if source.intercept:
+        sum_a[m] += lane_sum(a, tile.n)
+        sum_b[m] += lane_sum(b, tile.n)
+        sum_c[m] += lane_sum(c, tile.n)
+
+
+cdef void tile_row_squares(const row_tile *tile, const double *w, double *out) noexcept nogil:
+    cdef const row_source *source = tile.source
+    cdef Py_ssize_t m = source.X.n_features, i, row
+    cdef int64_t k
+    if source.X.starts != NULL:
+        for i in range(tile.n):
+            row = row_of(source, tile.first + i)
+            out[i] = 0
+            for k in range(source.X.starts[row], source.X.starts[row + 1]):
+                out[i] += w[column_of(source, k)] * value_of(source, k) * value_of(source, k)
+    elif tile.single:
+        tile_row_squares_f(<const float *> tile.data, tile.stride, tile.rows, tile.n, m, w, out)
+    else:
+        tile_row_squares_d(<const double *> tile.data, tile.stride, tile.rows, tile.n, m, w, out)
+
+
+cdef void tile_add_squares(const row_tile *tile, const double *c, double *total) noexcept nogil:
+    cdef const row_source *source = tile.source
+    cdef Py_ssize_t m = source.X.n_features, i, row
+    cdef int64_t k
+    if source.X.starts != NULL:
+        for i in range(tile.n):
+            row = row_of(source, tile.first + i)
+            for k in range(source.X.starts[row], source.X.starts[row + 1]):
+                total[column_of(source, k)] += c[i] * value_of(source, k) * value_of(source, k)
+    elif tile.single:
+        tile_add_squares_f(<const float *> tile.data, tile.stride, tile.rows, tile.n, m, c, total)
+    else:
+        tile_add_squares_d(<const double *> tile.data, tile.stride, tile.rows, tile.n, m, c, total)
+    if source.intercept:
+        total[m] += lane_sum(c, tile.n)
+
+
+# ---------------------------------------------------------------- curvature
+
+cdef bint add_sparse_row(const row_source *source, Py_ssize_t row, double root, curvature_block *block,
+                         double *packed_row) noexcept nogil:
+    # root^2 x x' on the active columns: entry by entry where that is less work than a row of dsyrk (answer 0),
+    # else scattered into packed_row (answer 1)
+    cdef Py_ssize_t i, j, lo, hi, at, count = 0, a = block.n_active
+    cdef int64_t k
+    cdef double x
+    cdef double *held = block.held
+    for k in range(source.X.starts[row], source.X.starts[row + 1]):
+        at = block.position[column_of(source, k)]
+        if at >= 0 and count < a:
+            held[2 * count] = <double> at
+            held[2 * count + 1] = root * value_of(source, k)
+            count += 1
+    if source.intercept and block.position[source.X.n_features] >= 0 and count < a:
+        held[2 * count] = <double> block.position[source.X.n_features]
+        held[2 * count + 1] = root
+        count += 1
+    if 16 * count * count > a * a:           # an entry of dsyrk costs about a sixteenth of a scattered one
+        memset(packed_row, 0, a * sizeof(double))
+        for i in range(count):
+            packed_row[<Py_ssize_t> held[2 * i]] += held[2 * i + 1]
+        return True
+    for i in range(count):
+        lo = <Py_ssize_t> held[2 * i]
+        x = held[2 * i + 1]
+        for j in range(count):
+            hi = <Py_ssize_t> held[2 * j]
+            if hi >= lo:
+                block.out[lo * a + hi] += x * held[2 * j + 1]
+    return False
+
+
+cdef inline double tile_value(const row_tile *tile, Py_ssize_t at) noexcept nogil:
+    return (<const float *> tile.data)[at] if tile.single else (<const double *> tile.data)[at]
+
+
+cdef void pack_dense_row(const row_tile *tile, Py_ssize_t i, double root, curvature_block *block,
+                         double *packed_row) noexcept nogil:
+    cdef Py_ssize_t m = tile.source.X.n_features, j, column
+    cdef Py_ssize_t at = (i if tile.rows == NULL else tile.rows[i]) * tile.stride
+    if block.active != NULL:
+        for j in range(block.n_active):
+            column = block.active[j]
+            packed_row[j] = root * (tile_value(tile, at + column) if column < m else 1.0)
+        return
+    if tile.single:
+        row_scaled_f(<const float *> tile.data + at, root, m, packed_row)
+    else:
+        row_scaled_d(<const double *> tile.data + at, root, m, packed_row)
+    if tile.source.intercept:
+        packed_row[m] = root
+
+
+cdef Py_ssize_t tile_add_curvature(const row_tile *tile, const double *c, curvature_block *block) noexcept nogil:
+    cdef Py_ssize_t i, taken = 0
+    cdef double *packed_row
+    for i in range(tile.n):
+        if not c[i] > 0:
+            continue
+        taken += 1
+        packed_row = block.packed + block.n_packed * block.n_active
+        if tile.source.X.starts == NULL:
+            pack_dense_row(tile, i, sqrt(c[i]), block, packed_row)
+            block.n_packed += 1
+        else:
+            block.n_packed += add_sparse_row(tile.source, row_of(tile.source, tile.first + i), sqrt(c[i]), block,
+                                             packed_row)
+        if block.n_packed == block.room:
+            flush_curvature(block)
+    return taken
+
+
+cdef void flush_curvature(curvature_block *block) noexcept nogil:
+    # out += packed' packed;  (n_active, n_active) = (n_active, n_packed) (n_packed, n_active)
+    if block.n_packed > 0 and block.n_active > 0:
+        syrk(TRANS, block.n_active, block.n_packed, 1.0, block.packed, block.n_active, 1.0, block.out, block.n_active)
+    block.n_packed = 0

@@ -1,0 +1,1 @@
+"""Stochastic passes, whitening, low rank."""

@@ -1,0 +1,219 @@
+"""Stochastic passes of one-vs-rest classes in whitened coordinates: ``prange`` over the classes (SLND eq. 11).
+
+One step of one class, at row i of its list, with u the whitened weights and z_i the whitened row:
+
+    score = <u, z_i> + b,   p = -F'(y score),   u += eta s_i y p z_i,   b += eta s_i y p beta
+
+which is the paper's w += eta y p H* x_i, because w = H*^(1/2) u. Where the tail is scaled and the rows are CSR, z_i has
+two parts, the low one counted negative: H* = I / d_{k+1} - P M P' (doc/algorithms/slnd.md, "Whitened coordinates").
+
+Everything a class writes (its weights, its stream, its sums) belongs to that class alone, so the bits do not depend
+on the thread count.
+"""
+
+from cython cimport floating
+from cython.parallel cimport prange, threadid
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.string cimport memcpy
+
+from cmargin._core.losses._losses cimport point, point_loss
+from cmargin._core.small._random cimport next_below
+from cmargin._core.rows._rows cimport Rows, rows_view, sparse_axpy, sparse_dot
+from cmargin._core.small._shapes cimport must_fit, within
+from cmargin._core.small._simd cimport row_axpy, row_dot, row_lerp, row_prefetch
+
+# Rows asked for ahead of time, and steps between two samples of the running mean (doc/decisions.md)
+cdef enum:
+    PREFETCH_AHEAD = 4
+    MEAN_STRIDE = 8
+
+mean_stride = MEAN_STRIDE
+
+
+# ---------------------------------------------------------------- which rows a class visits
+
+cdef void draw_list(
+    const int64_t *positives,   # IN    (n_positives,), rows of the class
+    Py_ssize_t n_positives,
+    Py_ssize_t n_rows,
+    Py_ssize_t n_negatives,     # wanted; n_rows - n_positives takes them all
+    uint64_t *stream,           # INOUT (4,)
+    uint8_t *taken,             # INOUT (n_rows,), zero on entry and on exit
+    int64_t *visits,            # OUT   (n_positives + n_negatives,), row, or -1-row for a negative
+) noexcept nogil:
+    # Every positive once and n_negatives distinct negatives, shuffled together (SLND section 3.2)
+    cdef Py_ssize_t t, row, other, n_visits = n_positives
+    cdef int64_t held
+    for t in range(n_positives):
+        taken[positives[t]] = 1
+        visits[t] = positives[t]
+    if n_negatives >= n_rows - n_positives:
+        for row in range(n_rows):
+            if not taken[row]:
+                visits[n_visits] = -1 - row
+                n_visits += 1
+    else:
+        while n_visits < n_positives + n_negatives:
+            row = next_below(stream, n_rows)
+            if not taken[row]:
+                taken[row] = 1
+                visits[n_visits] = -1 - row
+                n_visits += 1
+    for t in range(n_visits):
+        taken[visits[t] if visits[t] >= 0 else -1 - visits[t]] = 0
+    for t in range(n_visits - 1, 0, -1):              # Fisher-Yates
+        other = next_below(stream, t + 1)
+        held = visits[t]
+        visits[t] = visits[other]
+        visits[other] = held
+
+
+def draw_lists(
+    const int64_t[::1] positives,        # IN    rows of class c: positives[starts[c]:starts[c + 1]]
+    const int64_t[::1] starts,           # IN    (n_classes + 1,)
+    const int64_t[::1] n_negatives,      # IN    (n_classes,), negatives per pass
+    uint64_t[:, ::1] streams,            # INOUT (n_classes, 4)
+    uint8_t[:, ::1] taken,               # INOUT (n_threads, n_rows), zero
+    Py_ssize_t class_lo,
+    const int64_t[::1] offsets,          # IN    (n_drawn + 1,), where each list begins in visits
+    int64_t[::1] visits,                 # OUT   (offsets[-1],)
+    int n_threads,
+):
+    """Draw this pass's list of every class from ``class_lo`` on, as many as ``offsets`` has room for."""
+    cdef Py_ssize_t o, c, k, n_rows = taken.shape[1]
+    must_fit(within(offsets, visits.shape[0]) and within(starts, positives.shape[0]) and class_lo >= 0
+             and class_lo + offsets.shape[0] <= min(starts.shape[0], n_negatives.shape[0] + 1, streams.shape[0] + 1)
+             and streams.shape[1] == 4 and taken.shape[0] >= n_threads, "draw_lists")
+    for o in range(offsets.shape[0] - 1):
+        c = class_lo + o
+        must_fit(offsets[o + 1] - offsets[o] >= starts[c + 1] - starts[c] + n_negatives[c], "draw_lists, lists")
+        for k in range(starts[c], starts[c + 1]):
+            must_fit(0 <= positives[k] < n_rows, "draw_lists, positives")
+    for o in prange(offsets.shape[0] - 1, nogil=True, num_threads=n_threads, schedule="dynamic"):
+        c = class_lo + o
+        draw_list(&positives[starts[c]], starts[c + 1] - starts[c], n_rows, n_negatives[c], &streams[c, 0],
+                  &taken[threadid(), 0], &visits[offsets[o]])
+
+
+# ---------------------------------------------------------------- steps
+
+cdef void class_steps(const step_rule *rule, const floating *Z, Py_ssize_t width, bint by_position,
+                      const rows_view *X, const double *row_weight, const double *base, const int64_t *visits,
+                      Py_ssize_t n_visits, floating *u, floating *u_mean, floating *v, floating *v_lag,
+                      class_state *state, pass_sums *sums) noexcept nogil:
+    cdef Py_ssize_t t, row, ahead
+    cdef double y, score, weight, change, rate, n_samples
+    cdef const floating *z
+    cdef point at
+    # On the stack and written back once: neighbouring classes share cache lines (doc/decisions.md)
+    cdef class_state now = state[0]
+    cdef pass_sums total = sums[0]
+    for t in range(n_visits):
+        if not by_position and t + PREFETCH_AHEAD < n_visits:
+            ahead = visits[t + PREFETCH_AHEAD]
+            row_prefetch(Z + (ahead if ahead >= 0 else -1 - ahead) * width, width)
+        row = visits[t]
+        y = 1
+        if row < 0:
+            row = -1 - row
+            y = -1
+        z = Z + (t if by_position else row) * width
+        score = rule.low_sign * row_dot(u, z, width) + now.bias
+        if rule.tail_inverse > 0:
+            score += rule.tail_inverse * sparse_dot(X, row, v)
+        if base != NULL:
+            score += base[t]
+        at = point_loss(rule.loss, y * score, 0, 0)
+        weight = row_weight[row] if row_weight != NULL else 1
+        change = -rule.step * weight * y * at.slope
+        row_axpy(change, z, u, width)
+        if rule.tail_inverse > 0:
+            sparse_axpy(change, X, row, v)
+            if v_lag != NULL:           # samples 1 .. s of the mean, weights 1 .. s, do not see this change
+                n_samples = <double> (now.n_steps // MEAN_STRIDE)
+                sparse_axpy(change * n_samples * (n_samples + 1) / 2, X, row, v_lag)
+        now.bias += change * rule.bias_rate
+        now.n_steps += 1
+        if u_mean != NULL and now.n_steps % MEAN_STRIDE == 0:
+            rate = 2 / (<double> (now.n_steps // MEAN_STRIDE) + 1)      # sample s weighs s: late iterates count more
+            row_lerp(rate, u, u_mean, width)
+            now.bias_mean += rate * (now.bias - now.bias_mean)
+        total.loss += weight * at.value
+        total.errors += weight * (y * score <= 0)
+        total.weight += weight
+    state[0] = now
+    sums[0] = total
+
+
+def run_steps(
+    Rows X,
+    const floating[:, ::1] Z,            # IN    (n_rows, width)
+    const double[::1] row_weight,        # IN    (n_rows,), or (0,) for ones
+    Py_ssize_t class_lo,
+    const int64_t[::1] offsets,          # IN    (n_drawn + 1,)
+    const int64_t[::1] visits,           # IN    (offsets[-1],)
+    Py_ssize_t first,
+    Py_ssize_t last,
+    int loss,
+    const double[::1] step,              # IN    (n_classes,)
+    double bias_rate,
+    double low_sign,
+    double tail_inverse,
+    floating[:, ::1] U,                  # INOUT (n_classes, width)
+    floating[:, ::1] U_mean,             # INOUT (n_classes, width), or (0, width): no mean is kept
+    floating[:, ::1] V,                  # INOUT (n_classes, n_features) where tail_inverse > 0, else (0, 0)
+    floating[:, ::1] V_lag,              # INOUT (n_classes, n_features) likewise, or (0, 0)
+    double[:, ::1] bias,                 # INOUT (n_classes, 2), b and its running mean
+    int64_t[::1] n_steps,                # INOUT (n_classes,)
+    double[:, ::1] sums,                 # INOUT (n_classes, 3), loss, errors, weight: added to
+    floating[:, :, ::1] work,            # WORK  (n_threads, 2, padded width)
+    int n_threads,
+):
+    """Take steps ``first .. last - 1`` of the lists of every class from ``class_lo`` on."""
+    cdef Py_ssize_t o
+    cdef const double *weight = &row_weight[0] if row_weight.shape[0] else NULL
+    cdef bint average = U_mean.shape[0] > 0, tail = tail_inverse > 0
+    cdef Py_ssize_t n_classes = U.shape[0], width = Z.shape[1], d = X.view.n_features
+    must_fit(Z.shape[0] == X.view.n_rows and row_weight.shape[0] in (0, X.view.n_rows) and first >= 0
+             and within(offsets, visits.shape[0]) and class_lo >= 0 and class_lo + offsets.shape[0] - 1 <= n_classes
+             and step.shape[0] == bias.shape[0] == n_steps.shape[0] == sums.shape[0] == n_classes, "run_steps")
+    must_fit(U.shape[1] == width and bias.shape[1] == 2 and sums.shape[1] == 3 and U_mean.shape[0] in (0, n_classes)
+             and (U_mean.shape[1] == width or not average)
+             and (not tail or (V.shape[0] == n_classes and V.shape[1] == d))
+             and (not (tail and average) or (V_lag.shape[0] == n_classes and V_lag.shape[1] == d)),
+             "run_steps, weights")
+    must_fit(work.shape[0] >= n_threads and work.shape[1] == 2 and work.shape[2] >= width, "run_steps, workspace")
+    for o in prange(offsets.shape[0] - 1, nogil=True, num_threads=n_threads, schedule="dynamic"):
+        one_class(&X.view, &Z[0, 0], Z.shape[1], weight, &visits[offsets[o]], first,
+                  min(last, offsets[o + 1] - offsets[o]), loss, step[class_lo + o], bias_rate, low_sign, tail_inverse,
+                  &U[class_lo + o, 0], &U_mean[class_lo + o, 0] if average else NULL,
+                  &V[class_lo + o, 0] if tail else NULL, &V_lag[class_lo + o, 0] if tail and average else NULL,
+                  &bias[class_lo + o, 0], &n_steps[class_lo + o], &sums[class_lo + o, 0],
+                  &work[threadid(), 0, 0], &work[threadid(), 1, 0])
+
+
+cdef void one_class(const rows_view *X, const floating *Z, Py_ssize_t width, const double *row_weight,
+                    const int64_t *visits, Py_ssize_t first, Py_ssize_t last, int loss, double step, double bias_rate,
+                    double low_sign, double tail_inverse, floating *u, floating *u_mean, floating *v, floating *v_lag,
+                    double *bias, int64_t *n_steps, double *sums, floating *u_work, floating *mean_work) noexcept nogil:
+    # Copies of the weights into this thread's own cache lines, the steps, and back
+    cdef step_rule rule
+    cdef class_state state
+    cdef pass_sums total
+    cdef size_t n_bytes = width * sizeof(floating)
+    if last <= first:
+        return
+    rule.loss, rule.step, rule.bias_rate = loss, step, bias_rate
+    rule.low_sign, rule.tail_inverse = low_sign, tail_inverse
+    state.bias, state.bias_mean, state.n_steps = bias[0], bias[1], n_steps[0]
+    total.loss, total.errors, total.weight = sums[0], sums[1], sums[2]
+    memcpy(u_work, u, n_bytes)
+    if u_mean != NULL:
+        memcpy(mean_work, u_mean, n_bytes)
+    class_steps(&rule, Z, width, False, X, row_weight, NULL, visits + first, last - first, u_work,
+                mean_work if u_mean != NULL else NULL, v, v_lag, &state, &total)
+    memcpy(u, u_work, n_bytes)
+    if u_mean != NULL:
+        memcpy(u_mean, mean_work, n_bytes)
+    bias[0], bias[1], n_steps[0] = state.bias, state.bias_mean, state.n_steps
+    sums[0], sums[1], sums[2] = total.loss, total.errors, total.weight

@@ -1,0 +1,251 @@
+"""Mini-batch passes of the multinomial risk in whitened coordinates, all classes at once.
+
+One batch of n rows z_i, with U (n_classes, width) the whitened weights, s_i the weights of the rows and Y their labels
+as an indicator:
+
+    M = Z U' + b,   G_i = s_i (softmax(M_i) - Y_i),   U -= step G' Z,   b -= step bias_rate G' 1
+
+which is W -= step G' (X - centre) H*, because z_i = H*^(1/2) (x_i - centre) and w = H*^(1/2) u. CSR rows with a scaled
+tail have two parts, as in _class_sgd: H* = I / d_{k+1} - P M P', so that a score is
+
+    <v_c, x_i - centre> / d_{k+1} - <u_c, z_i> + b_c,       v_c = sum of changes a_jc times (x_j - centre)
+
+V keeps the sum of a_jc x_j, and ``shift`` what the centre takes from it, so that no row is centred (notation.md).
+
+U is cut into blocks of classes and of columns, a plan of its shape alone. A block multiplies its columns of the batch
+with its weights, and moves them: one thread does both, so that a block's weights stay in its cache. In between, each
+row's score is the sum of its blocks in order. So the bits do not depend on the number of threads.
+"""
+
+from cython cimport floating
+from cython.parallel cimport parallel, prange
+from libc.math cimport log
+from libc.stdint cimport int64_t
+
+from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, gemm
+from cmargin._core.rows._rows cimport Rows, rows_view
+from cmargin._core.small._simd cimport row_axpy, row_lerp
+from cmargin._core.stochastic._softmax cimport softmax_row
+
+cdef enum:
+    ROW_GROUP = 8               # rows whose softmax one thread takes at a time
+
+
+cdef struct block_plan:
+    Py_ssize_t n_classes
+    Py_ssize_t width
+    Py_ssize_t class_block      # classes of one block
+    Py_ssize_t column_block     # columns of one block
+    Py_ssize_t n_class_blocks
+    Py_ssize_t n_column_blocks
+    double bias_rate
+    double low_sign
+    double tail_inverse
+    double centre_square
+
+
+cdef inline int64_t column_of(const rows_view *X, int64_t entry) noexcept nogil:
+    return X.columns[entry] if X.columns != NULL else X.columns_64[entry]
+
+
+# ---------------------------------------------------------------- one block of weights
+
+cdef void block_scores(const block_plan *at, Py_ssize_t block, const rows_view *X, const int64_t *order,
+                       const double *centre_dot, Py_ssize_t n, const floating *Z, const floating *U, const floating *V,
+                       const double *shift, floating *parts, Py_ssize_t part_size) noexcept nogil:
+    # this block's share of M (n, n_classes), one part for every block of columns
+    cdef Py_ssize_t c, i, q = block % at.n_column_blocks
+    cdef Py_ssize_t class_lo = block // at.n_column_blocks * at.class_block, column_lo = q * at.column_block
+    cdef Py_ssize_t n_here = min(at.class_block, at.n_classes - class_lo)
+    cdef Py_ssize_t n_columns = min(at.column_block, at.width - column_lo)
+    cdef int64_t entry
+    cdef floating *M = parts + q * part_size + class_lo
+    # M = low_sign Z U'   (n, n_here) = (n, n_columns) (n_columns, n_here)
+    gemm(NO_TRANS, TRANS, n, n_here, n_columns, at.low_sign, Z + column_lo, at.width,
+         U + class_lo * at.width + column_lo, at.width, 0, M, at.n_classes)
+    if at.tail_inverse == 0:
+        return
+    for i in range(n):
+        for c in range(n_here):
+            M[i * at.n_classes + c] -= <floating> (
+                at.tail_inverse * (shift[3 * (class_lo + c)] * centre_dot[i] + shift[3 * (class_lo + c) + 1]))
+        for entry in range(X.starts[order[i]], X.starts[order[i] + 1]):
+            row_axpy(at.tail_inverse * (<const floating *> X.values)[entry],
+                     V + column_of(X, entry) * at.n_classes + class_lo, M + i * at.n_classes, n_here)
+
+
+cdef void block_update(const block_plan *at, Py_ssize_t block, const rows_view *X, const int64_t *order,
+                       const double *centre_dot, Py_ssize_t n, const floating *Z, const floating *G, double step,
+                       int64_t sample, int64_t n_samples, bint average, floating *U, floating *U_mean, floating *V,
+                       floating *V_lag, double *shift, double *bias) noexcept nogil:
+    # U -= step G' Z of this block, and the mean where this iterate is sample ``sample`` > 0 of it
+    cdef Py_ssize_t c, i, q = block % at.n_column_blocks
+    cdef Py_ssize_t class_lo = block // at.n_column_blocks * at.class_block, column_lo = q * at.column_block
+    cdef Py_ssize_t n_here = min(at.class_block, at.n_classes - class_lo)
+    cdef Py_ssize_t n_columns = min(at.column_block, at.width - column_lo), place
+    cdef int64_t entry
+    cdef double total, met, change, lag = <double> n_samples * (n_samples + 1) / 2
+    cdef double rate = 2.0 / (sample + 1)               # sample s weighs s: late iterates count more
+    # U -= step G' Z   (n_here, n_columns) = (n_here, n) (n, n_columns)
+    gemm(TRANS, NO_TRANS, n_here, n_columns, n, -step, G + class_lo, at.n_classes, Z + column_lo, at.width, 1,
+         U + class_lo * at.width + column_lo, at.width)
+    if average and sample > 0:
+        for c in range(class_lo, class_lo + n_here):
+            row_lerp(rate, U + c * at.width + column_lo, U_mean + c * at.width + column_lo, n_columns)
+    if q > 0:
+        return
+    for c in range(class_lo, class_lo + n_here):        # the first block of columns looks after the intercepts
+        total = 0
+        met = 0
+        for i in range(n):
+            total += G[i * at.n_classes + c]
+        bias[2 * c] -= step * at.bias_rate * total
+        if average and sample > 0:
+            bias[2 * c + 1] += rate * (bias[2 * c] - bias[2 * c + 1])
+        if at.tail_inverse == 0:
+            continue
+        for i in range(n):
+            met += G[i * at.n_classes + c] * (centre_dot[i] - at.centre_square)
+        shift[3 * c] -= step * total
+        shift[3 * c + 1] -= step * met
+        if average and sample > 0:
+            shift[3 * c + 2] += rate * (shift[3 * c] - shift[3 * c + 2])
+    if at.tail_inverse == 0:
+        return
+    for i in range(n):
+        for entry in range(X.starts[order[i]], X.starts[order[i] + 1]):
+            place = column_of(X, entry) * at.n_classes + class_lo
+            change = -step * (<const floating *> X.values)[entry]
+            row_axpy(change, G + i * at.n_classes + class_lo, V + place, n_here)
+            if average:                 # samples 1 .. n_samples of the mean do not see this change
+                row_axpy(change * lag, G + i * at.n_classes + class_lo, V_lag + place, n_here)
+
+
+# ---------------------------------------------------------------- the softmax of a few rows
+
+cdef void group_gradient(const block_plan *at, Py_ssize_t first, Py_ssize_t last, Py_ssize_t part_size,
+                         const int64_t *truth, const double *weight, const double *offset, const double *bias,
+                         floating *parts, double *loss_out, double *wrong_out) noexcept nogil:
+    # the first part of rows first .. last - 1 becomes their G; the loss and the error of each, before the step
+    cdef Py_ssize_t i, c, q
+    cdef double of_truth, total, top = 0, s
+    cdef floating *h
+    for i in range(first, last):
+        h = parts + i * at.n_classes
+        for q in range(1, at.n_column_blocks):
+            row_axpy(1, h + q * part_size, h, at.n_classes)
+        for c in range(at.n_classes):
+            h[c] += <floating> bias[2 * c]
+        if offset != NULL:
+            for c in range(at.n_classes):
+                h[c] += <floating> offset[i * at.n_classes + c]
+        of_truth = h[truth[i]]
+        total = softmax_row(h, at.n_classes, &top)
+        s = weight[i] if weight != NULL else 1
+        loss_out[i] = s * (top - of_truth + log(total))
+        wrong_out[i] = s * (of_truth < top)
+        h[truth[i]] -= 1
+        if weight != NULL:
+            for c in range(at.n_classes):
+                h[c] *= <floating> s
+
+
+def run_batches(
+    Rows X,                              # CSR with a scaled tail only, else whatever
+    const floating[:, ::1] Z,            # IN    (n_visited, width), whitened rows
+    const int64_t[::1] order,            # IN    (n_visited,), the row of X that each is
+    const double[::1] centre_dot,        # IN    (n_visited,), <x_i, centre>, where tail_inverse > 0, else (0,)
+    const int64_t[::1] truth,            # IN    (n_visited,), class of each
+    const double[::1] weight,            # IN    (n_visited,), or (0,) for ones
+    const int64_t[::1] batches,          # IN    (n_batches,), the row of Z where each batch begins
+    Py_ssize_t batch,                    # rows of a batch
+    Py_ssize_t n_train,                  # no batch reads Z from this row on
+    const double[:, ::1] offset,         # IN    (n_batches batch, n_classes), scores to add, or (0, 0)
+    const double[::1] step,              # IN    (n_batches,)
+    double bias_rate,
+    double low_sign,
+    double tail_inverse,
+    double centre_square,                # |centre|^2
+    Py_ssize_t class_block,
+    Py_ssize_t column_block,
+    Py_ssize_t stride,                   # every so many batches the mean takes a sample
+    int64_t n_done,                      # batches before these
+    floating[:, ::1] U,                  # INOUT (n_classes, width)
+    floating[:, ::1] U_mean,             # INOUT (n_classes, width), or (0, width): no mean is kept
+    floating[:, ::1] V,                  # INOUT (n_features, n_classes) where tail_inverse > 0, else (0, 0)
+    floating[:, ::1] V_lag,              # INOUT likewise
+    double[:, ::1] shift,                # INOUT (n_classes, 3), sum of changes, of changes times what the centre takes
+                                         #       from a row, running mean of the first; (0, 3) without V
+    double[:, ::1] bias,                 # INOUT (n_classes, 2), b and its running mean
+    floating[:, :, ::1] parts,           # WORK  (n column blocks, batch, n_classes)
+    double[::1] loss_out,                # OUT   (n_visited,), weighted loss of every row met, before the step
+    double[::1] wrong_out,               # OUT   (n_visited,), weight of every row met whose class was not the best
+    int n_threads,
+):
+    """Step through the batches in their order; call with BLAS held to one thread."""
+    cdef Py_ssize_t k = 0, b = 0, g = 0, lo = 0, n = 0
+    cdef Py_ssize_t n_blocks, n_batches = batches.shape[0], part_size = batch * U.shape[0]
+    cdef bint average = U_mean.shape[0] > 0, tail = tail_inverse > 0
+    cdef const double *s = NULL
+    cdef const double *dot = NULL
+    cdef const double *extra = NULL
+    cdef int64_t done = 0, sample = 0
+    cdef block_plan plan
+    if U.shape[0] == 0 or n_batches == 0:
+        return
+    plan.n_classes, plan.width, plan.class_block, plan.column_block = U.shape[0], U.shape[1], class_block, column_block
+    plan.n_class_blocks = (U.shape[0] + class_block - 1) // class_block
+    plan.n_column_blocks = (U.shape[1] + column_block - 1) // column_block
+    plan.bias_rate, plan.low_sign, plan.tail_inverse = bias_rate, low_sign, tail_inverse
+    plan.centre_square = centre_square
+    n_blocks = plan.n_class_blocks * plan.n_column_blocks
+    check_shapes(&plan, X, Z, order, centre_dot, truth, weight, batches, step, batch, n_train, offset, U_mean, V, V_lag,
+                 shift, bias, parts)
+    with nogil, parallel(num_threads=n_threads):
+        for k in range(n_batches):
+            lo = batches[k]
+            n = min(batch, n_train - lo)
+            done = n_done + k
+            sample = (done + 1) // stride if (done + 1) % stride == 0 else 0
+            s = &weight[lo] if weight.shape[0] else NULL
+            dot = &centre_dot[lo] if tail else NULL
+            extra = &offset[k * batch, 0] if offset.shape[0] else NULL
+            for b in prange(n_blocks, schedule="static"):
+                block_scores(&plan, b, &X.view, &order[lo], dot, n, &Z[lo, 0], &U[0, 0], &V[0, 0] if tail else NULL,
+                             &shift[0, 0] if tail else NULL, &parts[0, 0, 0], part_size)
+            for g in prange((n + ROW_GROUP - 1) // ROW_GROUP, schedule="static"):
+                group_gradient(&plan, g * ROW_GROUP, min((g + 1) * ROW_GROUP, n), part_size, &truth[lo], s, extra,
+                               &bias[0, 0], &parts[0, 0, 0], &loss_out[lo], &wrong_out[lo])
+            for b in prange(n_blocks, schedule="static"):
+                block_update(&plan, b, &X.view, &order[lo], dot, n, &Z[lo, 0], &parts[0, 0, 0], step[k],
+                             sample, done // stride, average, &U[0, 0], &U_mean[0, 0] if average else NULL,
+                             &V[0, 0] if tail else NULL, &V_lag[0, 0] if tail and average else NULL,
+                             &shift[0, 0] if tail else NULL, &bias[0, 0])
+
+
+cdef check_shapes(const block_plan *at, Rows X, const floating[:, ::1] Z, const int64_t[::1] order,
+                  const double[::1] centre_dot, const int64_t[::1] truth, const double[::1] weight,
+                  const int64_t[::1] batches, const double[::1] step, Py_ssize_t batch, Py_ssize_t n_train,
+                  const double[:, ::1] offset, floating[:, ::1] U_mean, floating[:, ::1] V, floating[:, ::1] V_lag,
+                  double[:, ::1] shift, double[:, ::1] bias, floating[:, :, ::1] parts):
+    cdef Py_ssize_t i, n = Z.shape[0], d = X.view.n_features
+    cdef bint tail = at.tail_inverse > 0
+    fits = (Z.shape[1] == at.width and order.shape[0] == truth.shape[0] == n and weight.shape[0] in (0, n)
+            and n_train <= n and batch >= 1 and step.shape[0] == batches.shape[0]
+            and bias.shape[0] == at.n_classes and bias.shape[1] == 2
+            and U_mean.shape[0] in (0, at.n_classes) and U_mean.shape[1] == at.width
+            and parts.shape[0] >= at.n_column_blocks and parts.shape[1] >= batch and parts.shape[2] == at.n_classes)
+    if tail:
+        fits = (fits and X.sparse and at.n_column_blocks == 1 and centre_dot.shape[0] == n
+                and V.shape[0] == d and V.shape[1] == at.n_classes and shift.shape[0] == at.n_classes
+                and (U_mean.shape[0] == 0 or V_lag.shape[0] == d and V_lag.shape[1] == at.n_classes))
+    if offset.shape[0]:
+        fits = fits and offset.shape[0] >= batch * batches.shape[0] and offset.shape[1] == at.n_classes
+    if not fits:
+        raise ValueError("run_batches: shapes do not fit")
+    for i in range(batches.shape[0]):
+        if batches[i] < 0 or batches[i] >= n_train:
+            raise ValueError("run_batches: a batch begins outside the rows")
+    for i in range(n):
+        if not 0 <= truth[i] < at.n_classes or not 0 <= order[i] < X.view.n_rows:
+            raise ValueError("run_batches: a label or a row is out of range")

@@ -1,0 +1,175 @@
+"""Rows in memory read block by block for many classes at once: scores, sums of losses and gradients.
+
+Blocks are fixed by the shape of the data and folded in order, and BLAS is held to one thread, so that the bits do not
+depend on the number of threads. Blocks are read as float64 whatever the data; nothing of size rows x classes is made.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import scipy.sparse as sp
+
+from cmargin._blas_threads import single_threaded_blas
+from cmargin.homes.row_pass import MemoryRowPass
+from cmargin.homes.shared_start import ridge, sample_rows
+from cmargin.homes.wide import WideRows, worth_reducing
+
+BLOCK_NUMBERS = 1 << 19      # 4 MB of float64: a block and its scores stay in cache
+GROUP_SCORES = 1 << 22       # scores of all rows held at a time: 32 MB
+
+
+class ScoreBlocks:
+    """Rows with the one-vs-rest problems posed on them.
+
+    Parameters
+    ----------
+    X : (n_rows, n_features) array of any strides, or CSR matrix; float32 or float64; never copied whole
+    Y : (n_rows, n_problems) sparse indicator of the positives
+    weight : (n_rows,) float64 array of mean 1, or None for ones
+    n_threads : int
+    """
+
+    def __init__(self, X, Y, weight, n_threads):
+        self.X, self.Y, self.weight = X, Y.tocsr(), weight
+        self.n_rows, self.n_features = X.shape
+        self.n_problems = Y.shape[1]
+        self.n_threads = n_threads
+        # a sparse block pays for a gradient of n_features x n_problems, however few its rows
+        width = X.nnz // max(1, self.n_rows) if sp.issparse(X) else self.n_features
+        step = max(16, BLOCK_NUMBERS // max(1, width + self.n_problems))
+        self.blocks = [slice(lo, min(lo + step, self.n_rows)) for lo in range(0, self.n_rows, step)]
+
+    def reduce(self):
+        """Make ready for `row_pass`: data with more columns than rows get as many columns as rows, at one read of X."""
+        with single_threaded_blas():
+            self.reduced = WideRows(self.X) if worth_reducing(self.X, 0.0, "auto", "exact") else None
+        return 0.0 if self.reduced is None else 1.0
+
+    def row_pass(self, c, intercept, w=None):
+        """`RowPass` over the rows of problem ``c``, and weights ``w``, intercept last, in its columns."""
+        code = 2.0 * self.Y[:, [c]].toarray().ravel() - 1.0
+        code = code if self.weight is None else code * self.weight
+        if self.reduced is not None:
+            with single_threaded_blas():
+                start = self.reduced.into(w, intercept) if w is not None else None
+            return self.reduced.rows(code, intercept, self.n_threads), start
+        rows = MemoryRowPass(self.X, code, intercept=intercept, n_threads=self.n_threads)
+        return rows, (w[:rows.n_columns] if w is not None else None)
+
+    def out_of(self, w, intercept):
+        """Weights of a `row_pass` in the columns of X."""
+        with single_threaded_blas():
+            return w if self.reduced is None else self.reduced.out_of(w, intercept)
+
+    def ridge_start(self, intercept, l2):
+        """Weights (n_problems, n_features) and intercepts of one ridge regression of all codes, from a sample."""
+        counts = np.diff(self.Y.indptr)
+        exclusive = self.n_problems > 1 and len(counts) and counts.min() == counts.max() == 1
+        order = np.argsort(self.Y.indices, kind="stable") if exclusive else np.arange(self.n_rows)
+        rows = sample_rows(self.X, order, self.n_problems)
+        weight = np.ones(len(rows)) if self.weight is None else self.weight[rows]
+        with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            W = ridge(self.X[rows], 2.0 * self.Y[rows].toarray().T - 1.0, weight, intercept, l2)
+        return W[:, :self.n_features], (W[:, -1] if intercept else np.zeros(len(W)))
+
+    def rows(self, block):
+        """Rows of one block, float64; dense ones in C order, so that the bits do not depend on the layout of X."""
+        X = self.X[block]
+        return X.astype(np.float64, copy=False) if sp.issparse(X) else np.ascontiguousarray(X, dtype=np.float64)
+
+    def codes(self, block):
+        """(rows, n_problems) of -1/+1."""
+        return 2.0 * self.Y[block].toarray() - 1.0
+
+    def map(self, function):
+        """``function(block)`` of every block, in block order; the next ones are computed meanwhile."""
+        with single_threaded_blas():
+            if self.n_threads == 1 or len(self.blocks) == 1:
+                yield from map(function, self.blocks)
+                return
+            function = single_threaded_blas()(function)     # some BLAS libraries count for each thread
+            with ThreadPoolExecutor(self.n_threads) as pool:
+                ahead = 2 * self.n_threads       # so many results wait at most
+                waiting = [pool.submit(function, block) for block in self.blocks[:ahead]]
+                for k in range(len(self.blocks)):
+                    yield waiting.pop(0).result()
+                    if k + ahead < len(self.blocks):
+                        waiting.append(pool.submit(function, self.blocks[k + ahead]))
+
+    def sums(self, W, bias, loss):
+        """Sums over all rows at weights W, the problems apart.
+
+        Parameters
+        ----------
+        W : (n_problems, n_features) float64 array
+        bias : (n_problems,) float64 array
+        loss : callable
+            (rows, n_problems) margins -> values and slopes of that shape.
+
+        Returns
+        -------
+        value : (n_problems,) array, sum s_i F(z_i)
+        gradient : (n_problems, n_features) array, sum s_i y_i F'(z_i) x_i
+        bias_gradient : (n_problems,) array
+        """
+        columns = np.ascontiguousarray(W.T)          # once: SciPy would copy it for every block
+        value, gradient, bias_gradient = np.zeros(len(W)), np.zeros(W.shape), np.zeros(len(W))
+        for parts in self.map(lambda block: self.sums_of(block, columns, bias, loss)):
+            for total, part in zip((value, gradient, bias_gradient), parts, strict=True):
+                total += part
+        return value, gradient, bias_gradient
+
+    def sums_of(self, block, columns, bias, loss):
+        """`sums` over the rows of one slice, ``columns`` being W' in C order; for use where BLAS has one thread."""
+        X, y = self.rows(block), self.codes(block)
+        value, slope = loss(y * (X @ columns + bias))
+        if self.weight is not None:
+            value, slope = value * self.weight[block, None], slope * self.weight[block, None]
+        slope *= y
+        return value.sum(axis=0), np.asarray((X.T @ slope).T), slope.sum(axis=0)
+
+    def margins(self, W, bias):
+        """Yield ``(problem, its margins (n_rows,))``, problem by problem, in groups that are read together."""
+        per_group = max(1, GROUP_SCORES // self.n_rows)
+        for lo in range(0, self.n_problems, per_group):
+            group = slice(lo, min(lo + per_group, self.n_problems))
+            out = np.empty((group.stop - group.start, self.n_rows))
+
+            columns = np.ascontiguousarray(W[group].T)
+
+            def one(block, group=group, columns=columns):
+                return (self.codes(block)[:, group] * (self.rows(block) @ columns + bias[group])).T
+
+            for block, part in zip(self.blocks, self.map(one), strict=True):
+                out[:, block] = part
+            yield from zip(range(group.start, group.stop), out, strict=True)
+
+    def row_squares(self):
+        """(n_rows,) of |x_i|^2."""
+        out = np.empty(self.n_rows)
+        for block in self.blocks:
+            X = self.rows(block)
+            out[block] = np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else \
+                np.einsum("ij,ij->i", X, X)
+        return out
+
+    def largest_curvature(self, intercept, n_products=8):
+        """Largest eigenvalue of (1/n) sum s_i x_i x_i', from below, by power iteration from a fixed start."""
+        v = np.random.default_rng(7).standard_normal(self.n_features + 1)
+        v[-1] *= intercept
+        found = 0.0
+        for _ in range(n_products):
+            norm = np.linalg.norm(v)
+            if norm == 0:
+                break
+            v = v / norm
+
+            def one(block, v=v):
+                X = self.rows(block)
+                r = X @ v[:-1] + v[-1] * intercept
+                r = r if self.weight is None else r * self.weight[block]
+                return np.append(X.T @ r, r.sum() * intercept)
+
+            v = sum(self.map(one)) / self.n_rows
+            found = np.linalg.norm(v)
+        return found

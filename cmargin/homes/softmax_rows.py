@@ -1,0 +1,175 @@
+"""Rows in memory, their classes and weights: what a solver of the multinomial objective may ask of them.
+
+All answers are means over rows by weight, float64, and the same bits for any number of threads. Weights V are
+(n_columns, n_classes): features first, then the intercepts where there are any.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import scipy.sparse as sp
+
+from cmargin._core.rows._rows import Rows
+from cmargin._core.rows._softmax_rows import SoftmaxRows
+
+RISK, RISK_OF_SCORES, CURVATURE, PRODUCTS, INTERCEPTS = range(5)
+SUM_NUMBERS = 1 << 22        # float64 numbers in the gradients of all blocks: 32 MB
+SLICE_FLOPS = 1e10           # between two looks at Ctrl-C and the clock: about a tenth of a second on two cores
+COPY_ROWS = 1024             # rows of a subset or of the probabilities copied at a time
+
+
+class SoftmaxRowPass:
+    """Rows with a multinomial problem posed on them, and their scores at one point.
+
+    Parameters
+    ----------
+    X : (n_rows, n_features) array of any strides, or CSR matrix; float32 or float64; never copied
+    labels : (n_rows,) int64 array of 0 .. n_classes - 1
+    weight : (n_rows,) float64 array of mean 1, or None for ones
+    n_classes : int
+    intercept : bool
+    n_threads : int
+
+    Attributes
+    ----------
+    scores, probs, change : (n_rows, n_classes) arrays of the type of the products, `precise` says which
+        Scores at V, their softmax, products with the direction given to `products`.
+    reads : float
+        Of all rows; half a read is one product of the two that a gradient takes.
+    """
+
+    def __init__(self, X, labels, weight, n_classes, intercept, n_threads):
+        self.X, self.labels, self.n_classes, self.intercept = X, labels, n_classes, intercept
+        self.n_rows, self.n_features = X.shape
+        self.n_columns = self.n_features + intercept
+        self.weight = np.ones(self.n_rows) if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
+        self.n_threads, self.reads = n_threads, 0.0
+        self.between_slices = lambda: None       # called about ten times a second; may raise
+        blocks = int(np.clip(2 ** int(np.log2(max(1, SUM_NUMBERS // (self.n_columns * n_classes)))), 4, 32))
+        self.kernel = SoftmaxRows(Rows(X), np.ascontiguousarray(labels, dtype=np.int64), self.weight, n_classes,
+                                  bool(intercept), blocks, n_threads)
+        entries = X.nnz if sp.issparse(X) else X.size
+        slices = max(1, int(4.0 * entries * n_classes / SLICE_FLOPS))
+        self.per_call = max(1, -(-self.kernel.n_blocks // slices) // n_threads) * n_threads
+        self.keep(np.dtype(X.dtype))
+
+    def keep(self, dtype):
+        """Room for scores of ``dtype``, the type products are made in from now on."""
+        self.dtype = np.dtype(dtype)
+        shape = (self.n_rows, self.n_classes)
+        self.scores, self.probs, self.change = (np.empty(shape, self.dtype) for _ in range(3))
+        self.none = np.empty((0, 0), self.dtype)
+
+    @property
+    def precise(self):
+        return self.dtype == np.float64
+
+    def _run(self, what, V, scores, probs):
+        kernel, dtype = self.kernel, scores.dtype if scores.size else probs.dtype
+        V = np.ascontiguousarray(V, dtype=dtype)
+        kernel.gradients[...] = 0
+        kernel.sums[...] = 0
+        for lo in range(0, kernel.n_blocks, self.per_call):
+            self.between_slices()
+            kernel.run(what, V, scores, probs, lo, min(lo + self.per_call, kernel.n_blocks))
+        self.reads += {RISK: 1.0, CURVATURE: 1.0, INTERCEPTS: 0.0}.get(what, 0.5)
+        if what == PRODUCTS:
+            return None
+        gradient = kernel.gradients.sum(axis=0).reshape(self.n_columns, self.n_classes) / self.n_rows
+        return kernel.sums[:, 0].sum() / self.n_rows, kernel.sums[:, 1].sum() / self.n_rows, gradient
+
+    def risk(self, V):
+        """Scores, probabilities, risk and (n_columns, n_classes) gradient at V; one read."""
+        value, _, gradient = self._run(RISK, V, self.scores, self.probs)
+        return value, gradient
+
+    def risk_of_scores(self):
+        """`risk` at the scores that are there; half a read."""
+        value, _, gradient = self._run(RISK_OF_SCORES, np.zeros((self.n_columns, self.n_classes)), self.scores,
+                                       self.probs)
+        return value, gradient
+
+    def curvature(self, D):
+        """Hessian of the risk times D, at the probabilities that are there; one read."""
+        return self._run(CURVATURE, D, self.none, self.probs)[2]
+
+    def products(self, D):
+        """Keep the scores' ``change`` along D; half a read."""
+        self._run(PRODUCTS, D, self.change, self.none)
+
+    def line(self, step):
+        """Risk, its slope and its curvature at ``scores + step change``; no read of X."""
+        self.between_slices()
+        return self.kernel.line(step, self.scores, self.change) / self.n_rows
+
+    def move(self, step):
+        """``scores += step change``."""
+        for lo in range(0, self.n_rows, COPY_ROWS):
+            self.scores[lo:lo + COPY_ROWS] += self.dtype.type(step) * self.change[lo:lo + COPY_ROWS]
+
+    def exact(self, V, n_corrections=4):
+        """Everything in float64, at V with its intercepts moved to where their gradient vanishes; one read.
+
+        Returns
+        -------
+        V : (n_columns, n_classes) array
+        risk, entropy : float
+            Entropy of the probabilities, averaged over rows.
+        gradient : (n_columns, n_classes) array
+        """
+        V = np.array(V, dtype=np.float64)
+        scores, probs = self.scores, self.probs
+        if not self.precise:
+            scores, probs = (np.empty(self.scores.shape) for _ in range(2))
+        none, zeros = np.empty((0, 0)), np.zeros((self.n_columns, self.n_classes))
+        self._run(PRODUCTS, V, scores, none)
+        if self.intercept:
+            share = np.bincount(self.labels, self.weight, self.n_classes) / self.n_rows
+            inverse = None
+            for _ in range(n_corrections):
+                slope = self._run(INTERCEPTS, zeros, scores, probs)[2][-1]
+                if np.max(np.abs(slope) / share) < 1e-14:
+                    break
+                inverse = np.linalg.pinv(self.class_curvature(probs), hermitian=True) if inverse is None else inverse
+                step = -inverse @ slope
+                if not np.max(np.abs(step)) < 1.0:       # far from the optimum: the certificate balances by mixing
+                    break
+                V[-1] += step
+                scores += step
+        return V, *self._run(RISK_OF_SCORES, zeros, scores, probs)
+
+    def class_sums(self):
+        """(n_features, n_classes) of (1/N) sum_i s_i x_i over the rows of a class; half a read."""
+        total = np.zeros((self.n_features, self.n_classes))
+        for lo in range(0, self.n_rows, COPY_ROWS):
+            self.between_slices()
+            part = slice(lo, lo + COPY_ROWS)
+            own = np.zeros((len(self.labels[part]), self.n_classes), self.X.dtype)
+            own[np.arange(len(own)), self.labels[part]] = self.weight[part]
+            total += self.X[part].T @ own
+        self.reads += 0.5
+        return total / self.n_rows
+
+    # ---- for preconditioners
+
+    def class_curvature(self, probs, rows=slice(None)):
+        """(n_classes, n_classes) mean of diag(p) - p p' over a slice of the rows."""
+        total, count, weight = np.zeros((self.n_classes, self.n_classes)), 0.0, self.weight[rows]
+        probs = probs[rows]
+        for lo in range(0, len(probs), COPY_ROWS):
+            p, s = probs[lo:lo + COPY_ROWS].astype(np.float64), weight[lo:lo + COPY_ROWS]
+            total += np.diag(s @ p) - p.T @ (p * s[:, None])
+            count += s.sum()
+        return total / count
+
+    def copy_of(self, subset):
+        """float32 copy of the rows of ``subset``, CSR or dense in C order."""
+        X = self.X[subset]
+        return X.astype(np.float32) if sp.issparse(X) else np.ascontiguousarray(X, dtype=np.float32)
+
+    def map_classes(self, function):
+        """``function(c)`` of every class, several at a time."""
+        if self.n_threads == 1:
+            return [function(c) for c in range(self.n_classes)]
+        with ThreadPoolExecutor(self.n_threads) as pool:
+            return list(pool.map(function, range(self.n_classes)))

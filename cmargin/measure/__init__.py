@@ -1,0 +1,1 @@
+"""Measurements: the machine and its limits, reports, races."""

@@ -1,0 +1,15 @@
+"""Races against other packages: ``python -m cmargin race``. How to read them: doc/race.md.
+
+    limits        what the machine can do at best
+    data          bundled sets, generated ones, and files
+    traces        ever longer runs of one solver, each timed from its start
+    hinge         who solves one hinge problem: the packages' parameters in terms of one objective
+    suboptimality seconds until an objective is reached
+    classifiers   who classifies into many classes
+    accuracy      seconds until a test accuracy is reached
+    tables        what is printed and stored
+"""
+
+from cmargin.measure.race.command_line import main
+
+__all__ = ["main"]

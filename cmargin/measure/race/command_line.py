@@ -1,0 +1,140 @@
+"""``python -m cmargin race``: options, the machine's limits, the races one after the other, the tables."""
+
+import argparse
+import os
+import sys
+from itertools import product
+
+from threadpoolctl import threadpool_limits
+
+from cmargin.measure.limits import dsyrk_rate, memory_rate
+from cmargin.measure.race import accuracy, suboptimality, tables
+from cmargin.measure.race.classifiers import contenders
+from cmargin.measure.race.data import BUNDLED, SYNTHETIC, LeftOut, Problem, codes, prepare, read
+from cmargin.measure.race.hinge import PEERS, installed
+
+EVERYDAY = {"objective": ["breast_cancer", "digits", "tall", "wide"], "accuracy": ["digits"]}
+
+
+def build_parser():
+    parser = argparse.ArgumentParser(
+        prog="cmargin race", description="Seconds to a relative suboptimality of one hinge objective, or to a test "
+        "accuracy, for cmargin and every other package that is installed. doc/race.md says how to read the tables.")
+    parser.add_argument("--task", choices=list(EVERYDAY), default="objective")
+    parser.add_argument("--data", nargs="+", metavar="NAME", help=f"{', '.join([*BUNDLED, *SYNTHETIC])}, or NAME.npz "
+                        "in $CMARGIN_DATA; NAME:CLASS for one class against the rest")
+    parser.add_argument("--l2", nargs="+", type=float, default=[1e-3], help="objective: one race for each")
+    parser.add_argument("--l1", nargs="+", type=float, default=[0.0], help="objective: one race for each")
+    parser.add_argument("--intercept", choices=["penalized", "none"], default="penalized",
+                        help="objective: a penalised column of ones for everybody, or nothing for anybody")
+    parser.add_argument("--costs", nargs="+", type=float, default=[0.1, 1.0, 10.0], metavar="C",
+                        help="accuracy: the values of C tried for SmSVM, LinearSVC and LogisticRegression")
+    parser.add_argument("--time-limit", type=float, default=10.0, metavar="SECONDS",
+                        help="of one run; doubling up to it takes about twice as long, for every solver and way")
+    parser.add_argument("--solvers", nargs="+", metavar="NAME", help="default: all that are installed; objective: "
+                        f"{', '.join(PEERS)}; accuracy: {', '.join(contenders([]))}")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--csv", metavar="FILE", help="write the table here too")
+    return parser
+
+
+def checked(parser, options):
+    """Options that argparse cannot check on its own."""
+    known = PEERS if options.task == "objective" else contenders([])
+    for name in options.solvers or ():
+        if name not in known:
+            parser.error(f"--task {options.task} knows no solver {name!r}; it knows {', '.join(known)}")
+    if options.threads < 1 or options.time_limit <= 0:
+        parser.error("--threads and --time-limit must be above 0")
+    if min(options.l2) <= 0 or min(options.l1) < 0 or min(options.costs) <= 0:
+        parser.error("--l2 and --costs must be above 0, --l1 at least 0: the other packages know no unpenalised hinge")
+    if options.csv:
+        try:                                    # before the hours, not after them
+            open(options.csv, "a").close()
+        except OSError as error:
+            parser.error(f"--csv cannot be written: {error}")
+    options.data = options.data or EVERYDAY[options.task]
+    if options.task == "accuracy":
+        options.solvers = options.solvers or list(known)
+        return options
+    absent = [name for name in options.solvers or known if not installed(PEERS[name].module)]
+    if absent:
+        print(f"not installed, so not in the race: {', '.join(absent)}")
+    options.solvers = [name for name in options.solvers or known if name not in absent]
+    return options
+
+
+def objective_race(entry, options, machine, folder, results):
+    """The races on one data set, for each class, l2 and l1; a table line is printed as soon as its race is over."""
+    table = tables.objective_table([f"{t:g}" for t in suboptimality.TARGETS])
+    name, _, only = entry.partition(":")
+    split = read(name, folder)
+    X = prepare(split.X, options.intercept == "penalized")
+    stored = X.data if hasattr(X, "indptr") else X
+    print(f"# {name}: {X.shape[0]} x {X.shape[1]}, {stored.size} numbers; one look at them takes "
+          f"{stored.nbytes / machine[0]:.2g} s or more"
+          + ("" if stored is not X else f", X'X {X.size * (X.shape[1] + 1.0) / machine[1]:.2g} s"))
+    for c, y in codes(split.y, only or None):
+        for l2, l1 in product(options.l2, options.l1):
+            found, best, distance = suboptimality.race(Problem(X, y, l2, l1), options.time_limit, options.threads,
+                                                       options.solvers)
+            for row in found:
+                row = {"data": name, "class": c, "l2": l2, "l1": l1, "intercept": options.intercept,
+                       "objective": best, "certified": distance} | row
+                print(table.line(row))
+                results.add(row)
+            print(f"# best objective {best:.8g}"
+                  + (f", certified within {distance:.0e} of the optimum" if distance == distance else ""), flush=True)
+
+
+def accuracy_race(name, options, machine, folder, results):
+    """The race on one data set."""
+    table = tables.accuracy_table(accuracy.KEYS)
+    task, before = accuracy.make_task(name, read(name, folder))
+    print(f"# {name}: {task.X.shape[0]} x {task.X.shape[1]}, {len(task.y_test)} test rows; rows of unit length in "
+          f"{before:.3g} s")
+    found, wanted = accuracy.race(task, before, options.time_limit, options.threads, options.solvers, options.costs,
+                                  lambda line: print(line, flush=True))
+    print("# accuracies to reach: "
+          + ", ".join(f"{key} = {level:.2f}" for key, level in zip(accuracy.KEYS, wanted, strict=True)))
+    print(table.heading())
+    for row in found:
+        row = {"data": name, "preparation": before, "levels": " ".join(f"{v:.2f}" for v in wanted)} | row
+        print(table.line(row), flush=True)
+        results.add(row)
+
+
+def introduce(options):
+    """What the columns are."""
+    if options.task == "accuracy":
+        print("seconds to SGD's best test accuracy less so many points, preparation of the rows included; ratio: to "
+              f"SLND\nat {accuracy.KEYS[accuracy.RATIO]}; how: the setting that was the quickest there")
+        return
+    print("seconds to relative suboptimality; ratio: to cmargin at the last target; best: distance of a solver's best "
+          "point;\npasses, nonzeros, how, gap (certified): of the run that met the last target, or else the best one")
+    print(tables.objective_table([f"{t:g}" for t in suboptimality.TARGETS]).heading())
+
+
+def main(argv=None):
+    """Tables on standard output, CSV where asked; returns the exit status, 1 where something was left out."""
+    parser = build_parser()
+    options = checked(parser, parser.parse_args(argv))
+    machine = memory_rate(options.threads), dsyrk_rate(options.threads)
+    print(f"machine, {options.threads} threads: memory is read at {machine[0] / 1e9:.1f} GB/s, dsyrk does "
+          f"{machine[1] / 1e9:.0f} Gflop/s")
+    results = tables.Results(options.csv, {"task": options.task, "threads": options.threads,
+                                           "memory_GB_per_s": machine[0] / 1e9,
+                                           "dsyrk_Gflop_per_s": machine[1] / 1e9})
+    race = objective_race if options.task == "objective" else accuracy_race
+    introduce(options)
+    left_out = []
+    with threadpool_limits(options.threads):
+        for entry in options.data:
+            try:
+                race(entry, options, machine, os.environ.get("CMARGIN_DATA"), results)
+            except LeftOut as reason:
+                left_out.append(f"race: {entry} was left out: {reason}")
+                print(f"# {left_out[-1]}", flush=True)
+    for line in left_out:                   # once more at the end, where it is not lost among the tables
+        print(line, file=sys.stderr)
+    return int(bool(left_out) or results.failed)

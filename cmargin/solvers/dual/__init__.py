@@ -1,0 +1,1 @@
+"""Sweeps and Newton steps of SmSVM's dual."""

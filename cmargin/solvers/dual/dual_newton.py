@@ -1,0 +1,364 @@
+"""Newton's method on the face of the dual, for sparse rows with many columns and no l1.
+
+The dual of the hinge with C_i = s_i / (l2 N), in units of 1/l2, is a quadratic in a box,
+
+    max over 0 <= a_i <= C_i of   sum a - |w|^2 / 2,     w = sum a_i y_i x_i,
+
+whose slope in a_i is the deficit u_i = 1 - y_i <w, x_i>. Rows at a bound are settled; the others, the *face*, solve the
+linear system K_FF d = u_F with K_FF = (y_i y_j <x_i, x_j>). Few rows are free, so both stages read few rows:
+
+1. **Sweeps** find the face: one dual variable after the other goes to its own minimum, a Newton step in one unknown
+   (Hsieh et al., ICML 2008), and settled rows are left out until the next look. The change of a whole sweep is then
+   taken as one direction, with the exact step along it.
+2. **Newton steps on the face**, where sweeps converge slowly and rows no longer change sides: conjugate gradients,
+   scaled by |x_i|^2, one read of the face's rows an iteration. An iterate that meets a bound stops there, that row
+   leaves the face and the gradients start again (Polyak 1969). Sweeps let rows back in.
+
+Every row's part of the duality gap, C_i max(0, u_i) - a_i u_i >= 0, is known when it is read; a look at all rows
+certifies when the sum is small enough. A free intercept b is the multiplier of sum a y = 0 (method of multipliers): it
+moves as if it were penalised, lightly, around the last b: as the coefficient of a column of small constants.
+"""
+
+from time import perf_counter
+
+import numpy as np
+
+from cmargin._core.newton._certificate import ROUNDING, dual_value
+
+ENOUGH = 0.7                   # of the tolerance: gap seen by a sweep at which a look is worth its read
+NEWTON_ENOUGH = 0.3            # of the tolerance, or a tenth of the gap before: where a Newton step ends
+SWEEPS_PER_LOOK = 12           # sweeps and Newton steps without a look at all rows, at most
+RATE_OVER = 16                 # sweeps over which their rate of convergence is measured
+STRETCH = 4.0                  # entries of the rows swept, over columns, from which on vectors of columns cost little
+SLOW = 40                      # sweeps still needed at that rate from which on a Newton step is tried,
+SETTLED = (3, 5000)            # if no more rows than 3, or one in 5,000 of the face, came to a bound or left one
+HELPFUL, PATIENCE = 0.3, 3     # a step after which the gap is a larger part of that before: the next needs 3 times SLOW
+LONGEST = 1000.0               # sweeps' changes that the step along one may be long
+HOPELESS = 4.0                 # times the reads it may take: it gives up where the sweeps' rate says that it needs more
+CG_ITERATIONS = 100            # of one Newton step,
+RESTARTS = 20                  # and bounds met in it
+
+
+class DualNewton:
+    """One binary problem; `run` does the work, ``result`` can be looked at whenever it is left.
+
+    Parameters
+    ----------
+    rows : DualRowPass
+    problem : Problem
+        l1 = 0, l2 > 0.
+    settings : Settings
+    result : Result
+        ``w`` (m,), or (m + 1,) with an intercept, is overwritten.
+    seed : int
+        Of the order of the sweeps.
+    w : array like ``result.w``, optional
+        A warm start.
+    enough_reads : float, optional
+        Reads after which the status is "left": Newton's method on all columns had better go on.
+    """
+
+    def __init__(self, rows, problem, settings, result, seed=0, w=None, enough_reads=np.inf):
+        shared = rows.shared
+        self.rows, self.settings, self.result = rows, settings, result
+        self.gives_up = enough_reads < settings.max_passes
+        self.limit, self.decay = enough_reads if self.gives_up else settings.max_passes, settings.smoothing_decay
+        self.l2, self.bias = problem.l2, shared.bias
+        self.free = problem.free is not None               # intercept without a penalty
+        weight = np.abs(rows.code)
+        self.upper = weight / (self.l2 * weight.sum())
+        self.a = np.zeros(shared.n_rows)
+        self.w = np.zeros(shared.n_features + 1)           # the last entry times `bias` is the intercept
+        self.rng = np.random.default_rng(seed)
+        self.active = shared.all_rows
+        self.low, self.high = -np.inf, np.inf              # deficits of settled rows at 0 and at the upper bound
+        self.gaps = []                                     # of the sweeps since the last Newton step
+        self.gap_before, self.patience = np.inf, SLOW      # of that step; sweeps that may be needed
+        self.on_face = 0
+        self.started = perf_counter()
+        self.seconds = dict.fromkeys(("look", "system", "search"), 0.0)
+        if w is not None:
+            self.start_at(w)
+
+    def start_at(self, w):
+        """Dual variables from a primal point: the bounds that its deficits point to, times the best common factor."""
+        self.w[:len(w)] = w
+        if self.bias:
+            self.w[-1] /= self.bias
+        u = self.rows.deficits(self.rows.shared.all_rows, self.w)
+        self.keep_best(u, self.w)
+        self.a[:] = np.where(u > 0, self.upper, 0.0)
+        bias = self.w[-1]
+        self.w[:] = 0.0
+        self.rows.add(self.rows.shared.all_rows, self.a, self.w)
+        square = self.w @ self.w
+        shrink = min(1.0, self.a.sum() / square) if square > 0 else 1.0
+        self.a *= shrink
+        self.w *= shrink
+        if self.free:
+            self.w[-1] += bias
+
+    # ------------------------------------------------------------ the loop
+
+    def run(self):
+        since = 0
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):      # numbers too large end as a gap of inf
+            while self.result.status == "running":
+                gap, moved = self.sweep()
+                since += 1
+                enough = self.settings.tol * max(self.dual_sum(), 0.0)
+                needed = self.sweeps_needed(enough)
+                if self.gives_up and needed * len(self.active) > HOPELESS * self.limit * self.rows.shared.n_rows:
+                    self.limit = self.spent                # as far as it goes
+                elif gap > enough and needed > self.patience and moved <= max(SETTLED[0], self.on_face // SETTLED[1]):
+                    self.newton_step(max(NEWTON_ENOUGH * enough, 0.1 * gap))
+                if gap <= ENOUGH * enough or since >= SWEEPS_PER_LOOK or self.no_read_left() or self.late():
+                    self.look()
+                    since = 0
+        return self.result
+
+    def hand_over(self):
+        """What Newton's method on all columns may go on with."""
+        return dict(decay=self.decay, started=self.started, spent=self.spent,
+                    spent_seconds=tuple(self.seconds.values()))
+
+    def certain(self):
+        """Whether rounding, added up over the sweeps, is nothing beside the objective and the tolerance."""
+        size = np.sqrt(self.rows.shared.square.mean()) * np.linalg.norm(self.w)
+        return ROUNDING * size <= 1e-10 and ROUNDING * size * self.result.n_iter <= 0.01 * self.settings.tol
+
+    def dual_variables(self):
+        """0 <= a <= 1, balanced where the intercept is free."""
+        a = self.balanced()[0] if self.free else self.a
+        return a / np.where(self.upper > 0, self.upper, 1.0)
+
+    def late(self):
+        return perf_counter() > self.settings.deadline
+
+    @property
+    def spent(self):
+        return self.rows.reads
+
+    def no_read_left(self):
+        """None for another sweep and the look after it."""
+        share = len(self.active) / max(1, self.rows.shared.n_rows)
+        return self.spent + share + 1 > self.limit
+
+    def dual_sum(self):
+        """The dual value over l2; with a free intercept the sum a y that is not 0 yet counts as if it were."""
+        w = self.w[:-1] if self.free else self.w
+        return self.a.sum() - w @ w / 2
+
+    def sweeps_needed(self, enough):
+        """How many more at their present rate; 0 before that is known."""
+        gaps = self.gaps
+        if len(gaps) <= RATE_OVER or not min(gaps[-1], gaps[-1 - RATE_OVER]) > 0:
+            return 0.0
+        rate = min((gaps[-1] / gaps[-1 - RATE_OVER]) ** (1 / RATE_OVER), 0.999)
+        return max(0.0, np.log(max(ENOUGH * enough, 1e-300) / gaps[-1]) / np.log(rate))
+
+    # ------------------------------------------------------------ sweeps
+
+    def sweep(self):
+        """One sweep over the active rows and an exact step along its change; (gap seen, rows that changed sides)."""
+        start = perf_counter()
+        stretch = len(self.active) * self.rows.shared.density > STRETCH
+        if stretch:
+            before, w_before = self.a[self.active], self.w.copy()
+        order = self.rng.permutation(self.active)
+        left, smallest, largest, gap, moved = self.rows.sweep(order, self.low, self.high, self.upper, self.a, self.w)
+        if stretch:
+            self.stretch(before, w_before)
+        self.active = order[:left]
+        self.low = smallest if smallest < 0 else -np.inf
+        self.high = largest if largest > 0 else np.inf
+        gap += self.move_bias(gap)
+        if not self.gaps and gap > HELPFUL * self.gap_before:
+            self.patience *= PATIENCE
+        self.gaps.append(gap)
+        self.result.n_iter += 1
+        self.seconds["search"] += perf_counter() - start
+        return gap, moved
+
+    def stretch(self, before, w_before):
+        """From the end of a sweep on to the best point of the line through its start and end, clipped to the box."""
+        p, dw = self.a[self.active] - before, self.w - w_before
+        square = dw @ dw
+        if not square > 0:
+            return
+        beyond = (p.sum() - w_before @ dw) / square - 1
+        # where a sweep changes little but rounding, dw is no longer sum p y x, and a long step would spoil w for good
+        if not 0.05 <= abs(beyond) <= LONGEST:
+            return
+        end = self.a[self.active]
+        trial = end + beyond * p
+        new = np.clip(trial, 0.0, self.upper[self.active])
+        out = np.flatnonzero(new != trial)
+        w = self.w + beyond * dw
+        self.rows.add(self.active[out], new[out] - trial[out], w)
+        if (new - end).sum() - (w @ w - self.w @ self.w) / 2 > 0:
+            self.a[self.active], self.w = new, w
+
+    def move_bias(self, gap):
+        """Multiplier step of a free intercept, once the problem around the last one is solved well enough for it.
+
+        Returns (bias sum a y)^2, what the intercept that is not yet right adds to the ``gap`` of that problem.
+        """
+        if not self.free:
+            return 0.0
+        unbalanced = self.bias * np.copysign(self.a, self.rows.code).sum()
+        if gap <= unbalanced * unbalanced:
+            self.w[-1] += unbalanced
+        return unbalanced * unbalanced
+
+    # ------------------------------------------------------------ Newton steps
+
+    def newton_step(self, target):
+        """Conjugate gradients on the face until its rows' part of the gap is below ``target``."""
+        start = perf_counter()
+        face = np.sort(self.active)
+        u = self.rows.deficits(face, self.w)
+        a, upper = self.a[face], self.upper[face]
+        free = ((a > 0) | (u > 0)) & ((a < upper) | (u < 0))
+        self.move_bias(self.solve_on(face[free], u[free], target))
+        self.gap_before = self.gaps[-1]
+        self.gaps.clear()
+        self.result.n_iter += 1
+        self.seconds["system"] += perf_counter() - start
+
+    def solve_on(self, face, r, target):
+        """From the deficits r of the rows ``face``; leaves a and w at the point reached, returns its gap."""
+        a, upper, square = self.a[face], self.upper[face], self.rows.shared.square[face]
+        z, total, restarts = np.empty(len(face)), np.empty_like(self.w), 0
+        rz, gap = self.rows.cg_pass(face, upper, a, square, 0.0, self.w, r, z, total)
+        p, t = z.copy(), total.copy()                      # direction in a, and sum p y x
+        for _ in range(CG_ITERATIONS):
+            if not gap > target or not rz > 0 or self.late() or self.no_read_left():
+                break
+            curvature = t @ t                              # 0 along opposite rows: on to the next bound
+            step, hit = first_bound(a, p, upper, rz / curvature if curvature > 0 else np.inf)
+            a += step * p
+            self.w += step * t
+            a[hit] = np.where(p[hit] > 0, upper[hit], 0.0)
+            before = rz
+            rz, gap = self.rows.cg_pass(face, upper, a, square, step, t, r, z, total)
+            if not len(hit):
+                p = z + rz / before * p
+                t = total + rz / before * t
+                continue
+            self.rows.add(face[hit], -z[hit], total)       # these rows leave, and the directions begin anew
+            self.a[face] = a
+            stay = np.ones(len(face), bool)
+            stay[hit] = False
+            face, r, z, a, upper, square = (x[stay] for x in (face, r, z, a, upper, square))
+            p, t, rz = z.copy(), total.copy(), r @ z
+            restarts += 1
+            if restarts > RESTARTS:
+                break
+        self.a[face] = a
+        return gap
+
+    # ------------------------------------------------------------ what a look at all rows gives
+
+    def look(self):
+        start = perf_counter()
+        rows, upper, a = self.rows, self.upper, self.a
+        u = rows.deficits(rows.shared.all_rows, self.w)
+        self.keep_best(u, self.w)
+        self.keep_bound()
+        self.active = np.flatnonzero(((a > 0) | (u > self.low)) & ((a < upper) | (u < self.high)))
+        inside = (a > 0) & (a < upper)
+        self.on_face = int(np.count_nonzero(inside))
+        self.seconds["look"] += perf_counter() - start
+        self.record()
+        self.judge()
+
+    def keep_best(self, u, w):
+        """The objective at w, with the best intercept where that is free; keeps the best point."""
+        u = u.copy()
+        shift = 0.0
+        if self.free:
+            shift = best_shift(self.rows.code, u)
+            u -= np.where(self.rows.code >= 0, shift, -shift)
+        penalised = w[:-1] if self.free else w
+        objective = self.l2 * (penalised @ penalised / 2 + self.upper @ np.maximum(u, 0.0))
+        result = self.result
+        if objective < result.objective:
+            result.objective = objective
+            result.w = w[:len(result.w)].copy()
+            if self.bias:
+                result.w[-1] = self.bias * w[-1] + shift
+
+    def keep_bound(self):
+        """The dual value at a, with a free intercept at a balanced a near it."""
+        a, w = self.a, self.w
+        if self.free:
+            a, w = self.balanced()
+        v = self.l2 * w[None]
+        self.result.dual = max(self.result.dual, dual_value(np.vstack([v, 0 * v]), self.l2 * a.sum(), 0.0, self.l2, 0.0,
+                                                            None))
+
+    def balanced(self):
+        """a with sum a y = 0 and its w: rows of the heavier class give way, those on the face first.
+
+        There the deficits are near 0, so the bound loses only the square of what was missing.
+        """
+        code, a, w = self.rows.code, self.a.copy(), self.w.copy()
+        missing = np.copysign(a, code).sum()
+        heavier = (code >= 0) == (missing > 0)
+        for members in (heavier & (a > 0) & (a < self.upper), heavier & (a > 0)):
+            index = np.flatnonzero(members)
+            there = a[index].sum()
+            if there > 0:
+                taken = a[index] * min(1.0, abs(missing) / there)
+                a[index] -= taken
+                self.rows.add(index, -taken, w)
+                missing = abs(missing) - taken.sum()
+                if not missing > 1e-15 * there:
+                    break
+        w[-1] = 0.0
+        return a, w
+
+    def record(self):
+        result, seconds = self.result, self.seconds
+        result.width = 0.0
+        result.passes = self.rows.reads
+        result.history.append([result.passes, perf_counter() - self.started, seconds["look"], seconds["system"],
+                               seconds["search"], result.objective, result.gap, 1.0, 0.0,
+                               int(np.count_nonzero(result.w)), self.on_face])
+        if self.settings.tell is not None:
+            self.settings.tell(result)
+
+    def asked_to_stop(self):
+        settings = self.settings
+        return (settings.stop is not None and settings.stop()) or (
+            settings.between is not None and settings.between() == "stopped")
+
+    def judge(self):
+        result, settings = self.result, self.settings
+        if result.gap <= settings.tol:
+            result.status = "converged"
+        elif self.asked_to_stop():
+            result.status = "stopped"
+        elif self.late():
+            result.status = "max_time"
+        elif self.no_read_left():
+            result.status = "left" if self.gives_up else "max_passes"
+
+
+def first_bound(a, p, upper, step):
+    """The step along p, shortened where a meets a bound of its box; and which entries do."""
+    limit = np.where(p > 0, (upper - a) / p, np.where(p < 0, -a / p, np.inf))
+    least = limit.min()
+    if least > step:
+        return step, np.empty(0, np.intp)
+    return least, np.flatnonzero(limit <= least)
+
+
+def best_shift(code, u):
+    """argmin over t of sum |code_i| max(0, u_i - y_i t): a weighted quantile of y u."""
+    at = np.where(code >= 0, u, -u)
+    order = np.argsort(at, kind="stable")
+    heap = np.cumsum(np.abs(code)[order])
+    positive = code[code > 0].sum()
+    return at[order[min(np.searchsorted(heap, positive), len(at) - 1)]]

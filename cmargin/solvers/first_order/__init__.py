@@ -1,0 +1,1 @@
+"""Methods that need gradients only."""

@@ -1,0 +1,227 @@
+"""Objectives on all rows, minimised by SciPy's L-BFGS-B: the margin-distribution methods margin pursuit is compared to.
+
+Each objective answers ``(value, gradient)`` for one binary problem at v = (w, b), from blocks of rows folded in order.
+"""
+
+import time
+
+import numpy as np
+from scipy.optimize import minimize
+
+from cmargin._core.losses._losses import LOSS_IDS, evaluate
+from cmargin._core.small import _catoni
+from cmargin.solvers.first_order.margin_pursuit import Fit
+from cmargin.solvers.first_order.penalty import Penalty
+from cmargin.solvers.low_rank.class_passes import TimeUp
+
+CORRECTIONS = 20             # pairs that L-BFGS keeps
+ROUGH = 1e-3                 # tolerance of all smoothing widths but the last
+STRAIGHT = 30.0              # exponents beyond which exp is continued by its tangent: nothing overflows
+
+
+class AskedToStop(Exception):
+    """The callback's answer was true."""
+
+
+class Objective:
+    """Rows of one problem: scores at v, and gradients of sums of functions of them.
+
+    Parameters
+    ----------
+    blocks : ScoreBlocks
+    c : int
+        The problem.
+    l2 : float
+    fit_intercept : bool
+        Otherwise b stays 0.
+    l1 : float
+        Smoothed, see `Penalty`.
+    """
+
+    def __init__(self, blocks, c, l2, fit_intercept, l1=0.0):
+        self.blocks, self.penalty, self.fit_intercept = blocks, Penalty(l2, l1), fit_intercept
+        self.y = 2.0 * blocks.Y[:, [c]].toarray().ravel() - 1.0
+        self.weight = np.full(blocks.n_rows, 1 / blocks.n_rows)         # sums to 1
+        if blocks.weight is not None:
+            self.weight = blocks.weight / blocks.n_rows
+        self.reads = 0
+        self.seen = None                 # (v, value, gradient norm, margins) of the last call
+
+    def margins(self, v):
+        """y_i (<w, x_i> + b): one read."""
+        self.reads += 0.5                # the other half is the gradient: a call is one product each way
+        parts = self.blocks.map(lambda block: np.asarray(self.blocks.rows(block) @ v[:-1]))
+        return self.y * (np.concatenate(list(parts)) + v[-1])
+
+    def __call__(self, v):
+        z = self.margins(v)
+        value, slope = self.of_margins(z)
+        gradient = self.gradient(v, slope)
+        value = float(value + self.penalty.value(v[:-1]))
+        self.seen = (v.copy(), value, np.linalg.norm(gradient), z)
+        return value, gradient
+
+    def gradient(self, v, slope):
+        """At v, from the derivative ``slope`` in every margin: the other half of a read."""
+        r = slope * self.y
+        self.reads += 0.5
+        gradient = sum(self.blocks.map(lambda block: np.asarray(self.blocks.rows(block).T @ r[block])))
+        return np.append(gradient + self.penalty.gradient(v[:-1]), r.sum() * self.fit_intercept)
+
+    def of_margins(self, z):
+        """Value of the part without penalty, and its derivative in every margin."""
+        raise NotImplementedError
+
+
+def smoothed_hinge(z, width):
+    """Value and slope in z of the smoothed hinge: at most width / 2 above the hinge."""
+    value, slope, curvature = np.empty((3, len(z)))
+    evaluate(LOSS_IDS["smoothed_hinge"], z, value, slope, curvature, width)
+    return value, slope
+
+
+class MarginMoments(Objective):
+    """ODM (Zhang and Zhou): variance - mean + hinge of the margins, each with its weight."""
+
+    def __init__(self, blocks, c, l2, fit_intercept, variance, mean, hinge, width):
+        super().__init__(blocks, c, l2, fit_intercept)
+        self.parts, self.width = (variance, mean, hinge), width
+
+    def of_margins(self, z):
+        variance, mean, hinge = self.parts
+        centre = self.weight @ z
+        value, slope = smoothed_hinge(z, self.width)
+        total = variance * (self.weight @ (z - centre) ** 2) - mean * centre + hinge * (self.weight @ value)
+        return total, self.weight * (2 * variance * (z - centre) - mean + hinge * slope)
+
+
+class ProjectionProfile(Objective):
+    """Garg and Roth: exp(-alpha h^2) where right, exp(-beta y h) where wrong; both are 1 at h = 0."""
+
+    def __init__(self, blocks, c, l2, fit_intercept, alpha, beta):
+        super().__init__(blocks, c, l2, fit_intercept)
+        self.alpha, self.beta = alpha, beta
+
+    def of_margins(self, z):
+        right, t = z > 0, -self.beta * z
+        value = np.exp(np.where(right, -self.alpha * z * z, np.minimum(t, STRAIGHT)))
+        slope = value * np.where(right, -2 * self.alpha * z, -self.beta)
+        value *= 1 + np.maximum(np.where(right, 0.0, t - STRAIGHT), 0.0)      # its tangent from there on
+        return self.weight @ value, self.weight * slope
+
+
+class CatoniRisk(Objective):
+    """Brownlees et al.: Catoni's location estimate of the hinge losses (margin pursuit, eq. 2)."""
+
+    def __init__(self, blocks, c, l2, fit_intercept, scale, width):
+        super().__init__(blocks, c, l2, fit_intercept)
+        self.scale, self.width = scale, width
+        if not np.allclose(self.weight, self.weight[0]):
+            raise ValueError("the Catoni risk is an M-estimate of equally weighted losses: sample_weight and "
+                             "class_weight are not supported.")
+
+    def of_margins(self, z):
+        losses, slope = smoothed_hinge(z, self.width)
+        at = _catoni.location(losses, float(np.median(losses)), self.scale)
+        # implicit function: sum psi'((at - l_i)/s) (d at - d l_i) = 0
+        u = (at - losses) / self.scale
+        pull = np.where(np.abs(u) < np.sqrt(2), 1 - u * u / 2, 0.0)
+        total = pull.sum()
+        if total == 0:                   # no loss within reach of the estimate, half of them on either side
+            return at, np.zeros_like(z)
+        return at, pull / total * slope
+
+
+class FullBatch:
+    """All problems of an estimator, one after the other, by L-BFGS-B.
+
+    Parameters
+    ----------
+    blocks : ScoreBlocks
+    make : callable
+        (problem, smoothing width) -> Objective.
+    widths : sequence of float
+        Smoothing widths gone through, each from the optimum of the one before; (0,) where nothing is smoothed.
+    settings : Settings of `cmargin.solvers.first_order.margin_pursuit`
+    start : Start
+    trace : MarginTrace or None
+    """
+
+    def __init__(self, blocks, make, widths, settings, start, trace):
+        self.blocks, self.make, self.widths, self.settings = blocks, make, widths, settings
+        self.trace, self.clock, self.deadline = trace, time.perf_counter(), settings.deadline
+        self.seconds_trace = 0.0
+        K, d = blocks.n_problems, blocks.n_features
+        W = np.zeros((K, d)) if start.W is None else start.W.astype(float)
+        bias = np.zeros(K) if start.bias is None else start.bias.astype(float)
+        self.fit = Fit(W, bias, np.full(K, settings.scale), np.full(K, np.inf), np.full(K, np.inf))
+
+    def run(self, on_pass=None):
+        """Train; returns the fit and the KeyboardInterrupt that ended it, or None."""
+        fit = self.fit
+        try:
+            for c in range(self.blocks.n_problems):
+                self.one_class(c, on_pass)
+        except TimeUp:
+            fit.stopped = "max_time"
+        except AskedToStop:
+            fit.stopped = "callback"
+        except KeyboardInterrupt as interruption:
+            fit.stopped = "interrupted"
+            return fit, interruption
+        else:
+            fit.stopped = "tol" if np.all(fit.gradient_norm <= self.settings.tol) else "max_passes"
+        return fit, None
+
+    def one_class(self, c, on_pass):
+        fit, v, passes = self.fit, np.append(self.fit.W[c], self.fit.bias[c]), 0
+        for width in self.widths:
+            objective = self.make(c, width)
+            objective(np.zeros_like(v))
+            at_zero = max(objective.seen[2], np.finfo(float).tiny)
+
+            def value(v, objective=objective):
+                if self.deadline is not None and time.perf_counter() > self.deadline:
+                    raise TimeUp
+                return objective(v)
+
+            def after(v, objective=objective, at_zero=at_zero):
+                nonlocal passes
+                passes += 1
+                self.keep(c, passes, v, objective, at_zero, on_pass)
+
+            objective(v)
+            self.keep(c, passes, v, objective, at_zero, None)
+            room, tol = self.settings.max_passes - passes, self.settings.tol
+            if width != self.widths[-1]:
+                tol = max(tol, ROUGH)
+            if room < 1:
+                break
+            found = minimize(value, v, jac=True, method="L-BFGS-B", callback=after, options={
+                # the largest entry of the gradient is looked at: its norm is at most sqrt(d) times that
+                "gtol": tol * at_zero / np.sqrt(len(v)), "ftol": 0.0, "maxiter": room,
+                "maxfun": 20 * room, "maxcor": CORRECTIONS})
+            v = found.x
+            if width != self.widths[-1]:
+                fit.gradient_norm[c] = np.inf            # not yet the objective that was asked for
+            fit.reads += objective.reads / self.blocks.n_problems
+
+    def keep(self, c, passes, v, objective, at_zero, on_pass):
+        """Weights of problem ``c`` after so many iterations: L-BFGS only takes steps that lower the objective."""
+        fit = self.fit
+        if not np.array_equal(objective.seen[0], v):
+            objective(v)
+        _, value, norm, z = objective.seen
+        fit.W[c], fit.bias[c], fit.passes = v[:-1], v[-1], max(fit.passes, passes)
+        fit.objective[c], fit.gradient_norm[c] = value, norm / at_zero
+        if not passes:
+            return
+        begin = time.perf_counter()
+        if self.trace is not None:
+            self.trace.add(z, fit.scale[c])
+        self.seconds_trace += time.perf_counter() - begin
+        seconds = time.perf_counter() - self.clock
+        fit.record(self.trace, (passes, c, seconds, seconds - self.seconds_trace, self.seconds_trace, value,
+                                norm / at_zero, np.nan, fit.scale[c]))
+        if on_pass is not None and on_pass(fit):
+            raise AskedToStop

@@ -1,0 +1,346 @@
+"""Margin pursuit by first-order descent: gradient steps on all rows, or projected steps on one row at a time.
+
+    Q(w) = (1/n) sum_i s_i s^2 rho((gamma - y_i h(x_i)) / s) + (l2/2) |w|^2            (margin pursuit, eq. 5)
+
+Pegasos is the projected solver with the hinge for a loss. All one-vs-rest problems go through a pass together.
+"""
+
+import math
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cmargin._core.losses._losses import LOSS_IDS, evaluate
+from cmargin._core.stochastic import _alias, _projected_sgd
+from cmargin._workspace import aligned_rows
+from cmargin.solvers.first_order.penalty import Penalty
+from cmargin.solvers.low_rank.class_passes import SLICE_NUMBERS, STEP_OVERHEAD, TimeUp, worthwhile_threads
+from cmargin.solvers.low_rank.low_rank_newton import class_streams
+
+ONE_SHOT_DELTA = 0.05        # delta of the data-driven scale
+HISTORY = ("pass", "class", "seconds", "seconds_steps", "seconds_trace", "objective", "gradient_norm", "step", "scale")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user chose; names and meaning as in `MarginPursuitClassifier`."""
+
+    loss: str
+    level: float
+    scale: float
+    one_shot: bool
+    l2: float
+    step_size: float | None
+    tol: float
+    max_passes: int
+    fit_intercept: bool
+    deadline: float | None
+    l1: float = 0.0
+
+    @property
+    def penalty(self):
+        return Penalty(self.l2, self.l1)
+
+
+@dataclass
+class Start:
+    """Where to go on from."""
+
+    W: np.ndarray | None = None
+    bias: np.ndarray | None = None
+    steps_taken: int = 0
+
+
+@dataclass
+class Fit:
+    """What a run leaves, complete at every moment: the best iterate of every problem by its objective."""
+
+    W: np.ndarray
+    bias: np.ndarray
+    scale: np.ndarray
+    objective: np.ndarray
+    gradient_norm: np.ndarray        # relative to that at w = 0; NaN where not known
+    passes: int = 0
+    reads: float = 0.0
+    steps_taken: int = 0
+    stopped: str = "max_passes"
+    untrained: list = field(default_factory=list)      # problems that were not begun
+    history: dict = field(default_factory=dict)
+
+    def keep_best(self, W, bias, objective):
+        """Take the iterates of those problems whose objective is the smallest so far."""
+        better = objective < self.objective
+        self.W[better], self.bias[better], self.objective[better] = W[better], bias[better], objective[better]
+
+    def record(self, trace, row):
+        names = HISTORY + (trace.names if trace is not None else ())
+        for name, value in zip(names, (*row, *(trace.take() if trace is not None else ())), strict=True):
+            self.history.setdefault(name, []).append(value)
+
+
+def one_shot_scale(margins, l2, n_rows, delta=ONE_SHOT_DELTA):
+    """s = sqrt(n v / (2 l2 ln(1/delta))), v the 75 % quantile of |margins| (margin pursuit, section 4)."""
+    v = float(np.quantile(np.abs(margins), 0.75))
+    return math.sqrt(n_rows * v / (2 * l2 * math.log(1 / delta))) if v > 0 else 1.0
+
+
+def loss_of(settings, scale):
+    """(rows, n_problems) margins -> values and slopes, each problem with its own scale."""
+    unit = settings.loss == "margin_pursuit"
+
+    def values(Z):
+        # s^2 rho((gamma - z)/s) is s^2 times the loss of level 0 and scale 1 at (z - gamma)/s
+        at = np.ascontiguousarray((Z - settings.level) / scale if unit else Z)
+        value, slope, curvature = np.empty_like(at), np.empty_like(at), np.empty_like(at)
+        evaluate(LOSS_IDS[settings.loss], at.ravel(), value.reshape(-1), slope.reshape(-1), curvature.reshape(-1),
+                 0.0 if unit else settings.level, 1.0)
+        return (value * scale**2, slope * scale) if unit else (value, slope)
+
+    return values
+
+
+class FirstOrder:
+    """What the two first-order solvers share: the loop over passes, the look after each, the clock."""
+
+    def __init__(self, blocks, settings, start, trace, dtype):
+        self.blocks, self.settings, self.start, self.trace = blocks, settings, start, trace
+        self.clock, self.seconds = time.perf_counter(), {"steps": 0.0, "trace": 0.0}
+        self.deadline = settings.deadline
+        K, d = blocks.n_problems, blocks.n_features
+        self.W = np.zeros((K, d), dtype) if start.W is None else start.W.astype(dtype)
+        self.bias = np.zeros(K) if start.bias is None else start.bias.astype(float)
+        self.scale = np.full(K, settings.scale)
+        self.step = np.nan
+        self.fit = Fit(self.W.copy(), self.bias.copy(), self.scale, np.full(K, np.inf), np.full(K, np.nan),
+                       steps_taken=start.steps_taken)
+
+    def run(self, on_pass=None):
+        """Train; returns the fit and the KeyboardInterrupt that ended it, or None."""
+        fit, settings = self.fit, self.settings
+        try:
+            self.prepare()
+            while fit.passes < settings.max_passes and not self.converged():
+                self.timed("steps", self.one_pass)
+                fit.passes += 1
+                objective = self.timed("trace", self.look)
+                if not (np.isfinite(self.W).all() and np.isfinite(objective).all()):
+                    fit.stopped = "diverged"
+                    break
+                fit.keep_best(self.W, self.bias, objective)
+                self.record(objective)
+                if on_pass is not None and self.asked_to_stop(on_pass):
+                    fit.stopped = "callback"
+                    break
+                if self.deadline is not None and time.perf_counter() > self.deadline:
+                    raise TimeUp
+                if settings.one_shot and fit.passes == 1:
+                    self.rescale()
+        except TimeUp:
+            fit.stopped = "max_time"
+            self.keep_something()
+        except KeyboardInterrupt as interruption:
+            fit.stopped = "interrupted"
+            self.keep_something()
+            return fit, interruption
+        if self.converged():
+            fit.stopped = "tol"
+        return fit, None
+
+    def keep_something(self):
+        """Before the first look there is no best iterate: what has been reached is better than nothing."""
+        if not self.fit.passes:
+            W, bias = self.reached()
+            if np.isfinite(W).all():
+                self.fit.W[:], self.fit.bias[:] = W, bias
+
+    def reached(self):
+        return self.W, self.bias
+
+    def timed(self, phase, work):
+        begin = time.perf_counter()
+        result = work()
+        self.seconds[phase] += time.perf_counter() - begin
+        return result
+
+    def asked_to_stop(self, on_pass):
+        pause = time.perf_counter()
+        stop = on_pass(self.fit)
+        pause = time.perf_counter() - pause      # a callback's time is nobody's
+        self.clock += pause
+        if self.deadline is not None:
+            self.deadline += pause
+        return stop
+
+    def look(self):
+        """(n_problems,) objective at the weights reached, and the margins into the trace: one read."""
+        s, loss = self.settings, loss_of(self.settings, 1.0)
+        objective, weight = np.empty(len(self.W)), self.blocks.weight
+        for c, margins in self.blocks.margins(self.W.astype(float, copy=False), self.bias):
+            if not np.isfinite(margins).all():
+                return np.full(len(self.W), np.nan)
+            loss = loss_of(s, self.scale[c])
+            objective[c] = np.average(loss(margins)[0], weights=weight)
+            if self.trace is not None:
+                self.trace.add(margins, self.scale[c])
+        return objective + self.penalty()
+
+    def penalty(self):
+        return self.settings.penalty.value(self.W.astype(float, copy=False))
+
+    def rescale(self):
+        """The one update of the scale from the margins reached (margin pursuit, section 4)."""
+        for c, margins in self.blocks.margins(self.W.astype(float, copy=False), self.bias):
+            self.scale[c] = one_shot_scale(margins, self.settings.l2, self.blocks.n_rows)
+        self.fit.reads += 1
+        self.fit.objective[:] = np.inf           # Q is another function from here on
+
+    def record(self, objective):
+        fit = self.fit
+        fit.record(self.trace, (fit.passes, -1, time.perf_counter() - self.clock, self.seconds["steps"],
+                                self.seconds["trace"], objective.mean(), fit.gradient_norm.max(), float(self.step),
+                                self.scale.mean()))
+
+
+class GradientDescent(FirstOrder):
+    """Algorithm 1: w <- w + (s alpha / n) sum_i s_i psi((gamma - z_i)/s) y_i x_i, minus alpha l2 w."""
+
+    def __init__(self, blocks, settings, start, trace):
+        super().__init__(blocks, settings, start, trace, np.float64)
+
+    def prepare(self):
+        self.step = self.longest_step() if self.settings.step_size is None else self.settings.step_size
+        self.at_zero()
+        self.gradients()
+        self.fit.keep_best(self.W, self.bias, self.objective)
+
+    def longest_step(self):
+        # rho'' <= 1: the curvature of Q is at most the largest eigenvalue of the second moment, plus l2
+        top = self.blocks.largest_curvature(self.settings.fit_intercept) + self.settings.l2
+        self.fit.reads += 8
+        return 1 / top if top > 0 else 1.0
+
+    def at_zero(self):
+        """Gradient norm at w = 0, which ``tol`` is relative to, whatever the start."""
+        _, G, g = self.blocks.sums(np.zeros_like(self.W), np.zeros_like(self.bias), loss_of(self.settings, self.scale))
+        self.norm_at_zero = np.sqrt((G**2).sum(axis=1) + self.settings.fit_intercept * g**2) / self.blocks.n_rows
+        self.fit.reads += 1
+
+    def gradients(self):
+        """Gradients at the weights reached: one read, which the next step uses."""
+        n, s = self.blocks.n_rows, self.settings
+        value, G, g = self.blocks.sums(self.W, self.bias, loss_of(s, self.scale))
+        self.objective = value / n + self.penalty()
+        self.G, self.g = G / n + s.penalty.gradient(self.W), g / n * s.fit_intercept
+        with np.errstate(over="ignore"):         # an infinite norm is told from the weights, a pass later
+            norm = np.sqrt((self.G**2).sum(axis=1) + self.g**2)
+        zero = self.norm_at_zero
+        self.fit.gradient_norm = np.divide(norm, zero, out=np.where(norm > 0, np.inf, 0.0), where=zero > 0)
+        self.fit.reads += 1
+
+    def one_pass(self):
+        moving = (self.fit.gradient_norm > self.settings.tol)[:, None]
+        self.W -= moving * self.step * self.G
+        self.bias -= moving[:, 0] * self.step * self.g
+        self.gradients()
+
+    def look(self):
+        if self.trace is not None:
+            for c, margins in self.blocks.margins(self.W, self.bias):
+                self.trace.add(margins, self.scale[c])
+        # a point that meets tol is the one to return, whatever the last digit of its objective
+        self.fit.objective[self.fit.gradient_norm <= self.settings.tol] = np.inf
+        return self.objective
+
+    def rescale(self):
+        super().rescale()
+        self.at_zero()
+        self.gradients()
+
+    def converged(self):
+        return bool(np.all(self.fit.gradient_norm <= self.settings.tol))
+
+
+def weighted_draws(weight):
+    """Table by which rows are drawn in proportion to ``weight`` (n_rows,) of mean 1; empty for None, equal weights."""
+    if weight is None:
+        return np.zeros(0), np.zeros(0, np.int64)
+    cut, other = weight.astype(float), np.empty(len(weight), np.int64)
+    _alias.alias_table(cut, other, np.empty(len(weight), np.int64))
+    return cut, other
+
+
+class ProjectedSGD(FirstOrder):
+    """One random row a step, then onto the ball of radius 1 / sqrt(l2); a row is drawn as often as its weight says.
+
+    Step (s sqrt(l2) (1 + t))^-1 of margin pursuit; of the hinge (Pegasos) (l2 (1 + t) + E|x|^2)^-1. Pegasos's own,
+    1 / (l2 (1 + t)), takes the weights from one end of the ball to the other until t is about E|x|^2 / l2.
+    """
+
+    def __init__(self, blocks, settings, start, trace, home, entropy):
+        super().__init__(blocks, settings, start, trace, home.dtype)
+        self.home = home
+        K, d = self.W.shape
+        self.streams = class_streams([entropy, 0], K)
+        self.radius = 1 / math.sqrt(settings.l2) if settings.l2 > 0 else np.inf
+        if start.W is None:
+            # w_0 random, as in the experiments: any direction, of length 1 or on the ball
+            for c in range(K):
+                w = np.random.default_rng(np.random.SeedSequence([entropy, 1, c])).standard_normal(d)
+                self.W[c] = w * (min(1.0, self.radius) / max(np.linalg.norm(w), 1e-300))
+        self.state = np.zeros((K, 2))
+        self.state[:, 0] = self.bias
+        self.t = np.full(K, start.steps_taken, np.int64)
+
+    def prepare(self):
+        blocks, s = self.blocks, self.settings
+        self.squares = blocks.row_squares()
+        self.fit.reads += 1
+        self.cut, self.other = weighted_draws(blocks.weight)
+        Y = blocks.Y.tocsc()
+        self.positives, self.starts = Y.indices.astype(np.int64), Y.indptr.astype(np.int64)
+        if not len(self.positives):
+            self.positives = np.zeros(1, np.int64)
+        mean_square = np.average(self.squares, weights=blocks.weight) + s.fit_intercept
+        self.smooth = mean_square if mean_square > 0 else 1.0
+        self.delay = self.smooth / s.l2 if s.loss == "hinge" and s.step_size is None else 0.0
+
+    def first_steps(self):
+        """(n_problems,) step at t = 0."""
+        s = self.settings
+        if s.step_size is not None:
+            return np.full(len(self.W), s.step_size)
+        if s.l2 == 0:
+            return np.full(len(self.W), 1 / self.smooth)       # Q's smoothness is at most E|x|^2 (Lemma 14)
+        return 1 / (self.scale * math.sqrt(s.l2)) if s.loss == "margin_pursuit" else np.full(len(self.W), 1 / s.l2)
+
+    def one_pass(self):
+        s, home, K = self.settings, self.home, len(self.W)
+        numbers = home.n_features + STEP_OVERHEAD
+        threads = worthwhile_threads(min(home.n_threads, K), home.n_rows * K * numbers)
+        per_slice = max(64, int(SLICE_NUMBERS / numbers / K))
+        positive = np.zeros((threads, home.n_rows), np.uint8)
+        work = aligned_rows((threads, 2, home.n_features), home.dtype)
+        first = np.ascontiguousarray(self.first_steps(), dtype=float)
+        for lo in range(0, home.n_rows, per_slice):
+            steps = min(per_slice, home.n_rows - lo)
+            _projected_sgd.projected_steps(
+                home.rows, self.squares, self.cut, self.other, self.positives, self.starts, steps, LOSS_IDS[s.loss],
+                s.level, self.scale, s.l2, first, self.delay, s.l2 > 0, self.radius, s.fit_intercept, self.streams,
+                self.W, self.state, self.t, positive, work, threads)
+            if self.deadline is not None and time.perf_counter() > self.deadline:
+                raise TimeUp
+        self.bias = self.state[:, 0].copy()
+        self.fit.reads += 1
+        self.fit.steps_taken = int(self.t.max())
+        self.step = float(np.mean(first)) / (1 + self.delay + self.t[0] if s.l2 > 0 else math.sqrt(1 + self.t[0]))
+
+    def reached(self):
+        return self.W, self.state[:, 0]
+
+    def penalty(self):
+        # the intercept is one more weight here
+        return super().penalty() + self.settings.l2 / 2 * self.bias**2 * self.settings.fit_intercept
+
+    def converged(self):
+        return False

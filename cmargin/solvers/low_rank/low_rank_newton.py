@@ -1,0 +1,355 @@
+"""SLND and BSN: one-vs-rest stochastic Newton descent with a low-rank inverse Hessian (doc/algorithms/slnd.md).
+
+Order of a fit: draw the rows behind H, invert it (`build_inverse`), whiten every row once, choose the step, then
+passes: each class visits its list, the weights moving by SLND eq. (11) in whitened coordinates.
+"""
+
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cmargin._core.losses._losses import AT_ZERO, LARGEST_CURVATURE, LOSS_IDS, evaluate
+from cmargin.solvers.low_rank.class_lists import ClassLists
+from cmargin.solvers.low_rank.class_passes import ClassPasses, TimeUp
+from cmargin.solvers.low_rank.class_weights import ClassWeights
+from cmargin.solvers.low_rank.low_rank import LowRankInverse, build_inverse, default_samples
+from cmargin.solvers.low_rank.step_size import Trial, automatic_step, outside
+
+THEORY_POSITIVES, THEORY_NEGATIVES = 64, 192
+STREAM_WORDS = 4
+HISTORY = ("pass", "seconds", "seconds_hessian", "seconds_whiten", "seconds_steps", "objective", "error", "step",
+           "visits")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user chose; names and meaning as in `SLNDClassifier`."""
+
+    loss: str
+    rank: str | int
+    tail: str
+    hessian_samples: int | None
+    curvature: str
+    hessian_refresh: int | None
+    step_size: str | float
+    average: bool
+    max_passes: int
+    tol: float | None
+    fit_intercept: bool
+    deadline: float | None
+
+
+@dataclass
+class Start:
+    """Where to go on from; all None is a fresh start."""
+
+    W: np.ndarray | None = None
+    bias: np.ndarray | None = None
+    inverse: LowRankInverse | None = None
+    streams: np.ndarray | None = None
+    step: float | None = None
+    passes_done: int = 0
+    decay: str = "pass"
+
+
+@dataclass
+class Fit:
+    """What a run leaves, complete at every moment: an interrupted run is read the same way."""
+
+    W: np.ndarray
+    bias: np.ndarray
+    inverse: LowRankInverse | None
+    spectrum: np.ndarray
+    streams: np.ndarray
+    step: float | None
+    passes: int = 0
+    reads: float = 0.0
+    diverged: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))
+    stopped: str = "max_passes"
+    history: dict = field(default_factory=lambda: {name: [] for name in HISTORY})
+
+    def drop_what_is_half_recorded(self):
+        """An interrupt may fall between two columns of the history, or between a pass and its record."""
+        whole = min((len(column) for column in self.history.values()), default=0)
+        for column in self.history.values():
+            del column[whole:]
+        self.passes = whole
+
+
+def class_streams(entropy, n_classes):
+    """State of one random stream per class (xoshiro256++); class c's does not depend on the number of classes."""
+    words = np.random.SeedSequence(entropy).generate_state(STREAM_WORDS * n_classes, np.uint64)
+    return words.reshape(n_classes, STREAM_WORDS)
+
+
+def constant_score(loss, share):
+    """Score whose posterior is ``share``: the best intercept before any feature is seen, f^-1(share)."""
+    share = np.clip(share, 1e-9, 1 - 1e-9)
+    if loss == "logistic":
+        return np.log(share / (1 - share))
+    if loss == "squared":
+        return 2 * share - 1
+    return np.where(share >= 0.5, (2 * share - 1) / (1 - share), (2 * share - 1) / share)
+
+
+def train(home, lists: ClassLists, row_weight, settings: Settings, entropy, start=None, on_pass=None,
+          make=None):
+    """Train every class of ``lists`` on the rows of ``home``.
+
+    Parameters
+    ----------
+    home : MemoryRows
+    lists : ClassLists
+    row_weight : (n_rows,) float64 array or None
+    settings : Settings
+    entropy : int
+        Seeds every random draw.
+    start : Start or None
+    on_pass : callable or None
+        Called with the `Fit` so far after every pass; a true answer stops.
+    make : callable or None
+        A `Run` of another kind; what is given to it is what is given to `Run`.
+
+    Returns
+    -------
+    Fit
+    interruption : KeyboardInterrupt or None
+        The interrupt that ended the run, for the caller to raise once the fit is stored.
+    """
+    run = (make or Run)(home, lists, row_weight, settings, entropy, start or Start())
+    interrupted = None
+    try:
+        run.prepare()
+        run.passes(on_pass)
+    except TimeUp:
+        run.fit.stopped = "max_time" if run.fit.passes < settings.max_passes else "max_passes"
+        run.undo_divergence()
+    except KeyboardInterrupt as interruption:
+        run.fit.stopped, interrupted = "interrupted", interruption
+        run.fit.drop_what_is_half_recorded()
+        run.undo_divergence()
+    run.keep_weights()
+    return run.fit, interrupted
+
+
+class Run:
+    """One call of `train`: its data, its weights, its clock."""
+
+    def __init__(self, home, lists, row_weight, settings, entropy, start):
+        self.home, self.lists, self.row_weight = home, lists, row_weight
+        self.settings, self.start = settings, start
+        self.clock = time.perf_counter()
+        self.phase = dict.fromkeys(("hessian", "whiten", "steps"), 0.0)
+        self.rng = np.random.default_rng(np.random.SeedSequence([entropy, 1]))
+        n, streams = lists.n_classes, start.streams
+        if streams is None:
+            streams = class_streams([entropy, 0], n)
+        W = np.zeros((n, home.n_features), home.dtype) if start.W is None else start.W
+        bias = self._constant_bias() if start.bias is None else start.bias
+        self.fit = Fit(W, bias, start.inverse, np.zeros(0), streams, start.step, diverged=np.zeros(n, bool))
+        self.runner = ClassPasses(home, lists, row_weight, settings.loss, streams, settings.deadline)
+        self.weights = self.Z = self.earlier = None
+        home.between_chunks = self._watch_time
+        if W.shape != (n, home.n_features) or len(bias) != n or streams.shape != (n, STREAM_WORDS):
+            raise ValueError("the fit to go on from has other classes or features")
+        self.halvings = np.zeros(n)
+
+    def _constant_bias(self):
+        if not self.settings.fit_intercept:
+            return np.zeros(self.lists.n_classes)
+        _, positive, visited = self.lists.shares(self.row_weight)
+        known = (positive > 0) & (positive < visited)         # a class not met yet, or met alone, starts at even odds
+        share = np.where(known, positive / np.where(known, visited, 1), 0.5)
+        return constant_score(self.settings.loss, share)
+
+    def _timed(self, phase, work, *arguments):
+        begin = time.perf_counter()
+        result = work(*arguments)
+        self.phase[phase] += time.perf_counter() - begin
+        return result
+
+    def _watch_time(self):
+        if self.runner.deadline is not None and time.perf_counter() > self.runner.deadline:
+            raise TimeUp
+
+    # ---- before the first pass
+
+    def prepare(self):
+        s, start, fit = self.settings, self.start, self.fit
+        if start.inverse is None:
+            fit.inverse, fit.spectrum = self._timed("hessian", self._invert, None)
+        keep_base = start.W is not None and not fit.inverse.spans(start.W)
+        average = s.average and s.step_size != "theory"
+        self.weights = ClassWeights.start(fit.inverse, self.lists.n_classes, self.home.dtype, average, start.W,
+                                          fit.bias, keep_base)
+        if keep_base:
+            if s.step_size == "theory":
+                raise ValueError("step_size='theory' cannot go on from weights outside the new preconditioner's span; "
+                                 "fit without warm_start, or keep rank and tail.")
+            fit.step = fit.step or self._fixed_step()
+            return
+        self.Z = self._timed("whiten", self._whiten)
+        if s.step_size == "theory":
+            self.subset_offsets, self.subset = self._theory_subsets()
+        elif fit.step is None:
+            fit.step = self._fixed_step() if s.step_size != "auto" else self._timed("steps", self._choose_step)
+
+    def _whiten(self):
+        self.fit.reads += 1
+        return self.home.whiten(self.fit.inverse)
+
+    def _fixed_step(self):
+        return 0.1 if isinstance(self.settings.step_size, str) else float(self.settings.step_size)
+
+    def _invert(self, scores_from):
+        """Second moment of a fresh random subset, inverted; per class where curvature at weights is asked for."""
+        s, home = self.settings, self.home
+        wanted = s.hessian_samples or default_samples(home.n_rows, home.n_features, s.rank, s.tail)
+        m = min(wanted, home.n_rows)
+        subset = np.sort(self.rng.choice(home.n_rows, m, replace=False)).astype(np.int64)
+        self.fit.reads += m / home.n_rows
+        weight = np.ones(m) if self.row_weight is None else self.row_weight[subset]
+        weight = weight * (m / weight.sum()) if weight.sum() > 0 else np.ones(m)
+        at_zero = LARGEST_CURVATURE[s.loss] if s.curvature == "loss" else 1.0
+        curvature = at_zero * weight[None, :]
+        if scores_from is not None and s.curvature == "loss":
+            curvature = self._curvature_at(subset, *scores_from) * weight[None, :]
+        rank = s.rank if scores_from is None else self.fit.inverse.rank
+        return build_inverse(home, subset, np.ascontiguousarray(curvature), rank, s.tail, weight)
+
+    def _curvature_at(self, subset, W, bias):
+        """c_i = F''(y_i <w_c, x_i>) of every class, (n_classes, m); F'' is even for these losses."""
+        scores = np.ascontiguousarray(self.home.scores(W, bias, subset).T)
+        out = [np.empty(scores.size) for _ in range(3)]
+        evaluate(LOSS_IDS[self.settings.loss], scores.ravel(), *out)
+        return out[2].reshape(scores.shape)
+
+    def _choose_step(self):
+        trial = Trial(self.runner, self.Z, self.fit.inverse, self.lists, self._constant_bias(), self._bias_rate(),
+                      self._scale(), np.random.default_rng(self.rng.integers(1 << 62)))
+        return automatic_step(trial)
+
+    def _theory_subsets(self):
+        """Fixed random visits of every class that the sums of theorem 2 run over, in the proportion of its list."""
+        parts = []
+        for c in range(self.lists.n_classes):
+            positives = self.rng.permutation(self.lists.rows_of(c))[:THEORY_POSITIVES]
+            share = self.lists.n_negatives[c] / max(self.lists.n_positives[c], 1)
+            count = min(THEORY_NEGATIVES, max(1, round(share * len(positives)))) if len(positives) else 0
+            negatives = self.rng.permutation(outside(self.lists, c))[:count]
+            parts.append(np.concatenate([positives, -1 - negatives]).astype(np.int64))
+        offsets = np.concatenate([[0], np.cumsum([len(p) for p in parts])]).astype(np.int64)
+        return offsets, np.concatenate(parts)
+
+    # ---- the size of a step
+
+    def _bias_rate(self):
+        """(n_groups,) inverse second moment of the intercept's column of ones, 0 without intercept."""
+        mean = self.fit.inverse.mean_curvature
+        return np.divide(1.0, mean, where=mean > 0, out=np.ones_like(mean)) * self.settings.fit_intercept
+
+    def _scale(self):
+        """(n_groups,) F''(0) mean z'z, the intercept's share included: the curvature that relative step 1 inverts."""
+        mean_square = self.fit.inverse.mean_square + self._bias_rate()
+        return np.maximum(LARGEST_CURVATURE[self.settings.loss] * mean_square, 1e-12)
+
+    def _step(self):
+        """(n_classes,) eta of this pass: relative step / scale, falling as 1 / pass."""
+        number = self.start.passes_done + self.fit.passes + 1
+        fall = number if self.start.decay == "pass" else np.sqrt(number)
+        step = self.fit.step / self._scale() / fall
+        return np.ascontiguousarray(np.broadcast_to(step, self.lists.n_classes) * 0.5**self.halvings)
+
+    # ---- passes
+
+    def passes(self, on_pass):
+        s, fit = self.settings, self.fit
+        while fit.passes < s.max_passes:
+            if s.hessian_refresh and fit.passes and fit.passes % s.hessian_refresh == 0:
+                self._timed("hessian", self._refresh)
+            self.earlier = self.weights.copy()
+            step = np.zeros(self.lists.n_classes) if fit.step is None else self._step()
+            sums = self._timed("steps", self._one_pass, step)
+            self.undo_divergence()
+            fit.passes += 1
+            fit.reads += self.lists.lengths.sum() / (self.home.n_rows * self.lists.n_classes)
+            self._record(sums, step)
+            if on_pass is not None:
+                self.keep_weights()
+                pause = time.perf_counter()
+                stop = on_pass(fit)
+                self._skip(time.perf_counter() - pause)
+                if stop:
+                    fit.stopped = "callback"
+                    return
+            if self._settled():
+                fit.stopped = "tol"
+                return
+            self._watch_time()
+
+    def _one_pass(self, step):
+        if self.Z is None:
+            return self.runner.refreshed(self.fit.inverse, self.weights, step, self._bias_rate())
+        if self.settings.step_size == "theory":
+            curvature = LARGEST_CURVATURE[self.settings.loss]
+            return self.runner.theory(self.Z, self.fit.inverse, self.weights, self.subset_offsets, self.subset,
+                                      curvature, self._bias_rate())
+        return self.runner.plain(self.Z, self.fit.inverse, self.weights, step, self._bias_rate())
+
+    def _refresh(self):
+        """A new inverse at the weights reached; from here on rows are whitened as they are visited."""
+        W, bias = self.weights.linear(self.fit.inverse)
+        inverse, spectrum = self._invert((W, bias))
+        weights = ClassWeights.start(inverse, self.lists.n_classes, self.home.dtype, self.settings.average, W, bias,
+                                     keep_base=True)
+        # all at once: a Ctrl-C must not find the weights of one basis beside the other
+        self.earlier, self.Z, self.fit.spectrum = None, None, spectrum
+        self.fit.inverse, self.weights = inverse, weights
+
+    def undo_divergence(self):
+        """Put classes whose weights overflowed back to where the pass began, with half the step from now on."""
+        if self.weights is None or self.earlier is None:
+            return
+        lost = ~self.weights.finite()
+        if lost.any():
+            self.weights.put_back(lost, self.earlier)
+            self.halvings[lost] += 1
+        self.fit.diverged = lost
+
+    def _skip(self, seconds):
+        """Leave the time of a callback out of the clock and of ``max_time``."""
+        self.clock += seconds
+        if self.runner.deadline is not None:
+            self.runner.deadline += seconds
+
+    def _record(self, sums, step):
+        total = sums.sum(axis=0)
+        weight = total[2] if total[2] > 0 else 1.0
+        risk = total[0] / weight
+        row = (self.fit.passes, time.perf_counter() - self.clock, self.phase["hessian"], self.phase["whiten"],
+               self.phase["steps"], risk if np.isfinite(risk) else np.inf, total[1] / weight, float(np.mean(step)),
+               int(self.lists.lengths.sum()))
+        for name, value in zip(HISTORY, row, strict=True):
+            self.fit.history[name].append(value)
+
+    def _settled(self):
+        """Whether the risk met on the way fell by less than tol F(0); never where the loss runs away to -infinity."""
+        risks, tol = self.fit.history["objective"], self.settings.tol
+        if tol is None or len(risks) < 2:
+            return False
+        if self.settings.loss == "calibrated_hinge" and self.fit.history["error"][-1] == 0:
+            return False
+        return risks[-2] - risks[-1] < tol * AT_ZERO[self.settings.loss]
+
+    def _linear(self):
+        return self.weights.linear(self.fit.inverse)
+
+    def keep_weights(self):
+        """Store the weights in the fit; the last finite ones if a class is in the middle of overflowing."""
+        if self.weights is None:
+            return
+        W, bias = self._linear()
+        ok = np.isfinite(W).all(axis=1) & np.isfinite(bias)
+        self.fit.W = np.where(ok[:, None], W, self.fit.W).astype(self.home.dtype, copy=False)
+        self.fit.bias = np.where(ok, bias, self.fit.bias)

@@ -1,0 +1,281 @@
+"""SLND on the multinomial risk: mini-batch Newton descent with one low-rank inverse for all classes (ours).
+
+Order of a fit: draw the rows behind H and invert their covariance, try ranks and steps on some rows, whiten every row
+once, in a random order; then passes over random batches. With an automatic step some rows are held out: passes end
+where their log-loss is least, and where they were more than a few, as many passes over all rows follow.
+"""
+
+import time
+
+import numpy as np
+from scipy.special import softmax
+
+from cmargin.solvers.low_rank.class_passes import TimeUp
+from cmargin.solvers.low_rank.low_rank import build_inverse, default_samples
+from cmargin.solvers.low_rank.low_rank_newton import STREAM_WORDS, Fit, Run
+from cmargin.solvers.low_rank.multinomial_choice import (
+    FALL,
+    FIRST_STEP,
+    LOW_RANK,
+    MEAN_STRIDE,
+    Trial,
+    automatic_rank,
+    automatic_step,
+    batch_size,
+    log_losses,
+    of_rank,
+    split_order,
+)
+from cmargin.solvers.low_rank.softmax_passes import SoftmaxPasses
+from cmargin.solvers.low_rank.softmax_weights import SoftmaxWeights
+
+FALLBACK = 1.0             # the relative step where no rows can be held out
+ENOUGH = 1e-3              # share by which a pass must lower the held-out loss for another one to follow
+LEAST_PASSES = 4           # with fewer passes allowed, none is spent on finding out how many are best
+REFIT_SHARE = 0.04         # of the rows held out: with more, passes over all rows follow
+
+
+class MultinomialRun(Run):
+    """One call of `train` for the multinomial risk; ``truth`` (n_rows,) int64 holds the class of every row."""
+
+    def __init__(self, home, lists, row_weight, settings, entropy, start, truth, n_classes):
+        self.home, self.row_weight, self.settings, self.start = home, row_weight, settings, start
+        self.truth, self.n_classes, self.entropy = truth, n_classes, entropy
+        self.clock, self.deadline = time.perf_counter(), settings.deadline
+        self.phase = dict.fromkeys(("hessian", "whiten", "steps"), 0.0)
+        self.rng = np.random.default_rng(np.random.SeedSequence([entropy, 1]))
+        self.weights = self.passes_over = self.best = None
+        self.sweep, self.halvings = "plain", 0
+        home.between_chunks = self._watch_time
+        self.W, self.bias = self._start_weights()
+        n_problems = lists.n_classes
+        self.fit = Fit(self._problems(self.W), self._problems(self.bias), start.inverse, np.zeros(0),
+                       np.zeros((n_problems, STREAM_WORDS), np.uint64), start.step,
+                       diverged=np.zeros(n_problems, bool))
+
+    # ---- classes and problems: two classes make one problem, the difference of their scores
+
+    def _problems(self, a):
+        return a[1:] - a[:1] if self.n_classes == 2 else a
+
+    def _start_weights(self):
+        """(W, bias) of all classes: those of the start, or zero and the log shares."""
+        start, n = self.start, self.n_classes
+        if start.W is None:
+            return np.zeros((n, self.home.n_features), self.home.dtype), self._log_shares()
+        if start.W.shape != (1 if n == 2 else n, self.home.n_features):
+            raise ValueError("the fit to go on from has other classes or features")
+        if n > 2:
+            return start.W, np.asarray(start.bias, dtype=float)
+        return np.concatenate([-start.W / 2, start.W / 2]), np.concatenate([-start.bias / 2, start.bias / 2])
+
+    def _log_shares(self):
+        """Scores that predict the shares of the classes; one not met counts as half a row."""
+        if not self.settings.fit_intercept:
+            return np.zeros(self.n_classes)
+        shares = np.bincount(self.truth, self.row_weight, self.n_classes) / len(self.truth)
+        return np.log(np.maximum(shares, 0.5 / len(self.truth)))
+
+    def _watch_time(self):
+        if self.deadline is not None and time.perf_counter() > self.deadline:
+            raise TimeUp
+
+    # ---- before the first pass
+
+    def prepare(self):
+        s, start, fit = self.settings, self.start, self.fit
+        self.order, n_held = split_order(self.truth, self.n_classes, self.rng)
+        inverses = [start.inverse]
+        if start.inverse is None:
+            fit.inverse, fit.spectrum = self._timed("hessian", self._invert, None)
+            inverses = [fit.inverse]
+            if s.rank == "auto" and s.tail == "scale" and n_held and fit.inverse.rank > LOW_RANK:
+                inverses.append(of_rank(self.home, fit.inverse, LOW_RANK, self.subset, self.subset_weight))
+        asked = None if s.step_size == "auto" else float(s.step_size)
+        step = asked if asked is not None else fit.step
+        if n_held and (step is None or len(inverses) > 1):
+            fit.inverse, step = self._timed("steps", self._choose, inverses, n_held, step)
+        fit.step = FALLBACK if step is None else step
+        monitored = asked is None and start.decay == "pass" and n_held and s.max_passes >= LEAST_PASSES
+        self.n_held = n_held if monitored else 0
+        self.Z = self._timed("whiten", self._whiten)
+        self._begin(self.W, self.bias)
+
+    def _choose(self, inverses, n_held, step):
+        trial = Trial(self.home, self.truth, self.row_weight, self.order, n_held, self.W, self.bias, self._eta,
+                      self._bias_rate(), np.random.default_rng(self.rng.integers(1 << 62)))
+        inverse, losses = automatic_rank(trial, inverses, FIRST_STEP if step is None else step)
+        if step is None:
+            step = automatic_step(trial, losses)
+        self.fit.reads += trial.reads
+        return inverse, step
+
+    def _whiten(self, out=None):
+        self.fit.reads += 1
+        return self.home.whiten(self.fit.inverse, self.order, out)
+
+    def _begin(self, W, bias):
+        """Weights in the basis of the inverse there is, and the passes that move them."""
+        weight = None if self.row_weight is None else self.row_weight[self.order]
+        n_classes, batch = self.n_classes, batch_size(self.home.n_rows, self.home.sparse)
+        self.weights = SoftmaxWeights.start(self.fit.inverse, W, bias, self.settings.average, MEAN_STRIDE)
+        self.passes_over = SoftmaxPasses(self.home, self.fit.inverse, self.Z, self.order, self.truth[self.order],
+                                         weight, n_classes, batch, self.deadline)
+
+    def _invert(self, scores_from):
+        """Covariance of a fresh random subset, inverted; weighted by mean p(1 - p) at weights, if so asked."""
+        s, home = self.settings, self.home
+        m = min(s.hessian_samples or default_samples(home.n_rows, home.n_features, s.rank, s.tail), home.n_rows)
+        subset = np.sort(self.rng.choice(home.n_rows, m, replace=False)).astype(np.int64)
+        self.fit.reads += m / home.n_rows
+        weight = np.ones(m) if self.row_weight is None else self.row_weight[subset]
+        curvature = weight
+        if scores_from is not None and s.curvature == "loss":
+            curvature = weight * self._curvature_at(subset, *scores_from)
+        if not curvature.sum() > 0:
+            curvature = weight if weight.sum() > 0 else np.ones(m)
+        curvature = curvature * (m / curvature.sum())
+        weight = weight if weight.sum() > 0 else np.ones(m)
+        centre = home.mean_row(subset, curvature) if s.fit_intercept else np.zeros(home.n_features)
+        rank = s.rank if scores_from is None else self.fit.inverse.rank
+        self.subset, self.subset_weight = subset, weight
+        return build_inverse(home, subset, curvature[None, :].copy(), rank, s.tail, weight, centre)
+
+    def _curvature_at(self, subset, W, bias):
+        """(m,) mean over the classes of p (1 - p)."""
+        p = softmax(self.home.scores(W, bias, subset), axis=1)
+        return (p * (1 - p)).mean(axis=1)
+
+    # ---- the size of a step
+
+    def _bias_rate(self):
+        return float(self.settings.fit_intercept)
+
+    def _eta(self, inverse, relative):
+        """Step of one row in the first pass: relative step / (mean z'z + 1)."""
+        return relative / (float(inverse.mean_square[0]) + self._bias_rate())
+
+    def _step(self, number):
+        """eta of pass ``number`` of this sweep."""
+        number += self.start.passes_done
+        fall = number**FALL if self.start.decay == "pass" else np.sqrt(number)
+        return self._eta(self.fit.inverse, self.fit.step) / fall * 0.5**self.halvings
+
+    # ---- passes
+
+    def passes(self, on_pass):
+        s = self.settings
+        if not self.n_held:
+            self._sweep("plain", s.max_passes, on_pass)
+            return
+        self.best = (np.inf, 0)
+        stopped = self._sweep("monitored", s.max_passes, on_pass)
+        if not stopped and self.best[1] and self.n_held > REFIT_SHARE * self.home.n_rows:
+            self.n_held = 0
+            self._begin(self.W, self.bias)
+            self._sweep("all rows", self.best[1], on_pass)
+
+    def _sweep(self, kind, n_passes, on_pass):
+        """Up to ``n_passes`` passes; True if the callback or tol ended them."""
+        self.sweep, s, fit = kind, self.settings, self.fit
+        for number in range(1, n_passes + 1):
+            if s.hessian_refresh and number > 1 and (number - 1) % s.hessian_refresh == 0:
+                self._timed("hessian", self._refresh)
+            step = self._step(number)
+            sums = self._timed("steps", self._one_pass, step)
+            self.undo_divergence()
+            fit.passes += 1
+            self._record(sums, step)
+            over = kind == "monitored" and self._judge(number)
+            if kind == "plain" or (kind == "all rows" and number == n_passes):
+                self._publish()
+            if on_pass is not None:
+                pause = time.perf_counter()
+                stop = on_pass(fit)
+                self._skip(time.perf_counter() - pause)
+                if stop:
+                    fit.stopped = "callback"
+                    return True
+            if kind != "all rows" and self._settled():
+                fit.stopped = "tol"
+                return True
+            if over:
+                fit.stopped = "held-out loss"
+                break
+            self._watch_time()
+        return False
+
+    def _one_pass(self, step):
+        n_train, batch = self.home.n_rows - self.n_held, self.passes_over.batch
+        rng = np.random.default_rng([self.entropy, 2, self.start.passes_done + self.fit.passes])
+        batches = rng.permutation(np.arange(0, n_train, batch, dtype=np.int64))
+        self.fit.reads += n_train / self.home.n_rows
+        return (*self.passes_over.run(self.weights, batches, np.full(len(batches), step), self._bias_rate(), n_train),
+                n_train)
+
+    def _judge(self, number):
+        """Publish the weights if they are the best on the held-out rows; whether they are hardly better, or worse."""
+        if self.fit.diverged.any():
+            return False
+        W, bias = self.weights.linear(self.fit.inverse)
+        held = self.order[self.home.n_rows - self.n_held:]
+        weight = np.ones(len(held)) if self.row_weight is None else self.row_weight[held]
+        loss = float(weight @ log_losses(self.home.scores(W, bias, held), self.truth[held]) / weight.sum())
+        over = not loss < (1 - ENOUGH) * self.best[0]
+        if loss < self.best[0]:
+            self.best = (loss, number)
+            self._publish()
+        return over
+
+    def _refresh(self):
+        """A new inverse at the weights reached, and every row whitened anew."""
+        W, bias = self.weights.linear(self.fit.inverse)
+        inverse, spectrum = self._invert((W, bias))
+        self.weights, out = None, self.Z if inverse.width == self.Z.shape[1] else None
+        self.fit.inverse, self.fit.spectrum = inverse, spectrum
+        self.Z = self._whiten(out)
+        self._begin(W, bias)
+
+    def undo_divergence(self):
+        """Go on from the weights last published, with half the step, where these overflowed."""
+        if self.weights is None:
+            return
+        lost = not self.weights.finite()
+        if lost:
+            self.halvings += 1
+            W, bias = self._published if self._published is not None else (self.W, self.bias)
+            self.weights = SoftmaxWeights.start(self.fit.inverse, W, bias, self.settings.average, MEAN_STRIDE)
+        self.fit.diverged[:] = lost
+
+    _published = None
+
+    def _publish(self):
+        """Store the weights in the fit, if they are finite."""
+        W, bias = self.weights.linear(self.fit.inverse)
+        if np.isfinite(W).all() and np.isfinite(bias).all():
+            self._published = W, bias
+            self.fit.W, self.fit.bias = self._problems(W), self._problems(bias)
+
+    def keep_weights(self):
+        """The weights of an end inside a pass: the last ones of a plain sweep, else those that were best."""
+        if self.weights is not None and (self.sweep == "plain" or self._published is None):
+            self._publish()
+
+    def _skip(self, seconds):
+        """Leave the time of a callback out of the clock and of ``max_time``."""
+        self.clock += seconds
+        if self.deadline is not None:
+            self.deadline += seconds
+            self.passes_over.deadline = self.deadline
+
+    def _record(self, sums, step):
+        loss, wrong, weight, visits = sums
+        row = (self.fit.passes, time.perf_counter() - self.clock, self.phase["hessian"], self.phase["whiten"],
+               self.phase["steps"], loss / weight, wrong / weight, step, visits)
+        for name, value in zip(self.fit.history, row, strict=True):
+            self.fit.history[name].append(value)
+
+    def _settled(self):
+        """Whether the risk met on the way fell by less than tol ln(n_classes)."""
+        risks, tol = self.fit.history["objective"], self.settings.tol
+        return tol is not None and len(risks) > 1 and risks[-2] - risks[-1] < tol * np.log(self.n_classes)

@@ -1,0 +1,162 @@
+"""Rank and step of the multinomial passes: short trials on some of the rows, judged by log-loss on rows held out.
+
+The multinomial risk is a proper score of the very model that predicts. Where two steps cannot be told apart by it, the
+smaller is taken: it ranks the classes better (doc/decisions.md).
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.special import logsumexp
+
+from cmargin.solvers.low_rank.softmax_passes import SoftmaxPasses
+from cmargin.solvers.low_rank.softmax_weights import SoftmaxWeights
+
+# Measured on five sets (doc/decisions.md, "Multinomial: rank, step and passes")
+HELD_SHARE, HELD_MOST, HELD_LEAST = 0.2, 2000, 20
+TRIAL_ROWS, TRIAL_PASSES = 4096, 2
+FIRST_STEP, SMALLEST, LARGEST = 2.0, 1 / 64, 16.0
+LOW_RANK = 1               # tried beside the knee
+FALL = 0.75                # the step falls as one over this power of the pass
+MEAN_STRIDE = 4            # every fourth batch is a sample of the mean
+DENSE_BATCH, SPARSE_BATCH, LEAST_BATCH = 128, 16, 16
+BATCHES = 128              # of a pass; smaller sets take smaller batches
+
+
+def batch_size(n_rows, sparse):
+    """Rows of a batch, a power of two: as many as a BLAS wants, fewer where a pass would be only a few batches."""
+    size = SPARSE_BATCH if sparse else DENSE_BATCH
+    while size > LEAST_BATCH and n_rows < BATCHES * size:
+        size //= 2
+    return size
+
+
+def split_order(truth, n_classes, rng):
+    """A random order of the rows that ends with those held out, and how many those are.
+
+    Of every class about the same share, HELD_SHARE or what gives HELD_MOST rows, and never more than a quarter: a class
+    of one row is trained on.
+    """
+    n = len(truth)
+    order = rng.permutation(n).astype(np.int64)
+    counts = np.bincount(truth, minlength=n_classes)
+    share = min(HELD_SHARE, HELD_MOST / n)
+    wanted = np.minimum(np.floor(counts * share + rng.random(n_classes)), counts // 4).astype(np.int64)
+    by_class = order[np.argsort(truth[order], kind="stable")]
+    place = np.arange(n) - np.concatenate([[0], np.cumsum(counts)])[truth[by_class]]      # within the class
+    held = np.zeros(n, bool)
+    held[by_class[place < wanted[truth[by_class]]]] = True
+    n_held = int(held.sum())
+    if n_held < HELD_LEAST:
+        return order, 0
+    return np.concatenate([order[~held[order]], order[held[order]]]), n_held
+
+
+def log_losses(scores, truth):
+    """ln sum_c exp(h_c) - h_truth of every row; inf where scores overflowed."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        losses = logsumexp(scores, axis=1) - scores[np.arange(len(truth)), truth]
+    return np.where(np.isfinite(losses), losses, np.inf)
+
+
+def of_rank(home, inverse, rank, subset, weight):
+    """The inverse of the ``rank`` leading pairs of ``inverse``, its tail scaled by the next eigenvalue."""
+    lower = replace(inverse, eigenvectors=np.ascontiguousarray(inverse.eigenvectors[:, :, :rank]),
+                    eigenvalues=inverse.eigenvalues[:, :rank], tail_eigenvalue=inverse.eigenvalues[:, rank])
+    lower.mean_square = home.mean_square(lower, subset, weight)
+    return lower
+
+
+class Trial:
+    """Held-out log-loss after TRIAL_PASSES over some rows, for any inverse and relative step.
+
+    Parameters
+    ----------
+    home : MemoryRows
+    truth : (n_rows,) int64 array
+    row_weight : (n_rows,) array or None
+    order : (n,) int64 array, n_held : int
+        As of `split_order`.
+    W, bias : arrays
+        Where to start from.
+    step_of : callable
+        ``step_of(inverse, relative)``: eta of the first pass.
+    bias_rate : float
+    rng : Generator
+    """
+
+    def __init__(self, home, truth, row_weight, order, n_held, W, bias, step_of, bias_rate, rng):
+        self.n_train = len(order) - n_held
+        n_train = min(TRIAL_ROWS, self.n_train)
+        self.home, self.W, self.bias, self.step_of, self.bias_rate = home, W, bias, step_of, bias_rate
+        self.rows, self.held = order[:n_train], order[len(order) - n_held:]
+        self.truth, self.truth_held = truth[self.rows], truth[self.held]
+        self.weight = None if row_weight is None else row_weight[self.rows]
+        self.weight_held = np.ones(n_held) if row_weight is None else row_weight[self.held]
+        self.batch = batch_size(len(order), home.sparse)
+        starts = np.arange(0, n_train, self.batch, dtype=np.int64)
+        self.batches = [rng.permutation(starts) for _ in range(TRIAL_PASSES)]
+        self.inverse, self.reads = None, 0.0
+
+    def use(self, inverse):
+        """Whiten the trial's rows by ``inverse``."""
+        self.inverse = inverse
+        Z = self.home.whiten(inverse, self.rows)
+        self.passes = SoftmaxPasses(self.home, inverse, Z, self.rows, self.truth, self.weight, len(self.bias),
+                                    self.batch)
+        self.reads += len(self.rows) / self.home.n_rows
+
+    def losses(self, relative):
+        """Weighted log-loss of every held-out row, of the running mean; their mean is the held-out loss."""
+        weights = SoftmaxWeights.start(self.inverse, self.W, self.bias, True, MEAN_STRIDE)
+        eta = self.step_of(self.inverse, relative)
+        for number, batches in enumerate(self.batches, 1):
+            self.passes.run(weights, batches, np.full(len(batches), eta / number**FALL), self.bias_rate, len(self.rows))
+            self.home.between_chunks()
+        self.reads += (TRIAL_PASSES * len(self.rows) + len(self.held)) / self.home.n_rows
+        scores = self.home.scores(*weights.linear(self.inverse), self.held)
+        return log_losses(scores, self.truth_held) * (self.weight_held / self.weight_held.mean())
+
+
+def surely_worse(losses, best):
+    """Whether the mean of ``losses`` is above that of ``best`` by more than the standard error of the difference."""
+    difference = losses - best
+    if not np.isfinite(difference).all():
+        return bool(np.isfinite(best).all())
+    return bool(difference.mean() > difference.std() / np.sqrt(len(difference)))
+
+
+def automatic_rank(trial, inverses, step):
+    """The first of ``inverses`` unless the held-out loss of a later one is surely less; by one relative step."""
+    chosen, best = None, None
+    for inverse in inverses:
+        trial.use(inverse)
+        losses = trial.losses(step)
+        if best is None or surely_worse(best, losses):
+            chosen, best = inverse, losses
+    if chosen is not trial.inverse:
+        trial.use(chosen)
+    return chosen, best
+
+
+def automatic_step(trial, at_first):
+    """Relative step for passes over ``trial.n_train`` rows.
+
+    From FIRST_STEP, whose losses are ``at_first``, it is doubled while the held-out loss surely falls, then halved
+    while the loss does not surely rise. More rows than the trial's mean more steps, which want to be shorter: by the
+    fourth root of the ratio.
+    """
+    step, best = FIRST_STEP, at_first
+    while step < LARGEST:
+        losses = trial.losses(2 * step)
+        if not surely_worse(best, losses):
+            break
+        step, best = 2 * step, losses
+    while step > SMALLEST:
+        losses = trial.losses(step / 2)
+        if surely_worse(losses, best):
+            break
+        step /= 2
+        if losses.mean() < best.mean():
+            best = losses
+    return step * (len(trial.rows) / trial.n_train)**0.25

@@ -1,0 +1,134 @@
+"""Run mini-batch passes of the multinomial risk in slices short enough that a Ctrl-C or a deadline is soon seen."""
+
+import time
+
+import numpy as np
+
+from cmargin._blas_threads import single_threaded_blas
+from cmargin._core.stochastic import _softmax_sgd
+from cmargin.solvers.low_rank.class_passes import TimeUp
+
+SLICE_FLOPS = 2e9          # between two looks at Ctrl-C: a tenth of a second on one slow core
+CLASS_BLOCK, COLUMN_BLOCK = 128, 256
+SPARSE_COST = 4            # flops that cost as much as one of an entry of a CSR row, which are not a BLAS's
+OFFSET_ENTRIES = 1 << 20   # scores of weights outside the basis held at a time: 8 MB
+PROBE_BATCHES = 2          # batches timed with all threads, and with one
+PROBE_SECONDS = 0.5        # how long what they said is believed, twice as long each time it was the same
+FLOPS_PER_THREAD = 4e5     # of a batch: with less, threads wait for each other more than they work
+
+
+def even_blocks(total, most):
+    """Size of the fewest blocks of at most ``most`` that are as even as can be."""
+    count = -(-total // most)
+    return -(-total // count)
+
+
+class Pace:
+    """How many threads the next batches take: all, or one where all wait for each other, as measured.
+
+    On a machine that has other work to do, threads that meet three times a batch can be ten times slower than one
+    (doc/decisions.md). The bits do not depend on the number.
+    """
+
+    def __init__(self, most):
+        self.most, self.cost, self.until, self.trust, self.last = most, {}, np.inf, PROBE_SECONDS, None
+
+    def next(self):
+        """(threads, whether to stop after PROBE_BATCHES)."""
+        if self.most == 1:
+            return 1, False
+        if time.perf_counter() > self.until:
+            self.cost, self.until = {}, np.inf
+        for threads in (self.most, 1):
+            if threads not in self.cost:
+                return threads, True
+        return min(self.cost, key=self.cost.get), False
+
+    def tell(self, threads, seconds):
+        """Seconds that a batch took."""
+        known = len(self.cost)
+        self.cost[threads] = seconds
+        if known == 1 and len(self.cost) == 2:
+            quicker = min(self.cost, key=self.cost.get)
+            self.trust = 2 * self.trust if quicker == self.last else PROBE_SECONDS
+            self.last, self.until = quicker, time.perf_counter() + self.trust
+
+
+class SoftmaxPasses:
+    """Passes over whitened rows.
+
+    Parameters
+    ----------
+    home : MemoryRows
+    inverse : LowRankInverse
+        With a centre.
+    Z : (n, width) array
+        Whitened rows.
+    order : (n,) int64 array
+        The row of X that each is.
+    truth : (n,) int64 array
+        Class of each.
+    weight : (n,) float64 array, or None
+    n_classes, batch : int
+    deadline : float or None
+        On the clock of `time.perf_counter`.
+    """
+
+    def __init__(self, home, inverse, Z, order, truth, weight, n_classes, batch, deadline=None):
+        self.home, self.inverse, self.Z, self.order, self.truth = home, inverse, Z, order, truth
+        self.weight = np.zeros(0) if weight is None else weight
+        self.batch, self.deadline, self.n_classes = batch, deadline, n_classes
+        self.class_block = even_blocks(n_classes, CLASS_BLOCK)
+        self.column_block = even_blocks(Z.shape[1], COLUMN_BLOCK) if inverse.tail_inverse[0] == 0 else Z.shape[1]
+        n_parts = -(-Z.shape[1] // self.column_block)
+        self.parts = np.empty((n_parts, batch, n_classes), Z.dtype)
+        self.loss, self.wrong = np.zeros(len(Z)), np.zeros(len(Z))
+        self.centre_dot = np.zeros(0)
+        if inverse.tail_inverse[0] > 0:
+            self.centre_dot = home.scores(inverse.centre[None, :], 0.0, order).ravel()
+        self.centre_square = float(inverse.centre @ inverse.centre)
+        self.flops = 4.0 * batch * n_classes * Z.shape[1]
+        if inverse.tail_inverse[0] > 0:
+            self.flops += SPARSE_COST * 4.0 * batch * n_classes * home.row_numbers(1)
+        self.pace = Pace(home.n_threads if self.flops > FLOPS_PER_THREAD else 1)
+
+    def run(self, weights, batches, step, bias_rate, n_train):
+        """Step through ``batches`` (their first rows) with steps ``step``; returns (loss, error, weight) sums met."""
+        per_slice = max(1, int(SLICE_FLOPS / self.flops))
+        if weights.base is not None:
+            per_slice = max(1, min(per_slice, OFFSET_ENTRIES // (self.batch * self.n_classes)))
+        k = 0
+        while k < len(batches):
+            threads, probe = self.pace.next()
+            last = min(len(batches), k + (min(per_slice, PROBE_BATCHES) if probe else per_slice))
+            offset = self._offset(weights.base, batches[k:last], n_train)
+            begin = time.perf_counter()
+            with single_threaded_blas():
+                self._slice(weights, batches[k:last], step[k:last], bias_rate, n_train, offset, threads)
+            self.pace.tell(threads, (time.perf_counter() - begin) / (last - k))
+            weights.n_done += last - k
+            k = last
+            if self.deadline is not None and time.perf_counter() > self.deadline:
+                raise TimeUp
+        met = (np.sort(batches)[:, None] + np.arange(self.batch)).ravel()
+        met = met[met < n_train]
+        total = self.weight[met].sum() if len(self.weight) else float(len(met))
+        return float(self.loss[met].sum()), float(self.wrong[met].sum()), total
+
+    def _slice(self, weights, batches, step, bias_rate, n_train, offset, threads):
+        inverse, w = self.inverse, weights
+        _softmax_sgd.run_batches(
+            self.home.rows, self.Z, self.order, self.centre_dot, self.truth, self.weight, batches, self.batch, n_train,
+            offset, step, bias_rate, inverse.low_sign, float(inverse.tail_inverse[0]), self.centre_square,
+            self.class_block, self.column_block, w.stride, w.n_done, w.U, w.U_mean, w.V, w.V_lag, w.shift, w.bias,
+            self.parts, self.loss, self.wrong, threads)
+
+    def _offset(self, base, batches, n_train):
+        """Scores of ``base`` for the rows of the batches, less its score of the centre; (0, 0) without a base."""
+        if base is None:
+            return np.zeros((0, 0))
+        out = np.zeros((len(batches) * self.batch, self.n_classes))
+        for k, lo in enumerate(batches):
+            rows = self.order[lo:min(lo + self.batch, n_train)]
+            out[k * self.batch:k * self.batch + len(rows)] = self.home.scores(base, -base @ self.inverse.centre, rows)
+        return out

@@ -1,0 +1,84 @@
+"""The weights of all classes while the multinomial risk is minimised, in whitened coordinates, with their mean."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cmargin._blas_threads import single_threaded_blas
+
+
+@dataclass
+class SoftmaxWeights:
+    """Iterates of `_core/stochastic/_softmax_sgd.pyx`, and the way from and to ``W``.
+
+    Attributes
+    ----------
+    U, U_mean : (n_classes, width) arrays
+        Whitened weights and their mean over every ``stride``-th batch, sample s weighing s; ``U_mean`` has no row
+        where no mean is kept.
+    V, V_lag : (n_features, n_classes) arrays, or (0, 0)
+        Sum of changes times rows, where CSR rows carry the tail, classes beside each other, because a batch touches
+        the columns of its rows only; ``V_lag / samples`` is what its mean falls short.
+    shift : (n_classes, 3) array, or (0, 3)
+        Sum of the changes, sum of changes times what the centre takes from a row, and the mean of the first.
+    bias : (n_classes, 2) array
+        Score of the centre, b + <w, centre>, and its mean.
+    stride : int
+    n_done : int
+        Batches behind U.
+    base : (n_classes, n_features) array or None
+        Weights that U starts from where the basis does not span them.
+    """
+
+    U: np.ndarray
+    U_mean: np.ndarray
+    V: np.ndarray
+    V_lag: np.ndarray
+    shift: np.ndarray
+    bias: np.ndarray
+    stride: int
+    n_done: int = 0
+    base: np.ndarray | None = None
+
+    @classmethod
+    @single_threaded_blas()
+    def start(cls, inverse, W, bias, average, stride):
+        """From ``W`` (n_classes, n_features) and ``bias`` (n_classes,); as ``base`` where the basis lacks them."""
+        n, d = W.shape
+        dtype, tail = W.dtype, inverse.low_sign < 0
+        base = None if not W.any() or inverse.spans(W) else W
+        U = np.zeros((n, inverse.width), dtype)
+        V = np.zeros((d, n), dtype) if tail else np.zeros((0, 0), dtype)
+        shift = np.zeros((n if tail else 0, 3))
+        if base is None and W.any():
+            U, exact = inverse.whitened(W)
+            if tail:
+                V = np.ascontiguousarray(exact.T)
+                shift[:, 1] = exact @ inverse.centre
+        b = np.repeat((bias + W @ inverse.centre)[:, None], 2, axis=1)
+        U_mean = U.copy() if average else np.zeros((0, inverse.width), dtype)
+        V_lag = np.zeros_like(V) if average else np.zeros((0, 0), dtype)
+        return cls(np.ascontiguousarray(U), U_mean, V, V_lag, shift, b, stride, base=base)
+
+    @property
+    def n_samples(self):
+        return self.n_done // self.stride
+
+    def finite(self):
+        return all(np.isfinite(a).all() for a in (self.U, self.V, self.shift, self.bias))
+
+    @single_threaded_blas()
+    def linear(self, inverse):
+        """(W, bias): the mean iterate where one is kept and has a sample, else the last."""
+        mean = len(self.U_mean) > 0 and self.n_samples > 0
+        U, bias = (self.U_mean if mean else self.U), self.bias[:, int(mean)]
+        V = None
+        if len(self.shift):
+            V = self.V
+            if mean:
+                V = V - V.dtype.type(2 / (self.n_samples * (self.n_samples + 1))) * self.V_lag
+            changes = self.shift[:, 2 if mean else 0]
+            V = V.T - np.outer(changes, inverse.centre).astype(V.dtype)
+        W = inverse.weights(U, V)
+        W = W if self.base is None else self.base + W
+        return W, bias - W @ inverse.centre

@@ -1,0 +1,170 @@
+"""Newton's method on the smoothed hinge while the smoothing width goes to zero (SmSVM): what Python does of it.
+
+The steps are compiled (``_core/newton/_newton.pyx``); here are their problem, settings and result, and what happens
+between two slices of a tenth of a second: a callback is called, the clock looked at, the heaviest rows are gathered.
+"""
+
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+
+import numpy as np
+
+from cmargin._core.newton._certificate import feasible
+from cmargin._core.newton._newton_memory import Newton
+from cmargin.homes.wide import too_wide
+
+SLICE = 0.1                    # seconds between two moments at which Python is heard
+NOTHING = 1e-15                # an objective below counts as 0, beside the 1 that w = 0 has
+FULL_BLOCK = 256               # up to so many columns the block of an l1 problem holds all of them, whatever is in use
+HISTORY = ("passes", "seconds", "seconds_look", "seconds_system", "seconds_search", "objective", "gap", "step",
+           "smoothing", "active_features", "active_rows")
+
+
+def _look(home, asked):
+    restart, primal = asked.pop("restart"), asked.pop("primal")
+    if restart:
+        home.start(primal)
+    home.set_active(asked.pop("active"))
+    return home.look(**asked)
+
+
+# how rows that are elsewhere answer, as `cmargin.homes.base` has it
+ANSWERS = {
+    "look": _look,
+    "along": lambda home, asked: home.along(**asked)[1:],
+    "product": lambda home, asked: home.hessian_product(**asked),
+    "evaluate": lambda home, asked: home.evaluate(asked["x"], True),
+}
+
+
+@dataclass
+class Problem:
+    """(l2/2) |w|^2 + (1/N) sum s F(y <w, x>) + l1 |w|_1; column ``free`` is not penalised."""
+
+    l2: float
+    l1: float
+    free: int | None = None
+    loss: str = "hinge"                    # or "squared_hinge", "logistic"
+
+
+@dataclass
+class Settings:
+    """What the user chose; see `cmargin.smsvm.SmSVMClassifier`."""
+
+    tol: float = 1e-4
+    max_passes: float = 100.0
+    smoothing: float = 1.0
+    smoothing_decay: float = 0.5
+    linear_solver: str = "auto"
+    deadline: float = np.inf               # on the clock of perf_counter
+    stop: object = None                    # () -> bool, asked after every look
+    width_end: float = 0.0                 # leave once the smoothing is below: for subsets
+    tell: object = None                    # (Result) -> None, called after every look
+    between: object = None                 # () -> status to leave with or None, asked between two slices
+
+    @property
+    def pauses(self):
+        return self.stop is not None or self.tell is not None
+
+    def for_subset(self, width_end, whole):
+        """``whole``: passes that must be left for a first look at all rows."""
+        return replace(self, width_end=width_end, max_passes=self.max_passes - whole)
+
+
+@dataclass
+class Result:
+    """What happened; always usable, whenever the loop was left."""
+
+    w: np.ndarray
+    objective: float = np.inf              # P at w, not smoothed
+    dual: float = 0.0                      # best lower bound
+    width: float = 1.0                     # smoothing at which the loop was left
+    passes: float = 0.0
+    n_iter: int = 0
+    status: str = "running"                # see `STATUS` in `cmargin._core.newton._newton_memory`
+    history: list = field(default_factory=list)
+
+    @property
+    def gap(self):
+        """(P - D) / P, NaN without a certificate; P - D itself where P is nothing beside the 1 that w = 0 has."""
+        if self.objective < NOTHING:
+            return self.objective - min(self.objective, np.nan_to_num(self.dual))
+        if not np.isfinite(self.objective):
+            return np.inf
+        return (self.objective - min(self.objective, self.dual)) / self.objective if self.dual == self.dual else np.nan
+
+
+class ContinuationNewton(Newton):
+    """One binary problem on its way; `run` does the work, `result` can be looked at whenever it is left."""
+
+    def __init__(self, rows, problem, settings, result=None, width=None, w=None, before=None):
+        """``before``: the solver of a subset, or of the dual, whose time and reads count and whose w this one got."""
+        w = np.zeros(rows.n_columns) if w is None else w
+        self.problem, self.settings = problem, settings
+        self.result = Result(np.array(w, float)) if result is None else result
+        rows.set_loss(problem.loss)
+        given = {"decay": settings.smoothing_decay, **({} if before is None else before.hand_over())}
+        if np.size(given.get("column_scale")) != rows.n_columns:
+            given["column_scale"] = None       # of other columns, or none
+        by_products = settings.linear_solver == "cg"
+        if settings.linear_solver not in ("cg", "cholesky"):
+            by_products = not problem.l1 and too_wide(rows.n_rows, rows.n_columns)
+        super().__init__(rows, problem, settings, self.result, w, settings.smoothing if width is None else width,
+                         by_products=by_products, wide_l1=problem.l1 > 0 and rows.n_columns > FULL_BLOCK, **given)
+        self.left = False                      # ended from outside
+
+    def run(self):
+        self.begin()
+        return self.finish()
+
+    def finish(self):
+        """To the end, alone."""
+        try:
+            while self.asks is not None:
+                self.advance(perf_counter() + SLICE)
+                self.attend()
+        finally:
+            self.store(self.result)
+        return self.result
+
+    def advance(self, until):
+        """Until a question is for Python, or the clock says ``until``; rows that are not here answer through Python."""
+        if self.home_is_here:
+            return super().advance(until)
+        while self.asks in ANSWERS and perf_counter() < until:
+            self.tell(*ANSWERS[self.asks](self.home, self.ask()))
+
+    def attend(self):
+        """What the compiled steps leave to Python, between two slices."""
+        if self.asks == "gather":
+            self.attach(*self.home.gather_heavy())
+        elif self.asks == "pause":
+            self.store(self.result)
+            if self.settings.tell is not None:
+                self.settings.tell(self.result)
+            if self.status == "running" and self.settings.stop is not None and self.settings.stop():
+                self.left = True
+                self.end_with("stopped")
+            self.go_on()
+        elif self.asks is not None and not self.left:
+            self.leave_if(self.settings.between and self.settings.between())
+        if self.asks is None:
+            self.store(self.result)
+
+    def leave_if(self, status):
+        """Leave with ``status``, where there is one, or because it is late."""
+        status = status or ("max_time" if perf_counter() > self.settings.deadline else None)
+        if status:
+            self.left = True
+            self.leave(status)
+
+    def certify_with(self, status, a):
+        """`certify` with dual variables ``a`` (n_rows,) found elsewhere, or None, before any look at these rows."""
+        problem = self.problem
+        if a is None or not (problem.l1 or problem.l2):
+            self.certify(status)
+            return
+        n = self.home.total_weight
+        vectors, totals, worth = self.home.dual_sums(a, problem.loss, problem.free is not None)
+        bound = feasible(vectors / n, totals[0] / n, totals[1] / n, problem.free, [part / n for part in worth])
+        self.certify(status, *bound, reads=self.home.share)

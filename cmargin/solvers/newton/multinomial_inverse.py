@@ -1,0 +1,171 @@
+"""Approximate inverses of the multinomial Hessian, preconditioners of conjugate gradients (ours).
+
+`KroneckerInverse`: the Hessian is nearly A (x) S, the mean of diag(p) - p p' over classes and the covariance of the
+rows; S by its leading eigenpairs, the rest scaled, as everywhere in this package. `ClassInverse`: the diagonal block
+of every class, exactly, on a subset of the rows; dear to make, and worth it where conjugate gradients are many.
+
+Both act on gradients of shape (n_columns, n_classes), intercepts last. With an intercept b = c - <w, mean of the
+rows>, so that w and c hardly couple.
+"""
+
+import numpy as np
+import scipy.linalg as sl
+import scipy.sparse as sp
+
+from cmargin._core.linalg._eigh import top_eigenpairs
+
+SAMPLE = 1024                # rows behind S: the order of the matrix that is taken apart
+RANK = 64                    # 64, 256 and 512 pairs took the same number of products (doc/decisions.md)
+NOTHING = 1e-7               # of the largest eigenvalue: what float32 rows leave of a zero
+FLAT = 1e-3                  # smallest curvature of an intercept, beside the largest
+MOST_FEATURES = 2048         # of ClassInverse
+MOST_NUMBERS = 1 << 26       # in the factors of all classes: 256 MB
+MOST_READS = 12.0            # what making a ClassInverse may cost, in reads of the rows
+
+
+def without_mean(G):
+    """The part of G (n_columns, n_classes) that sums to 0 over the classes: nothing else ever moves."""
+    return G - G.mean(axis=1, keepdims=True)
+
+
+def centred_pairs(X, weight, rank, centred):
+    """Mean of the rows of X (float32, dense or CSR) and leading eigenpairs of their second moment about it.
+
+    From the Gram matrix of the rows or, where they have fewer columns than there are rows, the second moment itself.
+    Without ``centred``, about 0.
+
+    Returns
+    -------
+    mean : (n_features,) float64 array
+    values : (k + 1,) array, descending; the last one is that of the rest
+    vectors : (n_features, k) float32 array
+    """
+    n, m = X.shape
+    s = weight / weight.sum()
+    mean = np.asarray(s @ X).ravel() if centred else np.zeros(m)
+    k, root = min(rank, n - 1, m - (m < n)), np.sqrt(s)
+    if m < n:
+        rows = (X.toarray() if sp.issparse(X) else X) - mean.astype(np.float32)
+        rows *= root.astype(np.float32)[:, None]
+        values, vectors = top_eigenpairs((rows.T @ rows).astype(np.float64), k + 1)
+        keep = worth_keeping(values)
+        return mean, np.append(np.maximum(values[keep], 0.0), max(values[-1], 0.0)), vectors[keep].T.astype(np.float32)
+    gram = (X @ X.T).toarray() if sp.issparse(X) else X @ X.T
+    gram = gram.astype(np.float64)
+    if centred:
+        to_mean = gram @ s
+        gram += s @ to_mean - to_mean[:, None] - to_mean
+    gram *= root[:, None] * root
+    values, Q = top_eigenpairs(gram, k + 1)
+    keep = worth_keeping(values)
+    coefficients = root[:, None] * Q[keep].T
+    vectors = np.asarray(X.T @ coefficients.astype(np.float32)) - np.outer(mean, coefficients.sum(axis=0))
+    return mean, np.append(values[keep], max(values[-1], 0.0)), (vectors / np.sqrt(values[keep])).astype(np.float32)
+
+
+def worth_keeping(values):
+    """Places of all ``values`` (descending) but the last that rounding has not made."""
+    return np.flatnonzero(values[:-1] > NOTHING * values[0])
+
+
+class KroneckerInverse:
+    """(A (x) S + l2)^-1; A is renewed by `update`."""
+
+    cost = 0.0
+
+    def __init__(self, home, subset, l2):
+        self.l2, self.intercept = l2, home.intercept
+        self.mean, values, self.vectors = centred_pairs(home.copy_of(subset), home.weight[subset], RANK,
+                                                        home.intercept)
+        self.tail, self.values = values[-1], values[:-1]
+
+    def update(self, A):
+        curvature, self.U = np.linalg.eigh(A)
+        self.curvature = np.maximum(curvature, 1e-12 * curvature[-1])
+
+    def __call__(self, G):
+        m = len(self.mean)
+        G = G @ self.U
+        features = G[:m]
+        if self.intercept:
+            features = features - np.outer(self.mean, G[-1])
+        tail = 1 / (self.curvature * self.tail + self.l2)
+        low = self.vectors.T @ features.astype(np.float32)
+        low = low * (1 / (np.outer(self.values, self.curvature) + self.l2) - tail)
+        out = np.empty(G.shape)
+        out[:m] = features * tail + self.vectors @ low.astype(np.float32)
+        if self.intercept:
+            out[-1] = G[-1] / np.maximum(self.curvature, FLAT * self.curvature[-1]) - self.mean @ out[:m]
+        return without_mean(out @ self.U.T)
+
+
+def class_inverse_sample(home):
+    """Rows that a `ClassInverse` is made from, or 0 where it is not worth its cost."""
+    d = home.n_features
+    n = min(home.n_rows, max(8 * d, 2000))
+    small = d <= MOST_FEATURES and d * d * home.n_classes <= MOST_NUMBERS
+    return n if small and not sp.issparse(home.X) and class_inverse_cost(home, n) <= MOST_READS else 0
+
+
+def class_inverse_cost(home, n):
+    """Work of making a `ClassInverse` from n rows, over that of a read of all rows.
+
+    n d^2 + d^3 / 3 a class beside 4 n_rows d, which run at two fifths of the speed (measured on mnist).
+    """
+    return (n * home.n_features + home.n_features**2 / 3) / (10.0 * home.n_rows)
+
+
+class ClassInverse:
+    """((1/N) sum_i s_i p_ic (1 - p_ic) (x_i - m_c)(x_i - m_c)' + l2)^-1 of every class, m_c their mean by that weight.
+
+    Parameters
+    ----------
+    home : SoftmaxRowPass
+    X : (n, n_features) float32 array
+        The rows ``subset``.
+    subset : (n,) array
+    l2 : float
+    """
+
+    def __init__(self, home, X, subset, l2):
+        probs, weight = home.probs[subset], home.weight[subset]
+        self.intercept, self.cost = home.intercept, class_inverse_cost(home, len(subset))
+        total = weight.sum()
+        self.mean = np.zeros((home.n_classes, home.n_features))
+        self.curvature = np.empty(home.n_classes)
+
+        def factor(c):
+            home.between_slices()
+            p = probs[:, c].astype(np.float64)
+            w = weight * p * (1 - p) / total
+            self.curvature[c] = w.sum()
+            if self.intercept and self.curvature[c] > 0:
+                self.mean[c] = w @ X / self.curvature[c]
+            rows = (X - self.mean[c].astype(np.float32)) if self.intercept else X
+            rows = rows * np.sqrt(w).astype(np.float32)[:, None]
+            return factorise(rows.T @ rows, l2)
+
+        self.factors = home.map_classes(factor)
+
+    def __call__(self, G):
+        out, floor = np.empty(G.shape), FLAT * self.curvature.max()
+        m = self.mean.shape[1]
+        for c, factor in enumerate(self.factors):
+            g = G[:m, c] - self.mean[c] * G[-1, c] if self.intercept else G[:, c]
+            out[:m, c] = sl.cho_solve(factor, g.astype(np.float32), check_finite=False)
+            if self.intercept:
+                out[-1, c] = G[-1, c] / max(self.curvature[c], floor) - self.mean[c] @ out[:m, c]
+        return without_mean(out)
+
+
+def factorise(S, l2):
+    """Cholesky factor of S + l2, or of S with the smallest shift beyond l2 that float32 can do with."""
+    d = len(S)
+    diagonal = S.diagonal().copy()
+    shift = max(l2, float(np.finfo(np.float32).eps) * float(diagonal.max(initial=0.0)), 1e-30)
+    while True:
+        S[np.arange(d), np.arange(d)] = diagonal + np.float32(shift)
+        try:
+            return np.linalg.cholesky(S), True             # SciPy's would keep other threads waiting
+        except np.linalg.LinAlgError:
+            shift *= 10

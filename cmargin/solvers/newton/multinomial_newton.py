@@ -1,0 +1,364 @@
+"""The regularised multinomial objective to its optimum, with a certificate: truncated Newton steps (ours).
+
+    P(W, b) = (1/N) sum_i s_i [ln sum_c exp(h_c(x_i)) - h_{y_i}(x_i)] + (l2/2) |W|^2,   h_c(x) = <w_c, x> + b_c
+
+that of scikit-learn's LogisticRegression at l2 = 1 / (C N). A Newton system is solved roughly by conjugate gradients,
+preconditioned (`multinomial_inverse`); the step along the direction is found on scores, without reading the rows.
+Products are made in the type of the rows; where that no longer suffices, in float64.
+
+Certificate. For any p_i of the simplex, ln sum exp h >= <p, h> + H(p), H the entropy. So for all W, b
+
+    P(W, b) >= (1/N) sum_i s_i [H(p_i) + <p_i - e_{y_i}, h(x_i)>] + (l2/2) |W|^2
+             = E - <W, V> - <b, r> + (l2/2) |W|^2
+      with  E = (1/N) sum s_i H(p_i),  V = (1/N) sum s_i (e_{y_i} - p_i) x_i',  r = (1/N) sum s_i (e_{y_i} - p_i)
+
+whose least value over W is at W = V / l2; over b it is finite only for r = 0. Hence D = E - |V|^2 / (2 l2) is below
+every P(W, b) where r = 0 (no condition without intercept). With the p_i of a point (W, b) and r = 0 the gap is
+P - D = |dP/dW|^2 / (2 l2).
+Where r is not 0 to the last digit, rows q are mixed in: p' = (1 - t) p + t q, with q = share + ((1 - t)/t) r the same
+for all rows. p' has r' = (1 - t) r + t (share - q) = 0; q is a point of the simplex as soon as
+t / (1 - t) >= max_c (-r_c / share_c). H is concave, so E' >= (1 - t) E + t H(q), and V' = (1 - t) V + t V_q with
+V_q = (1/N) sum s_i (e_{y_i} - q) x_i', all known without another look at the rows.
+"""
+
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cmargin._blas_threads import single_threaded_blas
+from cmargin.homes.softmax_rows import SoftmaxRowPass
+from cmargin.solvers.low_rank.class_passes import TimeUp
+from cmargin.solvers.newton.multinomial_inverse import (
+    SAMPLE,
+    ClassInverse,
+    KroneckerInverse,
+    class_inverse_sample,
+    without_mean,
+)
+
+HISTORY = ("reads", "seconds", "objective", "gap", "products")
+ENOUGH = 0.1                 # of the preconditioned squared residual: then a Newton system is solved
+SLOPE = 0.1                  # of the first slope: then a line is
+MOST_PRODUCTS = 60           # of one Newton system
+SURE = 0.5                   # of tol: the float32 gap has to be below before it is made sure of
+TINY = np.finfo(float).tiny  # the objective of a single class is 0
+EPS = np.finfo(float).eps
+PATIENCE = 10                # steps without a lower objective before its certificate is looked at
+ABSENT = -60.0               # intercept of a class without rows: exp of it adds nothing to a float64 sum
+
+
+@dataclass
+class Settings:
+    """What a run is told.
+
+    Parameters
+    ----------
+    l2 : float
+        Penalty, > 0; 1 / (C N) for scikit-learn's C.
+    tol : float
+        Relative duality gap, (P - D) / P, that ends the run.
+    fit_intercept : bool
+    max_newton : int
+    deadline : float or None
+        On the clock of `time.perf_counter`.
+    n_threads : int
+    """
+
+    l2: float
+    tol: float = 1e-4
+    fit_intercept: bool = True
+    max_newton: int = 200
+    deadline: float | None = None
+    n_threads: int = 1
+
+    def __post_init__(self):
+        if not (np.isfinite(self.l2) and self.l2 > 0):
+            raise ValueError(f"l2 must be positive and finite for an optimum to exist, got {self.l2}")
+        if not self.tol > 0:
+            raise ValueError(f"tol must be positive, got {self.tol}")
+
+
+@dataclass
+class Result:
+    """What a run leaves; complete at every moment.
+
+    Attributes
+    ----------
+    W : (n_classes, n_features) float64 array
+    bias : (n_classes,) float64 array
+    objective : float
+        P at W and bias; in float64, on the rows as given, where `gap` is finite.
+    gap : float
+        (P - D) / P there; infinite where the run ended before a certificate.
+    stopped : str
+        "tol", "rounding", "max_newton", "max_time", "callback" or "interrupted".
+    n_newton : int
+    reads : float
+        Of all rows; what making preconditioners cost is counted in.
+    history : dict of lists
+        One entry a Newton step; its gap is an estimate from the gradient.
+    """
+
+    W: np.ndarray
+    bias: np.ndarray
+    objective: float = np.inf
+    gap: float = np.inf
+    stopped: str = "max_newton"
+    n_newton: int = 0
+    reads: float = 0.0
+    history: dict = field(default_factory=lambda: {name: [] for name in HISTORY})
+
+
+def solve(X, labels, weight, n_classes, settings, start=None, on_step=None):
+    """Minimise P over the rows X.
+
+    Parameters
+    ----------
+    X : (n_rows, n_features) array of any strides, or CSR matrix; float32 or float64
+    labels : (n_rows,) array of 0 .. n_classes - 1
+    weight : (n_rows,) array, or None for ones; only its shape matters, its mean is made 1
+    n_classes : int
+        A class without rows gets weights 0 and an intercept that keeps it from being predicted.
+    settings : Settings
+    start : (W, bias) or None
+    on_step : callable or None
+        Called with the `Result` so far after every Newton step; a true answer stops.
+
+    Returns
+    -------
+    Result
+    interruption : KeyboardInterrupt or None
+        The interrupt that ended the run, for the caller to raise once the result is stored.
+    """
+    labels = np.asarray(labels, dtype=np.int64)
+    s = np.ones(len(labels)) if weight is None else np.asarray(weight, dtype=np.float64)
+    if not (np.all(np.isfinite(s)) and np.all(s >= 0) and s.sum() > 0):
+        raise ValueError("weights must be finite, not negative, and not all zero")
+    s = s * (len(s) / s.sum())
+    met = np.flatnonzero(np.bincount(labels, s, n_classes) > 0)
+    place = np.zeros(n_classes, np.int64)
+    place[met] = np.arange(len(met))
+    run = Run(X, place[labels], s, len(met), settings)
+    if start is not None:
+        run.begin_at(start[0][met], start[1][met])
+    if len(met) < n_classes:
+        inner = on_step
+        on_step = None if inner is None else lambda part: inner(spread(part, met, n_classes))
+    interrupted = None
+    with single_threaded_blas():
+        try:
+            run.go(on_step)
+        except TimeUp:
+            run.result.stopped = "max_time"
+        except KeyboardInterrupt as interruption:
+            run.result.stopped, interrupted = "interrupted", interruption
+    return (run.result if len(met) == n_classes else spread(run.result, met, n_classes)), interrupted
+
+
+def spread(part, met, n_classes):
+    """The result over all classes, from that over the classes that have rows."""
+    W, bias = np.zeros((n_classes, part.W.shape[1])), np.full(n_classes, ABSENT)
+    W[met], bias[met] = part.W, part.bias
+    return Result(W, bias, part.objective, part.gap, part.stopped, part.n_newton, part.reads, part.history)
+
+
+def dual_value(entropy, gradient, class_sums, share, l2, intercept):
+    """D of the module's text, from sums at the p_i of one point.
+
+    Parameters
+    ----------
+    entropy : float
+    gradient : (n_columns, n_classes) array
+        Of the risk: -V', and with an intercept -r in the last row.
+    class_sums : (n_features, n_classes) array
+        (1/N) sum_i s_i x_i e_{y_i}'.
+    share : (n_classes,) array of positive numbers with sum 1
+    l2 : float
+    intercept : bool
+    """
+    if not intercept:
+        return entropy - np.sum(gradient**2) / (2 * l2)
+    slope = gradient[-1] - gradient[-1].mean()                # -r: it sums to 0 but for rounding
+    odds = max(np.max(slope / share), 1e-300)                 # t / (1 - t)
+    t = odds / (1 + odds)
+    q = np.maximum(share - slope / odds, 0.0)
+    known = q[q > 0]
+    mixed = (1 - t) * gradient[:-1] + t * (np.outer(class_sums.sum(axis=1), q) - class_sums)
+    return (1 - t) * entropy - t * np.sum(known * np.log(known)) - np.sum(mixed**2) / (2 * l2)
+
+
+class Run:
+    """One call of `solve`: its data, its point, its clock."""
+
+    def __init__(self, X, labels, weight, n_classes, settings):
+        self.settings, self.clock = settings, time.perf_counter()
+        self.home = SoftmaxRowPass(X, labels, weight, n_classes, settings.fit_intercept, settings.n_threads)
+        self.home.between_slices = self.watch_time
+        self.share = np.bincount(labels, weight, n_classes) / len(labels)
+        self.V = np.zeros((self.home.n_columns, n_classes))
+        if settings.fit_intercept:
+            self.V[-1] = np.log(self.share) - np.log(self.share).mean()
+        self.order = np.random.default_rng(0).permutation(self.home.n_rows)      # of rows in subsets
+        self.inverse, self.kronecker, self.spent, self.products, self.built = None, None, 0, 0, 0.0
+        self.best, self.class_sums = np.inf, None
+        self.lowest, self.idle = np.inf, 0
+        self.result = Result(*self.split(self.V))
+
+    def watch_time(self):
+        if self.settings.deadline is not None and time.perf_counter() > self.settings.deadline:
+            raise TimeUp
+
+    def begin_at(self, W, bias):
+        self.V[:self.home.n_features] = W.T
+        if self.settings.fit_intercept:
+            self.V[-1] = bias
+        self.V = without_mean(self.V)
+        self.result = Result(*self.split(self.V))
+
+    def split(self, V):
+        W = np.ascontiguousarray(V[:self.home.n_features].T)
+        return W, V[-1].copy() if self.settings.fit_intercept else np.zeros(V.shape[1])
+
+    def penalty(self, V):
+        return 0.5 * self.settings.l2 * np.sum(V[:self.home.n_features] ** 2)
+
+    def full_gradient(self, gradient):
+        """Of P, from that of the risk."""
+        gradient = gradient.copy()
+        gradient[:self.home.n_features] += self.settings.l2 * self.V[:self.home.n_features]
+        return without_mean(gradient)
+
+    def features_gap(self, gradient):
+        """P - D once the intercepts are the best: to first order that takes their slope times the mean row off."""
+        features = gradient[:self.home.n_features]
+        if self.kronecker is not None and self.settings.fit_intercept:
+            features = features - np.outer(self.kronecker.mean, gradient[-1])
+        return np.sum(features**2) / (2 * self.settings.l2)
+
+    def go(self, on_step):
+        home, s, result = self.home, self.settings, self.result
+        risk, gradient = home.risk(self.V)
+        for _ in range(s.max_newton + 1):
+            value, G = risk + self.penalty(self.V), self.full_gradient(gradient)
+            if self.features_gap(G) <= SURE * s.tol * value or self.stands(value):
+                if self.certify():
+                    return
+                risk, gradient = home.risk(self.V)
+                value, G = risk + self.penalty(self.V), self.full_gradient(gradient)
+            self.note(value, G)
+            if on_step is not None and on_step(result):
+                result.stopped = "callback"
+                return
+            if result.n_newton == s.max_newton:
+                break
+            risk, gradient = self.step(value, G)
+            result.n_newton += 1
+        self.certify()
+
+    def stands(self, value):
+        """Have `PATIENCE` steps not lowered P? The gap, |dP/dW|^2 over l2, is then one of rounding where l2 is tiny."""
+        lower = value < self.lowest * (1 - EPS)
+        self.lowest, self.idle = (value, 0) if lower else (self.lowest, self.idle + 1)
+        if self.idle < PATIENCE:
+            return False
+        self.idle = 0
+        return True
+
+    def note(self, value, G):
+        result, gap = self.result, self.features_gap(G)
+        result.W, result.bias = self.split(self.V)
+        result.objective, result.gap, result.reads = value, np.inf, self.home.reads + self.built
+        entry = (result.reads, time.perf_counter() - self.clock, value, gap / max(value, TINY), self.products)
+        for name, number in zip(HISTORY, entry, strict=True):
+            result.history[name].append(number)
+
+    def certify(self):
+        """Objective and gap in float64 at the point, its intercepts first made the best; is it within tol?"""
+        home, s, result = self.home, self.settings, self.result
+        self.V, risk, entropy, gradient = home.exact(self.V)
+        value = risk + self.penalty(self.V)
+        if self.class_sums is None and s.fit_intercept:
+            self.class_sums = home.class_sums()
+        bound = dual_value(entropy, gradient, self.class_sums, self.share, s.l2, s.fit_intercept)
+        result.W, result.bias = self.split(self.V)
+        result.objective, result.gap = value, max(0.0, value - bound) / max(value, TINY)
+        result.reads = home.reads + self.built
+        result.stopped = "tol" if result.gap <= s.tol else "max_newton"
+        if result.gap <= s.tol:
+            return True
+        if not home.precise:
+            home.keep(np.float64)
+        elif not result.gap < 0.5 * self.best:
+            result.stopped = "rounding"
+            return True
+        self.best = min(self.best, result.gap)
+        return False
+
+    def step(self, value, G):
+        """One Newton step; risk and its gradient at the new point."""
+        home = self.home
+        D = self.newton_direction(value, G)
+        home.products(D)
+        t = self.line(D)
+        self.V = self.V + t * D
+        home.move(t)
+        return home.risk_of_scores()
+
+    def line(self, D):
+        """Step where the slope along D is a tenth of the first at most: Newton in one variable, kept in brackets."""
+        m, l2 = self.home.n_features, self.settings.l2
+        square, product = np.sum(D[:m] ** 2), np.sum(D[:m] * self.V[:m])
+        first = self.home.line(0.0)[1] + l2 * product
+        low, high, t = 0.0, np.inf, 1.0
+        for _ in range(20):
+            _, slope, curvature = self.home.line(t)
+            slope, curvature = slope + l2 * (product + t * square), curvature + l2 * square
+            if abs(slope) <= SLOPE * abs(first):
+                break
+            low, high = (low, t) if slope > 0 else (t, high)
+            t = t - slope / curvature if curvature > 0 else np.inf
+            if not low < t < high:
+                t = 0.5 * (low + high) if np.isfinite(high) else 2 * max(low, 1.0)
+        return t
+
+    def renew_inverse(self):
+        """A preconditioner at the present point; one of every class once as much has been spent as it costs."""
+        home, s = self.home, self.settings
+        n = class_inverse_sample(home)
+        if self.kronecker is None:
+            self.kronecker = KroneckerInverse(home, np.sort(self.order[:SAMPLE]), s.l2)
+            self.class_rows = np.sort(self.order[:n])
+            self.class_copy = home.copy_of(self.class_rows) if n else None
+        elif n and self.spent >= (self.inverse.cost or 4):
+            self.inverse, self.spent = ClassInverse(home, self.class_copy, self.class_rows, s.l2), 0
+            self.built += self.inverse.cost
+        if self.inverse is None or self.inverse is self.kronecker:
+            self.inverse = self.kronecker
+            self.inverse.update(home.class_curvature(home.probs, slice(0, None, max(1, home.n_rows // 4096))))
+
+    def newton_direction(self, value, G):
+        """Conjugate gradients on (Hessian + l2) D = -G."""
+        home, s, m = self.home, self.settings, self.home.n_features
+        self.renew_inverse()
+        enough = 0.1 * SURE * s.tol * value
+        D, residual = np.zeros(G.shape), -G
+        Z = self.inverse(residual)
+        P, norm = Z, np.sum(residual * Z)
+        first = norm
+        for _ in range(MOST_PRODUCTS):
+            Q = without_mean(home.curvature(P))
+            Q[:m] += s.l2 * P[:m]
+            self.spent, self.products = self.spent + 1, self.products + 1
+            curvature = np.sum(P * Q)
+            if not curvature > 0:
+                break
+            t = norm / curvature
+            D += t * P
+            residual = residual - t * Q
+            Z = self.inverse(residual)
+            before, norm = norm, np.sum(residual * Z)
+            if norm <= ENOUGH * first or self.features_gap(residual) <= enough:
+                break
+            P = Z + (norm / before) * P
+        return D if np.any(D) else Z
