@@ -11,7 +11,7 @@ from cmargin import MarginPursuitClassifier, SLNDClassifier, baselines
 from cmargin._core.losses import _losses
 from cmargin._core.newton import _conjugate_gradients, _line_search, _newton_system
 from cmargin._core.rows import _line_sums
-from cmargin._core.small import _catoni
+from cmargin._core.small import _catoni, _margin_summary
 from cmargin._core.stochastic import _class_sgd, _low_rank, _projected_sgd, _refreshed_sgd, _sgdqn, _theory_sgd, _whiten
 
 rng = np.random.default_rng(3)
@@ -114,3 +114,12 @@ def test_matrices_that_do_not_fit_their_vectors_are_refused():
         _line_search.exact_step(lambda s: (-1.0, 1.0), np.zeros(4), np.zeros(4), np.zeros(3), 1.0)
     with pytest.raises(ValueError, match="cubic_roots: shapes do not fit"):
         _catoni.cubic_roots(*np.ones((4, 5)), np.empty((5, 2)), np.empty(5, np.intc))
+
+
+def test_a_summary_refuses_what_it_would_read_or_write_outside():
+    for n, n_levels, room in ((0, 2, 2), (5, 2, 1), (5, 2, 3), (5, 0, 1)):
+        with pytest.raises(ValueError, match="summarise: shapes do not fit"):
+            _margin_summary.summarise(np.ones(n), np.full(n_levels, 0.5), 1.0, 0.0, np.empty(room))
+    for level in (-1e-9, 1 + 1e-9, 1e300, np.nan):
+        with pytest.raises(ValueError, match="is not between 0 and 1"):
+            _margin_summary.summarise(np.ones(5), np.array([0.5, level]), 1.0, 0.0, np.empty(2))

@@ -6,10 +6,9 @@ import sys
 import numpy as np
 
 from cmargin._core.small import _catoni
+from cmargin._core.small._margin_summary import power_of_two
 from cmargin.margins._batches import gathered
 from cmargin.margins._checks import confidence, count, nonnegative_number, positive_number
-
-SMALL, LARGE = 2.0**-200, 2.0**200
 
 
 def location_estimate(margins, scale=None, *, delta=0.05):
@@ -53,13 +52,6 @@ def location_of(q, scale, delta):
     median = float(np.median(q))
     # below that scale no two margins feel each other, and 1 / scale is beyond the range of doubles
     return (_catoni.location(q, median, scale) if scale >= sys.float_info.min else median) * unit
-
-
-def power_of_two(size):
-    """What to divide numbers of at most ``size`` by, exactly, so that their cubes stay in the range of doubles."""
-    if size == 0 or SMALL < size < LARGE:
-        return 1.0
-    return math.ldexp(1.0, math.frexp(size)[1] - 1)
 
 
 def confidence_scale(n_samples, variance, delta=0.05):

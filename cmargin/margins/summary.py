@@ -2,8 +2,10 @@
 
 import numpy as np
 
-from cmargin.margins._batches import BLOCK_ENTRIES, gathered
-from cmargin.margins.location import confidence_scale, location_of, power_of_two
+from cmargin._core.small import _margin_summary
+from cmargin.margins._batches import gathered
+from cmargin.margins._checks import positive_number
+from cmargin.margins.location import confidence_scale
 
 
 def margin_summary(margins, *, scale=None, delta=0.05, quantiles=(0.05, 0.25, 0.5, 0.75, 0.95)):
@@ -29,7 +31,7 @@ def margin_summary(margins, *, scale=None, delta=0.05, quantiles=(0.05, 0.25, 0.
         if these are training margins; ``quantiles``, array of one row per level.
     """
     margins = gathered(margins, "margins", ndims=(1, 2))
-    levels = np.asarray(quantiles, dtype=np.float64)
+    levels = np.array(quantiles, dtype=np.float64, order="C")
     if levels.ndim != 1 or not ((levels >= 0) & (levels <= 1)).all():
         raise ValueError("quantiles must be a sequence of levels between 0 and 1")
     columns = [summary_of(np.ascontiguousarray(q), scale, delta, levels) for q in np.atleast_2d(margins.T)]
@@ -42,38 +44,10 @@ def margin_summary(margins, *, scale=None, delta=0.05, quantiles=(0.05, 0.25, 0.
 
 def summary_of(q, scale, delta, levels):
     """`margin_summary` of one contiguous, finite (n,) array; the variance is infinite beyond the range of doubles."""
-    unit = power_of_two(float(np.abs(q).max()))
-    part = q if unit == 1 else q / unit
-    mean, variance, skewness = moments(part)
-    location = location_of(q, scale, delta)
+    quantiles = np.empty(len(levels))
     if scale is None:
-        scale = confidence_scale(len(q), variance, delta) * unit if variance > 0 else 0.0
-    # one partition for the median and all levels
-    found = np.quantile(part, np.append(levels, 0.5)) * unit
-    return {
-        "n_samples": len(q),
-        "mean": mean * unit,
-        "median": float(found[-1]),
-        "location": location,
-        "scale": float(scale),
-        "variance": variance * unit * unit,
-        "skewness": skewness,
-        "share_nonpositive": float(np.count_nonzero(q <= 0) / len(q)),
-        "quantiles": found[:-1],
-    }
-
-
-def moments(q):
-    """Mean, variance and skewness; blocks are folded in order."""
-    blocks = [q[lo:lo + BLOCK_ENTRIES] for lo in range(0, len(q), BLOCK_ENTRIES)]
-    mean = sum(float(block.sum()) for block in blocks) / len(q)
-    if q.min() == q.max():              # rounding of the mean must not look like a spread
-        return float(q[0]), 0.0, 0.0
-    second = third = 0.0
-    for block in blocks:
-        off = block - mean
-        square = off * off
-        second += float(square.sum())
-        third += float((square * off).sum())
-    variance = second / len(q)
-    return mean, variance, third / len(q) / variance**1.5 if variance > 0 else 0.0
+        found = _margin_summary.summarise(q, levels, 0.0, confidence_scale(len(q), 1.0, delta), quantiles)
+    else:
+        found = _margin_summary.summarise(q, levels, positive_number(scale, "scale"), 0.0, quantiles)
+    found["quantiles"] = quantiles
+    return found

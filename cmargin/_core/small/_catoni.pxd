@@ -4,6 +4,8 @@
 ends of the cubic meet with slope 0.
 """
 
+cdef Py_ssize_t CHUNK   # points of one sum between two looks for Ctrl-C
+
 
 cdef struct psi_point:
     double value        # Ψ_{1,γ}(t)

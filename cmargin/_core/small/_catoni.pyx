@@ -12,7 +12,7 @@ from cmargin._core.small._shapes cimport must_fit
 cdef double ROOT2 = 1.41421356237309504880
 cdef double B = 0.94280904158206336587           # ψ(√2) = 2√2/3
 cdef double EPS = 2.220446049250313e-16
-cdef Py_ssize_t CHUNK = 1 << 22                  # rows between two looks for Ctrl-C
+CHUNK = 1 << 22
 
 
 # ---------------------------------------------------------------- Ψ-transform
