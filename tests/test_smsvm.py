@@ -246,6 +246,30 @@ def test_a_rare_class_gets_its_share_of_the_subset():
     assert rows.code[rows.code > 0].sum() == 200 and abs(rows.total_weight - 50000) < 2500
 
 
+def test_a_subset_that_chance_left_empty_is_no_subset(monkeypatch):
+    # of 20 rows two are expected, and none is chosen for one seed in eight: their mean was not a number
+    monkeypatch.setattr(growing, "SMALLEST", 10)
+    monkeypatch.setattr(growing, "ROWS_PER_COLUMN", 0.01)
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((20, 3)), np.arange(20) % 2
+    rows = MemoryRowPass(X, 2.0 * y - 1, intercept=True, n_threads=1)
+    empty = [seed for seed in range(60) if growing.subset_of(rows, seed) is None]
+    assert 0 < len(empty) < 30
+    problem, settings = continuation_newton.Problem(1e-2, 0.0, 3), continuation_newton.Settings()
+    with single_threaded_blas():
+        drivers = [driver.finish() for driver in growing.ways(rows, problem, settings, True, empty[0])]
+    assert len(drivers) == 1 and drivers[0].gap <= 1e-4
+
+
+def test_a_label_that_no_row_has_grows_too():
+    X = np.random.default_rng(0).standard_normal((25_000, 3))
+    Y = np.column_stack([X[:, 0] > 0, np.zeros(25_000), X[:, 1] > 0]).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = SmSVMClassifier(l2=1e-2, random_state=0).fit(X, Y)
+    assert model.duality_gap_.max() <= 1e-4 and not model.predict(X)[:, 1].any()
+
+
 def test_rows_are_chosen_by_their_own_number():
     # not by where they lie: in parts, with the place of the first, the choice is that of the whole
     code = np.random.default_rng(0).choice([-2.0, 0.0, 1.0], 40_000)

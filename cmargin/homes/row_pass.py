@@ -51,7 +51,7 @@ class MemoryRowPass(RowBlocks):
     def gather_sample(self, positives, negatives, seed):
         """A pass over rows chosen with these probabilities, each for as many as it stands for (`_sampling`)."""
         rows = chosen(self.code, positives, negatives, seed)
-        return self.subset(rows, np.where(self.code[rows] > 0, 1 / positives, 1 / negatives))
+        return self.subset(rows, 1 / np.where(self.code[rows] > 0, positives, negatives))
 
     def dual_sums(self, a, loss, must_balance):
         """What a bound is made of, `feasible`, for dual variables ``a`` (n_rows,); a read, two if ``must_balance``.

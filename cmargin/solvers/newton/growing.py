@@ -31,8 +31,9 @@ def worth_growing(rows):
 
 
 def subset_of(rows, seed):
-    """About a tenth of the rows, chosen by ``seed``, each for as many as it stands for."""
-    return rows.gather_sample(*shares(*rows.sides()), int(seed))
+    """About a tenth of the rows, chosen by ``seed``, each for as many as it stands for; None if chance chose none."""
+    part = rows.gather_sample(*shares(*rows.sides()), int(seed))
+    return part if part.n_rows else None
 
 
 def ways(rows, problem, settings, grow, seed, w=None, width=None, result=None):
@@ -41,10 +42,10 @@ def ways(rows, problem, settings, grow, seed, w=None, width=None, result=None):
     ``seed`` chooses the rows; ``w`` is a warm start, ``width`` the smoothing to start it with.
     """
     result = Result(np.zeros(rows.n_columns)) if result is None else result
-    first = None
+    first = subset = None
     if grow and w is None and worth_growing(rows) and settings.max_passes >= 2 * rows.share:
         subset = subset_of(rows, seed)
-
+    if subset is not None:
         def hand_over():                         # whoever looks in meanwhile finds the subset's point and counts,
             found = first.result                 # neither objective nor gap: they are not the whole problem's
             result.w, result.n_iter, result.passes = found.w.copy(), found.n_iter, found.passes

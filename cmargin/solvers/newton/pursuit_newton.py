@@ -60,7 +60,8 @@ class PursuitNewton:
         """The same problem on a tenth of the rows, or None where that would not pay."""
         if self.start is not None or self.by_products or self.settings.one_shot or not worth_growing(self.rows):
             return None
-        return PursuitNewton(subset_of(self.rows, SEED_OF_SUBSET), self.settings)
+        part = subset_of(self.rows, SEED_OF_SUBSET)
+        return None if part is None else PursuitNewton(part, self.settings)
 
     def begin(self):
         """Sums at the start, and the gradient norm at w = 0, which ``tol`` is relative to."""
