@@ -105,6 +105,18 @@ def test_a_slice_that_is_over_asks_nothing_of_the_rows():
     assert newton.asks == "look" and newton.result.n_iter == 0
 
 
+def test_a_long_look_is_left_between_its_parts():
+    X = RNG.standard_normal((20_000, 500), dtype=np.float32)
+    newton = ContinuationNewton(in_memory(X, np.sign(X[:, 0]).astype(float), False), Problem(1e-3, 0.0), Settings())
+    newton.begin()
+    with single_threaded_blas():
+        newton.advance(time.perf_counter() + 1e-4)
+    newton.store(newton.result)
+    assert newton.asks == "look" and newton.result.n_iter == 0
+    newton.leave("max_time")
+    assert newton.finish().objective == pytest.approx(1.0, rel=1e-6)               # that of w = 0, evaluated
+
+
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
 def test_classes_side_by_side_are_those_alone(n_threads):
     rng = np.random.default_rng(3)
@@ -171,6 +183,28 @@ def test_a_curvature_that_is_not_finite_ends_in_an_error():
     block[3, 4] = np.nan
     with pytest.raises(FloatingPointError, match="not finite"):
         newton.tell(sums, gradient, block)
+
+
+def test_the_block_of_many_columns_holds_the_steepest():
+    rng = np.random.default_rng(5)
+    X, code = rng.standard_normal((60, 1000)), np.where(rng.random(60) < 0.5, 1.0, -1.0)
+    newton = ContinuationNewton(Elsewhere.of(X, code, [], False), Problem(1e-3, 1e-6), Settings())
+    newton.begin()
+    newton.tell(*newton.home.look(direction=np.zeros(1000), step=1.0, line_width=1.0, width=1.0, curvature_floor=0.0,
+                                  with_hessian=False))
+    steepest = np.argsort(-np.abs(X.T @ code))[:400]
+    np.testing.assert_array_equal(newton.ask()["active"], np.sort(steepest))
+
+
+@pytest.mark.parametrize("mean", [0.0, 1e7])
+def test_what_is_reported_is_evaluated_where_rounding_may_have_gathered(mean):
+    X = X_bc[:, :5] + mean
+    home = Elsewhere.of(X, y_bc, [], True)
+    with single_threaded_blas():
+        result = ContinuationNewton(home, Problem(1e-2, 0.0, 5), Settings(tol=1e-2)).run()
+    assert ("evaluate" in home.asked) == (mean > 0)
+    loss = np.maximum(0, 1 - y_bc * (X @ result.w[:5] + result.w[5])).mean()
+    assert result.objective == pytest.approx(loss + 5e-3 * result.w[:5] @ result.w[:5], rel=1e-9)
 
 
 # ---------------------------------------------------------------- the width rule, alone

@@ -239,3 +239,12 @@ def test_a_large_free_intercept_costs_the_bound_its_rounding():
         newton.certify("stopped", 0.5, np.zeros(1))
         result = newton.finish()
         assert 0.5 - result.dual == pytest.approx(least, abs=1e-15)
+
+
+def test_large_columns_cost_the_bound_the_rounding_of_their_sums():
+    rows = MemoryRowPass(np.full((4, 1), 1e14), np.array([1.0, 1, -1, -1]), intercept=False, n_threads=1)
+    newton = continuation_newton.ContinuationNewton(rows, continuation_newton.Problem(1.0, 0.0),
+                                                    continuation_newton.Settings())
+    newton.certify("stopped", 0.5, np.zeros(1))
+    noise = certificate.ROUNDING * 1e14
+    assert newton.finish().dual == pytest.approx(0.5 - noise**2 / 2, rel=1e-12) and noise > 0.1
