@@ -12,12 +12,24 @@ and G(0) = 0, so that G(ta) >= t G(a) for 0 <= t <= 1: a part t of the dual vari
 
 import numpy as np
 
+from libc.float cimport DBL_EPSILON
 from libc.math cimport INFINITY, NAN, fabs, isfinite
 
 from cmargin._core.small._shapes cimport must_fit
 from cmargin._core.small._sorting cimport sort_down
 
-ROUNDING = 8 * np.finfo(float).eps      # of a sum of N terms, beside the root mean square of a term
+ROUNDING_OF_SUMS = 8 * DBL_EPSILON
+ROUNDING = ROUNDING_OF_SUMS              # the same for Python
+cdef double NOTHING = 1e-15              # an objective below counts as 0, beside the 1 that w = 0 has
+
+
+cdef double relative_gap(double objective, double dual) noexcept nogil:
+    # P - D itself where P is nothing
+    if objective < NOTHING:
+        return objective - min(objective, dual if dual == dual else 0)
+    if not isfinite(objective):
+        return INFINITY
+    return (objective - min(objective, dual)) / objective if dual == dual else NAN
 
 
 cdef void make_feasible(dual_point *at, const double *gradient, Py_ssize_t ld, double dual_pos, double dual_neg,
@@ -78,6 +90,11 @@ cdef double dual_bound(const dual_point *at, double l2, double l1, const double 
 
 
 # ---------------------------------------------------------------- the same for those who have arrays
+
+def gap(double objective, double dual):
+    """(P - D) / P, NaN without a certificate; P - D itself where P is nothing beside the 1 that w = 0 has."""
+    return relative_gap(objective, dual)
+
 
 def feasible(const double[:, ::1] gradient, double dual_pos, double dual_neg, free, worth=None):
     """S and v of dual variables that are feasible.

@@ -8,6 +8,9 @@ Whoever searches begins, then tells slope and curvature of the smooth part at ``
 """
 
 
+cdef double ARMIJO                # part of the first slope that a step must gain, for every unit of its length
+
+
 cdef enum search_phase:
     AT_START, BRACKET, BREAKPOINTS, NEWTON
 

@@ -12,6 +12,7 @@ from libc.math cimport fabs
 from cmargin._core.small._shapes cimport must_fit
 from cmargin._core.small._sorting cimport sort_with_index
 
+ARMIJO = 1e-4
 cdef int MAX_DOUBLINGS = 60
 
 

@@ -166,11 +166,9 @@ cdef void ask_look(newton_state *at, phase_id phase, const double *direction, do
                    bint with_hessian) noexcept nogil
 cdef void after_look(newton_state *at, double step) noexcept nogil
 cdef void next_step(newton_state *at) noexcept nogil
-cdef bint solve_block(newton_state *at) noexcept nogil
 
 # ---- for whoever asks and tells
 cdef Py_ssize_t block_work_size(Py_ssize_t order, bint l1) noexcept nogil
-cdef double gap_of(const newton_state *at) noexcept nogil
 cdef void newton_begin(newton_state *at) noexcept nogil
 cdef void newton_settle(newton_state *at) noexcept nogil
 cdef void newton_leave(newton_state *at, status_id status) noexcept nogil

@@ -14,37 +14,33 @@ Each function ends with a question, in `ask`, and the one that is told the answe
                                                                              ... > newton_settle > [EVALUATE] > DONE
 """
 
-from libc.float cimport DBL_EPSILON
-from libc.math cimport INFINITY, NAN, fabs, isfinite, sqrt
+from libc.math cimport INFINITY, fabs, isfinite, sqrt
 from libc.stdlib cimport realloc
 from libc.string cimport memcpy, memset
 
 from cmargin._core.linalg._blas cimport dot
-from cmargin._core.newton._certificate cimport dual_bound, make_feasible
+from cmargin._core.newton._certificate cimport ROUNDING_OF_SUMS, dual_bound, make_feasible, relative_gap
 from cmargin._core.small._clock cimport seconds
 from cmargin._core.newton._conjugate_gradients cimport cg_begin, cg_told, conjugate_gradients
 from cmargin._core.newton._heavy_rows cimport heavy_direction
-from cmargin._core.newton._line_search cimport l1_slope, search_begin, search_told
-from cmargin._core.newton._newton_system cimport curvature_is_lost, l1_minimum, l1_work_size, solve_upper
+from cmargin._core.newton._line_search cimport ARMIJO, l1_slope, search_begin, search_told
+from cmargin._core.newton._newton_system cimport (
+    MODEL_ROUNDS, MODEL_TOL, curvature_is_lost, l1_minimum, l1_work_size, solve_upper,
+)
 from cmargin._core.small._sorting cimport sort_with_index
 from cmargin._core.newton._width_rule cimport NARROWEST, back_up, width_after
 
 cdef double SKIP = 1e-6                  # rows with less than this part of the mean curvature stay out of the block
 cdef Py_ssize_t SKIP_FROM = 4096         # rows; fewer are all summed
-cdef double ARMIJO = 1e-4
 cdef double SLOPE_KEPT = 0.5             # a full step is kept if the slope at its end is at most this part of the first
 cdef double LONGEST = 16                 # a step is at most so many Newton steps long
 cdef double SEARCHED = 1e-4              # part of the first slope that a search may leave
 cdef double VANISHING = 1e-16            # decrease, beside the value, that no sum in double could show
-cdef double NOTHING = 1e-15              # an objective below counts as 0, beside the 1 that w = 0 has
-cdef double ROUNDING = 8 * DBL_EPSILON   # of a sum of N terms, beside the root mean square of a term
 cdef double DRIFT = 1e-10                # of the objective: rounding of steps added up that calls for an evaluation
 cdef double ENOUGH_OF_A_SUBSET = 0.03    # gap of a subset, with a smooth loss: below, its own noise is fitted
 cdef int RESUMED = 3                     # times that a fit goes on whose certificate, evaluated anew, falls short
 cdef double NEAR = 0.8                   # of the l1 weight: columns with such a gradient may soon be in use
 cdef Py_ssize_t WORKING_SET = 400        # columns in the block beside those in use, at most
-cdef int MODEL_ROUNDS = 20
-cdef double MODEL_TOL = 1e-3
 cdef int MOST_PRODUCTS = 100
 
 
@@ -67,17 +63,11 @@ cdef double rounding_of(const newton_state *at, const double *e) noexcept nogil:
         return INFINITY
     for j in range(at.p):
         total += fabs(e[j]) * at.rms[j]
-    return at.steepest * ROUNDING * total
+    return at.steepest * ROUNDING_OF_SUMS * total
 
 
-cdef double gap_of(const newton_state *at) noexcept nogil:
-    # (P - D) / P, NaN without a certificate; P - D itself where P is nothing beside the 1 that w = 0 has
-    cdef double dual = at.best_dual
-    if at.objective < NOTHING:
-        return at.objective - min(at.objective, dual if dual == dual else 0)
-    if not isfinite(at.objective):
-        return INFINITY
-    return (at.objective - min(at.objective, dual)) / at.objective if dual == dual else NAN
+cdef inline double gap_of(const newton_state *at) noexcept nogil:
+    return relative_gap(at.objective, at.best_dual)
 
 
 cdef inline double smoothing_error(const newton_state *at) noexcept nogil:
@@ -521,9 +511,9 @@ cdef void settled(newton_state *at) noexcept nogil:
     cdef Py_ssize_t j
     if at.has_best:
         if at.free >= 0:                         # sum a y is 0 to rounding only, and costs the intercept times that
-            best.total -= ROUNDING * fabs(at.best_w[at.free]) * best.total
+            best.total -= ROUNDING_OF_SUMS * fabs(at.best_w[at.free]) * best.total
         for j in range(at.p):
-            at.taken[j] = ROUNDING * at.rms[j]
+            at.taken[j] = ROUNDING_OF_SUMS * at.rms[j]
         at.best_dual = dual_bound(&best, at.l2, at.l1, at.taken, at.scratch)
     if at.history_rows > 0:
         at.history[(at.history_rows - 1) * HISTORY_COLUMNS] = at.passes

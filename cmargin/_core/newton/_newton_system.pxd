@@ -9,6 +9,9 @@ Blocks are row-major and known by their upper triangle.
 cdef double solve_upper(Py_ssize_t n, const double *upper, Py_ssize_t k, const double *rhs, double *x,
                         double *scratch) noexcept nogil
 
+cdef int MODEL_ROUNDS            # of `l1_minimum` in a Newton step, at most
+cdef double MODEL_TOL            # and where it ends
+
 # doubles of `work` that `l1_minimum` wants
 cdef Py_ssize_t l1_work_size(Py_ssize_t n) noexcept nogil
 

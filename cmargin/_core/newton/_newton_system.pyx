@@ -15,6 +15,8 @@ from cmargin._core.small._shapes cimport must_fit
 
 from cmargin._core.linalg._eigh import top_eigenpairs
 
+MODEL_ROUNDS = 20
+MODEL_TOL = 1e-3
 cdef double FIRST_RIDGE = 1e-13
 cdef double RIDGE_STEP = 100
 cdef int SWEEPS = 8                      # of coordinate descent between two Newton steps of the model
@@ -259,12 +261,6 @@ cdef bint l1_minimum(Py_ssize_t n, const double *upper, const double *g, const d
 
 # ---------------------------------------------------------------- the same for those who have arrays
 
-def curvature_lost(diagonal, gradient):
-    """Whether the squares of a column are beyond the range of doubles, where its gradient is not."""
-    cdef double[::1] H = np.append(np.asarray(diagonal, float), 0.0), g = np.append(np.asarray(gradient, float), 0.0)
-    return curvature_is_lost(H.shape[0] - 1, &H[0], 1, &g[0])
-
-
 def cholesky_solve(const double[:, ::1] upper, rhs):
     """Solve H x = rhs, (n,) or (n, k), from the upper triangle of H (row-major); a ridge only where the factor fails.
 
@@ -290,7 +286,7 @@ def cholesky_solve(const double[:, ::1] upper, rhs):
 
 
 def l1_model_minimum(const double[:, ::1] upper, const double[::1] g, const double[::1] w, const double[::1] l1,
-                     int rounds=20, double tol=1e-3):
+                     int rounds=MODEL_ROUNDS, double tol=MODEL_TOL):
     """argmin over d of g'd + d'Hd/2 + sum l1_j |w_j + d_j|; components that vanish satisfy w + d = 0 exactly.
 
     H is given by its upper triangle. One column may be without l1.

@@ -8,13 +8,12 @@ from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy, memset
 
 from cmargin._core.linalg._blas cimport NO_TRANS, dot, gemv
-from cmargin._core.newton._line_search cimport search_begin, search_told
+from cmargin._core.newton._line_search cimport ARMIJO, search_begin, search_told
 from cmargin._core.newton._newton cimport (
     OWN, STALLED, after_look, ask_look, next_step, newton_state, penalty_of, rounding_of,
 )
 from cmargin._core.newton._newton_system cimport solve_upper
 
-cdef double ARMIJO = 1e-4
 cdef double SHORTEST = 1e-10             # step below which the width is reduced instead
 
 cdef enum:                               # what was asked for: asked_for

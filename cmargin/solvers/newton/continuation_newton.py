@@ -9,12 +9,11 @@ from time import perf_counter
 
 import numpy as np
 
-from cmargin._core.newton._certificate import feasible
+from cmargin._core.newton._certificate import feasible, gap
 from cmargin._core.newton._newton_memory import Newton
 from cmargin.homes.wide import too_wide
 
 SLICE = 0.1                    # seconds between two moments at which Python is heard
-NOTHING = 1e-15                # an objective below counts as 0, beside the 1 that w = 0 has
 FULL_BLOCK = 256               # up to so many columns the block of an l1 problem holds all of them, whatever is in use
 HISTORY = ("passes", "seconds", "seconds_look", "seconds_system", "seconds_search", "objective", "gap", "step",
            "smoothing", "active_features", "active_rows")
@@ -86,12 +85,8 @@ class Result:
 
     @property
     def gap(self):
-        """(P - D) / P, NaN without a certificate; P - D itself where P is nothing beside the 1 that w = 0 has."""
-        if self.objective < NOTHING:
-            return self.objective - min(self.objective, np.nan_to_num(self.dual))
-        if not np.isfinite(self.objective):
-            return np.inf
-        return (self.objective - min(self.objective, self.dual)) / self.objective if self.dual == self.dual else np.nan
+        """(P - D) / P, see `cmargin._core.newton._certificate.gap`."""
+        return gap(self.objective, self.dual)
 
 
 class ContinuationNewton(Newton):

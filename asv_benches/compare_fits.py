@@ -1,0 +1,123 @@
+"""Whole fits of SmSVM: small ones, many classes on one and two threads, sixteen at once, subsets of fresh seeds.
+
+    python asv_benches/compare_fits.py [--part small|classes|concurrent|subset] [--data FOLDER] [--seeds N]
+
+``subset`` needs covtype in FOLDER. A comparison of two versions is this command run on both, on a quiet machine.
+"""
+
+import argparse
+import sys
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from time import perf_counter
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import scale
+
+from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
+from cmargin.datasets import load
+from cmargin.measure.limits import best_of
+from cmargin.measure.report import heading, table
+
+FITS, AT_ONCE = 16, 8
+
+
+def small(_):
+    """Milliseconds, looks and the certified gap of whole fits."""
+    rng = np.random.default_rng(0)
+    X, y = load_breast_cancer(return_X_y=True)
+    cancer, digits = (scale(X), y), load_digits(return_X_y=True)
+    digits = digits[0] / 16, digits[1]
+    wide = rng.standard_normal((100, 400)), np.where(rng.random(100) < 0.5, 1, -1)
+    tall = rng.standard_normal((60_000, 30))
+    tall = tall, np.where(tall @ rng.standard_normal(30) + rng.standard_normal(60_000) > 0, 1, -1)
+    kinds = [("breast cancer", cancer, {}), ("breast cancer", cancer, {"l1": 1e-2}),
+             ("breast cancer", cancer, {"loss": "squared_hinge", "l1": 1e-3}),
+             ("breast cancer", cancer, {"loss": "logistic"}), ("digits", digits, {}), ("100 x 400", wide, {}),
+             ("100 x 400", wide, {"l1": 1e-2}), ("60,000 x 30", tall, {}), ("60,000 x 30", tall, {"l1": 1e-3})]
+    rows = []
+    for name, data, parameters in kinds:
+        model = SmSVMClassifier(random_state=0, **parameters).fit(*data)
+        best, median = best_of(lambda model=model, data=data: model.fit(*data))
+        rows.append([name, str(parameters), 1e3 * best, 1e3 * median, model.n_iter_, model.duality_gap_.max()])
+    yield table("Whole fits", ["data", "parameters", "best ms", "median ms", "looks", "gap"], rows)
+
+
+def classes(_):
+    """Seconds of one-vs-rest on one and on two threads."""
+    rng = np.random.default_rng(0)
+    centres, y = 1.5 * rng.standard_normal((100, 200)), rng.integers(0, 100, 5000)
+    X = (centres[y] + 4 * rng.standard_normal((5000, 200))).astype(np.float32)
+    rows = []
+    for loss in ("hinge", "logistic"):
+        best = [best_of(lambda n=n, loss=loss: SmSVMClassifier(loss=loss, n_jobs=n, tol=1e-3).fit(X, y), 3)[0]
+                for n in (1, 2)]
+        rows.append([loss, *best, best[0] / best[1]])
+    yield table("100 classes x 5,000 x 200", ["loss", "one thread, s", "two threads, s", "ratio"], rows)
+
+
+def concurrent(_):
+    """Wall time of sixteen fits of the digits in eight threads over half that of sixteen one by one."""
+    X, y = load_digits(return_X_y=True)
+    kinds = {
+        "SmSVM": lambda: SmSVMClassifier(n_jobs=1), "SmSVM, l1": lambda: SmSVMClassifier(l1=1e-3, n_jobs=1),
+        "SmSVM, logistic": lambda: SmSVMClassifier(loss="logistic", n_jobs=1),
+        "SLND, multinomial": lambda: SLNDClassifier(random_state=0, n_jobs=1),
+        "SLND, logistic": lambda: SLNDClassifier(loss="logistic", random_state=0, n_jobs=1),
+        "SLND, l2": lambda: SLNDClassifier(l2=1e-3, n_jobs=1),
+        "margin pursuit, newton": lambda: MarginPursuitClassifier(n_jobs=1),
+        "margin pursuit, sgd": lambda: MarginPursuitClassifier(solver="sgd", l2=1e-2, max_passes=20, random_state=0,
+                                                               n_jobs=1),
+    }
+    rows = []
+    for name, make in kinds.items():
+        make().fit(X, y)
+        start = perf_counter()
+        alone = [make().fit(X, y) for _ in range(FITS)]
+        middle = perf_counter()
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            together = list(pool.map(lambda _, make=make: make().fit(X, y), range(FITS)))
+        end = perf_counter()
+        same = all(model.coef_.tobytes() == alone[0].coef_.tobytes() for model in together)
+        rows.append([name, middle - start, end - middle, 2 * (end - middle) / (middle - start), same])
+    yield table(f"{FITS} fits in {AT_ONCE} threads, two cores",
+                ["fit", "one by one, s", "at once, s", "over the fair share", "same bits"], rows)
+
+
+def subset(options):
+    """Passes to a certified 1e-4 over fresh seeds, every second one in another order of the rows."""
+    data = load("covtype", folder=options.data)
+    X, rows = scale(data.X.astype(np.float32)), []
+    for number in (2, 4, 7):
+        code = np.where(data.y == np.unique(data.y)[number - 1], 1, -1)
+        for l2 in (1e-3, 1e-5):
+            passes = []
+            for seed in range(options.seeds):
+                order = np.random.default_rng(1000 + seed).permutation(len(X)) if seed % 2 else slice(None)
+                model = SmSVMClassifier(l2=l2, random_state=500 + seed, max_passes=60).fit(X[order], code[order])
+                passes.append(model.n_passes_)
+            rows.append([number, l2, np.median(passes), max(passes)])
+    yield table("Covtype, passes to a certified 1e-4", ["class", "l2", "median", "worst"], rows)
+
+
+PARTS = {"small": small, "classes": classes, "concurrent": concurrent, "subset": subset}
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--part", choices=PARTS, action="append")
+    parser.add_argument("--data")
+    parser.add_argument("--seeds", type=int, default=10)
+    options = parser.parse_args(arguments)
+    print(heading(2))
+    for part in options.part or ("small", "classes", "concurrent"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            for text in PARTS[part](options):
+                print(text, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
