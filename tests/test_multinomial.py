@@ -495,7 +495,7 @@ def test_the_step_is_doubled_and_halved_by_held_out_losses_and_shrinks_with_more
     class Bowl:
         """Held-out losses least at a step of 8, over 100 rows of 1,600."""
 
-        rows, n_train, tried = np.arange(100), 1600, ()
+        n_train, n_all, tried = 100, 1600, ()
 
         def losses(self, step):
             self.tried += (step,)

@@ -40,17 +40,19 @@ class Setting:
         rows = self.X[self.subset] - self.centre
         return low_rank_inverse(rows.T @ rows / len(self.subset), self.rank, self.tail)
 
-    def passes(self, deadline=None):
+    def passes(self):
         o = self.order
         return SoftmaxPasses(self.home, self.inverse, self.home.whiten(self.inverse, o), o, self.y[o].astype(np.int64),
-                             self.weight[o], self.k, BATCH, deadline)
+                             self.weight[o], self.k, BATCH)
 
     def weights(self, average=False, W=None, bias=None):
         W = np.zeros((self.k, self.X.shape[1]), self.X.dtype) if W is None else W
         return SoftmaxWeights.start(self.inverse, W, np.zeros(self.k) if bias is None else bias, average, STRIDE)
 
     def run(self, weights, eta=0.01, rate=1.0, passes=None):
-        return (passes or self.passes()).run(weights, self.batches, np.full(len(self.batches), eta), rate, self.n_train)
+        passes = passes or self.passes()
+        passes.run(weights, self.batches, np.full(len(self.batches), eta), rate, self.n_train)
+        return passes.met(self.n_train)
 
     def literal(self, W, b, eta=0.01, rate=1.0):
         rows = [self.order[lo:min(lo + BATCH, self.n_train)] for lo in self.batches]
@@ -157,6 +159,24 @@ def test_sums_are_those_met_before_each_step():
     assert loss == pytest.approx((s.weight[visited] * row_losses(np.tile(b, (s.n_train, 1)), s.y[visited])).sum())
 
 
+@pytest.mark.parametrize("tail", ["drop", "scale"])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("based", [False, True])
+def test_rows_that_are_only_looked_at_have_the_losses_of_the_mean_iterate(tail, sparse, based):
+    s = Setting(sparse, tail)
+    W = np.random.default_rng(1).standard_normal((4, 12)) if based else None
+    weights, passes = s.weights(True, W=W), s.passes()
+    s.run(weights, passes=passes)
+    before = {name: np.copy(getattr(weights, name)) for name in ("U", "U_mean", "V", "V_lag", "shift", "bias")}
+    losses = passes.losses(weights, s.n_train, N)
+    W, b = weights.linear(s.inverse)
+    held = s.order[s.n_train:]
+    close(losses, s.weight[held] * row_losses(s.X[held] @ W.T + b, s.y[held]))
+    assert all(np.array_equal(getattr(weights, name), values) for name, values in before.items())
+    weights.bias[1] = np.nan
+    assert np.all(passes.losses(weights, s.n_train, N) == np.inf)
+
+
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("tail", ["drop", "scale"])
 def test_threads_slices_and_pace_change_no_bit(sparse, tail, dtype, monkeypatch):
@@ -192,9 +212,14 @@ def test_the_pace_prefers_what_was_quicker():
 def test_a_deadline_stops_between_slices(monkeypatch):
     monkeypatch.setattr(softmax_passes, "SLICE_FLOPS", 1.0)
     s = Setting(threads=1)
-    weights = s.weights()
+    weights, passes = s.weights(), s.passes()
+
+    def late():
+        raise TimeUp
+
+    s.home.between_chunks = late
     with pytest.raises(TimeUp):
-        s.run(weights, passes=s.passes(deadline=0.0))
+        s.run(weights, passes=passes)
     assert weights.n_done == 1
 
 

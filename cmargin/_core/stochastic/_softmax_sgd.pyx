@@ -161,7 +161,7 @@ def run_batches(
     Py_ssize_t batch,                    # rows of a batch
     Py_ssize_t n_train,                  # no batch reads Z from this row on
     const double[:, ::1] offset,         # IN    (n_batches batch, n_classes), scores to add, or (0, 0)
-    const double[::1] step,              # IN    (n_batches,)
+    const double[::1] step,              # IN    (n_batches,), 0 for a batch that is only looked at
     double bias_rate,
     double low_sign,
     double tail_inverse,
@@ -216,6 +216,8 @@ def run_batches(
             for g in prange((n + ROW_GROUP - 1) // ROW_GROUP, schedule="static"):
                 group_gradient(&plan, g * ROW_GROUP, min((g + 1) * ROW_GROUP, n), part_size, &truth[lo], s, extra,
                                &bias[0, 0], &parts[0, 0, 0], &loss_out[lo], &wrong_out[lo])
+            if step[k] == 0:
+                continue
             for b in prange(n_blocks, schedule="static"):
                 block_update(&plan, b, &X.view, &order[lo], dot, n, &Z[lo, 0], &parts[0, 0, 0], step[k],
                              sample, done // stride, average, &U[0, 0], &U_mean[0, 0] if average else NULL,

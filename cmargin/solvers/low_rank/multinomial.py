@@ -22,7 +22,6 @@ from cmargin.solvers.low_rank.multinomial_choice import (
     automatic_rank,
     automatic_step,
     batch_size,
-    log_losses,
     of_rank,
     split_order,
 )
@@ -44,7 +43,7 @@ class MultinomialRun(Run):
         self.clock, self.deadline = time.perf_counter(), settings.deadline
         self.phase = dict.fromkeys(("hessian", "whiten", "steps"), 0.0)
         self.rng = np.random.default_rng(np.random.SeedSequence([entropy, 1]))
-        self.weights = self.passes_over = self.best = None
+        self.weights = self.passes_over = self.best = self.kept = None
         self.sweep, self.halvings = "plain", 0
         home.between_chunks = self._watch_time
         self.W, self.bias = self._start_weights()
@@ -120,7 +119,7 @@ class MultinomialRun(Run):
         n_classes, batch = self.n_classes, batch_size(self.home.n_rows, self.home.sparse)
         self.weights = SoftmaxWeights.start(self.fit.inverse, W, bias, self.settings.average, MEAN_STRIDE)
         self.passes_over = SoftmaxPasses(self.home, self.fit.inverse, self.Z, self.order, self.truth[self.order],
-                                         weight, n_classes, batch, self.deadline)
+                                         weight, n_classes, batch)
 
     def _invert(self, scores_from):
         """Covariance of a fresh random subset, inverted; weighted by mean p(1 - p) at weights, if so asked."""
@@ -188,9 +187,10 @@ class MultinomialRun(Run):
             self._record(sums, step)
             over = kind == "monitored" and self._judge(number)
             if kind == "plain" or (kind == "all rows" and number == n_passes):
-                self._publish()
+                self._keep()
             if on_pass is not None:
                 pause = time.perf_counter()
+                self._published()
                 stop = on_pass(fit)
                 self._skip(time.perf_counter() - pause)
                 if stop:
@@ -210,21 +210,19 @@ class MultinomialRun(Run):
         rng = np.random.default_rng([self.entropy, 2, self.start.passes_done + self.fit.passes])
         batches = rng.permutation(np.arange(0, n_train, batch, dtype=np.int64))
         self.fit.reads += n_train / self.home.n_rows
-        return (*self.passes_over.run(self.weights, batches, np.full(len(batches), step), self._bias_rate(), n_train),
-                n_train)
+        self.passes_over.run(self.weights, batches, np.full(len(batches), step), self._bias_rate(), n_train)
+        return (*self.passes_over.met(n_train), n_train)
 
     def _judge(self, number):
-        """Publish the weights if they are the best on the held-out rows; whether they are hardly better, or worse."""
+        """Keep the weights if they are the best on the held-out rows; whether they are hardly better, or worse."""
         if self.fit.diverged.any():
             return False
-        W, bias = self.weights.linear(self.fit.inverse)
-        held = self.order[self.home.n_rows - self.n_held:]
-        weight = np.ones(len(held)) if self.row_weight is None else self.row_weight[held]
-        loss = float(weight @ log_losses(self.home.scores(W, bias, held), self.truth[held]) / weight.sum())
+        n_train, n, passes = self.home.n_rows - self.n_held, self.home.n_rows, self.passes_over
+        loss = float(passes.losses(self.weights, n_train, n).sum()) / passes.weight_of(n_train, n)
         over = not loss < (1 - ENOUGH) * self.best[0]
         if loss < self.best[0]:
             self.best = (loss, number)
-            self._publish()
+            self._keep()
         return over
 
     def _refresh(self):
@@ -243,30 +241,37 @@ class MultinomialRun(Run):
         lost = not self.weights.finite()
         if lost:
             self.halvings += 1
-            W, bias = self._published if self._published is not None else (self.W, self.bias)
+            W, bias = self._published() or (self.W, self.bias)
             self.weights = SoftmaxWeights.start(self.fit.inverse, W, bias, self.settings.average, MEAN_STRIDE)
         self.fit.diverged[:] = lost
 
-    _published = None
+    def _keep(self):
+        """Keep the weights, if they are finite, to be those of the fit once somebody looks."""
+        kept = self.weights.mean(self.fit.inverse)
+        if kept.finite():
+            self.kept = kept, self.fit.inverse
 
-    def _publish(self):
-        """Store the weights in the fit, if they are finite."""
-        W, bias = self.weights.linear(self.fit.inverse)
+    def _published(self):
+        """(W, bias) of the weights kept, stored in the fit; None where none were."""
+        if self.kept is None:
+            return None
+        weights, inverse = self.kept
+        W, bias = weights.linear(inverse)
         if np.isfinite(W).all() and np.isfinite(bias).all():
-            self._published = W, bias
             self.fit.W, self.fit.bias = self._problems(W), self._problems(bias)
+        return W, bias
 
     def keep_weights(self):
         """The weights of an end inside a pass: the last ones of a plain sweep, else those that were best."""
-        if self.weights is not None and (self.sweep == "plain" or self._published is None):
-            self._publish()
+        if self.weights is not None and (self.sweep == "plain" or self.kept is None):
+            self._keep()
+        self._published()
 
     def _skip(self, seconds):
         """Leave the time of a callback out of the clock and of ``max_time``."""
         self.clock += seconds
         if self.deadline is not None:
             self.deadline += seconds
-            self.passes_over.deadline = self.deadline
 
     def _record(self, sums, step):
         loss, wrong, weight, visits = sums

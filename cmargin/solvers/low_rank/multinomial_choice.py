@@ -7,7 +7,6 @@ smaller is taken: it ranks the classes better (doc/decisions.md).
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import logsumexp
 
 from cmargin.solvers.low_rank.softmax_passes import SoftmaxPasses
 from cmargin.solvers.low_rank.softmax_weights import SoftmaxWeights
@@ -52,13 +51,6 @@ def split_order(truth, n_classes, rng):
     return np.concatenate([order[~held[order]], order[held[order]]]), n_held
 
 
-def log_losses(scores, truth):
-    """ln sum_c exp(h_c) - h_truth of every row; inf where scores overflowed."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        losses = logsumexp(scores, axis=1) - scores[np.arange(len(truth)), truth]
-    return np.where(np.isfinite(losses), losses, np.inf)
-
-
 def of_rank(home, inverse, rank, subset, weight):
     """The inverse of the ``rank`` leading pairs of ``inverse``, its tail scaled by the next eigenvalue."""
     lower = replace(inverse, eigenvectors=np.ascontiguousarray(inverse.eigenvectors[:, :, :rank]),
@@ -86,20 +78,20 @@ class Trial:
     """
 
     def __init__(self, home, truth, row_weight, order, n_held, W, bias, step_of, bias_rate, rng):
-        self.n_train = len(order) - n_held
-        n_train = min(TRIAL_ROWS, self.n_train)
+        self.n_all = len(order) - n_held         # rows to be trained on
+        self.n_train = min(TRIAL_ROWS, self.n_all)
         self.home, self.W, self.bias, self.step_of, self.bias_rate = home, W, bias, step_of, bias_rate
-        self.rows, self.held = order[:n_train], order[len(order) - n_held:]
-        self.truth, self.truth_held = truth[self.rows], truth[self.held]
+        self.rows = np.concatenate([order[:self.n_train], order[self.n_all:]])
+        self.truth = truth[self.rows]
         self.weight = None if row_weight is None else row_weight[self.rows]
-        self.weight_held = np.ones(n_held) if row_weight is None else row_weight[self.held]
         self.batch = batch_size(len(order), home.sparse)
-        starts = np.arange(0, n_train, self.batch, dtype=np.int64)
-        self.batches = [rng.permutation(starts) for _ in range(TRIAL_PASSES)]
+        starts = np.arange(0, self.n_train, self.batch, dtype=np.int64)
+        self.batches = np.concatenate([rng.permutation(starts) for _ in range(TRIAL_PASSES)])
+        self.fall = np.repeat(np.arange(1, TRIAL_PASSES + 1.0) ** -FALL, len(starts))
         self.inverse, self.reads = None, 0.0
 
     def use(self, inverse):
-        """Whiten the trial's rows by ``inverse``."""
+        """Whiten the trial's rows, and those held out, by ``inverse``."""
         self.inverse = inverse
         Z = self.home.whiten(inverse, self.rows)
         self.passes = SoftmaxPasses(self.home, inverse, Z, self.rows, self.truth, self.weight, len(self.bias),
@@ -109,13 +101,11 @@ class Trial:
     def losses(self, relative):
         """Weighted log-loss of every held-out row, of the running mean; their mean is the held-out loss."""
         weights = SoftmaxWeights.start(self.inverse, self.W, self.bias, True, MEAN_STRIDE)
-        eta = self.step_of(self.inverse, relative)
-        for number, batches in enumerate(self.batches, 1):
-            self.passes.run(weights, batches, np.full(len(batches), eta / number**FALL), self.bias_rate, len(self.rows))
-            self.home.between_chunks()
-        self.reads += (TRIAL_PASSES * len(self.rows) + len(self.held)) / self.home.n_rows
-        scores = self.home.scores(*weights.linear(self.inverse), self.held)
-        return log_losses(scores, self.truth_held) * (self.weight_held / self.weight_held.mean())
+        self.passes.run(weights, self.batches, self.step_of(self.inverse, relative) * self.fall, self.bias_rate,
+                        self.n_train)
+        n, last = self.n_train, len(self.rows)
+        self.reads += (TRIAL_PASSES * n + last - n) / self.home.n_rows
+        return self.passes.losses(weights, n, last) * ((last - n) / self.passes.weight_of(n, last))
 
 
 def surely_worse(losses, best):
@@ -140,7 +130,7 @@ def automatic_rank(trial, inverses, step):
 
 
 def automatic_step(trial, at_first):
-    """Relative step for passes over ``trial.n_train`` rows.
+    """Relative step for passes over ``trial.n_all`` rows.
 
     From FIRST_STEP, whose losses are ``at_first``, it is doubled while the held-out loss surely falls, then halved
     while the loss does not surely rise. More rows than the trial's mean more steps, which want to be shorter: by the
@@ -159,4 +149,4 @@ def automatic_step(trial, at_first):
         step /= 2
         if losses.mean() < best.mean():
             best = losses
-    return step * (len(trial.rows) / trial.n_train)**0.25
+    return step * (trial.n_train / trial.n_all)**0.25

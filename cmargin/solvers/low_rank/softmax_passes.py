@@ -6,7 +6,6 @@ import numpy as np
 
 from cmargin._blas_threads import single_threaded_blas
 from cmargin._core.stochastic import _softmax_sgd
-from cmargin.solvers.low_rank.class_passes import TimeUp
 
 SLICE_FLOPS = 2e9          # between two looks at Ctrl-C: a tenth of a second on one slow core
 CLASS_BLOCK, COLUMN_BLOCK = 128, 256
@@ -70,14 +69,12 @@ class SoftmaxPasses:
         Class of each.
     weight : (n,) float64 array, or None
     n_classes, batch : int
-    deadline : float or None
-        On the clock of `time.perf_counter`.
     """
 
-    def __init__(self, home, inverse, Z, order, truth, weight, n_classes, batch, deadline=None):
+    def __init__(self, home, inverse, Z, order, truth, weight, n_classes, batch):
         self.home, self.inverse, self.Z, self.order, self.truth = home, inverse, Z, order, truth
         self.weight = np.zeros(0) if weight is None else weight
-        self.batch, self.deadline, self.n_classes = batch, deadline, n_classes
+        self.batch, self.n_classes = batch, n_classes
         self.class_block = even_blocks(n_classes, CLASS_BLOCK)
         self.column_block = even_blocks(Z.shape[1], COLUMN_BLOCK) if inverse.tail_inverse[0] == 0 else Z.shape[1]
         n_parts = -(-Z.shape[1] // self.column_block)
@@ -93,7 +90,7 @@ class SoftmaxPasses:
         self.pace = Pace(home.n_threads if self.flops > FLOPS_PER_THREAD else 1)
 
     def run(self, weights, batches, step, bias_rate, n_train):
-        """Step through ``batches`` (their first rows) with steps ``step``; returns (loss, error, weight) sums met."""
+        """Step through ``batches`` (their first rows) with steps ``step`` (n_batches,)."""
         per_slice = max(1, int(SLICE_FLOPS / self.flops))
         if weights.base is not None:
             per_slice = max(1, min(per_slice, OFFSET_ENTRIES // (self.batch * self.n_classes)))
@@ -101,27 +98,37 @@ class SoftmaxPasses:
         while k < len(batches):
             threads, probe = self.pace.next()
             last = min(len(batches), k + (min(per_slice, PROBE_BATCHES) if probe else per_slice))
-            offset = self._offset(weights.base, batches[k:last], n_train)
             begin = time.perf_counter()
-            with single_threaded_blas():
-                self._slice(weights, batches[k:last], step[k:last], bias_rate, n_train, offset, threads)
+            self._slice(weights, batches[k:last], step[k:last], bias_rate, n_train, threads)
             self.pace.tell(threads, (time.perf_counter() - begin) / (last - k))
             weights.n_done += last - k
             k = last
-            if self.deadline is not None and time.perf_counter() > self.deadline:
-                raise TimeUp
-        met = (np.sort(batches)[:, None] + np.arange(self.batch)).ravel()
-        met = met[met < n_train]
-        total = self.weight[met].sum() if len(self.weight) else float(len(met))
-        return float(self.loss[met].sum()), float(self.wrong[met].sum()), total
+            self.home.between_chunks()
 
-    def _slice(self, weights, batches, step, bias_rate, n_train, offset, threads):
+    def met(self, n):
+        """Sums over the first n rows, each as it was when its batch was last met: weighted loss, error, weight."""
+        return float(self.loss[:n].sum()), float(self.wrong[:n].sum()), self.weight_of(0, n)
+
+    def weight_of(self, first, last):
+        return float(self.weight[first:last].sum()) if len(self.weight) else float(last - first)
+
+    def losses(self, weights, first, last):
+        """Weighted log-loss of rows first .. last - 1 by the mean of ``weights``; inf where scores overflowed."""
+        mean, batches = weights.mean(self.inverse), np.arange(first, last, self.batch, dtype=np.int64)
+        self._slice(mean, batches, np.zeros(len(batches)), 0.0, last, self.pace.next()[0])
+        losses = self.loss[first:last]
+        losses[~(np.isfinite(losses) & mean.finite())] = np.inf      # the kernel passes over a class of NaN
+        return losses
+
+    def _slice(self, weights, batches, step, bias_rate, n_train, threads):
         inverse, w = self.inverse, weights
-        _softmax_sgd.run_batches(
-            self.home.rows, self.Z, self.order, self.centre_dot, self.truth, self.weight, batches, self.batch, n_train,
-            offset, step, bias_rate, inverse.low_sign, float(inverse.tail_inverse[0]), self.centre_square,
-            self.class_block, self.column_block, w.stride, w.n_done, w.U, w.U_mean, w.V, w.V_lag, w.shift, w.bias,
-            self.parts, self.loss, self.wrong, threads)
+        offset = self._offset(w.base, batches, n_train)
+        with single_threaded_blas():
+            _softmax_sgd.run_batches(
+                self.home.rows, self.Z, self.order, self.centre_dot, self.truth, self.weight, batches, self.batch,
+                n_train, offset, step, bias_rate, inverse.low_sign, float(inverse.tail_inverse[0]),
+                self.centre_square, self.class_block, self.column_block, w.stride, w.n_done, w.U, w.U_mean, w.V,
+                w.V_lag, w.shift, w.bias, self.parts, self.loss, self.wrong, threads)
 
     def _offset(self, base, batches, n_train):
         """Scores of ``base`` for the rows of the batches, less its score of the centre; (0, 0) without a base."""

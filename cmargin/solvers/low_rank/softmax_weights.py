@@ -68,17 +68,22 @@ class SoftmaxWeights:
         return all(np.isfinite(a).all() for a in (self.U, self.V, self.shift, self.bias))
 
     @single_threaded_blas()
+    def mean(self, inverse):
+        """The mean iterate where one is kept and has a sample, else the last; a copy, which no step moves."""
+        mean, n = len(self.U_mean) > 0 and self.n_samples > 0, self.n_samples
+        V, shift = self.V.copy(), self.shift.copy()
+        if mean and len(shift):
+            V -= V.dtype.type(2 / (n * (n + 1))) * self.V_lag
+            shift[:, 0] = shift[:, 2]
+            shift[:, 1] = inverse.centre @ V - shift[:, 0] * (inverse.centre @ inverse.centre)
+        return SoftmaxWeights((self.U_mean if mean else self.U).copy(), self.U_mean[:0], V, self.V_lag[:0, :0], shift,
+                              np.repeat(self.bias[:, int(mean)][:, None], 2, axis=1), self.stride, base=self.base)
+
+    @single_threaded_blas()
     def linear(self, inverse):
-        """(W, bias): the mean iterate where one is kept and has a sample, else the last."""
-        mean = len(self.U_mean) > 0 and self.n_samples > 0
-        U, bias = (self.U_mean if mean else self.U), self.bias[:, int(mean)]
-        V = None
-        if len(self.shift):
-            V = self.V
-            if mean:
-                V = V - V.dtype.type(2 / (self.n_samples * (self.n_samples + 1))) * self.V_lag
-            changes = self.shift[:, 2 if mean else 0]
-            V = V.T - np.outer(changes, inverse.centre).astype(V.dtype)
-        W = inverse.weights(U, V)
+        """(W, bias) of the mean iterate where one is kept and has a sample, else of the last."""
+        at = self.mean(inverse) if len(self.U_mean) else self
+        V = at.V.T - np.outer(at.shift[:, 0], inverse.centre).astype(at.V.dtype) if len(at.shift) else None
+        W = inverse.weights(at.U, V)
         W = W if self.base is None else self.base + W
-        return W, bias - W @ inverse.centre
+        return W, at.bias[:, 0] - W @ inverse.centre
