@@ -6,9 +6,12 @@ is set by the first hold of that thread and put back by its last. Every hold loo
 not take the word of a setter, nor of the holds before it.
 
 threadpoolctl finds the libraries. From version 3.8 on it lets one thread alone, the first that did so, change the
-count of an OpenBLAS that has its own threads; so that count is changed by OpenBLAS's own function here.
+count of an OpenBLAS that has its own threads; so that count is changed by OpenBLAS's own function here. It is also read
+by OpenBLAS's own, called without letting other threads of Python run: a hold is a few microseconds, and a fit that lets
+others in 140 times for them waits for each (doc/decisions.md).
 """
 
+import ctypes
 import os
 import threading
 import warnings
@@ -86,23 +89,26 @@ def _in_a_new_thread(function):
     return found[0]
 
 
-def _openblas_setter(library):
-    """``openblas_set_num_threads`` of a loaded OpenBLAS, whatever was put before and behind the name."""
+def _openblas(library, name, result, *arguments):
+    """OpenBLAS's function ``name`` in a loaded library, whatever was put before and behind the name; None without."""
     for prefix, suffix in product(("", "scipy_"), ("", "64_", "_64")):
-        function = getattr(library, f"{prefix}openblas_set_num_threads{suffix}", None)
+        function = getattr(library, f"{prefix}openblas_{name}{suffix}", None)
         if function is not None:
-            return function
+            address = ctypes.cast(function, ctypes.c_void_p).value
+            return ctypes.PYFUNCTYPE(result, *arguments)(address)        # keeps the interpreter's lock
     return None
 
 
-def _setters(controller):
-    """Functions of a count, to be tried in this order."""
-    found = []
+def _library(controller):
+    """What threadpoolctl found as a `_Library`."""
+    get, setters, dynlib = controller.get_num_threads, [controller.set_num_threads], controller.dynlib
     if controller.internal_api == "openblas" and controller.threading_layer != "openmp":
-        found.append(_openblas_setter(controller.dynlib))
+        get = _openblas(dynlib, "get_num_threads", ctypes.c_int) or get
+        setters.insert(0, _openblas(dynlib, "set_num_threads", None, ctypes.c_int))
     elif controller.internal_api == "mkl":          # of the process: threadpoolctl's is of the calling thread alone
-        found.append(getattr(controller.dynlib, "MKL_Set_Num_Threads", None))
-    return [setter for setter in (*found, controller.set_num_threads) if setter is not None]
+        setters.insert(0, getattr(dynlib, "MKL_Set_Num_Threads", None))
+    name = os.path.basename(controller.filepath or controller.internal_api)
+    return _Library(name, get, [setter for setter in setters if setter is not None])
 
 
 def _find():
@@ -110,10 +116,8 @@ def _find():
     global _libraries
     if _libraries is None:
         import scipy.linalg.cython_blas  # noqa: F401   what is not loaded is not found
-        _libraries = [
-            _Library(os.path.basename(controller.filepath or controller.internal_api), controller.get_num_threads,
-                     _setters(controller))
-            for controller in ThreadpoolController().lib_controllers if controller.user_api == "blas"]
+        _libraries = [_library(controller) for controller in ThreadpoolController().lib_controllers
+                      if controller.user_api == "blas"]
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_after_fork)
     return _libraries
