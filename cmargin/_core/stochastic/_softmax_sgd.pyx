@@ -19,7 +19,7 @@ row's score is the sum of its blocks in order. So the bits do not depend on the 
 
 from cython cimport floating
 from cython.parallel cimport parallel, prange
-from libc.math cimport log
+from libc.math cimport INFINITY, isfinite, log
 from libc.stdint cimport int64_t
 
 from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, gemm
@@ -143,6 +143,8 @@ cdef void group_gradient(const block_plan *at, Py_ssize_t first, Py_ssize_t last
         total = softmax_row(h, at.n_classes, &top)
         s = weight[i] if weight != NULL else 1
         loss_out[i] = s * (top - of_truth + log(total))
+        if not isfinite(loss_out[i]):                   # scores overflowed
+            loss_out[i] = INFINITY
         wrong_out[i] = s * (of_truth < top)
         h[truth[i]] -= 1
         if weight != NULL:
@@ -178,7 +180,7 @@ def run_batches(
                                          #       from a row, running mean of the first; (0, 3) without V
     double[:, ::1] bias,                 # INOUT (n_classes, 2), b and its running mean
     floating[:, :, ::1] parts,           # WORK  (n column blocks, batch, n_classes)
-    double[::1] loss_out,                # OUT   (n_visited,), weighted loss of every row met, before the step
+    double[::1] loss_out,                # OUT   (n_visited,), weighted loss of every row met, before the step, or inf
     double[::1] wrong_out,               # OUT   (n_visited,), weight of every row met whose class was not the best
     int n_threads,
 ):

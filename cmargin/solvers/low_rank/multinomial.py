@@ -10,9 +10,11 @@ import time
 import numpy as np
 from scipy.special import softmax
 
+from cmargin._core.small._arrays import all_finite, total
+from cmargin._core.small._sampling import shuffle
 from cmargin.solvers.low_rank.class_passes import TimeUp
 from cmargin.solvers.low_rank.low_rank import build_inverse, default_samples
-from cmargin.solvers.low_rank.low_rank_newton import STREAM_WORDS, Fit, Run
+from cmargin.solvers.low_rank.low_rank_newton import STREAM_WORDS, Fit, Run, class_streams
 from cmargin.solvers.low_rank.multinomial_choice import (
     FALL,
     FIRST_STEP,
@@ -39,10 +41,11 @@ class MultinomialRun(Run):
 
     def __init__(self, home, lists, row_weight, settings, entropy, start, truth, n_classes):
         self.home, self.row_weight, self.settings, self.start = home, row_weight, settings, start
-        self.truth, self.n_classes, self.entropy = truth, n_classes, entropy
+        self.truth, self.n_classes = truth, n_classes
         self.clock, self.deadline = time.perf_counter(), settings.deadline
         self.phase = dict.fromkeys(("hessian", "whiten", "steps"), 0.0)
         self.rng = np.random.default_rng(np.random.SeedSequence([entropy, 1]))
+        self.stream = class_streams([entropy, 2, start.passes_done], 1)[0]             # of the batches' order
         self.weights = self.passes_over = self.best = self.kept = None
         self.sweep, self.halvings = "plain", 0
         home.between_chunks = self._watch_time
@@ -120,6 +123,8 @@ class MultinomialRun(Run):
         self.weights = SoftmaxWeights.start(self.fit.inverse, W, bias, self.settings.average, MEAN_STRIDE)
         self.passes_over = SoftmaxPasses(self.home, self.fit.inverse, self.Z, self.order, self.truth[self.order],
                                          weight, n_classes, batch)
+        self.starts = np.arange(0, self.home.n_rows, batch, dtype=np.int64)
+        self.held = np.arange(self.home.n_rows - self.n_held, self.home.n_rows, batch, dtype=np.int64)
 
     def _invert(self, scores_from):
         """Covariance of a fresh random subset, inverted; weighted by mean p(1 - p) at weights, if so asked."""
@@ -207,8 +212,8 @@ class MultinomialRun(Run):
 
     def _one_pass(self, step):
         n_train, batch = self.home.n_rows - self.n_held, self.passes_over.batch
-        rng = np.random.default_rng([self.entropy, 2, self.start.passes_done + self.fit.passes])
-        batches = rng.permutation(np.arange(0, n_train, batch, dtype=np.int64))
+        batches = self.starts[:-(-n_train // batch)].copy()
+        shuffle(batches, self.stream)
         self.fit.reads += n_train / self.home.n_rows
         self.passes_over.run(self.weights, batches, np.full(len(batches), step), self._bias_rate(), n_train)
         return (*self.passes_over.met(n_train), n_train)
@@ -218,7 +223,7 @@ class MultinomialRun(Run):
         if self.fit.diverged.any():
             return False
         n_train, n, passes = self.home.n_rows - self.n_held, self.home.n_rows, self.passes_over
-        loss = float(passes.losses(self.weights, n_train, n).sum()) / passes.weight_of(n_train, n)
+        loss = total(passes.losses(self.weights, self.held, n)) / passes.weight_of(n_train, n)
         over = not loss < (1 - ENOUGH) * self.best[0]
         if loss < self.best[0]:
             self.best = (loss, number)
@@ -257,7 +262,7 @@ class MultinomialRun(Run):
             return None
         weights, inverse = self.kept
         W, bias = weights.linear(inverse)
-        if np.isfinite(W).all() and np.isfinite(bias).all():
+        if all_finite(W.reshape(-1)) and all_finite(bias):
             self.fit.W, self.fit.bias = self._problems(W), self._problems(bias)
         return W, bias
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from cmargin._core.small._sampling import held_last
 from cmargin.solvers.low_rank.softmax_passes import SoftmaxPasses
 from cmargin.solvers.low_rank.softmax_weights import SoftmaxWeights
 
@@ -41,14 +42,10 @@ def split_order(truth, n_classes, rng):
     counts = np.bincount(truth, minlength=n_classes)
     share = min(HELD_SHARE, HELD_MOST / n)
     wanted = np.minimum(np.floor(counts * share + rng.random(n_classes)), counts // 4).astype(np.int64)
-    by_class = order[np.argsort(truth[order], kind="stable")]
-    place = np.arange(n) - np.concatenate([[0], np.cumsum(counts)])[truth[by_class]]      # within the class
-    held = np.zeros(n, bool)
-    held[by_class[place < wanted[truth[by_class]]]] = True
-    n_held = int(held.sum())
+    n_held = int(wanted.sum())
     if n_held < HELD_LEAST:
         return order, 0
-    return np.concatenate([order[~held[order]], order[held[order]]]), n_held
+    return held_last(order, truth, wanted), n_held
 
 
 def of_rank(home, inverse, rank, subset, weight):
@@ -87,6 +84,7 @@ class Trial:
         self.batch = batch_size(len(order), home.sparse)
         starts = np.arange(0, self.n_train, self.batch, dtype=np.int64)
         self.batches = np.concatenate([rng.permutation(starts) for _ in range(TRIAL_PASSES)])
+        self.held = np.arange(self.n_train, len(self.rows), self.batch, dtype=np.int64)
         self.fall = np.repeat(np.arange(1, TRIAL_PASSES + 1.0) ** -FALL, len(starts))
         self.inverse, self.reads = None, 0.0
 
@@ -105,7 +103,7 @@ class Trial:
                         self.n_train)
         n, last = self.n_train, len(self.rows)
         self.reads += (TRIAL_PASSES * n + last - n) / self.home.n_rows
-        return self.passes.losses(weights, n, last) * ((last - n) / self.passes.weight_of(n, last))
+        return self.passes.losses(weights, self.held, last) * ((last - n) / self.passes.weight_of(n, last))
 
 
 def surely_worse(losses, best):

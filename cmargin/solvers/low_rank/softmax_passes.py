@@ -5,6 +5,7 @@ import time
 import numpy as np
 
 from cmargin._blas_threads import single_threaded_blas
+from cmargin._core.small._arrays import total
 from cmargin._core.stochastic import _softmax_sgd
 
 SLICE_FLOPS = 2e9          # between two looks at Ctrl-C: a tenth of a second on one slow core
@@ -107,18 +108,18 @@ class SoftmaxPasses:
 
     def met(self, n):
         """Sums over the first n rows, each as it was when its batch was last met: weighted loss, error, weight."""
-        return float(self.loss[:n].sum()), float(self.wrong[:n].sum()), self.weight_of(0, n)
+        return total(self.loss[:n]), total(self.wrong[:n]), self.weight_of(0, n)
 
     def weight_of(self, first, last):
-        return float(self.weight[first:last].sum()) if len(self.weight) else float(last - first)
+        return total(self.weight[first:last]) if len(self.weight) else float(last - first)
 
-    def losses(self, weights, first, last):
-        """Weighted log-loss of rows first .. last - 1 by the mean of ``weights``; inf where scores overflowed."""
-        mean, batches = weights.mean(self.inverse), np.arange(first, last, self.batch, dtype=np.int64)
+    def losses(self, weights, batches, last):
+        """Weighted log-loss of the rows of ``batches`` to ``last`` - 1 by the mean of ``weights``; inf on overflow."""
+        mean, first = weights.mean(self.inverse, copy=False), batches[0]
         self._slice(mean, batches, np.zeros(len(batches)), 0.0, last, self.pace.next()[0])
-        losses = self.loss[first:last]
-        losses[~(np.isfinite(losses) & mean.finite())] = np.inf      # the kernel passes over a class of NaN
-        return losses
+        if not mean.finite():                    # the kernel passes over a class of NaN
+            self.loss[first:last] = np.inf
+        return self.loss[first:last]
 
     def _slice(self, weights, batches, step, bias_rate, n_train, threads):
         inverse, w = self.inverse, weights

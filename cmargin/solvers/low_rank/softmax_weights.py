@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cmargin._blas_threads import single_threaded_blas
+from cmargin._core.small._arrays import all_finite, any_nonzero
 
 
 @dataclass
@@ -45,17 +46,17 @@ class SoftmaxWeights:
     def start(cls, inverse, W, bias, average, stride):
         """From ``W`` (n_classes, n_features) and ``bias`` (n_classes,); as ``base`` where the basis lacks them."""
         n, d = W.shape
-        dtype, tail = W.dtype, inverse.low_sign < 0
-        base = None if not W.any() or inverse.spans(W) else W
+        dtype, tail, begun = W.dtype, inverse.low_sign < 0, any_nonzero(W.reshape(-1))
+        base = None if not begun or inverse.spans(W) else W
         U = np.zeros((n, inverse.width), dtype)
         V = np.zeros((d, n), dtype) if tail else np.zeros((0, 0), dtype)
         shift = np.zeros((n if tail else 0, 3))
-        if base is None and W.any():
+        if base is None and begun:
             U, exact = inverse.whitened(W)
             if tail:
                 V = np.ascontiguousarray(exact.T)
                 shift[:, 1] = exact @ inverse.centre
-        b = np.repeat((bias + W @ inverse.centre)[:, None], 2, axis=1)
+        b = np.repeat((bias + W @ inverse.centre if begun else bias)[:, None], 2, axis=1)
         U_mean = U.copy() if average else np.zeros((0, inverse.width), dtype)
         V_lag = np.zeros_like(V) if average else np.zeros((0, 0), dtype)
         return cls(np.ascontiguousarray(U), U_mean, V, V_lag, shift, b, stride, base=base)
@@ -65,24 +66,25 @@ class SoftmaxWeights:
         return self.n_done // self.stride
 
     def finite(self):
-        return all(np.isfinite(a).all() for a in (self.U, self.V, self.shift, self.bias))
+        return all(all_finite(a.reshape(-1)) for a in (self.U, self.V, self.shift, self.bias))
 
     @single_threaded_blas()
-    def mean(self, inverse):
-        """The mean iterate where one is kept and has a sample, else the last; a copy, which no step moves."""
+    def mean(self, inverse, copy=True):
+        """The mean iterate where one is kept and has a sample, else the last; ``copy``: one that no step moves."""
         mean, n = len(self.U_mean) > 0 and self.n_samples > 0, self.n_samples
-        V, shift = self.V.copy(), self.shift.copy()
+        copies = copy or (mean and self.V.size > 0)
+        U, V, shift = (a.copy() if copies else a for a in (self.U_mean if mean else self.U, self.V, self.shift))
         if mean and len(shift):
             V -= V.dtype.type(2 / (n * (n + 1))) * self.V_lag
             shift[:, 0] = shift[:, 2]
             shift[:, 1] = inverse.centre @ V - shift[:, 0] * (inverse.centre @ inverse.centre)
-        return SoftmaxWeights((self.U_mean if mean else self.U).copy(), self.U_mean[:0], V, self.V_lag[:0, :0], shift,
-                              np.repeat(self.bias[:, int(mean)][:, None], 2, axis=1), self.stride, base=self.base)
+        bias = np.repeat(self.bias[:, int(mean)][:, None], 2, axis=1)
+        return SoftmaxWeights(U, self.U_mean[:0], V, self.V_lag[:0, :0], shift, bias, self.stride, base=self.base)
 
     @single_threaded_blas()
     def linear(self, inverse):
         """(W, bias) of the mean iterate where one is kept and has a sample, else of the last."""
-        at = self.mean(inverse) if len(self.U_mean) else self
+        at = self.mean(inverse, copy=False) if len(self.U_mean) else self
         V = at.V.T - np.outer(at.shift[:, 0], inverse.centre).astype(at.V.dtype) if len(at.shift) else None
         W = inverse.weights(at.U, V)
         W = W if self.base is None else self.base + W

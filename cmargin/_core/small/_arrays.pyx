@@ -1,0 +1,52 @@
+"""What is asked of small arrays between two kernels, without letting other threads of Python in.
+
+NumPy lets them in for every operation on more than 500 numbers, and a thread that gives the interpreter's lock away
+waits until it gets it back: many short operations in many fits at once are mostly waiting (doc/decisions.md).
+"""
+
+from cython cimport floating
+
+
+def all_finite(const floating[::1] a):
+    """Whether every number of ``a`` (n,) is finite."""
+    cdef double spoilt = 0
+    if a.shape[0] > 65536:
+        with nogil:
+            spoilt = spoilt_by(&a[0], a.shape[0])
+    elif a.shape[0] > 0:
+        spoilt = spoilt_by(&a[0], a.shape[0])
+    return spoilt == 0
+
+
+cdef double spoilt_by(const floating *a, Py_ssize_t n) noexcept nogil:
+    # 0, or NaN once an infinity or NaN was met; eight sums, so that the loop fits vectors
+    cdef double sums[8]
+    cdef Py_ssize_t i, j
+    for j in range(8):
+        sums[j] = 0
+    for i in range(0, n - n % 8, 8):
+        for j in range(8):
+            sums[j] += a[i + j] * 0
+    for i in range(n - n % 8, n):
+        sums[0] += a[i] * 0
+    for j in range(1, 8):
+        sums[0] += sums[j]
+    return sums[0]
+
+
+def total(const double[::1] a):
+    """Sum of ``a`` (n,), one number after the other."""
+    cdef Py_ssize_t i
+    cdef double sums = 0
+    for i in range(a.shape[0]):
+        sums += a[i]
+    return sums
+
+
+def any_nonzero(const floating[::1] a):
+    """Whether ``a`` (n,) holds anything but zeros."""
+    cdef Py_ssize_t i
+    for i in range(a.shape[0]):
+        if a[i] != 0:
+            return True
+    return False
