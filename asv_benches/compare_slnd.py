@@ -20,10 +20,9 @@ from cmargin.homes.memory import MemoryRows
 from cmargin.measure.limits import best_of, memory_rate, sgemm_rate
 from cmargin.measure.report import exponent, peak_beyond
 from cmargin.solvers.low_rank.class_lists import ClassLists
-from cmargin.solvers.low_rank.class_passes import ClassPasses
+from cmargin.solvers.low_rank.class_passes import ClassPasses, class_streams
 from cmargin.solvers.low_rank.class_weights import ClassWeights
 from cmargin.solvers.low_rank.low_rank import build_inverse
-from cmargin.solvers.low_rank.low_rank_newton import class_streams
 from cmargin.solvers.low_rank.multinomial_choice import batch_size
 from cmargin.solvers.low_rank.softmax_passes import Pace, SoftmaxPasses
 from cmargin.solvers.low_rank.softmax_weights import SoftmaxWeights

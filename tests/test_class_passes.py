@@ -9,10 +9,10 @@ from naive import CURVATURE_AT_ZERO, literal_steps, low_rank_inverse, mean_of_sa
 from cmargin._core.stochastic import _class_sgd
 from cmargin.homes.memory import MemoryRows
 from cmargin.solvers.low_rank.class_lists import ClassLists
-from cmargin.solvers.low_rank.class_passes import ClassPasses, TimeUp
+from cmargin.solvers.low_rank.class_passes import ClassPasses, TimeUp, class_streams
 from cmargin.solvers.low_rank.class_weights import ClassWeights
 from cmargin.solvers.low_rank.low_rank import build_inverse
-from cmargin.solvers.low_rank.low_rank_newton import class_streams, constant_score
+from cmargin.solvers.low_rank.low_rank_newton import constant_score
 
 LOSSES = list(CURVATURE_AT_ZERO)
 N_PASSES = 8                    # of about 480 visits a class: thousands of steps

@@ -23,7 +23,7 @@ from cmargin._blas_threads import single_threaded_blas
 from cmargin.homes import score_blocks
 from cmargin.homes.row_pass import MemoryRowPass
 from cmargin.solvers.first_order.margin_pursuit import weighted_draws
-from cmargin.solvers.low_rank.low_rank_newton import class_streams
+from cmargin.solvers.low_rank.class_passes import class_streams
 from cmargin.solvers.newton import pursuit_newton
 
 X_bc, y_bc = load_breast_cancer(return_X_y=True)

@@ -11,10 +11,9 @@ try:
     from cmargin import BSNClassifier, SLNDClassifier
     from cmargin.homes.memory import MemoryRows
     from cmargin.solvers.low_rank.class_lists import ClassLists
-    from cmargin.solvers.low_rank.class_passes import ClassPasses
+    from cmargin.solvers.low_rank.class_passes import ClassPasses, class_streams
     from cmargin.solvers.low_rank.class_weights import ClassWeights
     from cmargin.solvers.low_rank.low_rank import build_inverse
-    from cmargin.solvers.low_rank.low_rank_newton import class_streams
     from cmargin.solvers.low_rank.softmax_passes import SoftmaxPasses
     from cmargin.solvers.low_rank.softmax_weights import SoftmaxWeights
 except ImportError:  # a commit before these existed: asv marks the benchmarks as failed and goes on

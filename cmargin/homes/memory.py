@@ -6,7 +6,7 @@ from cmargin._blas_threads import single_threaded_blas
 from cmargin._core.rows._rows import Rows
 from cmargin._core.stochastic import _low_rank, _whiten
 
-SAMPLE_BLOCK = 512  # rows of a subset copied at a time
+SAMPLE_ROWS, SAMPLE_NUMBERS = 512, 1 << 19  # rows of a subset copied at a time: 512, or as many as hold 4 MB of float64
 CHUNK_FLOPS = 2e10  # work between two looks at Ctrl-C: about a quarter of a second
 
 
@@ -36,12 +36,17 @@ class MemoryRows:
         self.n_threads = n_threads
         self.between_chunks = lambda: None       # called between two kernel calls; may raise
 
+    def _parts(self, n):
+        """Slices of 0 .. n - 1 that are read at a time."""
+        step = max(SAMPLE_ROWS, SAMPLE_NUMBERS // max(1, self.n_features))
+        return [slice(lo, min(lo + step, n)) for lo in range(0, n, step)]
+
     def scores(self, W, bias, subset):
         """<w_c, x_i> + b_c of the rows in ``subset``: (len(subset), n_classes), float64."""
         out = np.empty((len(subset), len(W)))
         with single_threaded_blas():
-            for lo in range(0, len(subset), SAMPLE_BLOCK):
-                out[lo:lo + SAMPLE_BLOCK] = self._X[subset[lo:lo + SAMPLE_BLOCK]] @ W.T
+            for part in self._parts(len(subset)):
+                out[part] = self._X[subset[part]] @ W.T
         out += bias
         return out
 
@@ -49,8 +54,7 @@ class MemoryRows:
         """(n_features,) mean of the rows of ``subset`` by ``weight``, float64."""
         sums = np.zeros(self.n_features)
         with single_threaded_blas():
-            for lo in range(0, len(subset), SAMPLE_BLOCK):
-                part = slice(lo, lo + SAMPLE_BLOCK)
+            for part in self._parts(len(subset)):
                 rows = self._X[subset[part]]
                 if not self.sparse:
                     rows = np.asarray(rows, dtype=float, order="C")          # the bits are not the layout's
@@ -118,9 +122,8 @@ class MemoryRows:
         weight = np.ones(len(subset)) if weight is None else weight
         sums = np.zeros(inverse.n_groups)
         with single_threaded_blas():
-            for lo in range(0, len(subset), SAMPLE_BLOCK):
+            for part in self._parts(len(subset)):
                 self.between_chunks()
-                part = slice(lo, lo + SAMPLE_BLOCK)
                 rows = self._X[subset[part]]
                 if inverse.centre is not None and not self.sparse:
                     rows = rows - inverse.centre.astype(self.dtype)
@@ -185,14 +188,14 @@ class MemoryRows:
         """(n_features,) root mean square of every column, by ``weight`` (n_rows,) or None; 1 for columns of zeros."""
         sums, weight = np.zeros(self.n_features), np.ones(self.n_rows) if weight is None else weight
         with single_threaded_blas():
-            for lo in range(0, self.n_rows, SAMPLE_BLOCK):
+            for part in self._parts(self.n_rows):
                 self.between_chunks()
-                rows = self._X[lo:lo + SAMPLE_BLOCK]
+                rows = self._X[part]
                 if self.sparse:
                     squares = rows.astype(np.float64).power(2)
                 else:
                     squares = np.square(rows, dtype=np.float64, order="C")       # the bits are not the layout's
-                sums += squares.T @ weight[lo:lo + SAMPLE_BLOCK]
+                sums += squares.T @ weight[part]
         return np.where(sums > 0, np.sqrt(sums / weight.sum()), 1.0)
 
     def over_columns(self, scale):

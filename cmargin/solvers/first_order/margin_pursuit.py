@@ -15,8 +15,13 @@ from cmargin._core.losses._losses import LOSS_IDS, evaluate
 from cmargin._core.stochastic import _alias, _projected_sgd
 from cmargin._workspace import aligned_rows
 from cmargin.solvers.first_order.penalty import Penalty
-from cmargin.solvers.low_rank.class_passes import SLICE_NUMBERS, STEP_OVERHEAD, TimeUp, worthwhile_threads
-from cmargin.solvers.low_rank.low_rank_newton import class_streams
+from cmargin.solvers.low_rank.class_passes import (
+    SLICE_NUMBERS,
+    STEP_OVERHEAD,
+    TimeUp,
+    class_streams,
+    worthwhile_threads,
+)
 
 ONE_SHOT_DELTA = 0.05        # delta of the data-driven scale
 HISTORY = ("pass", "class", "seconds", "seconds_steps", "seconds_trace", "objective", "gradient_norm", "step", "scale")

@@ -11,13 +11,12 @@ import numpy as np
 
 from cmargin._core.losses._losses import AT_ZERO, LARGEST_CURVATURE, LOSS_IDS, evaluate
 from cmargin.solvers.low_rank.class_lists import ClassLists
-from cmargin.solvers.low_rank.class_passes import ClassPasses, TimeUp
+from cmargin.solvers.low_rank.class_passes import STREAM_WORDS, ClassPasses, TimeUp, class_streams
 from cmargin.solvers.low_rank.class_weights import ClassWeights
 from cmargin.solvers.low_rank.low_rank import LowRankInverse, build_inverse, default_samples
 from cmargin.solvers.low_rank.step_size import Trial, automatic_step, outside
 
 THEORY_POSITIVES, THEORY_NEGATIVES = 64, 192
-STREAM_WORDS = 4
 HISTORY = ("pass", "seconds", "seconds_hessian", "seconds_whiten", "seconds_steps", "objective", "error", "step",
            "visits")
 
@@ -75,12 +74,6 @@ class Fit:
         for column in self.history.values():
             del column[whole:]
         self.passes = whole
-
-
-def class_streams(entropy, n_classes):
-    """State of one random stream per class (xoshiro256++); class c's does not depend on the number of classes."""
-    words = np.random.SeedSequence(entropy).generate_state(STREAM_WORDS * n_classes, np.uint64)
-    return words.reshape(n_classes, STREAM_WORDS)
 
 
 def constant_score(loss, share):
@@ -237,7 +230,7 @@ class Run:
             positives = self.rng.permutation(self.lists.rows_of(c))[:THEORY_POSITIVES]
             share = self.lists.n_negatives[c] / max(self.lists.n_positives[c], 1)
             count = min(THEORY_NEGATIVES, max(1, round(share * len(positives)))) if len(positives) else 0
-            negatives = self.rng.permutation(outside(self.lists, c))[:count]
+            negatives = self.rng.permutation(np.flatnonzero(outside(self.lists, c)))[:count]
             parts.append(np.concatenate([positives, -1 - negatives]).astype(np.int64))
         offsets = np.concatenate([[0], np.cumsum([len(p) for p in parts])]).astype(np.int64)
         return offsets, np.concatenate(parts)
