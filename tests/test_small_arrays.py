@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from cmargin._core.small._arrays import all_finite, any_nonzero, total
+from cmargin._core.small._arrays import all_finite, any_nonzero, margins_of, total
 from cmargin._core.small._sampling import held_last, shuffle
 
 
@@ -51,3 +52,19 @@ def test_the_first_rows_of_every_class_are_put_last_in_their_order():
     for broken in ((order[1:], truth), (order + 1, truth), (order, truth + 1), (order, truth - 1)):
         with pytest.raises(ValueError, match="held_last"):
             held_last(*broken, wanted.copy())
+
+
+def test_margins_are_scores_with_the_sign_of_their_class():
+    rng = np.random.default_rng(2)
+    Y = sp.random(50, 6, 0.4, "csr", random_state=0)
+    code = np.where(Y.toarray() > 0, 1.0, -1.0)
+    starts, classes = Y.indptr.astype(np.int64), Y.indices.astype(np.int64)
+    for rows, columns in ((slice(0, 50), slice(0, 6)), (slice(10, 30), slice(2, 5))):
+        scores = rng.standard_normal((50, 6))[rows, columns].copy()
+        margins = scores.copy()
+        margins_of(margins, starts, classes, rows.start, columns.start)
+        assert np.array_equal(margins, scores * code[rows, columns])
+    with pytest.raises(ValueError, match="margins_of"):
+        margins_of(rng.standard_normal((50, 6)), starts, classes, 1, 0)
+    with pytest.raises(ValueError, match="margins_of"):
+        margins_of(rng.standard_normal((50, 6)), starts, classes[:-1], 0, 0)

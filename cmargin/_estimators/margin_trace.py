@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from cmargin.margins.summary import summary_of
+from cmargin._core.small._margin_summary import summarise_problems
 
 LEVELS = np.array([0.05, 0.25, 0.75, 0.95])
+# in the order of `summarise_problems`
 TRACE = ("margin_mean", "margin_median", "margin_location", "margin_variance", "margin_skewness", "margin_q05",
          "margin_q25", "margin_q75", "margin_q95", "margin_share_negative")
-OF_SUMMARY = ("mean", "median", "location", "variance", "skewness")
 
 
 class MarginTrace:
@@ -23,10 +23,11 @@ class MarginTrace:
         self.total, self.n_problems = np.zeros(len(TRACE)), 0
 
     def add(self, margins, scale):
-        """Margins (n_rows,) of one more problem, contiguous and finite."""
-        found = summary_of(margins, float(scale), 0.05, LEVELS)
-        self.total += [*(found[name] for name in OF_SUMMARY), *found["quantiles"], found["share_nonpositive"]]
-        self.n_problems += 1
+        """Margins (n_problems, n_rows) of more problems, C order and finite, and the scale of each."""
+        numbers = np.empty((len(margins), len(TRACE)))
+        summarise_problems(margins, LEVELS, np.ascontiguousarray(scale, float), numbers)
+        self.total += numbers.sum(axis=0)
+        self.n_problems += len(margins)
 
     def take(self):
         """Means over the problems added since the last call, in the order of `TRACE`."""

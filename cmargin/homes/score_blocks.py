@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cmargin._blas_threads import single_threaded_blas
+from cmargin._core.small._arrays import margins_of
 from cmargin.homes.row_pass import MemoryRowPass
 from cmargin.homes.shared_start import ridge, sample_rows
 from cmargin.homes.wide import WideRows, worth_reducing
@@ -31,6 +32,7 @@ class ScoreBlocks:
 
     def __init__(self, X, Y, weight, n_threads):
         self.X, self.Y, self.weight = X, Y.tocsr(), weight
+        self.starts, self.labels = self.Y.indptr.astype(np.int64), self.Y.indices.astype(np.int64)
         self.n_rows, self.n_features = X.shape
         self.n_problems = Y.shape[1]
         self.n_threads = n_threads
@@ -129,7 +131,7 @@ class ScoreBlocks:
         return value.sum(axis=0), np.asarray((X.T @ slope).T), slope.sum(axis=0)
 
     def margins(self, W, bias):
-        """Yield ``(problem, its margins (n_rows,))``, problem by problem, in groups that are read together."""
+        """Yield (slice of problems, their margins (n_problems, n_rows)), in groups that are read together."""
         per_group = max(1, GROUP_SCORES // self.n_rows)
         for lo in range(0, self.n_problems, per_group):
             group = slice(lo, min(lo + per_group, self.n_problems))
@@ -138,11 +140,14 @@ class ScoreBlocks:
             columns = np.ascontiguousarray(W[group].T)
 
             def one(block, group=group, columns=columns):
-                return (self.codes(block)[:, group] * (self.rows(block) @ columns + bias[group])).T
+                scores = np.ascontiguousarray(self.rows(block) @ columns)
+                scores += bias[group]
+                margins_of(scores, self.starts, self.labels, block.start, group.start)
+                return scores.T
 
             for block, part in zip(self.blocks, self.map(one), strict=True):
                 out[:, block] = part
-            yield from zip(range(group.start, group.stop), out, strict=True)
+            yield group, out
 
     def row_squares(self):
         """(n_rows,) of |x_i|^2."""

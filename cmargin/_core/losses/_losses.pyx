@@ -1,6 +1,6 @@
 """The losses of ``_losses.pxd``, array by array, for Python callers: tests, posteriors, diagnostics."""
 
-from libc.math cimport NAN, log
+from libc.math cimport NAN, isfinite, log
 
 from cmargin._core.losses._losses cimport CALIBRATED_HINGE, LOGISTIC, SQUARED, dual_gain, point, point_loss
 from cmargin._core.small._shapes cimport must_fit
@@ -35,6 +35,29 @@ def evaluate(int loss, const double[::1] margins, double[::1] value_out, double[
             value_out[i] = at.value
             slope_out[i] = at.slope
             curvature_out[i] = at.curvature
+
+
+def mean_losses(int loss, const double[:, ::1] margins, const double[::1] weight, double a, const double[::1] b,
+                double[::1] mean_out):
+    """Mean loss of the margins (n_problems, n) of every problem; NaN where a margin is not finite.
+
+    ``weight``: (n,) or (0,) for ones; ``a``, ``b`` (n_problems,): see `point_loss`.
+    """
+    cdef Py_ssize_t c, i, n = margins.shape[1]
+    cdef double total, weights
+    if loss < 0 or loss > 6:
+        raise ValueError(f"unknown loss id {loss}")
+    must_fit(n > 0 and weight.shape[0] in (0, n) and b.shape[0] == mean_out.shape[0] == margins.shape[0],
+             "mean_losses")
+    with nogil:
+        for c in range(margins.shape[0]):
+            total = weights = 0
+            for i in range(n):
+                if not isfinite(margins[c, i]):
+                    total = NAN
+                total += (weight[i] if weight.shape[0] > 0 else 1) * point_loss(loss, margins[c, i], a, b[c]).value
+                weights += weight[i] if weight.shape[0] > 0 else 1
+            mean_out[c] = total / weights
 
 
 def posterior(int loss, const double[::1] scores, double[::1] posterior_out):

@@ -209,22 +209,73 @@ def summarise(const double[::1] q, const double[::1] levels, double scale, doubl
     cdef margin_sample at
     cdef margin_numbers found
     cdef location_problem left
-    cdef bint searched
-    cdef Py_ssize_t n = q.shape[0], n_levels = levels.shape[0], i
+    cdef Py_ssize_t n = q.shape[0], n_levels = levels.shape[0]
     must_fit(n > 0 and quantiles_out.shape[0] == n_levels, "summarise")
-    for i in range(n_levels):
-        if not 0 <= levels[i] <= 1:
-            raise ValueError(f"summarise: level {levels[i]} is not between 0 and 1")
+    check_levels(levels)
     cdef double[::1] work = np.empty(n), places = np.empty(2 * n_levels + 2)
     at.n, at.q, at.n_levels, at.places, at.work = n, &q[0], n_levels, &places[0], &work[0]
     if n_levels > 0:
         at.levels, at.quantiles = &levels[0], &quantiles_out[0]
     with nogil:
         found = measured(&at, scale, reach, &left)
-        # below the smallest scale no two margins feel each other, and 1 / scale is beyond the range of doubles
-        searched = left.scale >= DBL_MIN
-        if searched and n <= CHUNK:
-            found.location = location_root(left.q, n, left.median, left.scale) * left.unit
-    if searched and n > CHUNK:           # the same, hearing Ctrl-C
+        if n <= CHUNK:
+            found.location = location_of(&found, &left, n)
+    if n > CHUNK and is_searched(&left):           # the same, hearing Ctrl-C
         found.location = _catoni.location(q if left.unit == 1 else work, left.median, left.scale) * left.unit
     return found
+
+
+cdef bint is_searched(const location_problem *left) noexcept nogil:
+    # below the smallest scale no two margins feel each other, and 1 / scale is beyond the range of doubles
+    return left.scale >= DBL_MIN
+
+
+cdef double location_of(const margin_numbers *found, const location_problem *left, Py_ssize_t n) noexcept nogil:
+    return location_root(left.q, n, left.median, left.scale) * left.unit if is_searched(left) else found.location
+
+
+cdef check_levels(const double[::1] levels):
+    cdef Py_ssize_t i
+    for i in range(levels.shape[0]):
+        if not 0 <= levels[i] <= 1:
+            raise ValueError(f"summarise: level {levels[i]} is not between 0 and 1")
+
+
+def summarise_problems(const double[:, ::1] q, const double[::1] levels, const double[::1] scale, double[:, ::1] out):
+    """`summarise` of the margins of many problems, without the interpreter in between up to `CHUNK` margins each.
+
+    Parameters
+    ----------
+    q : (n_problems, n) array, n >= 1
+    levels : (n_levels,) array
+    scale : (n_problems,) array
+        Of the locations, positive.
+    out : (n_problems, 6 + n_levels) array
+        Mean, median, location, variance, skewness, quantiles, share of margins <= 0.
+    """
+    cdef margin_sample at
+    cdef margin_numbers found
+    cdef location_problem left
+    cdef Py_ssize_t n = q.shape[1], n_levels = levels.shape[0], c
+    must_fit(0 < n and scale.shape[0] == out.shape[0] == q.shape[0] and out.shape[1] == 6 + n_levels,
+             "summarise_problems")
+    if n > CHUNK:
+        for c in range(q.shape[0]):
+            write(summarise(q[c], levels, scale[c], 0, out[c, 5:5 + n_levels]), &out[c, 0], n_levels)
+        return
+    check_levels(levels)
+    cdef double[::1] work = np.empty(n), places = np.empty(2 * n_levels + 2)
+    at.n, at.n_levels, at.places, at.work = n, n_levels, &places[0], &work[0]
+    if n_levels > 0:
+        at.levels = &levels[0]
+    with nogil:
+        for c in range(q.shape[0]):
+            at.q, at.quantiles = &q[c, 0], &out[c, 0] + 5
+            found = measured(&at, scale[c], 0, &left)
+            found.location = location_of(&found, &left, n)
+            write(found, &out[c, 0], n_levels)
+
+
+cdef void write(margin_numbers found, double *out, Py_ssize_t n_levels) noexcept nogil:
+    out[0], out[1], out[2], out[3], out[4] = found.mean, found.median, found.location, found.variance, found.skewness
+    out[5 + n_levels] = found.share_nonpositive

@@ -218,7 +218,7 @@ class FullBatch:
             return
         begin = time.perf_counter()
         if self.trace is not None:
-            self.trace.add(z, fit.scale[c])
+            self.trace.add(z[None], fit.scale[c:c + 1])
         self.seconds_trace += time.perf_counter() - begin
         seconds = time.perf_counter() - self.clock
         fit.record(self.trace, (passes, c, seconds, seconds - self.seconds_trace, self.seconds_trace, value,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cmargin._core.losses._losses import LOSS_IDS, evaluate
+from cmargin._core.losses._losses import LOSS_IDS, evaluate, mean_losses
 from cmargin._core.stochastic import _alias, _projected_sgd
 from cmargin._workspace import aligned_rows
 from cmargin.solvers.first_order.penalty import Penalty
@@ -179,15 +179,14 @@ class FirstOrder:
 
     def look(self):
         """(n_problems,) objective at the weights reached, and the margins into the trace: one read."""
-        s, loss = self.settings, loss_of(self.settings, 1.0)
-        objective, weight = np.empty(len(self.W)), self.blocks.weight
-        for c, margins in self.blocks.margins(self.W.astype(float, copy=False), self.bias):
-            if not np.isfinite(margins).all():
+        s, objective = self.settings, np.empty(len(self.W))
+        weight = np.zeros(0) if self.blocks.weight is None else self.blocks.weight
+        for group, margins in self.blocks.margins(self.W.astype(float, copy=False), self.bias):
+            mean_losses(LOSS_IDS[s.loss], margins, weight, s.level, self.scale[group], objective[group])
+            if np.isnan(objective[group]).any():
                 return np.full(len(self.W), np.nan)
-            loss = loss_of(s, self.scale[c])
-            objective[c] = np.average(loss(margins)[0], weights=weight)
             if self.trace is not None:
-                self.trace.add(margins, self.scale[c])
+                self.trace.add(margins, self.scale[group])
         return objective + self.penalty()
 
     def penalty(self):
@@ -195,8 +194,8 @@ class FirstOrder:
 
     def rescale(self):
         """The one update of the scale from the margins reached (margin pursuit, section 4)."""
-        for c, margins in self.blocks.margins(self.W.astype(float, copy=False), self.bias):
-            self.scale[c] = one_shot_scale(margins, self.settings.l2, self.blocks.n_rows)
+        for group, margins in self.blocks.margins(self.W.astype(float, copy=False), self.bias):
+            self.scale[group] = [one_shot_scale(q, self.settings.l2, self.blocks.n_rows) for q in margins]
         self.fit.reads += 1
         self.fit.objective[:] = np.inf           # Q is another function from here on
 
@@ -251,8 +250,8 @@ class GradientDescent(FirstOrder):
 
     def look(self):
         if self.trace is not None:
-            for c, margins in self.blocks.margins(self.W, self.bias):
-                self.trace.add(margins, self.scale[c])
+            for group, margins in self.blocks.margins(self.W, self.bias):
+                self.trace.add(margins, self.scale[group])
         # a point that meets tol is the one to return, whatever the last digit of its objective
         self.fit.objective[self.fit.gradient_norm <= self.settings.tol] = np.inf
         return self.objective

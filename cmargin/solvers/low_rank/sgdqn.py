@@ -70,11 +70,10 @@ class QNTrial(Trial):
         weights = GainedWeights.start(np.zeros((self.n_classes, d), dtype), self.start_bias, relative / self.scale,
                                       self.bias_rate, self.run.skip)
         work = aligned_rows((1, 3, d), dtype)
-        for lists in self.training:
-            offsets = np.concatenate([[0], np.cumsum([len(v) for v in lists])]).astype(np.int64)
-            _sgdqn.run_qn_steps(home.rows, self.passes.row_weight, 0, offsets, np.concatenate(lists), 0,
-                                int(np.diff(offsets).max()), self.passes.loss, self.run.l2, self.run.skip, weights.W,
-                                weights.gain, weights.state, np.zeros((self.n_classes, 3)), work, 1)
+        for visits in self.passes_drawn:
+            _sgdqn.run_qn_steps(home.rows, self.passes.row_weight, 0, self.offsets, visits, 0, self.longest,
+                                self.passes.loss, self.run.l2, self.run.skip, weights.W, weights.gain, weights.state,
+                                np.zeros((self.n_classes, 3)), work, 1)
         return weights.linear(self.inverse)
 
 

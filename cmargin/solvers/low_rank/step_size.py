@@ -67,6 +67,7 @@ class Trial:
     def _draw_passes(self, kept, stream):
         """The visits of all classes of every pass, one class behind the other, each in a random order."""
         self.offsets = np.concatenate([[0], np.cumsum([len(visits) for visits in kept])]).astype(np.int64)
+        self.longest = int(np.diff(self.offsets).max())
         self.passes_drawn, visits = [], np.concatenate(kept)
         for _ in range(TRIAL_PASSES):
             visits = visits.copy()
@@ -86,11 +87,11 @@ class Trial:
     def trained(self, relative):
         """(W, bias) after the trial passes at a relative step."""
         weights = ClassWeights.start(self.inverse, self.n_classes, self.Z.dtype, True, bias=self.start_bias)
-        longest, sums = int(np.diff(self.offsets).max()), np.zeros((self.n_classes, 3))
+        sums = np.zeros((self.n_classes, 3))
         for n, visits in enumerate(self.passes_drawn, 1):
             step = np.full(self.n_classes, 1.0) * relative / self.scale / n
             _class_sgd.run_steps(
-                self.passes.home.rows, self.Z, self.passes.row_weight, 0, self.offsets, visits, 0, longest,
+                self.passes.home.rows, self.Z, self.passes.row_weight, 0, self.offsets, visits, 0, self.longest,
                 self.passes.loss, step, self.bias_rate, self.inverse.low_sign, float(self.inverse.tail_inverse[0]),
                 weights.U, weights.U_mean, weights.V, weights.V_lag, weights.bias, weights.n_steps, sums, self.work,
                 self.threads)

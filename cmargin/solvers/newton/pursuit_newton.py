@@ -318,7 +318,7 @@ class NewtonClasses:
 
     def record(self, c, problem):
         if self.trace is not None:
-            self.timed("trace", lambda: self.trace.add(np.ascontiguousarray(problem.margins()), problem.scale))
+            self.timed("trace", lambda: self.trace.add(np.ascontiguousarray(problem.margins())[None], [problem.scale]))
         self.fit.record(self.trace, (problem.passes, c, time.perf_counter() - self.clock, self.seconds["steps"],
                                      self.seconds["trace"], problem.value, problem.gradient_norm, problem.step_taken,
                                      problem.scale))
