@@ -20,7 +20,7 @@ from compare_slnd import read_set
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from cmargin.homes.softmax_rows import SoftmaxRowPass
+from cmargin.homes import open_rows
 from cmargin.solvers.newton.multinomial_newton import Settings, solve
 
 DISTANCE = 1e-4
@@ -52,13 +52,13 @@ class Clock:
 
 def ours(X, y, n_classes, l2, tol, threads):
     clock = Clock()
-    fit, _ = solve(X, y, None, n_classes, Settings(l2, tol, n_threads=threads))
+    fit, _ = solve(open_rows(X), y, None, n_classes, Settings(l2, tol, n_threads=threads))
     return fit, clock.seconds()
 
 
 def scikit_learn(X, y, n_classes, C, solver, enough, limit, threads):
     """Iterations and seconds to an objective of at most ``enough``, and whether it got there."""
-    home, l2 = SoftmaxRowPass(X, y, None, n_classes, True, threads), 1 / (C * len(y))
+    home, l2 = open_rows(X).softmax_pass(y, None, n_classes, True, threads), 1 / (C * len(y))
     clock, seen = Clock(), {"n": 0}
 
     def look(coef):
@@ -94,7 +94,7 @@ def objective(home, coef, l2):
 def compare(name, options):
     X, y, *_ = read_set(name, options.data)
     n_classes = int(y.max()) + 1
-    solve(X[:2000], y[:2000], None, n_classes, Settings(1e-3, 1e-2))            # libraries loaded
+    solve(open_rows(X[:2000]), y[:2000], None, n_classes, Settings(1e-3, 1e-2))            # libraries loaded
     for C in map(float, options.C.split(",")):
         l2 = 1 / (C * len(y))
         fit, spent = ours(X, y, n_classes, l2, DISTANCE, options.threads)

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.preprocessing import normalize
 
 from cmargin import SLNDClassifier
-from cmargin.homes.memory import MemoryRows
+from cmargin.homes import open_rows
 from cmargin.measure.limits import best_of, memory_rate, sgemm_rate
 from cmargin.measure.report import exponent, peak_beyond
 from cmargin.solvers.low_rank.class_lists import ClassLists
@@ -53,7 +53,7 @@ def one_pass(Z, home, inverse, lists, threads):
 
 def passes(folder, threads):
     X, y, *_ = read_set("tinyimagenet", folder)
-    home, lists = MemoryRows(X, threads), ClassLists.from_indicator(indicator(y), 1)
+    home, lists = open_rows(X).stochastic_rows(threads), ClassLists.from_indicator(indicator(y), 1)
     inverse, _ = build_inverse(home, np.arange(4000), np.ones((1, 4000)), 200, "drop")
     Z = home.whiten(inverse)
     n_bytes = int(lists.lengths.sum()) * Z.shape[1] * Z.itemsize
@@ -82,7 +82,7 @@ def softmax(folder, threads):
     X, y, *_ = read_set("tinyimagenet", folder)
     n, n_classes, batch = len(X), 200, batch_size(len(X), False)
     order, seconds = np.random.default_rng(3).permutation(n), {}
-    home = MemoryRows(X, threads)
+    home = open_rows(X).stochastic_rows(threads)
     centre = X[:1000].mean(axis=0, dtype=float)
     inverse, _ = build_inverse(home, np.arange(1000), np.ones((1, 1000)), 2, "scale", None, centre)
     Z, starts = home.whiten(inverse, order), np.arange(0, n, batch)
@@ -107,7 +107,8 @@ def scaling(threads):
 
     def seconds(n, classes, rank):
         Z = rng.standard_normal((n, 2 * rank)).astype(np.float32)
-        home, lists = MemoryRows(Z, threads), ClassLists.from_indicator(indicator(np.arange(n) % classes), None)
+        home = open_rows(Z).stochastic_rows(threads)
+        lists = ClassLists.from_indicator(indicator(np.arange(n) % classes), None)
         inverse, _ = build_inverse(home, np.arange(min(n, 1000)), np.ones((1, min(n, 1000))), rank, "drop")
         return one_pass(home.whiten(inverse), home, inverse, lists, threads)[1]
 

@@ -28,6 +28,7 @@ __all__ = [
     "__version__",
     "baselines",
     "datasets",
+    "homes",
     "margins",
     "nested_cross_validation",
     "plots",
@@ -38,7 +39,7 @@ __all__ = [
 def __getattr__(name):
     if name in _HOMES:
         return getattr(_import_module(_HOMES[name]), name)
-    if name in ("baselines", "datasets", "margins", "plots"):
+    if name in ("baselines", "datasets", "homes", "margins", "plots"):
         return _import_module(f"cmargin.{name}")
     raise AttributeError(f"module 'cmargin' has no attribute {name!r}")
 

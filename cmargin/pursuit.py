@@ -2,7 +2,6 @@
 
 from cmargin._estimators.one_vs_rest import LinearOneVsRest
 from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE, InvalidParameterError, check_parameter
-from cmargin.homes.memory import MemoryRows
 from cmargin.solvers.first_order.margin_pursuit import GradientDescent, ProjectedSGD, Settings, Start
 from cmargin.solvers.newton.pursuit_newton import NewtonClasses
 
@@ -209,4 +208,4 @@ class PegasosClassifier(LinearOneVsRest):
 def _projected(estimator, blocks, settings, start):
     taken = estimator._steps_taken if estimator._goes_on else 0
     return ProjectedSGD(blocks, settings, Start(*start, taken), estimator._margin_trace(),
-                        MemoryRows(blocks.X, blocks.n_threads), estimator._draw_seed())
+                        blocks.home.stochastic_rows(blocks.n_threads), estimator._draw_seed())

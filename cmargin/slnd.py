@@ -23,7 +23,8 @@ from cmargin._estimators.validation import (
     check_rows,
     encode_labels,
 )
-from cmargin.homes.memory import MemoryRows, NonFiniteCurvature
+from cmargin.homes.open import open_rows
+from cmargin.homes.stochastic_rows import NonFiniteCurvature
 from cmargin.solvers.low_rank.class_lists import ClassLists
 from cmargin.solvers.low_rank.low_rank_newton import Settings, Start, train
 from cmargin.solvers.low_rank.multinomial import MultinomialRun
@@ -196,10 +197,10 @@ class SLNDClassifier(PosteriorPredictions):
         """Going on needs the columns of the last fit, by their names too."""
         return check_rows(self, X, y, reset=not self._goes_on)
 
-    def _train(self, X, y, sample_weight, begin):
-        labels = encode_labels(y)
-        start = self._go_on(X, labels) if self._goes_on else None
-        return self._train_on(X, labels, sample_weight, begin, start, self.max_passes)
+    def _train(self, home, sample_weight, begin):
+        labels = encode_labels(home.y)
+        start = self._go_on(home, labels) if self._goes_on else None
+        return self._train_on(home, labels, sample_weight, begin, start, self.max_passes)
 
     @keeps_last_fit
     def partial_fit(self, X, y, classes=None, sample_weight=None):
@@ -238,9 +239,9 @@ class SLNDClassifier(PosteriorPredictions):
         if not first and classes is not None and not np.array_equal(known, self.classes_):
             raise ValueError(
                 f"`classes={classes!r}` is not the same as on last call to partial_fit, was: {self.classes_!r}")
-        labels = encode_labels(y, classes=known)
-        start = None if first else self._go_on(X, labels, decay="call")
-        return self._finish(*self._train_on(X, labels, sample_weight, begin, start, 1, in_parts=True))
+        labels, home = encode_labels(y, classes=known), open_rows(X, y)
+        start = None if first else self._go_on(home, labels, decay="call")
+        return self._finish(*self._train_on(home, labels, sample_weight, begin, start, 1, in_parts=True))
 
     def _check_parameters(self):
         check_parameter(self, "loss", self.loss, options=self._losses)
@@ -274,19 +275,19 @@ class SLNDClassifier(PosteriorPredictions):
         joint = codes is not None and 2 < len(classes) <= MOST_CLASSES and self.step_size != "theory"
         return "multinomial" if joint else "logistic"
 
-    def _go_on(self, X, labels, decay="pass"):
+    def _go_on(self, home, labels, decay="pass"):
         """Start from the weights there are; their preconditioner and step serve on where nothing else is asked for."""
         classes, codes, _ = labels
-        self._check_last_fit(X, classes, codes is None, "going on")
+        self._check_last_fit(home, classes, codes is None, "going on")
         inverse, step = self.preconditioner_, None
         loss = self._loss_for(classes, codes)
-        if inverse is None or self._recipe != self._recipe_now(loss) or inverse.eigenvectors.dtype != X.dtype:
+        if inverse is None or self._recipe != self._recipe_now(loss) or inverse.eigenvectors.dtype != home.dtype:
             inverse = None
         else:
-            inverse = replace(inverse, sparse_rows=not isinstance(X, np.ndarray))
+            inverse = replace(inverse, sparse_rows=home.sparse)
             step = self.step_size_ if self._asked_step == self.step_size else None
         streams = None if self._streams is None else self._streams.copy()         # none after an optimum
-        return Start(self.coef_.astype(X.dtype), self.intercept_.astype(float), inverse, streams, step,
+        return Start(self.coef_.astype(home.dtype), self.intercept_.astype(float), inverse, streams, step,
                      self._passes_total, decay)
 
     def _recipe_now(self, loss):
@@ -300,16 +301,16 @@ class SLNDClassifier(PosteriorPredictions):
             raise ValueError(f"class_weight names {unknown!r}, which are not among the classes {classes!r}.")
         return np.array([self.class_weight.get(c, 1.0) for c in classes.tolist()], dtype=float)
 
-    def _train_on(self, X, labels, sample_weight, begin, start, max_passes, in_parts=False):
+    def _train_on(self, home, labels, sample_weight, begin, start, max_passes, in_parts=False):
         classes, codes, Y = labels
-        n_features = X.shape[1]
+        n_features = home.n_features
         if self.rank != "auto" and self.rank > n_features:
             raise InvalidParameterError(
                 f"The 'rank' parameter of {type(self).__name__} must be an int in the range "
                 f"[1, n_features={n_features}]. Got {self.rank} instead.")
-        weight, _ = self._weights(sample_weight, X, classes, codes)
-        X, Y, codes, weight = rows_that_count(X, Y, codes, weight)
-        if not in_parts and ((Y.getnnz(axis=0) == X.shape[0]).any() or Y.nnz == 0):
+        weight, _ = self._weights(sample_weight, home, classes, codes)
+        home, Y, codes, weight = rows_that_count(home, Y, codes, weight)
+        if not in_parts and ((Y.getnnz(axis=0) == home.n_rows).any() or Y.nnz == 0):
             raise ValueError("The rows of positive weight are of only one class; at least 2 classes are needed.")
         lists = ClassLists.from_indicator(Y, self.negatives_per_positive)
         loss = self._loss_for(classes, codes)
@@ -318,8 +319,8 @@ class SLNDClassifier(PosteriorPredictions):
             about["sampled_prior_"] = about["class_prior_"]         # every row is visited, for all classes
         if self._penalised and self.l2 > 0:
             refuse_penalty(self, loss, in_parts)
-            return fit_optimum(self, X, codes, weight, about, begin)
-        home = MemoryRows(X, effective_n_threads(self.n_jobs))
+            return fit_optimum(self, home, codes, weight, about, begin)
+        rows = home.stochastic_rows(effective_n_threads(self.n_jobs))
         settings = Settings(
             loss, self.rank, self.tail, self.hessian_samples, self.curvature, self.hessian_refresh, self.step_size,
             self.average, max_passes, self.tol, self.fit_intercept, self._deadline(begin))
@@ -330,16 +331,15 @@ class SLNDClassifier(PosteriorPredictions):
         try:
             # a number beyond the range of doubles is told of once, by a warning of ours
             with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                fit, interruption = train(home, lists, weight, settings, self._draw_seed(), start,
+                fit, interruption = train(rows, lists, weight, settings, self._draw_seed(), start,
                                           self._watch(store, self._line), run)
         except NonFiniteCurvature as error:
-            raise ValueError(self._not_invertible(error, X, about)) from error
+            raise ValueError(self._not_invertible(error, home, about)) from error
         return fit, interruption, store, self._shortfall
 
-    def _not_invertible(self, error, X, about):
+    def _not_invertible(self, error, home, about):
         """Whose second moment cannot be inverted, and what to do about it."""
-        largest = np.abs(X if isinstance(X, np.ndarray) else X.data).max()
-        advice = f"Scale the features (the largest entry is {largest:.2g}), for instance by StandardScaler"
+        advice = f"Scale the features (the largest entry is {home.largest():.2g}), for instance by StandardScaler"
         if error.n_groups == 1:
             return (f"{type(self).__name__}: the second moment of the rows holds NaN or infinity and cannot be "
                     f"inverted. {advice}.")

@@ -136,14 +136,14 @@ class SmSVMClassifier(LinearClassifier):
         check_flag(self, "penalize_intercept", self.penalize_intercept)
         self._check_shared()
 
-    def _train(self, X, y, sample_weight, begin):
-        classes, codes, positives = code_labels(y)
+    def _train(self, home, sample_weight, begin):
+        classes, codes, positives = code_labels(home.y)
         if self._goes_on:
-            self._check_last_fit(X, classes, codes is None)
-        weight, total_weight = self._weights(sample_weight, X, classes, codes)
-        weights = np.ones(X.shape[0]) if weight is None else of_mean_1(weight)
+            self._check_last_fit(home, classes, codes is None)
+        weight, total_weight = self._weights(sample_weight, home, classes, codes)
+        weights = np.ones(home.n_rows) if weight is None else of_mean_1(weight)
         labels = Labels(classes, codes, None if positives is None else 2.0 * positives.toarray().T - 1.0)
-        fit, interruption = SmSVMFit(self, X, labels, weights, total_weight, begin), None
+        fit, interruption = SmSVMFit(self, home, labels, weights, total_weight, begin), None
         try:
             with single_threaded_blas():
                 fit.run()

@@ -9,10 +9,10 @@ from sklearn.model_selection import check_cv
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, indexable
 
-from cmargin._core.rows._structure import check_structure
 from cmargin._estimators.progress import check_verbose, say
 from cmargin._estimators.refusal import keeps_last_fit
-from cmargin._estimators.validation import check_rows, code_labels, in_range
+from cmargin._estimators.validation import check_rows, code_labels, in_range, sliceable
+from cmargin.homes import open_rows
 from cmargin.smsvm import SmSVMClassifier
 
 OF_THE_BEST = ("coef_", "intercept_", "classes_", "duality_gap_", "n_iter_", "history_")
@@ -30,7 +30,7 @@ def _path_scores(estimator, X, y, weights, train, test, l2s, l1s, standardize, a
     """
     X_train, X_test = X[train], X[test]
     if standardize:
-        scaler = StandardScaler(with_mean=not hasattr(X, "indptr")).fit(X_train)
+        scaler = StandardScaler(with_mean=not open_rows(X_train).sparse).fit(X_train)
         X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
     test_weights = None if weights is None else in_range(weights[test])         # their sum is finite
     scores, passes = np.zeros((len(l2s), len(l1s))), 0.0
@@ -187,9 +187,7 @@ def nested_cross_validation(X, y, l2s, l1s=(0.0,), *, outer=10, inner=6, estimat
     -------
     NestedScores
     """
-    check_structure(X)
-    X, y = indexable(X, np.asarray(y))
-    X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
+    X, y = indexable(sliceable(X), np.asarray(y))
     estimator = SmSVMClassifier() if estimator is None else estimator
     scores, chosen, passes = [], [], 0.0
     for train, test in check_cv(outer, y, classifier=True).split(X, y):

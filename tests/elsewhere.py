@@ -4,11 +4,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from cmargin.homes.row_pass import MemoryRowPass
+from cmargin.homes import open_rows
 
 
 class Elsewhere:
-    """Parts of the rows, each a `MemoryRowPass`; their answers are added up in order."""
+    """Parts of the rows, each a pass of its own; their answers are added up in order."""
 
     def __init__(self, parts):
         self.parts = parts
@@ -20,7 +20,7 @@ class Elsewhere:
     @classmethod
     def of(cls, X, code, cuts, intercept):
         edges = [0, *cuts, X.shape[0]]
-        return cls([MemoryRowPass(X[lo:hi], code[lo:hi], intercept=intercept, n_threads=1)
+        return cls([open_rows(X[lo:hi]).row_pass(code[lo:hi], intercept=intercept, n_threads=1)
                     for lo, hi in pairwise(edges)])
 
     def everywhere(self, method, *args, **kwargs):

@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cmargin.baselines import CatoniHingeClassifier, ODMClassifier, ProjectionProfileClassifier
-from cmargin.homes.score_blocks import ScoreBlocks
+from cmargin.homes import open_rows
 from cmargin.solvers.first_order.full_batch import CatoniRisk, MarginMoments, ProjectionProfile, smoothed_hinge
 
 X_bc, y_bc = load_breast_cancer(return_X_y=True)
@@ -43,7 +43,7 @@ def quietly(model, *data):
 
 
 def blocks(X, sign, weight=None):
-    return ScoreBlocks(X, sp.csc_matrix((sign > 0)[:, None].astype(np.int8)), weight, 1)
+    return open_rows(X).score_blocks(sp.csc_matrix((sign > 0)[:, None].astype(np.int8)), weight, 1)
 
 
 @pytest.mark.parametrize("make", [

@@ -17,7 +17,7 @@ import cmargin
 from cmargin import _blas_threads, baselines
 from cmargin._blas_threads import _find, _Library, blas_threads, single_threaded_blas
 from cmargin._estimators.smsvm_fit import SmSVMFit
-from cmargin.homes.score_blocks import ScoreBlocks
+from cmargin.homes import open_rows
 
 HANG = 300.0        # seconds after which a fit counts as hung; they take a tenth of one
 
@@ -202,7 +202,7 @@ def test_a_count_of_each_thread_is_held_and_given_back_in_that_thread(per_thread
 
 
 def test_threads_that_share_out_blocks_hold_too(per_thread):
-    rows = ScoreBlocks(np.ones((1 << 12, 300)), sp.csc_matrix(np.ones((1 << 12, 1))), None, 2)
+    rows = open_rows(np.ones((1 << 12, 300))).score_blocks(sp.csc_matrix(np.ones((1 << 12, 1))), None, 2)
     assert len(rows.blocks) > 2
     assert set(rows.map(lambda block: per_thread.get())) == {1}
 

@@ -7,7 +7,7 @@ from conftest import blobs
 from naive import CURVATURE_AT_ZERO, literal_steps, low_rank_inverse, mean_of_samples, theory_steps
 
 from cmargin._core.stochastic import _class_sgd
-from cmargin.homes.memory import MemoryRows
+from cmargin.homes import open_rows
 from cmargin.solvers.low_rank.class_lists import ClassLists
 from cmargin.solvers.low_rank.class_passes import ClassPasses, TimeUp, class_streams
 from cmargin.solvers.low_rank.class_weights import ClassWeights
@@ -28,7 +28,7 @@ class Setting:
     def __init__(self, sparse=False, tail="scale", dtype=np.float64, threads=2, negatives=9, weighted=False, rank=3):
         X, self.y = blobs(n=600)
         self.X = X.astype(dtype)
-        self.home = MemoryRows(sp.csr_matrix(self.X) if sparse else self.X, threads)
+        self.home = open_rows(sp.csr_matrix(self.X) if sparse else self.X).stochastic_rows(threads)
         self.lists = ClassLists.from_indicator(indicator(self.y), negatives)
         self.weight = np.random.default_rng(4).uniform(0.2, 3, 600) if weighted else None
         self.tail, self.rank, self.subset = tail, rank, np.arange(0, 600, 3)

@@ -10,7 +10,8 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
-from cmargin.homes.dual_rows import DualRowPass, SparseRows, worth_sweeping
+from cmargin.homes import open_rows
+from cmargin.homes.dual_rows import worth_sweeping
 from cmargin.smsvm import SmSVMClassifier
 from cmargin.solvers.dual import dual_newton
 
@@ -46,12 +47,12 @@ def fit(X, y, **parameters):
 def kernel_case(request):
     X, y = text()
     X = as_csr(X, *request.param)
-    rows = SparseRows(X, True, True)
+    rows = open_rows(X).dual_rows(True, True)
     Z = np.column_stack([X.toarray().astype(float), np.full(X.shape[0], rows.bias)])
     rng = np.random.default_rng(8)
     upper = rng.integers(0, 3, len(y)).astype(float)
     a = np.clip(rng.standard_normal(len(y)) + 0.5, 0, upper)
-    return DualRowPass(rows, np.where(upper > 0, upper, 1) * y), Z, y, upper, a, Z.T @ (a * y), rng
+    return rows.row_pass(np.where(upper > 0, upper, 1) * y), Z, y, upper, a, Z.T @ (a * y), rng
 
 
 def test_sweep_equals_the_twin(kernel_case):
@@ -127,12 +128,12 @@ def test_same_optimum_as_liblinear():
 
 def test_chosen_for_sparse_data_with_many_columns_only():
     X, y = text()
-    assert worth_sweeping(X, 1e-3, 0.0, "auto", "exact")
-    assert not worth_sweeping(X[:, :100], 1e-3, 0.0, "auto", "exact")
-    assert not worth_sweeping(X.toarray(), 1e-3, 0.0, "auto", "exact")
-    assert not worth_sweeping(X, 1e-3, 1e-3, "auto", "exact")
-    assert not worth_sweeping(X, 0.0, 0.0, "auto", "exact")
-    assert not worth_sweeping(X, 1e-3, 0.0, "cg", "exact")
+    assert worth_sweeping(open_rows(X), 1e-3, 0.0, "auto", "exact")
+    assert not worth_sweeping(open_rows(X[:, :100]), 1e-3, 0.0, "auto", "exact")
+    assert not worth_sweeping(open_rows(X.toarray()), 1e-3, 0.0, "auto", "exact")
+    assert not worth_sweeping(open_rows(X), 1e-3, 1e-3, "auto", "exact")
+    assert not worth_sweeping(open_rows(X), 0.0, 0.0, "auto", "exact")
+    assert not worth_sweeping(open_rows(X), 1e-3, 0.0, "cg", "exact")
     for wrong in ({"l1": 1e-3}, {"l2": 0.0}, {"line_search": "quadratic"}):
         with pytest.raises(ValueError, match="linear_solver='dual' needs CSR data, l1=0, l2>0"):
             SmSVMClassifier(linear_solver="dual", **wrong).fit(X, y)
@@ -226,7 +227,7 @@ def test_newton_on_all_columns_goes_on_where_sweeps_are_slow(l2, left, fit_inter
         statuses.append(run(self).status)
 
     monkeypatch.setattr(dual_newton.DualNewton, "run", noted)
-    assert worth_sweeping(X, l2, 0.0, "auto", "exact")
+    assert worth_sweeping(open_rows(X), l2, 0.0, "auto", "exact")
     model = fit(X, y, l2=l2, linear_solver="auto", fit_intercept=fit_intercept)
     assert statuses == ["left" if left else "converged"]
     direct = fit(X, y, l2=l2, linear_solver="cholesky", fit_intercept=fit_intercept)

@@ -23,7 +23,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from cmargin._core.losses._losses import LOSS_IDS, evaluate
 from cmargin._core.rows import _line_sums
 from cmargin.baselines import AdaDeltaClassifier, AdamClassifier, CGDescentClassifier, NesterovClassifier
-from cmargin.homes.score_blocks import ScoreBlocks
+from cmargin.homes import open_rows
 from cmargin.solvers.first_order.accelerated import best_constant
 from cmargin.solvers.first_order.conjugate_gradient import Line, SmoothRisk
 from cmargin.solvers.first_order.hager_zhang import LineSearch, OutOfTrials, Trial
@@ -141,7 +141,7 @@ def test_steps_of_a_set_length_begin_at_the_best_intercept(loss):
     rng = np.random.default_rng(2)
     X, y = 20 * rng.standard_normal((60, 2)), np.arange(60) % 2
     value = risk(X, 2.0 * y - 1, loss, 0.0, 0.5, np.where(y == 1, 3.0, 1.0))[0]
-    rows = ScoreBlocks(X, sp.csc_matrix(y[:, None]), np.where(y == 1, 1.5, 0.5), 1)
+    rows = open_rows(X).score_blocks(sp.csc_matrix(y[:, None]), np.where(y == 1, 1.5, 0.5), 1)
     found = best_constant(loss, rows)
     best = minimize_scalar(lambda b: value(np.array([0, 0, b])))
     slack = 0.07 if loss == "smoothed_hinge" else 1e-6       # its sharp form's minimum is taken
@@ -213,7 +213,7 @@ def test_near_the_minimum_slopes_decide_where_values_cannot():
 
 
 def test_a_step_on_a_line_is_the_point_it_says():
-    blocks = ScoreBlocks(X_bc, sp.csc_matrix(y_bc[:, None].astype(np.int8)), None, 1)
+    blocks = open_rows(X_bc).score_blocks(sp.csc_matrix(y_bc[:, None].astype(np.int8)), None, 1)
     v, d = np.random.default_rng(2).standard_normal((2, 31)) / 10
     line = Line(SmoothRisk(blocks, 0, 0.1, True, "logistic"), v)
     phi = line.along(d)

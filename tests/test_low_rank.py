@@ -4,7 +4,8 @@ import scipy.sparse as sp
 from conftest import FORMATS, as_format, blobs
 from naive import low_rank_inverse
 
-from cmargin.homes.memory import MemoryRows, NonFiniteCurvature
+from cmargin.homes import open_rows
+from cmargin.homes.stochastic_rows import NonFiniteCurvature
 from cmargin.solvers.low_rank.low_rank import automatic_rank, build_inverse, default_samples, knee
 
 
@@ -18,7 +19,7 @@ def test_inverse_is_that_of_the_definition(any_format, dtype, tail, m, tmp_path)
     X = blobs()[0].astype(dtype)
     rng = np.random.default_rng(3)
     subset, c = np.sort(rng.choice(len(X), m, replace=False)), rng.uniform(0.1, 1, (2, m))
-    inverse, spectrum = build_inverse(MemoryRows(any_format(X), 2), subset, c, 3, tail)
+    inverse, spectrum = build_inverse(open_rows(any_format(X)).stochastic_rows(2), subset, c, 3, tail)
     assert inverse.n_groups == 2 and inverse.rank == 3 and len(spectrum) == 4
     for g in range(2):
         H = (X[subset].T * c[g]) @ X[subset].astype(float) / m
@@ -35,7 +36,7 @@ def test_inverse_is_that_of_the_definition(any_format, dtype, tail, m, tmp_path)
 @pytest.mark.parametrize("threads", [1, 3])
 def test_whitened_rows_have_the_metric_of_the_inverse(name, dtype, tail, threads, tmp_path):
     X = blobs(n=150)[0].astype(dtype)
-    home = MemoryRows(as_format(X, name, tmp_path), threads)
+    home = open_rows(as_format(X, name, tmp_path)).stochastic_rows(threads)
     inverse, _ = build_inverse(home, np.arange(150), np.ones((1, 150)), 3, tail)
     Z = home.whiten(inverse).astype(float)
     assert Z.shape == (150, inverse.width) and inverse.width == (12 if inverse.full_width else 3)
@@ -48,7 +49,7 @@ def test_whitened_rows_have_the_metric_of_the_inverse(name, dtype, tail, threads
 @pytest.mark.parametrize("sparse", [False, True])
 def test_weights_survive_the_way_to_whitened_coordinates_and_back(tail, sparse):
     X = blobs()[0]
-    home = MemoryRows(sp.csr_matrix(X) if sparse else X, 1)
+    home = open_rows(sp.csr_matrix(X) if sparse else X).stochastic_rows(1)
     inverse, _ = build_inverse(home, np.arange(60), np.ones((1, 60)), 4, tail)
     W = np.random.default_rng(5).standard_normal((3, 12))
     if tail == "drop":
@@ -62,19 +63,20 @@ def test_same_bits_for_any_number_of_threads_and_groups(dtype):
     X = blobs(n=400, d=30)[0].astype(dtype)
     c = np.random.default_rng(9).uniform(0.1, 1, (5, 100))
     subset = np.arange(100)
-    answers = [MemoryRows(X, t).leading_pairs(subset, c, 4, 5) for t in (1, 2, 3)]
+    answers = [open_rows(X).stochastic_rows(t).leading_pairs(subset, c, 4, 5) for t in (1, 2, 3)]
     for other in answers[1:]:
         for a, b in zip(answers[0], other, strict=True):
             assert np.array_equal(a, b)
-    inverse, _ = build_inverse(MemoryRows(X, 1), subset, c[:1], 4, "scale")
-    whitened = [MemoryRows(X, t).whiten(inverse) for t in (1, 2, 3)]
+    inverse, _ = build_inverse(open_rows(X).stochastic_rows(1), subset, c[:1], 4, "scale")
+    whitened = [open_rows(X).stochastic_rows(t).whiten(inverse) for t in (1, 2, 3)]
     assert np.array_equal(whitened[0], whitened[1]) and np.array_equal(whitened[0], whitened[2])
 
 
 def test_rank_beyond_the_data_is_cut_where_the_eigenvalues_end():
     # four rows span four directions; inverting a rounding error would blow the weights up
     X = np.random.default_rng(1).standard_normal((4, 9))
-    inverse, _ = build_inverse(MemoryRows(np.vstack([X, X, X]), 1), np.arange(12), np.ones((1, 12)), 7, "drop")
+    rows = open_rows(np.vstack([X, X, X])).stochastic_rows(1)
+    inverse, _ = build_inverse(rows, np.arange(12), np.ones((1, 12)), 7, "drop")
     assert np.sum(inverse.eigenvalues > 0) == 4
     assert np.all(np.isfinite(inverse.factor)) and inverse.mean_square[0] == pytest.approx(4)
 
@@ -82,13 +84,14 @@ def test_rank_beyond_the_data_is_cut_where_the_eigenvalues_end():
 def test_constant_and_zero_columns():
     X = np.random.default_rng(2).standard_normal((50, 5))
     X[:, 1], X[:, 3] = 0.0, 2.5
-    inverse, _ = build_inverse(MemoryRows(X, 1), np.arange(50), np.ones((1, 50)), "auto", "scale")
+    inverse, _ = build_inverse(open_rows(X).stochastic_rows(1), np.arange(50), np.ones((1, 50)), "auto", "scale")
     assert np.all(np.isfinite(inverse.apply(X))) and np.abs(inverse.apply(X)[:, 1]).max() < 1e-14
 
 
 @pytest.mark.parametrize("tail", ["drop", "scale"])
 def test_rows_of_nothing_but_zeros(tail):
-    inverse, _ = build_inverse(MemoryRows(np.zeros((6, 4)), 1), np.arange(6), np.ones((1, 6)), "auto", tail)
+    rows = open_rows(np.zeros((6, 4))).stochastic_rows(1)
+    inverse, _ = build_inverse(rows, np.arange(6), np.ones((1, 6)), "auto", tail)
     assert np.all(inverse.factor == 0) and np.all(inverse.mean_square == 0)
 
 
@@ -96,7 +99,7 @@ def test_non_finite_curvature_is_named():
     c = np.ones((2, 10))
     c[1, 4] = np.nan
     with pytest.raises(NonFiniteCurvature, match="group 1"):
-        MemoryRows(blobs()[0], 1).leading_pairs(np.arange(10), c, 2, 3)
+        open_rows(blobs()[0]).stochastic_rows(1).leading_pairs(np.arange(10), c, 2, 3)
 
 
 def test_knee_and_automatic_rank():

@@ -97,7 +97,7 @@ def test_bsn_equals_slnd_until_the_curvature_is_looked_at(digits):
 
 
 def test_the_refreshed_moment_weighs_rows_by_mean_curvature():
-    from cmargin.homes.memory import MemoryRows
+    from cmargin.homes import open_rows
     from cmargin.solvers.low_rank.class_lists import ClassLists
     from cmargin.solvers.low_rank.low_rank_newton import Settings, Start
     from cmargin.solvers.low_rank.multinomial import MultinomialRun
@@ -105,8 +105,8 @@ def test_the_refreshed_moment_weighs_rows_by_mean_curvature():
     rng = np.random.default_rng(3)
     W, b = rng.standard_normal((4, 12)), rng.standard_normal(4)
     settings = Settings("multinomial", 3, "scale", 240, "loss", 1, 1.0, True, 1, None, True, None)
-    run = MultinomialRun(MemoryRows(X, 1), ClassLists.from_indicator(sp.csc_matrix(np.eye(4)[y]), None), None, settings,
-                         1, Start(W, b), y, 4)
+    lists = ClassLists.from_indicator(sp.csc_matrix(np.eye(4)[y]), None)
+    run = MultinomialRun(open_rows(X).stochastic_rows(1), lists, None, settings, 1, Start(W, b), y, 4)
     run._invert(None)
     inverse, spectrum = run._invert((W, b)) if run.fit.inverse is not None else run._invert(None)
     run.fit.inverse = inverse

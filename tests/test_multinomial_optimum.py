@@ -9,12 +9,17 @@ import scipy.sparse as sp
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
-from cmargin.homes.softmax_rows import SoftmaxRowPass
+from cmargin.homes import open_rows
 from cmargin.solvers.low_rank.class_passes import TimeUp
+from cmargin.solvers.newton import multinomial_newton
 from cmargin.solvers.newton.multinomial_inverse import ClassInverse, KroneckerInverse, centred_pairs, without_mean
-from cmargin.solvers.newton.multinomial_newton import Run, Settings, dual_value, solve
+from cmargin.solvers.newton.multinomial_newton import Run, Settings, dual_value
 
 N, M, K = 83, 7, 4
+
+
+def solve(X, *args, **kwargs):
+    return multinomial_newton.solve(open_rows(X), *args, **kwargs)
 
 
 def problem(seed=0, n=N, m=M, k=K, dtype=np.float64):
@@ -59,7 +64,7 @@ def point(intercept, k=K, m=M, seed=3):
 def test_passes_equal_the_twin(layout, dtype, intercept):
     X, labels, weight = problem(dtype=dtype)
     X = laid_out(X, layout)
-    home = SoftmaxRowPass(X, labels, weight, K, intercept, 2)
+    home = open_rows(X).softmax_pass(labels, weight, K, intercept, 2)
     V, D = point(intercept), point(intercept, seed=4)
     value, _, gradient = naive.risk(X, labels, weight, V, intercept)
     rough = 1e-12 if dtype == np.float64 else 3e-6
@@ -83,7 +88,7 @@ def test_passes_equal_the_twin(layout, dtype, intercept):
 
 def test_gradient_and_curvature_are_derivatives():
     X, labels, weight = problem()
-    home = SoftmaxRowPass(X, labels, weight, K, True, 1)
+    home = open_rows(X).softmax_pass(labels, weight, K, True, 1)
     V, D, h = point(True), point(True, seed=4), 1e-4
     ahead, behind = home.risk(V + h * D), home.risk(V - h * D)
     _, gradient = home.risk(V)
@@ -95,7 +100,7 @@ def test_gradient_and_curvature_are_derivatives():
 def test_float32_rows_in_float64(layout):
     X, labels, weight = problem(dtype=np.float32)
     X = laid_out(X, layout)
-    home = SoftmaxRowPass(X, labels, weight, K, True, 1)
+    home = open_rows(X).softmax_pass(labels, weight, K, True, 1)
     V, risk, entropy, gradient = home.exact(point(True), n_corrections=3)
     value, want_entropy, want = naive.risk(X, labels, weight, V, True)
     assert (risk, entropy) == pytest.approx((value, want_entropy), rel=1e-13)
@@ -104,7 +109,7 @@ def test_float32_rows_in_float64(layout):
 
 def test_scores_beyond_the_range_of_exp():
     X, labels, weight = problem(dtype=np.float32)
-    home = SoftmaxRowPass(X * 1e4, labels, weight, K, True, 1)
+    home = open_rows(X * 1e4).softmax_pass(labels, weight, K, True, 1)
     value, gradient = home.risk(point(True))
     assert np.isfinite(value) and np.all(np.isfinite(gradient))
 
@@ -124,8 +129,8 @@ def test_the_same_bits_for_any_number_of_threads(dtype, sparse):
 def test_bad_shapes_are_refused():
     X, labels, weight = problem()
     with pytest.raises(ValueError, match="label"):
-        SoftmaxRowPass(X, labels + 1, weight, K, True, 1)
-    home = SoftmaxRowPass(X, labels, weight, K, True, 1)
+        open_rows(X).softmax_pass(labels + 1, weight, K, True, 1)
+    home = open_rows(X).softmax_pass(labels, weight, K, True, 1)
     with pytest.raises(ValueError, match="shapes"):
         home.risk(point(False))
 
@@ -154,7 +159,7 @@ def test_inverses_invert(intercept):
     # where all rows have one and the same p, the Hessian is A (x) S, and S has no tail: KroneckerInverse is exact
     X, labels, weight = problem()
     l2, every = 1e-3, np.arange(N)
-    home = SoftmaxRowPass(X, labels, weight, K, intercept, 1)
+    home = open_rows(X).softmax_pass(labels, weight, K, intercept, 1)
     V = np.zeros((home.n_columns, K))
     home.risk(V)
     D = without_mean(point(intercept, seed=5))
@@ -164,7 +169,7 @@ def test_inverses_invert(intercept):
     inverse.update(home.class_curvature(home.probs))
     np.testing.assert_allclose(inverse(HD), D, atol=2e-4)
     # two classes: every class's block is the Hessian but for a factor of two in the mean-free part
-    two = SoftmaxRowPass(X, labels % 2, weight, 2, intercept, 1)
+    two = open_rows(X).softmax_pass(labels % 2, weight, 2, intercept, 1)
     V = 0.3 * point(intercept, k=2)
     two.risk(V)
     D = without_mean(point(intercept, k=2, seed=5))
@@ -312,7 +317,7 @@ def test_deadline_callback_and_interrupt():
     few, _ = solve(X, labels, weight, K, Settings(1e-6, 1e-9, max_newton=2))
     assert few.stopped == "max_newton" and np.isfinite(few.gap)
     np.testing.assert_array_equal(few.W, told.W)
-    run = Run(X, labels, weight, K, Settings(1e-6, deadline=time.perf_counter() - 1))
+    run = Run(open_rows(X), labels, weight, K, Settings(1e-6, deadline=time.perf_counter() - 1))
     with pytest.raises(TimeUp):
         run.home.risk(np.zeros((31, K)))
 
@@ -332,7 +337,7 @@ def test_weights_are_checked():
 
 def test_history_has_an_entry_a_step():
     X, labels, weight = problem(n=500)
-    run = Run(X, labels, weight, K, Settings(1e-4, 1e-6))
+    run = Run(open_rows(X), labels, weight, K, Settings(1e-4, 1e-6))
     run.go(None)
     history = run.result.history
     assert {len(column) for column in history.values()} == {len(history["reads"])}

@@ -13,7 +13,7 @@ from cmargin._blas_threads import single_threaded_blas
 from cmargin._core.newton._newton_memory import advance_all, now
 from cmargin._core.newton._width_rule import widths
 from cmargin._core.small._sorting import sorted_places
-from cmargin.homes.row_pass import MemoryRowPass
+from cmargin.homes import open_rows
 from cmargin.solvers.newton.continuation_newton import ContinuationNewton, Problem, Settings
 from cmargin.solvers.newton.paper_newton import PaperNewton
 
@@ -40,7 +40,7 @@ def weighted(y):
 
 
 def in_memory(X, code, intercept, n_threads=1):
-    return MemoryRowPass(X, code, intercept=intercept, n_threads=n_threads)
+    return open_rows(X).row_pass(code, intercept=intercept, n_threads=n_threads)
 
 
 @pytest.mark.parametrize("name", PROBLEMS)

@@ -20,8 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cmargin import MarginPursuitClassifier, PegasosClassifier, margins
 from cmargin._blas_threads import single_threaded_blas
-from cmargin.homes import score_blocks
-from cmargin.homes.row_pass import MemoryRowPass
+from cmargin.homes import open_rows, score_blocks
 from cmargin.solvers.first_order.margin_pursuit import weighted_draws
 from cmargin.solvers.low_rank.class_passes import class_streams
 from cmargin.solvers.newton import pursuit_newton
@@ -65,7 +64,7 @@ def test_the_row_pass_sums_margin_pursuit(sparse, fit_intercept):
     rng = np.random.default_rng(4)
     X = rng.standard_normal((500, 6)) * (rng.random((500, 6)) < 0.7)
     code, d, level, s = rng.standard_normal(500), rng.standard_normal(6 + fit_intercept), 0.8, 0.6
-    rows = MemoryRowPass(sp.csr_matrix(X) if sparse else X, code, intercept=fit_intercept, n_threads=2)
+    rows = open_rows(sp.csr_matrix(X) if sparse else X).row_pass(code, intercept=fit_intercept, n_threads=2)
     rows.pursue(level, s)
     rows.start()
     with single_threaded_blas():

@@ -4,7 +4,7 @@ from naive_smsvm import look, smoothed, with_ones
 from scipy import sparse
 
 from cmargin._blas_threads import single_threaded_blas
-from cmargin.homes.row_pass import MemoryRowPass
+from cmargin.homes import open_rows
 
 FORMATS = ["C", "F", "strided", "reversed", "csr32", "csr64"]
 
@@ -51,7 +51,7 @@ def test_one_look_equals_the_twin_and_is_the_same_for_any_thread_count(fmt, dtyp
     expected = look(A, y, s, w, e, 0.7, 0.3, 1.0, before[3])
     results = []
     for n_threads in (1, 3):
-        rows = MemoryRowPass(X, code, intercept=intercept, n_threads=n_threads)
+        rows = open_rows(X).row_pass(code, intercept=intercept, n_threads=n_threads)
         with single_threaded_blas():
             rows.look(w, 1.0, 1.0, 0.7, 0.0, False)
             sums, gradient, hessian = rows.look(e, 1.0, 0.7, 0.3, 0.0)
@@ -72,7 +72,7 @@ def test_many_blocks_fold_in_order(fmt):
     X, _, _, code = problem(fmt, np.float64, True, n=20000, m=9)
     bits = set()
     for n_threads in (1, 2, 3, 7):
-        rows = MemoryRowPass(X, code, intercept=True, n_threads=n_threads)
+        rows = open_rows(X).row_pass(code, intercept=True, n_threads=n_threads)
         assert rows.n_blocks == 32
         w = np.linspace(-1, 1, 10)
         with single_threaded_blas():
@@ -89,7 +89,7 @@ def test_active_columns_and_curvature_floor(fmt):
     A = with_ones(X, True)
     w = np.linspace(-0.5, 0.5, 12)
     active = np.array([0, 2, 3, 7, 11])
-    rows = MemoryRowPass(X, code, intercept=True, n_threads=2)
+    rows = open_rows(X).row_pass(code, intercept=True, n_threads=2)
     rows.set_active(active)
     floor = 0.4
     sums, _, hessian = rows.look(w, 1.0, 1.0, 0.3, floor)
@@ -105,7 +105,7 @@ def test_product_with_the_curvature(fmt):
     X, y, s, code = problem(fmt, np.float64, True)
     A = with_ones(X, True)
     w, x = np.linspace(-0.5, 0.5, 12), np.cos(np.arange(12.0))
-    rows = MemoryRowPass(X, code, intercept=True, n_threads=2)
+    rows = open_rows(X).row_pass(code, intercept=True, n_threads=2)
     rows.look(w, 1.0, 1.0, 0.3, 0.0, False)
     H = look(A, y, s, w, 0 * w, 0.3, 0.3)[2]
     np.testing.assert_allclose(rows.hessian_product(x, 0.3)[0], H @ x, rtol=1e-11, atol=1e-11)
@@ -119,7 +119,7 @@ def test_product_with_the_curvature(fmt):
 def test_products_have_the_curvature_of_the_last_look(primal):
     X, y, s, code = problem("C", np.float64, True)
     w, e, x = np.random.default_rng(4).standard_normal((3, 11)) * 0.4
-    rows = MemoryRowPass(X, code, intercept=False, n_threads=2)
+    rows = open_rows(X).row_pass(code, intercept=False, n_threads=2)
     rows.start(primal=primal)
     rows.look(w, 1.0, 1.0, 0.7, 0.0, False)
     upper = np.triu(rows.look(e, 0.6, 0.7, 0.3, 0.0)[2])
@@ -134,7 +134,7 @@ def test_products_have_the_curvature_of_the_last_look(primal):
 def test_a_refused_step_is_looked_at_again_without_a_direction():
     X, y, s, code = problem("C", np.float64, True)
     w, e, f = np.random.default_rng(2).standard_normal((3, 11))
-    rows = MemoryRowPass(X, code, intercept=False, n_threads=1)
+    rows = open_rows(X).row_pass(code, intercept=False, n_threads=1)
     rows.look(w, 1.0, 1.0, 0.7, 0.0, False)
     rows.look(e, 1.0, 0.7, 0.3, 0.0)
     value, slope, curvature = rows.along(0.25, 0.7)
@@ -155,7 +155,7 @@ def test_a_refused_step_is_looked_at_again_without_a_direction():
 def test_a_subset_reads_its_rows_only(fmt):
     X, y, s, code = problem(fmt, np.float32, True)
     chosen = np.arange(3, 600, 7)
-    rows = MemoryRowPass(X, code, intercept=True, n_threads=1).subset(chosen, np.full(len(chosen), 2.0))
+    rows = open_rows(X).row_pass(code, intercept=True, n_threads=1).subset(chosen, np.full(len(chosen), 2.0))
     w = np.linspace(-0.5, 0.5, 12)
     _, gradient, _ = rows.look(w, 1.0, 1.0, 0.3, 0.0)
     A = with_ones(X, True)[chosen]
@@ -168,7 +168,7 @@ def test_a_subset_reads_its_rows_only(fmt):
 def test_few_rows_and_columns(fmt, n, m):
     X = np.arange(float(n * m)).reshape(n, m)
     X = sparse.csr_matrix(X) if fmt == "csr32" else np.asarray(X, order=fmt)
-    rows = MemoryRowPass(X, np.ones(n), intercept=True, n_threads=2)
+    rows = open_rows(X).row_pass(np.ones(n), intercept=True, n_threads=2)
     w = np.full(m + 1, 0.1)
     _, gradient, hessian = rows.look(w, 1.0, 1.0, 0.5, 0.0)
     expected = look(with_ones(X, True), np.ones(n), np.ones(n), 0 * w, w, 1.0, 0.5)
@@ -181,21 +181,21 @@ def test_read_only_memory_map_is_read_where_it_lies(tmp_path):
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     w = np.linspace(-1, 1, 11)
-    passes = [MemoryRowPass(A, code, intercept=False, n_threads=1) for A in (X, mapped)]
+    passes = [open_rows(A).row_pass(code, intercept=False, n_threads=1) for A in (X, mapped)]
     looks = [rows.look(w, 1.0, 1.0, 0.5, 0.0)[1] for rows in passes]
     assert np.array_equal(*looks)
 
 
 def test_integers_are_refused():
     with pytest.raises(TypeError, match="float32 or float64"):
-        MemoryRowPass(np.ones((3, 2), int), np.ones(3), intercept=True, n_threads=1)
+        open_rows(np.ones((3, 2), int)).row_pass(np.ones(3), intercept=True, n_threads=1)
 
 
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_row_norms_come_with_one_look_only(fmt):
     X, _, _, code = problem(fmt, np.float64, False)
     weight = np.linspace(0.5, 2, 12)
-    rows = MemoryRowPass(X, code, intercept=True, n_threads=2)
+    rows = open_rows(X).row_pass(code, intercept=True, n_threads=2)
     norms = rows.measure_rows(weight)
     rows.look(np.zeros(12), 1.0, 1.0, 0.5, 0.0)
     np.testing.assert_allclose(norms, with_ones(X, False) ** 2 @ weight[:11], rtol=1e-13)
@@ -207,7 +207,7 @@ def test_row_norms_come_with_one_look_only(fmt):
 def test_exact_rows_predict_their_slope_after_the_step():
     X, y, s, code = problem("C", np.float64, True)
     w, e = np.random.default_rng(5).standard_normal((2, 11))
-    rows = MemoryRowPass(X, code, intercept=False, n_threads=1)
+    rows = open_rows(X).row_pass(code, intercept=False, n_threads=1)
     rows.set_exact(np.ones(len(y), np.uint8))
     rows.look(w, 1.0, 0.7, 0.7, 0.0, False)
     sums, gradient, hessian = rows.look(e, 1.0, 0.7, 0.3, 0.0)
@@ -224,7 +224,7 @@ def test_evaluation_and_sums_of_rows_leave_the_rows_as_they_are(fmt, dtype, subs
     X, y, s, code = problem(fmt, dtype, True)
     A, chosen = with_ones(X, True), np.arange(613)
     w = np.linspace(-1, 1, 12)
-    rows = MemoryRowPass(X, code, intercept=True, n_threads=2)
+    rows = open_rows(X).row_pass(code, intercept=True, n_threads=2)
     if subset:
         chosen = np.arange(1, 613, 3)
         rows = rows.subset(chosen, 1.0)
@@ -244,7 +244,7 @@ def test_evaluation_has_the_same_bits_for_any_number_of_threads():
     X, _, _, code = problem("C", np.float32, True, n=20000, m=9)
     found = set()
     for n_threads in (1, 2, 5):
-        rows = MemoryRowPass(X, code, intercept=True, n_threads=n_threads)
+        rows = open_rows(X).row_pass(code, intercept=True, n_threads=n_threads)
         hinge, squares = rows.evaluate(np.linspace(-1, 1, 10), True)
         found.add((hinge, squares.tobytes(), rows.combine(code).tobytes()))
     assert len(found) == 1
@@ -254,7 +254,7 @@ def test_a_long_look_is_heard_in_between_and_sums_the_same():
     # 40,000 x 300 with all its curvature is one slice of 3.7e9 operations; a look of 80,000 is two
     X = np.random.default_rng(3).standard_normal((80_000, 300), dtype="f")
     code = np.where(X[:, 0] > 0, 1.0, -1.0)
-    rows, heard = MemoryRowPass(X, code, intercept=False, n_threads=2), []
+    rows, heard = open_rows(X).row_pass(code, intercept=False, n_threads=2), []
     rows.between_slices = lambda: heard.append(1)
     w = np.linspace(-0.1, 0.1, 300)
     with single_threaded_blas():
@@ -282,13 +282,14 @@ def test_a_long_look_is_heard_in_between_and_sums_the_same():
 
 def test_arrays_of_the_wrong_length_are_refused():
     X, _, _, code = problem("C", np.float64, False)
-    rows, short = MemoryRowPass(X, code, intercept=True, n_threads=1), np.zeros(11)
+    rows, short = open_rows(X).row_pass(code, intercept=True, n_threads=1), np.zeros(11)
     for call in (
         lambda: rows.look(short, 1.0, 1.0, 1.0, 0.0), lambda: rows.evaluate(short), lambda: rows.combine(short),
         lambda: rows.hessian_product(short, 1.0), lambda: rows.measure_rows(short[:10]),
         lambda: rows.set_exact(np.zeros(612, np.uint8)), lambda: rows.set_active(np.array([0, 12])),
         lambda: rows.set_active(np.array([3, 3])), lambda: rows.subset(np.array([-1, 2]), 1.0),
-        lambda: rows.subset(np.array([2, 613]), 1.0), lambda: MemoryRowPass(X, code[1:], intercept=True, n_threads=1),
+        lambda: rows.subset(np.array([2, 613]), 1.0),
+        lambda: open_rows(X).row_pass(code[1:], intercept=True, n_threads=1),
     ):
         with pytest.raises((ValueError, IndexError)):
             call()

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from test_slnd import fit, same
 
 from cmargin import SLNDClassifier
-from cmargin.homes.memory import MemoryRows, NonFiniteCurvature
+from cmargin.homes.stochastic_rows import NonFiniteCurvature, StochasticRows
 
 BAD_PARAMETERS = [
     ({"loss": "hinge"}, "'loss' parameter of SLNDClassifier must be a str among .*'squared'}. Got 'hinge' instead"),
@@ -190,14 +190,14 @@ def test_a_second_moment_that_cannot_be_inverted_is_somebodys(monkeypatch, targe
     # "The second moment of group 2 cannot be inverted": no one knows what group 2 is.
     X, y = blobs(k=3)
 
-    whole = MemoryRows.leading_pairs
+    whole = StochasticRows.leading_pairs
 
     def failing(self, subset, curvature, k, n_values, centre=None):
         if len(curvature) > 1:
             raise NonFiniteCurvature(2, len(curvature))
         return whole(self, subset, curvature, k, n_values, centre)
 
-    monkeypatch.setattr(MemoryRows, "leading_pairs", failing)
+    monkeypatch.setattr(StochasticRows, "leading_pairs", failing)
     with pytest.raises(ValueError, match=rf"at the weights of {whose} holds NaN .* lower step_size"):
         fit(X, targets(y), loss="logistic", hessian_refresh=1, max_passes=3)
 

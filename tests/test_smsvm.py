@@ -19,7 +19,7 @@ from cmargin._blas_threads import single_threaded_blas
 from cmargin._core.newton import _certificate as certificate
 from cmargin._core.newton._newton_memory import Newton
 from cmargin._core.small._sampling import chosen
-from cmargin.homes.row_pass import MemoryRowPass
+from cmargin.homes import open_rows
 from cmargin.smsvm import SmSVMClassifier
 from cmargin.solvers.newton import continuation_newton, growing, paper_newton
 
@@ -241,7 +241,7 @@ def test_growing_subsets_save_passes_and_end_at_the_same_place():
 
 def test_a_rare_class_gets_its_share_of_the_subset():
     code = np.where(np.arange(50000) < 200, 1.0, -1.0)
-    rows = growing.subset_of(MemoryRowPass(np.ones((50000, 1)), code, intercept=False, n_threads=1), 0)
+    rows = growing.subset_of(open_rows(np.ones((50000, 1))).row_pass(code, intercept=False, n_threads=1), 0)
     assert (rows.code > 0).sum() == 200 and abs(rows.n_rows - 5000) < 250
     assert rows.code[rows.code > 0].sum() == 200 and abs(rows.total_weight - 50000) < 2500
 
@@ -252,7 +252,7 @@ def test_a_subset_that_chance_left_empty_is_no_subset(monkeypatch):
     monkeypatch.setattr(growing, "ROWS_PER_COLUMN", 0.01)
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((20, 3)), np.arange(20) % 2
-    rows = MemoryRowPass(X, 2.0 * y - 1, intercept=True, n_threads=1)
+    rows = open_rows(X).row_pass(2.0 * y - 1, intercept=True, n_threads=1)
     empty = [seed for seed in range(60) if growing.subset_of(rows, seed) is None]
     assert 0 < len(empty) < 30
     problem, settings = continuation_newton.Problem(1e-2, 0.0, 3), continuation_newton.Settings()
@@ -292,7 +292,7 @@ def test_published_algorithm_step_for_step(l2, l1, monkeypatch):
     # and at 1e-5 the same steps are taken on one processor and not on another
     monkeypatch.setattr(paper_newton, "WIDTH_MIN", 1e-3)
     w, actives, _ = paper(X_bc, y, l2, l1, width_min=1e-3)
-    rows = MemoryRowPass(X_bc, y, intercept=False, n_threads=1)
+    rows = open_rows(X_bc).row_pass(y, intercept=False, n_threads=1)
     settings = continuation_newton.Settings(tol=1e-300, max_passes=1e9, smoothing_decay=0.1)
     result = continuation_newton.Result(np.zeros(30))
     settings.tell, seen = lambda _: seen.update([newton.active_set]), {}
@@ -417,7 +417,7 @@ def rare_indicators(n=30000):
 def test_heavy_rows_are_found_and_their_model_is_minimised():
     X, y = rare_indicators()
     code = np.where(y, 1.0, -1.0)
-    rows = MemoryRowPass(X, code, intercept=False, n_threads=1)
+    rows = open_rows(X).row_pass(code, intercept=False, n_threads=1)
     rows.set_loss("hinge")
     w, problem = np.linspace(-0.1, 0.1, 14), continuation_newton.Problem(1e-3, 0.0)
     settings, result = continuation_newton.Settings(), continuation_newton.Result(w)

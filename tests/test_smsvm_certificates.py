@@ -12,8 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from cmargin._blas_threads import single_threaded_blas
 from cmargin._core.newton import _certificate as certificate
 from cmargin._core.newton._newton_system import cholesky_solve, l1_model_minimum
-from cmargin.homes.row_pass import MemoryRowPass
-from cmargin.homes.wide import WideRows
+from cmargin.homes import open_rows
 from cmargin.smsvm import SmSVMClassifier
 from cmargin.solvers.newton import continuation_newton
 
@@ -95,7 +94,7 @@ def test_a_certificate_that_falls_short_when_evaluated_is_worked_on():
             starts.append("evaluate" in self.asked)
             super().start(primal)
 
-    home = Flattering([MemoryRowPass(X, y, intercept=False, n_threads=1)])
+    home = Flattering([open_rows(X).row_pass(y, intercept=False, n_threads=1)])
     newton = continuation_newton.ContinuationNewton(home, continuation_newton.Problem(1e-2, 0.0),
                                                     continuation_newton.Settings(tol=1e-3), w=np.full(5, 0.1))
     with single_threaded_blas():
@@ -186,7 +185,7 @@ def test_both_ways_to_q_and_r(spread):
     X = rng.standard_normal((30, 80)) * 10.0 ** rng.uniform(-spread, 0, 80)
     X[1] += (spread == 9) * (X[0] * (1 + 1e-11) - X[1])
     X[1, 0] += 1e-11
-    wide = WideRows(X)
+    wide = open_rows(X).reduced()
     assert (wide.reflectors is None) == (spread < 9)
     t = rng.standard_normal(wide.L.shape[1] + 1)
     w = wide.out_of(t, True)
@@ -219,7 +218,7 @@ def test_wide_rows_lose_no_digits_however_nearly_they_depend_on_each_other(apart
     rng = np.random.default_rng(3)
     X = rng.standard_normal((40, 90))
     X[20:] = X[:20] + apart * rng.standard_normal((20, 90))
-    wide = WideRows(X)
+    wide = open_rows(X).reduced()
     assert wide.L.shape == (40, 20 if apart == 0 else 40)        # copies of a row are not told apart by rounding
     assert (wide.reflectors is None) == (apart >= 1e-6)          # nearly dependent: not by a Gram matrix
     np.testing.assert_allclose(wide.L @ wide.L.T, X @ X.T, atol=1e-12 * 90)
@@ -232,7 +231,7 @@ def test_wide_rows_lose_no_digits_however_nearly_they_depend_on_each_other(apart
 
 def test_a_large_free_intercept_costs_the_bound_its_rounding():
     # sum a y is 0 to rounding only, and that much times the intercept is not covered by the bound
-    rows = MemoryRowPass(np.zeros((4, 1)), np.array([1.0, 1, -1, -1]), intercept=True, n_threads=1)
+    rows = open_rows(np.zeros((4, 1))).row_pass(np.array([1.0, 1, -1, -1]), intercept=True, n_threads=1)
     for intercept, least in ((0.0, 0.0), (1e10, 0.5 * certificate.ROUNDING * 1e10)):
         newton = continuation_newton.ContinuationNewton(rows, continuation_newton.Problem(1.0, 0.0, 1),
                                                         continuation_newton.Settings(), w=np.array([0.0, intercept]))
@@ -242,7 +241,7 @@ def test_a_large_free_intercept_costs_the_bound_its_rounding():
 
 
 def test_large_columns_cost_the_bound_the_rounding_of_their_sums():
-    rows = MemoryRowPass(np.full((4, 1), 1e14), np.array([1.0, 1, -1, -1]), intercept=False, n_threads=1)
+    rows = open_rows(np.full((4, 1), 1e14)).row_pass(np.array([1.0, 1, -1, -1]), intercept=False, n_threads=1)
     newton = continuation_newton.ContinuationNewton(rows, continuation_newton.Problem(1.0, 0.0),
                                                     continuation_newton.Settings())
     newton.certify("stopped", 0.5, np.zeros(1))

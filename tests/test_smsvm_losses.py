@@ -15,7 +15,7 @@ from sklearn.svm import LinearSVC
 
 from cmargin import SmSVMClassifier
 from cmargin._core.losses._losses import LOSS_IDS, gains
-from cmargin.homes.row_pass import MemoryRowPass
+from cmargin.homes import open_rows
 from cmargin.solvers.newton import growing
 
 X_bc, y_bc = load_breast_cancer(return_X_y=True)
@@ -55,7 +55,7 @@ def test_a_look_equals_the_formulas(name, dtype, fmt):
     A, w, e = with_ones(X, True), *rng.standard_normal((2, 8))
     bits = set()
     for n_threads in (1, 2):
-        rows = MemoryRowPass({"C": X, "F": np.asfortranarray(X), "csr": sparse.csr_matrix(X)}[fmt], code,
+        rows = open_rows({"C": X, "F": np.asfortranarray(X), "csr": sparse.csr_matrix(X)}[fmt]).row_pass(code,
                              intercept=True, n_threads=n_threads)
         rows.set_loss(name)
         rows.look(w, 1.0, 1.0, 1.0, 0.0)

@@ -7,7 +7,7 @@ from conftest import blobs
 from naive import low_rank_inverse
 from naive_multinomial import gradient, literal_batches, mean_of_samples, row_losses
 
-from cmargin.homes.memory import MemoryRows
+from cmargin.homes import open_rows
 from cmargin.solvers.low_rank import softmax_passes
 from cmargin.solvers.low_rank.class_passes import TimeUp
 from cmargin.solvers.low_rank.low_rank import build_inverse
@@ -25,7 +25,7 @@ class Setting:
         X, self.y = blobs(n=N, d=d, k=k)
         self.X = (X + 3).astype(dtype)
         rng = np.random.default_rng(6)
-        self.home = MemoryRows(sp.csr_matrix(self.X) if sparse else self.X, threads)
+        self.home = open_rows(sp.csr_matrix(self.X) if sparse else self.X).stochastic_rows(threads)
         self.weight = rng.uniform(0.2, 3, N) if weighted else np.ones(N)
         subset, self.order = np.arange(0, N, N // n_subset)[:n_subset], rng.permutation(N)
         self.subset, self.centre = subset, self.X[subset].mean(axis=0, dtype=float)

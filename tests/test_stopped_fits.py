@@ -10,6 +10,7 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
+from cmargin.homes import open_rows
 from cmargin.homes.shared_start import SharedStart, ridge, sample_rows
 from cmargin.solvers.low_rank import low_rank_newton
 
@@ -102,13 +103,13 @@ def test_ridge_in_columns_and_in_rows(shape, container):
 
 def test_the_sample_of_rows_is_small_and_has_every_class():
     labels = np.repeat(np.arange(50), 4000)
-    rows = sample_rows(np.empty((200_000, 40)), np.argsort(labels, kind="stable"), 50)
+    rows = sample_rows(open_rows(np.empty((200_000, 40))), np.argsort(labels, kind="stable"), 50)
     assert len(rows) == 2000 and np.all(np.diff(rows) > 0) and set(labels[rows]) == set(range(50))
 
 
 def test_evaluation_of_the_start_ends_with_the_time():
     from cmargin._estimators.smsvm_fit import Labels
-    start = SharedStart(X, Labels(np.arange(10), y), np.ones(len(y)), True, 1e-4)
+    start = SharedStart(open_rows(X), Labels(np.arange(10), y), np.ones(len(y)), True, 1e-4)
     start.evaluate(lambda: True)
     assert np.isinf(start.objective).all()
     start.evaluate(lambda: False)

@@ -11,7 +11,7 @@ from .common import digits, gaussian_classes
 
 try:
     from cmargin import SLNDClassifier, baselines
-    from cmargin.homes.score_blocks import ScoreBlocks
+    from cmargin.homes import open_rows
     from cmargin.solvers.first_order.conjugate_gradient import CGDescent, SmoothRisk
     from cmargin.solvers.first_order.margin_pursuit import Settings, Start
 
@@ -81,7 +81,7 @@ class ConjugateGradients:
     def setup(self, loss, l2):
         X, y = gaussian_classes(20000, 60, 2, np.float64)
         self.X = X * np.logspace(0, 2, 60)
-        self.blocks = ScoreBlocks(self.X, sp.csc_matrix((y == 1)[:, None].astype(np.int8)), None, 2)
+        self.blocks = open_rows(self.X).score_blocks(sp.csc_matrix((y == 1)[:, None].astype(np.int8)), None, 2)
 
     def risk(self, loss, l2):
         return SmoothRisk(self.blocks, 0, l2, True, loss, 0.5)

@@ -11,8 +11,7 @@ from .common import digits, gaussian_classes
 
 try:
     from cmargin import MarginPursuitClassifier, PegasosClassifier
-    from cmargin.homes.memory import MemoryRows
-    from cmargin.homes.score_blocks import ScoreBlocks
+    from cmargin.homes import open_rows
     from cmargin.solvers.first_order.margin_pursuit import ProjectedSGD, Settings, Start
     from cmargin.solvers.low_rank.class_lists import ClassLists
     from cmargin.solvers.low_rank.class_passes import ClassPasses, class_streams
@@ -89,9 +88,9 @@ class ProjectedStep:
     def setup(self, width, dtype):
         X, y = gaussian_classes(20000, width, 20, np.dtype(dtype))
         Y = sp.csc_matrix((np.ones(len(y), np.int8), (np.arange(len(y)), y)))
-        home = MemoryRows(X, 2)
+        home = open_rows(X).stochastic_rows(2)
         settings = Settings("margin_pursuit", 1.0, 1.0, False, 1e-3, None, 1e-6, 1, True, None)
-        self.run = ProjectedSGD(ScoreBlocks(X, Y, None, 2), settings, Start(), None, home, 3)
+        self.run = ProjectedSGD(open_rows(X).score_blocks(Y, None, 2), settings, Start(), None, home, 3)
         self.run.prepare()
         inverse, _ = build_inverse(home, np.arange(2000), np.ones((1, 2000)), 20, "scale")
         self.slnd = (home.whiten(inverse), inverse, ClassWeights.start(inverse, 20, X.dtype, True), np.full(20, 1e-3),

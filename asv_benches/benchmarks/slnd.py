@@ -9,7 +9,7 @@ from .common import digits, gaussian_classes
 
 try:
     from cmargin import BSNClassifier, SLNDClassifier
-    from cmargin.homes.memory import MemoryRows
+    from cmargin.homes import open_rows
     from cmargin.solvers.low_rank.class_lists import ClassLists
     from cmargin.solvers.low_rank.class_passes import ClassPasses, class_streams
     from cmargin.solvers.low_rank.class_weights import ClassWeights
@@ -32,7 +32,7 @@ class KernelPass:
 
     def setup(self, rank, dtype, threads):
         X, y = gaussian_classes(20000, 400, 200, np.dtype(dtype))
-        self.home, self.lists = MemoryRows(X, threads), ClassLists.from_indicator(indicator(y), 1)
+        self.home, self.lists = open_rows(X).stochastic_rows(threads), ClassLists.from_indicator(indicator(y), 1)
         self.inverse, _ = build_inverse(self.home, np.arange(2000), np.ones((1, 2000)), rank, "drop")
         self.Z = self.home.whiten(self.inverse)
         self.weights = ClassWeights.start(self.inverse, 200, X.dtype, True)
@@ -67,7 +67,7 @@ class MultinomialPass:
 
     def setup(self, threads):
         X, y = gaussian_classes(self.N, self.D, self.C)
-        home, centre = MemoryRows(X, threads), X[:1000].mean(axis=0, dtype=float)
+        home, centre = open_rows(X).stochastic_rows(threads), X[:1000].mean(axis=0, dtype=float)
         inverse, _ = build_inverse(home, np.arange(1000), np.ones((1, 1000)), 2, "scale", None, centre)
         order = np.random.default_rng(3).permutation(self.N)
         self.passes = SoftmaxPasses(home, inverse, home.whiten(inverse, order), order, y[order].astype(np.int64), None,

@@ -13,10 +13,10 @@ from .common import noisy_plane
 
 try:
     from cmargin._blas_threads import single_threaded_blas
-    from cmargin.homes.row_pass import MemoryRowPass
+    from cmargin.homes import open_rows
     from cmargin.smsvm import SmSVMClassifier
 except ImportError:                            # an older revision without them
-    MemoryRowPass = SmSVMClassifier = None
+    open_rows = SmSVMClassifier = None
 
 THREADS = 2
 SHAPES = {"tall": (581_012, 54, np.float64), "square": (100_000, 512, np.float32), "small": (5_000, 50, np.float64)}
@@ -58,13 +58,13 @@ class Pass:
     timeout = 300
 
     def setup(self, shape):
-        if MemoryRowPass is None:
+        if open_rows is None:
             raise NotImplementedError
         self.start(*make(shape))
 
     def start(self, X, y):
         self.X, self.y = X, y
-        self.rows = MemoryRowPass(self.X, self.y, intercept=True, n_threads=self.threads)
+        self.rows = open_rows(self.X).row_pass(self.y, intercept=True, n_threads=self.threads)
         self.w = np.full(self.X.shape[1] + 1, 1e-3)
 
     def look(self, with_hessian, floor=0.0):

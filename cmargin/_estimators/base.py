@@ -23,6 +23,7 @@ from cmargin._estimators.validation import (
     check_rows,
     in_range,
 )
+from cmargin.homes.open import open_rows
 
 SCORE_ENTRIES = 1 << 22  # scores held at a time by predict: 32 MB
 LARGEST = float(np.finfo(float).max)
@@ -31,8 +32,8 @@ LARGEST = float(np.finfo(float).max)
 class LinearClassifier(ClassifierMixin, BaseEstimator):
     """Base of estimators with ``coef_``, ``intercept_``, ``classes_`` and ``_multilabel``.
 
-    A subclass gives `_check_parameters`, and ``_train(X, y, sample_weight, begin)``, which returns the arguments of
-    `_finish`.
+    A subclass gives `_check_parameters`, and ``_train(home, sample_weight, begin)``, which returns the arguments of
+    `_finish`; ``home.y`` is y.
     """
 
     def __sklearn_tags__(self):
@@ -69,8 +70,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         """
         begin = time.perf_counter()
         self._check_parameters()
-        X, y = self._check_data(X, y)
-        return self._finish(*self._train(X, y, sample_weight, begin))
+        home = open_rows(*self._check_data(X, y))
+        return self._finish(*self._train(home, sample_weight, begin))
 
     def _check_shared(self):
         """Parameters that every subclass has."""
@@ -91,16 +92,16 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         """Whether a fit starts from the last one's weights."""
         return self.warm_start and hasattr(self, "coef_")
 
-    def _check_last_fit(self, X, classes, multilabel, what="warm_start"):
+    def _check_last_fit(self, home, classes, multilabel, what="warm_start"):
         """Raise unless columns and classes are those of the weights that ``what`` goes on from."""
-        if X.shape[1] != self.coef_.shape[1]:
-            raise ValueError(f"X has {X.shape[1]} features, but the fit to go on from has {self.coef_.shape[1]}")
+        if home.n_features != self.coef_.shape[1]:
+            raise ValueError(f"X has {home.n_features} features, but the fit to go on from has {self.coef_.shape[1]}")
         if multilabel != self._multilabel or not np.array_equal(classes, self.classes_):
             raise ValueError(f"{what} needs the classes of the last fit, {self.classes_}"
                              f"{' as an indicator' if self._multilabel else ''}; got {classes}"
                              f"{' as an indicator' if multilabel else ''}")
 
-    def _weights(self, sample_weight, X, classes, codes):
+    def _weights(self, sample_weight, home, classes, codes):
         """Row weights times class weights.
 
         Returns
@@ -111,8 +112,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         if self.class_weight is not None and codes is None:
             raise ValueError("class_weight is not defined for a label indicator; give sample_weight instead.")
         if sample_weight is None and self.class_weight is None:
-            return None, float(X.shape[0])
-        factors = [_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)]
+            return None, float(home.n_rows)
+        factors = [_check_sample_weight(sample_weight, home.y, dtype=np.float64, ensure_non_negative=True)]
         if self.class_weight is not None:
             by_class = self._class_weights(classes, codes)
             check_class_weights(by_class)
@@ -229,14 +230,14 @@ def of_mean_1(weight):
     return weight * (len(weight) / weight.sum())
 
 
-def rows_that_count(X, Y, codes, weight):
-    """X, its labels and weights without rows of weight 0, the weights of mean 1; None where they are or all are 1."""
+def rows_that_count(home, Y, codes, weight):
+    """Rows, labels and weights without rows of weight 0, the weights of mean 1; None where they are or all are 1."""
     if weight is None:
-        return X, Y, codes, None
+        return home, Y, codes, None
     if not weight.all():
         kept = np.flatnonzero(weight)               # the only copy of X
-        X, Y, codes, weight = X[kept], Y[kept], None if codes is None else codes[kept], weight[kept]
-    return X, Y, codes, of_mean_1(weight)
+        home, Y, codes, weight = home.keep(kept), Y[kept], None if codes is None else codes[kept], weight[kept]
+    return home, Y, codes, of_mean_1(weight)
 
 
 def untrained(labels):

@@ -21,13 +21,13 @@ def refuse_penalty(estimator, loss, partial):
             f"loss={loss!r}. SmSVMClassifier(loss='logistic', l2=...) has the penalised logistic loss.")
 
 
-def fit_optimum(estimator, X, codes, weight, about, begin):
+def fit_optimum(estimator, home, codes, weight, about, begin):
     """Minimise the penalised multinomial objective.
 
     Parameters
     ----------
     estimator : SLNDClassifier
-    X : (n, n_features) array or CSR matrix
+    home : Home
     codes : (n,) places in the classes
     weight : (n,) array of mean 1 or None
     about : dict of what is known of the classes
@@ -48,7 +48,7 @@ def fit_optimum(estimator, X, codes, weight, about, begin):
         return (f"step {estimator.n_iter_}: objective {last['objective']:.6g}, gap about {last['gap']:.2g}, "
                 f"{last['seconds']:.2f} s")
 
-    result, interruption = solve(X, codes, weight, len(about["classes_"]), settings, start,
+    result, interruption = solve(home, codes, weight, len(about["classes_"]), settings, start,
                                  estimator._watch(store, line))
     return result, interruption, store, partial(_shortfall, estimator, settings.tol)
 

@@ -9,7 +9,6 @@ from cmargin._core.small._openmp import effective_n_threads
 from cmargin._estimators.base import LinearClassifier, rows_that_count, untrained
 from cmargin._estimators.margin_trace import MarginTrace
 from cmargin._estimators.validation import COUNT, POSITIVE, check_flag, check_parameter, encode_labels
-from cmargin.homes.score_blocks import ScoreBlocks
 
 
 class LinearOneVsRest(LinearClassifier):
@@ -21,16 +20,16 @@ class LinearOneVsRest(LinearClassifier):
 
     _wants_tol = True        # whether to warn where a fit ends above ``tol``
 
-    def _train(self, X, y, sample_weight, begin):
-        classes, codes, Y = encode_labels(y)
+    def _train(self, home, sample_weight, begin):
+        classes, codes, Y = encode_labels(home.y)
         if self._goes_on:
-            self._check_last_fit(X, classes, codes is None)
+            self._check_last_fit(home, classes, codes is None)
         start = (self.coef_, self.intercept_) if self._goes_on else (None, None)
-        weight, _ = self._weights(sample_weight, X, classes, codes)
+        weight, _ = self._weights(sample_weight, home, classes, codes)
         self.classes_, self._multilabel = classes, codes is None
-        X, Y, _, weight = rows_that_count(X, Y, codes, weight)
-        blocks = ScoreBlocks(X, Y, weight, effective_n_threads(self.n_jobs))
-        store = partial(self._store, dtype=X.dtype)
+        home, Y, _, weight = rows_that_count(home, Y, codes, weight)
+        blocks = home.score_blocks(Y, weight, effective_n_threads(self.n_jobs))
+        store = partial(self._store, dtype=home.dtype)
         # a number beyond the range of doubles is told of once, by a warning of ours
         with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             run = self._run(blocks, start, self._deadline(begin))

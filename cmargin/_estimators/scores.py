@@ -1,8 +1,9 @@
 """Scores of a linear model that are numbers, whatever finite numbers the rows and the weights hold."""
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils.extmath import safe_sparse_dot
+
+from cmargin.homes.arrays import dense
 
 
 def linear_scores(X, coef, intercept):
@@ -33,7 +34,7 @@ def linear_scores(X, coef, intercept):
 
 
 def _scaled_scores(X, coef, intercept, largest):
-    rows = np.asarray(X.todense() if sp.issparse(X) else X, dtype=np.float64)
+    rows = np.asarray(dense(X), dtype=np.float64)
     row_size = _exponent(np.abs(rows).max(axis=1, keepdims=True))
     size = _exponent(np.abs(coef).max())
     # entries of at most 1 each, so that the sum is at most n_features; b is one more product, of b and 1

@@ -11,14 +11,13 @@ from sklearn.utils import check_random_state
 from cmargin._blas_threads import single_threaded_blas
 from cmargin._core.losses._losses import AT_ZERO
 from cmargin._core.newton._newton_memory import advance_all
-from cmargin._core.rows._rows import Rows
 from cmargin._core.small._openmp import effective_n_threads
 from cmargin._estimators.base import untrained
 from cmargin._estimators.progress import say
-from cmargin.homes.dual_rows import DualRowPass, SparseRows, worth_sweeping
-from cmargin.homes.row_pass import SMALL, MemoryRowPass
+from cmargin.homes.dual_rows import worth_sweeping
+from cmargin.homes.row_pass import SMALL
 from cmargin.homes.shared_start import SharedStart
-from cmargin.homes.wide import WideRows, worth_reducing
+from cmargin.homes.wide import worth_reducing
 from cmargin.solvers.dual.dual_newton import DualNewton
 from cmargin.solvers.newton.continuation_newton import HISTORY, SLICE, ContinuationNewton, Problem, Result, Settings
 from cmargin.solvers.newton.growing import SMALLEST, ways
@@ -69,10 +68,10 @@ class Labels:
 class SmSVMFit:
     """Nothing of the estimator is touched before `publish`."""
 
-    def __init__(self, estimator, X, labels, weights, total_weight, started):
+    def __init__(self, estimator, home, labels, weights, total_weight, started):
         """``weights``: of mean 1; ``total_weight``: their sum as they were given."""
-        self.estimator, self.labels, self.weights = estimator, labels, weights
-        self.n, self.m = X.shape
+        self.estimator, self.home, self.labels, self.weights = estimator, home, labels, weights
+        self.n, self.m = home.n_rows, home.n_features
         e = estimator
         self.l2 = 1e-4 if e.l2 is None else float(e.l2)
         if e.C is not None:
@@ -87,17 +86,13 @@ class SmSVMFit:
         self.warm = self._warm_start(p)
         self.results = [Result(np.zeros(p), status="waiting") for _ in range(len(labels))]
         self.start = self.reduced = self.dual = None
-        if hasattr(X, "indptr") and not X.has_canonical_format:
-            X = X.copy()                         # repeated indices would be squared one by one
-            X.sum_duplicates()
-        self.X, self.rows = X, Rows(X)
         if e.linear_solver == "cg" and e.l1 > 0:
             raise ValueError("linear_solver='cg' needs l1=0: an l1 model is solved on its active block, by 'cholesky'.")
         hinge = e.loss == "hinge"
         if not hinge and (e.linear_solver == "dual" or e.line_search != "exact"):
             raise ValueError("linear_solver='dual' and line_search='quadratic' need loss='hinge'.")
-        self.by_dual = hinge and worth_sweeping(X, self.l2, e.l1, e.linear_solver, e.line_search)
-        self.by_rows = not self.by_dual and worth_reducing(X, e.l1, e.linear_solver, e.line_search)
+        self.by_dual = hinge and worth_sweeping(home, self.l2, e.l1, e.linear_solver, e.line_search)
+        self.by_rows = not self.by_dual and worth_reducing(home, e.l1, e.linear_solver, e.line_search)
 
     def _draw_seeds(self):
         """One seed a class, drawn only where rows will be, or their order; that is always the same for None."""
@@ -123,9 +118,9 @@ class SmSVMFit:
         if n_classes > 1 and (e.max_time is not None or e.callback is not None):
             self.start_all(self.late)
         if self.by_dual:
-            self.dual = SparseRows(self.X, self.intercept, self.free is not None)
+            self.dual = self.home.dual_rows(self.intercept, self.free is not None)
         elif self.by_rows:
-            self.reduced = WideRows(self.X)
+            self.reduced = self.home.reduced()
         self.seeds = self._draw_seeds()
         try:
             if n_classes < 2 or n_classes < self.n_threads or self.n_threads == 1 or e.callback is not None:
@@ -185,7 +180,7 @@ class SmSVMFit:
         if self.warm is not None:
             return                               # the last fit's weights are a start of their own
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            self.start = SharedStart(self.X, self.labels, self.weights, self.intercept, self.l2, e.loss)
+            self.start = SharedStart(self.home, self.labels, self.weights, self.intercept, self.l2, e.loss)
             self.start.evaluate(out_of_time)
 
     def use_the_start(self):
@@ -222,7 +217,7 @@ class SmSVMFit:
             return
         result.status = "running"
         code = self.labels[c] * self.weights
-        rows = MemoryRowPass(self.rows, code, intercept=self.intercept, n_threads=n_threads)
+        rows = self.home.row_pass(code, intercept=self.intercept, n_threads=n_threads)
         problem = Problem(self.l2, float(self.estimator.l1), self.free, self.estimator.loss)
         yield from self.drivers(c, rows, code, problem, n_threads, result)
         if not np.isfinite(result.objective):                  # stopped on a subset
@@ -280,7 +275,7 @@ class SmSVMFit:
         enough = np.inf
         if np.isfinite(self.dual.enough_reads):
             enough = min(self.dual.enough_reads if e.linear_solver == "auto" else np.inf, e.max_passes / 2)
-        first = DualNewton(DualRowPass(self.dual, code), problem, settings, result, self.seeds[c], w, enough)
+        first = DualNewton(self.dual.row_pass(code), problem, settings, result, self.seeds[c], w, enough)
         first.run()
         goes_on = result.status == "left"
         if not goes_on and first.certain():

@@ -130,6 +130,12 @@ def check_rows(estimator, X, y="no_validation", *, reset=True, multi_output=True
     return validate_data(estimator, X, y, reset=reset, **ROWS, **targets)
 
 
+def sliceable(X):
+    """Rows of any kind as an array or CSR matrix, from which numbers of rows pick; sparse arrays are checked first."""
+    check_structure(X)
+    return X.tocsr() if sp.issparse(X) else np.asarray(X)
+
+
 def check_targets(y):
     """Raise for targets that are no labels. Those that plainly are pass without scikit-learn's own, slower look."""
     if not plain_labels(y):

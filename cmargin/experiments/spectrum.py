@@ -4,6 +4,7 @@ import numpy as np
 
 from cmargin.experiments._frame import Claim, Table, groups
 from cmargin.experiments._many_classes import DATA, names, rows_of
+from cmargin.homes.arrays import dense
 
 TITLE = "Spectrum of the second moment"
 SOURCE = "SLND, Figure 2"
@@ -27,7 +28,7 @@ def measure(data):
     if X.shape[1] > GRAM_ROWS:
         kept = np.sort(np.random.default_rng(0).choice(X.shape[0], min(GRAM_ROWS, X.shape[0]), replace=False))
         X = X[kept]
-        H = (X @ X.T).toarray() if hasattr(X, "toarray") else X @ X.T
+        H = dense(X @ X.T)
     else:
         X = X.astype(np.float64)
         H = X.T @ X

@@ -11,22 +11,23 @@ WORTH = 60             # reads that Newton's method on all columns must cost for
 ENOUGH = 0.6           # and the part of them after which it is given up
 
 
-def reads_of_newton(X):
+def reads_of_newton(home):
     """What ten looks at CSR rows with their curvature, and the factors, cost in reads of the rows, about."""
-    n, m = X.shape
-    each = max(1.0, X.nnz / max(1, n))
+    n, m = home.n_rows, home.n_features
+    each = max(1.0, home.entries / max(1, n))
     return 10 * (0.36 * each + 0.01 * m**3 / (3 * max(1, n) * each))      # measured, doc/decisions.md
 
 
-def worth_sweeping(X, l2, l1, linear_solver, line_search):
+def worth_sweeping(home, l2, l1, linear_solver, line_search):
     """True for CSR rows whose curvature costs many reads of them, no l1, and l2 > 0."""
     if linear_solver == "dual":
-        if l1 > 0 or not l2 > 0 or line_search != "exact" or isinstance(X, np.ndarray):
+        if l1 > 0 or not l2 > 0 or line_search != "exact" or not home.sparse:
             raise ValueError("linear_solver='dual' needs CSR data, l1=0, l2>0 and line_search='exact'.")
         return True
-    if isinstance(X, np.ndarray) or linear_solver != "auto" or line_search != "exact" or l1 > 0 or not l2 > 0:
+    if not home.sparse or linear_solver != "auto" or line_search != "exact" or l1 > 0 or not l2 > 0:
         return False
-    return too_wide(*X.shape) or (X.shape[1] > FEW_COLUMNS and reads_of_newton(X) > WORTH)
+    return too_wide(home.n_rows, home.n_features) or (
+        home.n_features > FEW_COLUMNS and reads_of_newton(home) > WORTH)
 
 
 class SparseRows:
@@ -34,7 +35,8 @@ class SparseRows:
 
     Parameters
     ----------
-    X : (n, m) CSR matrix without repeated entries, float32 or float64, indices checked (see `Rows`)
+    home : MemoryHome
+        Of a CSR matrix without repeated entries.
     intercept : bool
         Append a column of constants ``bias``, the last entry of every vector of columns: ones,
     free : bool
@@ -43,9 +45,9 @@ class SparseRows:
         20, 15, 16, 23 and 87, 46, 43, 74 (20,000 text rows, C = 1 and 10), 56, 44, 43, 414 (sector, class 50, C = 10).
     """
 
-    def __init__(self, X, intercept, free):
-        self.n_rows, self.n_features = X.shape
-        self.enough_reads = np.inf if too_wide(*X.shape) else ENOUGH * reads_of_newton(X)
+    def __init__(self, home, intercept, free):
+        X, self.n_rows, self.n_features = home.X, home.n_rows, home.n_features
+        self.enough_reads = np.inf if too_wide(self.n_rows, self.n_features) else ENOUGH * reads_of_newton(home)
         self.values, self.columns = np.ascontiguousarray(X.data), np.ascontiguousarray(X.indices)
         if not len(self.values):                           # kernels point at the first entry
             self.values, self.columns = np.zeros(1, self.values.dtype), np.zeros(1, self.columns.dtype)
@@ -59,6 +61,10 @@ class SparseRows:
             self.bias = FREE_BIAS * float(np.sqrt(self.square.mean())) or 1.0
         self.square += self.bias**2
         np.maximum(self.square, np.finfo(float).tiny, out=self.square)     # an empty row goes to its bound at once
+
+    def row_pass(self, code):
+        """The rows as problem ``code`` sees them."""
+        return DualRowPass(self, code)
 
 
 class DualRowPass:

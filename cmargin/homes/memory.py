@@ -1,207 +1,87 @@
-"""Rows that live in memory: what the low-rank solver may ask of a data matrix, and nothing else."""
+"""The home of rows that live in memory: a dense array of any strides or a CSR matrix, read where it lies."""
 
 import numpy as np
 
-from cmargin._blas_threads import single_threaded_blas
 from cmargin._core.rows._rows import Rows
-from cmargin._core.stochastic import _low_rank, _whiten
-
-SAMPLE_ROWS, SAMPLE_NUMBERS = 512, 1 << 19  # rows of a subset copied at a time: 512, or as many as hold 4 MB of float64
-CHUNK_FLOPS = 2e10  # work between two looks at Ctrl-C: about a quarter of a second
-
-
-class NonFiniteCurvature(ValueError):
-    """The second moment of ``group``, of so many, cannot be inverted: it holds NaN or infinity, or LAPACK failed."""
-
-    def __init__(self, group, n_groups):
-        self.group, self.n_groups = group, n_groups
-        super().__init__(f"The second moment of group {group} of {n_groups} holds NaN or infinity, or LAPACK failed.")
+from cmargin.homes.arrays import dense
+from cmargin.homes.dual_rows import SparseRows
+from cmargin.homes.row_pass import MemoryRowPass
+from cmargin.homes.score_blocks import ScoreBlocks
+from cmargin.homes.softmax_rows import SoftmaxRowPass
+from cmargin.homes.stochastic_rows import StochasticRows
+from cmargin.homes.wide import WideRows
 
 
-class MemoryRows:
-    """Dense rows of any stride, or CSR rows, float32 or float64, never copied.
+class MemoryHome:
+    """`Home` over arrays in memory.
 
     Parameters
     ----------
-    X : (n_rows, n_features) array or CSR matrix
-    n_threads : int
+    X : (n_rows, n_features) aligned array or CSR matrix, float32 or float64
+    y : labels, or None
+
+    Attributes
+    ----------
+    X : as given; for the views in this package only
+    rows : Rows
+        The same for compiled kernels, shared by all views.
     """
 
-    def __init__(self, X, n_threads):
-        self._X = X
-        self.rows = Rows(X)
+    def __init__(self, X, y=None):
+        self.X, self.y, self.rows = X, y, Rows(X)
         self.n_rows, self.n_features = X.shape
-        self.dtype = X.dtype
-        self.sparse = self.rows.sparse
-        self.n_threads = n_threads
-        self.between_chunks = lambda: None       # called between two kernel calls; may raise
+        self.dtype, self.sparse = X.dtype, self.rows.sparse
+        self.entries = X.nnz if self.sparse else X.size
+        self._unrepeated = None
 
-    def _parts(self, n):
-        """Slices of 0 .. n - 1 that are read at a time."""
-        step = max(SAMPLE_ROWS, SAMPLE_NUMBERS // max(1, self.n_features))
-        return [slice(lo, min(lo + step, n)) for lo in range(0, n, step)]
+    # ------------------------------------------------------------ rows
 
-    def scores(self, W, bias, subset):
-        """<w_c, x_i> + b_c of the rows in ``subset``: (len(subset), n_classes), float64."""
-        out = np.empty((len(subset), len(W)))
-        with single_threaded_blas():
-            for part in self._parts(len(subset)):
-                out[part] = self._X[subset[part]] @ W.T
-        out += bias
-        return out
+    def take(self, rows, dtype):
+        X = self.X[rows]
+        return X.astype(dtype, copy=False) if self.sparse else np.ascontiguousarray(X, dtype=dtype)
 
-    def mean_row(self, subset, weight):
-        """(n_features,) mean of the rows of ``subset`` by ``weight``, float64."""
-        sums = np.zeros(self.n_features)
-        with single_threaded_blas():
-            for part in self._parts(len(subset)):
-                rows = self._X[subset[part]]
-                if not self.sparse:
-                    rows = np.asarray(rows, dtype=float, order="C")          # the bits are not the layout's
-                sums += rows.T @ weight[part]
-        return sums / weight.sum()
-
-    def leading_pairs(self, subset, curvature, k, n_values, centre=None):
-        """Leading eigenpairs of (1/m) sum_i c_i x_i x_i' over ``subset``, one group of c_i at a time.
-
-        Parameters
-        ----------
-        subset : (m,) int64 array of rows
-        curvature : (n_groups, m) array of c_i >= 0
-        k, n_values : int
-            Eigenvectors and eigenvalues wanted, k <= n_values <= min(m, n_features).
-        centre : (n_features,) array or None
-            What is taken from every row.
-
-        Returns
-        -------
-        values : (n_groups, n_values) array, descending, 0 below the rounding of the data
-        trace : (n_groups,) array
-        vectors : (n_groups, n_features, k) array of the dtype of the rows
-
-        Raises
-        ------
-        NonFiniteCurvature
-        """
-        m, groups = len(subset), len(curvature)
-        wide = m < self.n_features
-        order = m if wide else self.n_features
-        threads = min(self.n_threads, groups)
-        values, trace = np.empty((groups, n_values)), np.empty(groups)
-        vectors = np.empty((groups, self.n_features, k), self.dtype)
-        status = np.zeros(groups, np.int32)
-        floats, ints = _low_rank.work_sizes(order)
-        block = 0 if self.sparse and wide else _low_rank.block_size() * self.n_features
-        integer = np.int32 if _low_rank.blas_int_size() == 4 else np.int64
-        centre = np.zeros(0, self.dtype) if centre is None else np.ascontiguousarray(centre, dtype=self.dtype)
-        with single_threaded_blas():
-            gram = self._gram(subset, centre) if wide else np.empty((0, 0), self.dtype)
-            # Groups in chunks, so that a Ctrl-C finds Python between two calls
-            flops = 5.0 * order**3 + 2.0 * m * self.n_features * max(k, order // 8)
-            per_call = max(threads, int(CHUNK_FLOPS / flops))
-            for lo in range(0, groups, per_call):
-                self.between_chunks()
-                part = slice(lo, lo + per_call)
-                _low_rank.low_rank_classes(
-                    self.rows, subset, curvature[part], gram, centre, order * np.finfo(self.dtype).eps,
-                    values[part], trace[part], vectors[part], status[part],
-                    np.empty((threads, max(order * order, m * k)), self.dtype),
-                    np.empty((threads, n_values, order), self.dtype),
-                    np.empty((threads, order), self.dtype),
-                    np.empty((threads, block), self.dtype),
-                    np.empty((threads, floats), self.dtype),
-                    np.empty((threads, ints), integer),
-                    threads,
-                )
-        if np.any(status):
-            raise NonFiniteCurvature(int(np.flatnonzero(status)[0]), groups)
-        return values, trace, vectors
-
-    def mean_square(self, inverse, subset, weight=None):
-        """(n_groups,) mean of x'H*x over the rows of ``subset``, by ``weight``; of x - centre where there is one."""
-        weight = np.ones(len(subset)) if weight is None else weight
-        sums = np.zeros(inverse.n_groups)
-        with single_threaded_blas():
-            for part in self._parts(len(subset)):
-                self.between_chunks()
-                rows = self._X[subset[part]]
-                if inverse.centre is not None and not self.sparse:
-                    rows = rows - inverse.centre.astype(self.dtype)
-                squares = rows.multiply(rows).sum(axis=1) if self.sparse else (rows * rows).sum(axis=1, dtype=float)
-                squares = np.asarray(squares, dtype=float).ravel()
-                if inverse.centre is not None and self.sparse:
-                    squares += inverse.centre @ inverse.centre - 2 * (rows @ inverse.centre)
-                length = weight[part] @ squares
-                for g in range(inverse.n_groups):
-                    low, tail = inverse.diagonal(g)
-                    products = np.asarray(rows @ inverse.eigenvectors[g], dtype=float)
-                    if inverse.centre is not None and self.sparse:
-                        products -= inverse.centre @ inverse.eigenvectors[g]
-                    sums[g] += weight[part] @ (products * products) @ low + tail * length
-        return sums / weight.sum()
-
-    def _gram(self, subset, centre):
-        """Upper triangle of the Gram matrix of the rows of ``subset``, less ``centre`` if it is not empty."""
-        if self.sparse:
-            part = self._X[subset]
-            gram = (part @ part.T).toarray()
-            if len(centre):
-                along = np.asarray(part @ centre.astype(float))
-                gram = gram - along - along[:, None] + np.square(centre, dtype=float).sum()
-            return np.ascontiguousarray(gram, dtype=self.dtype)
-        gram = np.empty((len(subset), len(subset)), self.dtype)
-        columns = np.empty((len(subset), _low_rank.block_size()), self.dtype)
-        _low_rank.gram_matrix(self.rows, subset, centre, columns, gram)
-        return gram
-
-    def whiten(self, inverse, order=None, out=None):
-        """Whitened rows (n_rows, inverse.width), C order, into ``out`` if given; those of ``order``, if given, so."""
-        n = self.n_rows if order is None else len(order)
-        order = np.zeros(0, np.int64) if order is None else order
-        out = np.empty((n, inverse.width), self.dtype) if out is None else out
-        P, factor = inverse.eigenvectors[0], np.ascontiguousarray(inverse.factor[0], dtype=self.dtype)
-        centre = np.zeros(0, self.dtype) if inverse.centre is None else inverse.centre.astype(self.dtype)
-        with single_threaded_blas():
-            centre_low = (centre.astype(float) @ P).astype(self.dtype) if len(centre) else centre
-        block = _whiten.block_rows()
-        copies = not (self.sparse or inverse.full_width)
-        dense = np.empty((self.n_threads, block * self.n_features if copies else 0), self.dtype)
-        low = np.empty((self.n_threads, block * inverse.rank if inverse.full_width else 0), self.dtype)
-        threads = max(1, min(self.n_threads, n // (4 * block)))
-        per_call = max(block, int(CHUNK_FLOPS / (4.0 * self.n_features * (inverse.rank + 4))) // block * block)
-        with single_threaded_blas():
-            for lo in range(0, n, per_call):
-                self.between_chunks()
-                _whiten.whiten_rows(self.rows, order, P, factor, centre, centre_low, inverse.tail_root[0], lo,
-                                    min(lo + per_call, n), out, dense, low, threads)
-        return out
-
-    def as_they_are(self):
-        """Rows for steps without whitening, C order, copied only where they are not so; CSR rows carry themselves."""
-        return np.zeros((self.n_rows, 1), self.dtype) if self.sparse else np.ascontiguousarray(self._X)
-
-    def row_numbers(self, entry_cost):
-        """Numbers read for one row on average, an entry of a CSR row counted ``entry_cost`` times."""
-        return max(1.0, entry_cost * self._X.nnz / self.n_rows) if self.sparse else float(max(1, self.n_features))
-
-    def column_scale(self, weight):
-        """(n_features,) root mean square of every column, by ``weight`` (n_rows,) or None; 1 for columns of zeros."""
-        sums, weight = np.zeros(self.n_features), np.ones(self.n_rows) if weight is None else weight
-        with single_threaded_blas():
-            for part in self._parts(self.n_rows):
-                self.between_chunks()
-                rows = self._X[part]
-                if self.sparse:
-                    squares = rows.astype(np.float64).power(2)
-                else:
-                    squares = np.square(rows, dtype=np.float64, order="C")       # the bits are not the layout's
-                sums += squares.T @ weight[part]
-        return np.where(sums > 0, np.sqrt(sums / weight.sum()), 1.0)
+    def keep(self, rows):
+        return MemoryHome(self.X[rows], None if self.y is None else self.y[rows])
 
     def over_columns(self, scale):
-        """A home of the rows with every column over its entry of ``scale``: a copy."""
-        inverse = (1 / scale).astype(self.dtype)
+        X, inverse = self.X, (1 / scale).astype(self.dtype)
         if not self.sparse:
-            return MemoryRows(np.multiply(self._X, inverse, order="C"), self.n_threads)
-        X = self._X
-        return MemoryRows(type(X)((X.data * inverse[X.indices], X.indices, X.indptr), shape=X.shape), self.n_threads)
+            return MemoryHome(np.multiply(X, inverse, order="C"), self.y)
+        return MemoryHome(type(X)((X.data * inverse[X.indices], X.indices, X.indptr), shape=X.shape), self.y)
+
+    def copy_dense(self):
+        """All rows, float64, in C order."""
+        return np.array(dense(self.X), dtype=float, order="C")
+
+    def largest(self):
+        return np.abs(self.X.data if self.sparse else self.X).max()
+
+    def unrepeated(self):
+        """This home, or where CSR rows store an entry in parts a copy that does not: parts would be squared apart."""
+        if not self.sparse or self.X.has_canonical_format:
+            return self
+        if self._unrepeated is None:
+            X = self.X.copy()
+            X.sum_duplicates()
+            self._unrepeated = MemoryHome(X, self.y)
+        return self._unrepeated
+
+    # ------------------------------------------------------------ what solvers read them by
+
+    def row_pass(self, code, *, intercept, n_threads):
+        return MemoryRowPass(self.unrepeated().rows, code, intercept=intercept, n_threads=n_threads)
+
+    def reduced(self):
+        return WideRows(self)
+
+    def dual_rows(self, intercept, free):
+        return SparseRows(self.unrepeated(), intercept, free)
+
+    def score_blocks(self, Y, weight, n_threads):
+        return ScoreBlocks(self, Y, weight, n_threads)
+
+    def softmax_pass(self, labels, weight, n_classes, intercept, n_threads):
+        return SoftmaxRowPass(self, labels, weight, n_classes, intercept, n_threads)
+
+    def stochastic_rows(self, n_threads):
+        return StochasticRows(self, n_threads)

@@ -6,7 +6,6 @@ from cmargin._core.losses._losses import LOSS_IDS, gains
 from cmargin._core.newton._certificate import ROUNDING
 from cmargin._core.newton._heavy_rows import heaviest
 from cmargin._core.rows._row_pass import RowBlocks
-from cmargin._core.rows._rows import Rows
 from cmargin._core.small._sampling import chosen
 
 # Entries of X; fewer are summed sooner than a second thread is awake, above all on a busy machine, where each look
@@ -19,7 +18,8 @@ class MemoryRowPass(RowBlocks):
 
     Parameters
     ----------
-    X : (n, m) dense array of any strides, or CSR matrix; float32 or float64; or `Rows` made of one, to share
+    X : Rows
+        No row of which stores an entry in parts.
     code : (n,) array
         Sample weight with the sign of the class.
     intercept : bool
@@ -29,8 +29,7 @@ class MemoryRowPass(RowBlocks):
     """
 
     def __init__(self, X, code, *, intercept, n_threads, rows=None):
-        self.X = X if isinstance(X, Rows) else Rows(X)
-        self.rows = rows
+        self.X, self.rows = X, rows
         self.code, self.intercept = np.ascontiguousarray(code, float), intercept
         self.total_weight = float(np.abs(self.code).sum())
         self.share = 1.0 if rows is None else len(rows) / max(1, self.X.shape[0])

@@ -7,13 +7,11 @@ depend on the number of threads. Blocks are read as float64 whatever the data; n
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import scipy.sparse as sp
 
 from cmargin._blas_threads import single_threaded_blas
 from cmargin._core.small._arrays import margins_of
-from cmargin.homes.row_pass import MemoryRowPass
-from cmargin.homes.shared_start import ridge, sample_rows
-from cmargin.homes.wide import WideRows, worth_reducing
+from cmargin.homes.shared_start import ridge_of_sample
+from cmargin.homes.wide import worth_reducing
 
 BLOCK_NUMBERS = 1 << 19      # 4 MB of float64: a block and its scores stay in cache
 GROUP_SCORES = 1 << 22       # scores of all rows held at a time: 32 MB
@@ -24,27 +22,28 @@ class ScoreBlocks:
 
     Parameters
     ----------
-    X : (n_rows, n_features) array of any strides, or CSR matrix; float32 or float64; never copied whole
+    home : MemoryHome
+        Never copied whole.
     Y : (n_rows, n_problems) sparse indicator of the positives
     weight : (n_rows,) float64 array of mean 1, or None for ones
     n_threads : int
     """
 
-    def __init__(self, X, Y, weight, n_threads):
-        self.X, self.Y, self.weight = X, Y.tocsr(), weight
+    def __init__(self, home, Y, weight, n_threads):
+        self.home, self.Y, self.weight = home, Y.tocsr(), weight
         self.starts, self.labels = self.Y.indptr.astype(np.int64), self.Y.indices.astype(np.int64)
-        self.n_rows, self.n_features = X.shape
+        self.n_rows, self.n_features = home.n_rows, home.n_features
         self.n_problems = Y.shape[1]
         self.n_threads = n_threads
         # a sparse block pays for a gradient of n_features x n_problems, however few its rows
-        width = X.nnz // max(1, self.n_rows) if sp.issparse(X) else self.n_features
+        width = home.entries // max(1, self.n_rows)
         step = max(16, BLOCK_NUMBERS // max(1, width + self.n_problems))
         self.blocks = [slice(lo, min(lo + step, self.n_rows)) for lo in range(0, self.n_rows, step)]
 
     def reduce(self):
         """Make ready for `row_pass`: data with more columns than rows get as many columns as rows, at one read of X."""
         with single_threaded_blas():
-            self.reduced = WideRows(self.X) if worth_reducing(self.X, 0.0, "auto", "exact") else None
+            self.reduced = self.home.reduced() if worth_reducing(self.home, 0.0, "auto", "exact") else None
         return 0.0 if self.reduced is None else 1.0
 
     def row_pass(self, c, intercept, w=None):
@@ -55,7 +54,7 @@ class ScoreBlocks:
             with single_threaded_blas():
                 start = self.reduced.into(w, intercept) if w is not None else None
             return self.reduced.rows(code, intercept, self.n_threads), start
-        rows = MemoryRowPass(self.X, code, intercept=intercept, n_threads=self.n_threads)
+        rows = self.home.row_pass(code, intercept=intercept, n_threads=self.n_threads)
         return rows, (w[:rows.n_columns] if w is not None else None)
 
     def out_of(self, w, intercept):
@@ -68,16 +67,14 @@ class ScoreBlocks:
         counts = np.diff(self.Y.indptr)
         exclusive = self.n_problems > 1 and len(counts) and counts.min() == counts.max() == 1
         order = np.argsort(self.Y.indices, kind="stable") if exclusive else np.arange(self.n_rows)
-        rows = sample_rows(self.X, order, self.n_problems)
-        weight = np.ones(len(rows)) if self.weight is None else self.weight[rows]
         with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            W = ridge(self.X[rows], 2.0 * self.Y[rows].toarray().T - 1.0, weight, intercept, l2)
+            W = ridge_of_sample(self.home, order, self.n_problems, lambda rows: 2.0 * self.Y[rows].toarray().T - 1.0,
+                                self.weight, intercept, l2)
         return W[:, :self.n_features], (W[:, -1] if intercept else np.zeros(len(W)))
 
     def rows(self, block):
         """Rows of one block, float64; dense ones in C order, so that the bits do not depend on the layout of X."""
-        X = self.X[block]
-        return X.astype(np.float64, copy=False) if sp.issparse(X) else np.ascontiguousarray(X, dtype=np.float64)
+        return self.home.take(block, np.float64)
 
     def codes(self, block):
         """(rows, n_problems) of -1/+1."""
@@ -154,7 +151,7 @@ class ScoreBlocks:
         out = np.empty(self.n_rows)
         for block in self.blocks:
             X = self.rows(block)
-            out[block] = np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else \
+            out[block] = np.asarray(X.multiply(X).sum(axis=1)).ravel() if self.home.sparse else \
                 np.einsum("ij,ij->i", X, X)
         return out
 

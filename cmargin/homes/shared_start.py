@@ -9,6 +9,7 @@ made from a sample of the rows, so that it costs about a tenth of a second whate
 import numpy as np
 
 from cmargin._core.losses._losses import LOSS_IDS, evaluate
+from cmargin.homes.arrays import dense
 
 FLOPS = 4e9                  # of the second moment of the sample, at most
 FEWEST = 2000                # rows of a sample, where there are so many
@@ -21,7 +22,7 @@ class SharedStart:
 
     Parameters
     ----------
-    X : (n, m) array or CSR matrix
+    home : MemoryHome
     codes : sequence of (n,) arrays of -1 and 1
         With ``sample(rows)``, (n_problems, len(rows)) of them, and ``order()``, rows of a class together.
     weights : (n,) array
@@ -36,23 +37,22 @@ class SharedStart:
         The objective without l1 at ``W``, inf where `evaluate` did not get to.
     """
 
-    def __init__(self, X, codes, weights, intercept, l2, loss="hinge"):
+    def __init__(self, home, codes, weights, intercept, l2, loss="hinge"):
         self.loss = LOSS_IDS[loss]
-        self.X, self.codes, self.weights, self.intercept, self.l2 = X, codes, weights, intercept, l2
-        rows = sample_rows(X, codes.order(), len(codes))
-        self.W = ridge(X[rows], codes.sample(rows), weights[rows], intercept, l2)
+        self.home, self.codes, self.weights, self.intercept, self.l2 = home, codes, weights, intercept, l2
+        self.W = ridge_of_sample(home, codes.order(), len(codes), codes.sample, weights, intercept, l2)
         self.objective = np.full(len(codes), np.inf)
 
     def evaluate(self, out_of_time):
         """Objectives, a few classes at a time, until ``out_of_time()``."""
-        n, m = self.X.shape
+        X, n, m = self.home.X, self.home.n_rows, self.home.n_features
         at_once, values = max(1, SCORES // max(1, n)), np.empty((3, n))
         for lo in range(0, len(self.codes), at_once):
             if out_of_time():
                 return
             group = range(len(self.codes))[lo:lo + at_once]
             W = self.W[group.start:group.stop]
-            scores = np.asarray(self.X @ W[:, :m].T.astype(self.X.dtype), float)
+            scores = np.asarray(X @ W[:, :m].T.astype(X.dtype), float)
             for k, c in enumerate(group):
                 w = W[k]
                 z = self.codes[c] * (scores[:, k] + (w[m] if self.intercept else 0.0))
@@ -60,10 +60,17 @@ class SharedStart:
                 self.objective[c] = self.l2 / 2 * w[:m] @ w[:m] + self.weights @ values[0] / n
 
 
-def sample_rows(X, order, n_problems):
+def ridge_of_sample(home, order, n_problems, codes_of, weights, intercept, l2):
+    """`ridge` of all problems from a sample of rows: ``codes_of(rows)`` are (n_problems, len(rows)) of -1 and 1."""
+    rows = sample_rows(home, order, n_problems)
+    weights = np.ones(len(rows)) if weights is None else weights[rows]
+    return ridge(home.take(rows, np.float64), codes_of(rows), weights, intercept, l2)
+
+
+def sample_rows(home, order, n_problems):
     """Rows of a sample, ascending; nothing is drawn. ``order``: rows of a class together, so each has its share."""
-    n, m = X.shape
-    width = max(1, X.nnz // max(1, n)) if hasattr(X, "nnz") else max(1, m)
+    n, m = home.n_rows, home.n_features
+    width = max(1, home.entries // max(1, n))
     by_columns = FLOPS / max(1, m) ** 2 if m <= FEWEST else 0.0
     by_rows = np.sqrt(FLOPS / width)
     size = min(n, max(by_columns, min(FEWEST, by_rows)), max(FEWEST, 20 * m, 5 * n_problems))
@@ -77,14 +84,12 @@ def ridge(X, Y, weights, intercept, l2):
     """
     n, m = X.shape
     X, Y = X.astype(float), Y.astype(float)
-    if hasattr(X, "toarray") and m <= n:
-        X = X.toarray()
+    X = dense(X) if m <= n else X
     s = weights / weights.sum() if weights.sum() > 0 else np.full(n, 1 / n)
-    sparse = hasattr(X, "toarray")
     mean = np.asarray(X.T @ s).ravel() if intercept else np.zeros(m)
     level = Y @ s if intercept else np.zeros(len(Y))
     target = (Y - level[:, None]) * s
-    if m <= n and not sparse:
+    if m <= n:
         Z = X - mean
         H = Z.T @ (Z * s[:, None])
         H[np.diag_indices(m)] += max(l2, RIDGE * np.trace(H) / max(1, m), np.finfo(float).tiny)
@@ -92,8 +97,7 @@ def ridge(X, Y, weights, intercept, l2):
     else:
         # (Z' S Z + r)^-1 Z' S y = Z' (S Z Z' + r)^-1 S y, Z Z' from X alone: CSR rows are not centred in memory
         across = np.asarray(X @ mean).ravel()
-        K = X @ X.T
-        K = np.asarray(K.toarray() if sparse else K) - across[:, None] - across + mean @ mean
+        K = dense(X @ X.T) - across[:, None] - across + mean @ mean
         r = max(l2, RIDGE * (np.diag(K) @ s) / max(1, min(n, m)), np.finfo(float).tiny)
         A = np.linalg.solve(s[:, None] * K + r * np.eye(n), target.T)
         W = np.asarray((X.T @ A).T) - A.sum(axis=0)[:, None] * mean

@@ -7,9 +7,7 @@ All answers are means over rows by weight, float64, and the same bits for any nu
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import scipy.sparse as sp
 
-from cmargin._core.rows._rows import Rows
 from cmargin._core.rows._softmax_rows import SoftmaxRows
 
 RISK, RISK_OF_SCORES, CURVATURE, PRODUCTS, INTERCEPTS = range(5)
@@ -23,7 +21,7 @@ class SoftmaxRowPass:
 
     Parameters
     ----------
-    X : (n_rows, n_features) array of any strides, or CSR matrix; float32 or float64; never copied
+    home : MemoryHome
     labels : (n_rows,) int64 array of 0 .. n_classes - 1
     weight : (n_rows,) float64 array of mean 1, or None for ones
     n_classes : int
@@ -38,20 +36,19 @@ class SoftmaxRowPass:
         Of all rows; half a read is one product of the two that a gradient takes.
     """
 
-    def __init__(self, X, labels, weight, n_classes, intercept, n_threads):
-        self.X, self.labels, self.n_classes, self.intercept = X, labels, n_classes, intercept
-        self.n_rows, self.n_features = X.shape
+    def __init__(self, home, labels, weight, n_classes, intercept, n_threads):
+        self.home, self.labels, self.n_classes, self.intercept = home, labels, n_classes, intercept
+        self.n_rows, self.n_features, self.sparse = home.n_rows, home.n_features, home.sparse
         self.n_columns = self.n_features + intercept
         self.weight = np.ones(self.n_rows) if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
         self.n_threads, self.reads = n_threads, 0.0
         self.between_slices = lambda: None       # called about ten times a second; may raise
         blocks = int(np.clip(2 ** int(np.log2(max(1, SUM_NUMBERS // (self.n_columns * n_classes)))), 4, 32))
-        self.kernel = SoftmaxRows(Rows(X), np.ascontiguousarray(labels, dtype=np.int64), self.weight, n_classes,
+        self.kernel = SoftmaxRows(home.rows, np.ascontiguousarray(labels, dtype=np.int64), self.weight, n_classes,
                                   bool(intercept), blocks, n_threads)
-        entries = X.nnz if sp.issparse(X) else X.size
-        slices = max(1, int(4.0 * entries * n_classes / SLICE_FLOPS))
+        slices = max(1, int(4.0 * home.entries * n_classes / SLICE_FLOPS))
         self.per_call = max(1, -(-self.kernel.n_blocks // slices) // n_threads) * n_threads
-        self.keep(np.dtype(X.dtype))
+        self.keep(home.dtype)
 
     def keep(self, dtype):
         """Room for scores of ``dtype``, the type products are made in from now on."""
@@ -144,9 +141,9 @@ class SoftmaxRowPass:
         for lo in range(0, self.n_rows, COPY_ROWS):
             self.between_slices()
             part = slice(lo, lo + COPY_ROWS)
-            own = np.zeros((len(self.labels[part]), self.n_classes), self.X.dtype)
+            own = np.zeros((len(self.labels[part]), self.n_classes), self.home.dtype)
             own[np.arange(len(own)), self.labels[part]] = self.weight[part]
-            total += self.X[part].T @ own
+            total += self.home.X[part].T @ own
         self.reads += 0.5
         return total / self.n_rows
 
@@ -164,8 +161,7 @@ class SoftmaxRowPass:
 
     def copy_of(self, subset):
         """float32 copy of the rows of ``subset``, CSR or dense in C order."""
-        X = self.X[subset]
-        return X.astype(np.float32) if sp.issparse(X) else np.ascontiguousarray(X, dtype=np.float32)
+        return self.home.take(subset, np.float32)
 
     def map_classes(self, function):
         """``function(c)`` of every class, several at a time."""

@@ -15,6 +15,7 @@ from scipy.linalg import qr, solve_triangular
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dgeqrf, dormqr, dpotrf
 
+from cmargin._core.rows._rows import Rows
 from cmargin.homes.row_pass import MemoryRowPass
 
 LARGEST = 2000                 # rows: R is square and dense
@@ -30,13 +31,13 @@ def too_wide(n_rows, n_columns):
     return n_columns > (MANY_COLUMNS if n_columns < n_rows else MANY_ROWS)
 
 
-def worth_reducing(X, l1, linear_solver, line_search):
+def worth_reducing(home, l1, linear_solver, line_search):
     """True for data with more columns than rows, no l1 term, and a solver that does not say otherwise."""
     if linear_solver == "woodbury":
         if l1 > 0 or line_search != "exact":
             raise ValueError("linear_solver='woodbury' needs l1=0 and line_search='exact'.")
         return True
-    n, m = X.shape
+    n, m = home.n_rows, home.n_features
     return linear_solver == "auto" and line_search == "exact" and l1 == 0 and 1 < n <= LARGEST and m > 1.2 * n \
         and n * m <= MOST_NUMBERS
 
@@ -44,18 +45,17 @@ def worth_reducing(X, l1, linear_solver, line_search):
 class WideRows:
     """R' of X' = Q R, and the maps between w and t. X is read once, and copied as float64."""
 
-    def __init__(self, X):
-        self.X = X
-        dense = X.toarray() if hasattr(X, "toarray") else X
-        self.rank = min(X.shape)
+    def __init__(self, home):
+        self.n_features, self.rank = home.n_features, min(home.n_rows, home.n_features)
         self.turn = self.reflectors = None
         with np.errstate(over="ignore", invalid="ignore"):         # numbers too large: the solver says so, once
-            R = self.factor_twice(np.array(dense, dtype=float, order="C")) if X.shape[0] <= X.shape[1] else None
+            R = self.factor_twice(home.copy_dense()) if home.n_rows <= home.n_features else None
             if R is None:
-                self.reflectors, self.tau = self.factor(np.array(dense, dtype=float, order="C").T)
+                self.reflectors, self.tau = self.factor(home.copy_dense().T)
                 R = np.triu(self.reflectors[:self.rank])
             self.L = np.ascontiguousarray(R.T)
             self.drop_dependent(R)
+        self.narrow = Rows(self.L)
 
     def factor_twice(self, A):
         """R by two Cholesky factors, or None where the rows are too nearly dependent; A (n, m) becomes Q1'."""
@@ -97,13 +97,13 @@ class WideRows:
         self.L = L
 
     def rows(self, code, intercept, n_threads):
-        rows = MemoryRowPass(self.L, code, intercept=intercept, n_threads=n_threads)
-        rows.share = self.L.shape[1] / max(1, self.X.shape[1])
+        rows = MemoryRowPass(self.narrow, code, intercept=intercept, n_threads=n_threads)
+        rows.share = self.L.shape[1] / max(1, self.n_features)
         return rows
 
     def out_of(self, t, intercept):
         """w (with the intercept last) from t."""
-        k, m = self.L.shape[1], self.X.shape[1]
+        k, m = self.L.shape[1], self.n_features
         inner = t[:k] if self.turn is None else self.turn @ t[:k]
         if self.reflectors is None:
             w = self.rough.T @ solve_triangular(self.second, inner, check_finite=False)
@@ -113,7 +113,7 @@ class WideRows:
 
     def into(self, w, intercept):
         """t from w: exact where w is a combination of the rows, else its projection."""
-        m = self.X.shape[1]
+        m = self.n_features
         if self.reflectors is None:
             inner = solve_triangular(self.second, self.rough @ w[:m], trans="T", check_finite=False)
         else:

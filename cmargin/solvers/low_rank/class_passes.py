@@ -37,7 +37,7 @@ class ClassPasses:
 
     Parameters
     ----------
-    home : MemoryRows
+    home : StochasticRows
     lists : ClassLists
     row_weight : (n_rows,) float64 array, or None
     loss : str

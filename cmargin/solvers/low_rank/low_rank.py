@@ -184,7 +184,7 @@ def build_inverse(home, subset, curvature, rank, tail, weight=None, centre=None)
 
     Parameters
     ----------
-    home : MemoryRows
+    home : StochasticRows
     subset : (m,) int64 array of rows
     curvature : (n_groups, m) array, the c_i
     rank : "auto" or int

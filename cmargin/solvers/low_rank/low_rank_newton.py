@@ -92,7 +92,7 @@ def train(home, lists: ClassLists, row_weight, settings: Settings, entropy, star
 
     Parameters
     ----------
-    home : MemoryRows
+    home : StochasticRows
     lists : ClassLists
     row_weight : (n_rows,) float64 array or None
     settings : Settings

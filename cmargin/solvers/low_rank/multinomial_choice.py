@@ -61,7 +61,7 @@ class Trial:
 
     Parameters
     ----------
-    home : MemoryRows
+    home : StochasticRows
     truth : (n_rows,) int64 array
     row_weight : (n_rows,) array or None
     order : (n,) int64 array, n_held : int

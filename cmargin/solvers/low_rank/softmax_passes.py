@@ -59,7 +59,7 @@ class SoftmaxPasses:
 
     Parameters
     ----------
-    home : MemoryRows
+    home : StochasticRows
     inverse : LowRankInverse
         With a centre.
     Z : (n, width) array

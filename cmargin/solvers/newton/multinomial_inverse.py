@@ -10,9 +10,9 @@ rows>, so that w and c hardly couple.
 
 import numpy as np
 import scipy.linalg as sl
-import scipy.sparse as sp
 
 from cmargin._core.linalg._eigh import top_eigenpairs
+from cmargin.homes.arrays import dense
 
 SAMPLE = 1024                # rows behind S: the order of the matrix that is taken apart
 RANK = 64                    # 64, 256 and 512 pairs took the same number of products (doc/decisions.md)
@@ -45,13 +45,12 @@ def centred_pairs(X, weight, rank, centred):
     mean = np.asarray(s @ X).ravel() if centred else np.zeros(m)
     k, root = min(rank, n - 1, m - (m < n)), np.sqrt(s)
     if m < n:
-        rows = (X.toarray() if sp.issparse(X) else X) - mean.astype(np.float32)
+        rows = dense(X) - mean.astype(np.float32)
         rows *= root.astype(np.float32)[:, None]
         values, vectors = top_eigenpairs((rows.T @ rows).astype(np.float64), k + 1)
         keep = worth_keeping(values)
         return mean, np.append(np.maximum(values[keep], 0.0), max(values[-1], 0.0)), vectors[keep].T.astype(np.float32)
-    gram = (X @ X.T).toarray() if sp.issparse(X) else X @ X.T
-    gram = gram.astype(np.float64)
+    gram = dense(X @ X.T).astype(np.float64)
     if centred:
         to_mean = gram @ s
         gram += s @ to_mean - to_mean[:, None] - to_mean
@@ -104,7 +103,7 @@ def class_inverse_sample(home):
     d = home.n_features
     n = min(home.n_rows, max(8 * d, 2000))
     small = d <= MOST_FEATURES and d * d * home.n_classes <= MOST_NUMBERS
-    return n if small and not sp.issparse(home.X) and class_inverse_cost(home, n) <= MOST_READS else 0
+    return n if small and not home.sparse and class_inverse_cost(home, n) <= MOST_READS else 0
 
 
 def class_inverse_cost(home, n):

@@ -27,7 +27,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cmargin._blas_threads import single_threaded_blas
-from cmargin.homes.softmax_rows import SoftmaxRowPass
 from cmargin.solvers.low_rank.class_passes import TimeUp
 from cmargin.solvers.newton.multinomial_inverse import (
     SAMPLE,
@@ -110,12 +109,12 @@ class Result:
     history: dict = field(default_factory=lambda: {name: [] for name in HISTORY})
 
 
-def solve(X, labels, weight, n_classes, settings, start=None, on_step=None):
-    """Minimise P over the rows X.
+def solve(home, labels, weight, n_classes, settings, start=None, on_step=None):
+    """Minimise P over the rows of ``home``.
 
     Parameters
     ----------
-    X : (n_rows, n_features) array of any strides, or CSR matrix; float32 or float64
+    home : Home
     labels : (n_rows,) array of 0 .. n_classes - 1
     weight : (n_rows,) array, or None for ones; only its shape matters, its mean is made 1
     n_classes : int
@@ -139,7 +138,7 @@ def solve(X, labels, weight, n_classes, settings, start=None, on_step=None):
     met = np.flatnonzero(np.bincount(labels, s, n_classes) > 0)
     place = np.zeros(n_classes, np.int64)
     place[met] = np.arange(len(met))
-    run = Run(X, place[labels], s, len(met), settings)
+    run = Run(home, place[labels], s, len(met), settings)
     if start is not None:
         run.begin_at(start[0][met], start[1][met])
     if len(met) < n_classes:
@@ -191,9 +190,9 @@ def dual_value(entropy, gradient, class_sums, share, l2, intercept):
 class Run:
     """One call of `solve`: its data, its point, its clock."""
 
-    def __init__(self, X, labels, weight, n_classes, settings):
+    def __init__(self, home, labels, weight, n_classes, settings):
         self.settings, self.clock = settings, time.perf_counter()
-        self.home = SoftmaxRowPass(X, labels, weight, n_classes, settings.fit_intercept, settings.n_threads)
+        self.home = home.softmax_pass(labels, weight, n_classes, settings.fit_intercept, settings.n_threads)
         self.home.between_slices = self.watch_time
         self.share = np.bincount(labels, weight, n_classes) / len(labels)
         self.V = np.zeros((self.home.n_columns, n_classes))

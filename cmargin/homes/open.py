@@ -1,0 +1,41 @@
+"""The one place that asks what a data matrix is: what is given, opened as the home of its rows."""
+
+import numpy as np
+import scipy.sparse as sp
+
+from cmargin.homes.memory import MemoryHome
+
+
+def open_rows(X, y=None):
+    """The home of the rows of ``X``, as `cmargin.homes.base.Home` describes it.
+
+    What the numbers are is not looked at: NaN and infinity are for those to refuse who were given the data.
+
+    Parameters
+    ----------
+    X : (n, n_features) NumPy array of any order, strides and alignment, memory-mapped or not, or CSR matrix
+        float32 or float64. Not copied, unless its numbers are not aligned, as in a column of a structured array.
+    y : (n,) or (n, n_labels) array or sparse matrix, optional
+        Labels, kept beside the rows.
+
+    Returns
+    -------
+    Home
+
+    Raises
+    ------
+    TypeError
+        For anything else, other formats and other dtypes.
+    ValueError
+        For another number of dimensions, labels of another number of rows, and sparse arrays that do not fit together.
+    """
+    if isinstance(X, np.ndarray):
+        if X.ndim != 2:
+            raise ValueError(f"Expected 2D array, got {X.ndim}D array instead.")
+        X = np.asarray(X) if X.flags.aligned else np.array(X)
+    elif not sp.issparse(X):
+        raise TypeError(f"Rows can be a NumPy array or a CSR matrix, not {type(X).__name__}.")
+    home = MemoryHome(X, y)
+    if y is not None and y.shape[0] != home.n_rows:
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: [{home.n_rows}, {y.shape[0]}]")
+    return home
