@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
 from cmargin.homes import open_rows
-from cmargin.homes.shared_start import SharedStart, ridge, sample_rows
+from cmargin.homes.shared_start import ridge, sample_rows
 from cmargin.solvers.low_rank import low_rank_newton
 
 X, y = load_digits(return_X_y=True)
@@ -109,7 +109,7 @@ def test_the_sample_of_rows_is_small_and_has_every_class():
 
 def test_evaluation_of_the_start_ends_with_the_time():
     from cmargin._estimators.smsvm_fit import Labels
-    start = SharedStart(open_rows(X), Labels(np.arange(10), y), np.ones(len(y)), True, 1e-4)
+    start = open_rows(X).shared_start(Labels(np.arange(10), y), np.ones(len(y)), True, 1e-4, "hinge")
     start.evaluate(lambda: True)
     assert np.isinf(start.objective).all()
     start.evaluate(lambda: False)

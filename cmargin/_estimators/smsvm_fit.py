@@ -16,7 +16,6 @@ from cmargin._estimators.base import untrained
 from cmargin._estimators.progress import say
 from cmargin.homes.dual_rows import worth_sweeping
 from cmargin.homes.row_pass import SMALL
-from cmargin.homes.shared_start import SharedStart
 from cmargin.homes.wide import worth_reducing
 from cmargin.solvers.dual.dual_newton import DualNewton
 from cmargin.solvers.newton.continuation_newton import HISTORY, SLICE, ContinuationNewton, Problem, Result, Settings
@@ -180,7 +179,7 @@ class SmSVMFit:
         if self.warm is not None:
             return                               # the last fit's weights are a start of their own
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            self.start = SharedStart(self.home, self.labels, self.weights, self.intercept, self.l2, e.loss)
+            self.start = self.home.shared_start(self.labels, self.weights, self.intercept, self.l2, e.loss)
             self.start.evaluate(out_of_time)
 
     def use_the_start(self):

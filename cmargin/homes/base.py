@@ -1,15 +1,66 @@
-"""What a Newton solver may ask of the rows of a data matrix, wherever they are: the one seam of the package.
+"""What may be asked of the rows of a data matrix, wherever they are: the one seam of the package.
 
-A pass holds the rows of one binary problem, labels and sample weights folded into a code s_i y_i, and what it keeps of
-every row besides: the deficit u_i = 1 - y_i <w, x_i>, its change, a dual variable. None of that crosses the seam, in
-either direction. What a solver is told is a **sum over all rows**, so places compose: chunks in order, ranks by one
-reduction of a packed buffer, partitions folded in order (`tests/elsewhere.py` is a home made of homes). What it gathers
-are a few rows, in memory on its own side.
+`open_rows` makes a `Home` of whatever is given, once for all problems posed on it; every solver has a view of the home
+that it reads the rows by, and knows nothing else of X. `RowPass` is the view of Newton's method, and the one that rows
+which are not here can answer: it holds the rows of one binary problem, labels and sample weights folded into a code
+s_i y_i, and what it keeps of every row besides: the deficit u_i = 1 - y_i <w, x_i>, its change, a dual variable. None
+of that crosses the seam, in either direction. What a solver is told is a **sum over all rows**, so places compose:
+chunks in order, ranks by one reduction of a packed buffer, partitions folded in order (`tests/elsewhere.py` is a home
+made of homes). What it gathers are a few rows, in memory on its own side.
+
+The other views are of rows in memory: their compiled steps read one row, or a list of rows, at a time. How a method
+is done and what its arguments are is written where it is done, in the file of that view.
 
 A home promises the same bits for any number of threads; homes over ranks or workers promise equality to rounding.
 """
 
 from typing import Protocol
+
+import numpy as np
+
+
+class Home(Protocol):
+    n_rows: int
+    n_features: int
+    dtype: np.dtype             # float32 or float64
+    sparse: bool                # rows are lists of columns and entries
+    entries: int                # numbers that are stored
+    y: object                   # what was given beside the rows: labels, or None
+
+    def take(self, rows, dtype):
+        """A few rows, an array of their places or a slice, as an array in C order or CSR, in memory where one asks."""
+
+    def keep(self, rows):
+        """A home of these rows alone and their labels; a copy."""
+
+    def over_columns(self, scale):
+        """A home of the rows with every column over its entry of ``scale``; a copy."""
+
+    def largest(self):
+        """The largest absolute value of an entry."""
+
+    # ------------------------------------------------------------ views
+
+    def row_pass(self, code, *, intercept, n_threads):
+        """`RowPass` of the problem ``code``, (n_rows,): sample weights with the signs of the class."""
+
+    def reduced(self):
+        """The rows in as many columns as there are rows, and the way there and back (`WideRows`); a read."""
+
+    def dual_rows(self, intercept, free):
+        """What all problems share that are solved by the dual; its ``row_pass(code)`` is a `DualPass`."""
+
+    def score_blocks(self, Y, weight, n_threads):
+        """`ScoreBlocks`: one-vs-rest problems, the columns of the sparse indicator ``Y``, block by block together."""
+
+    def softmax_pass(self, labels, weight, n_classes, intercept, n_threads):
+        """`SoftmaxPass`: the multinomial problem of ``labels``, (n_rows,) of 0 .. n_classes - 1."""
+
+    def shared_start(self, codes, weights, intercept, l2, loss):
+        """Weights of all problems from one factor of a sample of rows, and their objectives (`SharedStart`)."""
+
+    def stochastic_rows(self, n_threads):
+        """`StochasticRows`: one row at a time, as it is or whitened."""
 
 
 class RowPass(Protocol):
@@ -83,3 +134,171 @@ class RowPass(Protocol):
         """After that look: a pass over the rows with the largest such sums, few and far larger than the others, or
         None; and the mean of the sums. From the next look on these rows stay out of the curvature, and their dual
         variable is the slope after the step: the solver treats them exactly."""
+
+
+class LocalRowPass(RowPass, Protocol):
+    """A row pass in memory also has numbers of every row, for where a problem goes from one solver to another."""
+
+    def dual_variables(self):
+        """(n_rows,) as the looks left them."""
+
+    def dual_sums(self, a, loss, must_balance):
+        """What a bound is made of at dual variables ``a`` (n_rows,) found by other means; a read, or two."""
+
+    def pursue(self, level, scale):
+        """Margin pursuit's loss from here on, in place of the hinge."""
+
+    def deficits(self):
+        """(n_rows,) of u."""
+
+
+class DualPass(Protocol):
+    code: np.ndarray            # (n_rows,)
+    shared: object              # sizes, length and bias of the rows, for all problems
+    reads: float                # done, in reads of all rows
+
+    def deficits(self, rows, w):
+        """(n,) of u_i at w, of listed rows."""
+
+    def add(self, rows, c, v):
+        """v += sum c y x over listed rows."""
+
+    def sweep(self, order, low, high, upper, a, w):
+        """Coordinate steps of the dual on listed rows, one after the other."""
+
+    def cg_pass(self, rows, upper, a, square, step, direction, residual, scaled, total):
+        """One step of conjugate gradients on a face of the dual, in one read of listed rows."""
+
+
+class ScoreBlocks(Protocol):
+    n_rows: int
+    n_features: int
+    n_problems: int
+    n_threads: int
+    home: Home
+    Y: object                   # (n_rows, n_problems) CSR indicator
+    weight: np.ndarray          # (n_rows,) of mean 1, or None
+
+    def sums(self, W, bias, loss):
+        """Values and gradients of all problems; a read. ``loss``: margins -> values and slopes."""
+
+    def sums_of(self, block, columns, bias, loss):
+        """The same over one slice of rows."""
+
+    def margins(self, W, bias):
+        """Yield every problem and its (n_rows,) margins; a read."""
+
+    def map(self, function):
+        """``function(block)`` of every slice of rows, in their order."""
+
+    def rows(self, block):
+        """The rows of a slice, float64."""
+
+    def row_squares(self):
+        """(n_rows,) of |x|^2; a read."""
+
+    def largest_curvature(self, intercept, n_products=8):
+        """The largest eigenvalue of the second moment, from below; so many reads."""
+
+    def ridge_start(self, intercept, l2):
+        """Weights and intercepts of one ridge regression of all problems, from a sample of rows."""
+
+    def reduce(self):
+        """Make ready for `row_pass`; what that costs in reads."""
+
+    def row_pass(self, c, intercept, w=None):
+        """`LocalRowPass` of problem c, perhaps in fewer columns, and weights ``w`` in its columns."""
+
+    def out_of(self, w, intercept):
+        """Weights of a `row_pass` in the columns of X."""
+
+
+class SoftmaxPass(Protocol):
+    n_rows: int
+    n_features: int
+    n_columns: int
+    n_classes: int
+    intercept: bool
+    sparse: bool
+    precise: bool               # products are made in float64
+    reads: float
+    weight: np.ndarray          # (n_rows,)
+    probs: np.ndarray           # (n_rows, n_classes), of the last point
+
+    def between_slices(self):
+        """Put here by the solver; called about ten times a second, and may raise."""
+
+    def keep(self, dtype):
+        """Make products in ``dtype`` from here on."""
+
+    def risk(self, V):
+        """Risk and gradient at V; a read."""
+
+    def risk_of_scores(self):
+        """The same at the scores that are there; half a read."""
+
+    def curvature(self, D):
+        """Hessian of the risk times D; a read."""
+
+    def products(self, D):
+        """The change of the scores along D; half a read."""
+
+    def line(self, step):
+        """Risk, slope and curvature along that change; no read."""
+
+    def move(self, step):
+        """Go along it."""
+
+    def exact(self, V, n_corrections=4):
+        """V with the best intercepts; risk, entropy and gradient there in float64; a read."""
+
+    def class_sums(self):
+        """(n_features, n_classes) of (1/N) sum_i s_i x_i over the rows of a class; half a read."""
+
+    def class_curvature(self, probs, rows=slice(None)):
+        """(n_classes, n_classes) mean of diag(p) - p p'."""
+
+    def copy_of(self, subset):
+        """A few rows, float32."""
+
+    def map_classes(self, function):
+        """``function(c)`` of every class."""
+
+
+class StochasticRows(Protocol):
+    n_rows: int
+    n_features: int
+    n_threads: int
+    dtype: np.dtype
+    sparse: bool
+    rows: object                # what compiled steps read single rows by
+
+    def between_chunks(self):
+        """Put here by the solver; called between two kernels, and may raise."""
+
+    def scores(self, W, bias, subset):
+        """(len(subset), n_classes) scores of a few rows."""
+
+    def mean_row(self, subset, weight):
+        """(n_features,) mean of a few rows."""
+
+    def leading_pairs(self, subset, curvature, k, n_values, centre=None):
+        """Leading eigenpairs of weighted second moments of a few rows."""
+
+    def mean_square(self, inverse, subset, weight=None):
+        """Mean of x'H*x over a few rows."""
+
+    def whiten(self, inverse, order=None, out=None):
+        """(n_rows, width) whitened rows, in this order; a read."""
+
+    def as_they_are(self):
+        """Rows for steps without whitening."""
+
+    def row_numbers(self, entry_cost):
+        """Numbers read for one row, on average."""
+
+    def column_scale(self, weight):
+        """(n_features,) root mean square of every column; a read."""
+
+    def over_columns(self, scale):
+        """The rows with every column over its entry of ``scale``; a copy."""

@@ -7,6 +7,7 @@ from cmargin.homes.arrays import dense
 from cmargin.homes.dual_rows import SparseRows
 from cmargin.homes.row_pass import MemoryRowPass
 from cmargin.homes.score_blocks import ScoreBlocks
+from cmargin.homes.shared_start import SharedStart
 from cmargin.homes.softmax_rows import SoftmaxRowPass
 from cmargin.homes.stochastic_rows import StochasticRows
 from cmargin.homes.wide import WideRows
@@ -82,6 +83,9 @@ class MemoryHome:
 
     def softmax_pass(self, labels, weight, n_classes, intercept, n_threads):
         return SoftmaxRowPass(self, labels, weight, n_classes, intercept, n_threads)
+
+    def shared_start(self, codes, weights, intercept, l2, loss):
+        return SharedStart(self, codes, weights, intercept, l2, loss)
 
     def stochastic_rows(self, n_threads):
         return StochasticRows(self, n_threads)

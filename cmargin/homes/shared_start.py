@@ -37,7 +37,7 @@ class SharedStart:
         The objective without l1 at ``W``, inf where `evaluate` did not get to.
     """
 
-    def __init__(self, home, codes, weights, intercept, l2, loss="hinge"):
+    def __init__(self, home, codes, weights, intercept, l2, loss):
         self.loss = LOSS_IDS[loss]
         self.home, self.codes, self.weights, self.intercept, self.l2 = home, codes, weights, intercept, l2
         self.W = ridge_of_sample(home, codes.order(), len(codes), codes.sample, weights, intercept, l2)

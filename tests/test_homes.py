@@ -1,0 +1,232 @@
+"""Homes of rows: places, formats, dtypes and weights; nobody else asks what X is, or for more than is declared."""
+
+import inspect
+import re
+import warnings
+from pathlib import Path
+
+import naive_smsvm as naive
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from conftest import blobs
+from elsewhere import Elsewhere
+from estimators import quick_estimators
+from sklearn.exceptions import ConvergenceWarning
+
+import cmargin
+from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, baselines
+from cmargin._blas_threads import single_threaded_blas
+from cmargin._estimators import base as estimator_base
+from cmargin.homes import base, dual_rows, memory, open_rows, row_pass, score_blocks, softmax_rows, stochastic_rows
+from cmargin.solvers.newton.continuation_newton import ContinuationNewton, Problem, Settings
+
+PLACES = {
+    "open_rows": lambda X, code: open_rows(X).row_pass(code, intercept=True, n_threads=2),
+    "parts": lambda X, code: Elsewhere.of(X, code, [31, 170], True),
+}
+SOURCE = Path(cmargin.__file__).parent
+ASKS = re.compile(r"issparse\(|isspmatrix|isinstance\((X|rows|self\.X)\b|hasattr\(\w*X\b|type\(\w*X\)|\bhome\.X\b")
+MAY_ASK = ("homes/", "_core/rows/", "_estimators/validation.py")
+MAKE_DATA = ("measure/",)          # what other libraries are given, to compare with
+
+
+def problem(dtype, weighted):
+    X, y = blobs(n=300, d=7, k=2)
+    X = np.where(np.abs(X) > 0.3, X, 0.0).astype(dtype)
+    weight = np.random.default_rng(2).choice([0.0, 0.5, 2.0], len(y)) if weighted else np.ones(len(y))
+    return X, np.where(y == 1, 1.0, -1.0) * weight
+
+
+@pytest.fixture(params=PLACES)
+def place(request):
+    return PLACES[request.param]
+
+
+# ---------------------------------------------------------------- one list of homes
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["alike", "weighted"])
+def test_sums_of_every_home(place, any_format, dtype, weighted):
+    X, code = problem(dtype, weighted)
+    home, w, rough = place(any_format(X), code), np.linspace(-0.4, 0.5, 8), 1e-4 if dtype == np.float32 else 1e-9
+    A, s, y = np.hstack([X.astype(float), np.ones((len(X), 1))]), np.abs(code), np.where(code < 0, -1.0, 1.0)
+    assert (home.n_rows, home.n_features, home.n_columns) == (300, 7, 8) and home.total_weight == pytest.approx(s.sum())
+    u = 1 - y * (A @ w)
+    loss, squares = home.evaluate(w, True)
+    assert loss == pytest.approx(s @ np.maximum(u, 0), rel=rough)
+    np.testing.assert_allclose(squares, s @ A**2, rtol=rough)
+    home.set_loss("squared_hinge")
+    home.start()
+    home.set_active(None)
+    sums, gradient, hessian = home.look(direction=w, step=1.0, line_width=1.0, width=1.0, curvature_floor=0.0)
+    inside = s * (u > 0)
+    assert sums[0] == pytest.approx(inside @ u**2, rel=rough)
+    np.testing.assert_allclose(gradient[0], A.T @ (2 * inside * u * y), rtol=rough, atol=rough * 100)
+    block = np.triu((A * (2 * inside)[:, None]).T @ A)
+    np.testing.assert_allclose(np.triu(hessian), block, rtol=rough, atol=rough * 100)
+    product, share = home.hessian_product(w, 1.0)
+    np.testing.assert_allclose(product, A.T @ (2 * inside * (A @ w)), rtol=rough, atol=rough * 100)
+    assert 0 < share <= 1
+    value, slope, curvature = home.along(0.5, 1.0)
+    half = 1 - 0.5 * y * (A @ w)
+    assert value == pytest.approx(s @ np.maximum(half, 0) ** 2, rel=rough)
+    assert slope == pytest.approx(-(s * y * (A @ w)) @ (2 * np.maximum(half, 0)), rel=10 * rough)
+    assert curvature > 0
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["alike", "weighted"])
+def test_the_driver_ends_at_the_optimum_in_every_home(place, any_format, dtype, weighted, loss):
+    X, code = problem(dtype, weighted)
+    with single_threaded_blas():
+        found = ContinuationNewton(place(any_format(X), code), Problem(1e-2, 0.0, 7, loss), Settings(tol=1e-5)).run()
+        told = ContinuationNewton(PLACES["open_rows"](X.astype(float), code), Problem(1e-2, 0.0, 7, loss),
+                                  Settings(tol=1e-7)).run()
+    assert found.status == "converged"
+    assert found.objective == pytest.approx(told.objective, rel=1e-4 if dtype == np.float32 else 2e-5)
+
+
+def test_views_of_a_home(any_format, dtype):
+    X, code = problem(dtype, True)
+    home, rough = open_rows(any_format(X), code), 1e-5 if dtype == np.float32 else 1e-12
+    assert (home.n_rows, home.n_features, home.dtype) == (300, 7, dtype) and home.y is code
+    assert home.entries == (np.count_nonzero(X) if home.sparse else X.size)
+    assert home.largest() == np.abs(X).max()
+    picked = np.array([7, 2, 250])
+    for rows in (picked, slice(40, 44)):
+        taken = home.take(rows, np.float64)
+        assert taken.dtype == np.float64 and sp.issparse(taken) == home.sparse
+        np.testing.assert_array_equal(naive.dense(taken), X[rows])
+    kept = home.keep(picked)
+    np.testing.assert_array_equal(naive.dense(kept.take(slice(None), dtype)), X[picked])
+    np.testing.assert_array_equal(kept.y, code[picked])
+    scale = np.arange(1.0, 8)
+    np.testing.assert_allclose(naive.dense(home.over_columns(scale).take(slice(None), dtype)), X / scale, rtol=1e-6)
+    W, b = np.linspace(-1, 1, 21).reshape(3, 7), np.arange(3.0)
+    scores = home.stochastic_rows(2).scores(W, b, picked)
+    np.testing.assert_allclose(scores, X[picked] @ W.T + b, rtol=rough, atol=rough)
+    wide = open_rows(any_format(X[:5])).reduced()
+    np.testing.assert_allclose(wide.L @ wide.L.T, X[:5].astype(float) @ X[:5].T.astype(float), atol=1e-5)
+
+
+# ---------------------------------------------------------------- what it is given
+
+@pytest.mark.parametrize("estimator", [MarginPursuitClassifier(l2=1e-3), SmSVMClassifier(l2=1e-3),
+                                       SmSVMClassifier(l2=1e-3, linear_solver="dual", tol=1e-6)], ids=str)
+def test_an_entry_stored_in_parts_is_one_entry(estimator):
+    X, code = problem(np.float64, False)
+    X = sp.csr_matrix(X)
+    parts = sp.csr_matrix((np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr), shape=X.shape)
+    whole = estimator.fit(X, code)
+    coef, passes = whole.coef_.copy(), whole.n_passes_
+    again = estimator.fit(parts, code)
+    np.testing.assert_allclose(again.coef_, coef, atol=1e-12)
+    assert again.n_passes_ == passes and parts.nnz == 2 * X.nnz               # the caller's matrix is left as it was
+
+
+@pytest.mark.parametrize("estimator", [SmSVMClassifier(), MarginPursuitClassifier(), SLNDClassifier(random_state=1)])
+def test_numbers_that_are_not_aligned(estimator):
+    X, code = problem(np.float64, False)
+    record = np.zeros(len(X), dtype=[("x", "<f8", 7), ("y", "i1")])
+    record["x"] = X
+    assert not record["x"].flags.aligned
+    np.testing.assert_array_equal(estimator.fit(record["x"], code).coef_, estimator.fit(X, code).coef_)
+
+
+@pytest.mark.parametrize("X, error, text", [
+    ([[1.0, 2.0]], TypeError, "not list"),
+    (np.ones((3, 2), int), TypeError, "float32 or float64, got int64"),
+    (sp.csc_matrix(np.ones((3, 2))), TypeError, "CSR format, got csc"),
+    (np.ones(3), ValueError, "Expected 2D array, got 1D array"),
+    (np.ones((2, 2)), ValueError, r"inconsistent numbers of samples: \[2, 3\]"),
+], ids=["list", "int", "csc", "1D", "labels"])
+def test_what_is_no_home_for_rows(X, error, text):
+    with pytest.raises(error, match=text):
+        open_rows(X, np.ones(3))
+
+
+# ---------------------------------------------------------------- nobody else asks
+
+def test_only_homes_and_validation_ask_what_X_is():
+    asked = {}
+    for path in sorted([*SOURCE.rglob("*.py"), *SOURCE.rglob("*.pyx")]):
+        name = path.relative_to(SOURCE).as_posix()
+        lines = [number for number, line in enumerate(path.read_text().splitlines(), 1) if ASKS.search(line)]
+        if lines and not name.startswith(MAKE_DATA):
+            asked[name] = lines
+    assert not {name: lines for name, lines in asked.items() if not name.startswith(MAY_ASK)}
+    assert "homes/open.py" in asked                                           # the search finds what there is
+
+
+def declared(protocol):
+    own = {name for kind in protocol.__mro__ for name in vars(kind) if not name.startswith("_")}
+    return own | {name for kind in protocol.__mro__ for name in getattr(kind, "__annotations__", {})}
+
+
+VIEWS = {base.Home: memory.MemoryHome, base.LocalRowPass: row_pass.MemoryRowPass, base.DualPass: dual_rows.DualRowPass,
+         base.ScoreBlocks: score_blocks.ScoreBlocks, base.SoftmaxPass: softmax_rows.SoftmaxRowPass,
+         base.StochasticRows: stochastic_rows.StochasticRows}
+
+
+@pytest.mark.parametrize("protocol", VIEWS, ids=lambda protocol: protocol.__name__)
+def test_methods_are_as_they_are_declared(protocol):
+    done = VIEWS[protocol]
+    for name in declared(protocol):
+        method = getattr(protocol, name, None)
+        if not inspect.isfunction(method) or name.startswith("between_"):     # a number, or what the solver puts there
+            continue
+        assert callable(getattr(done, name)), name
+        if inspect.isfunction(getattr(done, name)):                       # a compiled one does not tell its names
+            assert inspect.signature(getattr(done, name)) == inspect.signature(method), name
+
+
+class Declared:
+    """A view of which only what is declared can be reached."""
+
+    def __init__(self, view, protocol):
+        names = declared(protocol) | {"between_slices", "between_chunks"}
+        vars(self).update(_view=view, _protocol=protocol, _names=names)
+
+    def __getattr__(self, name):
+        if name not in self._names:
+            raise AttributeError(f"{self._protocol.__name__} declares no {name}")
+        found = getattr(self._view, name)
+        kind = MADE.get((self._protocol, name))
+        if kind is None:
+            return found
+        if not callable(found):
+            return wrapped(found, kind)
+        return lambda *args, **kwargs: wrapped(found(*args, **kwargs), kind)
+
+    def __setattr__(self, name, value):
+        assert name in self._names, f"{self._protocol.__name__} declares no {name}"
+        setattr(self._view, name, value)
+
+
+MADE = {(base.Home, "row_pass"): base.LocalRowPass, (base.Home, "keep"): base.Home,
+        (base.Home, "score_blocks"): base.ScoreBlocks, (base.Home, "softmax_pass"): base.SoftmaxPass,
+        (base.Home, "stochastic_rows"): base.StochasticRows, (base.ScoreBlocks, "home"): base.Home,
+        (base.ScoreBlocks, "row_pass"): base.LocalRowPass, (base.StochasticRows, "over_columns"): base.StochasticRows}
+
+
+def wrapped(made, kind):
+    return (Declared(made[0], kind), *made[1:]) if isinstance(made, tuple) else Declared(made, kind)
+
+
+@pytest.mark.parametrize("estimator", [
+    *(model for model in quick_estimators() if not isinstance(model, cmargin.SmSVMClassifierCV)),
+    baselines.PreconditionedSGDClassifier(preconditioner="diagonal", max_passes=2),
+    SLNDClassifier(loss="multinomial", l2=1e-2), SLNDClassifier(loss="logistic", hessian_refresh=1, max_passes=2),
+    SmSVMClassifier(l1=1e-2), SmSVMClassifier(linear_solver="cg", tol=1e-2), SmSVMClassifier(linear_solver="dual"),
+    SmSVMClassifier(linear_solver="woodbury"), SmSVMClassifier(line_search="quadratic", l2=1e-2, tol=1e-2),
+    SmSVMClassifier(callback=lambda model: False)], ids=str)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_what_is_not_declared_is_not_used(monkeypatch, estimator, n_classes):
+    X, y = blobs(n=240, k=n_classes)
+    X = sp.csr_matrix(X) if estimator.get_params().get("linear_solver") == "dual" else X
+    weight = np.where(np.arange(len(y)) % 9, 1.0, 0.0) if "Catoni" not in str(estimator) else None
+    monkeypatch.setattr(estimator_base, "open_rows", lambda *given: Declared(open_rows(*given), base.Home))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = estimator.set_params(n_jobs=1).fit(X, y, *(() if weight is None else (weight,)))
+    assert np.isfinite(fitted.coef_).all() and fitted.score(X, y) > 0.5
