@@ -9,9 +9,10 @@ from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
-from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
+from cmargin import MarginPursuitClassifier, PegasosClassifier, SLNDClassifier, SmSVMClassifier, baselines
 from cmargin.homes import open_rows
 from cmargin.homes.shared_start import ridge, sample_rows
+from cmargin.solvers.first_order import run_clock
 from cmargin.solvers.low_rank import low_rank_newton
 
 X, y = load_digits(return_X_y=True)
@@ -131,3 +132,22 @@ def test_an_interrupt_in_the_middle_of_a_record_leaves_whole_entries(monkeypatch
     with pytest.raises(KeyboardInterrupt):
         model.fit(*load_digits(return_X_y=True))
     assert model.n_iter_ == 2 and {len(column) for column in model.history_.values()} == {2}
+
+
+@pytest.mark.parametrize("model", [
+    baselines.ODMClassifier(), baselines.CatoniHingeClassifier(), baselines.CGDescentClassifier(),
+    baselines.NesterovClassifier(), baselines.AdamClassifier(), PegasosClassifier(),
+    MarginPursuitClassifier(solver="gd"), MarginPursuitClassifier(solver="sgd")], ids=str)
+def test_the_time_of_a_callback_is_nobodys(model, monkeypatch):
+    ahead, real = [0.0], time.perf_counter
+    monkeypatch.setattr(run_clock, "perf_counter", lambda: real() + ahead[0])
+
+    def sleep_long(model):
+        ahead[0] += 1e6
+
+    model.set_params(callback=sleep_long, max_time=1e5, max_passes=4, tol=1e-12)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", ConvergenceWarning)
+        model.fit(X[:300], y[:300] > 4)
+    assert model.n_iter_ == 4 and not any("max_time" in str(warning.message) for warning in told)
+    assert model.history_["seconds"][-1] < 1e5

@@ -58,7 +58,10 @@ class MemoryHome:
         return np.abs(self.X.data if self.sparse else self.X).max()
 
     def unrepeated(self):
-        """This home, or where CSR rows store an entry in parts a copy that does not: parts would be squared apart."""
+        """This home, or a copy that stores no entry in parts, which would be squared apart.
+
+        A copy too of CSR rows whose columns are out of order: parts are found by putting them in order.
+        """
         if not self.sparse or self.X.has_canonical_format:
             return self
         if self._unrepeated is None:

@@ -14,7 +14,8 @@ def open_rows(X, y=None):
     Parameters
     ----------
     X : (n, n_features) NumPy array of any order, strides and alignment, memory-mapped or not, or CSR matrix
-        float32 or float64. Not copied, unless its numbers are not aligned, as in a column of a structured array.
+        float32 or float64. Not copied, unless its numbers are not aligned, as in a column of a structured array; CSR
+        rows that are not in SciPy's canonical format are copied for Newton's method and the dual.
     y : (n,) or (n, n_labels) array or sparse matrix, optional
         Labels, kept beside the rows.
 

@@ -5,14 +5,12 @@ there. Mini-batch j of B is made of the rows j, j + B, j + 2 B, ...: fixed for t
 that sorted labels do no harm, and read without an index. Their order is drawn anew for every pass.
 """
 
-import time
 
 import numpy as np
 
 from cmargin._blas_threads import single_threaded_blas
 from cmargin._core.losses._losses import LARGEST_CURVATURE
 from cmargin.solvers.first_order.margin_pursuit import GradientDescent, loss_of
-from cmargin.solvers.low_rank.class_passes import TimeUp
 from cmargin.solvers.low_rank.low_rank_newton import constant_score
 
 SAFETY = 1.1                 # the largest eigenvalue is found from below
@@ -139,8 +137,7 @@ class RuledDescent(GradientDescent):
             size = len(range(n)[rows])
             _, G, g = self.blocks.sums_of(rows, np.ascontiguousarray(self.W.T), self.bias, loss)
             self.take_step(np.column_stack([G / size + s.penalty.gradient(self.W), g / size * s.fit_intercept]), still)
-            if self.deadline is not None and time.perf_counter() > self.deadline:
-                raise TimeUp
+            self.clock.watch()
         self.fit.reads += 1
 
     def look(self):

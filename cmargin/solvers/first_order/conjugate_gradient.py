@@ -9,7 +9,6 @@ The margins z and their change along d are kept per row: an iteration reads X tw
 gradient, which is the work of one evaluation of value and gradient, however many steps the line search tries.
 """
 
-import time
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from cmargin._core.losses._losses import LOSS_IDS, evaluate
 from cmargin._core.rows import _line_sums
 from cmargin.solvers.first_order.full_batch import FullBatch, Objective
 from cmargin.solvers.first_order.hager_zhang import LineSearch, OutOfTrials, first_step, next_step
-from cmargin.solvers.low_rank.class_passes import TimeUp, worthwhile_threads
+from cmargin.solvers.low_rank.class_passes import worthwhile_threads
 
 ETA = 0.01                   # eta of the truncation
 POINT_NUMBERS = 4            # numbers read for one row along a line: fewer than 100,000 rows stay on one thread
@@ -105,7 +104,7 @@ class CGDescent(FullBatch):
             if not slope < 0:                            # rounding: begin anew
                 d, slope = -line.gradient, -norm**2
             phi = line.along(d)
-            self.watch_time()
+            self.clock.watch()
             if last is None:
                 step = first_step(np.abs(line.v).max(), line.value, np.abs(line.gradient).max(), norm**2)
             else:
@@ -115,10 +114,6 @@ class CGDescent(FullBatch):
             last = trial.step
             d = -line.gradient + beta(line.gradient, before, d) * d
             yield passes
-
-    def watch_time(self):
-        if self.deadline is not None and time.perf_counter() > self.deadline:
-            raise TimeUp
 
 
 def beta(gradient, before, d):

@@ -3,8 +3,6 @@
 Each objective answers ``(value, gradient)`` for one binary problem at v = (w, b), from blocks of rows folded in order.
 """
 
-import time
-
 import numpy as np
 from scipy.optimize import minimize
 
@@ -12,6 +10,7 @@ from cmargin._core.losses._losses import LOSS_IDS, evaluate
 from cmargin._core.small import _catoni
 from cmargin.solvers.first_order.margin_pursuit import Fit
 from cmargin.solvers.first_order.penalty import Penalty
+from cmargin.solvers.first_order.run_clock import RunClock
 from cmargin.solvers.low_rank.class_passes import TimeUp
 
 CORRECTIONS = 20             # pairs that L-BFGS keeps
@@ -149,8 +148,7 @@ class FullBatch:
 
     def __init__(self, blocks, make, widths, settings, start, trace):
         self.blocks, self.make, self.widths, self.settings = blocks, make, widths, settings
-        self.trace, self.clock, self.deadline = trace, time.perf_counter(), settings.deadline
-        self.seconds_trace = 0.0
+        self.trace, self.clock = trace, RunClock(settings.deadline)
         K, d = blocks.n_problems, blocks.n_features
         W = np.zeros((K, d)) if start.W is None else start.W.astype(float)
         bias = np.zeros(K) if start.bias is None else start.bias.astype(float)
@@ -181,8 +179,7 @@ class FullBatch:
             at_zero = max(objective.seen[2], np.finfo(float).tiny)
 
             def value(v, objective=objective):
-                if self.deadline is not None and time.perf_counter() > self.deadline:
-                    raise TimeUp
+                self.clock.watch()
                 return objective(v)
 
             def after(v, objective=objective, at_zero=at_zero):
@@ -216,12 +213,10 @@ class FullBatch:
         fit.objective[c], fit.gradient_norm[c] = value, norm / at_zero
         if not passes:
             return
-        begin = time.perf_counter()
         if self.trace is not None:
-            self.trace.add(z[None], fit.scale[c:c + 1])
-        self.seconds_trace += time.perf_counter() - begin
-        seconds = time.perf_counter() - self.clock
-        fit.record(self.trace, (passes, c, seconds, seconds - self.seconds_trace, self.seconds_trace, value,
-                                norm / at_zero, np.nan, fit.scale[c]))
-        if on_pass is not None and on_pass(fit):
+            self.clock.timed("trace", lambda: self.trace.add(z[None], fit.scale[c:c + 1]))
+        seconds, in_trace = self.clock.seconds, self.clock.phases["trace"]
+        fit.record(self.trace, (passes, c, seconds, seconds - in_trace, in_trace, value, norm / at_zero, np.nan,
+                                fit.scale[c]))
+        if on_pass is not None and self.clock.asked_to_stop(on_pass, fit):
             raise AskedToStop

@@ -6,7 +6,6 @@ Pegasos is the projected solver with the hinge for a loss. All one-vs-rest probl
 """
 
 import math
-import time
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,6 +14,7 @@ from cmargin._core.losses._losses import LOSS_IDS, evaluate, mean_losses
 from cmargin._core.stochastic import _alias, _projected_sgd
 from cmargin._workspace import aligned_rows
 from cmargin.solvers.first_order.penalty import Penalty
+from cmargin.solvers.first_order.run_clock import RunClock
 from cmargin.solvers.low_rank.class_passes import (
     SLICE_NUMBERS,
     STEP_OVERHEAD,
@@ -110,8 +110,7 @@ class FirstOrder:
 
     def __init__(self, blocks, settings, start, trace, dtype):
         self.blocks, self.settings, self.start, self.trace = blocks, settings, start, trace
-        self.clock, self.seconds = time.perf_counter(), {"steps": 0.0, "trace": 0.0}
-        self.deadline = settings.deadline
+        self.clock = RunClock(settings.deadline)
         K, d = blocks.n_problems, blocks.n_features
         self.W = np.zeros((K, d), dtype) if start.W is None else start.W.astype(dtype)
         self.bias = np.zeros(K) if start.bias is None else start.bias.astype(float)
@@ -126,19 +125,18 @@ class FirstOrder:
         try:
             self.prepare()
             while fit.passes < settings.max_passes and not self.converged():
-                self.timed("steps", self.one_pass)
+                self.clock.timed("steps", self.one_pass)
                 fit.passes += 1
-                objective = self.timed("trace", self.look)
+                objective = self.clock.timed("trace", self.look)
                 if not (np.isfinite(self.W).all() and np.isfinite(objective).all()):
                     fit.stopped = "diverged"
                     break
                 fit.keep_best(self.W, self.bias, objective)
                 self.record(objective)
-                if on_pass is not None and self.asked_to_stop(on_pass):
+                if on_pass is not None and self.clock.asked_to_stop(on_pass, fit):
                     fit.stopped = "callback"
                     break
-                if self.deadline is not None and time.perf_counter() > self.deadline:
-                    raise TimeUp
+                self.clock.watch()
                 if settings.one_shot and fit.passes == 1:
                     self.rescale()
         except TimeUp:
@@ -161,21 +159,6 @@ class FirstOrder:
 
     def reached(self):
         return self.W, self.bias
-
-    def timed(self, phase, work):
-        begin = time.perf_counter()
-        result = work()
-        self.seconds[phase] += time.perf_counter() - begin
-        return result
-
-    def asked_to_stop(self, on_pass):
-        pause = time.perf_counter()
-        stop = on_pass(self.fit)
-        pause = time.perf_counter() - pause      # a callback's time is nobody's
-        self.clock += pause
-        if self.deadline is not None:
-            self.deadline += pause
-        return stop
 
     def look(self):
         """(n_problems,) objective at the weights reached, and the margins into the trace: one read."""
@@ -200,9 +183,9 @@ class FirstOrder:
         self.fit.objective[:] = np.inf           # Q is another function from here on
 
     def record(self, objective):
-        fit = self.fit
-        fit.record(self.trace, (fit.passes, -1, time.perf_counter() - self.clock, self.seconds["steps"],
-                                self.seconds["trace"], objective.mean(), fit.gradient_norm.max(), float(self.step),
+        fit, clock = self.fit, self.clock
+        fit.record(self.trace, (fit.passes, -1, clock.seconds, clock.phases["steps"],
+                                clock.phases["trace"], objective.mean(), fit.gradient_norm.max(), float(self.step),
                                 self.scale.mean()))
 
 
@@ -332,8 +315,7 @@ class ProjectedSGD(FirstOrder):
                 home.rows, self.squares, self.cut, self.other, self.positives, self.starts, steps, LOSS_IDS[s.loss],
                 s.level, self.scale, s.l2, first, self.delay, s.l2 > 0, self.radius, s.fit_intercept, self.streams,
                 self.W, self.state, self.t, positive, work, threads)
-            if self.deadline is not None and time.perf_counter() > self.deadline:
-                raise TimeUp
+            self.clock.watch()
         self.bias = self.state[:, 0].copy()
         self.fit.reads += 1
         self.fit.steps_taken = int(self.t.max())

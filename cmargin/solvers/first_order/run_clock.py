@@ -1,0 +1,44 @@
+"""The time of one run: what is over, what each phase took, when it has to end."""
+
+from time import perf_counter
+
+from cmargin.solvers.low_rank.class_passes import TimeUp
+
+
+class RunClock:
+    """Begins when it is made. What a callback takes is nobody's time: neither the run's, nor that of its deadline.
+
+    Parameters
+    ----------
+    deadline : float or None
+        On the clock of `time.perf_counter`.
+    """
+
+    def __init__(self, deadline):
+        self.begin, self.deadline = perf_counter(), deadline
+        self.phases = {"steps": 0.0, "trace": 0.0}
+
+    @property
+    def seconds(self):
+        return perf_counter() - self.begin
+
+    def timed(self, phase, work):
+        begin = perf_counter()
+        result = work()
+        self.phases[phase] += perf_counter() - begin
+        return result
+
+    def watch(self):
+        """Raise `TimeUp` where it is late."""
+        if self.deadline is not None and perf_counter() > self.deadline:
+            raise TimeUp
+
+    def asked_to_stop(self, on_pass, fit):
+        """The callback's answer."""
+        pause = perf_counter()
+        stop = on_pass(fit)
+        pause = perf_counter() - pause
+        self.begin += pause
+        if self.deadline is not None:
+            self.deadline += pause
+        return stop
