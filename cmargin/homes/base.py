@@ -186,7 +186,7 @@ class ScoreBlocks(Protocol):
         """The same over one slice of rows."""
 
     def margins(self, W, bias):
-        """Yield every problem and its (n_rows,) margins; a read."""
+        """Yield every group of problems, a slice, and their margins, an array of (n_rows,) each; a read."""
 
     def map(self, function):
         """``function(block)`` of every slice of rows, in their order."""
