@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from naive_smsvm import dual_value, objective, paper, smoothed, with_ones
 from scipy import sparse
 from scipy.optimize import linprog
@@ -18,7 +19,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from cmargin._blas_threads import single_threaded_blas
 from cmargin._core.newton import _certificate as certificate
 from cmargin._core.newton._newton_memory import Newton
-from cmargin._core.small._sampling import chosen
+from cmargin._core.rows._row_sample import chosen
+from cmargin._core.rows._rows import Rows
 from cmargin.homes import open_rows
 from cmargin.smsvm import SmSVMClassifier
 from cmargin.solvers.newton import continuation_newton, growing, paper_newton
@@ -241,9 +243,10 @@ def test_growing_subsets_save_passes_and_end_at_the_same_place():
 
 def test_a_rare_class_gets_its_share_of_the_subset():
     code = np.where(np.arange(50000) < 200, 1.0, -1.0)
-    rows = growing.subset_of(open_rows(np.ones((50000, 1))).row_pass(code, intercept=False, n_threads=1), 0)
+    rows, reads = growing.subset_of(open_rows(np.ones((50000, 1))).row_pass(code, intercept=False, n_threads=1), 0)
     assert (rows.code > 0).sum() == 200 and abs(rows.n_rows - 5000) < 250
-    assert rows.code[rows.code > 0].sum() == 200 and abs(rows.total_weight - 50000) < 2500
+    assert rows.code[rows.code > 0].sum() == pytest.approx(200) and rows.total_weight == pytest.approx(50000)
+    assert 0.25 < reads < 0.35                   # of those that could be chosen, were they long
 
 
 def test_a_subset_that_chance_left_empty_is_no_subset(monkeypatch):
@@ -253,7 +256,7 @@ def test_a_subset_that_chance_left_empty_is_no_subset(monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((20, 3)), np.arange(20) % 2
     rows = open_rows(X).row_pass(2.0 * y - 1, intercept=True, n_threads=1)
-    empty = [seed for seed in range(60) if growing.subset_of(rows, seed) is None]
+    empty = [seed for seed in range(60) if growing.subset_of(rows, seed)[0] is None]
     assert 0 < len(empty) < 30
     problem, settings = continuation_newton.Problem(1e-2, 0.0, 3), continuation_newton.Settings()
     with single_threaded_blas():
@@ -270,19 +273,45 @@ def test_a_label_that_no_row_has_grows_too():
     assert model.duality_gap_.max() <= 1e-4 and not model.predict(X)[:, 1].any()
 
 
-def test_rows_are_chosen_by_their_own_number():
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_rows_are_chosen_by_their_own_number(weighted, sparse):
     # not by where they lie: in parts, with the place of the first, the choice is that of the whole
-    code = np.random.default_rng(0).choice([-2.0, 0.0, 1.0], 40_000)
-    whole = chosen(code, 0.3, 0.05, 7)
-    parts = [chosen(code[lo:lo + 9_000], 0.3, 0.05, 7, lo) + lo for lo in range(0, 40_000, 9_000)]
-    np.testing.assert_array_equal(np.concatenate(parts), whole)
-    assert np.all(code[whole] != 0) and not np.array_equal(chosen(code, 0.3, 0.05, 8), whole)
-    for side, share in ((code > 0, 0.3), (code < 0, 0.05)):
-        n = side.sum()
-        assert abs(side[whole].sum() - n * share) < 5 * np.sqrt(n * share * (1 - share))
-    gaps = np.diff(chosen(np.ones(100_000), 0.1, 0.0, 3))          # neighbours know nothing of each other
+    rng = np.random.default_rng(0)
+    code, X = rng.choice([-2.0, 0.0, 1.0], 40_000), rng.standard_normal((40_000, 3)) * [1, 10, 0.1]
+    X, weight = sp.csr_matrix(X) if sparse else X, np.array([1, 0.01, 100]) / 3 if weighted else None
+
+    def draw(part, seed=7):
+        return chosen(Rows(X[part]), code[part], 0.3, 0.05, seed, part.start, weight)
+
+    whole, chance, n_read = draw(slice(0, 40_000))
+    parts = [draw(slice(lo, min(lo + 9_000, 40_000))) for lo in range(0, 40_000, 9_000)]
+    np.testing.assert_array_equal(np.concatenate([rows + 9_000 * k for k, (rows, _, _) in enumerate(parts)]), whole)
+    np.testing.assert_array_equal(np.concatenate([part[1] for part in parts]), chance)
+    assert sum(part[2] for part in parts) == n_read and (n_read > len(whole) if weighted else n_read == 0)
+    assert np.all(code[whole] != 0) and not np.array_equal(draw(slice(0, 40_000), 8)[0], whole)
+    squares = np.asarray(X.power(2) @ weight if sparse else X**2 @ weight) if weighted else 1.0
+    expected = np.where(code > 0, 0.3, np.where(code < 0, 0.05, 0)) * (0.1 + 0.9 * np.minimum(squares, 3))
+    np.testing.assert_allclose(chance, expected[whole], rtol=1e-12)
+    for side in (code > 0, code < 0):
+        n = expected[side].sum()
+        assert abs(side[whole].sum() - n) < 5 * np.sqrt(n)
+
+
+def test_neighbours_know_nothing_of_each_other_and_what_is_certain_is_chosen():
+    ones = Rows(np.ones((100_000, 1)))
+    gaps = np.diff(chosen(ones, np.ones(100_000), 0.1, 0.0, 3)[0])
     assert abs((gaps == 1).mean() - 0.1) < 0.02 and abs(gaps.mean() - 10) < 0.5
-    assert len(chosen(np.ones(50), 1.0, 0.0, 0)) == 50 and len(chosen(np.ones(50), 0.0, 1.0, 0)) == 0
+    for positives, n in ((1.0, 100_000), (0.0, 0)):
+        assert len(chosen(ones, np.ones(100_000), positives, 1.0, 0)[0]) == n
+    rows, chance, _ = chosen(ones, np.ones(100_000), 0.5, 0.0, 0, 0, np.array([10.0]))
+    assert len(rows) == 100_000 and np.all(chance == 1)
+    for weight in (np.inf, np.nan):                          # of rows beyond the range of doubles: long ones
+        assert chosen(ones, np.ones(100_000), 0.1, 0.0, 0, 0, np.array([weight]))[1] == pytest.approx(0.28)
+    with pytest.raises(ValueError, match="chosen"):
+        chosen(ones, np.ones(100), 0.1, 0.0, 0)
+    with pytest.raises(ValueError, match="chosen"):
+        chosen(ones, np.ones(100_000), 0.1, 0.0, 0, 0, np.ones(2))
 
 
 @pytest.mark.parametrize("l2, l1", [(1e-2, 0.0), (1e-2, 1e-2), (1e-1, 5e-2)])

@@ -116,15 +116,17 @@ class RowPass(Protocol):
         """
 
     def sides(self):
-        """How many rows are positive, and how many negative."""
+        """How many rows are positive and negative, and their weights: two pairs."""
 
     # ------------------------------------------------------------ a few rows, in memory where the solver is
 
-    def gather_sample(self, positives, negatives, seed):
+    def gather_sample(self, positives, negatives, seed, column_weight=None):
         """A pass over rows of either side chosen with these probabilities, their weights divided by them.
 
         A row is chosen by the hash of the seed and its place in the whole data: the choice does not depend on how
-        rows are split.
+        rows are split. With ``column_weight``, rows of larger sum_j weight_j x_ij^2 are chosen more often, up to 2.8
+        times (`_row_sample`), those of 1 with the given probability. The second answer is the share of the data that
+        was read.
         """
 
     def measure_rows(self, weight):

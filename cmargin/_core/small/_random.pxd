@@ -1,4 +1,6 @@
-"""One stream of random numbers per class: xoshiro256++ (Blackman and Vigna 2021), four 64-bit words of state.
+"""One stream of random numbers per class, and one random number per row.
+
+Streams: xoshiro256++ (Blackman and Vigna 2021), four 64-bit words of state.
 
 The words come from ``numpy.random.SeedSequence``; the state lives in an array of the caller, so that a stream
 goes on where it stopped and never depends on which thread serves the class.
@@ -31,3 +33,19 @@ cdef inline Py_ssize_t next_weighted(uint64_t *state, Py_ssize_t n, const double
     cdef double at = <double> (next_word(state) >> 11) * (1.0 / 9007199254740992.0) * n
     cdef Py_ssize_t bucket = <Py_ssize_t> at
     return bucket if at - bucket < cut[bucket] else other[bucket]
+
+
+# ---------------------------------------------------------------- a number that belongs to a row
+
+cdef inline uint64_t mixed(uint64_t word) noexcept nogil:
+    # the finaliser of SplitMix64 (Steele, Lea, Flood 2014): every bit depends on every bit
+    word ^= word >> 30
+    word *= 0xbf58476d1ce4e5b9ULL
+    word ^= word >> 27
+    word *= 0x94d049bb133111ebULL
+    return word ^ (word >> 31)
+
+
+cdef inline double number_of(uint64_t seed, uint64_t place) noexcept nogil:
+    # uniform on [0, 1); ``seed`` itself was mixed before
+    return <double> (mixed(seed + 0x9e3779b97f4a7c15ULL * (place + 1)) >> 11) * (1.0 / 9007199254740992.0)

@@ -8,6 +8,7 @@ from cmargin.solvers.newton.continuation_newton import ContinuationNewton, Resul
 
 FRACTION = 0.1
 SMALLEST = 20_000              # fewer rows than this are read whole: the subset would save nothing worth having
+PILOT = 2000                   # rows that tell the mean squares of the columns
 ROWS_PER_COLUMN = 20           # a subset thinner than this says little about the whole
 # Later is worse: the subset's own noise is fitted. The whole starts wider again, so that rows which only the subset has
 # settled may still move.
@@ -26,14 +27,27 @@ def shares(positives, negatives):
 
 
 def worth_growing(rows):
-    n = sum(rows.sides()) if rows.n_rows >= SMALLEST else 0
+    n = sum(rows.sides()[0]) if rows.n_rows >= SMALLEST else 0
     return n >= SMALLEST and FRACTION * n >= ROWS_PER_COLUMN * rows.n_columns
 
 
 def subset_of(rows, seed):
-    """About a tenth of the rows, chosen by ``seed``, each for as many as it stands for; None if chance chose none."""
-    part = rows.gather_sample(*shares(*rows.sides()), int(seed))
-    return part if part.n_rows else None
+    """About a tenth of the rows, chosen by ``seed``, each for as many as it stands for; and the reads that took.
+
+    A few rows say how large each column is, so that long rows can be chosen more often whatever the scales. Either side
+    then weighs what it weighs in the whole. None in place of the rows if chance chose none.
+    """
+    counts, weights = rows.sides()
+    pilot, _ = rows.gather_sample(*[min(1.0, PILOT / sum(counts))] * 2, seed + PILOT)
+    column_weight, reads = None, pilot.share
+    if pilot.n_rows:
+        squares = pilot.evaluate(np.zeros(rows.n_columns), True)[1][:rows.n_features] / pilot.total_weight
+        there = np.isfinite(squares) & (squares > 0)
+        column_weight = np.divide(1.0, squares * max(1, there.sum()), where=there, out=np.zeros(len(squares)))
+    part, read = rows.gather_sample(*shares(*counts), seed, column_weight)
+    chosen = part.sides()[1]
+    part.weigh_sides(*(whole / there if there > 0 else 1.0 for whole, there in zip(weights, chosen, strict=True)))
+    return (part if part.n_rows else None), reads + read
 
 
 def ways(rows, problem, settings, grow, seed, w=None, width=None, result=None):
@@ -44,7 +58,7 @@ def ways(rows, problem, settings, grow, seed, w=None, width=None, result=None):
     result = Result(np.zeros(rows.n_columns)) if result is None else result
     first = subset = None
     if grow and w is None and worth_growing(rows) and settings.max_passes >= 2 * rows.share:
-        subset = subset_of(rows, seed)
+        subset, reads = subset_of(rows, int(seed))
     if subset is not None:
         def hand_over():                         # whoever looks in meanwhile finds the subset's point and counts,
             found = first.result                 # neither objective nor gap: they are not the whole problem's
@@ -56,7 +70,8 @@ def ways(rows, problem, settings, grow, seed, w=None, width=None, result=None):
             return settings.stop()
 
         part = settings.for_subset(WIDTH_OF_HANDOVER, rows.share)
-        first = ContinuationNewton(subset, problem, replace(part, stop=settings.stop and stop))
+        first = ContinuationNewton(subset, problem, replace(part, stop=settings.stop and stop),
+                                   Result(np.zeros(rows.n_columns), passes=reads))
         first.begin()
         try:
             yield first

@@ -60,7 +60,8 @@ class PursuitNewton:
         """The same problem on a tenth of the rows, or None where that would not pay."""
         if self.start is not None or self.by_products or self.settings.one_shot or not worth_growing(self.rows):
             return None
-        part = subset_of(self.rows, SEED_OF_SUBSET)
+        part, read = subset_of(self.rows, SEED_OF_SUBSET)
+        self.reads += read
         return None if part is None else PursuitNewton(part, self.settings)
 
     def begin(self):

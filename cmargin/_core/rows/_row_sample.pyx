@@ -1,0 +1,101 @@
+"""Rows chosen by a random number of their own, the hash of a seed and their place; long rows more often than short.
+
+Whether a row is chosen depends on nothing but that number, the row and its probability, so that the choice is the same
+wherever rows lie and however they are split, and needs no stream of random numbers to be shared.
+
+A long row pulls harder: chosen as often as a short one, it would be missing from most samples and weigh ten rows in the
+others. With p_i ~ LEAST + (1 - LEAST) min(r_i, LONGEST) for a row of r_i times the mean square, what a sample sums of
+squares scatters less. No row has more than ``LEAST + (1 - LEAST) LONGEST`` times the probability, so only rows whose
+number is below that are read.
+"""
+
+import numpy as np
+
+from cpython.exc cimport PyErr_CheckSignals
+from cython cimport floating
+from libc.stdint cimport int64_t, uint64_t
+
+from cmargin._core.rows._rows cimport Rows, rows_view
+from cmargin._core.small._random cimport mixed, number_of
+from cmargin._core.small._shapes cimport must_fit
+
+cdef double LEAST = 0.1, LONGEST = 3.0
+cdef Py_ssize_t SLICE = 1 << 16          # rows between two moments at which Python is heard
+
+
+cdef double relative_square(const rows_view *X, const floating *values, Py_ssize_t i,
+                            const double *weight) noexcept nogil:
+    # sum_j weight_j x_ij^2
+    cdef double total = 0
+    cdef Py_ssize_t j
+    cdef int64_t k
+    if X.starts == NULL:
+        values += i * X.row_stride
+        for j in range(X.n_features):
+            total += weight[j] * (<double> values[j * X.column_stride] * values[j * X.column_stride])
+        return total
+    for k in range(X.starts[i], X.starts[i + 1]):
+        j = X.columns[k] if X.columns != NULL else X.columns_64[k]
+        total += weight[j] * (<double> values[k] * values[k])
+    return total
+
+
+cdef double chance_of(const rows_view *X, bint single, Py_ssize_t i, const double *weight) noexcept nogil:
+    # over that of a row of mean square 1, which is not quite 1
+    cdef double r
+    if single:
+        r = relative_square(X, <const float *> X.values, i, weight)
+    else:
+        r = relative_square(X, <const double *> X.values, i, weight)
+    return LEAST + (1 - LEAST) * (r if r < LONGEST else LONGEST)         # NaN is long too
+
+
+def chosen(Rows X, const double[::1] code, double positives, double negatives, uint64_t seed, Py_ssize_t first=0,
+           const double[::1] weight=None):
+    """Rows that are chosen, one of ``code`` > 0 with probability ``positives``, one of ``code`` < 0 with ``negatives``.
+
+    Parameters
+    ----------
+    X : Rows
+    code : (n_rows,) array
+        Rows of code 0 are never chosen.
+    positives, negatives : float
+    seed : int
+    first : int
+        Place of the first row in the whole data.
+    weight : (n_features,) array, optional
+        Makes r_i = sum_j weight_j x_ij^2, and the probabilities those of a row of r_i = 1.
+
+    Returns
+    -------
+    rows : (n_chosen,) intp array, ascending
+    chance : (n_chosen,) array, the probability of each, at most 1
+    n_read : int
+        Rows that had to be read for it.
+    """
+    cdef Py_ssize_t n = code.shape[0], found = 0, n_read = 0, lo, i
+    cdef bint single = X.dtype == np.float32
+    cdef const double *by_column = NULL
+    cdef uint64_t start = mixed(seed)
+    cdef double u, most, limit
+    cdef Py_ssize_t[::1] rows = np.empty(n, np.intp)
+    cdef double[::1] chance = np.empty(n)
+    must_fit(n == X.view.n_rows and (weight is None or weight.shape[0] == X.view.n_features), "chosen")
+    if weight is not None and weight.shape[0] > 0:
+        by_column = &weight[0]
+    most = LEAST + (1 - LEAST) * LONGEST if by_column != NULL else 1
+    for lo in range(0, n, SLICE):
+        PyErr_CheckSignals()
+        with nogil:
+            for i in range(lo, min(lo + SLICE, n)):
+                limit = positives if code[i] > 0 else (negatives if code[i] < 0 else 0)
+                u = number_of(start, first + i)
+                if u >= limit * most:
+                    continue
+                if by_column != NULL:
+                    n_read += 1
+                    limit *= chance_of(&X.view, single, i, by_column)
+                if u < limit:
+                    rows[found], chance[found] = i, min(limit, 1.0)
+                    found += 1
+    return np.array(rows[:found]), np.array(chance[:found]), n_read
