@@ -81,7 +81,7 @@ def test_the_row_pass_sums_margin_pursuit(sparse, fit_intercept):
     assert sums[7] == pytest.approx(curvature.sum())
     np.testing.assert_allclose(gradient[0], A.T @ (weight * y * s * psi(u)), rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(np.triu(hessian), np.triu(A.T @ (curvature[:, None] * A)), rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose(1 - rows.deficits(), z, atol=1e-12)
+    np.testing.assert_allclose(rows.margins(), z, atol=1e-12)
     assert rows.along(0.7, 1.0)[:2] == pytest.approx((sums[0], sums[1]))
     with single_threaded_blas():
         product, _ = rows.hessian_product(np.arange(1.0, A.shape[1] + 1), 1.0)

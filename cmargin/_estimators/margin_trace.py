@@ -17,15 +17,20 @@ class MarginTrace:
     (margin pursuit, eq. 2 and 5); ``margin_share_negative`` is the share of margins <= 0.
     """
 
-    names = TRACE
+    names, levels = TRACE, LEVELS
 
     def __init__(self):
         self.total, self.n_problems = np.zeros(len(TRACE)), 0
 
-    def add(self, margins, scale):
-        """Margins (n_rows,) of one more problem, contiguous and finite."""
+    @staticmethod
+    def of(margins, scale):
+        """Numbers of one problem, in the order of `TRACE`; margins (n_rows,), contiguous and finite."""
         found = summary_of(margins, float(scale), 0.05, LEVELS)
-        self.total += [*(found[name] for name in OF_SUMMARY), *found["quantiles"], found["share_nonpositive"]]
+        return [*(found[name] for name in OF_SUMMARY), *found["quantiles"], found["share_nonpositive"]]
+
+    def add(self, margins, scale):
+        """Margins of one more problem."""
+        self.total += self.of(margins, scale)
         self.n_problems += 1
 
     def take(self):

@@ -19,27 +19,6 @@ cdef double SMALL = 2.0**-200, LARGE = 2.0**200
 cdef Py_ssize_t BLOCK = 4096             # margins of one running sum: a sum of all of them would lose digits
 
 
-cdef struct margin_sample:
-    Py_ssize_t n
-    const double *q                      # IN    (n,), finite
-    Py_ssize_t n_levels
-    const double *levels                 # IN    (n_levels,), between 0 and 1
-    double *quantiles                    # OUT   (n_levels,)
-    double *places                       # WORK  (2 n_levels + 2,)
-    double *work                         # WORK  (n,)
-
-
-cdef struct margin_numbers:              # as `margin_summary` names them
-    Py_ssize_t n_samples
-    double mean
-    double median
-    double location
-    double scale
-    double variance
-    double skewness
-    double share_nonpositive
-
-
 cdef struct margin_range:
     double least
     double most
@@ -187,6 +166,25 @@ cdef margin_numbers measured(const margin_sample *at, double scale, double reach
     return found
 
 
+cdef double location_of(const location_problem *left, Py_ssize_t n) noexcept nogil:
+    # below the smallest scale no two margins feel each other, and 1 / scale is beyond the range of doubles
+    if left.scale < DBL_MIN:
+        return left.median * left.unit
+    return location_root(left.q, n, left.median, left.scale) * left.unit
+
+
+cdef void trace_margins(Py_ssize_t n, const double *q, double scale, Py_ssize_t n_levels, const double *levels,
+                        double *out, double *work) noexcept nogil:
+    cdef margin_sample at
+    cdef location_problem left
+    cdef margin_numbers found
+    at.n, at.q, at.n_levels, at.levels = n, q, n_levels, levels
+    at.quantiles, at.work, at.places = out + N_TRACED - 1, work, work + n
+    found = measured(&at, scale, 0, &left)
+    out[0], out[1], out[2], out[3] = found.mean, found.median, location_of(&left, n), found.variance
+    out[4], out[N_TRACED - 1 + n_levels] = found.skewness, found.share_nonpositive
+
+
 def summarise(const double[::1] q, const double[::1] levels, double scale, double reach, double[::1] quantiles_out):
     """What `margin_summary` says of one array of margins, without the interpreter up to `CHUNK` of them.
 
@@ -209,7 +207,6 @@ def summarise(const double[::1] q, const double[::1] levels, double scale, doubl
     cdef margin_sample at
     cdef margin_numbers found
     cdef location_problem left
-    cdef bint searched
     cdef Py_ssize_t n = q.shape[0], n_levels = levels.shape[0], i
     must_fit(n > 0 and quantiles_out.shape[0] == n_levels, "summarise")
     for i in range(n_levels):
@@ -221,10 +218,8 @@ def summarise(const double[::1] q, const double[::1] levels, double scale, doubl
         at.levels, at.quantiles = &levels[0], &quantiles_out[0]
     with nogil:
         found = measured(&at, scale, reach, &left)
-        # below the smallest scale no two margins feel each other, and 1 / scale is beyond the range of doubles
-        searched = left.scale >= DBL_MIN
-        if searched and n <= CHUNK:
-            found.location = location_root(left.q, n, left.median, left.scale) * left.unit
-    if searched and n > CHUNK:           # the same, hearing Ctrl-C
+        if n <= CHUNK:
+            found.location = location_of(&left, n)
+    if n > CHUNK and left.scale >= DBL_MIN:          # the same, hearing Ctrl-C
         found.location = _catoni.location(q if left.unit == 1 else work, left.median, left.scale) * left.unit
     return found
