@@ -9,7 +9,7 @@ There the eigenvectors are inverted one by one, and what H cannot reach is a pla
 
 import numpy as np
 
-from libc.math cimport INFINITY, sqrt
+from libc.math cimport INFINITY, isnan, sqrt
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy
 
@@ -72,6 +72,8 @@ cdef bint kept_factor(kept_curvature *kept) noexcept nogil:
         return False
     kept.whole = potrf(n, kept.matrix) == 0
     for i in range(n):
+        if isnan(kept.matrix[i * n + i]):
+            kept.whole = False
         low, high = min(low, kept.matrix[i * n + i]), max(high, kept.matrix[i * n + i])
     kept.whole = kept.whole and low * low > DEPENDENT * high * high
     kept.ready = kept.whole or invert_spectrum(kept)

@@ -18,6 +18,7 @@ from cmargin.solvers.newton.slices import InSlices, side_by_side
 MANY_COLUMNS = 2000          # from here on conjugate gradients instead of a factor
 ENOUGH_OF_A_SUBSET = 0.03    # of its gradient at w = 0; below, a subset's own noise is fitted
 SEED_OF_SUBSET = 11          # the rows read first change the result within tol only
+LATE = 0.3                   # seconds that a fit that was stopped may take to say how good the ridge regression is
 ORDER = ("interrupted", "diverged", "max_time", "callback", "stalled", "max_passes", "tol")     # the worst first
 
 
@@ -128,6 +129,8 @@ class NewtonClasses:
         self.fit = Fit(W, bias, np.full(K, settings.scale), np.full(K, np.inf), np.full(K, np.inf))
         self.results = [Result() for _ in range(K)]
         self.told = [0] * K                      # passes of every class that are in the fit's history
+        self.seconds = np.zeros((K, 2))          # in steps and in the trace, of the classes taken in,
+        self.seconds_in_all = np.zeros(2)        # and their sum
         self.ridge, self.reads_before, self.stops = None, 0.0, False
 
     def run(self, on_pass=None):
@@ -135,7 +138,7 @@ class NewtonClasses:
         interruption = None
         try:
             if self.settings.deadline is not None or on_pass is not None:
-                self.use_ridge()
+                self.use_ridge(self.out_of_time)
             self.reads_before = self.blocks.reduce()
             self.solve(on_pass)
         except KeyboardInterrupt as ended:
@@ -146,9 +149,10 @@ class NewtonClasses:
     def solve(self, on_pass):
         blocks, n_problems = self.blocks, self.blocks.n_problems
         n_threads = blocks.n_threads
-        if blocks.n_rows * blocks.n_features < SMALL and not n_problems >= n_threads > 1:
+        many = n_problems >= max(2, n_threads)
+        if blocks.n_rows * blocks.n_features < SMALL and not many:
             n_threads = 1
-        if on_pass is None and n_problems >= n_threads > 1 or n_threads == 1 < n_problems and on_pass is None:
+        if many and on_pass is None:
             side_by_side((self.ways(c, 1) for c in range(n_problems)), n_threads, "interrupted")
             return
         for c in range(n_problems):
@@ -159,7 +163,6 @@ class NewtonClasses:
         """Yield what brings problem ``c`` to its end, driver after driver, each to be finished before the next."""
         result, settings = self.results[c], self.settings
         if self.stops or self.out_of_time():
-            result.status = "waiting"
             return
         w = np.append(self.fit.W[c], self.fit.bias[c]) if self.start.W is not None else None
         rows, w = self.blocks.row_pass(c, settings.fit_intercept, n_threads, w)
@@ -180,6 +183,7 @@ class NewtonClasses:
     def asked_to_stop(self, on_pass, c, driver):
         pause = time.perf_counter()
         self.take_in(c)
+        self.count_reads()
         self.stops = bool(on_pass(self.fit))
         pause = time.perf_counter() - pause      # a callback's time is nobody's
         self.clock += pause
@@ -200,35 +204,47 @@ class NewtonClasses:
         fit.W[c], fit.bias[c] = w[:d], w[d] if intercept else 0.0
         fit.objective[c], fit.gradient_norm[c], fit.scale[c] = result.objective, result.gradient_norm, result.scale
         fit.passes = max(fit.passes, result.passes)
-        fit.reads = self.reads_before + sum(other.reads for other in self.results) / len(self.results)
-        steps, trace = np.sum([other.seconds for other in self.results[:c]], axis=0) if c else (0.0, 0.0)
+        steps, trace = (self.seconds_in_all - self.seconds[c]).tolist()
+        self.seconds_in_all += result.seconds - self.seconds[c]
+        self.seconds[c] = result.seconds
         for row in result.history[self.told[c]:]:
             fit.add_to_history(self.trace, (int(row[0]), c, row[1], steps + row[2], trace + row[3], *row[4:]))
         self.told[c] = len(result.history)
+
+    def count_reads(self):
+        self.fit.reads = self.reads_before + sum(result.reads for result in self.results) / len(self.results)
 
     def publish(self, interruption):
         fit, begun = self.fit, self.begun()
         for c in begun:
             self.take_in(c)
-        # the worst of what became of the classes
+        self.count_reads()
         stopped = [self.results[c].status for c in begun]
-        stopped = ["interrupted" if status == "running" else status for status in stopped]
-        if interruption is not None or not stopped or len(begun) < len(self.results) and not self.stops:
-            stopped.append("interrupted" if interruption is not None else "max_time")
-        fit.stopped = min(stopped, key=ORDER.index)
+        if interruption is not None:
+            stopped = ["interrupted"]
+        elif len(begun) < len(self.results) and not self.stops:
+            stopped.append("max_time")
+        fit.stopped = min(stopped, key=ORDER.index)                  # the worst of what became of the classes
         if fit.stopped in ("interrupted", "max_time", "callback"):
-            self.use_ridge()
+            limit = time.perf_counter() + LATE
+            self.use_ridge(lambda: time.perf_counter() > limit)
             fit.untrained = [c for c in range(len(fit.W)) if c not in begun]
             if self.ridge is not None:           # also for classes that were stopped where Q is still larger
                 fit.keep_best(*self.ridge)
 
-    def use_ridge(self):
-        """Weights for classes not begun: one ridge regression of all, drawn to the level; and Q there."""
+    def use_ridge(self, late):
+        """Weights for classes not begun: one ridge regression of all, drawn to the level; and Q there until ``late()``.
+        """
         if self.ridge is not None or self.start.W is not None or self.blocks.n_problems < 2:
             return
         fit, s = self.fit, self.settings
         W, bias = (s.level * part for part in self.blocks.ridge_start(s.fit_intercept, s.l2))
-        value = self.blocks.sums(W, bias, loss_of(s, fit.scale))[0] / self.blocks.n_rows
-        self.ridge = W, bias, value + s.l2 / 2 * (W * W).sum(axis=1)
-        waiting = ~np.isin(np.arange(len(fit.W)), self.begun())
+        value = np.full(len(W), np.inf)
+        for c, margins in self.blocks.margins(W, bias):
+            if late():
+                break
+            loss = loss_of(s, fit.scale[c])(margins)[0]
+            value[c] = np.average(loss, weights=self.blocks.weight) + s.l2 / 2 * W[c] @ W[c]
+        self.ridge = W, bias, value
+        waiting = ~np.isin(np.arange(len(W)), self.begun())
         fit.W[waiting], fit.bias[waiting] = W[waiting], bias[waiting]
