@@ -2,9 +2,9 @@
 
 A pass holds the rows of one binary problem, labels and sample weights folded into a code s_i y_i, and what it keeps of
 every row besides: the deficit u_i = 1 - y_i <w, x_i>, its change, a dual variable. None of that crosses the seam, in
-either direction. What a solver is told is a **sum over all rows**, so places compose: chunks in order, ranks by one
-reduction of a packed buffer, partitions folded in order (`tests/elsewhere.py` is a home made of homes). What it gathers
-are a few rows, in memory on its own side.
+either direction, but for `margins`. What a solver is told is a **sum over all rows**, so places compose: chunks in
+order, ranks by one reduction of a packed buffer, partitions folded in order (`tests/elsewhere.py` is a home made of
+homes). What it gathers are a few rows, in memory on its own side.
 
 A home promises the same bits for any number of threads; homes over ranks or workers promise equality to rounding.
 """
@@ -27,6 +27,10 @@ class RowPass(Protocol):
     def set_loss(self, name):
         """"hinge", smoothed; or "squared_hinge", "logistic", which are smooth: widths mean nothing then, the objective
         is where the hinge is among the sums, and two sums more say what the dual variables are worth."""
+
+    def pursue(self, level, scale):
+        """Of margin pursuit, with this level and scale, instead: line value, slope and curvature are among the sums, no
+        dual, and the gradient's second row is sum s y x in the first look after `start`."""
 
     def set_active(self, active):
         """Columns of the curvature block from the next look on: ascending indices, or None for all."""
@@ -63,6 +67,10 @@ class RowPass(Protocol):
 
         A certificate rests on it: deficits followed step by step carry the rounding of every step.
         """
+
+    def margins(self):
+        """y <w, x> where the last look was, (n_rows,); no read of X. For the trace of margin pursuit and its one-shot
+        scale, which are order statistics: nothing else asks for an array of the rows' length."""
 
     def sides(self):
         """How many rows are positive, and how many negative."""

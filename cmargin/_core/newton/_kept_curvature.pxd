@@ -10,7 +10,7 @@ cdef struct kept_curvature:
     bint whole                   # matrix is a factor
     Py_ssize_t n_pairs           # steps since
     Py_ssize_t room
-    double *pairs                # (room, 2 n + 2): step, change of the gradient along it, their product, a number of work
+    double *pairs                # (room, 2 n + 2): step, change of the gradient along it, product of both, work
 
 
 # H = upper / total + diag(ridge); nothing is factored yet, no pairs

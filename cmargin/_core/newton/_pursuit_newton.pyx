@@ -5,29 +5,24 @@ rows takes the full step and sums value, slope and gradient at its end; the curv
 point, corrected by the steps since, still serves well for its price. Only where the end is a poor place is the line
 searched, on numbers kept per row, and the rows are read once more.
 
-    begin > LOOK > arrive > start_step > [PRODUCT ...] > LOOK > [ALONG ... > LOOK] > step_done > [MARGINS] > [PAUSE]
-                      > start_step ...                                                           ... > arrive > DONE
+    pursuit_begin > LOOK > arrive > start_step > [PRODUCT ...] > LOOK > [ALONG ... > LOOK] > step_done
+                         > [MARGINS] > [PAUSE] > arrive > start_step ...                             ... > arrive > DONE
 """
-
-import numpy as np
 
 from libc.math cimport INFINITY, fabs, isfinite, isnan, log, sqrt
 from libc.math cimport pow as power
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport realloc
 from libc.string cimport memcpy
 
 from cmargin._core.linalg._blas cimport axpy, dot
 from cmargin._core.losses._losses cimport MARGIN_PURSUIT, point_loss
 from cmargin._core.newton._conjugate_gradients cimport cg_begin, cg_told, conjugate_gradients
-from cmargin._core.newton._driver cimport ALONG, DONE, LOOK, MARGINS, PAUSE, PRODUCT, Driver, request
-from cmargin._core.newton._kept_curvature cimport (
-    kept_add, kept_curvature, kept_factor, kept_free, kept_solve, kept_take,
-)
-from cmargin._core.newton._line_search cimport ARMIJO, line_search, search_begin, search_told
+from cmargin._core.newton._driver cimport ALONG, DONE, LOOK, MARGINS, PAUSE, PRODUCT
+from cmargin._core.newton._kept_curvature cimport kept_add, kept_factor, kept_solve, kept_take
+from cmargin._core.newton._line_search cimport ARMIJO, search_begin, search_told
 from cmargin._core.rows._row_blocks cimport CURVATURE, LINE_SLOPE, LINE_VALUE
 from cmargin._core.small._clock cimport seconds
 from cmargin._core.small._margin_summary cimport N_TRACED
-from cmargin._core.small._shapes cimport must_fit
 
 cdef double SLOPE_KEPT = 0.9             # a full step is kept if the slope at its end is at most this part of the first
 cdef double SEARCHED = 1e-3              # part of the first slope that a search may leave
@@ -39,81 +34,7 @@ cdef int MANY_PRODUCTS = 200
 # (doc/decisions.md): curvature is kept as long as the gradient falls at a better rate for the work
 cdef double COLUMNS_A_LOOK = 15
 cdef double GAIN = log(100)
-
-cdef enum status_id:                     # names in `STATUS`
-    WAITING, RUNNING, TOL, STALLED, DIVERGED, MAX_PASSES, MAX_TIME, CALLBACK, INTERRUPTED
-
-cdef enum phase_id:                      # what was asked for
-    FIRST_LOOK, DIAGONAL, PRODUCTS, FULL_STEP, SHORTER_STEP, RESCALED
-
-cdef enum:                               # columns of the history before those of the trace, as `HISTORY` names them
-    N_RECORDED = 8
-
-cdef enum:                               # vectors of a driver
-    W, KEPT_W, D, G, CHANGE, L2_EACH, SCRATCH, ZERO,
-    X, R, PRODUCT_OF, SEARCH, OWN, N_VECTORS               # from X on for conjugate gradients
-
-# names of `status_id`. "stalled": no decrease that the value could show
-STATUS = ("waiting", "running", "tol", "stalled", "diverged", "max_passes", "max_time", "callback", "interrupted")
-HISTORY = ("pass", "seconds", "seconds_steps", "seconds_trace", "objective", "gradient_norm", "step", "scale")
-
-
-cdef struct pursuit_state:
-    # ---- the problem: (l2/2) |w|^2 + (1/n) sum s F(y <w, x>), F of `level` and `scale`
-    Py_ssize_t p
-    double n                             # sum of s
-    double share                         # cost of a look in reads of the whole data
-    double level
-    double scale
-    # ---- what the user chose
-    double tol                           # of the gradient norm at w = 0
-    double max_passes
-    double deadline                      # on the clock of `seconds`
-    bint by_products                     # directions by conjugate gradients
-    bint one_shot                        # PAUSE after the first pass,
-    bint pauses                          # and after every pass
-    bint records
-    # ---- the point last looked at, the one kept, and the step between
-    double *w                            # (p,) as all vectors
-    double *kept_w                       # the last whose value is finite: no step raises Q but by rounding
-    double *d
-    double *g
-    double *change                       # of the gradient in a step; before it is known, the gradient before
-    double *l2_each
-    double *scratch
-    double *zero
-    double value
-    double before                        # value where the step began
-    double first                         # slope there
-    double slope                         # of the loss at w along d
-    double curvature                     # mean rho''
-    double step
-    double objective                     # of kept_w
-    double gradient_norm                 # relative to w = 0
-    double norm_at_zero
-    # ---- the curvature in use, and by what the gradient fell in a step with it
-    kept_curvature kept
-    double fall
-    Py_ssize_t steps_kept
-    # ---- counts
-    status_id status
-    Py_ssize_t passes
-    double reads
-    double started
-    double clock                         # when the present phase began, as `at_work` counts
-    double seconds_steps
-    double seconds_trace
-    double *history                      # (rows, N_RECORDED + N_TRACED + n_levels)
-    Py_ssize_t history_rows
-    Py_ssize_t history_room
-    # ---- the machine
-    request ask
-    phase_id phase
-    line_search line
-    double line_slope                    # of the penalty along d where the step began,
-    double line_curvature                # and its change along it
-    conjugate_gradients cg
-    double *diagonal                     # of the curvature, for cg
+cdef Py_ssize_t N_RECORDED = 8           # columns of the history before those of the trace
 
 
 cdef inline double norm(const pursuit_state *at, const double *x) noexcept nogil:
@@ -130,8 +51,28 @@ cdef inline double force_at_zero(const pursuit_state *at) noexcept nogil:
     return -point_loss(MARGIN_PURSUIT, 0, at.level, at.scale).slope
 
 
-cdef void end(pursuit_state *at, status_id status) noexcept nogil:
+cdef void pursuit_leave(pursuit_state *at, status_id status) noexcept nogil:
     at.status, at.ask.kind = status, DONE
+
+
+# ---------------------------------------------------------------- the way
+
+cdef void pursuit_answers_to(pursuit_state *at) noexcept nogil:
+    at.ask.told_look, at.ask.told_along = told_look, told_along
+    at.ask.told_product, at.ask.told_margins = told_product, told_margins
+    at.ask.n_active, at.ask.look.line_width, at.ask.look.width = -1, 1, 1
+
+
+cdef void pursuit_begin(pursuit_state *at) noexcept nogil:
+    at.status, at.clock = RUNNING, at_work(at)
+    ask_look(at, FIRST_LOOK, at.w, 1, True)
+
+
+cdef void rescale(pursuit_state *at, double scale) noexcept nogil:
+    cdef double before = force_at_zero(at)
+    at.scale, at.fall, at.clock = scale, 1, at_work(at)
+    at.norm_at_zero *= force_at_zero(at) / before
+    ask_look(at, RESCALED, at.zero, 1, True)
 
 
 # ---------------------------------------------------------------- a look
@@ -177,13 +118,13 @@ cdef void keep(pursuit_state *at) noexcept nogil:
 
 cdef void arrive(pursuit_state *at) noexcept nogil:
     if at.gradient_norm <= at.tol:
-        end(at, TOL)
+        pursuit_leave(at, TOL)
     elif isnan(at.gradient_norm):
-        end(at, DIVERGED)
+        pursuit_leave(at, DIVERGED)
     elif at.passes >= at.max_passes:
-        end(at, MAX_PASSES)
+        pursuit_leave(at, MAX_PASSES)
     elif seconds() > at.deadline:
-        end(at, MAX_TIME)
+        pursuit_leave(at, MAX_TIME)
     else:
         start_step(at)
 
@@ -213,7 +154,7 @@ cdef void start_step(pursuit_state *at) noexcept nogil:
             at.steps_kept = 0
             if not kept_factor(&at.kept):
                 at.ask.out_of_memory = at.kept.out_of_memory
-                end(at, DIVERGED)
+                pursuit_leave(at, DIVERGED)
                 return
         kept_solve(&at.kept, at.g, -1, at.d, at.scratch)
     direction_found(at)
@@ -264,7 +205,7 @@ cdef void direction_found(pursuit_state *at) noexcept nogil:
         gradient_direction(at)
         at.first = -dot(at.p, at.g, at.g)
     if not -at.first > VANISHING * fabs(at.value):
-        end(at, STALLED)
+        pursuit_leave(at, STALLED)
         return
     at.before, at.line_slope, at.line_curvature = at.value, 0, 0
     memcpy(at.change, at.g, at.p * sizeof(double))
@@ -302,7 +243,7 @@ cdef void step_done(pursuit_state *at) noexcept nogil:
     at.ask.out_of_memory = at.kept.out_of_memory
     at.seconds_steps += at_work(at) - at.clock
     if not isfinite(at.value) or at.ask.out_of_memory:
-        end(at, DIVERGED)
+        pursuit_leave(at, DIVERGED)
         return
     keep(at)
     if at.records and at.ask.traced != NULL:
@@ -366,141 +307,3 @@ cdef void record(pursuit_state *at) noexcept nogil:
         at.ask.kind = PAUSE
     else:
         arrive(at)
-
-
-# ---------------------------------------------------------------- its memory
-
-cdef class PursuitSteps(Driver):
-    """One binary problem on its way. `cmargin.solvers.newton.pursuit_newton` puts it to use.
-
-    Parameters
-    ----------
-    home : what holds the rows, as `Driver` has it; told by ``home.pursue`` which level and scale they are summed at
-    settings : Settings of `cmargin.solvers.first_order.margin_pursuit`
-    w : (n_columns,) array
-        To begin with.
-    by_products : bool
-        Directions by conjugate gradients; no curvature block.
-    tol : float
-        The gradient norm, relative to w = 0, at which to end.
-    fall : float
-        By what the gradient is expected to fall in the first step; infinite: a step that needs no curvature.
-    reads, spent_seconds : float
-        Reads and seconds in steps of what was done before.
-    records : bool
-        Whether passes go into the history.
-    levels : (n_levels,) array or None
-        Of the quantiles of margins traced after every pass; None: no trace.
-    started : float
-        When the clock of the history began.
-    """
-
-    cdef pursuit_state at
-    cdef object vectors, levels, traced
-
-    def __init__(self, home, settings, w, *, bint by_products, double tol, bint records, bint pauses, levels,
-                 double started, double fall=1.0, double reads=0.0, double spent_seconds=0.0):
-        cdef pursuit_state *at = &self.at
-        cdef request *ask = &at.ask
-        self.asks_of(home, ask, at)
-        ask.told_look, ask.told_along = told_look, told_along
-        ask.told_product, ask.told_margins = told_product, told_margins
-        ask.n_active, ask.look.line_width, ask.look.width = -1, 1, 1
-        at.p, at.n, at.share = home.n_columns, home.total_weight, home.share
-        at.level, at.scale = settings.level, settings.scale
-        at.tol, at.max_passes, at.by_products, at.fall = tol, settings.max_passes, by_products, fall
-        at.one_shot, at.pauses, at.records, at.started = settings.one_shot, pauses, records, started
-        at.reads, at.seconds_steps = reads, spent_seconds
-        at.deadline = INFINITY if settings.deadline is None else settings.deadline
-        at.objective = at.gradient_norm = INFINITY
-        at.kept.n = at.p
-        self.point_at_vectors(levels)
-        must_fit(len(w) == at.p, "w")
-        self.vectors[W] = self.vectors[KEPT_W] = w
-        self.vectors[L2_EACH] = settings.l2
-        if settings.fit_intercept:
-            self.vectors[L2_EACH, at.p - 1] = 0  # the column of ones
-
-    cdef point_at_vectors(self, levels):
-        cdef pursuit_state *at = &self.at
-        cdef Py_ssize_t p = at.p
-        cdef double[:, ::1] vectors
-        cdef double[::1] quantiles, traced
-        cdef double *v
-        must_fit(p > 0, "PursuitSteps")
-        vectors = self.vectors = np.zeros((N_VECTORS if at.by_products else X, p))
-        v = &vectors[0, 0]
-        at.w, at.kept_w, at.d, at.g = v + W * p, v + KEPT_W * p, v + D * p, v + G * p
-        at.change, at.l2_each, at.scratch, at.zero = v + CHANGE * p, v + L2_EACH * p, v + SCRATCH * p, v + ZERO * p
-        if at.by_products:
-            at.cg.n, at.cg.x, at.cg.r, at.cg.product = p, v + X * p, v + R * p, v + PRODUCT_OF * p
-            at.cg.search, at.diagonal = v + SEARCH * p, v + OWN * p
-            at.cg.diagonal = at.diagonal
-        if levels is not None:
-            quantiles = self.levels = np.array(levels, float)
-            traced = self.traced = np.zeros(N_TRACED + len(levels))
-            at.ask.n_levels, at.ask.traced = quantiles.shape[0], &traced[0]
-            if quantiles.shape[0] > 0:
-                at.ask.levels = &quantiles[0]
-
-    def __dealloc__(self):
-        free(self.at.history)
-        kept_free(&self.at.kept)
-
-    # ------------------------------------------------------------ what is known
-
-    @property
-    def status(self):
-        return STATUS[self.at.status]
-
-    @property
-    def passes(self):
-        return self.at.passes
-
-    @property
-    def scale(self):
-        return self.at.scale
-
-    def store(self, result):
-        """What is known of the point kept, and how it was found, into a `Result`."""
-        cdef pursuit_state *at = &self.at
-        result.w = self.vectors[KEPT_W].copy()
-        result.objective, result.gradient_norm, result.scale = at.objective, at.gradient_norm, at.scale
-        result.passes, result.reads, result.status = at.passes, at.reads, STATUS[at.status]
-        result.seconds = at.seconds_steps, at.seconds_trace
-        result.history += self.history_from(len(result.history))
-
-    def history_from(self, Py_ssize_t first):
-        """A list of numbers for every pass from ``first`` on: those of `HISTORY`, then the trace's."""
-        cdef Py_ssize_t size = n_columns_recorded(&self.at), n = self.at.history_rows, i, j
-        return [[self.at.history[i * size + j] for j in range(size)] for i in range(first, n)]
-
-    # ------------------------------------------------------------ the way
-
-    def begin(self):
-        """The first question."""
-        self.under_way = False
-        self.at.status, self.at.clock = RUNNING, at_work(&self.at)
-        ask_look(&self.at, FIRST_LOOK, self.at.w, 1, True)
-
-    def go_on(self):
-        """After a pause."""
-        arrive(&self.at)
-
-    def rescale(self, double scale):
-        """At the pause after the first pass, instead of `go_on`: with another scale from here on."""
-        cdef pursuit_state *at = &self.at
-        cdef double before = force_at_zero(at)
-        at.scale, at.fall, at.clock = scale, 1, at_work(at)
-        at.norm_at_zero *= force_at_zero(at) / before
-        ask_look(at, RESCALED, at.zero, 1, True)
-
-    def pass_over(self, double pause):
-        """Seconds that do not count: a callback's."""
-        self.at.started += pause
-        self.at.deadline += pause
-
-    def leave(self, status):
-        """End here; a look under way is lost."""
-        self.under_way = False
-        end(&self.at, <status_id> <int> STATUS.index(status))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from cmargin._core.newton._pursuit_newton import PursuitSteps
+from cmargin._core.newton._pursuit_memory import PursuitSteps
 from cmargin.homes.row_pass import SMALL
 from cmargin.solvers.first_order.margin_pursuit import Fit, loss_of, one_shot_scale
 from cmargin.solvers.newton.growing import subset_of, worth_growing
@@ -33,7 +33,7 @@ class Result:
     passes: int = 0
     reads: float = 0.0
     seconds: tuple = (0.0, 0.0)        # in steps, and in the trace
-    status: str = "waiting"            # see `STATUS` in `cmargin._core.newton._pursuit_newton`
+    status: str = "waiting"            # see `STATUS` in `cmargin._core.newton._pursuit_memory`
     history: list = field(default_factory=list)
 
 
@@ -114,7 +114,7 @@ class OnSubset(PursuitNewton):
     def store(self, result):
         super().store(result)
         result.objective = result.gradient_norm = np.inf
-        result.passes = 0
+        result.passes, result.status = 0, "running"
 
 
 class NewtonClasses:

@@ -90,7 +90,8 @@ def side_by_side(ways, n_threads, status, interrupted=lambda: None):
     except BaseException:
         interrupted()
         for way, driver in at_work:
-            driver.leave(status)
+            if driver.asks is not None:
+                driver.leave(status)
             driver.store(driver.result)
             way.close()
         raise
