@@ -231,6 +231,8 @@ class NewtonClasses:
             fit.untrained = [c for c in range(len(fit.W)) if c not in begun]
             if self.ridge is not None:           # also for classes that were stopped where Q is still larger
                 fit.keep_best(*self.ridge)
+                bare = np.isinf(fit.objective) & ~fit.W.any(axis=1)
+                fit.W[bare], fit.bias[bare] = self.ridge[0][bare], self.ridge[1][bare]
 
     def use_ridge(self, late):
         """Weights for classes not begun: one ridge regression of all, drawn to the level; and Q there until ``late()``.
