@@ -240,6 +240,21 @@ def test_an_interrupt_side_by_side_leaves_what_every_class_has(monkeypatch):
     assert len(np.unique(model.history_["class"])) < 10
 
 
+def test_a_class_begun_and_not_looked_at_keeps_the_ridge_regression(monkeypatch):
+    X, y = load_digits(return_X_y=True)
+
+    def pressed(ways, n_threads, status):
+        for _, way in zip(range(4), ways, strict=False):
+            assert next(way).asks == "look"
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pursuit_newton, "side_by_side", pressed)
+    model = MarginPursuitClassifier()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert model.score(X, y) > 0.9 and model.coef_.any(axis=1).all() and np.isfinite(model.objective_).all()
+
+
 # ---------------------------------------------------------------- curvature kept, a tenth of the rows
 
 def test_curvature_is_kept_where_it_is_dear():

@@ -194,8 +194,9 @@ class NewtonClasses:
 
     # ------------------------------------------------------------ what is left
 
-    def begun(self):
-        return [c for c, result in enumerate(self.results) if result.w is not None]
+    def trained(self):
+        """Classes that have been looked at, if only on a tenth of the rows."""
+        return [c for c, result in enumerate(self.results) if result.reads > 0]
 
     def take_in(self, c):
         """What is known of class ``c`` into the fit; its passes follow those of the classes before."""
@@ -215,28 +216,25 @@ class NewtonClasses:
         self.fit.reads = self.reads_before + sum(result.reads for result in self.results) / len(self.results)
 
     def publish(self, interruption):
-        fit, begun = self.fit, self.begun()
-        for c in begun:
+        fit, trained = self.fit, self.trained()
+        for c in trained:
             self.take_in(c)
         self.count_reads()
-        stopped = [self.results[c].status for c in begun]
+        stopped = [self.results[c].status for c in trained]
         if interruption is not None:
             stopped = ["interrupted"]
-        elif len(begun) < len(self.results) and not self.stops:
+        elif len(trained) < len(self.results) and not self.stops:
             stopped.append("max_time")
         fit.stopped = min(stopped, key=ORDER.index)                  # the worst of what became of the classes
         if fit.stopped in ("interrupted", "max_time", "callback"):
             limit = time.perf_counter() + LATE
             self.use_ridge(lambda: time.perf_counter() > limit)
-            fit.untrained = [c for c in range(len(fit.W)) if c not in begun]
+            fit.untrained = [c for c in range(len(fit.W)) if c not in trained]
             if self.ridge is not None:           # also for classes that were stopped where Q is still larger
                 fit.keep_best(*self.ridge)
-                bare = np.isinf(fit.objective) & ~fit.W.any(axis=1)
-                fit.W[bare], fit.bias[bare] = self.ridge[0][bare], self.ridge[1][bare]
 
     def use_ridge(self, late):
-        """Weights for classes not begun: one ridge regression of all, drawn to the level; and Q there until ``late()``.
-        """
+        """Weights for classes not trained: a ridge regression of all, drawn to the level; Q there until ``late()``."""
         if self.ridge is not None or self.start.W is not None or self.blocks.n_problems < 2:
             return
         fit, s = self.fit, self.settings
@@ -248,5 +246,5 @@ class NewtonClasses:
             loss = loss_of(s, fit.scale[c])(margins)[0]
             value[c] = np.average(loss, weights=self.blocks.weight) + s.l2 / 2 * W[c] @ W[c]
         self.ridge = W, bias, value
-        waiting = ~np.isin(np.arange(len(W)), self.begun())
+        waiting = ~np.isin(np.arange(len(W)), self.trained())
         fit.W[waiting], fit.bias[waiting] = W[waiting], bias[waiting]
