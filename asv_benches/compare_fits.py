@@ -1,8 +1,11 @@
-"""Whole fits of SmSVM: small ones, many classes on one and two threads, sixteen at once, subsets of fresh seeds.
+"""Whole fits: small ones, many classes on one and two threads, sixteen at once, subsets of fresh seeds.
 
-    python asv_benches/compare_fits.py [--part small|classes|concurrent|subset] [--data FOLDER] [--seeds N]
+    python asv_benches/compare_fits.py [--part small|classes|pursuit|concurrent|subset] [--kind TEXT] [--data FOLDER]
+                                       [--seeds N]
 
-``subset`` needs covtype in FOLDER. A comparison of two versions is this command run on both, on a quiet machine.
+``pursuit`` is margin pursuit's Newton where the others are SmSVM; ``concurrent`` has the kinds of fit whose name TEXT
+is a part of, all without it; ``subset`` needs covtype in FOLDER. A comparison of two versions is this command run on
+both, on a quiet machine.
 """
 
 import argparse
@@ -24,8 +27,8 @@ from cmargin.measure.report import heading, table
 FITS, AT_ONCE = 16, 8
 
 
-def small(_):
-    """Milliseconds, looks and the certified gap of whole fits."""
+def small_sets():
+    """Breast cancer, the digits, a wide and a tall set: rows and labels."""
     rng = np.random.default_rng(0)
     X, y = load_breast_cancer(return_X_y=True)
     cancer, digits = (scale(X), y), load_digits(return_X_y=True)
@@ -33,6 +36,19 @@ def small(_):
     wide = rng.standard_normal((100, 400)), np.where(rng.random(100) < 0.5, 1, -1)
     tall = rng.standard_normal((60_000, 30))
     tall = tall, np.where(tall @ rng.standard_normal(30) + rng.standard_normal(60_000) > 0, 1, -1)
+    return cancer, digits, wide, tall
+
+
+def many_classes():
+    """100 classes x 5,000 x 200, float32."""
+    rng = np.random.default_rng(0)
+    centres, y = 1.5 * rng.standard_normal((100, 200)), rng.integers(0, 100, 5000)
+    return (centres[y] + 4 * rng.standard_normal((5000, 200))).astype(np.float32), y
+
+
+def small(_):
+    """Milliseconds, looks and the certified gap of whole fits."""
+    cancer, digits, wide, tall = small_sets()
     kinds = [("breast cancer", cancer, {}), ("breast cancer", cancer, {"l1": 1e-2}),
              ("breast cancer", cancer, {"loss": "squared_hinge", "l1": 1e-3}),
              ("breast cancer", cancer, {"loss": "logistic"}), ("digits", digits, {}), ("100 x 400", wide, {}),
@@ -47,9 +63,7 @@ def small(_):
 
 def classes(_):
     """Seconds of one-vs-rest on one and on two threads."""
-    rng = np.random.default_rng(0)
-    centres, y = 1.5 * rng.standard_normal((100, 200)), rng.integers(0, 100, 5000)
-    X = (centres[y] + 4 * rng.standard_normal((5000, 200))).astype(np.float32)
+    X, y = many_classes()
     rows = []
     for loss in ("hinge", "logistic"):
         best = [best_of(lambda n=n, loss=loss: SmSVMClassifier(loss=loss, n_jobs=n, tol=1e-3).fit(X, y), 3)[0]
@@ -58,7 +72,27 @@ def classes(_):
     yield table("100 classes x 5,000 x 200", ["loss", "one thread, s", "two threads, s", "ratio"], rows)
 
 
-def concurrent(_):
+def pursuit(_):
+    """Margin pursuit's Newton: milliseconds and passes of whole fits, and many classes on one and two threads."""
+    cancer, digits, wide, tall = small_sets()
+    kinds = [("breast cancer", cancer, {}), ("digits", digits, {}), ("digits", digits, {"l2": 1e-3}),
+             ("digits", digits, {"trace": False}), ("100 x 400", wide, {"l2": 1e-3}), ("60,000 x 30", tall, {}),
+             ("60,000 x 30", tall, {"trace": False})]
+    rows = []
+    for name, data, parameters in kinds:
+        for n in (1, 2):
+            model = MarginPursuitClassifier(n_jobs=n, **parameters).fit(*data)
+            best, median = best_of(lambda model=model, data=data: model.fit(*data))
+            rows.append([name, str(parameters), n, 1e3 * best, 1e3 * median, model.n_iter_, model.n_passes_])
+    yield table("Whole fits of margin pursuit", ["data", "parameters", "threads", "best ms", "median ms", "passes",
+                                                 "reads"], rows)
+    X, y = many_classes()
+    best = [best_of(lambda n=n: MarginPursuitClassifier(l2=1e-3, n_jobs=n).fit(X, y), 3)[0] for n in (1, 2)]
+    yield table("Margin pursuit, 100 classes x 5,000 x 200", ["one thread, s", "two threads, s", "ratio"],
+                [[*best, best[0] / best[1]]])
+
+
+def concurrent(options):
     """Wall time of sixteen fits of the digits in eight threads over half that of sixteen one by one."""
     X, y = load_digits(return_X_y=True)
     kinds = {
@@ -73,6 +107,8 @@ def concurrent(_):
     }
     rows = []
     for name, make in kinds.items():
+        if options.kind not in name:
+            continue
         make().fit(X, y)
         start = perf_counter()
         alone = [make().fit(X, y) for _ in range(FITS)]
@@ -102,17 +138,18 @@ def subset(options):
     yield table("Covtype, passes to a certified 1e-4", ["class", "l2", "median", "worst"], rows)
 
 
-PARTS = {"small": small, "classes": classes, "concurrent": concurrent, "subset": subset}
+PARTS = {"small": small, "classes": classes, "pursuit": pursuit, "concurrent": concurrent, "subset": subset}
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", choices=PARTS, action="append")
+    parser.add_argument("--kind", default="")
     parser.add_argument("--data")
     parser.add_argument("--seeds", type=int, default=10)
     options = parser.parse_args(arguments)
     print(heading(2))
-    for part in options.part or ("small", "classes", "concurrent"):
+    for part in options.part or ("small", "classes", "pursuit", "concurrent"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             for text in PARTS[part](options):

@@ -30,6 +30,12 @@ class Elsewhere:
     def set_loss(self, name):
         self.everywhere("set_loss", name)
 
+    def pursue(self, level, scale):
+        self.everywhere("pursue", level, scale)
+
+    def margins(self):
+        return np.concatenate(self.everywhere("margins"))
+
     def start(self, primal=False):
         self.everywhere("start", primal)
 

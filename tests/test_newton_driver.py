@@ -10,7 +10,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
 from cmargin._blas_threads import single_threaded_blas
-from cmargin._core.newton._newton_memory import advance_all, now
+from cmargin._core.newton._driver import advance_all, now
 from cmargin._core.newton._width_rule import widths
 from cmargin._core.small._sorting import sorted_places
 from cmargin.homes import open_rows

@@ -57,7 +57,7 @@ def test_one_look_equals_the_twin_and_is_the_same_for_any_thread_count(fmt, dtyp
             sums, gradient, hessian = rows.look(e, 1.0, 0.7, 0.3, 0.0)
         results.append((sums.copy(), gradient.copy(), np.triu(hessian)))
         keep = s > 0
-        np.testing.assert_allclose(rows.deficits()[keep], (1 - y * (A @ (w + e)))[keep], atol=1e-13)
+        np.testing.assert_allclose(rows.margins()[keep], (y * (A @ (w + e)))[keep], atol=1e-13)
     sums, gradient, hessian = results[0]
     for one, other in zip(*results, strict=True):
         assert np.array_equal(one, other)
@@ -229,7 +229,7 @@ def test_evaluation_and_sums_of_rows_leave_the_rows_as_they_are(fmt, dtype, subs
         chosen = np.arange(1, 613, 3)
         rows = rows.subset(chosen, 1.0)
     rows.look(w / 3, 1.0, 1.0, 0.5, 0.0)
-    before = rows.deficits()
+    before = rows.margins()
     hinge, squares = rows.evaluate(w, True)
     u = 1 - y * (A @ w)
     assert hinge == pytest.approx((s * np.maximum(u, 0))[chosen].sum(), rel=1e-13)
@@ -237,7 +237,7 @@ def test_evaluation_and_sums_of_rows_leave_the_rows_as_they_are(fmt, dtype, subs
     assert rows.evaluate(w) == (hinge, None)
     c = np.cos(np.arange(len(chosen)))
     np.testing.assert_allclose(rows.combine(c), A[chosen].T @ c, rtol=1e-12, atol=1e-12)
-    assert np.array_equal(rows.deficits(), before)
+    assert np.array_equal(rows.margins(), before)
 
 
 def test_evaluation_has_the_same_bits_for_any_number_of_threads():

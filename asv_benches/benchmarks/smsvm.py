@@ -86,7 +86,7 @@ class Pass:
         self.rows.start(primal=True)
         self.w[:] = 0.1
         self.look(False)
-        floor = 0.0 if curved == 1 else np.quantile((1 + self.rows.deficits() ** 2) ** -1.5 / 2, 1 - curved)    # F''
+        floor = 0.0 if curved == 1 else np.quantile((1 + (1 - self.rows.margins()) ** 2) ** -1.5 / 2, 1 - curved)  # F''
         self.w[:] = 0.0                                # the same place again at every further look
         taken = self.look(True, floor)[0][6] / n
         part = np.ascontiguousarray(self.X[: max(1, 2**24 // m)], dtype=float)

@@ -17,16 +17,21 @@ class MarginTrace:
     (margin pursuit, eq. 2 and 5); ``margin_share_negative`` is the share of margins <= 0.
     """
 
-    names = TRACE
+    names, levels = TRACE, LEVELS
 
     def __init__(self):
         self.total, self.n_problems = np.zeros(len(TRACE)), 0
 
-    def add(self, margins, scale):
-        """Margins (n_problems, n_rows) of more problems, C order and finite, and the scale of each."""
+    @staticmethod
+    def of(margins, scale):
+        """Numbers (n_problems, 10) of problems with margins (n_problems, n_rows), C order and finite, and scales."""
         numbers = np.empty((len(margins), len(TRACE)))
         summarise_problems(margins, LEVELS, np.ascontiguousarray(scale, float), numbers)
-        self.total += numbers.sum(axis=0)
+        return numbers
+
+    def add(self, margins, scale):
+        """Margins of more problems, as in `of`."""
+        self.total += self.of(margins, scale).sum(axis=0)
         self.n_problems += len(margins)
 
     def take(self):

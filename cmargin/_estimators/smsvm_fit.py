@@ -10,7 +10,6 @@ from sklearn.utils import check_random_state
 
 from cmargin._blas_threads import single_threaded_blas
 from cmargin._core.losses._losses import AT_ZERO
-from cmargin._core.newton._newton_memory import advance_all
 from cmargin._core.small._openmp import effective_n_threads
 from cmargin._estimators.base import untrained
 from cmargin._estimators.progress import say
@@ -18,13 +17,13 @@ from cmargin.homes.dual_rows import worth_sweeping
 from cmargin.homes.row_pass import SMALL
 from cmargin.homes.wide import worth_reducing
 from cmargin.solvers.dual.dual_newton import DualNewton
-from cmargin.solvers.newton.continuation_newton import HISTORY, SLICE, ContinuationNewton, Problem, Result, Settings
+from cmargin.solvers.newton.continuation_newton import HISTORY, ContinuationNewton, Problem, Result, Settings
 from cmargin.solvers.newton.growing import SMALLEST, ways
 from cmargin.solvers.newton.paper_newton import PaperNewton
+from cmargin.solvers.newton.slices import side_by_side
 
 SMALLEST_NUMBER, LARGEST_NUMBER = float(np.finfo(float).tiny), float(np.finfo(float).max)
 WARM_WIDTH = 0.1               # smoothing that a warm start begins with, at most
-AT_ONCE = 4                    # classes begun for every thread that works on them
 LATE = 0.3                     # seconds that an interrupted fit may take to say how good the classes are
 
 
@@ -128,7 +127,8 @@ class SmSVMFit:
             elif self.by_dual:
                 self.solve_in_threads(n_classes)
             else:
-                self.solve_side_by_side(n_classes)
+                side_by_side((self.ways(c, 1) for c in range(n_classes)), self.n_threads, "stopped",
+                             self.interrupted.set)
         finally:
             self.use_the_start()
 
@@ -150,29 +150,6 @@ class SmSVMFit:
                 raise
             for future in futures:
                 future.result()
-
-    def solve_side_by_side(self, n_classes):
-        """A few classes at a time, each on one thread without the interpreter, in slices of a tenth of a second."""
-        waiting = (self.ways(c, 1) for c in range(n_classes))
-        at_work = []                                            # a class's way, and the driver it has come to
-        try:
-            while True:
-                while len(at_work) < AT_ONCE * self.n_threads and (way := next(waiting, None)) is not None:
-                    at_work += [(way, driver) for driver in [next(way, None)] if driver is not None]
-                if not at_work:
-                    return
-                advance_all([driver for _, driver in at_work], perf_counter() + SLICE, self.n_threads)
-                for _, driver in at_work:
-                    driver.attend()
-                at_work = [(way, driver if driver.asks is not None else next(way, None)) for way, driver in at_work]
-                at_work = [(way, driver) for way, driver in at_work if driver is not None]
-        except BaseException:
-            self.interrupted.set()
-            for way, driver in at_work:
-                driver.leave("stopped")
-                driver.store(driver.result)
-                way.close()
-            raise
 
     def start_all(self, out_of_time):
         e = self.estimator

@@ -4,9 +4,9 @@
 that it reads the rows by, and knows nothing else of X. `RowPass` is the view of Newton's method, and the one that rows
 which are not here can answer: it holds the rows of one binary problem, labels and sample weights folded into a code
 s_i y_i, and what it keeps of every row besides: the deficit u_i = 1 - y_i <w, x_i>, its change, a dual variable. None
-of that crosses the seam, in either direction. What a solver is told is a **sum over all rows**, so places compose:
-chunks in order, ranks by one reduction of a packed buffer, partitions folded in order (`tests/elsewhere.py` is a home
-made of homes). What it gathers are a few rows, in memory on its own side.
+of that crosses the seam, in either direction, but for `margins`. What a solver is told is a **sum over all rows**, so
+places compose: chunks in order, ranks by one reduction of a packed buffer, partitions folded in order
+(`tests/elsewhere.py` is a home made of homes). What it gathers are a few rows, in memory on its own side.
 
 The other views are of rows in memory: their compiled steps read one row, or a list of rows, at a time. How a method
 is done and what its arguments are is written where it is done, in the file of that view.
@@ -79,6 +79,10 @@ class RowPass(Protocol):
         """"hinge", smoothed; or "squared_hinge", "logistic", which are smooth: widths mean nothing then, the objective
         is where the hinge is among the sums, and two sums more say what the dual variables are worth."""
 
+    def pursue(self, level, scale):
+        """Of margin pursuit, with this level and scale, instead: line value, slope and curvature are among the sums, no
+        dual, and the gradient's second row is sum s y x in the first look after `start`."""
+
     def set_active(self, active):
         """Columns of the curvature block from the next look on: ascending indices, or None for all."""
 
@@ -115,6 +119,10 @@ class RowPass(Protocol):
         A certificate rests on it: deficits followed step by step carry the rounding of every step.
         """
 
+    def margins(self):
+        """y <w, x> where the last look was, (n_rows,); no read of X. For the trace of margin pursuit and its one-shot
+        scale, which are order statistics: nothing else asks for an array of the rows' length."""
+
     def sides(self):
         """How many rows are positive and negative, and their weights: two pairs."""
 
@@ -146,12 +154,6 @@ class LocalRowPass(RowPass, Protocol):
 
     def dual_sums(self, a, loss, must_balance):
         """What a bound is made of at dual variables ``a`` (n_rows,) found by other means; a read, or two."""
-
-    def pursue(self, level, scale):
-        """Margin pursuit's loss from here on, in place of the hinge."""
-
-    def deficits(self):
-        """(n_rows,) of u."""
 
 
 class DualPass(Protocol):
@@ -208,7 +210,7 @@ class ScoreBlocks(Protocol):
     def reduce(self):
         """Make ready for `row_pass`; what that costs in reads."""
 
-    def row_pass(self, c, intercept, w=None):
+    def row_pass(self, c, intercept, n_threads, w=None):
         """`LocalRowPass` of problem c, perhaps in fewer columns, and weights ``w`` in its columns."""
 
     def out_of(self, w, intercept):

@@ -44,17 +44,19 @@ class ScoreBlocks:
         """Make ready for `row_pass`: data with more columns than rows get as many columns as rows, at one read of X."""
         with single_threaded_blas():
             self.reduced = self.home.reduced() if worth_reducing(self.home, 0.0, "auto", "exact") else None
+        self.by_problem = self.Y.tocsc()
         return 0.0 if self.reduced is None else 1.0
 
-    def row_pass(self, c, intercept, w=None):
+    def row_pass(self, c, intercept, n_threads, w=None):
         """`RowPass` over the rows of problem ``c``, and weights ``w``, intercept last, in its columns."""
-        code = 2.0 * self.Y[:, [c]].toarray().ravel() - 1.0
+        code = np.full(self.n_rows, -1.0)
+        code[self.by_problem.indices[self.by_problem.indptr[c]:self.by_problem.indptr[c + 1]]] = 1.0
         code = code if self.weight is None else code * self.weight
         if self.reduced is not None:
             with single_threaded_blas():
                 start = self.reduced.into(w, intercept) if w is not None else None
-            return self.reduced.rows(code, intercept, self.n_threads), start
-        rows = self.home.row_pass(code, intercept=intercept, n_threads=self.n_threads)
+            return self.reduced.rows(code, intercept, n_threads), start
+        rows = self.home.row_pass(code, intercept=intercept, n_threads=n_threads)
         return rows, (w[:rows.n_columns] if w is not None else None)
 
     def out_of(self, w, intercept):

@@ -76,8 +76,8 @@ cdef bint look_at(newton_state *at, heavy_model *model, const double *direction,
     request.direction, request.step, request.with_hessian = direction, step, True
     request.line_width = request.width = at.rule.width
     request.floor = 0
-    at.out_of_memory = not pass_begin_look(rows, &request)
-    if at.out_of_memory:
+    at.ask.out_of_memory = not pass_begin_look(rows, &request)
+    if at.ask.out_of_memory:
         return False
     while pass_look_part(rows):
         pass

@@ -1,28 +1,15 @@
 """Newton's method on a smoothed loss as a machine that asks for sums over the rows and is told them.
 
-    newton_begin(&at)
-    while at.ask.kind is none of PAUSE, GATHER, DONE:
-        answer at.ask, and tell: told_look, told_along, told_product, told_evaluation
-
-It never sees a row, so that the rows may be in memory, in files or on other machines; between asking and being told it
-may wait for as long as anybody likes. Nothing here needs the interpreter.
+A driver as ``_driver.pxd`` has it, which `newton_begin` starts. GATHER is asked once, after the first look; after it,
+and after a PAUSE, `go_on`.
 """
 
 from cmargin._core.newton._certificate cimport dual_point
 from cmargin._core.newton._conjugate_gradients cimport conjugate_gradients
+from cmargin._core.newton._driver cimport request
 from cmargin._core.newton._line_search cimport line_search
-from cmargin._core.rows._row_pass cimport look_request, row_pass
 from cmargin._core.newton._width_rule cimport next_width, width_rule
-
-
-cdef enum ask_kind:
-    LOOK                         # ask.look, after ask.restart and ask.new_active
-    ALONG                        # value, slope, curvature at ask.step; no read
-    PRODUCT                      # sum s h x_i <x_i, ask.x>, ask.x NULL: the diagonal
-    EVALUATE                     # sum s F(y <ask.x, x>), F not smoothed, and sum s x^2
-    GATHER                       # once, after the first look: the heaviest rows, see `HeavyRows`; then `go_on`
-    PAUSE                        # after a look, where it was wanted; then `go_on`
-    DONE
+from cmargin._core.rows._row_pass cimport row_pass
 
 
 cdef enum status_id:             # names in `STATUS`
@@ -36,19 +23,6 @@ cdef enum phase_id:              # what was asked for
 
 cdef enum:
     HISTORY_COLUMNS = 11
-
-
-cdef struct request:
-    ask_kind kind
-    look_request look
-    bint restart                 # w = 0 first; primal: dual variables are never carried on
-    bint primal
-    bint new_active              # columns of the curvature block: n_active of active, NULL for all
-    Py_ssize_t n_active
-    const Py_ssize_t *active
-    const double *norm_weight    # sum weight_j x_ij^2 for every row too, or NULL
-    const double *x              # (p,)
-    double step
 
 
 cdef struct newton_state:
@@ -137,8 +111,6 @@ cdef struct newton_state:
     request ask
     phase_id phase
     bint only_settles
-    bint out_of_memory
-    bint not_finite              # the curvature is not: nothing can be done
     line_search line
     double line_slope            # of the penalty at w along d,
     double line_curvature        # and its change along it
@@ -167,15 +139,11 @@ cdef void ask_look(newton_state *at, phase_id phase, const double *direction, do
 cdef void after_look(newton_state *at, double step) noexcept nogil
 cdef void next_step(newton_state *at) noexcept nogil
 
-# ---- for whoever asks and tells
+# ---- for whoever asks
 cdef Py_ssize_t block_work_size(Py_ssize_t order, bint l1) noexcept nogil
+cdef void newton_answers_to(newton_state *at) noexcept nogil        # the functions that are told
 cdef void newton_begin(newton_state *at) noexcept nogil
 cdef void newton_settle(newton_state *at) noexcept nogil
 cdef void newton_leave(newton_state *at, status_id status) noexcept nogil
 cdef void go_on(newton_state *at) noexcept nogil
 cdef void start_step(newton_state *at) noexcept nogil        # the strategy of SmSVM
-# sums (N_SUMS,), gradient (3, p), block (order, order) or NULL: it is kept, and overwritten, until the next look
-cdef void told_look(newton_state *at, const double *sums, const double *gradient, double *block) noexcept nogil
-cdef void told_along(newton_state *at, double slope, double curvature) noexcept nogil
-cdef void told_product(newton_state *at, const double *product, double share) noexcept nogil
-cdef void told_evaluation(newton_state *at, double loss, const double *squares) noexcept nogil

@@ -22,6 +22,7 @@ from cmargin._core.linalg._blas cimport dot
 from cmargin._core.newton._certificate cimport ROUNDING_OF_SUMS, dual_bound, make_feasible, relative_gap
 from cmargin._core.small._clock cimport seconds
 from cmargin._core.newton._conjugate_gradients cimport cg_begin, cg_told, conjugate_gradients
+from cmargin._core.newton._driver cimport ALONG, DONE, EVALUATE, GATHER, LOOK, PAUSE, PRODUCT
 from cmargin._core.newton._heavy_rows cimport heavy_direction
 from cmargin._core.newton._line_search cimport ARMIJO, l1_slope, search_begin, search_told
 from cmargin._core.newton._newton_system cimport (
@@ -105,7 +106,8 @@ cdef void ask_first_look(newton_state *at, phase_id phase, bint with_hessian) no
     at.ask.restart, at.ask.primal = True, at.published
 
 
-cdef void told_look(newton_state *at, const double *sums, const double *gradient, double *block) noexcept nogil:
+cdef void told_look(void *driver, const double *sums, const double *gradient, double *block) noexcept nogil:
+    cdef newton_state *at = <newton_state *> driver
     cdef double n = at.n
     cdef Py_ssize_t i, j
     at.passes += at.share
@@ -165,7 +167,7 @@ cdef void record(newton_state *at, double objective, double step) noexcept nogil
         room = 2 * at.history_room + 32
         row = <double *> realloc(at.history, room * HISTORY_COLUMNS * sizeof(double))
         if row == NULL:
-            at.out_of_memory = True
+            at.ask.out_of_memory = True
             return
         at.history, at.history_room = row, room
     row = at.history + at.history_rows * HISTORY_COLUMNS
@@ -196,6 +198,11 @@ cdef void judge(newton_state *at) noexcept nogil:
 
 
 # ---------------------------------------------------------------- the beginning
+
+cdef void newton_answers_to(newton_state *at) noexcept nogil:
+    at.ask.told_look, at.ask.told_along = told_look, told_along
+    at.ask.told_product, at.ask.told_evaluation = told_product, told_evaluation
+
 
 cdef void newton_begin(newton_state *at) noexcept nogil:
     cdef Py_ssize_t j
@@ -331,10 +338,10 @@ cdef void start_step(newton_state *at) noexcept nogil:
         ask_product(at, NULL)
         return
     elif not at.make_room(at, at.order):
-        at.out_of_memory = True
+        at.ask.out_of_memory = True
     else:
-        at.not_finite = not solve_block(at)
-    if at.out_of_memory or at.not_finite:
+        at.ask.not_finite = not solve_block(at)
+    if at.ask.out_of_memory or at.ask.not_finite:
         at.ask.kind = DONE
         return
     direction_found(at)
@@ -346,7 +353,8 @@ cdef void ask_product(newton_state *at, const double *x) noexcept nogil:
     at.ask.look.width, at.ask.look.floor = at.rule.width, floor_of(at)
 
 
-cdef void told_product(newton_state *at, const double *product, double share) noexcept nogil:
+cdef void told_product(void *driver, const double *product, double share) noexcept nogil:
+    cdef newton_state *at = <newton_state *> driver
     # conjugate gradients for H d = -g, scaled by H's diagonal
     cdef conjugate_gradients *cg = &at.cg
     cdef bint wanted
@@ -447,7 +455,8 @@ cdef void full_step_taken(newton_state *at) noexcept nogil:
     at.ask.look.width = at.rule.width
 
 
-cdef void told_along(newton_state *at, double slope, double curvature) noexcept nogil:
+cdef void told_along(void *driver, double slope, double curvature) noexcept nogil:
+    cdef newton_state *at = <newton_state *> driver
     cdef Py_ssize_t j
     if search_told(&at.line, slope / at.n + at.line_slope + at.line.s * at.line_curvature,
                    curvature / at.n + at.line_curvature):
@@ -494,7 +503,8 @@ cdef void newton_settle(newton_state *at) noexcept nogil:
     at.phase, at.ask.kind, at.ask.x = SETTLING, EVALUATE, at.best_w
 
 
-cdef void told_evaluation(newton_state *at, double loss, const double *squares) noexcept nogil:
+cdef void told_evaluation(void *driver, double loss, const double *squares) noexcept nogil:
+    cdef newton_state *at = <newton_state *> driver
     cdef Py_ssize_t j
     at.passes += at.share
     at.objective = loss / at.n + penalty_of(at, at.best_w)

@@ -1,24 +1,19 @@
-"""The Newton driver over rows in memory, classes side by side; and the same driver for whoever asks from Python."""
+"""SmSVM's Newton driver with its memory: what Python makes, begins, looks at and leaves."""
 
 import numpy as np
 
-from cython.parallel cimport prange
 from libc.math cimport INFINITY, NAN
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport free
 
+from cmargin._core.newton._driver cimport Driver
 from cmargin._core.small._clock cimport seconds
 from cmargin._core.newton._heavy_rows cimport heavy_work_size
 from cmargin._core.newton._newton cimport (
-    ALONG, DONE, EVALUATE, GATHER, HISTORY_COLUMNS, LOOK, PAUSE, PRODUCT, WAITING, block_work_size, go_on,
-    newton_begin, newton_leave, newton_settle, newton_state, rounding_of, start_step, status_id, told_along,
-    told_evaluation, told_look, told_product,
+    HISTORY_COLUMNS, WAITING, block_work_size, go_on, newton_answers_to, newton_begin, newton_leave, newton_settle,
+    newton_state, rounding_of, start_step, status_id,
 )
 from cmargin._core.newton._published_newton cimport published_start, published_told
-from cmargin._core.rows._row_blocks cimport HINGE, N_SUMS
-from cmargin._core.rows._row_pass cimport (
-    RowBlocks, look_request, pass_along, pass_begin_look, pass_evaluate, pass_look_part, pass_product,
-    pass_set_active, pass_start, row_pass,
-)
+from cmargin._core.rows._row_pass cimport RowBlocks
 from cmargin._core.small._shapes cimport must_fit
 from cmargin._core.newton._width_rule cimport begin_rule
 
@@ -32,53 +27,6 @@ cdef enum:                       # vectors of a driver
 # shrink further; "rounding": nor can the gap
 STATUS = ("waiting", "running", "converged", "decrement", "width", "stalled", "rounding", "stopped", "max_time",
           "max_passes")
-ASKS = {LOOK: "look", ALONG: "along", PRODUCT: "product", EVALUATE: "evaluate", GATHER: "gather", PAUSE: "pause",
-        DONE: None}
-
-
-def now():
-    """Seconds on the drivers' clock: that of `time.perf_counter`, on which they are told when to stop."""
-    return seconds()
-
-
-cdef bint begin_asked_look(newton_state *at, row_pass *rows) noexcept nogil:
-    if at.ask.restart:
-        pass_start(rows, at.ask.primal)
-    if at.ask.new_active:
-        pass_set_active(rows, at.ask.n_active if at.ask.active != NULL else at.p, at.ask.active)
-    return pass_begin_look(rows, &at.ask.look)
-
-
-cdef void answer(newton_state *at, row_pass *rows, bint *under_way, double until) noexcept nogil:
-    # the driver's questions until one is for Python, or the time is over; a look may stay under way
-    cdef double share
-    while until > seconds():
-        if at.ask.kind == LOOK:
-            if not under_way[0] and not begin_asked_look(at, rows):
-                at.out_of_memory = True
-                return
-            under_way[0] = True
-            while pass_look_part(rows):
-                if seconds() > until:
-                    return
-            under_way[0] = False
-            told_look(at, rows.job.sums, rows.job.gradient, rows.job.hessian)
-        elif at.ask.kind == ALONG:
-            pass_along(rows, at.ask.step, at.ask.look.width)
-            told_along(at, rows.job.sums[1], rows.job.sums[2])
-        elif at.ask.kind == PRODUCT:
-            share = pass_product(rows, at.ask.x, at.ask.look.width, at.ask.look.floor)
-            if share < 0:
-                at.out_of_memory = True
-                return
-            told_product(at, rows.job.gradient, share)
-        elif at.ask.kind == EVALUATE:
-            if not pass_evaluate(rows, at.ask.x, True):
-                at.out_of_memory = True
-                return
-            told_evaluation(at, rows.job.sums[HINGE], rows.job.gradient)
-        else:
-            return
 
 
 cdef bint room_for_block(newton_state *at, Py_ssize_t order) noexcept nogil:
@@ -93,7 +41,7 @@ cdef bint ask_python_for_room(newton_state *at, Py_ssize_t order) noexcept with 
     return True
 
 
-cdef class Newton:
+cdef class Newton(Driver):
     """One binary problem on its way, by compiled steps. `cmargin.solvers.newton.continuation_newton` puts it to use.
 
     Parameters
@@ -119,17 +67,15 @@ cdef class Newton:
     """
 
     cdef newton_state at
-    cdef bint under_way
-    cdef readonly object home
-    cdef RowBlocks here
     cdef list earlier
-    cdef object vectors, places, room_, heavy_room, flags, heavy_home, block_told
+    cdef object vectors, places, room_, heavy_room, flags, heavy_home
 
     def __init__(self, home, problem, settings, result, w, double width, double decay, *, bint by_products=False,
                  bint wide_l1=False, column_scale=None, started=None, double spent=0.0,
                  spent_seconds=(0.0, 0.0, 0.0)):
         cdef newton_state *at = &self.at
-        self.home, self.here = home, home if isinstance(home, RowBlocks) else None
+        self.asks_of(home, &at.ask, at)
+        newton_answers_to(at)
         at.owner, at.make_room, at.start_step = <void *> self, room_for_block, start_step
         at.p, at.n_rows, at.n_features = home.n_columns, home.n_rows, home.n_features
         at.n, at.share = home.total_weight, home.share
@@ -145,7 +91,7 @@ cdef class Newton:
         at.passes, at.n_iter, self.earlier = result.passes, result.n_iter, list(result.history)
         at.spent, at.started = spent, seconds() if started is None else started
         at.seconds_look, at.seconds_system, at.seconds_search = spent_seconds
-        at.ask.kind, at.status = DONE, WAITING
+        at.status = WAITING
         self.point_at_vectors()
         self.l2_each[:], self.l1_each[:] = at.l2, at.l1
         if at.free >= 0:
@@ -215,16 +161,6 @@ cdef class Newton:
     @property
     def status(self):
         return STATUS[self.at.status]
-
-    @property
-    def home_is_here(self):
-        """Whether compiled code reads the rows."""
-        return self.here is not None
-
-    @property
-    def asks(self):
-        """What is asked next, None at the end."""
-        return ASKS[self.at.ask.kind]
 
     def take_published_steps(self, double newton_tol, double narrowest):
         """From here on the steps are those of Algorithms 1 to 4, down to a width of ``narrowest``."""
@@ -320,89 +256,3 @@ cdef class Newton:
     def go_on(self):
         """After a pause."""
         go_on(&self.at)
-
-    cdef int look_for_trouble(self) except -1:
-        if self.at.out_of_memory:
-            raise MemoryError("no memory for the curvature of so many columns")
-        if self.at.not_finite:
-            raise FloatingPointError("the curvature is not finite")
-        return 0
-
-    def advance(self, double until):
-        """Answer the driver's questions from the rows here, until one is for Python or the clock says ``until``."""
-        must_fit(self.here is not None, "advance: the rows are elsewhere")
-        with nogil:
-            answer(&self.at, &self.here.rows, &self.under_way, until)
-        self.look_for_trouble()
-
-    # ------------------------------------------------------------ from elsewhere
-
-    def ask(self):
-        """The question, as a dictionary; its arrays are views that the next answer overwrites."""
-        cdef newton_state *at = &self.at
-        cdef look_request *look = &at.ask.look
-        if at.ask.kind == LOOK:
-            direction = None
-            if look.direction != NULL:
-                direction = np.asarray(<double[:at.p]> <double *> look.direction)
-            active = None
-            if at.n_active >= 0:
-                active = self.places[3 * at.p:3 * at.p + at.n_active]
-            return dict(restart=at.ask.restart, primal=at.ask.restart and at.ask.primal, active=active,
-                        direction=direction, step=look.step, line_width=look.line_width, width=look.width,
-                        curvature_floor=look.floor, with_hessian=look.with_hessian)
-        if at.ask.kind == ALONG:
-            return dict(step=at.ask.step, width=look.width)
-        if at.ask.kind in (PRODUCT, EVALUATE):
-            x = None if at.ask.x == NULL else np.asarray(<double[:at.p]> <double *> at.ask.x)
-            return dict(x=x, width=look.width, curvature_floor=look.floor)
-        return {}
-
-    def tell(self, *answer):
-        """The answer: of a look (sums, gradient, hessian or None), along the line (slope, curvature), of a product
-        (product, share of the rows read), of an evaluation (sum of losses, sums of squares)."""
-        cdef newton_state *at = &self.at
-        cdef double[::1] sums, squares
-        cdef double[:, ::1] gradient, block
-        if at.ask.kind == LOOK:
-            sums, gradient = np.array(answer[0], float), np.ascontiguousarray(answer[1], float)
-            must_fit(sums.shape[0] == N_SUMS and gradient.shape[0] == 3 and gradient.shape[1] == at.p, "tell")
-            block = self.block_told = None if answer[2] is None else np.array(answer[2], float)
-            order = at.p if at.n_active < 0 else at.n_active
-            must_fit(block is None or block.shape[0] == block.shape[1] == order, "tell")
-            must_fit((block is None) != bool(at.ask.look.with_hessian and order > 0), "tell")
-            told_look(at, &sums[0], &gradient[0, 0], NULL if block is None else &block[0, 0])
-        elif at.ask.kind == ALONG:
-            told_along(at, answer[0], answer[1])
-        else:
-            squares = np.ascontiguousarray(answer[0 if at.ask.kind == PRODUCT else 1], float)
-            must_fit(squares.shape[0] == at.p, "tell")
-            if at.ask.kind == PRODUCT:
-                told_product(at, &squares[0], answer[1])
-            elif at.ask.kind == EVALUATE:
-                told_evaluation(at, answer[0], &squares[0])
-        self.look_for_trouble()
-
-
-def advance_all(drivers, double until, int n_threads):
-    """`Newton.advance` of several problems, side by side; a thread takes the next of the list when it has done one."""
-    cdef Py_ssize_t n = len(drivers), i
-    cdef Newton newton
-    cdef newton_state **states = <newton_state **> malloc(n * sizeof(newton_state *))
-    cdef row_pass **rows = <row_pass **> malloc(n * sizeof(row_pass *))
-    cdef bint **under_way = <bint **> malloc(n * sizeof(bint *))
-    try:
-        if n > 0 and (states == NULL or rows == NULL or under_way == NULL):
-            raise MemoryError
-        for i in range(n):
-            newton = drivers[i]
-            must_fit(newton.here is not None, "advance_all: the rows are elsewhere")
-            states[i], rows[i], under_way[i] = &newton.at, &newton.here.rows, &newton.under_way
-        for i in prange(n, nogil=True, schedule="dynamic", chunksize=1, num_threads=n_threads):
-            answer(states[i], rows[i], under_way[i], until)
-    finally:
-        free(states)
-        free(rows)
-        free(under_way)
-    for newton in drivers:
-        newton.look_for_trouble()

@@ -10,10 +10,8 @@ from libc.float cimport DBL_EPSILON, DBL_MIN
 from libc.math cimport INFINITY, NAN, fabs, isfinite
 from libc.string cimport memcpy
 
-from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, axpy, dot, gemv, potrf, potrs
+from cmargin._core.linalg._blas cimport NO_TRANS, axpy, dot, gemv, potrf, potrs
 from cmargin._core.small._shapes cimport must_fit
-
-from cmargin._core.linalg._eigh import top_eigenpairs
 
 MODEL_ROUNDS = 20
 MODEL_TOL = 1e-3
@@ -22,8 +20,6 @@ cdef double RIDGE_STEP = 100
 cdef int SWEEPS = 8                      # of coordinate descent between two Newton steps of the model
 cdef double SWEPT = 1e-6
 cdef int HALVINGS = 12
-cdef double DEPENDENT = 1e-10            # squared ratio of pivots below which columns may depend on each other
-cdef double NO_EIGENVALUE = 1e-12                 # eigenvalues below this share of the largest count as 0
 
 
 cdef bint upper_is_finite(Py_ssize_t n, const double *upper) noexcept nogil:
@@ -330,51 +326,3 @@ def descend(const double[:, ::1] H, double[::1] gradient, double[::1] x, const d
     """
     must_fit(H.shape[0] == H.shape[1] == gradient.shape[0] == l1.shape[0] == x.shape[0], "descend")
     return run_sweeps(x.shape[0], &H[0, 0], &gradient[0], &x[0], &l1[0], sweeps, tol) if x.shape[0] else 0
-
-
-cdef class InverseWithinSpan:
-    """x -> H^-1 x, (n,), H by its upper triangle; no part where H has no curvature but along x.
-
-    Where columns depend on each other a factor, or one with a ridge, would let rounding pick one solution among many.
-    There the eigenvectors are inverted one by one, and what H cannot reach is a plain gradient step.
-
-    Raises
-    ------
-    ValueError
-        Where H is not finite.
-    """
-
-    cdef double[:, ::1] factor           # of H, or its eigenvectors as rows
-    cdef double[::1] inverse             # of the eigenvalues
-    cdef bint whole                      # H has a factor
-    cdef readonly Py_ssize_t n
-
-    def __init__(self, const double[:, ::1] upper):
-        cdef Py_ssize_t info, i
-        cdef double low = INFINITY, high = 0
-        self.n = upper.shape[0]
-        must_fit(upper.shape[1] == self.n > 0, "InverseWithinSpan")
-        self.factor = np.array(upper)
-        with nogil:
-            info = potrf(self.n, &self.factor[0, 0])
-            for i in range(self.n):
-                low, high = min(low, self.factor[i, i]), max(high, self.factor[i, i])
-        self.whole = info == 0 and low * low > DEPENDENT * high * high
-        if not self.whole:
-            values, self.factor = top_eigenpairs(np.array(upper), self.n)
-            top = values[0] if values[0] > 0 else 1.0
-            self.inverse = 1 / np.where(values > NO_EIGENVALUE * top, values, top)
-
-    def __call__(self, const double[::1] x):
-        must_fit(x.shape[0] == self.n, "InverseWithinSpan")
-        cdef double[::1] y = np.array(x), part = np.empty(self.n)
-        cdef Py_ssize_t i
-        with nogil:
-            if self.whole:
-                potrs(self.n, 1, &self.factor[0, 0], &y[0])
-            else:
-                gemv(NO_TRANS, self.n, self.n, 1.0, &self.factor[0, 0], self.n, &x[0], 0.0, &part[0])
-                for i in range(self.n):
-                    part[i] *= self.inverse[i]
-                gemv(TRANS, self.n, self.n, 1.0, &self.factor[0, 0], self.n, &part[0], 0.0, &y[0])
-        return np.asarray(y)

@@ -87,8 +87,8 @@ cdef void published_start(newton_state *at) noexcept nogil:
     if at.asked_for == NOTHING_YET:
         begin(at)
     whole_block(at)
-    at.not_finite = not newton_direction(at, slope)
-    if at.not_finite:
+    at.ask.not_finite = not newton_direction(at, slope)
+    if at.ask.not_finite:
         return
     at.predicted = fabs(dot(at.p, at.d, slope))
     if at.predicted < at.newton_tol * at.rule.width and not admit(at, slope):

@@ -61,6 +61,9 @@ cdef bint pass_look_part(row_pass *rows) noexcept nogil
 # sums[0:3] = value, slope, curvature along the last direction
 cdef void pass_along(row_pass *rows, double step, double width) noexcept nogil
 
+# out (n_rows,) = y <w, x> where the last look was
+cdef void pass_margins(const row_pass *rows, double *out) noexcept nogil
+
 # gradient = sum s h <x_i, x> x_i, x NULL: the diagonal; the share of rows read, or less than 0: no memory
 cdef double pass_product(row_pass *rows, const double *x, double width, double floor) noexcept nogil
 

@@ -156,6 +156,12 @@ cdef void pass_along(row_pass *rows, double step, double width) noexcept nogil:
     fold(job.sums, n_blocks, N_SUMS)
 
 
+cdef void pass_margins(const row_pass *rows, double *out) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(rows.job.n_rows):
+        out[i] = 1 - (rows.job.deficit[i] - rows.job.pending * rows.job.change[i])
+
+
 cdef double pass_product(row_pass *rows, const double *x, double width, double floor) noexcept nogil:
     cdef pass_job *job = &rows.job
     cdef Py_ssize_t block, n_blocks = job.n_blocks, size
@@ -437,6 +443,10 @@ cdef class RowBlocks:
         self.must_have(share >= 0)
         return self.first_sum(), share
 
-    def deficits(self):
-        """u at the point last looked at, a new array: for tests and for the rows' own diagnostics."""
-        return self.per_row[0] - self.rows.job.pending * self.per_row[1]
+    def margins(self):
+        """y <w, x> at the point last looked at, a new array; no read of X."""
+        cdef double[::1] out = np.empty(self.n_rows)
+        if self.n_rows > 0:
+            with nogil:
+                pass_margins(&self.rows, &out[0])
+        return np.asarray(out)

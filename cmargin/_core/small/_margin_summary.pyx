@@ -19,27 +19,6 @@ cdef double SMALL = 2.0**-200, LARGE = 2.0**200
 cdef Py_ssize_t BLOCK = 4096             # margins of one running sum: a sum of all of them would lose digits
 
 
-cdef struct margin_sample:
-    Py_ssize_t n
-    const double *q                      # IN    (n,), finite
-    Py_ssize_t n_levels
-    const double *levels                 # IN    (n_levels,), between 0 and 1
-    double *quantiles                    # OUT   (n_levels,)
-    double *places                       # WORK  (2 n_levels + 2,)
-    double *work                         # WORK  (n,)
-
-
-cdef struct margin_numbers:              # as `margin_summary` names them
-    Py_ssize_t n_samples
-    double mean
-    double median
-    double location
-    double scale
-    double variance
-    double skewness
-    double share_nonpositive
-
-
 cdef struct margin_range:
     double least
     double most
@@ -187,6 +166,25 @@ cdef margin_numbers measured(const margin_sample *at, double scale, double reach
     return found
 
 
+cdef double location_of(const location_problem *left, Py_ssize_t n) noexcept nogil:
+    # below the smallest scale no two margins feel each other, and 1 / scale is beyond the range of doubles
+    if left.scale < DBL_MIN:
+        return left.median * left.unit
+    return location_root(left.q, n, left.median, left.scale) * left.unit
+
+
+cdef void trace_margins(Py_ssize_t n, const double *q, double scale, Py_ssize_t n_levels, const double *levels,
+                        double *out, double *work) noexcept nogil:
+    cdef margin_sample at
+    cdef location_problem left
+    cdef margin_numbers found
+    at.n, at.q, at.n_levels, at.levels = n, q, n_levels, levels
+    at.quantiles, at.work, at.places = out + N_TRACED - 1, work, work + n
+    found = measured(&at, scale, 0, &left)
+    out[0], out[1], out[2], out[3] = found.mean, found.median, location_of(&left, n), found.variance
+    out[4], out[N_TRACED - 1 + n_levels] = found.skewness, found.share_nonpositive
+
+
 def summarise(const double[::1] q, const double[::1] levels, double scale, double reach, double[::1] quantiles_out):
     """What `margin_summary` says of one array of margins, without the interpreter up to `CHUNK` of them.
 
@@ -219,19 +217,10 @@ def summarise(const double[::1] q, const double[::1] levels, double scale, doubl
     with nogil:
         found = measured(&at, scale, reach, &left)
         if n <= CHUNK:
-            found.location = location_of(&found, &left, n)
-    if n > CHUNK and is_searched(&left):           # the same, hearing Ctrl-C
+            found.location = location_of(&left, n)
+    if n > CHUNK and left.scale >= DBL_MIN:          # the same, hearing Ctrl-C
         found.location = _catoni.location(q if left.unit == 1 else work, left.median, left.scale) * left.unit
     return found
-
-
-cdef bint is_searched(const location_problem *left) noexcept nogil:
-    # below the smallest scale no two margins feel each other, and 1 / scale is beyond the range of doubles
-    return left.scale >= DBL_MIN
-
-
-cdef double location_of(const margin_numbers *found, const location_problem *left, Py_ssize_t n) noexcept nogil:
-    return location_root(left.q, n, left.median, left.scale) * left.unit if is_searched(left) else found.location
 
 
 cdef check_levels(const double[::1] levels):
@@ -253,29 +242,19 @@ def summarise_problems(const double[:, ::1] q, const double[::1] levels, const d
     out : (n_problems, 6 + n_levels) array
         Mean, median, location, variance, skewness, quantiles, share of margins <= 0.
     """
-    cdef margin_sample at
-    cdef margin_numbers found
-    cdef location_problem left
     cdef Py_ssize_t n = q.shape[1], n_levels = levels.shape[0], c
-    must_fit(0 < n and scale.shape[0] == out.shape[0] == q.shape[0] and out.shape[1] == 6 + n_levels,
+    must_fit(0 < n and scale.shape[0] == out.shape[0] == q.shape[0] and out.shape[1] == N_TRACED + n_levels,
              "summarise_problems")
-    if n > CHUNK:
-        for c in range(q.shape[0]):
-            write(summarise(q[c], levels, scale[c], 0, out[c, 5:5 + n_levels]), &out[c, 0], n_levels)
-        return
     check_levels(levels)
-    cdef double[::1] work = np.empty(n), places = np.empty(2 * n_levels + 2)
-    at.n, at.n_levels, at.places, at.work = n, n_levels, &places[0], &work[0]
-    if n_levels > 0:
-        at.levels = &levels[0]
-    with nogil:
-        for c in range(q.shape[0]):
-            at.q, at.quantiles = &q[c, 0], &out[c, 0] + 5
-            found = measured(&at, scale[c], 0, &left)
-            found.location = location_of(&found, &left, n)
-            write(found, &out[c, 0], n_levels)
-
-
-cdef void write(margin_numbers found, double *out, Py_ssize_t n_levels) noexcept nogil:
-    out[0], out[1], out[2], out[3], out[4] = found.mean, found.median, found.location, found.variance, found.skewness
-    out[5 + n_levels] = found.share_nonpositive
+    cdef double[::1] work = np.empty(n + 2 * n_levels + 2 if n <= CHUNK else 0)
+    if n <= CHUNK:
+        with nogil:
+            for c in range(q.shape[0]):
+                trace_margins(n, &q[c, 0], scale[c], n_levels, &levels[0] if n_levels > 0 else NULL, &out[c, 0],
+                              &work[0])
+        return
+    for c in range(q.shape[0]):                      # the same, hearing Ctrl-C
+        found = summarise(q[c], levels, scale[c], 0, out[c, N_TRACED - 1:N_TRACED - 1 + n_levels])
+        out[c, 0], out[c, 1], out[c, 2] = found["mean"], found["median"], found["location"]
+        out[c, 3], out[c, 4] = found["variance"], found["skewness"]
+        out[c, N_TRACED - 1 + n_levels] = found["share_nonpositive"]

@@ -79,8 +79,11 @@ class Fit:
         self.W[better], self.bias[better], self.objective[better] = W[better], bias[better], objective[better]
 
     def record(self, trace, row):
+        self.add_to_history(trace, (*row, *(trace.take() if trace is not None else ())))
+
+    def add_to_history(self, trace, row):
         names = HISTORY + (trace.names if trace is not None else ())
-        for name, value in zip(names, (*row, *(trace.take() if trace is not None else ())), strict=True):
+        for name, value in zip(names, row, strict=True):
             self.history.setdefault(name, []).append(value)
 
 

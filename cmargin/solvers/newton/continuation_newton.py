@@ -12,28 +12,11 @@ import numpy as np
 from cmargin._core.newton._certificate import feasible, gap
 from cmargin._core.newton._newton_memory import Newton
 from cmargin.homes.wide import too_wide
+from cmargin.solvers.newton.slices import InSlices
 
-SLICE = 0.1                    # seconds between two moments at which Python is heard
 FULL_BLOCK = 256               # up to so many columns the block of an l1 problem holds all of them, whatever is in use
 HISTORY = ("passes", "seconds", "seconds_look", "seconds_system", "seconds_search", "objective", "gap", "step",
            "smoothing", "active_features", "active_rows")
-
-
-def _look(home, asked):
-    restart, primal = asked.pop("restart"), asked.pop("primal")
-    if restart:
-        home.start(primal)
-    home.set_active(asked.pop("active"))
-    return home.look(**asked)
-
-
-# how rows that are elsewhere answer, as `cmargin.homes.base` has it
-ANSWERS = {
-    "look": _look,
-    "along": lambda home, asked: home.along(**asked)[1:],
-    "product": lambda home, asked: home.hessian_product(**asked),
-    "evaluate": lambda home, asked: home.evaluate(asked["x"], True),
-}
 
 
 @dataclass
@@ -89,7 +72,7 @@ class Result:
         return gap(self.objective, self.dual)
 
 
-class ContinuationNewton(Newton):
+class ContinuationNewton(InSlices, Newton):
     """One binary problem on its way; `run` does the work, `result` can be looked at whenever it is left."""
 
     def __init__(self, rows, problem, settings, result=None, width=None, w=None, before=None):
@@ -106,28 +89,6 @@ class ContinuationNewton(Newton):
             by_products = not problem.l1 and too_wide(rows.n_rows, rows.n_columns)
         super().__init__(rows, problem, settings, self.result, w, settings.smoothing if width is None else width,
                          by_products=by_products, wide_l1=problem.l1 > 0 and rows.n_columns > FULL_BLOCK, **given)
-        self.left = False                      # ended from outside
-
-    def run(self):
-        self.begin()
-        return self.finish()
-
-    def finish(self):
-        """To the end, alone."""
-        try:
-            while self.asks is not None:
-                self.advance(perf_counter() + SLICE)
-                self.attend()
-        finally:
-            self.store(self.result)
-        return self.result
-
-    def advance(self, until):
-        """Until a question is for Python, or the clock says ``until``; rows that are not here answer through Python."""
-        if self.home_is_here:
-            return super().advance(until)
-        while self.asks in ANSWERS and perf_counter() < until:
-            self.tell(*ANSWERS[self.asks](self.home, self.ask()))
 
     def attend(self):
         """What the compiled steps leave to Python, between two slices."""
@@ -142,16 +103,10 @@ class ContinuationNewton(Newton):
                 self.end_with("stopped")
             self.go_on()
         elif self.asks is not None and not self.left:
-            self.leave_if(self.settings.between and self.settings.between())
+            late = "max_time" if perf_counter() > self.settings.deadline else None
+            self.leave_with((self.settings.between and self.settings.between()) or late)
         if self.asks is None:
             self.store(self.result)
-
-    def leave_if(self, status):
-        """Leave with ``status``, where there is one, or because it is late."""
-        status = status or ("max_time" if perf_counter() > self.settings.deadline else None)
-        if status:
-            self.left = True
-            self.leave(status)
 
     def certify_with(self, status, a):
         """`certify` with dual variables ``a`` (n_rows,) found elsewhere, or None, before any look at these rows."""

@@ -1,0 +1,62 @@
+"""What Newton drivers have in common: a question, who is told the answer, and rows in memory that answer.
+
+    begin
+    while ask.kind is none of PAUSE, GATHER, MARGINS, DONE:
+        answer the question, and tell: ask.told_look, ask.told_along, ask.told_product, ask.told_evaluation
+
+A driver never sees a row, so that the rows may be in memory, in files or on other machines; between asking and being
+told it may wait for as long as anybody likes. Nothing here needs the interpreter.
+"""
+
+from cmargin._core.rows._row_pass cimport RowBlocks, look_request
+
+
+cdef enum ask_kind:
+    LOOK                         # ask.look, after ask.restart and ask.new_active
+    ALONG                        # value, slope, curvature at ask.step; no read
+    PRODUCT                      # sum s h x_i <x_i, ask.x>, ask.x NULL: the diagonal
+    EVALUATE                     # sum s F(y <ask.x, x>), F not smoothed, and sum s x^2
+    MARGINS                      # `traced` numbers of the margins where the last look was, into ask.traced; no read
+    GATHER                       # the heaviest rows, see `HeavyRows`
+    PAUSE                        # nothing: Python looks in
+    DONE
+
+
+cdef struct request:
+    ask_kind kind
+    Py_ssize_t n_columns
+    look_request look
+    bint restart                 # w = 0 first; primal: dual variables are never carried on
+    bint primal
+    bint new_active              # columns of the curvature block: n_active of active, NULL for all
+    Py_ssize_t n_active
+    const Py_ssize_t *active
+    const double *norm_weight    # sum weight_j x_ij^2 for every row too, or NULL
+    const double *x              # (n_columns,)
+    double step
+    double scale                 # of the margins' location
+    Py_ssize_t n_levels
+    const double *levels         # of their quantiles
+    double *traced               # (N_TRACED + n_levels,) OUT
+    bint out_of_memory           # nothing can be done: no memory,
+    bint not_finite              # or a curvature that is not finite
+    double left                  # when `answer` left the driver,
+    double away                  # and how long it was left alone in all
+    # ---- the driver, and how it is told
+    void *driver
+    # sums (N_SUMS,), gradient (3, p), block (order, order) or NULL: it is kept, and overwritten, until the next look
+    void (*told_look)(void *driver, const double *sums, const double *gradient, double *block) noexcept nogil
+    void (*told_along)(void *driver, double slope, double curvature) noexcept nogil
+    void (*told_product)(void *driver, const double *product, double share) noexcept nogil
+    void (*told_evaluation)(void *driver, double loss, const double *squares) noexcept nogil
+    void (*told_margins)(void *driver) noexcept nogil
+
+
+cdef class Driver:
+    cdef request *question
+    cdef bint under_way                      # a look is, in parts
+    cdef readonly object home
+    cdef RowBlocks here
+    cdef object block_told
+    cdef int asks_of(self, object home, request *question, void *driver) except -1
+    cdef int look_for_trouble(self) except -1

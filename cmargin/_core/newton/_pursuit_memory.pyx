@@ -1,0 +1,149 @@
+"""Margin pursuit's Newton driver with its memory: what Python makes, begins, looks at and leaves."""
+
+import numpy as np
+
+from libc.math cimport INFINITY
+from libc.stdlib cimport free
+
+from cmargin._core.newton._driver cimport Driver
+from cmargin._core.newton._kept_curvature cimport kept_free
+from cmargin._core.newton._pursuit_newton cimport (
+    arrive, n_columns_recorded, pursuit_answers_to, pursuit_begin, pursuit_leave, pursuit_state, rescale, status_id,
+)
+from cmargin._core.small._margin_summary cimport N_TRACED
+from cmargin._core.small._shapes cimport must_fit
+
+cdef enum:                       # vectors of a driver
+    W, KEPT_W, D, G, CHANGE, L2_EACH, SCRATCH, ZERO,
+    X, R, PRODUCT_OF, SEARCH, OWN, N_VECTORS               # from X on for conjugate gradients
+
+# names of `status_id`. "stalled": no decrease that the value could show
+STATUS = ("waiting", "running", "tol", "stalled", "diverged", "max_passes", "max_time", "callback", "interrupted")
+
+
+cdef class PursuitSteps(Driver):
+    """One binary problem on its way. `cmargin.solvers.newton.pursuit_newton` puts it to use.
+
+    Parameters
+    ----------
+    home : what holds the rows, as `Driver` has it; told by ``home.pursue`` which level and scale they are summed at
+    settings : Settings of `cmargin.solvers.first_order.margin_pursuit`
+    w : (n_columns,) array
+        To begin with.
+    by_products : bool
+        Directions by conjugate gradients; no curvature block.
+    tol : float
+        The gradient norm, relative to w = 0, at which to end.
+    fall : float
+        By what the gradient is expected to fall in the first step; infinite: a step that needs no curvature.
+    reads, spent_seconds : float
+        Reads and seconds in steps of what was done before.
+    records : bool
+        Whether passes go into the history.
+    levels : (n_levels,) array or None
+        Of the quantiles of margins traced after every pass; None: no trace.
+    started : float
+        When the clock of the history began.
+    """
+
+    cdef pursuit_state at
+    cdef object vectors, levels, traced
+
+    def __init__(self, home, settings, w, *, bint by_products, double tol, bint records, bint pauses, levels,
+                 double started, double fall=1.0, double reads=0.0, double spent_seconds=0.0):
+        cdef pursuit_state *at = &self.at
+        self.asks_of(home, &at.ask, at)
+        pursuit_answers_to(at)
+        at.p, at.n, at.share = home.n_columns, home.total_weight, home.share
+        at.level, at.scale = settings.level, settings.scale
+        at.tol, at.max_passes, at.by_products, at.fall = tol, settings.max_passes, by_products, fall
+        at.one_shot, at.pauses, at.records, at.started = settings.one_shot, pauses, records, started
+        at.reads, at.seconds_steps = reads, spent_seconds
+        at.deadline = INFINITY if settings.deadline is None else settings.deadline
+        at.objective = at.gradient_norm = INFINITY
+        at.kept.n = at.p
+        self.point_at_vectors(levels)
+        must_fit(len(w) == at.p, "w")
+        self.vectors[W] = self.vectors[KEPT_W] = w
+        self.vectors[L2_EACH] = settings.l2
+        if settings.fit_intercept:
+            self.vectors[L2_EACH, at.p - 1] = 0  # the column of ones
+
+    cdef point_at_vectors(self, levels):
+        cdef pursuit_state *at = &self.at
+        cdef Py_ssize_t p = at.p
+        cdef double[:, ::1] vectors
+        cdef double[::1] quantiles, traced
+        cdef double *v
+        must_fit(p > 0, "PursuitSteps")
+        vectors = self.vectors = np.zeros((N_VECTORS if at.by_products else X, p))
+        v = &vectors[0, 0]
+        at.w, at.kept_w, at.d, at.g = v + W * p, v + KEPT_W * p, v + D * p, v + G * p
+        at.change, at.l2_each, at.scratch, at.zero = v + CHANGE * p, v + L2_EACH * p, v + SCRATCH * p, v + ZERO * p
+        if at.by_products:
+            at.cg.n, at.cg.x, at.cg.r, at.cg.product = p, v + X * p, v + R * p, v + PRODUCT_OF * p
+            at.cg.search, at.diagonal = v + SEARCH * p, v + OWN * p
+            at.cg.diagonal = at.diagonal
+        if levels is not None:
+            quantiles = self.levels = np.array(levels, float)
+            traced = self.traced = np.zeros(N_TRACED + len(levels))
+            at.ask.n_levels, at.ask.traced = quantiles.shape[0], &traced[0]
+            if quantiles.shape[0] > 0:
+                at.ask.levels = &quantiles[0]
+
+    def __dealloc__(self):
+        free(self.at.history)
+        kept_free(&self.at.kept)
+
+    # ------------------------------------------------------------ what is known
+
+    @property
+    def status(self):
+        return STATUS[self.at.status]
+
+    @property
+    def passes(self):
+        return self.at.passes
+
+    @property
+    def scale(self):
+        return self.at.scale
+
+    def store(self, result):
+        """What is known of the point kept, and how it was found, into a `Result`."""
+        cdef pursuit_state *at = &self.at
+        result.w = self.vectors[KEPT_W].copy()
+        result.objective, result.gradient_norm, result.scale = at.objective, at.gradient_norm, at.scale
+        result.passes, result.reads, result.status = at.passes, at.reads, STATUS[at.status]
+        result.seconds = at.seconds_steps, at.seconds_trace
+        result.history += self.history_from(len(result.history))
+
+    def history_from(self, Py_ssize_t first):
+        """A list of numbers for every pass from ``first`` on, in the order of `n_columns_recorded`."""
+        cdef Py_ssize_t size = n_columns_recorded(&self.at), n = self.at.history_rows, i, j
+        return [[self.at.history[i * size + j] for j in range(size)] for i in range(first, n)]
+
+    # ------------------------------------------------------------ the way
+
+    def begin(self):
+        """The first question."""
+        self.under_way = False
+        pursuit_begin(&self.at)
+
+    def go_on(self):
+        """After a pause."""
+        arrive(&self.at)
+
+    def rescale(self, double scale):
+        """At the pause after the first pass, instead of `go_on`: with another scale from here on."""
+        rescale(&self.at, scale)
+
+    def pass_over(self, double pause):
+        """Seconds that do not count: a callback's."""
+        self.at.started += pause
+        self.at.deadline += pause
+
+    def leave(self, status):
+        """End here; a look under way is lost."""
+        self.under_way = False
+        pursuit_leave(&self.at, <status_id> <int> STATUS.index(status))

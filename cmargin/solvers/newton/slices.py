@@ -1,0 +1,99 @@
+"""Compiled drivers brought to their end in slices of a tenth of a second, between which Python is heard."""
+
+from time import perf_counter
+
+from cmargin._core.newton._driver import advance_all
+
+SLICE = 0.1                    # seconds between two moments at which Python is heard
+AT_ONCE = 4                    # problems begun for every thread that works on them
+
+
+def _look(home, asked):
+    restart, primal = asked.pop("restart"), asked.pop("primal")
+    if restart:
+        home.start(primal)
+    home.set_active(asked.pop("active"))
+    return home.look(**asked)
+
+
+# how rows that are elsewhere answer, as `cmargin.homes.base` has it
+ANSWERS = {
+    "look": _look,
+    "along": lambda home, asked: home.along(**asked)[1:],
+    "product": lambda home, asked: home.hessian_product(**asked),
+    "evaluate": lambda home, asked: home.evaluate(asked["x"], True),
+}
+
+
+class InSlices:
+    """What the compiled drivers leave to Python; to be put before a `Driver` among the bases.
+
+    ``settings.between``, () -> status to leave with or None, is asked between two slices; ``result`` is where `store`
+    puts what is known. A subclass has `attend`, what Python does after a slice.
+    """
+
+    left = False                       # ended from outside
+
+    def run(self):
+        self.begin()
+        return self.finish()
+
+    def finish(self):
+        """To the end, alone."""
+        try:
+            while self.asks is not None:
+                self.advance(perf_counter() + SLICE)
+                self.attend()
+        finally:
+            self.store(self.result)
+        return self.result
+
+    def advance(self, until):
+        """Until a question is for Python, or the clock says ``until``; rows that are not here answer through Python."""
+        if self.home_is_here:
+            return super().advance(until)
+        while self.asks in ANSWERS and perf_counter() < until:
+            self.tell(*ANSWERS[self.asks](self.home, self.ask()))
+
+    def leave_with(self, status):
+        """End here with ``status``, unless it is None."""
+        if status:
+            self.left = True
+            self.leave(status)
+
+
+def side_by_side(ways, n_threads, status, interrupted=lambda: None):
+    """A few problems at a time, each on one thread without the interpreter where its rows are here, slice by slice.
+
+    Parameters
+    ----------
+    ways : iterable of iterators
+        Of every problem: the drivers that bring it to its end, begun, each to be finished before the next.
+    status : str
+        What drivers are left with where an exception ends the work, a Ctrl-C say.
+    interrupted : callable
+        Called before they are left so.
+    """
+    ways = iter(ways)
+    at_work = []                                            # a problem's way, and the driver it has come to
+    try:
+        while True:
+            while len(at_work) < AT_ONCE * n_threads and (way := next(ways, None)) is not None:
+                at_work += [(way, driver) for driver in [next(way, None)] if driver is not None]
+            if not at_work:
+                return
+            advance_all([driver for _, driver in at_work if driver.home_is_here], perf_counter() + SLICE, n_threads)
+            for _, driver in at_work:
+                if not driver.home_is_here:
+                    driver.advance(perf_counter() + SLICE)
+                driver.attend()
+            come_to = [driver if driver.asks is not None else next(way, None) for way, driver in at_work]
+            at_work = [(way, driver) for (way, _), driver in zip(at_work, come_to, strict=True) if driver is not None]
+    except BaseException:
+        interrupted()
+        for way, driver in at_work:
+            if driver.asks is not None:
+                driver.leave(status)
+            driver.store(driver.result)
+            way.close()
+        raise
