@@ -139,6 +139,7 @@ def test_auto_gives_up_early_where_many_do_and_begins_anew(shape, statuses, monk
 def test_a_point_worth_it_is_where_newton_goes_on(shape, statuses, monkeypatch):
     X, y = classes(*shape, 8)
     monkeypatch.setattr(dual_newton, "TYPICAL", {})
+    monkeypatch.setattr(dual_newton, "FAR", (1, 0))
     monkeypatch.setattr(dual_rows, "ENOUGH", 20 / dual_rows.reads_of_newton(X))
     model = fit(X, y, l2=1e-2, tol=1e-7, linear_solver="auto")
     assert statuses[0][0] == "left" and model.duality_gap_[0] <= 1e-7
@@ -146,6 +147,13 @@ def test_a_point_worth_it_is_where_newton_goes_on(shape, statuses, monkeypatch):
     with pytest.warns(ConvergenceWarning, match="max_passes"):
         short = SmSVMClassifier(l2=1e-2, tol=1e-12, max_passes=15).fit(X, y)
     assert short.n_passes_ <= 17 and np.isfinite(short.objective_[0])
+
+
+def test_a_gap_that_stays_large_ends_the_trial(statuses, monkeypatch):
+    X, y = noisy(2000, 200)
+    monkeypatch.setattr(dual_newton, "TYPICAL", {})
+    model = fit(X, y, l2=1e-6, linear_solver="auto")
+    assert statuses[0][0] == "left" and statuses[0][1] < 40 and model.duality_gap_[0] <= 1e-4
 
 
 def test_time_limit_callback_and_interrupt():

@@ -36,6 +36,7 @@ HELPFUL, PATIENCE = 0.3, 3     # a step after which the gap is a larger part of 
 LONGEST = 1000.0               # sweeps' changes that the step along one may be long
 HOPELESS = 4.0                 # times the reads it may take: it gives up where the sweeps' rate says that it needs more
 TYPICAL = {4: 150, 8: 480}     # on trial: it gives up after 4 or 8 if so many more over the rows at work cost too much
+FAR = (0.12, 0.1)              # and at a look after that part of its reads if the gap is still larger than this
 LARGEST_SCALE = 2.0            # of w at a look: a larger one would make rounding, in a w that should be 0, a solution
 CG_ITERATIONS = 100            # of one Newton step,
 RESTARTS = 20                  # and bounds met in it
@@ -365,6 +366,8 @@ class DualNewton:
             result.status = "stopped"
         elif self.late():
             result.status = "max_time"
+        elif self.on_trial and self.spent > FAR[0] * self.limit and result.gap > FAR[1]:
+            result.status = "left"
         elif self.no_read_left():
             result.status = "left" if self.gives_up else "max_passes"
 
