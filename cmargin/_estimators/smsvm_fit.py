@@ -26,7 +26,7 @@ from cmargin.solvers.newton.paper_newton import PaperNewton
 
 SMALLEST_NUMBER, LARGEST_NUMBER = float(np.finfo(float).tiny), float(np.finfo(float).max)
 WARM_WIDTH = 0.1               # smoothing that a warm start begins with, at most
-NOWHERE = 0.5                  # a gap that sweeps end with, beyond which their point is no start
+NOWHERE = {True: 0.5, False: 0.1}    # a gap that sweeps of sparse and of dense rows end with, too large for a start
 AT_ONCE = 4                    # classes begun for every thread that works on them
 LATE = 0.3                     # seconds that an interrupted fit may take to say how good the classes are
 
@@ -245,7 +245,7 @@ class SmSVMFit:
                 yield from self.certified(before, rows, problem, settings, result)
                 return
             result.status = "running"
-            if result.gap <= NOWHERE:
+            if result.gap <= NOWHERE[self.rows.sparse]:
                 w = result.w
             else:
                 result.objective = np.inf        # what comes next begins anew
