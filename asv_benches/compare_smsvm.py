@@ -262,7 +262,7 @@ def dense(plan, threads):
         rows += [[title, l2, *on_dense(X, y, l2)] for l2 in (1e-2, 1e-4, 1e-6)]
     return table(f"Dense float32 rows, a class against the rest, one thread, no intercept, {LONGEST} s at most: "
                  f"seconds to a certified {TOL:g} (or the gap) by Newton's method, by the dual of the same rows as "
-                 "CSR and as they are, and as it comes; LinearSVC (hinge), tol=0.01, 100 epochs at most, and its distance",
+                 "CSR and as they are, and as it comes; LinearSVC (hinge), tol=0.01, 100 epochs, and its distance",
                  ("rows", "l2", "Newton", "dual, CSR", "dual, dense", "auto", "LinearSVC", "distance"), rows)
 
 

@@ -146,7 +146,7 @@ def test_a_point_worth_it_is_where_newton_goes_on(shape, statuses, monkeypatch):
     assert (np.diff(model.history_["passes"]) > 0).all() and model.history_["passes"][-1] <= model.n_passes_
     with pytest.warns(ConvergenceWarning, match="max_passes"):
         short = SmSVMClassifier(l2=1e-2, tol=1e-12, max_passes=15).fit(X, y)
-    assert short.n_passes_ <= 17 and np.isfinite(short.objective_[0])
+    assert short.n_passes_ < 15 + 3 and np.isfinite(short.objective_[0])
 
 
 def test_a_gap_that_stays_large_ends_the_trial(statuses, monkeypatch):
