@@ -1,8 +1,9 @@
 """SmSVM and margin pursuit: passes to a certificate, a look beside the machine's limits, memory, growth, l1, L-BFGS-B.
 
-    python asv_benches/compare_smsvm.py --data FOLDER [--part passes limits memory size l1 sparse pursuit] [--quick]
+    python asv_benches/compare_smsvm.py --data FOLDER [--quick]
+                                        [--part passes limits memory size l1 sparse dense pursuit]
 
-FOLDER holds covtype.npz, mnist.npz and sector.npz; a part whose set is missing says so and is left out. ``--quick``
+FOLDER holds covtype.npz, mnist.npz, sector.npz and tinyimagenet.npz; a part whose set is missing says so. ``--quick``
 takes scikit-learn's bundled sets and drawn ones in a few seconds, to see that it runs. Passes, reads, evaluations,
 zeros and memory hold on a busy machine too, seconds do not. Races against others: `python -m cmargin race`.
 """
@@ -30,6 +31,7 @@ from cmargin.measure.report import exponent, heading, peak_beyond, table
 
 TOL = 1e-4                     # certified gap of every SmSVM fit
 CURVED = {"all": 1.0, "half": 0.5, "one in twenty": 0.05, "one in a hundred": 0.01}
+LONGEST, EPOCHS = 5, 100       # seconds of one fit to dense rows, and LinearSVC's epochs there
 ARRIVED = 1e-8                 # pursuit: of the gradient norm at w = 0
 EVALUATIONS = 500              # of L-BFGS-B, about; [0, 1] columns at l2 = 1e-6 are at 1.7e-7 only after 2,000
 
@@ -44,14 +46,18 @@ class Plan(NamedTuple):
     sizes: tuple               # rows
     l1: tuple                  # sets
     sparse: tuple              # sets, or (n, m, entries a row) of drawn text
+    dense: tuple               # (set, rows, class) or (n, m, classes, noise) of drawn clouds
     pursuit: str
 
 
 FULL = Plan("covtype", 1, (SHAPES["tall"], SHAPES["square"]), "covtype",
             (10_000, 30_000, 100_000, 300_000, 1_000_000), ("mnist", "sector"),
-            ((20_000, 500, 40), (20_000, 1_000, 50), (20_000, 3_900, 60), (20_000, 50_000, 70), "sector"), "covtype")
+            ((20_000, 500, 40), (20_000, 1_000, 50), (20_000, 3_900, 60), (20_000, 50_000, 70), "sector"),
+            ((5_000, 200, 100, 2.7), (1_560, 617, 26, 3.0), (20_000, 400, 50, 2.7), ("mnist", 20_000, 5),
+             ("tinyimagenet", 5_000, 3), (8_000, 300, 2, 30.0)), "covtype")
 QUICK = Plan("digits", 1, ((20_000, 54, np.float64), (5_000, 256, np.float32)), "drawn",
-             (1_000, 3_000, 9_000), ("digits", "drawn"), ((1_500, 300, 30),), "breast_cancer")
+             (1_000, 3_000, 9_000), ("digits", "drawn"), ((1_500, 300, 30),), ((600, 150, 10, 3.0), ("digits", 900, 3)),
+             "breast_cancer")
 
 
 def fit(X, y, threads, **parameters):
@@ -232,6 +238,51 @@ def on_sparse(X, y, C, many):
     return slow, f"{1e3 * seconds:.0f}", f"{reads:.1f}", f"{1e3 * theirs:.0f}", f"{distance:.0e}"
 
 
+# ------------------------------------------------------------ dense rows by their dual
+
+
+def clouds(n, m, n_classes, noise, seed=23):
+    """Gaussian clouds around as many centres; float32."""
+    rng = np.random.default_rng(seed)
+    centres, y = rng.standard_normal((n_classes, m)), rng.integers(0, n_classes, n)
+    return (centres[y] + noise * rng.standard_normal((n, m))).astype(np.float32), y
+
+
+def dense(plan, threads):
+    rows = []
+    for name, *kind in plan.dense:
+        if isinstance(name, str):
+            data, c = load(name), kind[1]
+            order = np.random.default_rng(23).permutation(len(data.y))[:kind[0]]
+            X, labels = np.ascontiguousarray(prepare(data.X, intercept=False)[order], np.float32), data.y[order]
+        else:
+            (X, labels), c = clouds(name, *kind), 0
+        y = np.where(labels == np.unique(labels)[c], 1.0, -1.0)
+        title = f"{name if isinstance(name, str) else 'clouds'}, {X.shape[0]} x {X.shape[1]}"
+        rows += [[title, l2, *on_dense(X, y, l2)] for l2 in (1e-2, 1e-4, 1e-6)]
+    return table(f"Dense float32 rows, a class against the rest, one thread, no intercept, {LONGEST} s at most: "
+                 f"seconds to a certified {TOL:g} (or the gap) by Newton's method, by the dual of the same rows as "
+                 "CSR and as they are, and as it comes; LinearSVC (hinge), tol=0.01, 100 epochs, and its distance",
+                 ("rows", "l2", "Newton", "dual, CSR", "dual, dense", "auto", "LinearSVC", "distance"), rows)
+
+
+def on_dense(X, y, l2):
+    words, best, plain = [], np.inf, {"l2": l2, "fit_intercept": False}
+    by_newton = {"linear_solver": "woodbury" if X.shape[1] > 1.2 * len(X) else "cholesky"}
+    for rows, given in ((X, by_newton), (sp.csr_matrix(X), {"linear_solver": "dual"}), (X, {"linear_solver": "dual"}),
+                        (X, {})):
+        runs = [timed(fit, rows, y, 1, max_time=LONGEST, max_passes=1e6, **plain, **given)]
+        if runs[0][1] < 0.5:
+            runs += [timed(fit, rows, y, 1, max_time=LONGEST, max_passes=1e6, **plain, **given) for _ in range(2)]
+        model, seconds = min(runs, key=lambda run: run[1])
+        best, gap = min(best, model.objective_[0]), model.duality_gap_[0]
+        words.append(f"{seconds:.3f}" if gap <= TOL else f"({gap:.0e})")
+    svc = LinearSVC(loss="hinge", C=1 / (l2 * len(y)), tol=0.01, max_iter=EPOCHS, random_state=0, fit_intercept=False)
+    theirs = timed(svc.fit, X, y)[1]
+    distance = (hinge_objectives(X, (y > 0).astype(int), svc.coef_, l2) / best - 1).max()
+    return *words, f"{theirs:.3f}", f"{distance:.0e}"
+
+
 # ------------------------------------------------------------ margin pursuit
 
 
@@ -296,7 +347,7 @@ def pursuit(plan, threads):
                   "ratio of seconds"), rows)
 
 
-PARTS = {part.__name__: part for part in (passes, limits, memory, size, l1, sparse, pursuit)}
+PARTS = {part.__name__: part for part in (passes, limits, memory, size, l1, sparse, dense, pursuit)}
 
 
 def main():

@@ -37,3 +37,13 @@ def best_shift(s, y, u):
     """argmin over t of sum s max(0, u - y t), by trying every breakpoint."""
     at = y * u
     return at[np.argmin([s @ np.maximum(0, u - y * t) for t in at])]
+
+
+def best_scale(upper, z, square):
+    """argmin over t >= 0 of t^2 square / 2 + sum upper max(0, 1 - t z), by trying every kink and every piece."""
+    def value(t):
+        return t**2 * square / 2 + upper @ np.maximum(0, 1 - t * z)
+    kinks = sorted({0.0, *(1 / z[z > 0])})
+    middles = [(a + b) / 2 for a, b in zip(kinks, [*kinks[1:], kinks[-1] + 2], strict=True)]
+    tried = kinks + [max(0, upper @ (z * (1 - t * z > 0)) / square) for t in middles]
+    return min(tried, key=value)

@@ -19,6 +19,7 @@ COLUMNS = {"Passes to": ["class", "l2", "passes", "largest gap"],
            "One-vs-rest": ["set", "solver", "objective", "seconds", "classes certified", "zeros, %"],
            "CSR rows": ["rows x columns, entries", "C", "all columns, ms", "auto, ms", "reads a class", "LinearSVC, ms",
                         "distance"],
+           "Dense float32 rows": ["rows", "l2", "Newton", "dual, CSR", "dual, dense", "auto", "LinearSVC", "distance"],
            "Margin pursuit": ["columns", "l2", "Newton, reads", "seconds", "reached", "L-BFGS-B, evaluations",
                               "seconds", "reached", "ratio of seconds"]}
 
@@ -157,6 +158,14 @@ def test_sparse_reads_are_few_and_linear_svc_is_not_below_the_optimum(tables):
     rows = tables["CSR rows"]
     assert all(2 < reads < 500 for reads in column(rows, 4)) and column(rows, 1) == [0.1, 1, 10, 100]
     assert all(distance > -1.1e-4 for distance in column(rows, 6))
+
+
+def test_dense_rows_are_certified_and_linear_svc_is_not_below_the_optimum(tables):
+    rows = tables["Dense float32 rows"][1:]
+    assert len(rows) == 6 and all(float(distance) > -1.1e-4 for *_, distance in rows)
+    for row in rows:
+        assert all(float(cell) > 0 for way, cell in enumerate(row[2:6]) if way not in (1, 2))    # no gap in brackets
+    assert {float(row[1]) for row in rows} == {1e-2, 1e-4, 1e-6}
 
 
 def test_losses_beside_their_peers():

@@ -1,16 +1,17 @@
-"""Sparse rows with many columns: kernels against their twins, the route against other solvers of the same problem."""
+"""The dual of SmSVM: kernels against their twins, the route against other solvers of the same problem."""
 
 import warnings
 
 import naive_dual
 import numpy as np
 import pytest
+from conftest import FORMATS, as_format
 from naive_smsvm import objective, with_ones
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
-from cmargin.homes import open_rows
+from cmargin.homes import dual_rows, open_rows
 from cmargin.homes.dual_rows import worth_sweeping
 from cmargin.smsvm import SmSVMClassifier
 from cmargin.solvers.dual import dual_newton
@@ -30,25 +31,21 @@ def text(n=300, m=900, seed=3, positives=0.4):
     return X, np.where(score > np.quantile(score, 1 - positives), 1.0, -1.0)
 
 
-def as_csr(X, dtype, index):
-    X = X.astype(dtype)
-    X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
-    return X
-
-
 def fit(X, y, **parameters):
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
         return SmSVMClassifier(**{"linear_solver": "dual", **parameters}).fit(X, y)
 
 
-@pytest.fixture(params=[(np.float32, np.int32), (np.float32, np.int64), (np.float64, np.int32), (np.float64, np.int64)],
-                ids=str)
-def kernel_case(request):
+@pytest.fixture(params=[(m, dtype, name) for m in (900, 61, 1) for dtype in (np.float32, np.float64)
+                        for name in FORMATS], ids=str)
+def kernel_case(request, tmp_path):
+    m, dtype, name = request.param
     X, y = text()
-    X = as_csr(X, *request.param)
+    dense = X.toarray()[:, :m].astype(dtype)
+    X = as_format(dense, name, tmp_path)
     rows = open_rows(X).dual_rows(True, True)
-    Z = np.column_stack([X.toarray().astype(float), np.full(X.shape[0], rows.bias)])
+    Z = np.column_stack([dense.astype(float), np.full(X.shape[0], rows.bias)])
     rng = np.random.default_rng(8)
     upper = rng.integers(0, 3, len(y)).astype(float)
     a = np.clip(rng.standard_normal(len(y)) + 0.5, 0, upper)
@@ -69,6 +66,25 @@ def test_sweep_equals_the_twin(kernel_case):
         np.testing.assert_allclose(mine_a, new_a, atol=1e-11)
         np.testing.assert_allclose(mine_w, new_w, atol=1e-11)
     assert rows.reads == pytest.approx(500 / 300)
+
+
+def test_a_sweep_in_slices_is_one_after_the_other(kernel_case, monkeypatch):
+    rows, Z, y, upper, a, w, rng = kernel_case
+    order = rng.permutation(len(y))[:250]
+    monkeypatch.setattr(dual_rows, "SLICE", 90 * (1 + rows.shared.density * rows.shared.n_features) + 1e-6)
+    mine, mine_a, mine_w = order.copy(), a.copy(), w.copy()
+    left, *rest = rows.sweep(mine, -0.3, 0.4, upper, mine_a, mine_w)
+    stay, sums = [], []
+    for part in (order[:90], order[90:180], order[180:]):
+        kept, *numbers, a, w = naive_dual.sweep(Z, y, part, -0.3, 0.4, upper, a, w)
+        stay += kept
+        sums.append(numbers)
+    low, high, gap, moved = zip(*sums, strict=True)
+    np.testing.assert_array_equal(mine[:left], stay)
+    np.testing.assert_array_equal(np.sort(mine), np.sort(order))
+    np.testing.assert_allclose(rest, (min(low), max(high), sum(gap), sum(moved)), rtol=1e-9)
+    np.testing.assert_allclose(mine_a, a, atol=1e-11)
+    np.testing.assert_allclose(mine_w, w, atol=1e-11)
 
 
 def test_pass_of_conjugate_gradients_equals_the_twin(kernel_case):
@@ -95,6 +111,27 @@ def test_shift_of_the_intercept_is_the_best_breakpoint():
         def loss(t, s=s, y=y, u=u):
             return s @ np.maximum(0, u - y * t)
         assert loss(dual_newton.best_shift(s * y, u)) == pytest.approx(loss(naive_dual.best_shift(s, y, u)), abs=1e-12)
+
+
+def test_best_multiple_is_no_worse_than_any_kink_or_piece():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        n = rng.integers(1, 12)
+        z = rng.standard_normal(n) + rng.choice([0, 1])
+        upper, square = rng.integers(0, 3, n) * 10.0 ** rng.integers(-2, 3), 10.0 ** rng.integers(-3, 3)
+
+        def value(t, upper=upper, z=z, square=square):
+            return t**2 * square / 2 + upper @ np.maximum(0, 1 - t * z)
+        assert value(dual_newton.best_scale(upper, z, square)) <= value(naive_dual.best_scale(upper, z, square)) + 1e-12
+
+
+def test_digits_of_w_that_cost_much_are_mended_by_a_multiple(monkeypatch):
+    rng = np.random.default_rng(5)
+    centres, label = rng.standard_normal((26, 200)), rng.integers(0, 26, 600)
+    X, y = centres[label] + 3 * rng.standard_normal((600, 200)), np.where(label == 4, 1, -1)
+    model = fit(X, y, l2=1e-6, max_passes=2000)
+    monkeypatch.setattr(dual_newton, "best_scale", lambda upper, z, square: 1.0)
+    assert model.n_passes_ < 0.7 * fit(X, y, l2=1e-6, max_passes=2000).n_passes_
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -126,23 +163,28 @@ def test_same_optimum_as_liblinear():
         np.testing.assert_allclose(mine.intercept_, theirs.intercept_, atol=5e-3)
 
 
-def test_chosen_for_sparse_data_with_many_columns_only():
+def test_chosen_where_curvature_costs_many_reads():
     X, y = text()
     assert worth_sweeping(open_rows(X), 1e-3, 0.0, "auto", "exact")
     assert not worth_sweeping(open_rows(X[:, :100]), 1e-3, 0.0, "auto", "exact")
-    assert not worth_sweeping(open_rows(X.toarray()), 1e-3, 0.0, "auto", "exact")
     assert not worth_sweeping(open_rows(X), 1e-3, 1e-3, "auto", "exact")
     assert not worth_sweeping(open_rows(X), 0.0, 0.0, "auto", "exact")
     assert not worth_sweeping(open_rows(X), 1e-3, 0.0, "cg", "exact")
+    dense, strided = np.zeros((3000, 300)), np.broadcast_to(np.float32(0), (10**6, 300))
+    assert worth_sweeping(open_rows(dense), 1e-3, 0.0, "auto", "exact")
+    assert worth_sweeping(open_rows(np.asfortranarray(dense)), 1e-3, 0.0, "auto", "exact")
+    assert not worth_sweeping(open_rows(strided), 1e-3, 0.0, "auto", "exact")                # no such copy
+    assert not worth_sweeping(open_rows(dense[:, :100]), 1e-3, 0.0, "auto", "exact")
+    assert not worth_sweeping(open_rows(dense[:60]), 1e-3, 0.0, "auto", "exact")             # in 60 unknowns
     for wrong in ({"l1": 1e-3}, {"l2": 0.0}, {"line_search": "quadratic"}):
-        with pytest.raises(ValueError, match="linear_solver='dual' needs CSR data, l1=0, l2>0"):
+        with pytest.raises(ValueError, match="linear_solver='dual' needs l1=0, l2>0"):
             SmSVMClassifier(linear_solver="dual", **wrong).fit(X, y)
-    with pytest.raises(ValueError, match="linear_solver='dual' needs CSR data"):
-        SmSVMClassifier(linear_solver="dual").fit(X.toarray(), y)
 
 
-def test_same_bits_for_any_number_of_threads():
+@pytest.mark.parametrize("dense", [False, True])
+def test_same_bits_for_any_number_of_threads(dense):
     X, y = text(n=400)
+    X = X.toarray() if dense else X
     labels = np.digitize(np.arange(400) % 7 + y, [2, 5])
     fits = [fit(X, labels, l2=1e-4, n_jobs=n_jobs) for n_jobs in (1, 2, 3)]
     for other in fits[1:]:
@@ -278,6 +320,6 @@ def test_a_refused_fit_leaves_the_last_one():
     X, y = text()
     model = SmSVMClassifier(l2=1e-2).fit(X.toarray(), y)
     coef = model.coef_.copy()
-    with pytest.raises(ValueError, match="needs CSR data"):
-        model.set_params(linear_solver="dual").fit(X.toarray(), y)
+    with pytest.raises(ValueError, match="needs l1=0"):
+        model.set_params(linear_solver="dual", l1=0.1).fit(X.toarray(), y)
     np.testing.assert_array_equal(model.coef_, coef)

@@ -24,6 +24,7 @@ from cmargin.solvers.newton.slices import side_by_side
 
 SMALLEST_NUMBER, LARGEST_NUMBER = float(np.finfo(float).tiny), float(np.finfo(float).max)
 WARM_WIDTH = 0.1               # smoothing that a warm start begins with, at most
+NOWHERE = {True: 0.5, False: 0.1}    # a gap that sweeps of sparse and of dense rows end with, too large for a start
 LATE = 0.3                     # seconds that an interrupted fit may take to say how good the classes are
 
 
@@ -79,7 +80,7 @@ class SmSVMFit:
         self.intercept = bool(estimator.fit_intercept)
         self.free = self.m if self.intercept and not estimator.penalize_intercept else None    # column, not penalised
         self.deadline = np.inf if estimator.max_time is None else started + estimator.max_time
-        self.interrupted = threading.Event()
+        self.interrupted, self.one_at_a_time = threading.Event(), threading.Lock()
         p = self.m + self.intercept
         self.warm = self._warm_start(p)
         self.results = [Result(np.zeros(p), status="waiting") for _ in range(len(labels))]
@@ -90,7 +91,7 @@ class SmSVMFit:
         if not hinge and (e.linear_solver == "dual" or e.line_search != "exact"):
             raise ValueError("linear_solver='dual' and line_search='quadratic' need loss='hinge'.")
         self.by_dual = hinge and worth_sweeping(home, self.l2, e.l1, e.linear_solver, e.line_search)
-        self.by_rows = not self.by_dual and worth_reducing(home, e.l1, e.linear_solver, e.line_search)
+        self.by_rows = worth_reducing(home, e.l1, e.linear_solver, e.line_search)
 
     def _draw_seeds(self):
         """One seed a class, drawn only where rows will be, or their order; that is always the same for None."""
@@ -117,8 +118,6 @@ class SmSVMFit:
             self.start_all(self.late)
         if self.by_dual:
             self.dual = self.home.dual_rows(self.intercept, self.free is not None)
-        elif self.by_rows:
-            self.reduced = self.home.reduced()
         self.seeds = self._draw_seeds()
         try:
             if n_classes < 2 or n_classes < self.n_threads or self.n_threads == 1 or e.callback is not None:
@@ -206,64 +205,80 @@ class SmSVMFit:
         settings = Settings(e.tol, e.max_passes, e.smoothing, e.smoothing_decay, e.linear_solver, self.deadline,
                             None if e.callback is None else self._asked_to_stop, tell=self._teller(c),
                             between=self._between_slices)
-        w = None if self.warm is None else self.warm[c]
-        width = None if w is None else min(e.smoothing, WARM_WIDTH)
+        w, before = None if self.warm is None else self.warm[c], None
         if w is not None:
             result.w = np.array(w, float)
         if self.dual is not None:
-            yield from self.sweep(c, rows, code, problem, settings, result, w)
-        elif self.reduced is not None:
-            yield from self.reduced_drivers(rows, code, problem, settings, result, w, width, n_threads)
+            before = DualNewton(self.dual.row_pass(code), problem, settings, result, self.seeds[c], w,
+                                self.reads_to_try(), on_trial=e.linear_solver == "auto" and not self.home.sparse)
+            before.run()
+            if result.status != "left":
+                yield from self.certified(before, rows, problem, settings, result)
+                return
+            result.status = "running"
+            if result.gap <= NOWHERE[self.home.sparse]:
+                w = result.w
+            else:
+                result.objective = np.inf        # what comes next begins anew
+        width = None if w is None else min(e.smoothing, WARM_WIDTH)
+        if self.by_rows:
+            yield from self.reduced_drivers(rows, code, problem, settings, result, w, width, n_threads, before)
         elif e.line_search == "quadratic":
             newton = PaperNewton(rows, problem, settings, e.newton_tol, result, w)
             newton.begin()
             yield newton
         else:
-            yield from ways(rows, problem, settings, e.subset_growth == "auto", self.seeds[c], w, width, result)
+            yield from ways(rows, problem, settings, e.subset_growth == "auto", self.seeds[c], w, width, result, before)
 
-    def reduced_drivers(self, rows, code, problem, settings, result, w, width, n_threads):
+    def reads_to_try(self):
+        """Reads that the dual may take before Newton's method goes on."""
+        e = self.estimator
+        if not np.isfinite(self.dual.enough_reads):
+            return np.inf
+        return min(self.dual.enough_reads if e.linear_solver == "auto" else np.inf, e.max_passes / 2)
+
+    def certified(self, before, rows, problem, settings, result):
+        """Yield nothing where the dual's own certificate stands, else what makes it anew on the rows as they are."""
+        if before.certain():
+            return
+        whole = ContinuationNewton(rows, problem, settings, result, min(self.estimator.smoothing, WARM_WIDTH),
+                                   result.w, before)
+        whole.certify_with(result.status, before.dual_variables())
+        whole.finish()
+        if result.status == "running":
+            whole.resume()
+            yield whole
+
+    def wide_rows(self):
+        """`WideRows`, made by the first class that wants them."""
+        with self.one_at_a_time:
+            if self.reduced is None:
+                self.reduced = self.home.reduced()
+        return self.reduced
+
+    def reduced_drivers(self, rows, code, problem, settings, result, w, width, n_threads, before):
         """In as many unknowns as there are rows; what is reported is evaluated on the rows themselves."""
         e = self.estimator
-        small = self.reduced.rows(code, self.intercept, n_threads)
+        wide = self.wide_rows()
+        small = wide.rows(code, self.intercept, n_threads)
         inner = replace(problem, free=None if problem.free is None else small.n_columns - 1)
-        t = None if w is None else self.reduced.into(w, self.intercept)
-        found = Result(np.zeros(small.n_columns) if t is None else t.copy())
-        newton = ContinuationNewton(small, inner, settings, found, width, t)
+        t = None if w is None else wide.into(w, self.intercept)
+        found = Result(np.zeros(small.n_columns) if t is None else t.copy(), passes=result.passes, n_iter=result.n_iter,
+                       history=list(result.history))
+        newton = ContinuationNewton(small, inner, settings, found, width, t, before)
         newton.begin()
         whole = None
         try:
             yield newton
         finally:
             newton.store(found)
-            at = self.reduced.out_of(found.w, self.intercept)
+            at = wide.out_of(found.w, self.intercept)
             result.history, result.n_iter, result.passes = found.history, found.n_iter, found.passes
             result.objective, result.dual = np.inf, 0.0
             whole = ContinuationNewton(rows, problem, settings, result, min(e.smoothing, WARM_WIDTH), at, newton)
             whole.certify_with(found.status, small.dual_variables() if found.n_iter else None)
             whole.finish()
         if result.status == "running":           # nearly dependent rows: go on where nothing was lost
-            whole.resume()
-            yield whole
-
-    def sweep(self, c, rows, code, problem, settings, result, w):
-        """Problem c by its dual, and on all columns from there where that proves too slow."""
-        e = self.estimator
-        enough = np.inf
-        if np.isfinite(self.dual.enough_reads):
-            enough = min(self.dual.enough_reads if e.linear_solver == "auto" else np.inf, e.max_passes / 2)
-        first = DualNewton(self.dual.row_pass(code), problem, settings, result, self.seeds[c], w, enough)
-        first.run()
-        goes_on = result.status == "left"
-        if not goes_on and first.certain():
-            return
-        whole = ContinuationNewton(rows, problem, settings, result, min(e.smoothing, WARM_WIDTH), result.w, first)
-        if goes_on:
-            whole.begin()
-            yield whole
-            return
-        whole.certify_with(result.status, first.dual_variables())
-        whole.finish()
-        if result.status == "running":
             whole.resume()
             yield whole
 

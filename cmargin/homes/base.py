@@ -25,6 +25,7 @@ class Home(Protocol):
     dtype: np.dtype             # float32 or float64
     sparse: bool                # rows are lists of columns and entries
     entries: int                # numbers that are stored
+    row_is_contiguous: bool     # those of a row lie together: others would come from memory one by one
     y: object                   # what was given beside the rows: labels, or None
 
     def take(self, rows, dtype):

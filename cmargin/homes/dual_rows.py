@@ -1,42 +1,54 @@
-"""CSR rows in memory as the dual sees them: products with listed rows and sums of them, shared by all classes."""
+"""Rows in memory as the dual sees them: products with listed rows and sums of them, shared by all classes."""
 
 import numpy as np
 
 from cmargin._core.rows import _dual_rows
-from cmargin.homes.wide import too_wide
+from cmargin._core.rows._rows import Rows
+from cmargin.homes.wide import MOST_NUMBERS, too_wide, worth_reducing
 
 FREE_BIAS = 0.5
+SLICE = 100_000_000    # entries read between two moments at which Ctrl-C is heard: a tenth of a second
 FEW_COLUMNS = 128      # up to which Newton's method on all columns is best whatever the rows
+CG_READS = 1000        # of Newton's method by products with rows
 WORTH = 60             # reads that Newton's method on all columns must cost for the dual to be tried first,
 ENOUGH = 0.6           # and the part of them after which it is given up
 
 
 def reads_of_newton(home):
-    """What ten looks at CSR rows with their curvature, and the factors, cost in reads of the rows, about."""
+    """What Newton's method on all columns costs in reads of the rows, about: some looks with curvature, and factors."""
     n, m = home.n_rows, home.n_features
+    if not home.sparse:
+        if worth_reducing(home, 0.0, "auto", "exact"):                    # as many unknowns as rows, through X' = QR
+            return 0.2 * n + 16 * n / m * (5 + 0.045 * n)
+        if too_wide(n, m):
+            return CG_READS
+        return 16 * (5 + 0.025 * m + 0.02 * m**2 / max(1, n))             # measured, doc/decisions.md
+    if too_wide(n, m):
+        return np.inf
     each = max(1.0, home.entries / max(1, n))
     return 10 * (0.36 * each + 0.01 * m**3 / (3 * max(1, n) * each))      # measured, doc/decisions.md
 
 
 def worth_sweeping(home, l2, l1, linear_solver, line_search):
-    """True for CSR rows whose curvature costs many reads of them, no l1, and l2 > 0."""
+    """True for rows whose curvature costs many reads of them, no l1, and l2 > 0."""
     if linear_solver == "dual":
-        if l1 > 0 or not l2 > 0 or line_search != "exact" or not home.sparse:
-            raise ValueError("linear_solver='dual' needs CSR data, l1=0, l2>0 and line_search='exact'.")
+        if l1 > 0 or not l2 > 0 or line_search != "exact":
+            raise ValueError("linear_solver='dual' needs l1=0, l2>0 and line_search='exact'.")
         return True
-    if not home.sparse or linear_solver != "auto" or line_search != "exact" or l1 > 0 or not l2 > 0:
+    if linear_solver != "auto" or line_search != "exact" or l1 > 0 or not l2 > 0:
         return False
-    return too_wide(home.n_rows, home.n_features) or (
-        home.n_features > FEW_COLUMNS and reads_of_newton(home) > WORTH)
+    if not home.row_is_contiguous and home.entries > MOST_NUMBERS:
+        return False                                                      # they would have to be copied
+    return home.n_features > FEW_COLUMNS and reads_of_newton(home) > WORTH
 
 
-class SparseRows:
-    """What all problems on one CSR matrix share.
+class DualRows:
+    """What all problems on one matrix share.
 
     Parameters
     ----------
     home : MemoryHome
-        Of a CSR matrix without repeated entries.
+        Its CSR rows store no entry in parts.
     intercept : bool
         Append a column of constants ``bias``, the last entry of every vector of columns: ones,
     free : bool
@@ -46,16 +58,14 @@ class SparseRows:
     """
 
     def __init__(self, home, intercept, free):
-        X, self.n_rows, self.n_features = home.X, home.n_rows, home.n_features
-        self.enough_reads = np.inf if too_wide(self.n_rows, self.n_features) else ENOUGH * reads_of_newton(home)
-        self.values, self.columns = np.ascontiguousarray(X.data), np.ascontiguousarray(X.indices)
-        if not len(self.values):                           # kernels point at the first entry
-            self.values, self.columns = np.zeros(1, self.values.dtype), np.zeros(1, self.columns.dtype)
-        self.starts = np.ascontiguousarray(X.indptr, np.int64)
-        self.density = len(self.values) / max(1, self.n_rows * self.n_features)
+        self.n_rows, self.n_features = home.n_rows, home.n_features
+        self.rows = home.rows if home.row_is_contiguous else Rows(np.ascontiguousarray(home.X))
+        self.enough_reads = ENOUGH * reads_of_newton(home)
+        self.dense = not home.sparse
+        self.density = 1.0 if self.dense else home.entries / max(1, self.n_rows * self.n_features)
         self.all_rows = np.arange(self.n_rows, dtype=np.intp)
         self.square = np.zeros(self.n_rows)
-        _dual_rows.add_squares(self.values, self.starts, self.square)
+        _dual_rows.squares(self.rows, np.ones(max(1, self.n_features)), self.square)
         self.bias = float(intercept)
         if free:
             self.bias = FREE_BIAS * float(np.sqrt(self.square.mean())) or 1.0
@@ -72,14 +82,13 @@ class DualRowPass:
 
     Parameters
     ----------
-    rows : SparseRows
+    shared : DualRows
     code : (n,) array
         Sample weight with the sign of the class; only the sign is used here.
     """
 
-    def __init__(self, rows, code):
-        self.shared, self.code = rows, code
-        self.data = (rows.values, rows.columns, rows.starts, code)
+    def __init__(self, shared, code):
+        self.shared, self.code = shared, code
         self.reads = 0.0
 
     def count(self, n):
@@ -88,22 +97,31 @@ class DualRowPass:
     def deficits(self, rows, w):
         """(n,) u_i = 1 - y_i <w, (x_i, bias)> of the listed rows."""
         u = np.empty(len(rows))
-        _dual_rows.products(*self.data, rows, self.shared.bias, w, u)
+        _dual_rows.products(self.shared.rows, self.code, rows, self.shared.bias, w, u)
         self.count(len(rows))
         return np.subtract(1.0, u, out=u)
 
     def add(self, rows, c, v):
         """v += sum c y x over the listed rows."""
-        _dual_rows.add(*self.data, rows, c, self.shared.bias, v)
+        _dual_rows.add(self.shared.rows, self.code, rows, c, self.shared.bias, v)
         self.count(np.count_nonzero(c))
 
     def sweep(self, order, low, high, upper, a, w):
-        """See `_dual_rows.sweep`."""
+        """See `_dual_rows.sweep`; in slices, between which an interrupt is heard."""
         self.count(len(order))
-        return _dual_rows.sweep(*self.data, order, low, high, upper, self.shared.square, self.shared.bias, a, w)
+        size = max(1, int(SLICE / (1 + self.shared.density * self.shared.n_features)))
+        slices = [order[start:start + size] for start in range(0, max(1, len(order)), size)]
+        sums = [_dual_rows.sweep(self.shared.rows, self.code, part, low, high, upper, self.shared.square,
+                                 self.shared.bias, a, w) for part in slices]
+        if len(slices) == 1:
+            return sums[0]
+        order[:] = np.concatenate([part[:s[0]] for part, s in zip(slices, sums, strict=True)]
+                                  + [part[s[0]:] for part, s in zip(slices, sums, strict=True)])
+        left, smallest, largest, gap, moved = zip(*sums, strict=True)
+        return sum(left), min(smallest), max(largest), sum(gap), sum(moved)
 
     def cg_pass(self, rows, upper, a, square, step, direction, residual, scaled, total):
         """See `_dual_rows.cg_pass`."""
         self.count(len(rows))
-        return _dual_rows.cg_pass(*self.data, rows, upper, a, square, self.shared.bias, step, direction,
-                                  residual, scaled, total)
+        return _dual_rows.cg_pass(self.shared.rows, self.code, rows, upper, a, square, self.shared.bias, step,
+                                  direction, residual, scaled, total)

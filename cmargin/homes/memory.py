@@ -4,7 +4,7 @@ import numpy as np
 
 from cmargin._core.rows._rows import Rows
 from cmargin.homes.arrays import dense
-from cmargin.homes.dual_rows import SparseRows
+from cmargin.homes.dual_rows import DualRows
 from cmargin.homes.row_pass import MemoryRowPass
 from cmargin.homes.score_blocks import ScoreBlocks
 from cmargin.homes.shared_start import SharedStart
@@ -33,6 +33,7 @@ class MemoryHome:
         self.n_rows, self.n_features = X.shape
         self.dtype, self.sparse = X.dtype, self.rows.sparse
         self.entries = X.nnz if self.sparse else X.size
+        self.row_is_contiguous = self.sparse or X.shape[1] <= 1 or X.strides[1] == X.itemsize
         self._unrepeated = None
 
     # ------------------------------------------------------------ rows
@@ -79,7 +80,7 @@ class MemoryHome:
         return WideRows(self)
 
     def dual_rows(self, intercept, free):
-        return SparseRows(self.unrepeated(), intercept, free)
+        return DualRows(self.unrepeated(), intercept, free)
 
     def score_blocks(self, Y, weight, n_threads):
         return ScoreBlocks(self, Y, weight, n_threads)

@@ -139,6 +139,11 @@ cdef class Newton(Driver):
 
     # ------------------------------------------------------------ what is known
 
+    def count(self, double reads):
+        """Reads of the data that were done for this driver, elsewhere."""
+        self.at.passes += reads
+        self.at.spent += reads
+
     def start_at(self, w):
         """Begin, or go on, from ``w`` (n_columns,); it is the best point until a look says better."""
         must_fit(len(w) == self.at.p, "w")

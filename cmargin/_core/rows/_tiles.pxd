@@ -35,6 +35,12 @@ cdef struct curvature_block:     # sum of outer products over the active columns
     double *out                  # INOUT (n_active, n_active), upper triangle
 
 
+# <w, x_row>, total += scale x_row, and a request for a row that will be read soon, in whatever order rows are wanted;
+# the columns of a dense row lie side by side
+cdef double row_product(const row_source *source, Py_ssize_t row, const double *w) noexcept nogil
+cdef void add_row(double scale, const row_source *source, Py_ssize_t row, double *total) noexcept nogil
+cdef void fetch_row(const row_source *source, Py_ssize_t row) noexcept nogil
+
 # scratch (n, n_features) float64 is used where the columns of X do not lie side by side
 cdef row_tile open_tile(const row_source *source, Py_ssize_t first, Py_ssize_t n, double *scratch) noexcept nogil
 

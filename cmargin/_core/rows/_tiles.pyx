@@ -7,7 +7,9 @@ from libc.string cimport memset
 from cmargin._core.linalg._blas cimport TRANS, syrk
 from cmargin._core.rows._csr cimport csr_axpy, csr_dot
 from cmargin._core.rows._rows cimport rows_view
-from cmargin._core.small._simd cimport lane_sum
+from cmargin._core.small._simd cimport (
+    lane_sum, mixed_axpy_d, mixed_axpy_f, mixed_dot_d, mixed_dot_f, row_prefetch,
+)
 
 
 cdef extern from "_tiles.h" nogil:
@@ -72,10 +74,24 @@ cdef row_tile open_tile(const row_source *source, Py_ssize_t first, Py_ssize_t n
     return tile
 
 
-cdef double sparse_product(const row_source *source, Py_ssize_t row, const double *w) noexcept nogil:
+cdef inline const float *single_row(const row_source *source, Py_ssize_t row) noexcept nogil:
+    return <const float *> source.X.values + row * source.X.row_stride
+
+
+cdef inline const double *double_row(const row_source *source, Py_ssize_t row) noexcept nogil:
+    return <const double *> source.X.values + row * source.X.row_stride
+
+
+cdef double row_product(const row_source *source, Py_ssize_t row, const double *w) noexcept nogil:
     cdef const rows_view *X = &source.X
-    cdef int64_t start = X.starts[row]
-    cdef Py_ssize_t n = X.starts[row + 1] - start
+    cdef int64_t start
+    cdef Py_ssize_t n = X.n_features
+    if X.starts == NULL:
+        if source.single:
+            return mixed_dot_f(single_row(source, row), w, n)
+        return mixed_dot_d(double_row(source, row), w, n)
+    start = X.starts[row]
+    n = X.starts[row + 1] - start
     if source.single:
         if X.columns != NULL:
             return csr_dot(<const float *> X.values + start, X.columns + start, n, w)
@@ -85,10 +101,18 @@ cdef double sparse_product(const row_source *source, Py_ssize_t row, const doubl
     return csr_dot(<const double *> X.values + start, X.columns_64 + start, n, w)
 
 
-cdef void add_sparse(double scale, const row_source *source, Py_ssize_t row, double *total) noexcept nogil:
+cdef void add_row(double scale, const row_source *source, Py_ssize_t row, double *total) noexcept nogil:
     cdef const rows_view *X = &source.X
-    cdef int64_t start = X.starts[row]
-    cdef Py_ssize_t n = X.starts[row + 1] - start
+    cdef int64_t start
+    cdef Py_ssize_t n = X.n_features
+    if X.starts == NULL:
+        if source.single:
+            mixed_axpy_f(scale, single_row(source, row), total, n)
+        else:
+            mixed_axpy_d(scale, double_row(source, row), total, n)
+        return
+    start = X.starts[row]
+    n = X.starts[row + 1] - start
     if source.single:
         if X.columns != NULL:
             csr_axpy(scale, <const float *> X.values + start, X.columns + start, n, total)
@@ -100,13 +124,24 @@ cdef void add_sparse(double scale, const row_source *source, Py_ssize_t row, dou
         csr_axpy(scale, <const double *> X.values + start, X.columns_64 + start, n, total)
 
 
+cdef void fetch_row(const row_source *source, Py_ssize_t row) noexcept nogil:
+    cdef Py_ssize_t n = source.X.n_features, start = row * source.X.row_stride
+    if source.X.starts != NULL:
+        start = source.X.starts[row]
+        n = min(64, source.X.starts[row + 1] - start)
+    if source.single:
+        row_prefetch(<const float *> source.X.values + start, n)
+    else:
+        row_prefetch(<const double *> source.X.values + start, n)
+
+
 cdef void tile_products(const row_tile *tile, const double *w, double *out) noexcept nogil:
     cdef const row_source *source = tile.source
     cdef Py_ssize_t m = source.X.n_features, i
     cdef double constant = w[m] if source.intercept else 0
     if source.X.starts != NULL:
         for i in range(tile.n):
-            out[i] = constant + sparse_product(source, row_of(source, tile.first + i), w)
+            out[i] = constant + row_product(source, row_of(source, tile.first + i), w)
     elif tile.single:
         tile_products_f(<const float *> tile.data, tile.stride, tile.rows, tile.n, m, w, constant, out)
     else:
@@ -124,7 +159,7 @@ cdef void tile_weighted_products(const row_tile *tile, const double *w, double *
         return
     for i in range(tile.n):
         if weight[i] != 0:
-            weight[i] *= constant + sparse_product(source, row_of(source, tile.first + i), w)
+            weight[i] *= constant + row_product(source, row_of(source, tile.first + i), w)
 
 
 cdef void tile_add_rows(const row_tile *tile, const double *c, double *total) noexcept nogil:
@@ -133,7 +168,7 @@ cdef void tile_add_rows(const row_tile *tile, const double *c, double *total) no
     if source.X.starts != NULL:
         for i in range(tile.n):
             if c[i] != 0:
-                add_sparse(c[i], source, row_of(source, tile.first + i), total)
+                add_row(c[i], source, row_of(source, tile.first + i), total)
     elif tile.single:
         tile_add_rows_f(<const float *> tile.data, tile.stride, tile.rows, tile.n, m, c, total)
     else:
@@ -153,11 +188,11 @@ cdef void tile_add_rows_3(const row_tile *tile, const double *a, const double *b
         for i in range(tile.n):              # the row is in cache from the first sum on
             row = row_of(source, tile.first + i)
             if a[i] != 0:
-                add_sparse(a[i], source, row, sum_a)
+                add_row(a[i], source, row, sum_a)
             if b[i] != 0:
-                add_sparse(b[i], source, row, sum_b)
+                add_row(b[i], source, row, sum_b)
             if c[i] != 0:
-                add_sparse(c[i], source, row, sum_c)
+                add_row(c[i], source, row, sum_c)
     elif tile.single:
         tile_add_rows_3_f(<const float *> tile.data, tile.stride, tile.rows, tile.n, m, a, b, c, sum_a, sum_b, sum_c)
     else:

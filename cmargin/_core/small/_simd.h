@@ -91,6 +91,7 @@ typedef double lanes __attribute__((vector_size(64)));
 typedef double loose_d __attribute__((vector_size(64), aligned(8), may_alias));
 typedef float loose_f __attribute__((vector_size(32), aligned(4), may_alias));
 #define ADD_PRODUCT_d(sum, x, w) (sum) += *(const loose_d *)(x) * *(const loose_d *)(w)
+#define ADD_LANES(sum, more) (sum) += (more)
 #define ADD_PRODUCT_f(sum, x, w) (sum) += __builtin_convertvector(*(const loose_f *)(x), lanes) * *(const loose_d *)(w)
 #else
 typedef struct {
@@ -98,8 +99,37 @@ typedef struct {
 } lanes;
 #define ADD_PRODUCT_d(sum, x, w) for (int l = 0; l < LANES; l++) (sum).at[l] += (x)[l] * (w)[l]
 #define ADD_PRODUCT_f(sum, x, w) ADD_PRODUCT_d(sum, x, w)
+#define ADD_LANES(sum, more) for (int l = 0; l < LANES; l++) (sum).at[l] += (more).at[l]
 #endif
 #define FOLD(sum) fold_lanes((const double *)&(sum))
+
+/* The same for a row of either type and a vector of doubles; four sums, as one would wait for its own additions */
+#define DEFINE_MIXED_KERNELS(real, suffix)                                                                       \
+    /* <x, w> */                                                                                                 \
+    CLONES static double mixed_dot_##suffix(const real *x, const double *w, ptrdiff_t n) {                       \
+        lanes a0 = {0}, a1 = {0}, a2 = {0}, a3 = {0};                                                            \
+        double rest = 0;                                                                                         \
+        ptrdiff_t j = 0;                                                                                         \
+        for (; j + 4 * LANES <= n; j += 4 * LANES) {                                                             \
+            ADD_PRODUCT_##suffix(a0, x + j, w + j);                                                              \
+            ADD_PRODUCT_##suffix(a1, x + j + LANES, w + j + LANES);                                              \
+            ADD_PRODUCT_##suffix(a2, x + j + 2 * LANES, w + j + 2 * LANES);                                      \
+            ADD_PRODUCT_##suffix(a3, x + j + 3 * LANES, w + j + 3 * LANES);                                      \
+        }                                                                                                        \
+        for (; j + LANES <= n; j += LANES) ADD_PRODUCT_##suffix(a0, x + j, w + j);                               \
+        for (; j < n; j++) rest += x[j] * w[j];                                                                  \
+        ADD_LANES(a0, a1);                                                                                       \
+        ADD_LANES(a2, a3);                                                                                       \
+        ADD_LANES(a0, a2);                                                                                       \
+        return rest + FOLD(a0);                                                                                  \
+    }                                                                                                            \
+    /* v += scale x */                                                                                           \
+    CLONES static void mixed_axpy_##suffix(double scale, const real *x, double *restrict v, ptrdiff_t n) {       \
+        for (ptrdiff_t j = 0; j < n; j++) v[j] += scale * x[j];                                                  \
+    }
+
+DEFINE_MIXED_KERNELS(float, f)
+DEFINE_MIXED_KERNELS(double, d)
 
 /* sum_i x_i */
 CLONES static double lane_sum(const double *x, ptrdiff_t n) {

@@ -1,4 +1,4 @@
-"""Newton's method on the face of the dual, for sparse rows with many columns and no l1.
+"""Newton's method on the face of the dual, for rows whose curvature over all columns costs much, without l1.
 
 The dual of the hinge with C_i = s_i / (l2 N), in units of 1/l2, is a quadratic in a box,
 
@@ -35,6 +35,9 @@ SETTLED = (3, 5000)            # if no more rows than 3, or one in 5,000 of the 
 HELPFUL, PATIENCE = 0.3, 3     # a step after which the gap is a larger part of that before: the next needs 3 times SLOW
 LONGEST = 1000.0               # sweeps' changes that the step along one may be long
 HOPELESS = 4.0                 # times the reads it may take: it gives up where the sweeps' rate says that it needs more
+TYPICAL = {4: 150, 8: 480}     # on trial: it gives up after 4 or 8 if so many more over the rows at work cost too much
+FAR = (0.12, 0.1)              # and at a look after that part of its reads if the gap is still larger than this
+LARGEST_SCALE = 2.0            # of w at a look: a larger one would make rounding, in a w that should be 0, a solution
 CG_ITERATIONS = 100            # of one Newton step,
 RESTARTS = 20                  # and bounds met in it
 
@@ -56,12 +59,14 @@ class DualNewton:
         A warm start.
     enough_reads : float, optional
         Reads after which the status is "left": Newton's method on all columns had better go on.
+    on_trial : bool, optional
+        Leave far sooner where too many rows stay at work.
     """
 
-    def __init__(self, rows, problem, settings, result, seed=0, w=None, enough_reads=np.inf):
+    def __init__(self, rows, problem, settings, result, seed=0, w=None, enough_reads=np.inf, on_trial=False):
         shared = rows.shared
         self.rows, self.settings, self.result = rows, settings, result
-        self.gives_up = enough_reads < settings.max_passes
+        self.gives_up, self.on_trial = enough_reads < settings.max_passes, on_trial
         self.limit, self.decay = enough_reads if self.gives_up else settings.max_passes, settings.smoothing_decay
         self.l2, self.bias = problem.l2, shared.bias
         self.free = problem.free is not None               # intercept without a penalty
@@ -86,7 +91,7 @@ class DualNewton:
         if self.bias:
             self.w[-1] /= self.bias
         u = self.rows.deficits(self.rows.shared.all_rows, self.w)
-        self.keep_best(u, self.w)
+        self.keep_best(u, self.w, as_it_is=True)
         self.a[:] = np.where(u > 0, self.upper, 0.0)
         bias = self.w[-1]
         self.w[:] = 0.0
@@ -108,11 +113,15 @@ class DualNewton:
                 since += 1
                 enough = self.settings.tol * max(self.dual_sum(), 0.0)
                 needed = self.sweeps_needed(enough)
-                if self.gives_up and needed * len(self.active) > HOPELESS * self.limit * self.rows.shared.n_rows:
+                if self.crowded():
+                    self.result.status, self.result.passes = "left", self.spent
+                    break
+                if self.gives_up and self.hopeless(needed):
                     self.limit = self.spent                # as far as it goes
                 elif gap > enough and needed > self.patience and moved <= max(SETTLED[0], self.on_face // SETTLED[1]):
                     self.newton_step(max(NEWTON_ENOUGH * enough, 0.1 * gap))
-                if gap <= ENOUGH * enough or since >= SWEEPS_PER_LOOK or self.no_read_left() or self.late():
+                if gap <= ENOUGH * enough or since >= SWEEPS_PER_LOOK or self.no_read_left() or self.late() \
+                        or self.interrupted():
                     self.look()
                     since = 0
         return self.result
@@ -148,6 +157,16 @@ class DualNewton:
         """The dual value over l2; with a free intercept the sum a y that is not 0 yet counts as if it were."""
         w = self.w[:-1] if self.free else self.w
         return self.a.sum() - w @ w / 2
+
+    def crowded(self):
+        """Whether the usual number of sweeps over the rows still at work would cost too much; asked soon, twice."""
+        sweeps = TYPICAL.get(self.result.n_iter, 0)
+        return self.on_trial and sweeps * len(self.active) > self.limit * self.rows.shared.n_rows
+
+    def hopeless(self, needed):
+        """CSR rows: whether ``needed`` sweeps would. Dense ones get more reads, and gaps that rise mislead."""
+        shared = self.rows.shared
+        return not shared.dense and needed * len(self.active) > HOPELESS * self.limit * shared.n_rows
 
     def sweeps_needed(self, enough):
         """How many more at their present rate; 0 before that is known."""
@@ -273,21 +292,25 @@ class DualNewton:
         self.record()
         self.judge()
 
-    def keep_best(self, u, w):
-        """The objective at w, with the best intercept where that is free; keeps the best point."""
-        u = u.copy()
+    def keep_best(self, u, w, as_it_is=False):
+        """The objective at the best multiple of w, with the best intercept where that is free; keeps the best point.
+
+        Where a plane divides the data and l2 is small, C_i is so large that what w lacks in length costs more than |w|.
+        """
         shift = 0.0
         if self.free:
             shift = best_shift(self.rows.code, u)
-            u -= np.where(self.rows.code >= 0, shift, -shift)
+            u = u - np.where(self.rows.code >= 0, shift, -shift)
         penalised = w[:-1] if self.free else w
-        objective = self.l2 * (penalised @ penalised / 2 + self.upper @ np.maximum(u, 0.0))
+        square, margins = penalised @ penalised, 1.0 - u
+        scale = 1.0 if as_it_is else min(LARGEST_SCALE, best_scale(self.upper, margins, square))
+        objective = self.l2 * (scale**2 * square / 2 + self.upper @ np.maximum(1.0 - scale * margins, 0.0))
         result = self.result
         if objective < result.objective:
             result.objective = objective
-            result.w = w[:len(result.w)].copy()
+            result.w = scale * w[:len(result.w)]
             if self.bias:
-                result.w[-1] = self.bias * w[-1] + shift
+                result.w[-1] = scale * (self.bias * w[-1] + shift)
 
     def keep_bound(self):
         """The dual value at a, with a free intercept at a balanced a near it."""
@@ -329,10 +352,11 @@ class DualNewton:
         if self.settings.tell is not None:
             self.settings.tell(result)
 
+    def interrupted(self):
+        return self.settings.between is not None and self.settings.between() == "stopped"
+
     def asked_to_stop(self):
-        settings = self.settings
-        return (settings.stop is not None and settings.stop()) or (
-            settings.between is not None and settings.between() == "stopped")
+        return (self.settings.stop is not None and self.settings.stop()) or self.interrupted()
 
     def judge(self):
         result, settings = self.result, self.settings
@@ -342,6 +366,8 @@ class DualNewton:
             result.status = "stopped"
         elif self.late():
             result.status = "max_time"
+        elif self.on_trial and self.spent > FAR[0] * self.limit and result.gap > FAR[1]:
+            result.status = "left"
         elif self.no_read_left():
             result.status = "left" if self.gives_up else "max_passes"
 
@@ -358,7 +384,19 @@ def first_bound(a, p, upper, step):
 def best_shift(code, u):
     """argmin over t of sum |code_i| max(0, u_i - y_i t): a weighted quantile of y u."""
     at = np.where(code >= 0, u, -u)
-    order = np.argsort(at, kind="stable")
+    order = np.argsort(at)
     heap = np.cumsum(np.abs(code)[order])
     positive = code[code > 0].sum()
     return at[order[min(np.searchsorted(heap, positive), len(at) - 1)]]
+
+
+def best_scale(upper, z, square):
+    """argmin over t >= 0 of t^2 square / 2 + sum upper max(0, 1 - t z): where its slope, which rises, passes 0."""
+    at = np.flatnonzero((z > 0) & (upper > 0))
+    at = at[np.argsort(-z[at])]                            # rows in the order in which they reach their margin
+    if not square > 0:
+        return 1.0
+    pull = upper @ np.minimum(z, 0.0) + np.append(np.cumsum((upper * z)[at[::-1]])[::-1], 0.0)
+    ends = np.append(1 / z[at], np.inf)                    # up to there that pull holds
+    first = np.argmax(square * ends >= pull)
+    return max(pull[first] / square, ends[first - 1] if first else 0.0)

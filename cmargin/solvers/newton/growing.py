@@ -50,20 +50,22 @@ def subset_of(rows, seed):
     return (part if part.n_rows else None), reads + read
 
 
-def ways(rows, problem, settings, grow, seed, w=None, width=None, result=None):
+def ways(rows, problem, settings, grow, seed, w=None, width=None, result=None, before=None):
     """Yield `ContinuationNewton`, on a subset first if ``grow`` and if it pays, each to be brought to its end.
 
     ``seed`` chooses the rows; ``w`` is a warm start, ``width`` the smoothing to start it with.
+    ``before``: who gave up on the same problem; its time and reads count.
     """
     result = Result(np.zeros(rows.n_columns)) if result is None else result
-    first = subset = None
+    n_iter, history = result.n_iter, list(result.history)
+    first, subset = before, None
     if grow and w is None and worth_growing(rows) and settings.max_passes >= 2 * rows.share:
         subset, reads = subset_of(rows, int(seed))
     if subset is not None:
         def hand_over():                         # whoever looks in meanwhile finds the subset's point and counts,
             found = first.result                 # neither objective nor gap: they are not the whole problem's
-            result.w, result.n_iter, result.passes = found.w.copy(), found.n_iter, found.passes
-            result.history = [row[:5] + [np.nan, np.nan] + row[7:] for row in found.history]
+            result.w, result.n_iter, result.passes = found.w.copy(), n_iter + found.n_iter, found.passes
+            result.history = history + [row[:5] + [np.nan, np.nan] + row[7:] for row in found.history]
 
         def stop():
             hand_over()
@@ -71,7 +73,8 @@ def ways(rows, problem, settings, grow, seed, w=None, width=None, result=None):
 
         part = settings.for_subset(WIDTH_OF_HANDOVER, rows.share)
         first = ContinuationNewton(subset, problem, replace(part, stop=settings.stop and stop),
-                                   Result(np.zeros(rows.n_columns), passes=reads))
+                                   Result(np.zeros(rows.n_columns), passes=result.passes), before=before)
+        first.count(reads)
         first.begin()
         try:
             yield first
