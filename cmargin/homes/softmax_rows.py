@@ -67,8 +67,6 @@ class SoftmaxRowPass:
     def _run(self, what, V, scores, probs):
         kernel, dtype = self.kernel, scores.dtype if scores.size else probs.dtype
         V = np.ascontiguousarray(V, dtype=dtype)
-        kernel.gradients[...] = 0
-        kernel.sums[...] = 0
         for lo in range(0, kernel.n_blocks, self.per_call):
             self.between_slices()
             kernel.run(what, V, scores, probs, lo, min(lo + self.per_call, kernel.n_blocks))
@@ -100,7 +98,7 @@ class SoftmaxRowPass:
     def line(self, step):
         """Risk, its slope and its curvature at ``scores + step change``; no read of X."""
         self.between_slices()
-        return self.kernel.line(step, self.scores, self.change) / self.n_rows
+        return self.kernel.line(step, self.scores, self.change)
 
     def move(self, step):
         """``scores += step change``."""
