@@ -1,6 +1,6 @@
 """Whole fits of SmSVM: small ones, many classes on one and two threads, sixteen at once, subsets of fresh seeds.
 
-    python asv_benches/compare_fits.py [--part small|classes|concurrent|subset] [--data FOLDER] [--seeds N]
+    python asv_benches/compare_fits.py [--part small|classes|concurrent|subset] [--data FOLDER] [--seeds N] [--only NAME]
 
 ``subset`` needs covtype in FOLDER. A comparison of two versions is this command run on both, on a quiet machine.
 """
@@ -58,7 +58,7 @@ def classes(_):
     yield table("100 classes x 5,000 x 200", ["loss", "one thread, s", "two threads, s", "ratio"], rows)
 
 
-def concurrent(_):
+def concurrent(options):
     """Wall time of sixteen fits of the digits in eight threads over half that of sixteen one by one."""
     X, y = load_digits(return_X_y=True)
     kinds = {
@@ -73,6 +73,8 @@ def concurrent(_):
     }
     rows = []
     for name, make in kinds.items():
+        if options.only not in name:
+            continue
         make().fit(X, y)
         start = perf_counter()
         alone = [make().fit(X, y) for _ in range(FITS)]
@@ -110,6 +112,7 @@ def main(arguments=None):
     parser.add_argument("--part", choices=PARTS, action="append")
     parser.add_argument("--data")
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--only", default="", help="part of the names of the concurrent fits that are wanted")
     options = parser.parse_args(arguments)
     print(heading(2))
     for part in options.part or ("small", "classes", "concurrent"):

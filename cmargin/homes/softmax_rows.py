@@ -4,8 +4,6 @@ All answers are means over rows by weight, float64, and the same bits for any nu
 (n_columns, n_classes): features first, then the intercepts where there are any.
 """
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import scipy.sparse as sp
 
@@ -164,10 +162,3 @@ class SoftmaxRowPass:
         """float32 copy of the rows of ``subset``, CSR or dense in C order."""
         X = self.X[subset]
         return X.astype(np.float32) if sp.issparse(X) else np.ascontiguousarray(X, dtype=np.float32)
-
-    def map_classes(self, function):
-        """``function(c)`` of every class, several at a time."""
-        if self.n_threads == 1:
-            return [function(c) for c in range(self.n_classes)]
-        with ThreadPoolExecutor(self.n_threads) as pool:
-            return list(pool.map(function, range(self.n_classes)))
