@@ -1,6 +1,7 @@
 """Whole fits of SmSVM: small ones, many classes on one and two threads, sixteen at once, subsets of fresh seeds.
 
-    python asv_benches/compare_fits.py [--part small|classes|concurrent|subset] [--data FOLDER] [--seeds N] [--only NAME]
+    python asv_benches/compare_fits.py [--part small|classes|concurrent|subset] [--data FOLDER] [--seeds N]
+                                             [--only NAME]
 
 ``subset`` needs covtype in FOLDER. A comparison of two versions is this command run on both, on a quiet machine.
 """

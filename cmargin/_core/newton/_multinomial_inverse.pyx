@@ -154,7 +154,9 @@ cdef bint factorise(float *S, Py_ssize_t d, double shift, float *diagonal) noexc
     for i in range(d):
         diagonal[i] = S[i * d + i]
         top = max(top, diagonal[i])
-        for j in range(i + 1, d):
+        for j in range(i, d):
+            if not isfinite(S[i * d + j]):       # a factor of it need not fail
+                return False
             S[j * d + i] = S[i * d + j]          # the lower triangle keeps what the factor overwrites
     shift = max(shift, max(1.1920929e-07 * top, 1e-30))
     while isfinite(shift):

@@ -32,6 +32,7 @@ cdef enum:
     MOST_TRIALS = 20            # of one line
 
 cdef double ENOUGH = 0.1        # of the preconditioned squared residual: then a system is solved
+cdef double NEAR = 4.0          # times the gap that is wanted: so near it a product more is cheaper than another step
 cdef double SLOPE = 0.1         # of the first slope: then a line is
 
 
@@ -221,8 +222,8 @@ cdef class MultinomialStep:
               double enough, floating[:, ::1] scores, floating[:, ::1] probs, floating[:, ::1] change):
         """A step from V, where G is the objective's gradient and ``probs`` are at hand.
 
-        ``enough``: a gap that the residual of conjugate gradients need not fall below. ``mean``: of the rows, for that
-        gap; None without intercept.
+        ``enough``: the gap that the residual of conjugate gradients need not fall below, and is brought down to where
+        it is near. ``mean``: of the rows, for that gap; None without intercept.
         """
         cdef newton_step *at = &self.at
         cdef floating[:, ::1] searched
@@ -244,12 +245,14 @@ cdef class MultinomialStep:
             self.begin_system()
 
     def go(self, double lasting):
-        """Go on for ``lasting`` seconds; whether the step is done."""
+        """Go on for ``lasting`` seconds, a group of blocks at least; whether the step is done."""
         cdef double until
         with nogil:
             until = seconds() + lasting
-            while self.at.at != DONE and seconds() < until:
+            while self.at.at != DONE:
                 self.next_blocks()
+                if seconds() > until:
+                    break
         return self.at.at == DONE
 
     @property
@@ -291,7 +294,7 @@ cdef class MultinomialStep:
         gap = advance(at, at.norm / curvature)
         self.inverse.apply(at.R, at.Z)
         at.norm = dot(size, at.R, at.Z)
-        if at.norm <= ENOUGH * at.first or gap <= at.enough or at.count >= at.most:
+        if gap <= at.enough or (at.norm <= ENOUGH * at.first and gap > NEAR * at.enough) or at.count >= at.most:
             next_pass(at, ALONG, at.D)
             return
         search(at, at.norm / before)

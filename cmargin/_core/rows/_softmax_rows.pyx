@@ -100,8 +100,8 @@ cdef inline double log_sum(const floating *scores, Py_ssize_t n, floating *probs
     return top + log(total)
 
 
-cdef void risk_residuals(const softmax_plan *plan, Py_ssize_t first, Py_ssize_t n, const floating *scores, floating *probs,
-                         floating *residual, double *sums) noexcept nogil:
+cdef void risk_residuals(const softmax_plan *plan, Py_ssize_t first, Py_ssize_t n, const floating *scores,
+                         floating *probs, floating *residual, double *sums) noexcept nogil:
     # ln sum exp(h) - <p, h> is the entropy of p: both sums cost one log a row
     cdef Py_ssize_t i, c, k = plan.n_classes
     cdef double weight, total, mean

@@ -40,7 +40,7 @@ from cmargin.solvers.newton.multinomial_inverse import (
 
 HISTORY = ("reads", "seconds", "objective", "gap", "products")
 MOST_PRODUCTS = 60           # of one Newton system
-FORCING = 0.1                # of the gap that is to be reached: what conjugate gradients need not fall below
+FORCING = 0.5                # of the gap that is to be reached: what conjugate gradients are to reach at last
 SURE = 0.5                   # of tol: the float32 gap has to be below before it is made sure of
 SLICE = 0.1                  # seconds between two looks at Ctrl-C and the clock
 TINY = np.finfo(float).tiny  # the objective of a single class is 0
