@@ -53,3 +53,40 @@ def dual(X, labels, weight, probabilities, l2):
         entropy -= s / n * sum(q * np.log(q) for q in p if q > 0)
         V += s / n * np.outer(np.eye(len(p))[y] - p, x)
     return entropy - np.sum(V**2) / (2 * l2)
+
+
+def newton_step(X, labels, weight, V, G, l2, inverse, intercept, mean, enough, most):
+    """Conjugate gradients, line search, step: direction, step, number of products."""
+    m, k = dense(X).shape[1], V.shape[1]
+    D, residual = np.zeros(G.shape), -G
+    Z = inverse(residual)
+    P, norm = Z, np.sum(residual * Z)
+    first = norm
+    count = 0
+    while count < most:
+        count += 1
+        Q = curvature(X, weight, V, P, intercept)
+        Q = Q - Q.mean(axis=1, keepdims=True)
+        Q[:m] += l2 * P[:m]
+        t = norm / np.sum(P * Q)
+        D, residual = D + t * P, residual - t * Q
+        Z = inverse(residual)
+        before, norm = norm, np.sum(residual * Z)
+        features = residual[:m] - (np.outer(mean, residual[m]) if intercept else 0)
+        gap = np.sum(features**2) / (2 * l2)
+        if gap <= enough or (norm <= 0.1 * first and gap > 4 * enough):
+            break
+        P = Z + norm / before * P
+    low, high, t = 0.0, np.inf, 1.0
+    for _ in range(20):
+        ahead = V + t * D
+        slope = np.sum(risk(X, labels, weight, ahead, intercept)[2] * D) + l2 * np.sum(ahead[:m] * D[:m])
+        if abs(slope) <= 0.1 * abs(np.sum(G * D)):
+            break
+        bend = np.sum(D * curvature(X, weight, ahead, D, intercept)) + l2 * np.sum(D[:m] ** 2)
+        low, high = (low, t) if slope > 0 else (t, high)
+        t -= slope / bend
+        if not low < t < high:
+            t = (low + high) / 2 if np.isfinite(high) else 2 * max(low, 1.0)
+    assert D.shape == (m + intercept, k)
+    return D, t, count

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
+from cmargin._core.newton._multinomial_step import MultinomialStep
 from cmargin.homes import open_rows
 from cmargin.solvers.low_rank.class_passes import TimeUp
 from cmargin.solvers.newton import multinomial_newton
@@ -176,6 +177,60 @@ def test_inverses_invert(intercept):
     HD = two.curvature(D)
     blocks = ClassInverse(two, X.astype(np.float32), every, 1e-9)
     np.testing.assert_allclose(blocks(HD), 2 * D, atol=2e-3)
+
+
+# ---------------------------------------------------------------- a Newton step
+
+@pytest.mark.parametrize("enough", [0.0, 1e-3, 1e-1])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("blocks", [False, True])
+def test_a_step_equals_the_twin_wherever_it_is_left(enough, intercept, blocks):
+    X, labels, weight = problem()
+    l2, every = 1e-2, np.arange(N)
+    home = open_rows(X).softmax_pass(labels, weight, K, intercept, 1)
+    V = without_mean(point(intercept))
+    risk, gradient = home.risk(V)
+    G = without_mean(gradient)
+    G[:M] += l2 * V[:M]
+    if blocks:
+        inverse = ClassInverse(home, X.astype(np.float32), every, l2)
+    else:
+        inverse = KroneckerInverse(home, every, l2)
+        inverse.update(home.class_curvature(home.probs))
+    mean = weight @ X / N if intercept else None
+    want, t, count = naive.newton_step(X, labels, weight, V, G, l2, inverse, intercept, mean, enough, 12)
+    step = MultinomialStep(home.kernel, l2, 12, 1)
+    step.begin(inverse, mean, V, G, enough, home.scores, home.probs, home.change)
+    calls = 1
+    while not step.go(1e-9):                 # left and taken up again all the time
+        calls += 1
+    assert calls > 1 and step.products == count
+    np.testing.assert_allclose(step.direction, want, atol=1e-6 * np.abs(want).max())
+    assert step.step == pytest.approx(t, rel=1e-6)
+    ahead = naive.risk(X, labels, weight, V + step.step * step.direction, intercept)
+    assert step.risk == pytest.approx(ahead[0], rel=1e-12) and step.risk < risk
+    np.testing.assert_allclose(step.gradient, ahead[2], atol=1e-12)
+
+
+def test_a_step_checks_shapes():
+    X, labels, weight = problem()
+    home = open_rows(X).softmax_pass(labels, weight, K, True, 1)
+    inverse = KroneckerInverse(home, np.arange(N), 1e-2)
+    step, V = MultinomialStep(home.kernel, 1e-2, 5, 1), np.zeros((M + 1, K))
+    with pytest.raises(ValueError, match="shapes"):
+        step.begin(inverse, inverse.mean, V[:-1], V, 0.0, home.scores, home.probs, home.change)
+    with pytest.raises(ValueError, match="shapes"):
+        step.begin(inverse, inverse.mean[:-1], V, V, 0.0, home.scores, home.probs, home.change)
+    with pytest.raises(ValueError, match="shapes"):
+        inverse(V[:-1])
+
+
+def test_a_block_beyond_single_precision_is_told():
+    X, labels, weight = problem()
+    home = open_rows(X).softmax_pass(labels, weight, K, True, 1)
+    home.risk(np.zeros((M + 1, K)))
+    assert ClassInverse(home, X.astype(np.float32), np.arange(N), 1e-3).sound
+    assert not ClassInverse(home, np.full((N, M), np.inf, np.float32), np.arange(N), 1e-3).sound
 
 
 # ---------------------------------------------------------------- certificate

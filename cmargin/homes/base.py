@@ -228,7 +228,12 @@ class SoftmaxPass(Protocol):
     precise: bool               # products are made in float64
     reads: float
     weight: np.ndarray          # (n_rows,)
-    probs: np.ndarray           # (n_rows, n_classes), of the last point
+    scores: np.ndarray          # (n_rows, n_classes), at the last point;
+    probs: np.ndarray           # their softmax,
+    change: np.ndarray          # and room for products with a direction
+    kernel: object              # what the compiled step reads the rows by,
+    per_call: int               # so many blocks of them in a tenth of a second
+    n_threads: int
 
     def between_slices(self):
         """Put here by the solver; called about ten times a second, and may raise."""
@@ -265,9 +270,6 @@ class SoftmaxPass(Protocol):
 
     def copy_of(self, subset):
         """A few rows, float32."""
-
-    def map_classes(self, function):
-        """``function(c)`` of every class."""
 
 
 class StochasticRows(Protocol):

@@ -4,8 +4,6 @@ All answers are means over rows by weight, float64, and the same bits for any nu
 (n_columns, n_classes): features first, then the intercepts where there are any.
 """
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 
 from cmargin._core.rows._softmax_rows import SoftmaxRows
@@ -64,8 +62,6 @@ class SoftmaxRowPass:
     def _run(self, what, V, scores, probs):
         kernel, dtype = self.kernel, scores.dtype if scores.size else probs.dtype
         V = np.ascontiguousarray(V, dtype=dtype)
-        kernel.gradients[...] = 0
-        kernel.sums[...] = 0
         for lo in range(0, kernel.n_blocks, self.per_call):
             self.between_slices()
             kernel.run(what, V, scores, probs, lo, min(lo + self.per_call, kernel.n_blocks))
@@ -97,7 +93,7 @@ class SoftmaxRowPass:
     def line(self, step):
         """Risk, its slope and its curvature at ``scores + step change``; no read of X."""
         self.between_slices()
-        return self.kernel.line(step, self.scores, self.change) / self.n_rows
+        return self.kernel.line(step, self.scores, self.change)
 
     def move(self, step):
         """``scores += step change``."""
@@ -162,10 +158,3 @@ class SoftmaxRowPass:
     def copy_of(self, subset):
         """float32 copy of the rows of ``subset``, CSR or dense in C order."""
         return self.home.take(subset, np.float32)
-
-    def map_classes(self, function):
-        """``function(c)`` of every class, several at a time."""
-        if self.n_threads == 1:
-            return [function(c) for c in range(self.n_classes)]
-        with ThreadPoolExecutor(self.n_threads) as pool:
-            return list(pool.map(function, range(self.n_classes)))

@@ -37,7 +37,7 @@ cdef void syrk(transpose_flag trans, Py_ssize_t n, Py_ssize_t k, double alpha, c
                double beta, floating *C, Py_ssize_t ldc) noexcept nogil
 
 # A = U' U, A (n, n) given and factor left in its upper triangle; LAPACK's info: 0 unless A is not positive definite
-cdef Py_ssize_t potrf(Py_ssize_t n, double *A) noexcept nogil
+cdef Py_ssize_t potrf(Py_ssize_t n, floating *A) noexcept nogil
 
 # x = A^-1 x for k right sides of length n one after the other, A as `potrf` leaves it
-cdef void potrs(Py_ssize_t n, Py_ssize_t k, const double *A, double *x) noexcept nogil
+cdef void potrs(Py_ssize_t n, Py_ssize_t k, const floating *A, floating *x) noexcept nogil

@@ -75,17 +75,23 @@ cdef void syrk(transpose_flag trans, Py_ssize_t n, Py_ssize_t k, double alpha, c
         blas.dsyrk(&lower, &flag, &n_, &k_, &alpha_, <double *> A, &lda_, &beta_, C, &ldc_)
 
 
-cdef Py_ssize_t potrf(Py_ssize_t n, double *A) noexcept nogil:
+cdef Py_ssize_t potrf(Py_ssize_t n, floating *A) noexcept nogil:
     cdef char lower = b"L"               # row-major upper is column-major lower
     cdef blas_int n_ = <blas_int> n, lda = <blas_int> max(n, 1), info = 0
-    lapack.dpotrf(&lower, &n_, A, &lda, &info)
+    if floating is float:
+        lapack.spotrf(&lower, &n_, A, &lda, &info)
+    else:
+        lapack.dpotrf(&lower, &n_, A, &lda, &info)
     return info
 
 
-cdef void potrs(Py_ssize_t n, Py_ssize_t k, const double *A, double *x) noexcept nogil:
+cdef void potrs(Py_ssize_t n, Py_ssize_t k, const floating *A, floating *x) noexcept nogil:
     cdef char lower = b"L"
     cdef blas_int n_ = <blas_int> n, k_ = <blas_int> k, lda = <blas_int> max(n, 1), info = 0
-    lapack.dpotrs(&lower, &n_, &k_, <double *> A, &lda, x, &lda, &info)
+    if floating is float:
+        lapack.spotrs(&lower, &n_, &k_, <float *> A, &lda, x, &lda, &info)
+    else:
+        lapack.dpotrs(&lower, &n_, &k_, <double *> A, &lda, x, &lda, &info)
 
 
 # ---------------------------------------------------------------- the same for tests

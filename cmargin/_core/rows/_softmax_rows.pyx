@@ -22,32 +22,14 @@ from cmargin._core.rows._rows cimport Rows, rows_view
 from cmargin._core.small._simd cimport row_axpy
 from cmargin._core.stochastic._softmax cimport softmax_row
 
-cdef enum task:
-    RISK = 0            # scores from V, probabilities, gradient
-    RISK_OF_SCORES = 1  # the same from scores that are there already
-    CURVATURE = 2       # Hessian times V, at the probabilities that are there
-    PRODUCTS = 3        # scores from V, nothing else
-    INTERCEPTS = 4      # from scores that are there: probabilities, and the gradient's last row only
-
 cdef enum:
-    N_SUMS = 2          # risk, entropy of the probabilities
     FOLD_ROWS = 1024    # rows after which sums of the type of the products go into the float64 ones
     TILE_NUMBERS = 1 << 18
 
 
-cdef struct pass_plan:
-    rows_view X
-    bint single                 # values of X are float32
-    bint intercept
-    Py_ssize_t n_classes
-    Py_ssize_t tile             # rows
-    const int64_t *labels       # IN    (n_rows,)
-    const double *weight        # IN    (n_rows,), mean 1
-
-
 # ---------------------------------------------------------------- kernels
 
-cdef inline double value_at(const pass_plan *plan, int64_t at) noexcept nogil:
+cdef inline double value_at(const softmax_plan *plan, int64_t at) noexcept nogil:
     return (<const float *> plan.X.values)[at] if plan.single else (<const double *> plan.X.values)[at]
 
 
@@ -55,7 +37,7 @@ cdef inline int64_t column_of(const rows_view *X, int64_t entry) noexcept nogil:
     return X.columns[entry] if X.columns != NULL else X.columns_64[entry]
 
 
-cdef const floating *dense_tile(const pass_plan *plan, Py_ssize_t first, Py_ssize_t n, floating *copy,
+cdef const floating *dense_tile(const softmax_plan *plan, Py_ssize_t first, Py_ssize_t n, floating *copy,
                                 Py_ssize_t *stride) noexcept nogil:
     # rows as they lie where their type and order allow it, else a copy
     cdef const rows_view *X = &plan.X
@@ -70,7 +52,7 @@ cdef const floating *dense_tile(const pass_plan *plan, Py_ssize_t first, Py_ssiz
     return copy
 
 
-cdef void tile_scores(const pass_plan *plan, Py_ssize_t first, Py_ssize_t n, const floating *V, const floating *tile,
+cdef void tile_scores(const softmax_plan *plan, Py_ssize_t first, Py_ssize_t n, const floating *V, const floating *tile,
                       Py_ssize_t stride, floating *out) noexcept nogil:
     cdef Py_ssize_t i, k = plan.n_classes, m = plan.X.n_features
     cdef int64_t entry
@@ -88,7 +70,7 @@ cdef void tile_scores(const pass_plan *plan, Py_ssize_t first, Py_ssize_t n, con
             row_axpy(value_at(plan, entry), V + column_of(&plan.X, entry) * k, out + i * k, k)
 
 
-cdef inline void intercept_sums(const pass_plan *plan, Py_ssize_t n, const floating *residual,
+cdef inline void intercept_sums(const softmax_plan *plan, Py_ssize_t n, const floating *residual,
                                 floating *sums) noexcept nogil:
     cdef Py_ssize_t i, k = plan.n_classes
     if plan.intercept:
@@ -96,7 +78,7 @@ cdef inline void intercept_sums(const pass_plan *plan, Py_ssize_t n, const float
             row_axpy(1, residual + i * k, sums + plan.X.n_features * k, k)
 
 
-cdef void tile_sums(const pass_plan *plan, Py_ssize_t first, Py_ssize_t n, const floating *residual,
+cdef void tile_sums(const softmax_plan *plan, Py_ssize_t first, Py_ssize_t n, const floating *residual,
                     const floating *tile, Py_ssize_t stride, floating *sums) noexcept nogil:
     cdef Py_ssize_t i, k = plan.n_classes, m = plan.X.n_features
     cdef int64_t entry
@@ -118,8 +100,8 @@ cdef inline double log_sum(const floating *scores, Py_ssize_t n, floating *probs
     return top + log(total)
 
 
-cdef void risk_residuals(const pass_plan *plan, Py_ssize_t first, Py_ssize_t n, const floating *scores, floating *probs,
-                         floating *residual, double *sums) noexcept nogil:
+cdef void risk_residuals(const softmax_plan *plan, Py_ssize_t first, Py_ssize_t n, const floating *scores,
+                         floating *probs, floating *residual, double *sums) noexcept nogil:
     # ln sum exp(h) - <p, h> is the entropy of p: both sums cost one log a row
     cdef Py_ssize_t i, c, k = plan.n_classes
     cdef double weight, total, mean
@@ -135,7 +117,7 @@ cdef void risk_residuals(const pass_plan *plan, Py_ssize_t first, Py_ssize_t n, 
         sums[1] += weight * (total - mean)
 
 
-cdef void curvature_residuals(const pass_plan *plan, Py_ssize_t first, Py_ssize_t n, const floating *probs,
+cdef void curvature_residuals(const softmax_plan *plan, Py_ssize_t first, Py_ssize_t n, const floating *probs,
                               floating *residual) noexcept nogil:
     cdef Py_ssize_t i, c, k = plan.n_classes
     cdef floating mean, weight
@@ -149,38 +131,35 @@ cdef void curvature_residuals(const pass_plan *plan, Py_ssize_t first, Py_ssize_
 
 
 cdef void block_pass(
-    const pass_plan *plan,
+    const softmax_plan *plan,
     int what,
     Py_ssize_t lo,
     Py_ssize_t hi,
-    const floating *V,          # IN    (n_features + intercept, n_classes)
+    const floating *V,          # IN    (n_columns, n_classes)
     floating *scores,           # INOUT (n_rows, n_classes)
     floating *probs,            # INOUT (n_rows, n_classes)
     floating *copy,             # WORK  (tile, n_features), unused for CSR
     floating *residual,         # WORK  (tile, n_classes)
-    floating *partial,          # WORK  (n_features + intercept, n_classes), zeros between calls
-    double *gradient,           # OUT   (n_features + intercept, n_classes), added to
-    double *sums,               # OUT   (N_SUMS,), added to
-    bint keeps,                 # scores and probs are kept for all rows; else they are one tile each
+    floating *partial,          # WORK  (n_columns, n_classes), zeros between calls
+    double *gradient,           # OUT   (n_columns, n_classes)
+    double *sums,               # OUT   (N_SUMS,)
 ) noexcept nogil:
-    cdef Py_ssize_t at = lo, n, k = plan.n_classes, j, size = (plan.X.n_features + plan.intercept) * k, since = 0
-    cdef Py_ssize_t stride = 0
+    cdef Py_ssize_t at = lo, n, k = plan.n_classes, j, size = plan.n_columns * k, since = 0, stride = 0
     cdef const floating *tile = NULL
-    cdef floating *row_scores
-    cdef floating *row_probs
+    if what != PRODUCTS:
+        memset(gradient, 0, size * sizeof(double))
+        memset(sums, 0, N_SUMS * sizeof(double))
     while at < hi:
         n = min(plan.tile, hi - at)
-        row_scores = scores + at * k if keeps else scores
-        row_probs = probs + at * k if keeps else probs
         if plan.X.starts == NULL and what != INTERCEPTS:
             tile = dense_tile(plan, at, n, copy, &stride)
         if what == RISK or what == PRODUCTS:
-            tile_scores(plan, at, n, V, tile, stride, row_scores)
+            tile_scores(plan, at, n, V, tile, stride, scores + at * k)
         if what == CURVATURE:
             tile_scores(plan, at, n, V, tile, stride, residual)
-            curvature_residuals(plan, at, n, row_probs, residual)
+            curvature_residuals(plan, at, n, probs + at * k, residual)
         elif what != PRODUCTS:
-            risk_residuals(plan, at, n, row_scores, row_probs, residual, sums)
+            risk_residuals(plan, at, n, scores + at * k, probs + at * k, residual, sums)
         at += n
         if what == PRODUCTS:
             continue
@@ -196,12 +175,25 @@ cdef void block_pass(
             since = 0
 
 
-cdef void line_block(const pass_plan *plan, Py_ssize_t lo, Py_ssize_t hi, double step, const floating *scores,
+cdef void softmax_blocks(const softmax_plan *plan, int what, const floating *V, floating *scores, floating *probs,
+                         Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    cdef Py_ssize_t b, size = plan.n_columns * plan.n_classes
+    cdef int t
+    for b in prange(first, last, num_threads=plan.n_threads, schedule="static", chunksize=1):
+        t = threadid()
+        block_pass(plan, what, plan.bounds[b], plan.bounds[b + 1], V, scores, probs,
+                   <floating *> plan.copy + t * plan.copy_size, <floating *> plan.residual + t * plan.residual_size,
+                   <floating *> plan.partial + t * plan.partial_size, plan.gradients + b * size,
+                   plan.sums + b * N_SUMS)
+
+
+cdef void line_block(const softmax_plan *plan, Py_ssize_t lo, Py_ssize_t hi, double step, const floating *scores,
                      const floating *change, floating *moved, double *out) noexcept nogil:
     # risk, slope and curvature of the risk at scores + step change, summed over rows; moved (2, n_classes) is work
     cdef Py_ssize_t i, c, k = plan.n_classes, y
     cdef const floating *t
     cdef double total, mean, square, weight
+    memset(out, 0, N_SUMS * sizeof(double))
     for i in range(lo, hi):
         t = change + i * k
         y = plan.labels[i]
@@ -217,6 +209,36 @@ cdef void line_block(const pass_plan *plan, Py_ssize_t lo, Py_ssize_t hi, double
         out[0] += weight * (total - moved[y])
         out[1] += weight * (mean - t[y])
         out[2] += weight * square
+
+
+cdef void softmax_line(const softmax_plan *plan, double step, const floating *scores, const floating *change,
+                       Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    cdef Py_ssize_t b
+    for b in prange(first, last, num_threads=plan.n_threads, schedule="static", chunksize=1):
+        line_block(plan, plan.bounds[b], plan.bounds[b + 1], step, scores, change,
+                   <floating *> plan.moved + threadid() * plan.moved_size, plan.sums + b * N_SUMS)
+
+
+cdef inline void move_block(const softmax_plan *plan, Py_ssize_t b, floating step, floating *scores,
+                            const floating *change) noexcept nogil:
+    cdef Py_ssize_t j
+    for j in range(plan.bounds[b] * plan.n_classes, plan.bounds[b + 1] * plan.n_classes):
+        scores[j] += step * change[j]
+
+
+cdef void softmax_move(const softmax_plan *plan, double step, floating *scores, const floating *change,
+                       Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    cdef Py_ssize_t b
+    for b in prange(first, last, num_threads=plan.n_threads, schedule="static", chunksize=1):
+        move_block(plan, b, <floating> step, scores, change)
+
+
+cdef double softmax_mean(const softmax_plan *plan, Py_ssize_t which) noexcept nogil:
+    cdef Py_ssize_t b
+    cdef double total = 0
+    for b in range(plan.n_blocks):
+        total += plan.sums[b * N_SUMS + which]
+    return total / plan.X.n_rows
 
 
 # ---------------------------------------------------------------- Python wrapper
@@ -236,45 +258,52 @@ cdef class SoftmaxRows:
         The bits depend on the first and not on the second.
     """
 
-    cdef pass_plan plan
-    cdef readonly Rows rows
-    cdef readonly Py_ssize_t n_blocks, n_columns
-    cdef readonly int n_threads
-    cdef readonly object bounds, gradients, sums
-    cdef object _labels, _weight, _work
-
     def __cinit__(self, Rows rows, const int64_t[::1] labels, const double[::1] weight, Py_ssize_t n_classes,
                   bint intercept, Py_ssize_t n_blocks, int n_threads):
         cdef Py_ssize_t n = rows.view.n_rows, m = rows.view.n_features
+        cdef softmax_plan *plan = &self.plan
+        cdef int64_t[::1] bounds
+        cdef double[:, ::1] gradients, sums
         if labels.shape[0] != n or weight.shape[0] != n or n_classes < 1 or n < 1 or m < 1:
             raise ValueError("SoftmaxRows: shapes do not fit")
         if np.min(labels) < 0 or np.max(labels) >= n_classes:
             raise ValueError("SoftmaxRows: a label lies outside the classes")
         self.rows, self._labels, self._weight = rows, labels, weight
-        self.n_blocks, self.n_threads, self.n_columns = max(1, min(n_blocks, n)), n_threads, m + intercept
-        self.plan.X, self.plan.single, self.plan.intercept = rows.view, rows.dtype == np.float32, intercept
-        self.plan.n_classes, self.plan.labels, self.plan.weight = n_classes, &labels[0], &weight[0]
-        self.plan.tile = max(16, min(512, TILE_NUMBERS // (m + n_classes)))
-        if rows.sparse:
-            self.plan.tile = 256
-        self.bounds = np.linspace(0, n, self.n_blocks + 1).astype(np.int64)
-        self.gradients = np.zeros((self.n_blocks, self.n_columns * n_classes))
-        self.sums = np.zeros((self.n_blocks, 8))             # a cache line each
-        self._work = {}
+        self.n_blocks, self.n_columns = max(1, min(n_blocks, n)), m + intercept
+        plan.X, plan.single, plan.intercept = rows.view, rows.dtype == np.float32, intercept
+        plan.n_classes, plan.labels, plan.weight = n_classes, &labels[0], &weight[0]
+        plan.n_columns, plan.n_blocks, plan.n_threads = self.n_columns, self.n_blocks, n_threads
+        plan.tile = 256 if rows.sparse else max(16, min(512, TILE_NUMBERS // (m + n_classes)))
+        bounds = self.bounds = np.linspace(0, n, self.n_blocks + 1).astype(np.int64)
+        gradients = self.gradients = np.zeros((self.n_blocks, self.n_columns * n_classes))
+        sums = self.sums = np.zeros((self.n_blocks, N_SUMS))
+        plan.bounds, plan.gradients, plan.sums = &bounds[0], &gradients[0, 0], &sums[0, 0]
+        self._room = None
 
-    def work(self, dtype):
-        """Workspace of every thread for products of ``dtype``: tile, residuals, sums, scores, probabilities."""
-        cdef Py_ssize_t k = self.plan.n_classes, m = 0 if self.rows.sparse else self.plan.X.n_features
-        if dtype not in self._work:
-            line, threads, tile = 64, self.n_threads, self.plan.tile
-            copies = not self.rows.sparse and (
-                dtype != self.rows.dtype or (self.plan.X.column_stride != 1 and m != 1) or self.plan.X.row_stride < m)
-            self._work = {dtype: (np.empty((threads, tile * m if copies else 1), dtype),
-                                  np.empty((threads, tile * k + line), dtype),
-                                  np.zeros((threads, self.n_columns * k + line), dtype),
-                                  np.empty((threads, tile * k + line), dtype),
-                                  np.empty((threads, tile * k + line), dtype))}
-        return self._work[dtype]
+    cdef int use_type(self, dtype) except -1:
+        """Workspace of every thread for products of ``dtype``."""
+        cdef softmax_plan *plan = &self.plan
+        cdef Py_ssize_t k = plan.n_classes, m = plan.X.n_features, line = 64, address
+        if self._room is not None and dtype == self._room[0]:
+            return 0
+        if dtype != np.float32 and dtype != np.float64:
+            raise TypeError(f"SoftmaxRows: products of type {dtype}")
+        copies = not self.rows.sparse and (
+            dtype != self.rows.dtype or (plan.X.column_stride != 1 and m != 1) or plan.X.row_stride < m)
+        plan.copy_size, plan.residual_size = plan.tile * m if copies else 1, plan.tile * k + line
+        plan.partial_size, plan.moved_size = self.n_columns * k + line, 2 * k + line
+        sizes = (plan.copy_size, plan.residual_size, plan.partial_size, plan.moved_size)
+        self._room = dtype, [np.zeros(plan.n_threads * size, dtype) for size in sizes]
+        addresses = [room.__array_interface__["data"][0] for room in self._room[1]]
+        address = addresses[0]
+        plan.copy = <void *> address
+        address = addresses[1]
+        plan.residual = <void *> address
+        address = addresses[2]
+        plan.partial = <void *> address
+        address = addresses[3]
+        plan.moved = <void *> address
+        return 0
 
     def check_kept(self, kept, needed):
         if kept.shape != (self.plan.X.n_rows, self.plan.n_classes) and (needed or kept.shape[0]):
@@ -282,44 +311,27 @@ cdef class SoftmaxRows:
 
     def run(self, int what, const floating[:, ::1] V, floating[:, ::1] scores, floating[:, ::1] probs,
             Py_ssize_t first, Py_ssize_t last):
-        """One ``task`` over blocks ``first .. last - 1``, into their sums; the caller sets those to zero before.
+        """One ``task`` over blocks ``first .. last - 1``, into their gradients and sums.
 
-        ``scores`` and ``probs`` are (n_rows, n_classes), or (0, 0) where they need not be kept.
+        ``scores`` and ``probs`` are (n_rows, n_classes), or (0, 0) where the task does without.
         """
-        cdef Py_ssize_t b, k = self.plan.n_classes
-        cdef bint keeps = scores.shape[0] > 0 or probs.shape[0] > 0
-        cdef int t
-        if what < RISK or what > INTERCEPTS or V.shape[0] != self.n_columns or V.shape[1] != k:
+        if what < RISK or what > INTERCEPTS or V.shape[0] != self.n_columns or V.shape[1] != self.plan.n_classes:
             raise ValueError("SoftmaxRows.run: shapes do not fit")
         if first < 0 or last > self.n_blocks:
             raise ValueError("SoftmaxRows.run: no such blocks")
-        if keeps or what != RISK:
-            self.check_kept(np.asarray(scores), what != CURVATURE)
-            self.check_kept(np.asarray(probs), what != PRODUCTS)
-        dtype = np.dtype(np.float32 if floating is float else np.float64)
-        cdef floating[:, ::1] copy, residual, partial, tile_scores_, tile_probs
-        copy, residual, partial, tile_scores_, tile_probs = self.work(dtype)
-        cdef const int64_t[::1] bounds = self.bounds
-        cdef double[:, ::1] gradients = self.gradients, sums = self.sums
+        self.check_kept(np.asarray(scores), what != CURVATURE)
+        self.check_kept(np.asarray(probs), what != PRODUCTS)
+        self.use_type(np.dtype(np.float32 if floating is float else np.float64))
         cdef floating *kept_scores = &scores[0, 0] if scores.shape[0] else NULL
         cdef floating *kept_probs = &probs[0, 0] if probs.shape[0] else NULL
-        for b in prange(first, last, nogil=True, num_threads=self.n_threads, schedule="static", chunksize=1):
-            t = threadid()
-            block_pass(&self.plan, what, bounds[b], bounds[b + 1], &V[0, 0],
-                       kept_scores if keeps else &tile_scores_[t, 0], kept_probs if keeps else &tile_probs[t, 0],
-                       &copy[t, 0], &residual[t, 0], &partial[t, 0], &gradients[b, 0], &sums[b, 0], keeps)
+        with nogil:
+            softmax_blocks(&self.plan, what, &V[0, 0], kept_scores, kept_probs, first, last)
 
     def line(self, double step, const floating[:, ::1] scores, const floating[:, ::1] change):
-        """Sums over rows of risk, slope and curvature at ``scores + step change``, folded in block order: (3,)."""
-        cdef Py_ssize_t b, k = self.plan.n_classes
-        if scores.shape[0] != self.plan.X.n_rows or change.shape[0] != scores.shape[0] or \
-                scores.shape[1] != k or change.shape[1] != k:
-            raise ValueError("SoftmaxRows.line: shapes do not fit")
-        cdef floating[:, ::1] moved = np.empty((self.n_threads, 2 * k + 32),
-                                               np.float32 if floating is float else np.float64)
-        cdef const int64_t[::1] bounds = self.bounds
-        cdef double[:, ::1] out = np.zeros((self.n_blocks, 8))
-        for b in prange(self.n_blocks, nogil=True, num_threads=self.n_threads, schedule="static", chunksize=1):
-            line_block(&self.plan, bounds[b], bounds[b + 1], step, &scores[0, 0], &change[0, 0], &moved[threadid(), 0],
-                       &out[b, 0])
-        return np.asarray(out)[:, :3].sum(axis=0)
+        """Means over rows of risk, slope and curvature at ``scores + step change``, folded in block order."""
+        self.check_kept(np.asarray(scores), True)
+        self.check_kept(np.asarray(change), True)
+        self.use_type(np.dtype(np.float32 if floating is float else np.float64))
+        with nogil:
+            softmax_line(&self.plan, step, &scores[0, 0], &change[0, 0], 0, self.n_blocks)
+        return softmax_mean(&self.plan, 0), softmax_mean(&self.plan, 1), softmax_mean(&self.plan, 2)

@@ -9,15 +9,15 @@ rows>, so that w and c hardly couple.
 """
 
 import numpy as np
-import scipy.linalg as sl
 
 from cmargin._core.linalg._eigh import top_eigenpairs
+from cmargin._core.newton._multinomial_inverse import ClassBlocks, Kronecker
 from cmargin.homes.arrays import dense
+from cmargin.homes.softmax_rows import SLICE_FLOPS
 
 SAMPLE = 1024                # rows behind S: the order of the matrix that is taken apart
 RANK = 64                    # 64, 256 and 512 pairs took the same number of products (doc/decisions.md)
 NOTHING = 1e-7               # of the largest eigenvalue: what float32 rows leave of a zero
-FLAT = 1e-3                  # smallest curvature of an intercept, beside the largest
 MOST_FEATURES = 2048         # of ClassInverse
 MOST_NUMBERS = 1 << 26       # in the factors of all classes: 256 MB
 MOST_READS = 12.0            # what making a ClassInverse may cost, in reads of the rows
@@ -67,35 +67,19 @@ def worth_keeping(values):
     return np.flatnonzero(values[:-1] > NOTHING * values[0])
 
 
-class KroneckerInverse:
+class KroneckerInverse(Kronecker):
     """(A (x) S + l2)^-1; A is renewed by `update`."""
 
     cost = 0.0
 
     def __init__(self, home, subset, l2):
-        self.l2, self.intercept = l2, home.intercept
-        self.mean, values, self.vectors = centred_pairs(home.copy_of(subset), home.weight[subset], RANK,
-                                                        home.intercept)
-        self.tail, self.values = values[-1], values[:-1]
+        self.mean, values, vectors = centred_pairs(home.copy_of(subset), home.weight[subset], RANK, home.intercept)
+        super().__init__(self.mean, values, np.ascontiguousarray(vectors), home.n_classes, l2, home.intercept,
+                         home.n_threads)
 
     def update(self, A):
-        curvature, self.U = np.linalg.eigh(A)
-        self.curvature = np.maximum(curvature, 1e-12 * curvature[-1])
-
-    def __call__(self, G):
-        m = len(self.mean)
-        G = G @ self.U
-        features = G[:m]
-        if self.intercept:
-            features = features - np.outer(self.mean, G[-1])
-        tail = 1 / (self.curvature * self.tail + self.l2)
-        low = self.vectors.T @ features.astype(np.float32)
-        low = low * (1 / (np.outer(self.values, self.curvature) + self.l2) - tail)
-        out = np.empty(G.shape)
-        out[:m] = features * tail + self.vectors @ low.astype(np.float32)
-        if self.intercept:
-            out[-1] = G[-1] / np.maximum(self.curvature, FLAT * self.curvature[-1]) - self.mean @ out[:m]
-        return without_mean(out @ self.U.T)
+        curvature, U = np.linalg.eigh(A)
+        self.renew(np.maximum(curvature, 1e-12 * curvature[-1]), U)
 
 
 def class_inverse_sample(home):
@@ -114,7 +98,7 @@ def class_inverse_cost(home, n):
     return (n * home.n_features + home.n_features**2 / 3) / (10.0 * home.n_rows)
 
 
-class ClassInverse:
+class ClassInverse(ClassBlocks):
     """((1/N) sum_i s_i p_ic (1 - p_ic) (x_i - m_c)(x_i - m_c)' + l2)^-1 of every class, m_c their mean by that weight.
 
     Parameters
@@ -124,47 +108,19 @@ class ClassInverse:
         The rows ``subset``.
     subset : (n,) array
     l2 : float
+
+    Attributes
+    ----------
+    sound : bool
+        Whether single precision could hold it.
     """
 
     def __init__(self, home, X, subset, l2):
-        probs, weight = home.probs[subset], home.weight[subset]
-        self.intercept, self.cost = home.intercept, class_inverse_cost(home, len(subset))
-        total = weight.sum()
-        self.mean = np.zeros((home.n_classes, home.n_features))
-        self.curvature = np.empty(home.n_classes)
-
-        def factor(c):
+        probs, weight = home.probs[subset].astype(np.float32, copy=False), home.weight[subset]
+        super().__init__(X, probs, weight / weight.sum(), l2, home.intercept, home.n_threads)
+        self.cost, self.sound = class_inverse_cost(home, len(subset)), True
+        flops = len(X) * float(home.n_features) ** 2
+        together = max(1, int(SLICE_FLOPS / (flops * home.n_threads))) * home.n_threads
+        for first in range(0, home.n_classes, together):
             home.between_slices()
-            p = probs[:, c].astype(np.float64)
-            w = weight * p * (1 - p) / total
-            self.curvature[c] = w.sum()
-            if self.intercept and self.curvature[c] > 0:
-                self.mean[c] = w @ X / self.curvature[c]
-            rows = (X - self.mean[c].astype(np.float32)) if self.intercept else X
-            rows = rows * np.sqrt(w).astype(np.float32)[:, None]
-            return factorise(rows.T @ rows, l2)
-
-        self.factors = home.map_classes(factor)
-
-    def __call__(self, G):
-        out, floor = np.empty(G.shape), FLAT * self.curvature.max()
-        m = self.mean.shape[1]
-        for c, factor in enumerate(self.factors):
-            g = G[:m, c] - self.mean[c] * G[-1, c] if self.intercept else G[:, c]
-            out[:m, c] = sl.cho_solve(factor, g.astype(np.float32), check_finite=False)
-            if self.intercept:
-                out[-1, c] = G[-1, c] / max(self.curvature[c], floor) - self.mean[c] @ out[:m, c]
-        return without_mean(out)
-
-
-def factorise(S, l2):
-    """Cholesky factor of S + l2, or of S with the smallest shift beyond l2 that float32 can do with."""
-    d = len(S)
-    diagonal = S.diagonal().copy()
-    shift = max(l2, float(np.finfo(np.float32).eps) * float(diagonal.max(initial=0.0)), 1e-30)
-    while True:
-        S[np.arange(d), np.arange(d)] = diagonal + np.float32(shift)
-        try:
-            return np.linalg.cholesky(S), True             # SciPy's would keep other threads waiting
-        except np.linalg.LinAlgError:
-            shift *= 10
+            self.sound &= self.make(first, min(first + together, home.n_classes))

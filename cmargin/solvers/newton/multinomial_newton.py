@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cmargin._blas_threads import single_threaded_blas
+from cmargin._core.newton._multinomial_step import MultinomialStep
 from cmargin.solvers.low_rank.class_passes import TimeUp
 from cmargin.solvers.newton.multinomial_inverse import (
     SAMPLE,
@@ -37,10 +38,10 @@ from cmargin.solvers.newton.multinomial_inverse import (
 )
 
 HISTORY = ("reads", "seconds", "objective", "gap", "products")
-ENOUGH = 0.1                 # of the preconditioned squared residual: then a Newton system is solved
-SLOPE = 0.1                  # of the first slope: then a line is
 MOST_PRODUCTS = 60           # of one Newton system
+FORCING = 0.5                # of the gap that is to be reached: what conjugate gradients are to reach at last
 SURE = 0.5                   # of tol: the float32 gap has to be below before it is made sure of
+SLICE = 0.1                  # seconds between two looks at Ctrl-C and the clock
 TINY = np.finfo(float).tiny  # the objective of a single class is 0
 EPS = np.finfo(float).eps
 PATIENCE = 10                # steps without a lower objective before its certificate is looked at
@@ -200,6 +201,7 @@ class Run:
             self.V[-1] = np.log(self.share) - np.log(self.share).mean()
         self.order = np.random.default_rng(0).permutation(self.home.n_rows)      # of rows in subsets
         self.inverse, self.kronecker, self.spent, self.products, self.built = None, None, 0, 0, 0.0
+        self.newton = MultinomialStep(self.home.kernel, settings.l2, MOST_PRODUCTS, self.home.per_call)
         self.best, self.class_sums = np.inf, None
         self.lowest, self.idle = np.inf, 0
         self.result = Result(*self.split(self.V))
@@ -296,30 +298,17 @@ class Run:
 
     def step(self, value, G):
         """One Newton step; risk and its gradient at the new point."""
-        home = self.home
-        D = self.newton_direction(value, G)
-        home.products(D)
-        t = self.line(D)
-        self.V = self.V + t * D
-        home.move(t)
-        return home.risk_of_scores()
-
-    def line(self, D):
-        """Step where the slope along D is a tenth of the first at most: Newton in one variable, kept in brackets."""
-        m, l2 = self.home.n_features, self.settings.l2
-        square, product = np.sum(D[:m] ** 2), np.sum(D[:m] * self.V[:m])
-        first = self.home.line(0.0)[1] + l2 * product
-        low, high, t = 0.0, np.inf, 1.0
-        for _ in range(20):
-            _, slope, curvature = self.home.line(t)
-            slope, curvature = slope + l2 * (product + t * square), curvature + l2 * square
-            if abs(slope) <= SLOPE * abs(first):
-                break
-            low, high = (low, t) if slope > 0 else (t, high)
-            t = t - slope / curvature if curvature > 0 else np.inf
-            if not low < t < high:
-                t = 0.5 * (low + high) if np.isfinite(high) else 2 * max(low, 1.0)
-        return t
+        home, step = self.home, self.newton
+        self.renew_inverse()
+        mean = self.kronecker.mean if self.settings.fit_intercept else None
+        step.begin(self.inverse, mean, self.V, G, FORCING * SURE * self.settings.tol * value, home.scores, home.probs,
+                   home.change)
+        while not step.go(SLICE):
+            self.watch_time()
+        self.spent, self.products = self.spent + step.products, self.products + step.products
+        home.reads += step.products + 1.0
+        self.V = self.V + step.step * step.direction
+        return step.risk, step.gradient
 
     def renew_inverse(self):
         """A preconditioner at the present point; one of every class once as much has been spent as it costs."""
@@ -330,34 +319,9 @@ class Run:
             self.class_rows = np.sort(self.order[:n])
             self.class_copy = home.copy_of(self.class_rows) if n else None
         elif n and self.spent >= (self.inverse.cost or 4):
-            self.inverse, self.spent = ClassInverse(home, self.class_copy, self.class_rows, s.l2), 0
-            self.built += self.inverse.cost
+            inverse = ClassInverse(home, self.class_copy, self.class_rows, s.l2)
+            self.spent, self.built = 0, self.built + inverse.cost
+            self.inverse = inverse if inverse.sound else self.kronecker
         if self.inverse is None or self.inverse is self.kronecker:
             self.inverse = self.kronecker
             self.inverse.update(home.class_curvature(home.probs, slice(0, None, max(1, home.n_rows // 4096))))
-
-    def newton_direction(self, value, G):
-        """Conjugate gradients on (Hessian + l2) D = -G."""
-        home, s, m = self.home, self.settings, self.home.n_features
-        self.renew_inverse()
-        enough = 0.1 * SURE * s.tol * value
-        D, residual = np.zeros(G.shape), -G
-        Z = self.inverse(residual)
-        P, norm = Z, np.sum(residual * Z)
-        first = norm
-        for _ in range(MOST_PRODUCTS):
-            Q = without_mean(home.curvature(P))
-            Q[:m] += s.l2 * P[:m]
-            self.spent, self.products = self.spent + 1, self.products + 1
-            curvature = np.sum(P * Q)
-            if not curvature > 0:
-                break
-            t = norm / curvature
-            D += t * P
-            residual = residual - t * Q
-            Z = self.inverse(residual)
-            before, norm = norm, np.sum(residual * Z)
-            if norm <= ENOUGH * first or self.features_gap(residual) <= enough:
-                break
-            P = Z + (norm / before) * P
-        return D if np.any(D) else Z

@@ -1,0 +1,365 @@
+"""Approximate inverses of the multinomial Hessian, made and applied without the interpreter.
+
+`solvers/newton/multinomial_inverse.py` says what they are. They act on gradients G (n_columns, n_classes), features
+first, then the intercepts where there are any: with an intercept b = c - <w, mean of the rows>, so w and c hardly
+couple. Products are in single precision, of G brought to length 1. Rows of G are taken in chunks, and sums over chunks
+in their order: the same bits for any number of threads.
+"""
+
+import numpy as np
+
+from cython.parallel cimport prange, threadid
+from libc.math cimport isfinite, sqrt
+from libc.string cimport memcpy, memset
+
+from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, dot, gemm, potrf, potrs, syrk
+from cmargin._core.small._shapes cimport must_fit
+
+cdef enum:
+    TILE = 256                  # rows that are scaled and multiplied at a time
+
+cdef double FLAT = 1e-3         # smallest curvature of an intercept, beside the largest
+
+
+cdef double length_to_one(const double *G, Py_ssize_t n) noexcept nogil:
+    # what G is multiplied with, so that its squares stay within the range of single precision
+    cdef double square = dot(n, G, G)
+    return 1 / sqrt(square) if square > 1e-300 and isfinite(square) else 1.0
+
+
+cdef double largest(const double *v, Py_ssize_t n) noexcept nogil:
+    cdef double top = v[0]
+    cdef Py_ssize_t j
+    for j in range(1, n):
+        top = max(top, v[j])
+    return top
+
+
+# ---------------------------------------------------------------- A (x) S
+
+cdef struct kronecker:
+    Py_ssize_t m, k, rank, n_chunks
+    bint intercept
+    double l2, tail, scale
+    const double *mean          # IN    (m,) of the rows
+    const double *values        # IN    (rank,) of S
+    const float *vectors        # IN    (m, rank)
+    const double *curvature     # IN    (k,) eigenvalues of A,
+    const double *U             # IN    (k, k) its vectors as columns,
+    const float *low_U          # IN    (k, k) and these in single precision
+    float *centred              # WORK  (m, k)
+    float *rotated              # WORK  (m, k)
+    float *low                  # WORK  (n_chunks, rank, k)
+    double *at_mean             # WORK  (n_chunks, k)
+
+
+cdef void rotate_chunk(const kronecker *at, Py_ssize_t chunk, const double *G) noexcept nogil:
+    # T = (G - mean b') U of the chunk's rows, and their part of vectors' T
+    cdef Py_ssize_t k = at.k, lo = chunk_start(at.m, chunk, at.n_chunks), f, c
+    cdef Py_ssize_t n = chunk_start(at.m, chunk + 1, at.n_chunks) - lo
+    cdef const double *b = G + at.m * k
+    for f in range(lo, lo + n):
+        for c in range(k):
+            at.centred[f * k + c] = <float> (
+                at.scale * (G[f * k + c] - (at.mean[f] * b[c] if at.intercept else 0)))
+    # T = centred U   (n, k) = (n, k) (k, k)
+    gemm(NO_TRANS, NO_TRANS, n, k, k, 1, at.centred + lo * k, k, at.low_U, k, <float> 0, at.rotated + lo * k, k)
+    # low = vectors' T   (rank, k) = (rank, n) (n, k)
+    gemm(TRANS, NO_TRANS, at.rank, k, n, 1, at.vectors + lo * at.rank, at.rank, at.rotated + lo * k, k, <float> 0,
+         at.low + chunk * at.rank * k, k)
+
+
+cdef void fold_low(const kronecker *at) noexcept nogil:
+    # the chunks' sums into the first one's, each pair's share beside the tail's
+    cdef Py_ssize_t r, c, chunk, size = at.rank * at.k
+    for chunk in range(1, at.n_chunks):
+        for r in range(size):
+            at.low[r] += at.low[chunk * size + r]
+    for r in range(at.rank):
+        for c in range(at.k):
+            at.low[r * at.k + c] *= <float> (1 / (at.values[r] * at.curvature[c] + at.l2)
+                                             - 1 / (at.tail * at.curvature[c] + at.l2))
+
+
+cdef void rotate_back_chunk(const kronecker *at, Py_ssize_t chunk, double *out) noexcept nogil:
+    cdef Py_ssize_t k = at.k, lo = chunk_start(at.m, chunk, at.n_chunks), f, c
+    cdef Py_ssize_t n = chunk_start(at.m, chunk + 1, at.n_chunks) - lo
+    cdef double *at_mean = at.at_mean + chunk * k
+    memset(at_mean, 0, k * sizeof(double))
+    for f in range(lo, lo + n):
+        for c in range(k):
+            at.rotated[f * k + c] *= <float> (1 / (at.tail * at.curvature[c] + at.l2))
+    # T += vectors low   (n, k) = (n, rank) (rank, k)
+    gemm(NO_TRANS, NO_TRANS, n, k, at.rank, 1, at.vectors + lo * at.rank, at.rank, at.low, k, <float> 1,
+         at.rotated + lo * k, k)
+    # centred = T U'   (n, k) = (n, k) (k, k)
+    gemm(NO_TRANS, TRANS, n, k, k, 1, at.rotated + lo * k, k, at.low_U, k, <float> 0, at.centred + lo * k, k)
+    for f in range(lo, lo + n):
+        for c in range(k):
+            out[f * k + c] = at.centred[f * k + c] / at.scale
+        drop_mean(out + f * k, k)
+        if at.intercept:
+            for c in range(k):
+                at_mean[c] += at.mean[f] * out[f * k + c]
+
+
+cdef void kronecker_intercepts(const kronecker *at, const double *G, double *out) noexcept nogil:
+    # U (curvature)^-1 U' b, and what the features move at the mean row taken off
+    cdef Py_ssize_t k = at.k, c, j, chunk
+    cdef double part, flat = FLAT * largest(at.curvature, k)
+    cdef const double *b = G + at.m * k
+    cdef double *last = out + at.m * k
+    memset(last, 0, k * sizeof(double))
+    for c in range(k):
+        part = 0
+        for j in range(k):
+            part += at.U[j * k + c] * b[j]
+        part /= max(at.curvature[c], flat)
+        for j in range(k):
+            last[j] += at.U[j * k + c] * part
+    drop_mean(last, k)
+    for chunk in range(at.n_chunks):
+        for c in range(k):
+            last[c] -= at.at_mean[chunk * k + c]
+
+
+cdef void kronecker_apply(kronecker *at, int n_threads, const double *G, double *out) noexcept nogil:
+    cdef Py_ssize_t chunk
+    at.scale = length_to_one(G, (at.m + at.intercept) * at.k)
+    for chunk in prange(at.n_chunks, num_threads=n_threads, schedule="static", chunksize=1):
+        rotate_chunk(at, chunk, G)
+    fold_low(at)
+    for chunk in prange(at.n_chunks, num_threads=n_threads, schedule="static", chunksize=1):
+        rotate_back_chunk(at, chunk, out)
+    if at.intercept:
+        kronecker_intercepts(at, G, out)
+
+
+# ---------------------------------------------------------------- the diagonal block of every class
+
+cdef struct class_blocks:
+    Py_ssize_t m, k, n_chunks
+    bint intercept
+    double scale
+    double *mean                # (k, m) of the rows by a class's curvature
+    double *curvature           # (k,) sum of that
+    float *factors              # (k, m, m) Cholesky
+    float *solved               # WORK  (k, m)
+
+
+cdef bint factorise(float *S, Py_ssize_t d, double shift, float *diagonal) noexcept nogil:
+    # S = U'U of S + shift, upper triangle; with ten times that where single precision cannot do with so little
+    cdef Py_ssize_t i, j
+    cdef double top = 0
+    for i in range(d):
+        diagonal[i] = S[i * d + i]
+        top = max(top, diagonal[i])
+        for j in range(i, d):
+            if not isfinite(S[i * d + j]):       # a factor of it need not fail
+                return False
+            S[j * d + i] = S[i * d + j]          # the lower triangle keeps what the factor overwrites
+    shift = max(shift, max(1.1920929e-07 * top, 1e-30))
+    while isfinite(shift):
+        for i in range(d):
+            S[i * d + i] = diagonal[i] + <float> shift
+        if potrf(d, S) == 0:
+            return True
+        shift *= 10
+        for i in range(d):
+            for j in range(i + 1, d):
+                S[i * d + j] = S[j * d + i]
+    return False
+
+
+cdef bint class_block(
+    const class_blocks *at,
+    Py_ssize_t c,
+    const float *X,             # IN    (n, m)
+    const float *probs,         # IN    (n, k)
+    const double *weight,       # IN    (n,) of sum 1
+    Py_ssize_t n,
+    double l2,
+    float *rows,                # WORK  (TILE, m)
+    float *diagonal,            # WORK  (m,)
+) noexcept nogil:
+    # factor of sum_i w_i (x_i - mean)(x_i - mean)' + l2,  w_i = weight_i p_ic (1 - p_ic), mean by the same weight
+    cdef Py_ssize_t i, j, lo = 0, m = at.m, k = at.k, rows_here
+    cdef double *mean = at.mean + c * m
+    cdef double w, total = 0
+    cdef float root
+    cdef float *S = at.factors + c * m * m
+    memset(mean, 0, m * sizeof(double))
+    for i in range(n):
+        w = weight[i] * probs[i * k + c] * (1.0 - probs[i * k + c])
+        total += w
+        if at.intercept:
+            for j in range(m):
+                mean[j] += w * X[i * m + j]
+    at.curvature[c] = total
+    for j in range(m):
+        mean[j] = mean[j] / total if total > 0 else 0
+    memset(S, 0, m * m * sizeof(float))
+    while lo < n:
+        rows_here = min(TILE, n - lo)
+        for i in range(rows_here):
+            w = probs[(lo + i) * k + c]
+            root = <float> sqrt(max(0.0, weight[lo + i] * w * (1 - w)))
+            for j in range(m):
+                rows[i * m + j] = root * (X[(lo + i) * m + j] - <float> mean[j])
+        # S += rows' rows   (m, m) = (m, rows) (rows, m), upper triangle
+        syrk(TRANS, m, rows_here, 1, rows, m, <float> 1, S, m)
+        lo += rows_here
+    return factorise(S, m, l2, diagonal)
+
+
+cdef void solve_class(const class_blocks *at, Py_ssize_t c, double flat, const double *G, double *out) noexcept nogil:
+    cdef Py_ssize_t f, m = at.m, k = at.k
+    cdef double b = G[m * k + c] if at.intercept else 0, moved = 0
+    cdef float *x = at.solved + c * m
+    cdef const double *mean = at.mean + c * m
+    for f in range(m):
+        x[f] = <float> (at.scale * (G[f * k + c] - mean[f] * b))
+    potrs(m, 1, at.factors + c * m * m, x)
+    if at.intercept:
+        for f in range(m):
+            moved += mean[f] * x[f]
+        out[m * k + c] = b / max(at.curvature[c], flat) - moved / at.scale
+
+
+cdef void turn_chunk(const class_blocks *at, Py_ssize_t chunk, double *out) noexcept nogil:
+    cdef Py_ssize_t f, c, k = at.k
+    for f in range(chunk_start(at.m, chunk, at.n_chunks), chunk_start(at.m, chunk + 1, at.n_chunks)):
+        for c in range(k):
+            out[f * k + c] = at.solved[c * at.m + f] / at.scale
+        drop_mean(out + f * k, k)
+
+
+cdef void class_apply(class_blocks *at, int n_threads, const double *G, double *out) noexcept nogil:
+    cdef Py_ssize_t c, chunk
+    cdef double flat = FLAT * largest(at.curvature, at.k)
+    at.scale = length_to_one(G, (at.m + at.intercept) * at.k)
+    for c in prange(at.k, num_threads=n_threads, schedule="static", chunksize=1):
+        solve_class(at, c, flat, G, out)
+    for chunk in prange(at.n_chunks, num_threads=n_threads, schedule="static", chunksize=1):
+        turn_chunk(at, chunk, out)
+    if at.intercept:
+        drop_mean(out + at.m * at.k, at.k)
+
+
+# ---------------------------------------------------------------- Python wrappers
+
+cdef class Inverse:
+    """An approximate inverse; call it for a gradient from Python."""
+
+    cdef void apply(self, const double *G, double *out) noexcept nogil:
+        memcpy(out, G, self.n_columns * self.n_classes * sizeof(double))
+
+    def __call__(self, G):
+        cdef const double[:, ::1] given = np.ascontiguousarray(G, dtype=np.float64)
+        cdef double[:, ::1] out = np.empty(G.shape)
+        must_fit(given.shape[0] == self.n_columns and given.shape[1] == self.n_classes, "Inverse")
+        with nogil:
+            self.apply(&given[0, 0], &out[0, 0])
+        return np.asarray(out)
+
+
+cdef class Kronecker(Inverse):
+    """(A (x) S + l2)^-1; A is told by `renew`.
+
+    Parameters
+    ----------
+    mean : (n_features,) array
+        Of the rows; not looked at without intercept.
+    values : (rank + 1,) array
+        Eigenvalues of S, the last one that of everything else.
+    vectors : (n_features, rank) float32 array
+    n_classes : int
+    l2 : float
+    intercept : bool
+    n_threads : int
+    """
+
+    cdef kronecker at
+
+    def __init__(self, const double[::1] mean, const double[::1] values, const float[:, ::1] vectors,
+                 Py_ssize_t n_classes, double l2, bint intercept, int n_threads):
+        cdef kronecker *at = &self.at
+        cdef Py_ssize_t m = mean.shape[0], k = n_classes, rank = values.shape[0] - 1
+        must_fit(m > 0 and k > 0 and rank >= 0 and vectors.shape[0] == m and vectors.shape[1] == rank, "Kronecker")
+        self.n_features, self.n_classes, self.n_columns = m, k, m + intercept
+        self.intercept, self.n_threads = intercept, n_threads
+        at.m, at.k, at.rank, at.intercept, at.n_chunks = m, k, rank, intercept, chunks_of(m, k)
+        at.l2, at.tail, at.mean, at.values = l2, values[rank], &mean[0], &values[0]
+        at.vectors = &vectors[0, 0] if rank > 0 else NULL
+        cdef float[:, ::1] room = np.empty((2, m * k), np.float32)
+        cdef float[::1] low = np.zeros(at.n_chunks * rank * k + 1, np.float32)
+        cdef double[:, ::1] at_mean = np.empty((at.n_chunks, k))
+        at.centred, at.rotated, at.low, at.at_mean = &room[0, 0], &room[1, 0], &low[0], &at_mean[0, 0]
+        self._alive = [mean, values, vectors, room, low, at_mean]
+        self.renew(np.ones(k), np.eye(k))
+
+    def renew(self, const double[::1] curvature, U):
+        """Eigenvalues (n_classes,) and vectors (n_classes, n_classes), in columns, of A."""
+        cdef const double[:, ::1] vectors = np.ascontiguousarray(U, dtype=np.float64)
+        cdef const float[:, ::1] low = np.ascontiguousarray(U, dtype=np.float32)
+        cdef Py_ssize_t k = self.n_classes
+        must_fit(curvature.shape[0] == k and vectors.shape[0] == k and vectors.shape[1] == k, "Kronecker.renew")
+        self.at.curvature, self.at.U, self.at.low_U = &curvature[0], &vectors[0, 0], &low[0, 0]
+        self._alive[6:] = [curvature, vectors, low]
+
+    cdef void apply(self, const double *G, double *out) noexcept nogil:
+        kronecker_apply(&self.at, self.n_threads, G, out)
+
+
+cdef class ClassBlocks(Inverse):
+    """The inverse of every class's own block; `make` them all before the first use.
+
+    Parameters
+    ----------
+    X : (n, n_features) float32 array
+    probs : (n, n_classes) float32 array
+    weight : (n,) array of sum 1
+    l2 : float
+    intercept : bool
+    n_threads : int
+    """
+
+    cdef class_blocks at
+    cdef const float[:, ::1] X, probs
+    cdef const double[::1] weight
+    cdef double l2
+    cdef float[:, ::1] room
+
+    def __init__(self, const float[:, ::1] X, const float[:, ::1] probs, const double[::1] weight, double l2,
+                 bint intercept, int n_threads):
+        cdef class_blocks *at = &self.at
+        cdef Py_ssize_t m = X.shape[1], k = probs.shape[1]
+        must_fit(m > 0 and k > 0 and probs.shape[0] == X.shape[0] and weight.shape[0] == X.shape[0] > 0, "ClassBlocks")
+        self.n_features, self.n_classes, self.n_columns = m, k, m + intercept
+        self.intercept, self.n_threads = intercept, n_threads
+        self.X, self.probs, self.weight, self.l2 = X, probs, weight, l2
+        at.m, at.k, at.intercept, at.n_chunks = m, k, intercept, chunks_of(m, k)
+        cdef double[:, ::1] mean = np.zeros((k, m))
+        cdef double[::1] curvature = np.zeros(k)
+        cdef float[:, :, ::1] factors = np.empty((k, m, m), np.float32)
+        cdef float[:, ::1] solved = np.empty((k, m), np.float32)
+        self.room = np.empty((n_threads, (TILE + 1) * m + 16), np.float32)
+        at.mean, at.curvature, at.factors, at.solved = &mean[0, 0], &curvature[0], &factors[0, 0, 0], &solved[0, 0]
+        self._alive = [mean, curvature, factors, solved]
+
+    def make(self, Py_ssize_t first, Py_ssize_t last):
+        """Factors of the classes ``first .. last - 1``; False if one is beyond single precision."""
+        cdef Py_ssize_t c, n = self.X.shape[0], m = self.n_features, failed = 0
+        cdef float *rows
+        must_fit(0 <= first <= last <= self.n_classes, "ClassBlocks.make")
+        cdef unsigned char[::1] made = np.zeros(last - first + 1, np.uint8)
+        for c in prange(first, last, nogil=True, num_threads=self.n_threads, schedule="static", chunksize=1):
+            rows = &self.room[threadid(), 0]
+            made[c - first] = class_block(&self.at, c, &self.X[0, 0], &self.probs[0, 0], &self.weight[0], n, self.l2,
+                                          rows, rows + TILE * m)
+        for c in range(last - first):
+            failed += not made[c]
+        return failed == 0
+
+    cdef void apply(self, const double *G, double *out) noexcept nogil:
+        class_apply(&self.at, self.n_threads, G, out)

@@ -1,0 +1,336 @@
+"""One truncated Newton step of the penalised multinomial objective, without the interpreter.
+
+    (Hessian + l2) D = -G      roughly, by preconditioned conjugate gradients; a read of the rows an iteration
+    scores' change X D         half a read
+    t                          where the slope along D is a tenth of the first at most, on scores: no read
+    risk, gradient             at V + t D, from the scores moved by t; half a read
+
+A machine of four phases, each a pass over blocks of rows and a decision. It can be left between groups of blocks and
+taken up again; what it computes does not depend on where. V, D and G are (n_columns, n_classes), their rows sum to 0.
+"""
+
+import numpy as np
+
+from cython cimport floating
+from cython.parallel cimport prange
+from libc.math cimport INFINITY, fabs, isfinite
+from libc.string cimport memcpy, memset
+
+from cmargin._core.linalg._blas cimport dot
+from cmargin._core.newton._multinomial_inverse cimport Inverse, chunk_start, chunks_of, drop_mean
+from cmargin._core.rows._softmax_rows cimport (
+    CURVATURE, PRODUCTS, RISK_OF_SCORES, SoftmaxRows, softmax_blocks, softmax_line, softmax_mean, softmax_move,
+    softmax_plan,
+)
+from cmargin._core.small._clock cimport seconds
+from cmargin._core.small._shapes cimport must_fit
+
+cdef enum phase:
+    SYSTEM, ALONG, LINE, GRADIENT, DONE
+
+cdef enum:
+    MOST_TRIALS = 20            # of one line
+
+cdef double ENOUGH = 0.1        # of the preconditioned squared residual: then a system is solved
+cdef double NEAR = 4.0          # times the gap that is wanted: so near it a product more is cheaper than another step
+cdef double SLOPE = 0.1         # of the first slope: then a line is
+
+
+cdef struct newton_step:
+    softmax_plan *rows
+    Py_ssize_t k, p, m, n_chunks
+    double l2
+    bint double_products        # of the rows, else single precision
+    void *scores                # INOUT (n_rows, k) of the type of the products, as the next two
+    void *probs                 # INOUT
+    void *change                # WORK
+    void *searched              # WORK  (p, k) P or D in that type
+    const double *V             # IN    (p, k)
+    double *G                   # INOUT (p, k) of the objective; at the end that of the risk, ahead
+    double *D                   # OUT   (p, k)
+    double *R                   # WORK  residual
+    double *Z                   # WORK  M^-1 R
+    double *P                   # WORK  conjugate directions
+    double *Q                   # WORK  (Hessian + l2) P
+    double *parts               # WORK  (n_chunks, 8) sums of the chunks of rows of these
+    const double *mean          # IN    (m,) of the rows, or NULL without intercept
+    phase at
+    Py_ssize_t block, per_call, count, most, trials
+    double norm, first, enough, gap
+    double slope, square, product, t, low, high, risk
+
+
+# ---------------------------------------------------------------- vectors, by chunks of their rows
+
+cdef void fold_chunk(const newton_step *at, Py_ssize_t chunk, bint curved) noexcept nogil:
+    # the blocks' gradients; ``curved``: into Q, with the penalty's part and without mean, and <P, Q>. Else into G
+    cdef Py_ssize_t k = at.k, lo = chunk_start(at.p, chunk, at.n_chunks), f, j, b, size = at.p * k
+    cdef Py_ssize_t hi = chunk_start(at.p, chunk + 1, at.n_chunks)
+    cdef double *out = at.Q if curved else at.G
+    cdef double n_rows = at.rows.X.n_rows
+    memset(out + lo * k, 0, (hi - lo) * k * sizeof(double))
+    for b in range(at.rows.n_blocks):
+        for j in range(lo * k, hi * k):
+            out[j] += at.rows.gradients[b * size + j]
+    for j in range(lo * k, hi * k):
+        out[j] /= n_rows
+    if not curved:
+        return
+    for f in range(lo, hi):
+        drop_mean(out + f * k, k)
+        if f < at.m:
+            for j in range(f * k, f * k + k):
+                out[j] += at.l2 * at.P[j]
+    at.parts[chunk * 8] = dot((hi - lo) * k, at.P + lo * k, at.Q + lo * k)
+
+
+cdef void advance_chunk(const newton_step *at, Py_ssize_t chunk, double t) noexcept nogil:
+    # D += t P, R -= t Q, and the squares that the residual leaves of the gap
+    cdef Py_ssize_t k = at.k, lo = chunk_start(at.p, chunk, at.n_chunks), f, c, j
+    cdef double square = 0, part, mean
+    cdef double *last = at.R + at.m * k
+    for f in range(lo, chunk_start(at.p, chunk + 1, at.n_chunks)):
+        mean = at.mean[f] if at.mean != NULL and f < at.m else 0
+        for c in range(k):
+            j = f * k + c
+            at.D[j] += t * at.P[j]
+            if f < at.m:
+                at.R[j] -= t * at.Q[j]
+                part = at.R[j] - (mean * (last[c] - t * at.Q[at.m * k + c]) if at.mean != NULL else 0)
+                square += part * part
+    at.parts[chunk * 8] = square
+
+
+cdef void search_chunk(const newton_step *at, Py_ssize_t chunk, double beta) noexcept nogil:
+    # P = Z + beta P
+    cdef Py_ssize_t j
+    for j in range(chunk_start(at.p, chunk, at.n_chunks) * at.k, chunk_start(at.p, chunk + 1, at.n_chunks) * at.k):
+        at.P[j] = at.Z[j] + beta * at.P[j]
+
+
+cdef double sum_of_parts(const newton_step *at) noexcept nogil:
+    cdef Py_ssize_t chunk
+    cdef double total = 0
+    for chunk in range(at.n_chunks):
+        total += at.parts[chunk * 8]
+    return total
+
+
+cdef double fold(newton_step *at, bint curved) noexcept nogil:
+    cdef Py_ssize_t chunk
+    for chunk in prange(at.n_chunks, num_threads=at.rows.n_threads, schedule="static", chunksize=1):
+        fold_chunk(at, chunk, curved)
+    return sum_of_parts(at)
+
+
+cdef double advance(newton_step *at, double t) noexcept nogil:
+    cdef Py_ssize_t chunk, j
+    for chunk in prange(at.n_chunks, num_threads=at.rows.n_threads, schedule="static", chunksize=1):
+        advance_chunk(at, chunk, t)
+    for j in range(at.m * at.k, at.p * at.k):
+        at.R[j] -= t * at.Q[j]
+    return sum_of_parts(at) / (2 * at.l2)
+
+
+cdef void search(newton_step *at, double beta) noexcept nogil:
+    cdef Py_ssize_t chunk
+    for chunk in prange(at.n_chunks, num_threads=at.rows.n_threads, schedule="static", chunksize=1):
+        search_chunk(at, chunk, beta)
+
+
+# ---------------------------------------------------------------- what follows a pass
+
+cdef void next_pass(newton_step *at, phase which, const double *V) noexcept nogil:
+    cdef Py_ssize_t j, size = at.p * at.k
+    at.at, at.block = which, 0
+    if V == NULL:
+        return
+    if at.double_products:
+        memcpy(at.searched, V, size * sizeof(double))
+    else:
+        for j in range(size):
+            (<float *> at.searched)[j] = <float> V[j]
+
+
+cdef void begin_line(newton_step *at) noexcept nogil:
+    cdef Py_ssize_t size = at.m * at.k
+    at.square, at.product = dot(size, at.D, at.D), dot(size, at.D, at.V)
+    at.slope = dot(at.p * at.k, at.D, at.G)
+    at.low, at.high, at.t, at.trials = 0, INFINITY, 1, 0
+    next_pass(at, LINE, NULL)
+
+
+cdef void told_trial(newton_step *at) noexcept nogil:
+    # Newton's method in one variable, kept in brackets
+    cdef double slope = softmax_mean(at.rows, 1) + at.l2 * (at.product + at.t * at.square)
+    cdef double curvature = softmax_mean(at.rows, 2) + at.l2 * at.square
+    at.trials += 1
+    if fabs(slope) <= SLOPE * fabs(at.slope) or at.trials == MOST_TRIALS:
+        next_pass(at, GRADIENT, NULL)
+        return
+    if slope > 0:
+        at.high = at.t
+    else:
+        at.low = at.t
+    at.t = at.t - slope / curvature if curvature > 0 else INFINITY
+    if not at.low < at.t < at.high:
+        at.t = 0.5 * (at.low + at.high) if isfinite(at.high) else 2 * max(at.low, 1.0)
+    next_pass(at, LINE, NULL)
+
+
+# ---------------------------------------------------------------- Python wrapper
+
+cdef class MultinomialStep:
+    """Newton steps over one set of rows.
+
+    Parameters
+    ----------
+    rows : SoftmaxRows
+    l2 : float, > 0
+    most : int
+        Products with the Hessian, of one step.
+    per_call : int
+        Blocks of rows between two looks at the clock.
+
+    Attributes
+    ----------
+    direction, gradient : (n_columns, n_classes) arrays
+        Of the last step: D, and the risk's gradient ahead.
+    """
+
+    cdef newton_step at
+    cdef SoftmaxRows rows
+    cdef Inverse inverse
+    cdef object kept
+    cdef readonly object direction, gradient, room
+
+    def __init__(self, SoftmaxRows rows, double l2, Py_ssize_t most, Py_ssize_t per_call):
+        cdef newton_step *at = &self.at
+        cdef Py_ssize_t size
+        cdef double[:, ::1] room, direction, gradient, parts
+        at.rows, at.k, at.p, at.m = &rows.plan, rows.plan.n_classes, rows.plan.n_columns, rows.plan.X.n_features
+        at.l2, at.most, at.per_call, at.n_chunks = l2, most, max(1, per_call), chunks_of(at.p, at.k)
+        self.rows, size, at.at = rows, at.p * at.k, DONE
+        direction = self.direction = np.zeros((at.p, at.k))
+        gradient = self.gradient = np.zeros((at.p, at.k))
+        room, parts = np.zeros((4, size)), np.zeros((at.n_chunks, 8))
+        at.D, at.G, at.parts = &direction[0, 0], &gradient[0, 0], &parts[0, 0]
+        at.R, at.Z, at.P, at.Q = &room[0, 0], &room[1, 0], &room[2, 0], &room[3, 0]
+        self.room = [room, parts]
+
+    def begin(self, Inverse inverse not None, const double[::1] mean, const double[:, ::1] V, const double[:, ::1] G,
+              double enough, floating[:, ::1] scores, floating[:, ::1] probs, floating[:, ::1] change):
+        """A step from V, where G is the objective's gradient and ``probs`` are at hand.
+
+        ``enough``: the gap that the residual of conjugate gradients need not fall below, and is brought down to where
+        it is near. ``mean``: of the rows, for that gap; None without intercept.
+        """
+        cdef newton_step *at = &self.at
+        cdef floating[:, ::1] searched
+        for kept in map(np.asarray, (scores, probs, change)):
+            self.rows.check_kept(kept, True)
+        must_fit(V.shape[0] == G.shape[0] == at.p and V.shape[1] == G.shape[1] == at.k, "MultinomialStep")
+        must_fit(inverse.n_columns == at.p and inverse.n_classes == at.k, "MultinomialStep: inverse")
+        must_fit(mean is None or mean.shape[0] == at.m, "MultinomialStep: mean")
+        dtype = np.dtype(np.float32 if floating is float else np.float64)
+        self.rows.use_type(dtype)
+        searched = np.empty((at.p, at.k), dtype)
+        self.inverse, self.kept = inverse, (scores, probs, change, V, mean, searched)
+        at.double_products = floating is double
+        at.scores, at.probs, at.change = &scores[0, 0], &probs[0, 0], &change[0, 0]
+        at.searched, at.V, at.mean = &searched[0, 0], &V[0, 0], &mean[0] if mean is not None else NULL
+        at.enough = enough
+        memcpy(at.G, &G[0, 0], at.p * at.k * sizeof(double))
+        with nogil:
+            self.begin_system()
+
+    def go(self, double lasting):
+        """Go on for ``lasting`` seconds, a group of blocks at least; whether the step is done."""
+        cdef double until
+        with nogil:
+            until = seconds() + lasting
+            while self.at.at != DONE:
+                self.next_blocks()
+                if seconds() > until:
+                    break
+        return self.at.at == DONE
+
+    @property
+    def step(self):
+        """How far along `direction`."""
+        return self.at.t
+
+    @property
+    def risk(self):
+        """At the step's end."""
+        return self.at.risk
+
+    @property
+    def products(self):
+        """With the Hessian, of the last step."""
+        return self.at.count
+
+    cdef void begin_system(self) noexcept nogil:
+        cdef newton_step *at = &self.at
+        cdef Py_ssize_t j, size = at.p * at.k
+        for j in range(size):
+            at.R[j], at.D[j] = -at.G[j], 0
+        self.inverse.apply(at.R, at.Z)
+        memcpy(at.P, at.Z, size * sizeof(double))
+        at.norm = at.first = dot(size, at.R, at.Z)
+        at.count = 0
+        next_pass(at, SYSTEM, at.P)
+
+    cdef void told_product(self) noexcept nogil:
+        cdef newton_step *at = &self.at
+        cdef Py_ssize_t size = at.p * at.k
+        cdef double curvature = fold(at, True), before = at.norm, gap
+        at.count += 1
+        if not curvature > 0:                # rounding: what is known so far, or the preconditioned gradient
+            next_pass(at, ALONG, at.D if at.count > 1 else at.Z)
+            if at.count == 1:
+                memcpy(at.D, at.Z, size * sizeof(double))
+            return
+        gap = advance(at, at.norm / curvature)
+        self.inverse.apply(at.R, at.Z)
+        at.norm = dot(size, at.R, at.Z)
+        if gap <= at.enough or (at.norm <= ENOUGH * at.first and gap > NEAR * at.enough) or at.count >= at.most:
+            next_pass(at, ALONG, at.D)
+            return
+        search(at, at.norm / before)
+        next_pass(at, SYSTEM, at.P)
+
+    cdef void next_blocks(self) noexcept nogil:
+        cdef newton_step *at = &self.at
+        cdef Py_ssize_t lo = at.block, hi = min(at.block + at.per_call, at.rows.n_blocks)
+        at.block = hi
+        if at.double_products:
+            group_pass[double](at, <double *> at.searched, <double *> at.scores, <double *> at.probs,
+                               <double *> at.change, lo, hi)
+        else:
+            group_pass[float](at, <float *> at.searched, <float *> at.scores, <float *> at.probs,
+                              <float *> at.change, lo, hi)
+        if hi < at.rows.n_blocks:
+            return
+        if at.at == SYSTEM:
+            self.told_product()
+        elif at.at == ALONG:
+            begin_line(at)
+        elif at.at == LINE:
+            told_trial(at)
+        else:
+            fold(at, False)
+            at.risk, at.at = softmax_mean(at.rows, 0), DONE
+
+
+cdef void group_pass(newton_step *at, const floating *searched, floating *scores, floating *probs, floating *change,
+                     Py_ssize_t lo, Py_ssize_t hi) noexcept nogil:
+    if at.at == SYSTEM:
+        softmax_blocks(at.rows, CURVATURE, searched, scores, probs, lo, hi)
+    elif at.at == ALONG:
+        softmax_blocks(at.rows, PRODUCTS, searched, change, probs, lo, hi)
+    elif at.at == LINE:
+        softmax_line(at.rows, at.t, scores, change, lo, hi)
+    else:
+        softmax_move(at.rows, at.t, scores, change, lo, hi)
+        softmax_blocks(at.rows, RISK_OF_SCORES, searched, scores, probs, lo, hi)

@@ -1,0 +1,70 @@
+"""Rows with a softmax risk posed on them: what a pass over their blocks needs, and the passes (see the .pyx)."""
+
+from cython cimport floating
+from libc.stdint cimport int64_t
+
+from cmargin._core.rows._rows cimport Rows, rows_view
+
+
+cdef enum task:
+    RISK = 0            # scores from V, probabilities, gradient
+    RISK_OF_SCORES = 1  # the same from scores that are there already
+    CURVATURE = 2       # Hessian times V, at the probabilities that are there
+    PRODUCTS = 3        # scores from V, nothing else
+    INTERCEPTS = 4      # from scores that are there: probabilities, and the gradient's last row only
+
+cdef enum:
+    N_SUMS = 8          # numbers of a block, a cache line: risk, entropy; or risk, slope and curvature on a line
+
+
+cdef struct softmax_plan:
+    rows_view X
+    bint single                 # values of X are float32
+    bint intercept
+    Py_ssize_t n_classes
+    Py_ssize_t n_columns        # n_features + intercept
+    Py_ssize_t tile             # rows
+    Py_ssize_t n_blocks
+    int n_threads
+    const int64_t *labels       # IN    (n_rows,)
+    const double *weight        # IN    (n_rows,), mean 1
+    const int64_t *bounds       # IN    (n_blocks + 1,) of rows
+    double *gradients           # OUT   (n_blocks, n_columns, n_classes)
+    double *sums                # OUT   (n_blocks, N_SUMS)
+    void *copy                  # WORK  of every thread, of the type of the products: (tile, n_features),
+    void *residual              # WORK  (tile, n_classes),
+    void *partial               # WORK  (n_columns, n_classes), zeros between passes,
+    void *moved                 # WORK  (2, n_classes)
+    Py_ssize_t copy_size, residual_size, partial_size, moved_size       # from one thread's to the next one's
+
+
+# one ``task`` over blocks first .. last - 1, into their gradients and sums
+cdef void softmax_blocks(
+    const softmax_plan *plan,
+    int what,
+    const floating *V,          # IN    (n_columns, n_classes)
+    floating *scores,           # INOUT (n_rows, n_classes)
+    floating *probs,            # INOUT (n_rows, n_classes)
+    Py_ssize_t first,
+    Py_ssize_t last,
+) noexcept nogil
+
+# risk, its slope and its curvature at scores + step change, into the sums of these blocks
+cdef void softmax_line(const softmax_plan *plan, double step, const floating *scores, const floating *change,
+                       Py_ssize_t first, Py_ssize_t last) noexcept nogil
+
+# scores += step change, in these blocks
+cdef void softmax_move(const softmax_plan *plan, double step, floating *scores, const floating *change,
+                       Py_ssize_t first, Py_ssize_t last) noexcept nogil
+
+# one of the sums, over blocks in their order, divided by n_rows
+cdef double softmax_mean(const softmax_plan *plan, Py_ssize_t which) noexcept nogil
+
+
+cdef class SoftmaxRows:
+    cdef softmax_plan plan
+    cdef readonly Rows rows
+    cdef readonly Py_ssize_t n_blocks, n_columns
+    cdef readonly object bounds, gradients, sums
+    cdef object _labels, _weight, _room
+    cdef int use_type(self, dtype) except -1
