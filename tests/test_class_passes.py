@@ -6,6 +6,8 @@ import scipy.sparse as sp
 from conftest import blobs
 from naive import CURVATURE_AT_ZERO, literal_steps, low_rank_inverse, mean_of_samples, theory_steps
 
+from cmargin._core.losses._losses import LOSS_IDS
+from cmargin._core.rows._rows import Rows
 from cmargin._core.stochastic import _class_sgd
 from cmargin.homes import open_rows
 from cmargin.solvers.low_rank.class_lists import ClassLists
@@ -206,3 +208,25 @@ def test_constant_score_inverts_the_posterior(loss):
     from naive import posterior
     share = np.linspace(0.01, 0.99, 50)
     np.testing.assert_allclose(posterior(loss, constant_score(loss, share)), share, atol=1e-12)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_losses_of_visits_are_those_of_their_scores(sparse, weighted, dtype):
+    rng = np.random.default_rng(4)
+    X, W, b = rng.standard_normal((60, 5)).astype(dtype), rng.standard_normal((3, 5)).astype(dtype), rng.random(3)
+    weight = rng.random(60) if weighted else np.zeros(0)
+    visits = rng.integers(-60, 60, 40)
+    offsets = np.array([0, 17, 17, 40])
+    losses = np.empty(40)
+    rows = Rows(sp.csr_matrix(X) if sparse else X)
+    _class_sgd.visit_losses(rows, W, b, offsets, visits, weight, LOSS_IDS["logistic"], np.empty(5, dtype), losses)
+    row, of_class = np.where(visits >= 0, visits, -1 - visits), np.repeat([0, 1, 2], np.diff(offsets))
+    margins = ((X[row].astype(float) * W[of_class]).sum(axis=1) + b[of_class]) * np.where(visits >= 0, 1, -1)
+    expected = np.log1p(np.exp(-margins)) * (weight[row] if weighted else 1)
+    np.testing.assert_allclose(losses, expected, rtol=1e-5 if dtype == np.float32 else 1e-12)
+    W[2, 0] = np.nan
+    _class_sgd.visit_losses(rows, W, b, offsets, visits, weight, LOSS_IDS["logistic"], np.empty(5, dtype), losses)
+    assert np.all(losses[17:] == np.inf) and np.all(np.isfinite(losses[:17]))
+    with pytest.raises(ValueError, match="visit_losses"):
+        _class_sgd.visit_losses(rows, W, b, offsets, visits + 1, weight, 0, np.empty(5, dtype), losses)

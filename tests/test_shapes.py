@@ -30,7 +30,8 @@ def projected():
 
 # where a wrapper is, its name, a fit that calls it, and on which rows
 CALLS = {
-    "lists": (_class_sgd, "draw_lists", slnd(), X),
+    "lists": (_class_sgd, "draw_lists", slnd(step_size=0.5), X),
+    "visits": (_class_sgd, "visit_losses", slnd(), X),
     "steps": (_class_sgd, "run_steps", slnd(), X),
     "steps, tail": (_class_sgd, "run_steps", slnd(tail="scale", rank=2), sp.csr_matrix(X)),
     "refreshed": (_refreshed_sgd, "run_refreshed_steps", slnd(hessian_refresh=1), X),

@@ -13,12 +13,13 @@ on the thread count.
 
 from cython cimport floating
 from cython.parallel cimport prange, threadid
+from libc.math cimport INFINITY, isfinite
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
 from cmargin._core.losses._losses cimport point, point_loss
 from cmargin._core.small._random cimport next_below
-from cmargin._core.rows._rows cimport Rows, rows_view, sparse_axpy, sparse_dot
+from cmargin._core.rows._rows cimport Rows, row_times, rows_view, sparse_axpy, sparse_dot
 from cmargin._core.small._shapes cimport must_fit, within
 from cmargin._core.small._simd cimport row_axpy, row_dot, row_lerp, row_prefetch
 
@@ -217,3 +218,33 @@ cdef void one_class(const rows_view *X, const floating *Z, Py_ssize_t width, con
         memcpy(u_mean, mean_work, n_bytes)
     bias[0], bias[1], n_steps[0] = state.bias, state.bias_mean, state.n_steps
     sums[0], sums[1], sums[2] = total.loss, total.errors, total.weight
+
+
+def visit_losses(
+    Rows X,
+    const floating[:, ::1] W,            # IN    (n_classes, n_features)
+    const double[::1] bias,              # IN    (n_classes,)
+    const int64_t[::1] offsets,          # IN    (n_classes + 1,)
+    const int64_t[::1] visits,           # IN    (offsets[-1],)
+    const double[::1] row_weight,        # IN    (n_rows,), or (0,) for ones
+    int loss,
+    floating[::1] row_work,              # WORK  (n_features,)
+    double[::1] loss_out,                # OUT   (offsets[-1],), weighted, inf on overflow
+):
+    """Loss of every visit of every class at its weights, w and b as they are, not whitened."""
+    cdef Py_ssize_t c, k, row, n_rows = X.view.n_rows
+    cdef double score
+    must_fit(W.shape[1] == row_work.shape[0] == X.view.n_features and bias.shape[0] == W.shape[0]
+             and offsets.shape[0] == W.shape[0] + 1 and within(offsets, visits.shape[0])
+             and loss_out.shape[0] == visits.shape[0] and row_weight.shape[0] in (0, n_rows), "visit_losses")
+    for k in range(visits.shape[0]):
+        must_fit(-n_rows <= visits[k] < n_rows, "visit_losses, visits")
+    with nogil:
+        for c in range(W.shape[0]):
+            for k in range(offsets[c], offsets[c + 1]):
+                row = visits[k] if visits[k] >= 0 else -1 - visits[k]
+                score = row_times(&X.view, row, &W[c, 0], &row_work[0]) + bias[c]
+                loss_out[k] = point_loss(loss, score if visits[k] >= 0 else -score, 0, 0).value
+                loss_out[k] *= row_weight[row] if row_weight.shape[0] > 0 else 1
+                if not isfinite(loss_out[k]):
+                    loss_out[k] = INFINITY

@@ -14,7 +14,7 @@ from cmargin.solvers.low_rank.class_lists import ClassLists
 from cmargin.solvers.low_rank.class_passes import STREAM_WORDS, ClassPasses, TimeUp, class_streams
 from cmargin.solvers.low_rank.class_weights import ClassWeights
 from cmargin.solvers.low_rank.low_rank import LowRankInverse, build_inverse, default_samples
-from cmargin.solvers.low_rank.step_size import Trial, automatic_step, outside
+from cmargin.solvers.low_rank.step_size import Trial, automatic_step
 
 THEORY_POSITIVES, THEORY_NEGATIVES = 64, 192
 HISTORY = ("pass", "seconds", "seconds_hessian", "seconds_whiten", "seconds_steps", "objective", "error", "step",
@@ -230,7 +230,8 @@ class Run:
             positives = self.rng.permutation(self.lists.rows_of(c))[:THEORY_POSITIVES]
             share = self.lists.n_negatives[c] / max(self.lists.n_positives[c], 1)
             count = min(THEORY_NEGATIVES, max(1, round(share * len(positives)))) if len(positives) else 0
-            negatives = self.rng.permutation(np.flatnonzero(outside(self.lists, c)))[:count]
+            others = np.setdiff1d(np.arange(self.lists.n_rows), self.lists.rows_of(c))
+            negatives = self.rng.permutation(others)[:count]
             parts.append(np.concatenate([positives, -1 - negatives]).astype(np.int64))
         offsets = np.concatenate([[0], np.cumsum([len(p) for p in parts])]).astype(np.int64)
         return offsets, np.concatenate(parts)

@@ -4,7 +4,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from cmargin._core.losses._losses import evaluate
 from cmargin._core.small._sampling import shuffle
 from cmargin._core.stochastic import _class_sgd
 from cmargin._workspace import aligned_rows
@@ -30,26 +29,26 @@ def split(lists, rng):
     able = np.flatnonzero((lists.n_positives >= 4) & (lists.n_negatives >= 4))
     classes = sorted(rng.permutation(able)[:TRIAL_CLASSES].tolist())
     kept, held_out = [], []
-    for c in classes:
-        positives = rng.permutation(lists.rows_of(c))[:TRIAL_POSITIVES]
-        n_negatives = round(lists.n_negatives[c] * len(positives) / lists.n_positives[c])
-        n_negatives = max(4, min(n_negatives, TRIAL_NEGATIVES))
-        others = rng.permutation(lists.n_rows)[: 2 * n_negatives + 8 * len(positives)]
-        others = np.sort(others[outside(lists, c)[others]])
-        if len(others) < 4:
-            others = np.flatnonzero(outside(lists, c))
-        negatives = rng.permutation(others)[:n_negatives]
-        p, q = len(positives) // 4, len(negatives) // 4
-        held_out.append(np.concatenate([positives[:p], -1 - negatives[:q]]))
-        kept.append(np.concatenate([positives[p:], -1 - negatives[q:]]))
+    taken = np.zeros((1, lists.n_rows), np.uint8)
+    for c, stream in zip(classes, class_streams(int(rng.integers(1 << 62)), len(classes)), strict=True):
+        rows = lists.rows_of(c)
+        n_positives = min(len(rows), TRIAL_POSITIVES)
+        n_negatives = round(lists.n_negatives[c] * n_positives / len(rows))
+        n_negatives = min(max(4, min(n_negatives, TRIAL_NEGATIVES)), lists.n_rows - len(rows))
+        ends = np.array([0, len(rows), len(rows) + n_negatives], np.int64)
+        visits = np.empty(ends[2], np.int64)
+        _class_sgd.draw_lists(rows, ends[:2], ends[2:] - ends[1:2], stream[None], taken, 0, ends[::2].copy(), visits, 1)
+        positive = visits >= 0
+        positives, negatives = visits[positive][:n_positives], visits[~positive]
+        p, q = n_positives // 4, n_negatives // 4
+        held_out.append(np.concatenate([positives[:p], negatives[:q]]))
+        kept.append(np.concatenate([positives[p:], negatives[q:]]))
     return classes, kept, held_out
 
 
-def outside(lists, c):
-    """(n_rows,) whether a row is not of class ``c``."""
-    out = np.ones(lists.n_rows, bool)
-    out[lists.rows_of(c)] = False
-    return out
+def ends_of(parts):
+    """(len(parts) + 1,) where each begins and ends when they are put one behind the other."""
+    return np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
 
 
 class Trial:
@@ -62,11 +61,11 @@ class Trial:
         self.start_bias, self.scale = start_bias[classes], scale[classes] if len(scale) > 1 else scale
         if classes:
             self._draw_passes(kept, class_streams(int(rng.integers(1 << 62)), 1)[0])
-            self._hold_out(held_out)
+            self.held, self.held_offsets = np.concatenate(held_out), ends_of(held_out)
 
     def _draw_passes(self, kept, stream):
         """The visits of all classes of every pass, one class behind the other, each in a random order."""
-        self.offsets = np.concatenate([[0], np.cumsum([len(visits) for visits in kept])]).astype(np.int64)
+        self.offsets = ends_of(kept)
         self.longest = int(np.diff(self.offsets).max())
         self.passes_drawn, visits = [], np.concatenate(kept)
         for _ in range(TRIAL_PASSES):
@@ -77,12 +76,6 @@ class Trial:
         self.threads = worthwhile_threads(self.passes.home.n_threads,
                                           self.offsets[-1] * (self.Z.shape[1] + STEP_OVERHEAD))
         self.work = aligned_rows((self.threads, 2, self.Z.shape[1]), self.Z.dtype)
-
-    def _hold_out(self, held_out):
-        visits, weight = np.concatenate(held_out), self.passes.row_weight
-        self.held_rows, self.sign = np.where(visits >= 0, visits, -1 - visits), np.where(visits >= 0, 1.0, -1.0)
-        self.held_class = np.repeat(np.arange(self.n_classes), [len(part) for part in held_out])
-        self.held_weight = weight[self.held_rows] if len(weight) else 1.0
 
     def trained(self, relative):
         """(W, bias) after the trial passes at a relative step."""
@@ -99,14 +92,10 @@ class Trial:
 
     def losses(self, relative):
         """Weighted loss of every held-out visit under the running mean, at a relative step; inf on overflow."""
-        W, bias = self.trained(relative)
-        scores = self.passes.home.scores(W, bias, self.held_rows)
-        margins = self.sign * scores[np.arange(len(scores)), self.held_class]
-        value, slope, curvature = np.empty((3, len(margins)))
-        evaluate(self.passes.loss, margins, value, slope, curvature)
-        value *= self.held_weight
-        value[~np.isfinite(value)] = np.inf
-        return value
+        (W, bias), losses = self.trained(relative), np.empty(len(self.held))
+        _class_sgd.visit_losses(self.passes.home.rows, W, bias, self.held_offsets, self.held, self.passes.row_weight,
+                                self.passes.loss, np.empty(W.shape[1], W.dtype), losses)
+        return losses
 
 
 def automatic_step(trial):
