@@ -339,6 +339,17 @@ def test_a_tolerance_beyond_float64_ends():
     assert fit.stopped in ("rounding", "tol") and fit.gap < 1e-12
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_is_not_rounding_is_not_taken_for_it(dtype):
+    # rows that a plane separates: intercepts come in more slowly than the weights, and single precision creeps
+    for seed in (4, 10, 25, 33):
+        for n, m, k in ((3, 5, 3), (4, 5, 2), (6, 10, 3)):
+            X = np.random.default_rng(seed).standard_normal((n, m)).astype(dtype)
+            for l2 in (1e-5, 1e-7):
+                fit, _ = solve(X, np.arange(n) % k, None, k, Settings(l2, 1e-4))
+                assert fit.stopped == "tol" and fit.gap <= 1e-4 and fit.n_newton < 60
+
+
 def test_a_start_near_the_optimum_is_used():
     X, labels, weight = problem(n=1000, m=20)
     cold, _ = solve(X, labels, weight, K, Settings(1e-4, 1e-6))
