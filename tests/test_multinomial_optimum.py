@@ -127,6 +127,12 @@ def test_the_same_bits_for_any_number_of_threads(dtype, sparse):
         np.testing.assert_array_equal(fit.bias, fits[0].bias)
 
 
+def test_few_numbers_are_read_by_one_thread():
+    X, labels, weight = problem(n=3001, m=31, k=7)
+    assert open_rows(X).softmax_pass(labels, weight, 7, True, 2).n_threads == 2
+    assert open_rows(X[:1000]).softmax_pass(labels[:1000], weight[:1000], 7, True, 2).n_threads == 1
+
+
 def test_bad_shapes_are_refused():
     X, labels, weight = problem()
     with pytest.raises(ValueError, match="label"):

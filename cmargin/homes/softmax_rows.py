@@ -7,6 +7,7 @@ All answers are means over rows by weight, float64, and the same bits for any nu
 import numpy as np
 
 from cmargin._core.rows._softmax_rows import SoftmaxRows
+from cmargin.homes.row_pass import SMALL
 
 RISK, RISK_OF_SCORES, CURVATURE, PRODUCTS, INTERCEPTS = range(5)
 SUM_NUMBERS = 1 << 22        # float64 numbers in the gradients of all blocks: 32 MB
@@ -39,6 +40,8 @@ class SoftmaxRowPass:
         self.n_rows, self.n_features, self.sparse = home.n_rows, home.n_features, home.sparse
         self.n_columns = self.n_features + intercept
         self.weight = np.ones(self.n_rows) if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
+        # a Newton step of few numbers is mostly threads that wait for each other, above all on a busy machine
+        n_threads = n_threads if home.entries * n_classes >= SMALL else 1
         self.n_threads, self.reads = n_threads, 0.0
         self.between_slices = lambda: None       # called about ten times a second; may raise
         blocks = int(np.clip(2 ** int(np.log2(max(1, SUM_NUMBERS // (self.n_columns * n_classes)))), 4, 32))
