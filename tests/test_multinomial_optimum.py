@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from cmargin._core.newton._multinomial_step import MultinomialStep
 from cmargin.homes import open_rows
+from cmargin.homes.softmax_rows import CURVATURE, PRODUCTS, RISK_OF_SCORES
 from cmargin.solvers.low_rank.class_passes import TimeUp
 from cmargin.solvers.newton import multinomial_newton
 from cmargin.solvers.newton.multinomial_inverse import ClassInverse, KroneckerInverse, centred_pairs, without_mean
@@ -59,6 +60,18 @@ def point(intercept, k=K, m=M, seed=3):
 
 # ---------------------------------------------------------------- kernel
 
+def task(home, what, V, scores=None, probs=None):
+    """One task of the kernel over all rows; the mean gradient."""
+    kernel, none = home.kernel, np.empty((0, 0), home.dtype)
+    V = np.ascontiguousarray(V, home.dtype)
+    kernel.run(what, V, none if scores is None else scores, none if probs is None else probs, 0, kernel.n_blocks)
+    return kernel.gradients.sum(axis=0).reshape(V.shape) / home.n_rows
+
+
+def curvature_times(home, D):
+    return task(home, CURVATURE, D, probs=home.probs)
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("intercept", [False, True])
@@ -72,18 +85,18 @@ def test_passes_equal_the_twin(layout, dtype, intercept):
     got_value, got = home.risk(V)
     assert got_value == pytest.approx(value, rel=rough)
     np.testing.assert_allclose(got, gradient, atol=rough)
-    np.testing.assert_allclose(home.curvature(D), naive.curvature(X, weight, V, D, intercept), atol=3 * rough)
-    home.products(D)
+    np.testing.assert_allclose(curvature_times(home, D), naive.curvature(X, weight, V, D, intercept), atol=3 * rough)
+    task(home, PRODUCTS, D, scores=home.change)
     for step in (0.0, 0.7):
         ahead = naive.risk(X, labels, weight, V + step * D, intercept)
-        got_value, slope, curvature = home.line(step)
+        got_value, slope, curvature = home.kernel.line(step, home.scores, home.change)
         assert got_value == pytest.approx(ahead[0], rel=3 * rough)
         assert slope == pytest.approx(np.sum(ahead[2] * D), rel=3 * rough, abs=3 * rough)
         assert curvature == pytest.approx(
             np.sum(D * naive.curvature(X, weight, V + step * D, D, intercept)), rel=10 * rough)
-    home.move(0.7)
-    got_value, got = home.risk_of_scores()
-    assert got_value == pytest.approx(ahead[0], rel=3 * rough)
+    home.scores += home.dtype.type(0.7) * home.change
+    got = task(home, RISK_OF_SCORES, V, home.scores, home.probs)
+    assert home.kernel.sums[:, 0].sum() / N == pytest.approx(ahead[0], rel=3 * rough)
     np.testing.assert_allclose(got, ahead[2], atol=3 * rough)
 
 
@@ -94,7 +107,7 @@ def test_gradient_and_curvature_are_derivatives():
     ahead, behind = home.risk(V + h * D), home.risk(V - h * D)
     _, gradient = home.risk(V)
     assert (ahead[0] - behind[0]) / (2 * h) == pytest.approx(np.sum(gradient * D), rel=1e-7)
-    np.testing.assert_allclose((ahead[1] - behind[1]) / (2 * h), home.curvature(D), atol=1e-7)
+    np.testing.assert_allclose((ahead[1] - behind[1]) / (2 * h), curvature_times(home, D), atol=1e-7)
 
 
 @pytest.mark.parametrize("layout", ["C", "F", "csr"])
@@ -170,7 +183,7 @@ def test_inverses_invert(intercept):
     V = np.zeros((home.n_columns, K))
     home.risk(V)
     D = without_mean(point(intercept, seed=5))
-    HD = home.curvature(D)
+    HD = curvature_times(home, D)
     HD[:M] += l2 * D[:M]
     inverse = KroneckerInverse(home, every, l2)
     inverse.update(home.class_curvature(home.probs))
@@ -180,7 +193,7 @@ def test_inverses_invert(intercept):
     V = 0.3 * point(intercept, k=2)
     two.risk(V)
     D = without_mean(point(intercept, k=2, seed=5))
-    HD = two.curvature(D)
+    HD = curvature_times(two, D)
     blocks = ClassInverse(two, X.astype(np.float32), every, 1e-9)
     np.testing.assert_allclose(blocks(HD), 2 * D, atol=2e-3)
 

@@ -30,7 +30,7 @@ class SoftmaxRowPass:
     Attributes
     ----------
     scores, probs, change : (n_rows, n_classes) arrays of the type of the products, `precise` says which
-        Scores at V, their softmax, products with the direction given to `products`.
+        Scores at V, their softmax, and room for the compiled step's products with a direction.
     reads : float
         Of all rows; half a read is one product of the two that a gradient takes.
     """
@@ -56,7 +56,6 @@ class SoftmaxRowPass:
         self.dtype = np.dtype(dtype)
         shape = (self.n_rows, self.n_classes)
         self.scores, self.probs, self.change = (np.empty(shape, self.dtype) for _ in range(3))
-        self.none = np.empty((0, 0), self.dtype)
 
     @property
     def precise(self):
@@ -68,7 +67,7 @@ class SoftmaxRowPass:
         for lo in range(0, kernel.n_blocks, self.per_call):
             self.between_slices()
             kernel.run(what, V, scores, probs, lo, min(lo + self.per_call, kernel.n_blocks))
-        self.reads += {RISK: 1.0, CURVATURE: 1.0, INTERCEPTS: 0.0}.get(what, 0.5)
+        self.reads += {RISK: 1.0, INTERCEPTS: 0.0}.get(what, 0.5)
         if what == PRODUCTS:
             return None
         gradient = kernel.gradients.sum(axis=0).reshape(self.n_columns, self.n_classes) / self.n_rows
@@ -78,30 +77,6 @@ class SoftmaxRowPass:
         """Scores, probabilities, risk and (n_columns, n_classes) gradient at V; one read."""
         value, _, gradient = self._run(RISK, V, self.scores, self.probs)
         return value, gradient
-
-    def risk_of_scores(self):
-        """`risk` at the scores that are there; half a read."""
-        value, _, gradient = self._run(RISK_OF_SCORES, np.zeros((self.n_columns, self.n_classes)), self.scores,
-                                       self.probs)
-        return value, gradient
-
-    def curvature(self, D):
-        """Hessian of the risk times D, at the probabilities that are there; one read."""
-        return self._run(CURVATURE, D, self.none, self.probs)[2]
-
-    def products(self, D):
-        """Keep the scores' ``change`` along D; half a read."""
-        self._run(PRODUCTS, D, self.change, self.none)
-
-    def line(self, step):
-        """Risk, its slope and its curvature at ``scores + step change``; no read of X."""
-        self.between_slices()
-        return self.kernel.line(step, self.scores, self.change)
-
-    def move(self, step):
-        """``scores += step change``."""
-        for lo in range(0, self.n_rows, COPY_ROWS):
-            self.scores[lo:lo + COPY_ROWS] += self.dtype.type(step) * self.change[lo:lo + COPY_ROWS]
 
     def exact(self, V, n_corrections=4):
         """Everything in float64, at V with its intercepts moved to where their gradient vanishes; one read.
