@@ -148,7 +148,7 @@ def solve(home, labels, weight, n_classes, settings, start=None, on_step=None):
         inner = on_step
         on_step = None if inner is None else lambda part: inner(spread(part, met, n_classes))
     interrupted = None
-    with single_threaded_blas():
+    with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):     # numbers too large are refused
         try:
             run.go(on_step)
         except TimeUp:
