@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from cmargin._core.newton._multinomial_step import MultinomialStep
 from cmargin.homes import open_rows
+from cmargin.homes.softmax_rows import CURVATURE, PRODUCTS, RISK_OF_SCORES
 from cmargin.solvers.low_rank.class_passes import TimeUp
 from cmargin.solvers.newton import multinomial_newton
 from cmargin.solvers.newton.multinomial_inverse import ClassInverse, KroneckerInverse, centred_pairs, without_mean
@@ -59,6 +60,18 @@ def point(intercept, k=K, m=M, seed=3):
 
 # ---------------------------------------------------------------- kernel
 
+def task(home, what, V, scores=None, probs=None):
+    """One task of the kernel over all rows; the mean gradient."""
+    kernel, none = home.kernel, np.empty((0, 0), home.dtype)
+    V = np.ascontiguousarray(V, home.dtype)
+    kernel.run(what, V, none if scores is None else scores, none if probs is None else probs, 0, kernel.n_blocks)
+    return kernel.gradients.sum(axis=0).reshape(V.shape) / home.n_rows
+
+
+def curvature_times(home, D):
+    return task(home, CURVATURE, D, probs=home.probs)
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("intercept", [False, True])
@@ -72,18 +85,18 @@ def test_passes_equal_the_twin(layout, dtype, intercept):
     got_value, got = home.risk(V)
     assert got_value == pytest.approx(value, rel=rough)
     np.testing.assert_allclose(got, gradient, atol=rough)
-    np.testing.assert_allclose(home.curvature(D), naive.curvature(X, weight, V, D, intercept), atol=3 * rough)
-    home.products(D)
+    np.testing.assert_allclose(curvature_times(home, D), naive.curvature(X, weight, V, D, intercept), atol=3 * rough)
+    task(home, PRODUCTS, D, scores=home.change)
     for step in (0.0, 0.7):
         ahead = naive.risk(X, labels, weight, V + step * D, intercept)
-        got_value, slope, curvature = home.line(step)
+        got_value, slope, curvature = home.kernel.line(step, home.scores, home.change)
         assert got_value == pytest.approx(ahead[0], rel=3 * rough)
         assert slope == pytest.approx(np.sum(ahead[2] * D), rel=3 * rough, abs=3 * rough)
         assert curvature == pytest.approx(
             np.sum(D * naive.curvature(X, weight, V + step * D, D, intercept)), rel=10 * rough)
-    home.move(0.7)
-    got_value, got = home.risk_of_scores()
-    assert got_value == pytest.approx(ahead[0], rel=3 * rough)
+    home.scores += home.dtype.type(0.7) * home.change
+    got = task(home, RISK_OF_SCORES, V, home.scores, home.probs)
+    assert home.kernel.sums[:, 0].sum() / N == pytest.approx(ahead[0], rel=3 * rough)
     np.testing.assert_allclose(got, ahead[2], atol=3 * rough)
 
 
@@ -94,7 +107,7 @@ def test_gradient_and_curvature_are_derivatives():
     ahead, behind = home.risk(V + h * D), home.risk(V - h * D)
     _, gradient = home.risk(V)
     assert (ahead[0] - behind[0]) / (2 * h) == pytest.approx(np.sum(gradient * D), rel=1e-7)
-    np.testing.assert_allclose((ahead[1] - behind[1]) / (2 * h), home.curvature(D), atol=1e-7)
+    np.testing.assert_allclose((ahead[1] - behind[1]) / (2 * h), curvature_times(home, D), atol=1e-7)
 
 
 @pytest.mark.parametrize("layout", ["C", "F", "csr"])
@@ -125,6 +138,12 @@ def test_the_same_bits_for_any_number_of_threads(dtype, sparse):
         assert fit.objective == fits[0].objective and fit.gap == fits[0].gap
         np.testing.assert_array_equal(fit.W, fits[0].W)
         np.testing.assert_array_equal(fit.bias, fits[0].bias)
+
+
+def test_few_numbers_are_read_by_one_thread():
+    X, labels, weight = problem(n=3001, m=31, k=7)
+    assert open_rows(X).softmax_pass(labels, weight, 7, True, 2).n_threads == 2
+    assert open_rows(X[:1000]).softmax_pass(labels[:1000], weight[:1000], 7, True, 2).n_threads == 1
 
 
 def test_bad_shapes_are_refused():
@@ -164,7 +183,7 @@ def test_inverses_invert(intercept):
     V = np.zeros((home.n_columns, K))
     home.risk(V)
     D = without_mean(point(intercept, seed=5))
-    HD = home.curvature(D)
+    HD = curvature_times(home, D)
     HD[:M] += l2 * D[:M]
     inverse = KroneckerInverse(home, every, l2)
     inverse.update(home.class_curvature(home.probs))
@@ -174,7 +193,7 @@ def test_inverses_invert(intercept):
     V = 0.3 * point(intercept, k=2)
     two.risk(V)
     D = without_mean(point(intercept, k=2, seed=5))
-    HD = two.curvature(D)
+    HD = curvature_times(two, D)
     blocks = ClassInverse(two, X.astype(np.float32), every, 1e-9)
     np.testing.assert_allclose(blocks(HD), 2 * D, atol=2e-3)
 
@@ -337,6 +356,17 @@ def test_a_tolerance_beyond_float64_ends():
     X, labels, weight = problem()
     fit, _ = solve(X, labels, weight, K, Settings(1e-3, 1e-18))
     assert fit.stopped in ("rounding", "tol") and fit.gap < 1e-12
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_is_not_rounding_is_not_taken_for_it(dtype):
+    # rows that a plane separates: intercepts come in more slowly than the weights, and single precision creeps
+    for seed in (4, 10, 25, 33):
+        for n, m, k in ((3, 5, 3), (4, 5, 2), (6, 10, 3)):
+            X = np.random.default_rng(seed).standard_normal((n, m)).astype(dtype)
+            for l2 in (1e-5, 1e-7):
+                fit, _ = solve(X, np.arange(n) % k, None, k, Settings(l2, 1e-4))
+                assert fit.stopped == "tol" and fit.gap <= 1e-4 and fit.n_newton < 60
 
 
 def test_a_start_near_the_optimum_is_used():

@@ -92,3 +92,14 @@ def test_a_refused_fit_leaves_the_last_one():
     with pytest.raises(ValueError, match=r"l2=0\.01 needs"):
         model.fit(scale(iris), species < 2)
     assert np.array_equal(model.coef_, before) and model.score(scale(iris), species) > 0.9
+
+
+@pytest.mark.parametrize("csr", [False, True])
+@pytest.mark.parametrize("shape", [(60, 5), (30, 50)])
+def test_numbers_beyond_single_precision_are_refused_in_words(shape, csr):
+    X = 1e150 * np.random.default_rng(0).standard_normal(shape)
+    rows = sparse.csr_matrix(X) if csr else X
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="scale the features"):
+            SLNDClassifier(loss="multinomial", l2=1e-3).fit(rows, np.arange(len(X)) % 3)

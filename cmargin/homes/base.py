@@ -244,21 +244,6 @@ class SoftmaxPass(Protocol):
     def risk(self, V):
         """Risk and gradient at V; a read."""
 
-    def risk_of_scores(self):
-        """The same at the scores that are there; half a read."""
-
-    def curvature(self, D):
-        """Hessian of the risk times D; a read."""
-
-    def products(self, D):
-        """The change of the scores along D; half a read."""
-
-    def line(self, step):
-        """Risk, slope and curvature along that change; no read."""
-
-    def move(self, step):
-        """Go along it."""
-
     def exact(self, V, n_corrections=4):
         """V with the best intercepts; risk, entropy and gradient there in float64; a read."""
 

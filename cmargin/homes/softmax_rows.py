@@ -7,6 +7,7 @@ All answers are means over rows by weight, float64, and the same bits for any nu
 import numpy as np
 
 from cmargin._core.rows._softmax_rows import SoftmaxRows
+from cmargin.homes.row_pass import SMALL
 
 RISK, RISK_OF_SCORES, CURVATURE, PRODUCTS, INTERCEPTS = range(5)
 SUM_NUMBERS = 1 << 22        # float64 numbers in the gradients of all blocks: 32 MB
@@ -29,7 +30,7 @@ class SoftmaxRowPass:
     Attributes
     ----------
     scores, probs, change : (n_rows, n_classes) arrays of the type of the products, `precise` says which
-        Scores at V, their softmax, products with the direction given to `products`.
+        Scores at V, their softmax, and room for the compiled step's products with a direction.
     reads : float
         Of all rows; half a read is one product of the two that a gradient takes.
     """
@@ -39,6 +40,8 @@ class SoftmaxRowPass:
         self.n_rows, self.n_features, self.sparse = home.n_rows, home.n_features, home.sparse
         self.n_columns = self.n_features + intercept
         self.weight = np.ones(self.n_rows) if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
+        # a Newton step of few numbers is mostly threads that wait for each other, above all on a busy machine
+        n_threads = n_threads if home.entries * n_classes >= SMALL else 1
         self.n_threads, self.reads = n_threads, 0.0
         self.between_slices = lambda: None       # called about ten times a second; may raise
         blocks = int(np.clip(2 ** int(np.log2(max(1, SUM_NUMBERS // (self.n_columns * n_classes)))), 4, 32))
@@ -53,7 +56,6 @@ class SoftmaxRowPass:
         self.dtype = np.dtype(dtype)
         shape = (self.n_rows, self.n_classes)
         self.scores, self.probs, self.change = (np.empty(shape, self.dtype) for _ in range(3))
-        self.none = np.empty((0, 0), self.dtype)
 
     @property
     def precise(self):
@@ -65,7 +67,7 @@ class SoftmaxRowPass:
         for lo in range(0, kernel.n_blocks, self.per_call):
             self.between_slices()
             kernel.run(what, V, scores, probs, lo, min(lo + self.per_call, kernel.n_blocks))
-        self.reads += {RISK: 1.0, CURVATURE: 1.0, INTERCEPTS: 0.0}.get(what, 0.5)
+        self.reads += {RISK: 1.0, INTERCEPTS: 0.0}.get(what, 0.5)
         if what == PRODUCTS:
             return None
         gradient = kernel.gradients.sum(axis=0).reshape(self.n_columns, self.n_classes) / self.n_rows
@@ -75,30 +77,6 @@ class SoftmaxRowPass:
         """Scores, probabilities, risk and (n_columns, n_classes) gradient at V; one read."""
         value, _, gradient = self._run(RISK, V, self.scores, self.probs)
         return value, gradient
-
-    def risk_of_scores(self):
-        """`risk` at the scores that are there; half a read."""
-        value, _, gradient = self._run(RISK_OF_SCORES, np.zeros((self.n_columns, self.n_classes)), self.scores,
-                                       self.probs)
-        return value, gradient
-
-    def curvature(self, D):
-        """Hessian of the risk times D, at the probabilities that are there; one read."""
-        return self._run(CURVATURE, D, self.none, self.probs)[2]
-
-    def products(self, D):
-        """Keep the scores' ``change`` along D; half a read."""
-        self._run(PRODUCTS, D, self.change, self.none)
-
-    def line(self, step):
-        """Risk, its slope and its curvature at ``scores + step change``; no read of X."""
-        self.between_slices()
-        return self.kernel.line(step, self.scores, self.change)
-
-    def move(self, step):
-        """``scores += step change``."""
-        for lo in range(0, self.n_rows, COPY_ROWS):
-            self.scores[lo:lo + COPY_ROWS] += self.dtype.type(step) * self.change[lo:lo + COPY_ROWS]
 
     def exact(self, V, n_corrections=4):
         """Everything in float64, at V with its intercepts moved to where their gradient vanishes; one read.

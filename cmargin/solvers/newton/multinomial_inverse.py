@@ -47,7 +47,7 @@ def centred_pairs(X, weight, rank, centred):
     if m < n:
         rows = dense(X) - mean.astype(np.float32)
         rows *= root.astype(np.float32)[:, None]
-        values, vectors = top_eigenpairs((rows.T @ rows).astype(np.float64), k + 1)
+        values, vectors = pairs_of((rows.T @ rows).astype(np.float64), k + 1)
         keep = worth_keeping(values)
         return mean, np.append(np.maximum(values[keep], 0.0), max(values[-1], 0.0)), vectors[keep].T.astype(np.float32)
     gram = dense(X @ X.T).astype(np.float64)
@@ -55,11 +55,18 @@ def centred_pairs(X, weight, rank, centred):
         to_mean = gram @ s
         gram += s @ to_mean - to_mean[:, None] - to_mean
     gram *= root[:, None] * root
-    values, Q = top_eigenpairs(gram, k + 1)
+    values, Q = pairs_of(gram, k + 1)
     keep = worth_keeping(values)
     coefficients = root[:, None] * Q[keep].T
     vectors = np.asarray(X.T @ coefficients.astype(np.float32)) - np.outer(mean, coefficients.sum(axis=0))
     return mean, np.append(values[keep], max(values[-1], 0.0)), (vectors / np.sqrt(values[keep])).astype(np.float32)
+
+
+def pairs_of(S, k):
+    if not np.isfinite(S).all():
+        raise ValueError("X holds values so large that sums of their squares overflow in single precision; "
+                         "scale the features.")
+    return top_eigenpairs(S, k)
 
 
 def worth_keeping(values):

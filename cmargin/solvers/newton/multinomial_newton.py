@@ -44,7 +44,9 @@ SURE = 0.5                   # of tol: the float32 gap has to be below before it
 SLICE = 0.1                  # seconds between two looks at Ctrl-C and the clock
 TINY = np.finfo(float).tiny  # the objective of a single class is 0
 EPS = np.finfo(float).eps
+SHORT = 1e-3                 # of a Newton step; shorter ones in float32 are its slopes' rounding
 PATIENCE = 10                # steps without a lower objective before its certificate is looked at
+VAIN = 5                     # float64 certificates in a row that do not halve the gap: then it is rounding's
 ABSENT = -60.0               # intercept of a class without rows: exp of it adds nothing to a float64 sum
 
 
@@ -146,7 +148,7 @@ def solve(home, labels, weight, n_classes, settings, start=None, on_step=None):
         inner = on_step
         on_step = None if inner is None else lambda part: inner(spread(part, met, n_classes))
     interrupted = None
-    with single_threaded_blas():
+    with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):     # numbers too large are refused
         try:
             run.go(on_step)
         except TimeUp:
@@ -202,7 +204,7 @@ class Run:
         self.order = np.random.default_rng(0).permutation(self.home.n_rows)      # of rows in subsets
         self.inverse, self.kronecker, self.spent, self.products, self.built = None, None, 0, 0, 0.0
         self.newton = MultinomialStep(self.home.kernel, settings.l2, MOST_PRODUCTS, self.home.per_call)
-        self.best, self.class_sums = np.inf, None
+        self.best, self.vain, self.class_sums = np.inf, 0, None
         self.lowest, self.idle = np.inf, 0
         self.result = Result(*self.split(self.V))
 
@@ -242,8 +244,9 @@ class Run:
         risk, gradient = home.risk(self.V)
         for _ in range(s.max_newton + 1):
             value, G = risk + self.penalty(self.V), self.full_gradient(gradient)
-            if self.features_gap(G) <= SURE * s.tol * value or self.stands(value):
-                if self.certify():
+            near = self.features_gap(G) <= SURE * s.tol * value
+            if near or self.stands(value):
+                if self.certify(VAIN if near else 1):
                     return
                 risk, gradient = home.risk(self.V)
                 value, G = risk + self.penalty(self.V), self.full_gradient(gradient)
@@ -259,7 +262,7 @@ class Run:
 
     def stands(self, value):
         """Have `PATIENCE` steps not lowered P? The gap, |dP/dW|^2 over l2, is then one of rounding where l2 is tiny."""
-        lower = value < self.lowest * (1 - EPS)
+        lower = value < self.lowest * (1 - EPS) and (self.home.precise or self.newton.step > SHORT)
         self.lowest, self.idle = (value, 0) if lower else (self.lowest, self.idle + 1)
         if self.idle < PATIENCE:
             return False
@@ -274,8 +277,12 @@ class Run:
         for name, number in zip(HISTORY, entry, strict=True):
             result.history[name].append(number)
 
-    def certify(self):
-        """Objective and gap in float64 at the point, its intercepts first made the best; is it within tol?"""
+    def certify(self, vain=VAIN):
+        """Objective and gap in float64 at the point, its intercepts first made the best; is this the end?
+
+        It is within tol, or as the ``vain``-th certificate that does not halve the gap: one step may not halve what is
+        left for the intercepts, whose slope ends no system of conjugate gradients.
+        """
         home, s, result = self.home, self.settings, self.result
         self.V, risk, entropy, gradient = home.exact(self.V)
         value = risk + self.penalty(self.V)
@@ -290,9 +297,11 @@ class Run:
             return True
         if not home.precise:
             home.keep(np.float64)
-        elif not result.gap < 0.5 * self.best:
-            result.stopped = "rounding"
-            return True
+        else:
+            self.vain = 0 if result.gap < 0.5 * self.best else self.vain + 1
+            if self.vain >= vain:
+                result.stopped = "rounding"
+                return True
         self.best = min(self.best, result.gap)
         return False
 
