@@ -87,52 +87,6 @@ def add(
         v[v.shape[0] - 1] += bias * total
 
 
-def sweep(
-    Rows X,
-    const double[::1] code,          # IN    (n_rows,)
-    Py_ssize_t[::1] order,           # INOUT (n,) rows; those that leave are moved to the end
-    double low,                      # a row at 0 with a smaller deficit leaves the list,
-    double high,                     # and one at its upper bound with a larger one
-    const double[::1] upper,         # IN    (n_rows,)
-    const double[::1] square,        # IN    (n_rows,) |x|^2 + bias^2, positive
-    double bias,
-    double[::1] a,                   # INOUT (n_rows,)
-    double[::1] w,                   # INOUT (m + 1,)
-):
-    """One dual variable after the other to the minimum along it, a_i = clip(a_i + u_i / square_i, 0, upper_i).
-
-    Returns the number of rows that stay; the smallest and the largest deficit that moved a dual variable; the part
-    sum_i upper_i max(0, u_i) - a_i u_i of the duality gap, each row as it was when its turn came; and the number of
-    rows that came to a bound or left one.
-    """
-    cdef row_source source = source_of(X)
-    cdef Py_ssize_t k = 0, n = order.shape[0], m = w.shape[0] - 1, i, moved = 0
-    cdef double u, sign, old, new, change, smallest = 0, largest = 0, gap = 0
-    with nogil:
-        while k < n:
-            i = order[k]
-            if k + AHEAD < n:                                # the next rows lie anywhere
-                fetch_row(&source, order[k + AHEAD])
-            sign = 1 if code[i] >= 0 else -1
-            u = 1 - sign * (bias * w[m] + row_product(&source, i, &w[0]))
-            old = a[i]
-            if (old == 0 and u < low) or (old == upper[i] and u > high):
-                n -= 1
-                order[k], order[n] = order[n], i
-                continue
-            k += 1
-            gap += upper[i] * max(u, 0.0) - old * u
-            new = min(max(old + u / square[i], 0.0), upper[i])
-            change = new - old
-            if change != 0:
-                smallest, largest = min(smallest, u), max(largest, u)
-                moved += (old == 0 or old == upper[i]) != (new == 0 or new == upper[i])
-                a[i] = new
-                w[m] += bias * sign * change
-                add_row(sign * change, &source, i, &w[0])
-    return n, smallest, largest, gap, moved
-
-
 def cg_pass(
     Rows X,
     const double[::1] code,          # IN    (n_rows,)
