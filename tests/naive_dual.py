@@ -58,6 +58,23 @@ def cg_pass(Z, y, rows, upper, a, step, direction, residual):
     return r, z, Z.T @ (y * z), r @ z, upper @ np.maximum(r, 0) - a @ r
 
 
+def cg_steps(Z, y, rows, upper, a, w, residual, at_most):
+    """Conjugate gradients from the scaled residual on until a bound is met: a, w, residual, gap, rows that met it."""
+    square, a, w, r = (Z[rows]**2).sum(axis=1), a.copy(), w.copy(), residual.copy()
+    p, hit = r / square, np.zeros(len(a), bool)
+    for _ in range(at_most):
+        direction, rz = Z[rows].T @ (y[rows] * p), r @ (r / square)
+        limit = [(u - x if d > 0 else -x) / d for u, x, d in zip(upper, a, p, strict=True)]
+        step = min(rz / (direction @ direction), *limit)
+        hit = np.array(limit) <= step
+        a, w = np.where(hit, np.where(p > 0, upper, 0), a + step * p), w + step * direction
+        r, z, _, after, gap = cg_pass(Z, y, rows, upper, a, step, direction, r)
+        if hit.any():
+            break
+        p = z + after / rz * p
+    return a, w, r, gap, hit
+
+
 def best_shift(s, y, u):
     """argmin over t of sum s max(0, u - y t), by trying every breakpoint."""
     at = y * u

@@ -147,6 +147,25 @@ def test_pass_of_conjugate_gradients_equals_the_twin(kernel_case):
     np.testing.assert_allclose(total, 2 * expected[2], atol=1e-11)
 
 
+@pytest.mark.parametrize("room", [1e6, 0.01])
+def test_steps_of_conjugate_gradients_equal_the_twin(kernel_case, room):
+    rows, Z, y, _, _, w, rng = kernel_case
+    index, upper = np.sort(rng.permutation(len(y))[:30]), np.full(30, 2 * room)
+    a, mine_w, z, total, hit = np.full(30, room), w.copy(), np.empty(30), np.empty_like(w), np.zeros(30, np.uint8)
+    r, square, before = rows.deficits(index, w), rows.shared.square[index], rows.reads
+    expected = naive_dual.cg_steps(Z, y, index, upper, a, w, r, 2)
+    rz, _ = rows.cg_pass(index, upper, a, square, 0.0, w, r, z, total)
+    done, rz, gap, met = rows.cg_steps(index, upper, a, square, mine_w, z.copy(), total.copy(), r, z, total, hit, 0.0,
+                                       rz, allowed=np.inf, at_most=2)
+    new_a, new_w, new_r, new_gap, new_hit = expected
+    assert 0 < done <= 2 and met == new_hit.any() == (room < 1)
+    assert rows.reads == pytest.approx(before + (1 + done) * 30 / 300)
+    np.testing.assert_array_equal(hit, new_hit)
+    for mine, twin in ((a, new_a), (mine_w, new_w), (r, new_r), (gap, new_gap)):
+        np.testing.assert_allclose(mine, twin, rtol=1e-5, atol=1e-6)
+    assert rz == pytest.approx(r @ (r / square), rel=1e-9)
+
+
 def test_shift_of_the_intercept_is_the_best_breakpoint():
     rng = np.random.default_rng(4)
     for _ in range(20):

@@ -139,10 +139,12 @@ class DualNewton:
     def spent(self):
         return self.rows.reads
 
+    def reads_left(self):
+        """Before another sweep and the look after it."""
+        return self.limit - self.spent - self.sweeps.n_active / max(1, self.rows.shared.n_rows) - 1
+
     def no_read_left(self):
-        """None for another sweep and the look after it."""
-        share = self.sweeps.n_active / max(1, self.rows.shared.n_rows)
-        return self.spent + share + 1 > self.limit
+        return self.reads_left() < 0
 
     def crowded(self):
         """Whether the usual number of sweeps over the rows still at work would cost too much; asked soon, twice."""
@@ -182,24 +184,18 @@ class DualNewton:
         z, total, restarts = np.empty(len(face)), np.empty_like(self.w), 0
         rz, gap = self.rows.cg_pass(face, upper, a, square, 0.0, self.w, r, z, total)
         p, t = z.copy(), total.copy()                      # direction in a, and sum p y x
-        for _ in range(CG_ITERATIONS):
-            if not gap > target or not rz > 0 or self.late() or self.no_read_left():
-                break
-            curvature = t @ t                              # 0 along opposite rows: on to the next bound
-            step, hit = first_bound(a, p, upper, rz / curvature if curvature > 0 else np.inf)
-            a += step * p
-            self.w += step * t
-            a[hit] = np.where(p[hit] > 0, upper[hit], 0.0)
-            before = rz
-            rz, gap = self.rows.cg_pass(face, upper, a, square, step, t, r, z, total)
-            if not len(hit):
-                p = z + rz / before * p
-                t = total + rz / before * t
+        left = CG_ITERATIONS
+        while left > 0 and gap > target and rz > 0 and not self.late() and not self.no_read_left():
+            hit = np.zeros(len(face), np.uint8)
+            done, rz, gap, met = self.rows.cg_steps(face, upper, a, square, self.w, p, t, r, z, total, hit, target, rz,
+                                                    allowed=self.reads_left(), at_most=left)
+            left -= done
+            if not met:
                 continue
+            stay = hit == 0
+            hit = ~stay
             self.rows.add(face[hit], -z[hit], total)       # these rows leave, and the directions begin anew
             self.a[face] = a
-            stay = np.ones(len(face), bool)
-            stay[hit] = False
             face, r, z, a, upper, square = (x[stay] for x in (face, r, z, a, upper, square))
             p, t, rz = z.copy(), total.copy(), r @ z
             restarts += 1
@@ -274,12 +270,3 @@ class DualNewton:
             result.status = "left"
         elif self.no_read_left():
             result.status = "left" if self.gives_up else "max_passes"
-
-
-def first_bound(a, p, upper, step):
-    """The step along p, shortened where a meets a bound of its box; and which entries do."""
-    limit = np.where(p > 0, (upper - a) / p, np.where(p < 0, -a / p, np.inf))
-    least = limit.min()
-    if least > step:
-        return step, np.empty(0, np.intp)
-    return least, np.flatnonzero(limit <= least)
