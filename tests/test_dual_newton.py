@@ -11,10 +11,13 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
+from cmargin._core.rows._dual_sweeps import WISHES
+from cmargin._core.small._sampling import shuffle
 from cmargin.homes import dual_rows, open_rows
 from cmargin.homes.dual_rows import worth_sweeping
 from cmargin.smsvm import SmSVMClassifier
 from cmargin.solvers.dual import dual_newton
+from cmargin.solvers.low_rank.class_passes import class_streams
 
 
 def text(n=300, m=900, seed=3, positives=0.4):
@@ -52,39 +55,81 @@ def kernel_case(request, tmp_path):
     return rows.row_pass(np.where(upper > 0, upper, 1) * y), Z, y, upper, a, Z.T @ (a * y), rng
 
 
-def test_sweep_equals_the_twin(kernel_case):
-    rows, Z, y, upper, a, w, rng = kernel_case
-    order = rng.permutation(len(y))[:250]
-    for low, high in ((-np.inf, np.inf), (-0.3, 0.4)):
-        *expected, new_a, new_w = naive_dual.sweep(Z, y, order, low, high, upper, a, w)
-        mine, mine_a, mine_w = order.copy(), a.copy(), w.copy()
-        left, *rest = rows.sweep(mine, low, high, upper, mine_a, mine_w)
-        assert left == len(expected[0]) and (left < 250) == (low > -np.inf)
-        np.testing.assert_array_equal(mine[:left], expected[0])
-        np.testing.assert_array_equal(np.sort(mine), np.sort(order))
-        np.testing.assert_allclose(rest, expected[1:], rtol=1e-9)
-        np.testing.assert_allclose(mine_a, new_a, atol=1e-11)
-        np.testing.assert_allclose(mine_w, new_w, atol=1e-11)
-    assert rows.reads == pytest.approx(500 / 300)
+def swept_by_the_twin(Z, y, order, low, high, upper, a, w):
+    """One sweep, the step along its change, and the intercept's; what `DualSweeps` says of it."""
+    stay, least, most, gap, moved, new_a, new_w = naive_dual.sweep(Z, y, order, low, high, upper, a, w)
+    n_clipped = 0
+    if len(order) * np.count_nonzero(Z[:, :-1]) / Z[:, :-1].size > 4:
+        new_a, new_w, n_clipped = naive_dual.stretch(Z, y, upper, a, w, new_a, new_w)
+    unbalanced = Z[0, -1] * (new_a @ y)
+    if gap <= unbalanced**2:
+        new_w[-1] += unbalanced
+    low, high = least if least < 0 else -np.inf, most if most > 0 else np.inf
+    return stay, new_a, new_w, (low, high, gap + unbalanced**2, moved, len(order) + n_clipped)
 
 
-def test_a_sweep_in_slices_is_one_after_the_other(kernel_case, monkeypatch):
-    rows, Z, y, upper, a, w, rng = kernel_case
-    order = rng.permutation(len(y))[:250]
-    monkeypatch.setattr(dual_rows, "SLICE", 90 * (1 + rows.shared.density * rows.shared.n_features) + 1e-6)
-    mine, mine_a, mine_w = order.copy(), a.copy(), w.copy()
-    left, *rest = rows.sweep(mine, -0.3, 0.4, upper, mine_a, mine_w)
-    stay, sums = [], []
-    for part in (order[:90], order[90:180], order[180:]):
-        kept, *numbers, a, w = naive_dual.sweep(Z, y, part, -0.3, 0.4, upper, a, w)
-        stay += kept
-        sums.append(numbers)
-    low, high, gap, moved = zip(*sums, strict=True)
-    np.testing.assert_array_equal(mine[:left], stay)
-    np.testing.assert_array_equal(np.sort(mine), np.sort(order))
-    np.testing.assert_allclose(rest, (min(low), max(high), sum(gap), sum(moved)), rtol=1e-9)
-    np.testing.assert_allclose(mine_a, a, atol=1e-11)
-    np.testing.assert_allclose(mine_w, w, atol=1e-11)
+def test_sweeps_equal_the_twin(kernel_case):
+    rows, Z, y, upper, a, w, _ = kernel_case
+    stream, order = class_streams(5, 1)[0], np.arange(len(y))
+    shuffled = stream.copy()
+    mine_a, mine_w, low, high, reads = a.copy(), w.copy(), -np.inf, np.inf, 0
+    sweeps = rows.sweeps(upper, mine_a, mine_w, stream, np.inf)
+    for number in range(4):
+        if number == 1:
+            sweeps.low, sweeps.high = low, high = -0.3, 0.4
+        shuffle(order, shuffled)
+        order, a, w, expected = swept_by_the_twin(Z, y, order, low, high, upper, a, w)
+        order = np.array(order)
+        assert rows.sweep(sweeps, 1, 0.0, np.inf)[1] == 1
+        low, high, *_ = expected
+        reads += sweeps.rows_read
+        np.testing.assert_array_equal(sweeps.active, order)
+        np.testing.assert_allclose((sweeps.low, sweeps.high, sweeps.gap), expected[:3], rtol=1e-7)
+        np.testing.assert_allclose((sweeps.moved, sweeps.rows_read), expected[3:], atol=1)   # a bound met or not
+        np.testing.assert_allclose(mine_a, a, atol=1e-9)
+        np.testing.assert_allclose(mine_w, w, atol=1e-9)
+        assert rows.reads == pytest.approx(reads / 300)
+    assert 0 < len(order) < 300
+
+
+def test_several_sweeps_in_a_call_are_one_after_the_other(kernel_case):
+    rows, _, _, upper, a, w, _ = kernel_case
+    found = []
+    for calls in ([7], [1] * 7):
+        mine_a, mine_w = a.copy(), w.copy()
+        sweeps = rows.sweeps(upper, mine_a, mine_w, class_streams(5, 1)[0], np.inf)
+        for n in calls:
+            assert rows.sweep(sweeps, n, 0.0, np.inf) == (WISHES["another sweep"], n)
+        found.append((mine_a, mine_w, sweeps.active, sweeps.gap))
+    for together, apart in zip(*found, strict=True):
+        np.testing.assert_allclose(together, apart, rtol=1e-6, atol=1e-8)
+
+
+def test_where_a_sweep_is_cut_leaves_no_trace(kernel_case, monkeypatch):
+    rows, _, _, upper, a, w, _ = kernel_case
+    found = []
+    for size in (10**8, 90 * (1 + rows.shared.density * rows.shared.n_features) + 1e-6):
+        monkeypatch.setattr(dual_rows, "SLICE", size)
+        mine_a, mine_w, ended, calls = a.copy(), w.copy(), 0, 0
+        sweeps = rows.sweeps(upper, mine_a, mine_w, class_streams(5, 1)[0], np.inf)
+        while not ended:
+            ended, calls = rows.sweep(sweeps, 1, 0.0, np.inf)[1], calls + 1
+        found.append((mine_a, mine_w, sweeps.active, sweeps.gap, sweeps.moved))
+    assert calls == 4
+    for whole, cut in zip(*found, strict=True):
+        np.testing.assert_array_equal(whole, cut)
+
+
+def test_balanced_equals_the_twin(kernel_case):
+    rows, Z, y, upper, a, *_ = kernel_case
+    for side in (1, -1):                                   # a class that the face is not enough for, too
+        for keep in (1.0, 0.1):
+            held = np.where(y == side, a, keep * a)
+            expected = naive_dual.balanced(y, upper, held)
+            new, new_w = rows.balanced(rows.sweeps(upper, held, Z.T @ (held * y), class_streams(5, 1)[0], np.inf))
+            np.testing.assert_allclose(new, expected, atol=1e-9)
+            np.testing.assert_allclose(new_w[:-1], (Z.T @ (expected * y))[:-1], atol=1e-9)
+            assert abs(new @ y) < 1e-9 and new_w[-1] == 0
 
 
 def test_pass_of_conjugate_gradients_equals_the_twin(kernel_case):
@@ -100,6 +145,25 @@ def test_pass_of_conjugate_gradients_equals_the_twin(kernel_case):
         np.testing.assert_allclose(mine, twin, rtol=1e-9, atol=1e-11)
     rows.add(index, z, total)
     np.testing.assert_allclose(total, 2 * expected[2], atol=1e-11)
+
+
+@pytest.mark.parametrize("room", [1e6, 0.01])
+def test_steps_of_conjugate_gradients_equal_the_twin(kernel_case, room):
+    rows, Z, y, _, _, w, rng = kernel_case
+    index, upper = np.sort(rng.permutation(len(y))[:30]), np.full(30, 2 * room)
+    a, mine_w, z, total, hit = np.full(30, room), w.copy(), np.empty(30), np.empty_like(w), np.zeros(30, np.uint8)
+    r, square, before = rows.deficits(index, w), rows.shared.square[index], rows.reads
+    expected = naive_dual.cg_steps(Z, y, index, upper, a, w, r, 2)
+    rz, _ = rows.cg_pass(index, upper, a, square, 0.0, w, r, z, total)
+    done, rz, gap, met = rows.cg_steps(index, upper, a, square, mine_w, z.copy(), total.copy(), r, z, total, hit, 0.0,
+                                       rz, allowed=np.inf, at_most=2)
+    new_a, new_w, new_r, new_gap, new_hit = expected
+    assert 0 < done <= 2 and met == new_hit.any() == (room < 1)
+    assert rows.reads == pytest.approx(before + (1 + done) * 30 / 300)
+    np.testing.assert_array_equal(hit, new_hit)
+    for mine, twin in ((a, new_a), (mine_w, new_w), (r, new_r), (gap, new_gap)):
+        np.testing.assert_allclose(mine, twin, rtol=1e-5, atol=1e-6)
+    assert rz == pytest.approx(r @ (r / square), rel=1e-9)
 
 
 def test_shift_of_the_intercept_is_the_best_breakpoint():

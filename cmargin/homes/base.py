@@ -168,11 +168,20 @@ class DualPass(Protocol):
     def add(self, rows, c, v):
         """v += sum c y x over listed rows."""
 
-    def sweep(self, order, low, high, upper, a, w):
-        """Coordinate steps of the dual on listed rows, one after the other."""
+    def sweeps(self, upper, a, w, stream, patience):
+        """What sweeps over these dual variables, one coordinate step after the other."""
+
+    def sweep(self, sweeps, at_most, tol, allowed, hopeless=np.inf):
+        """Sweeps for a tenth of a second or until something else is wished for: the wish, and how many ended."""
+
+    def balanced(self, sweeps):
+        """Dual variables with sum a y = 0 near the present ones, and their w."""
 
     def cg_pass(self, rows, upper, a, square, step, direction, residual, scaled, total):
         """One step of conjugate gradients on a face of the dual, in one read of listed rows."""
+
+    def cg_steps(self, rows, upper, a, square, *arguments, allowed, at_most):
+        """Such steps, for a tenth of a second or to the next bound."""
 
 
 class ScoreBlocks(Protocol):

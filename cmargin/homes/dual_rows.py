@@ -3,6 +3,7 @@
 import numpy as np
 
 from cmargin._core.rows import _dual_rows
+from cmargin._core.rows._dual_sweeps import DualSweeps
 from cmargin._core.rows._rows import Rows
 from cmargin.homes.wide import MOST_NUMBERS, too_wide, worth_reducing
 
@@ -66,7 +67,7 @@ class DualRows:
         self.all_rows = np.arange(self.n_rows, dtype=np.intp)
         self.square = np.zeros(self.n_rows)
         _dual_rows.squares(self.rows, np.ones(max(1, self.n_features)), self.square)
-        self.bias = float(intercept)
+        self.bias, self.free = float(intercept), free
         if free:
             self.bias = FREE_BIAS * float(np.sqrt(self.square.mean())) or 1.0
         self.square += self.bias**2
@@ -106,22 +107,37 @@ class DualRowPass:
         _dual_rows.add(self.shared.rows, self.code, rows, c, self.shared.bias, v)
         self.count(np.count_nonzero(c))
 
-    def sweep(self, order, low, high, upper, a, w):
-        """See `_dual_rows.sweep`; in slices, between which an interrupt is heard."""
-        self.count(len(order))
-        size = max(1, int(SLICE / (1 + self.shared.density * self.shared.n_features)))
-        slices = [order[start:start + size] for start in range(0, max(1, len(order)), size)]
-        sums = [_dual_rows.sweep(self.shared.rows, self.code, part, low, high, upper, self.shared.square,
-                                 self.shared.bias, a, w) for part in slices]
-        if len(slices) == 1:
-            return sums[0]
-        order[:] = np.concatenate([part[:s[0]] for part, s in zip(slices, sums, strict=True)]
-                                  + [part[s[0]:] for part, s in zip(slices, sums, strict=True)])
-        left, smallest, largest, gap, moved = zip(*sums, strict=True)
-        return sum(left), min(smallest), max(largest), sum(gap), sum(moved)
+    def sweeps(self, upper, a, w, stream, patience):
+        """`DualSweeps` that change ``a`` and ``w``."""
+        shared = self.shared
+        return DualSweeps(shared.rows, self.code, upper, shared.square, a, w, shared.bias, shared.free, shared.density,
+                          stream, patience)
+
+    def sweep(self, sweeps, at_most, tol, allowed, hopeless=np.inf):
+        """See `DualSweeps.run`; ``allowed`` and ``hopeless`` in reads of all rows. A tenth of a second at most."""
+        shared = self.shared
+        slice_rows = max(1, int(SLICE / (1 + shared.density * shared.n_features)))
+        answer = sweeps.run(at_most, tol, slice_rows, allowed * shared.n_rows, hopeless * shared.n_rows)
+        self.count(sweeps.rows_read)
+        return answer
+
+    def balanced(self, sweeps):
+        """See `DualSweeps.balanced`."""
+        a, w, n_read = sweeps.balanced()
+        self.count(n_read)
+        return a, w
 
     def cg_pass(self, rows, upper, a, square, step, direction, residual, scaled, total):
         """See `_dual_rows.cg_pass`."""
         self.count(len(rows))
         return _dual_rows.cg_pass(self.shared.rows, self.code, rows, upper, a, square, self.shared.bias, step,
                                   direction, residual, scaled, total)
+
+    def cg_steps(self, rows, upper, a, square, *arguments, allowed, at_most):
+        """See `_dual_rows.cg_steps`; ``allowed`` in reads of all rows. A tenth of a second at most, or one pass."""
+        shared, n = self.shared, max(1, len(rows))
+        slice_of = SLICE / (n * (1 + shared.density * shared.n_features))
+        at_most = max(1, int(min(at_most, slice_of, 1 + allowed * shared.n_rows / n)))
+        answer = _dual_rows.cg_steps(shared.rows, self.code, rows, upper, a, square, shared.bias, *arguments, at_most)
+        self.count(answer[0] * len(rows))
+        return answer

@@ -11,6 +11,9 @@
 
 import numpy as np
 
+from libc.math cimport INFINITY
+from libc.stdint cimport uint8_t
+
 from cmargin._core.rows._rows cimport Rows
 from cmargin._core.rows._tiles cimport (
     add_row, fetch_row, open_tile, row_product, row_source, row_tile, tile_row_squares,
@@ -87,52 +90,6 @@ def add(
         v[v.shape[0] - 1] += bias * total
 
 
-def sweep(
-    Rows X,
-    const double[::1] code,          # IN    (n_rows,)
-    Py_ssize_t[::1] order,           # INOUT (n,) rows; those that leave are moved to the end
-    double low,                      # a row at 0 with a smaller deficit leaves the list,
-    double high,                     # and one at its upper bound with a larger one
-    const double[::1] upper,         # IN    (n_rows,)
-    const double[::1] square,        # IN    (n_rows,) |x|^2 + bias^2, positive
-    double bias,
-    double[::1] a,                   # INOUT (n_rows,)
-    double[::1] w,                   # INOUT (m + 1,)
-):
-    """One dual variable after the other to the minimum along it, a_i = clip(a_i + u_i / square_i, 0, upper_i).
-
-    Returns the number of rows that stay; the smallest and the largest deficit that moved a dual variable; the part
-    sum_i upper_i max(0, u_i) - a_i u_i of the duality gap, each row as it was when its turn came; and the number of
-    rows that came to a bound or left one.
-    """
-    cdef row_source source = source_of(X)
-    cdef Py_ssize_t k = 0, n = order.shape[0], m = w.shape[0] - 1, i, moved = 0
-    cdef double u, sign, old, new, change, smallest = 0, largest = 0, gap = 0
-    with nogil:
-        while k < n:
-            i = order[k]
-            if k + AHEAD < n:                                # the next rows lie anywhere
-                fetch_row(&source, order[k + AHEAD])
-            sign = 1 if code[i] >= 0 else -1
-            u = 1 - sign * (bias * w[m] + row_product(&source, i, &w[0]))
-            old = a[i]
-            if (old == 0 and u < low) or (old == upper[i] and u > high):
-                n -= 1
-                order[k], order[n] = order[n], i
-                continue
-            k += 1
-            gap += upper[i] * max(u, 0.0) - old * u
-            new = min(max(old + u / square[i], 0.0), upper[i])
-            change = new - old
-            if change != 0:
-                smallest, largest = min(smallest, u), max(largest, u)
-                moved += (old == 0 or old == upper[i]) != (new == 0 or new == upper[i])
-                a[i] = new
-                w[m] += bias * sign * change
-                add_row(sign * change, &source, i, &w[0])
-    return n, smallest, largest, gap, moved
-
-
 def cg_pass(
     Rows X,
     const double[::1] code,          # IN    (n_rows,)
@@ -154,25 +111,104 @@ def cg_pass(
     Returns <residual, scaled>, and the part of the duality gap of these rows.
     """
     cdef row_source source = source_of(X)
-    cdef Py_ssize_t k, i, m = direction.shape[0] - 1
-    cdef double z, sign, r, gap = 0, square_sum = 0, signed_sum = 0
+    cdef double gap
     with nogil:
-        for k in range(m + 1):
-            total[k] = 0
-        for k in range(rows.shape[0]):
-            i = rows[k]
-            if k + AHEAD < rows.shape[0]:
-                fetch_row(&source, rows[k + AHEAD])
-            sign = 1 if code[i] >= 0 else -1
-            r = residual[k]
-            if step != 0:
-                r -= step * sign * (bias * direction[m] + row_product(&source, i, &direction[0]))
-            z = r / square[k]
-            residual[k] = r
-            scaled[k] = z
-            square_sum += r * z
-            gap += upper[k] * max(r, 0.0) - a[k] * r
-            signed_sum += sign * z
-            add_row(sign * z, &source, i, &total[0])
-        total[m] = bias * signed_sum
-    return square_sum, gap
+        gap = read_face(&source, code, rows, upper, a, square, bias, step, direction, residual, scaled, total)
+    return inner(residual, scaled), gap
+
+
+cdef double inner(const double[::1] x, const double[::1] y) noexcept nogil:
+    cdef Py_ssize_t k
+    cdef double sum_of = 0
+    for k in range(x.shape[0]):
+        sum_of += x[k] * y[k]
+    return sum_of
+
+
+cdef double read_face(const row_source *source, const double[::1] code, const Py_ssize_t[::1] rows,
+                      const double[::1] upper, const double[::1] a, const double[::1] square, double bias, double step,
+                      const double[::1] direction, double[::1] residual, double[::1] scaled,
+                      double[::1] total) noexcept nogil:
+    # see `cg_pass`; returns the gap
+    cdef Py_ssize_t k, i, m = direction.shape[0] - 1
+    cdef double z, sign, r, gap = 0, signed_sum = 0
+    for k in range(m + 1):
+        total[k] = 0
+    for k in range(rows.shape[0]):
+        i = rows[k]
+        if k + AHEAD < rows.shape[0]:
+            fetch_row(source, rows[k + AHEAD])
+        sign = 1 if code[i] >= 0 else -1
+        r = residual[k]
+        if step != 0:
+            r -= step * sign * (bias * direction[m] + row_product(source, i, &direction[0]))
+        z = r / square[k]
+        residual[k] = r
+        scaled[k] = z
+        gap += upper[k] * max(r, 0.0) - a[k] * r
+        signed_sum += sign * z
+        add_row(sign * z, source, i, &total[0])
+    total[m] = bias * signed_sum
+    return gap
+
+
+cdef double first_bound(const double[::1] a, const double[::1] p, const double[::1] upper) noexcept nogil:
+    cdef Py_ssize_t k
+    cdef double least = INFINITY
+    for k in range(a.shape[0]):
+        if p[k] != 0:
+            least = min(least, ((upper[k] if p[k] > 0 else 0.0) - a[k]) / p[k])
+    return least
+
+
+def cg_steps(
+    Rows X,
+    const double[::1] code,          # IN    (n_rows,)
+    const Py_ssize_t[::1] rows,      # IN    (n,)
+    const double[::1] upper,         # IN    (n,)
+    double[::1] a,                   # INOUT (n,)
+    const double[::1] square,        # IN    (n,)
+    double bias,
+    double[::1] w,                   # INOUT (m + 1,)
+    double[::1] p,                   # INOUT (n,) direction in the dual variables
+    double[::1] direction,           # INOUT (m + 1,) X' (y o p)
+    double[::1] residual,            # INOUT (n,)
+    double[::1] scaled,              # OUT   (n,)
+    double[::1] total,               # OUT   (m + 1,)
+    uint8_t[::1] hit,                # OUT   (n,) 1 where the last step ended at a bound
+    double target,
+    double rz,                       # <residual, residual / square>
+    Py_ssize_t at_most,
+):
+    """Conjugate gradients until the gap of these rows is below ``target`` or a bound is met, ``at_most`` passes.
+
+    Returns the passes taken, <residual, scaled>, the gap, and whether the last step ended at a bound.
+    """
+    cdef row_source source = source_of(X)
+    cdef Py_ssize_t n = rows.shape[0], n_columns = w.shape[0], k, done = 0
+    cdef double gap = INFINITY, curvature, step, bound, before
+    cdef bint met = False
+    with nogil:
+        while done < at_most and not met and gap > target and rz > 0:
+            curvature = inner(direction, direction)          # 0 along opposite rows: on to the next bound
+            step = rz / curvature if curvature > 0 else INFINITY
+            bound = first_bound(a, p, upper)
+            met = not bound > step
+            step = min(step, bound)
+            for k in range(n):
+                hit[k] = met and p[k] != 0 and not ((upper[k] if p[k] > 0 else 0.0) - a[k]) / p[k] > step
+                a[k] += step * p[k]
+                if hit[k]:
+                    a[k] = upper[k] if p[k] > 0 else 0.0
+            for k in range(n_columns):
+                w[k] += step * direction[k]
+            before = rz
+            gap = read_face(&source, code, rows, upper, a, square, bias, step, direction, residual, scaled, total)
+            rz = inner(residual, scaled)
+            done += 1
+            if not met:
+                for k in range(n):
+                    p[k] = scaled[k] + rz / before * p[k]
+                for k in range(n_columns):
+                    direction[k] = total[k] + rz / before * direction[k]
+    return done, rz, gap, met

@@ -24,16 +24,13 @@ from time import perf_counter
 import numpy as np
 
 from cmargin._core.newton._certificate import ROUNDING, dual_value
+from cmargin._core.rows._dual_looks import best_scale, best_shift, hinge, margins
+from cmargin._core.rows._dual_sweeps import WISHES
+from cmargin.solvers.low_rank.class_passes import class_streams
 
-ENOUGH = 0.7                   # of the tolerance: gap seen by a sweep at which a look is worth its read
 NEWTON_ENOUGH = 0.3            # of the tolerance, or a tenth of the gap before: where a Newton step ends
 SWEEPS_PER_LOOK = 12           # sweeps and Newton steps without a look at all rows, at most
-RATE_OVER = 16                 # sweeps over which their rate of convergence is measured
-STRETCH = 4.0                  # entries of the rows swept, over columns, from which on vectors of columns cost little
-SLOW = 40                      # sweeps still needed at that rate from which on a Newton step is tried,
-SETTLED = (3, 5000)            # if no more rows than 3, or one in 5,000 of the face, came to a bound or left one
-HELPFUL, PATIENCE = 0.3, 3     # a step after which the gap is a larger part of that before: the next needs 3 times SLOW
-LONGEST = 1000.0               # sweeps' changes that the step along one may be long
+SLOW = 40                      # sweeps still needed at their rate from which on a Newton step is tried
 HOPELESS = 4.0                 # times the reads it may take: it gives up where the sweeps' rate says that it needs more
 TYPICAL = {4: 150, 8: 480}     # on trial: it gives up after 4 or 8 if so many more over the rows at work cost too much
 FAR = (0.12, 0.1)              # and at a look after that part of its reads if the gap is still larger than this
@@ -74,11 +71,7 @@ class DualNewton:
         self.upper = weight / (self.l2 * weight.sum())
         self.a = np.zeros(shared.n_rows)
         self.w = np.zeros(shared.n_features + 1)           # the last entry times `bias` is the intercept
-        self.rng = np.random.default_rng(seed)
-        self.active = shared.all_rows
-        self.low, self.high = -np.inf, np.inf              # deficits of settled rows at 0 and at the upper bound
-        self.gaps = []                                     # of the sweeps since the last Newton step
-        self.gap_before, self.patience = np.inf, SLOW      # of that step; sweeps that may be needed
+        self.sweeps = rows.sweeps(self.upper, self.a, self.w, class_streams(seed, 1)[0], SLOW)
         self.on_face = 0
         self.started = perf_counter()
         self.seconds = dict.fromkeys(("look", "system", "search"), 0.0)
@@ -109,18 +102,16 @@ class DualNewton:
         since = 0
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):      # numbers too large end as a gap of inf
             while self.result.status == "running":
-                gap, moved = self.sweep()
-                since += 1
-                enough = self.settings.tol * max(self.dual_sum(), 0.0)
-                needed = self.sweeps_needed(enough)
+                wish, n_sweeps = self.sweep(SWEEPS_PER_LOOK - since)
+                since += n_sweeps
                 if self.crowded():
                     self.result.status, self.result.passes = "left", self.spent
                     break
-                if self.gives_up and self.hopeless(needed):
+                if wish == WISHES["to give up"]:
                     self.limit = self.spent                # as far as it goes
-                elif gap > enough and needed > self.patience and moved <= max(SETTLED[0], self.on_face // SETTLED[1]):
-                    self.newton_step(max(NEWTON_ENOUGH * enough, 0.1 * gap))
-                if gap <= ENOUGH * enough or since >= SWEEPS_PER_LOOK or self.no_read_left() or self.late() \
+                elif wish == WISHES["a Newton step"]:
+                    self.newton_step(max(NEWTON_ENOUGH * self.sweeps.enough, 0.1 * self.sweeps.gap))
+                if wish == WISHES["a look"] or since >= SWEEPS_PER_LOOK or self.no_read_left() or self.late() \
                         or self.interrupted():
                     self.look()
                     since = 0
@@ -138,7 +129,7 @@ class DualNewton:
 
     def dual_variables(self):
         """0 <= a <= 1, balanced where the intercept is free."""
-        a = self.balanced()[0] if self.free else self.a
+        a = self.rows.balanced(self.sweeps)[0] if self.free else self.a
         return a / np.where(self.upper > 0, self.upper, 1.0)
 
     def late(self):
@@ -148,100 +139,42 @@ class DualNewton:
     def spent(self):
         return self.rows.reads
 
-    def no_read_left(self):
-        """None for another sweep and the look after it."""
-        share = len(self.active) / max(1, self.rows.shared.n_rows)
-        return self.spent + share + 1 > self.limit
+    def reads_left(self):
+        """Before another sweep and the look after it."""
+        return self.limit - self.spent - self.sweeps.n_active / max(1, self.rows.shared.n_rows) - 1
 
-    def dual_sum(self):
-        """The dual value over l2; with a free intercept the sum a y that is not 0 yet counts as if it were."""
-        w = self.w[:-1] if self.free else self.w
-        return self.a.sum() - w @ w / 2
+    def no_read_left(self):
+        return self.reads_left() < 0
 
     def crowded(self):
         """Whether the usual number of sweeps over the rows still at work would cost too much; asked soon, twice."""
         sweeps = TYPICAL.get(self.result.n_iter, 0)
-        return self.on_trial and sweeps * len(self.active) > self.limit * self.rows.shared.n_rows
-
-    def hopeless(self, needed):
-        """CSR rows: whether ``needed`` sweeps would. Dense ones get more reads, and gaps that rise mislead."""
-        shared = self.rows.shared
-        return not shared.dense and needed * len(self.active) > HOPELESS * self.limit * shared.n_rows
-
-    def sweeps_needed(self, enough):
-        """How many more at their present rate; 0 before that is known."""
-        gaps = self.gaps
-        if len(gaps) <= RATE_OVER or not min(gaps[-1], gaps[-1 - RATE_OVER]) > 0:
-            return 0.0
-        rate = min((gaps[-1] / gaps[-1 - RATE_OVER]) ** (1 / RATE_OVER), 0.999)
-        return max(0.0, np.log(max(ENOUGH * enough, 1e-300) / gaps[-1]) / np.log(rate))
+        return self.on_trial and sweeps * self.sweeps.n_active > self.limit * self.rows.shared.n_rows
 
     # ------------------------------------------------------------ sweeps
 
-    def sweep(self):
-        """One sweep over the active rows and an exact step along its change; (gap seen, rows that changed sides)."""
+    def sweep(self, at_most):
+        """Sweeps for a tenth of a second or until something else is better; (one of WISHES, sweeps that ended)."""
         start = perf_counter()
-        stretch = len(self.active) * self.rows.shared.density > STRETCH
-        if stretch:
-            before, w_before = self.a[self.active], self.w.copy()
-        order = self.rng.permutation(self.active)
-        left, smallest, largest, gap, moved = self.rows.sweep(order, self.low, self.high, self.upper, self.a, self.w)
-        if stretch:
-            self.stretch(before, w_before)
-        self.active = order[:left]
-        self.low = smallest if smallest < 0 else -np.inf
-        self.high = largest if largest > 0 else np.inf
-        gap += self.move_bias(gap)
-        if not self.gaps and gap > HELPFUL * self.gap_before:
-            self.patience *= PATIENCE
-        self.gaps.append(gap)
-        self.result.n_iter += 1
+        if self.on_trial:                                  # until it is asked whether too many rows are at work
+            at_most = min([at_most] + [n - self.result.n_iter for n in TYPICAL if n > self.result.n_iter])
+        # CSR rows: reads from which on it is hopeless. Dense ones get more reads, and gaps that rise mislead
+        hopeless = HOPELESS * self.limit if self.gives_up and not self.rows.shared.dense else np.inf
+        answer = self.rows.sweep(self.sweeps, at_most, self.settings.tol, self.limit - self.spent - 1, hopeless)
+        self.result.n_iter += answer[1]
         self.seconds["search"] += perf_counter() - start
-        return gap, moved
-
-    def stretch(self, before, w_before):
-        """From the end of a sweep on to the best point of the line through its start and end, clipped to the box."""
-        p, dw = self.a[self.active] - before, self.w - w_before
-        square = dw @ dw
-        if not square > 0:
-            return
-        beyond = (p.sum() - w_before @ dw) / square - 1
-        # where a sweep changes little but rounding, dw is no longer sum p y x, and a long step would spoil w for good
-        if not 0.05 <= abs(beyond) <= LONGEST:
-            return
-        end = self.a[self.active]
-        trial = end + beyond * p
-        new = np.clip(trial, 0.0, self.upper[self.active])
-        out = np.flatnonzero(new != trial)
-        w = self.w + beyond * dw
-        self.rows.add(self.active[out], new[out] - trial[out], w)
-        if (new - end).sum() - (w @ w - self.w @ self.w) / 2 > 0:
-            self.a[self.active], self.w = new, w
-
-    def move_bias(self, gap):
-        """Multiplier step of a free intercept, once the problem around the last one is solved well enough for it.
-
-        Returns (bias sum a y)^2, what the intercept that is not yet right adds to the ``gap`` of that problem.
-        """
-        if not self.free:
-            return 0.0
-        unbalanced = self.bias * np.copysign(self.a, self.rows.code).sum()
-        if gap <= unbalanced * unbalanced:
-            self.w[-1] += unbalanced
-        return unbalanced * unbalanced
+        return answer
 
     # ------------------------------------------------------------ Newton steps
 
     def newton_step(self, target):
         """Conjugate gradients on the face until its rows' part of the gap is below ``target``."""
         start = perf_counter()
-        face = np.sort(self.active)
+        face = np.sort(self.sweeps.active)
         u = self.rows.deficits(face, self.w)
         a, upper = self.a[face], self.upper[face]
         free = ((a > 0) | (u > 0)) & ((a < upper) | (u < 0))
-        self.move_bias(self.solve_on(face[free], u[free], target))
-        self.gap_before = self.gaps[-1]
-        self.gaps.clear()
+        self.sweeps.after_step(self.solve_on(face[free], u[free], target))
         self.result.n_iter += 1
         self.seconds["system"] += perf_counter() - start
 
@@ -251,24 +184,18 @@ class DualNewton:
         z, total, restarts = np.empty(len(face)), np.empty_like(self.w), 0
         rz, gap = self.rows.cg_pass(face, upper, a, square, 0.0, self.w, r, z, total)
         p, t = z.copy(), total.copy()                      # direction in a, and sum p y x
-        for _ in range(CG_ITERATIONS):
-            if not gap > target or not rz > 0 or self.late() or self.no_read_left():
-                break
-            curvature = t @ t                              # 0 along opposite rows: on to the next bound
-            step, hit = first_bound(a, p, upper, rz / curvature if curvature > 0 else np.inf)
-            a += step * p
-            self.w += step * t
-            a[hit] = np.where(p[hit] > 0, upper[hit], 0.0)
-            before = rz
-            rz, gap = self.rows.cg_pass(face, upper, a, square, step, t, r, z, total)
-            if not len(hit):
-                p = z + rz / before * p
-                t = total + rz / before * t
+        left = CG_ITERATIONS
+        while left > 0 and gap > target and rz > 0 and not self.late() and not self.no_read_left():
+            hit = np.zeros(len(face), np.uint8)
+            done, rz, gap, met = self.rows.cg_steps(face, upper, a, square, self.w, p, t, r, z, total, hit, target, rz,
+                                                    allowed=self.reads_left(), at_most=left)
+            left -= done
+            if not met:
                 continue
+            stay = hit == 0
+            hit = ~stay
             self.rows.add(face[hit], -z[hit], total)       # these rows leave, and the directions begin anew
             self.a[face] = a
-            stay = np.ones(len(face), bool)
-            stay[hit] = False
             face, r, z, a, upper, square = (x[stay] for x in (face, r, z, a, upper, square))
             p, t, rz = z.copy(), total.copy(), r @ z
             restarts += 1
@@ -281,13 +208,10 @@ class DualNewton:
 
     def look(self):
         start = perf_counter()
-        rows, upper, a = self.rows, self.upper, self.a
-        u = rows.deficits(rows.shared.all_rows, self.w)
+        u = self.rows.deficits(self.rows.shared.all_rows, self.w)
         self.keep_best(u, self.w)
         self.keep_bound()
-        self.active = np.flatnonzero(((a > 0) | (u > self.low)) & ((a < upper) | (u < self.high)))
-        inside = (a > 0) & (a < upper)
-        self.on_face = int(np.count_nonzero(inside))
+        self.on_face = self.sweeps.choose(u)
         self.seconds["look"] += perf_counter() - start
         self.record()
         self.judge()
@@ -297,14 +221,11 @@ class DualNewton:
 
         Where a plane divides the data and l2 is small, C_i is so large that what w lacks in length costs more than |w|.
         """
-        shift = 0.0
-        if self.free:
-            shift = best_shift(self.rows.code, u)
-            u = u - np.where(self.rows.code >= 0, shift, -shift)
+        shift = best_shift(self.rows.code, u) if self.free else 0.0
         penalised = w[:-1] if self.free else w
-        square, margins = penalised @ penalised, 1.0 - u
-        scale = 1.0 if as_it_is else min(LARGEST_SCALE, best_scale(self.upper, margins, square))
-        objective = self.l2 * (scale**2 * square / 2 + self.upper @ np.maximum(1.0 - scale * margins, 0.0))
+        square, z = penalised @ penalised, margins(self.rows.code, u, shift)
+        scale = 1.0 if as_it_is else min(LARGEST_SCALE, best_scale(self.upper, z, square))
+        objective = self.l2 * (scale**2 * square / 2 + hinge(self.upper, z, scale))
         result = self.result
         if objective < result.objective:
             result.objective = objective
@@ -316,31 +237,10 @@ class DualNewton:
         """The dual value at a, with a free intercept at a balanced a near it."""
         a, w = self.a, self.w
         if self.free:
-            a, w = self.balanced()
+            a, w = self.rows.balanced(self.sweeps)
         v = self.l2 * w[None]
         self.result.dual = max(self.result.dual, dual_value(np.vstack([v, 0 * v]), self.l2 * a.sum(), 0.0, self.l2, 0.0,
                                                             None))
-
-    def balanced(self):
-        """a with sum a y = 0 and its w: rows of the heavier class give way, those on the face first.
-
-        There the deficits are near 0, so the bound loses only the square of what was missing.
-        """
-        code, a, w = self.rows.code, self.a.copy(), self.w.copy()
-        missing = np.copysign(a, code).sum()
-        heavier = (code >= 0) == (missing > 0)
-        for members in (heavier & (a > 0) & (a < self.upper), heavier & (a > 0)):
-            index = np.flatnonzero(members)
-            there = a[index].sum()
-            if there > 0:
-                taken = a[index] * min(1.0, abs(missing) / there)
-                a[index] -= taken
-                self.rows.add(index, -taken, w)
-                missing = abs(missing) - taken.sum()
-                if not missing > 1e-15 * there:
-                    break
-        w[-1] = 0.0
-        return a, w
 
     def record(self):
         result, seconds = self.result, self.seconds
@@ -370,33 +270,3 @@ class DualNewton:
             result.status = "left"
         elif self.no_read_left():
             result.status = "left" if self.gives_up else "max_passes"
-
-
-def first_bound(a, p, upper, step):
-    """The step along p, shortened where a meets a bound of its box; and which entries do."""
-    limit = np.where(p > 0, (upper - a) / p, np.where(p < 0, -a / p, np.inf))
-    least = limit.min()
-    if least > step:
-        return step, np.empty(0, np.intp)
-    return least, np.flatnonzero(limit <= least)
-
-
-def best_shift(code, u):
-    """argmin over t of sum |code_i| max(0, u_i - y_i t): a weighted quantile of y u."""
-    at = np.where(code >= 0, u, -u)
-    order = np.argsort(at)
-    heap = np.cumsum(np.abs(code)[order])
-    positive = code[code > 0].sum()
-    return at[order[min(np.searchsorted(heap, positive), len(at) - 1)]]
-
-
-def best_scale(upper, z, square):
-    """argmin over t >= 0 of t^2 square / 2 + sum upper max(0, 1 - t z): where its slope, which rises, passes 0."""
-    at = np.flatnonzero((z > 0) & (upper > 0))
-    at = at[np.argsort(-z[at])]                            # rows in the order in which they reach their margin
-    if not square > 0:
-        return 1.0
-    pull = upper @ np.minimum(z, 0.0) + np.append(np.cumsum((upper * z)[at[::-1]])[::-1], 0.0)
-    ends = np.append(1 / z[at], np.inf)                    # up to there that pull holds
-    first = np.argmax(square * ends >= pull)
-    return max(pull[first] / square, ends[first - 1] if first else 0.0)

@@ -1,0 +1,354 @@
+"""Sweeps over the dual variables of one binary problem, as many in a call as nobody has to look in between.
+
+With a few hundred rows at work a sweep takes less time than the NumPy calls that would surround it, each of which would
+hand the interpreter's lock to another class's thread and wait for it. So all that belongs to a sweep is here: order,
+step along its change, intercept, and whether another sweep is the best thing to do. A call that has read enough rows
+ends in the middle of a sweep, and the next one goes on there: where it was cut leaves no trace.
+"""
+
+import numpy as np
+
+from libc.math cimport INFINITY, fabs, log, pow
+from libc.stdint cimport uint64_t
+
+from cmargin._core.rows._dual_rows cimport source_of
+from cmargin._core.rows._rows cimport Rows
+from cmargin._core.rows._tiles cimport add_row, fetch_row, row_product, row_source
+from cmargin._core.small._random cimport next_below
+from cmargin._core.small._shapes cimport must_fit
+
+cdef enum:
+    AHEAD = 2                        # rows asked for before they are needed
+    RATE_OVER = 16                   # sweeps over which their rate of convergence is measured
+    KEPT = RATE_OVER + 1
+
+cdef enum wish_id:
+    ANOTHER_SWEEP, A_LOOK, A_STEP, TO_GIVE_UP
+
+cdef double ENOUGH = 0.7             # of the tolerance: gap seen by a sweep at which a look is worth its read
+cdef double STRETCH = 4.0            # entries of rows swept, over columns, from which on vectors of columns cost little
+cdef double LONGEST = 1000.0         # sweeps' changes that the step along one may be long
+cdef double HELPFUL = 0.3            # a Newton step after which the gap is a larger part of that before:
+cdef double PATIENCE = 3             # the next needs so many times the slowness
+cdef Py_ssize_t FEW_MOVED = 3        # a Newton step is tried if no more rows than 3,
+cdef Py_ssize_t FACE_MOVED = 5000    # or one in 5,000 of the face, came to a bound or left one
+
+# what `DualSweeps.run` ends with
+WISHES = {"another sweep": ANOTHER_SWEEP, "a look": A_LOOK, "a Newton step": A_STEP, "to give up": TO_GIVE_UP}
+
+
+cdef class DualSweeps:
+    """The sweeps of one problem; what they read and write belongs to the caller, who may change it between two calls.
+
+    Parameters
+    ----------
+    X : Rows
+    code : (n_rows,) array
+        Only its sign is read; 0 counts as positive.
+    upper, square : (n_rows,) arrays
+        Largest dual variables; |x|^2 + bias^2, positive.
+    a : (n_rows,) array
+        Dual variables.
+    w : (m + 1,) array
+        sum a y x; the last entry times ``bias`` is the intercept.
+    bias, free : float, bool
+        The column of constants, and whether its weight is free.
+    density : float
+        Part of the entries that is stored.
+    stream : (4,) uint64 array
+        Random stream of the order.
+    patience : float
+        Sweeps still needed from which on a Newton step is wished for.
+
+    Attributes
+    ----------
+    low, high : float
+        A row at 0 with a smaller deficit leaves the list, and one at its upper bound with a larger one.
+    gap : float
+        sum upper max(0, u) - a u, the part of the duality gap that the last sweep saw, each row as it was when its
+        turn came; with a free intercept, and what that adds.
+    enough : float
+        The gap that the tolerance allows.
+    moved : int
+        Rows that came to a bound or left one.
+    """
+
+    cdef Rows X
+    cdef row_source source
+    cdef const double[::1] code, upper, square
+    cdef double[::1] a, w, before, w_before
+    cdef Py_ssize_t[::1] order
+    cdef uint64_t[::1] stream
+    cdef double bias, density, total, balance, smallest, largest, seen, gap_before
+    cdef double[KEPT] gaps
+    cdef bint free, under_way, stretches
+    cdef Py_ssize_t n_begun, n_gaps, on_face, at, worked
+    cdef readonly Py_ssize_t n_active, moved, rows_read
+    cdef public double low, high
+    cdef readonly double gap, enough, patience
+
+    def __init__(self, Rows X, const double[::1] code, const double[::1] upper, const double[::1] square,
+                 double[::1] a, double[::1] w, double bias, bint free, double density, uint64_t[::1] stream,
+                 double patience):
+        cdef Py_ssize_t n = code.shape[0]
+        must_fit(upper.shape[0] == n and square.shape[0] == n and a.shape[0] == n and stream.shape[0] == 4
+                 and w.shape[0] > 0, "DualSweeps")
+        self.X, self.source = X, source_of(X)
+        self.code, self.upper, self.square, self.a, self.w = code, upper, square, a, w
+        self.bias, self.free, self.density, self.stream, self.patience = bias, free, density, stream, patience
+        self.before, self.w_before, self.order = np.zeros(n), np.zeros(w.shape[0]), np.arange(n, dtype=np.intp)
+        self.n_active, self.low, self.high = n, -np.inf, np.inf
+        self.gap, self.gap_before = np.inf, np.inf
+
+    @property
+    def active(self):
+        """The rows at work, as they are ordered at present."""
+        return np.array(self.order[:self.n_active])
+
+    def run(self, Py_ssize_t at_most, double tol, double slice_rows, double allowed, double hopeless):
+        """Sweep until something else is wished for.
+
+        Parameters
+        ----------
+        at_most : int
+            Sweeps.
+        tol : float
+        slice_rows : float
+            Rows after which the call ends, in the middle of a sweep where it is.
+        allowed : float
+            Rows that may be read; a call's first sweep is made all the same.
+        hopeless : float
+            Rows to read from which on it wishes to give up.
+
+        Returns
+        -------
+        (one of WISHES, sweeps ended); ``rows_read`` counts what they read.
+        """
+        cdef Py_ssize_t done = 0
+        cdef int wish = ANOTHER_SWEEP
+        with nogil:
+            self.rows_read = self.worked = 0
+            self.take_sums()
+            while wish == ANOTHER_SWEEP and done < at_most:
+                if not self.under_way:
+                    if done > 0 and (self.rows_read + self.n_active > allowed or self.worked >= slice_rows):
+                        break
+                    self.begin()
+                self.go_on(slice_rows)
+                if self.under_way:
+                    break
+                self.end()
+                done += 1
+                wish = self.wish(tol, hopeless)
+        return wish, done
+
+    def choose(self, const double[::1] u):
+        """From all deficits: the rows to be at work from now on. Returns how many are on the face."""
+        cdef Py_ssize_t n = 0, i
+        must_fit(u.shape[0] == self.a.shape[0], "choose")
+        with nogil:
+            self.under_way = False
+            self.on_face = 0
+            for i in range(u.shape[0]):
+                if (self.a[i] > 0 or u[i] > self.low) and (self.a[i] < self.upper[i] or u[i] < self.high):
+                    self.order[n] = i
+                    n += 1
+                self.on_face += self.a[i] > 0 and self.a[i] < self.upper[i]
+            self.n_active = n
+        return self.on_face
+
+    def after_step(self, double gap):
+        """A Newton step on the face left this gap there: the intercept follows, and rates are measured anew."""
+        self.take_sums()
+        self.move_bias(gap)
+        self.gap_before, self.n_gaps = self.gap, 0
+
+    def balanced(self):
+        """a with sum a y = 0, its w, rows read: rows of the heavier class give way, those on the face first.
+
+        There the deficits are near 0, so the bound loses only the square of what was missing.
+        """
+        cdef double[::1] a = np.array(self.a), w = np.array(self.w)
+        cdef double missing, there, part, taken
+        cdef Py_ssize_t i, n_columns = w.shape[0]
+        cdef int among
+        cdef bint heavier
+        with nogil:
+            self.take_sums()
+            self.rows_read = 0
+            missing, heavier = fabs(self.balance), self.balance > 0
+            for among in range(2):                               # the face, then what has anything to give
+                there = taken = 0
+                for i in range(a.shape[0]):
+                    if (self.code[i] >= 0) == heavier and a[i] > 0 and (among == 1 or a[i] < self.upper[i]):
+                        there += a[i]
+                if not there > 0:
+                    continue
+                for i in range(a.shape[0]):
+                    if (self.code[i] >= 0) == heavier and a[i] > 0 and (among == 1 or a[i] < self.upper[i]):
+                        part = a[i] * min(1.0, missing / there)
+                        a[i] -= part
+                        if part > 0:
+                            taken += part
+                            self.rows_read += 1
+                            add_row(-part if heavier else part, &self.source, i, &w[0])
+                missing -= taken
+                if not missing > 1e-15 * there:
+                    break
+            w[n_columns - 1] = 0
+        return np.asarray(a), np.asarray(w), self.rows_read
+
+    # ------------------------------------------------------------ one sweep
+
+    cdef void take_sums(self) noexcept nogil:
+        # anew in every call, so that rounding does not add up
+        cdef Py_ssize_t i
+        self.total = self.balance = 0
+        for i in range(self.a.shape[0]):
+            self.total += self.a[i]
+            self.balance += self.a[i] if self.code[i] >= 0 else -self.a[i]
+
+    cdef void begin(self) noexcept nogil:
+        cdef Py_ssize_t n = self.n_active, i, j
+        self.stretches = n * self.density > STRETCH
+        for i in range(n - 1, 0, -1):                            # as `shuffle`
+            j = next_below(&self.stream[0], i + 1)
+            self.order[i], self.order[j] = self.order[j], self.order[i]
+        if self.stretches:
+            for i in range(n):
+                self.before[self.order[i]] = self.a[self.order[i]]
+            self.w_before[:] = self.w
+        self.n_begun, self.at, self.under_way = n, 0, True
+        self.smallest = self.largest = self.seen = 0
+        self.moved = 0
+        self.rows_read += n
+
+    cdef void go_on(self, double slice_rows) noexcept nogil:
+        # one dual variable after the other to the minimum along it, a_i = clip(a_i + u_i / square_i, 0, upper_i); rows
+        # that leave the list go behind its end
+        cdef const double *upper = &self.upper[0]
+        cdef double *a = &self.a[0]
+        cdef double *w = &self.w[0]
+        cdef Py_ssize_t *order = &self.order[0]
+        cdef Py_ssize_t k = self.at, n = self.n_active, m = self.w.shape[0] - 1, i
+        cdef double u, sign, old, new, change
+        while k < n and self.worked < slice_rows:
+            i = order[k]
+            self.worked += 1
+            if k + AHEAD < n:                                    # the next rows lie anywhere
+                fetch_row(&self.source, order[k + AHEAD])
+            sign = 1 if self.code[i] >= 0 else -1
+            u = 1 - sign * (self.bias * w[m] + row_product(&self.source, i, w))
+            old = a[i]
+            if (old == 0 and u < self.low) or (old == upper[i] and u > self.high):
+                n -= 1
+                order[k], order[n] = order[n], i
+                continue
+            k += 1
+            self.seen += upper[i] * max(u, 0.0) - old * u
+            new = min(max(old + u / self.square[i], 0.0), upper[i])
+            change = new - old
+            if change != 0:
+                self.smallest, self.largest = min(self.smallest, u), max(self.largest, u)
+                self.moved += (old == 0 or old == upper[i]) != (new == 0 or new == upper[i])
+                a[i] = new
+                self.total += change
+                self.balance += sign * change
+                w[m] += self.bias * sign * change
+                add_row(sign * change, &self.source, i, w)
+        self.at, self.n_active, self.under_way = k, n, k < n
+
+    cdef void end(self) noexcept nogil:
+        if self.stretches:
+            self.stretch()
+        self.low = self.smallest if self.smallest < 0 else -INFINITY
+        self.high = self.largest if self.largest > 0 else INFINITY
+        self.gap = self.seen + self.move_bias(self.seen)
+        if self.n_gaps == 0 and self.gap > HELPFUL * self.gap_before:
+            self.patience *= PATIENCE
+        self.gaps[self.n_gaps % KEPT] = self.gap
+        self.n_gaps += 1
+
+    cdef void stretch(self) noexcept nogil:
+        # from the end of a sweep on to the best point of the line through its start and end, clipped to the box
+        cdef Py_ssize_t n_columns = self.w.shape[0], j, k, i
+        cdef double square = 0, along = 0, gained = 0, beyond, change, trial, new, sign, gain = 0, balance = 0, d
+        for j in range(n_columns):
+            d = self.w[j] - self.w_before[j]
+            square += d * d
+            along += self.w_before[j] * d
+        if not square > 0:
+            return
+        for k in range(self.n_begun):
+            gained += self.a[self.order[k]] - self.before[self.order[k]]
+        beyond = (gained - along) / square - 1
+        # where a sweep changes little but rounding, d is no longer sum p y x, and a long step would spoil w for good
+        if not 0.05 <= fabs(beyond) <= LONGEST:
+            return
+        for j in range(n_columns):
+            self.w_before[j] = self.w[j] + beyond * (self.w[j] - self.w_before[j])
+        for k in range(self.n_begun):
+            i = self.order[k]
+            sign = 1 if self.code[i] >= 0 else -1
+            trial = self.a[i] + beyond * (self.a[i] - self.before[i])
+            new = min(max(trial, 0.0), self.upper[i])
+            change = new - self.a[i]
+            gain += change
+            balance += sign * change
+            self.before[i] = new
+            if new != trial:
+                self.rows_read += 1
+                self.worked += 1
+                self.w_before[n_columns - 1] += self.bias * sign * (new - trial)
+                add_row(sign * (new - trial), &self.source, i, &self.w_before[0])
+        square = 0
+        for j in range(n_columns):
+            square += self.w_before[j] * self.w_before[j] - self.w[j] * self.w[j]
+        if gain - square / 2 > 0:
+            for k in range(self.n_begun):
+                self.a[self.order[k]] = self.before[self.order[k]]
+            self.w[:] = self.w_before
+            self.total += gain
+            self.balance += balance
+
+    cdef double move_bias(self, double gap) noexcept nogil:
+        # Multiplier step of a free intercept, once the problem around the last one is solved well enough for it.
+        # Returns (bias sum a y)^2, what the intercept that is not yet right adds to the gap of that problem
+        cdef double unbalanced = self.bias * self.balance
+        if not self.free:
+            return 0
+        if gap <= unbalanced * unbalanced:
+            self.w[self.w.shape[0] - 1] += unbalanced
+        return unbalanced * unbalanced
+
+    # ------------------------------------------------------------ what comes next
+
+    cdef int wish(self, double tol, double hopeless) noexcept nogil:
+        cdef double needed
+        self.enough = tol * max(self.dual_sum(), 0.0)
+        needed = self.sweeps_needed()
+        if needed * self.n_active > hopeless:
+            return TO_GIVE_UP
+        if self.gap > self.enough and needed > self.patience and self.moved <= max(FEW_MOVED,
+                                                                                   self.on_face // FACE_MOVED):
+            return A_STEP
+        return A_LOOK if self.gap <= ENOUGH * self.enough else ANOTHER_SWEEP
+
+    cdef double dual_sum(self) noexcept nogil:
+        # the dual value over l2; with a free intercept the sum a y that is not 0 yet counts as if it were
+        cdef Py_ssize_t j
+        cdef double square = 0
+        for j in range(self.w.shape[0] - self.free):
+            square += self.w[j] * self.w[j]
+        return self.total - square / 2
+
+    cdef double sweeps_needed(self) noexcept nogil:
+        # at their present rate; 0 before that is known
+        cdef double last, first
+        if self.n_gaps <= RATE_OVER:
+            return 0
+        last, first = self.gaps[(self.n_gaps - 1) % KEPT], self.gaps[(self.n_gaps - KEPT) % KEPT]
+        if not (last > 0 and first > 0):
+            return 0
+        return max(0.0, log(max(ENOUGH * self.enough, 1e-300) / last)
+                   / log(min(pow(last / first, 1.0 / RATE_OVER), 0.999)))
