@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from elsewhere import Elsewhere
 from scipy import sparse
+from side_by_side import finish_together
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
@@ -125,12 +126,7 @@ def test_classes_side_by_side_are_those_alone(n_threads):
     with single_threaded_blas():
         alone = [ContinuationNewton(in_memory(X_bc, code, True), problem, Settings()).run() for code in codes]
         drivers = [ContinuationNewton(in_memory(X_bc, code, True), problem, Settings()) for code in codes]
-        for driver in drivers:
-            driver.begin()
-        while any(driver.asks for driver in drivers):
-            advance_all(drivers, time.perf_counter() + 2e-3, n_threads)
-            for driver in drivers:
-                driver.attend()
+        finish_together(drivers, n_threads)
     assert [driver.result.w.tobytes() for driver in drivers] == [result.w.tobytes() for result in alone]
 
 

@@ -10,6 +10,7 @@ import pytest
 from elsewhere import Elsewhere
 from naive_pursuit import newton_steps, objective
 from scipy import sparse
+from side_by_side import finish_together
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
@@ -147,12 +148,7 @@ def test_classes_side_by_side_are_those_alone(n_threads):
     with single_threaded_blas():
         alone = [PursuitNewton(in_memory(X_bc, code, chosen), chosen).run() for code in codes]
         drivers = [PursuitNewton(in_memory(X_bc, code, chosen), chosen) for code in codes]
-        for driver in drivers:
-            driver.begin()
-        while any(driver.asks for driver in drivers):
-            advance_all(drivers, time.perf_counter() + 2e-3, n_threads)
-            for driver in drivers:
-                driver.attend()
+        finish_together(drivers, n_threads)
     assert [driver.result.w.tobytes() for driver in drivers] == [result.w.tobytes() for result in alone]
 
 
