@@ -1,5 +1,2 @@
-from cmargin._core.rows._rows cimport Rows
-from cmargin._core.rows._tiles cimport row_source
-
-
-cdef row_source source_of(Rows X)    # all rows; X must live as long
+cdef enum:
+    AHEAD = 2                        # rows asked for before they are needed

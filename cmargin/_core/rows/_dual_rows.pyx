@@ -9,25 +9,32 @@
     Of a code s_i y_i only the sign is read; 0 counts as positive.
 """
 
-import numpy as np
-
 from libc.math cimport INFINITY
 from libc.stdint cimport uint8_t
 
 from cmargin._core.rows._rows cimport Rows
 from cmargin._core.rows._tiles cimport (
-    add_row, fetch_row, open_tile, row_product, row_source, row_tile, tile_row_squares,
+    add_row, fetch_row, open_tile, row_product, row_source, row_tile, source_of, tile_row_squares,
 )
+from cmargin._core.small._shapes cimport must_fit
 
-cdef enum:
-    AHEAD = 2                        # rows asked for before they are needed
+cdef int check(str name, Rows X, const double[::1] code, const Py_ssize_t[::1] rows, Py_ssize_t n_numbers,
+               const double[::1] v) except -1:
+    # codes of all rows, a list of rows and as many numbers, a vector of columns
+    cdef Py_ssize_t k, n = X.view.n_rows
+    must_fit(code.shape[0] == n and rows.shape[0] == n_numbers and v.shape[0] == X.view.n_features + 1, name)
+    for k in range(rows.shape[0]):
+        must_fit(0 <= rows[k] < n, name)
+    return 0
 
 
-cdef row_source source_of(Rows X):
-    cdef row_source source
-    source.X, source.single = X.view, X.dtype == np.float32
-    source.intercept, source.rows = False, NULL
-    return source
+cdef int check_face(str name, const Py_ssize_t[::1] rows, const double[::1] upper, const double[::1] a,
+                    const double[::1] square, const double[::1] residual, const double[::1] scaled,
+                    const double[::1] direction, const double[::1] total) except -1:
+    cdef Py_ssize_t n = rows.shape[0]
+    must_fit(upper.shape[0] == a.shape[0] == square.shape[0] == residual.shape[0] == scaled.shape[0] == n
+             and direction.shape[0] == total.shape[0], name)
+    return 0
 
 
 def squares(
@@ -38,6 +45,7 @@ def squares(
     """out_i = |x_i|^2."""
     cdef row_source source = source_of(X)
     cdef row_tile tile
+    must_fit(out.shape[0] == X.view.n_rows and ones.shape[0] >= max(1, X.view.n_features), "squares")
     if out.shape[0] == 0:
         return
     with nogil:
@@ -57,6 +65,7 @@ def products(
     cdef row_source source = source_of(X)
     cdef Py_ssize_t k, i, n = rows.shape[0]
     cdef double z, constant
+    check("products", X, code, rows, out.shape[0], v)
     with nogil:
         constant = bias * v[v.shape[0] - 1]
         for k in range(n):
@@ -79,6 +88,7 @@ def add(
     cdef row_source source = source_of(X)
     cdef Py_ssize_t k, i
     cdef double signed, total = 0
+    check("add", X, code, rows, c.shape[0], v)
     with nogil:
         for k in range(rows.shape[0]):
             if c[k] == 0:
@@ -112,6 +122,8 @@ def cg_pass(
     """
     cdef row_source source = source_of(X)
     cdef double gap
+    check("cg_pass", X, code, rows, rows.shape[0], direction)
+    check_face("cg_pass", rows, upper, a, square, residual, scaled, direction, total)
     with nogil:
         gap = read_face(&source, code, rows, upper, a, square, bias, step, direction, residual, scaled, total)
     return inner(residual, scaled), gap
@@ -188,6 +200,9 @@ def cg_steps(
     cdef Py_ssize_t n = rows.shape[0], n_columns = w.shape[0], k, done = 0
     cdef double gap = INFINITY, curvature, step, bound, before
     cdef bint met = False
+    check("cg_steps", X, code, rows, p.shape[0], direction)
+    check_face("cg_steps", rows, upper, a, square, residual, scaled, direction, total)
+    must_fit(n_columns == direction.shape[0] and hit.shape[0] == n, "cg_steps")
     with nogil:
         while done < at_most and not met and gap > target and rz > 0:
             curvature = inner(direction, direction)          # 0 along opposite rows: on to the next bound

@@ -11,14 +11,13 @@ import numpy as np
 from libc.math cimport INFINITY, fabs, log, pow
 from libc.stdint cimport uint64_t
 
-from cmargin._core.rows._dual_rows cimport source_of
+from cmargin._core.rows._dual_rows cimport AHEAD
 from cmargin._core.rows._rows cimport Rows
-from cmargin._core.rows._tiles cimport add_row, fetch_row, row_product, row_source
-from cmargin._core.small._random cimport next_below
+from cmargin._core.rows._tiles cimport add_row, fetch_row, row_product, row_source, source_of
+from cmargin._core.small._random cimport shuffle_places
 from cmargin._core.small._shapes cimport must_fit
 
 cdef enum:
-    AHEAD = 2                        # rows asked for before they are needed
     RATE_OVER = 16                   # sweeps over which their rate of convergence is measured
     KEPT = RATE_OVER + 1
 
@@ -91,8 +90,8 @@ cdef class DualSweeps:
                  double[::1] a, double[::1] w, double bias, bint free, double density, uint64_t[::1] stream,
                  double patience):
         cdef Py_ssize_t n = code.shape[0]
-        must_fit(upper.shape[0] == n and square.shape[0] == n and a.shape[0] == n and stream.shape[0] == 4
-                 and w.shape[0] > 0, "DualSweeps")
+        must_fit(n == X.view.n_rows and upper.shape[0] == n and square.shape[0] == n and a.shape[0] == n
+                 and stream.shape[0] == 4 and w.shape[0] == X.view.n_features + 1, "DualSweeps")
         self.X, self.source = X, source_of(X)
         self.code, self.upper, self.square, self.a, self.w = code, upper, square, a, w
         self.bias, self.free, self.density, self.stream, self.patience = bias, free, density, stream, patience
@@ -209,11 +208,10 @@ cdef class DualSweeps:
             self.balance += self.a[i] if self.code[i] >= 0 else -self.a[i]
 
     cdef void begin(self) noexcept nogil:
-        cdef Py_ssize_t n = self.n_active, i, j
+        cdef Py_ssize_t n = self.n_active, i
         self.stretches = n * self.density > STRETCH
-        for i in range(n - 1, 0, -1):                            # as `shuffle`
-            j = next_below(&self.stream[0], i + 1)
-            self.order[i], self.order[j] = self.order[j], self.order[i]
+        if n > 0:
+            shuffle_places(&self.order[0], n, &self.stream[0])
         if self.stretches:
             for i in range(n):
                 self.before[self.order[i]] = self.a[self.order[i]]

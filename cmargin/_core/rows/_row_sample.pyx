@@ -12,10 +12,10 @@ number is below that are read.
 import numpy as np
 
 from cpython.exc cimport PyErr_CheckSignals
-from cython cimport floating
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport uint64_t
 
-from cmargin._core.rows._rows cimport Rows, rows_view
+from cmargin._core.rows._rows cimport Rows
+from cmargin._core.rows._tiles cimport open_tile, row_source, row_tile, source_of, tile_row_squares
 from cmargin._core.small._random cimport mixed, number_of
 from cmargin._core.small._shapes cimport must_fit
 
@@ -23,30 +23,11 @@ cdef double LEAST = 0.1, LONGEST = 3.0
 cdef Py_ssize_t SLICE = 1 << 16          # rows between two moments at which Python is heard
 
 
-cdef double relative_square(const rows_view *X, const floating *values, Py_ssize_t i,
-                            const double *weight) noexcept nogil:
-    # sum_j weight_j x_ij^2
-    cdef double total = 0
-    cdef Py_ssize_t j
-    cdef int64_t k
-    if X.starts == NULL:
-        values += i * X.row_stride
-        for j in range(X.n_features):
-            total += weight[j] * (<double> values[j * X.column_stride] * values[j * X.column_stride])
-        return total
-    for k in range(X.starts[i], X.starts[i + 1]):
-        j = X.columns[k] if X.columns != NULL else X.columns_64[k]
-        total += weight[j] * (<double> values[k] * values[k])
-    return total
-
-
-cdef double chance_of(const rows_view *X, bint single, Py_ssize_t i, const double *weight) noexcept nogil:
+cdef double chance_of(const row_source *source, Py_ssize_t i, const double *weight, double *scratch) noexcept nogil:
     # over that of a row of mean square 1, which is not quite 1
+    cdef row_tile tile = open_tile(source, i, 1, scratch)
     cdef double r
-    if single:
-        r = relative_square(X, <const float *> X.values, i, weight)
-    else:
-        r = relative_square(X, <const double *> X.values, i, weight)
+    tile_row_squares(&tile, weight, &r)
     return LEAST + (1 - LEAST) * (r if r < LONGEST else LONGEST)         # NaN is long too
 
 
@@ -74,8 +55,9 @@ def chosen(Rows X, const double[::1] code, double positives, double negatives, u
         Rows that had to be read for it.
     """
     cdef Py_ssize_t n = code.shape[0], found = 0, n_read = 0, lo, i
-    cdef bint single = X.dtype == np.float32
+    cdef row_source source = source_of(X)
     cdef const double *by_column = NULL
+    cdef double[::1] scratch = np.empty(max(1, X.view.n_features))
     cdef uint64_t start = mixed(seed)
     cdef double u, most, limit
     cdef Py_ssize_t[::1] rows = np.empty(n, np.intp)
@@ -94,7 +76,7 @@ def chosen(Rows X, const double[::1] code, double positives, double negatives, u
                     continue
                 if by_column != NULL:
                     n_read += 1
-                    limit *= chance_of(&X.view, single, i, by_column)
+                    limit *= chance_of(&source, i, by_column, &scratch[0])
                 if u < limit:
                     rows[found], chance[found] = i, min(limit, 1.0)
                     found += 1

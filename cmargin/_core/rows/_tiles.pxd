@@ -4,7 +4,7 @@ Products and sums are float64 whatever the data. Dense loops are in ``_tiles.h``
 caller does not see the difference.
 """
 
-from cmargin._core.rows._rows cimport rows_view
+from cmargin._core.rows._rows cimport Rows, rows_view
 
 
 cdef struct row_source:          # rows of a matrix, or the chosen ones among them; nothing is copied
@@ -34,6 +34,9 @@ cdef struct curvature_block:     # sum of outer products over the active columns
     double *held                 # scratch (2 n_active,); CSR only
     double *out                  # INOUT (n_active, n_active), upper triangle
 
+
+# all rows, without an intercept; X must live as long
+cdef row_source source_of(Rows X)
 
 # <w, x_row>, total += scale x_row, and a request for a row that will be read soon, in whatever order rows are wanted;
 # the columns of a dense row lie side by side

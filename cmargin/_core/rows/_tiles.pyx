@@ -1,12 +1,14 @@
 """Tiles of rows: products with them and sums of them, dense through ``_tiles.h`` and dsyrk, sparse here."""
 
+import numpy as np
+
 from libc.math cimport sqrt
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
 from cmargin._core.linalg._blas cimport TRANS, syrk
 from cmargin._core.rows._csr cimport csr_axpy, csr_dot
-from cmargin._core.rows._rows cimport rows_view
+from cmargin._core.rows._rows cimport Rows, rows_view
 from cmargin._core.small._simd cimport (
     lane_sum, mixed_axpy_d, mixed_axpy_f, mixed_dot_d, mixed_dot_f, row_prefetch,
 )
@@ -37,6 +39,13 @@ cdef extern from "_tiles.h" nogil:
                             const double *w, double *out) noexcept
     void row_scaled_f(const float *x, double scale, Py_ssize_t m, double *out) noexcept
     void row_scaled_d(const double *x, double scale, Py_ssize_t m, double *out) noexcept
+
+
+cdef row_source source_of(Rows X):
+    cdef row_source source
+    source.X, source.single = X.view, X.dtype == np.float32
+    source.intercept, source.rows = False, NULL
+    return source
 
 
 cdef inline double value_of(const row_source *source, int64_t entry) noexcept nogil:

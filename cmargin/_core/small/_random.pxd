@@ -9,6 +9,11 @@ goes on where it stopped and never depends on which thread serves the class.
 from libc.stdint cimport int64_t, uint64_t
 
 
+ctypedef fused place_t:
+    int64_t
+    Py_ssize_t
+
+
 cdef inline uint64_t next_word(uint64_t *state) noexcept nogil:
     cdef uint64_t total = state[0] + state[3]
     cdef uint64_t word = ((total << 23) | (total >> 41)) + state[0]
@@ -33,6 +38,17 @@ cdef inline Py_ssize_t next_weighted(uint64_t *state, Py_ssize_t n, const double
     cdef double at = <double> (next_word(state) >> 11) * (1.0 / 9007199254740992.0) * n
     cdef Py_ssize_t bucket = <Py_ssize_t> at
     return bucket if at - bucket < cut[bucket] else other[bucket]
+
+
+cdef inline void shuffle_places(place_t *a, Py_ssize_t n, uint64_t *state) noexcept nogil:
+    # into a random order, every one as likely (Fisher and Yates)
+    cdef Py_ssize_t i, j
+    cdef place_t held
+    for i in range(n - 1, 0, -1):
+        j = next_below(state, i + 1)
+        held = a[i]
+        a[i] = a[j]
+        a[j] = held
 
 
 # ---------------------------------------------------------------- a number that belongs to a row

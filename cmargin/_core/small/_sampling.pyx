@@ -4,17 +4,15 @@ import numpy as np
 
 from libc.stdint cimport int64_t, uint64_t
 
-from cmargin._core.small._random cimport next_below
+from cmargin._core.small._random cimport shuffle_places
 from cmargin._core.small._shapes cimport must_fit
 
 
 def shuffle(int64_t[::1] a, uint64_t[::1] stream):
-    """Put ``a`` (n,) into a random order (Fisher and Yates); ``stream`` (4,) is the state of a stream, and goes on."""
-    cdef Py_ssize_t i, j
+    """Put ``a`` (n,) into a random order; ``stream`` (4,) is the state of a stream, and goes on."""
     must_fit(stream.shape[0] == 4, "shuffle")
-    for i in range(a.shape[0] - 1, 0, -1):
-        j = next_below(&stream[0], i + 1)
-        a[i], a[j] = a[j], a[i]
+    if a.shape[0] > 0:
+        shuffle_places(&a[0], a.shape[0], &stream[0])
 
 
 def held_last(const int64_t[::1] order, const int64_t[::1] truth, int64_t[::1] wanted):

@@ -18,7 +18,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
 from cmargin._core.losses._losses cimport point, point_loss
-from cmargin._core.small._random cimport next_below
+from cmargin._core.small._random cimport next_below, shuffle_places
 from cmargin._core.rows._rows cimport Rows, row_times, rows_view, sparse_axpy, sparse_dot
 from cmargin._core.small._shapes cimport must_fit, within
 from cmargin._core.small._simd cimport row_axpy, row_dot, row_lerp, row_prefetch
@@ -43,8 +43,7 @@ cdef void draw_list(
     int64_t *visits,            # OUT   (n_positives + n_negatives,), row, or -1-row for a negative
 ) noexcept nogil:
     # Every positive once and n_negatives distinct negatives, shuffled together (SLND section 3.2)
-    cdef Py_ssize_t t, row, other, n_visits = n_positives
-    cdef int64_t held
+    cdef Py_ssize_t t, row, n_visits = n_positives
     for t in range(n_positives):
         taken[positives[t]] = 1
         visits[t] = positives[t]
@@ -62,11 +61,7 @@ cdef void draw_list(
                 n_visits += 1
     for t in range(n_visits):
         taken[visits[t] if visits[t] >= 0 else -1 - visits[t]] = 0
-    for t in range(n_visits - 1, 0, -1):              # Fisher-Yates
-        other = next_below(stream, t + 1)
-        held = visits[t]
-        visits[t] = visits[other]
-        visits[other] = held
+    shuffle_places(visits, n_visits, stream)
 
 
 def draw_lists(
