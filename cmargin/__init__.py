@@ -15,7 +15,7 @@ _HOMES = {
     "nested_cross_validation": "cmargin.smsvm_cv",
     "MarginPursuitClassifier": "cmargin.pursuit",
     "PegasosClassifier": "cmargin.pursuit",
-    "show_config": "cmargin._show_config",
+    "show_config": "cmargin._runtime.show_config",
 }
 
 __all__ = [

@@ -22,7 +22,7 @@ def demo(arguments, parser):
 
 
 def show_config(arguments, parser):
-    from cmargin._show_config import show_config
+    from cmargin._runtime.show_config import show_config
 
     show_config()
     return 0

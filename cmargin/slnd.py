@@ -6,7 +6,6 @@ from functools import partial
 
 import numpy as np
 
-from cmargin._blas_threads import single_threaded_blas
 from cmargin._core.small._openmp import effective_n_threads
 from cmargin._estimators.base import rows_that_count
 from cmargin._estimators.multinomial_optimum import fit_optimum, refuse_penalty
@@ -23,6 +22,7 @@ from cmargin._estimators.validation import (
     check_rows,
     encode_labels,
 )
+from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes.open import open_rows
 from cmargin.homes.stochastic_rows import NonFiniteCurvature
 from cmargin.solvers.low_rank.class_lists import ClassLists

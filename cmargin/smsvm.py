@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from cmargin._blas_threads import single_threaded_blas
 from cmargin._estimators.base import LinearClassifier, of_mean_1
 from cmargin._estimators.smsvm_fit import Labels, SmSVMFit
 from cmargin._estimators.validation import (
@@ -13,6 +12,7 @@ from cmargin._estimators.validation import (
     check_parameter,
     code_labels,
 )
+from cmargin._runtime.blas_threads import single_threaded_blas
 
 SOLVERS = ("auto", "cholesky", "woodbury", "cg", "dual")
 

@@ -14,9 +14,10 @@ from sklearn.datasets import load_digits
 from threadpoolctl import threadpool_limits
 
 import cmargin
-from cmargin import _blas_threads, baselines
-from cmargin._blas_threads import _find, _Library, blas_threads, single_threaded_blas
+from cmargin import baselines
 from cmargin._estimators.smsvm_fit import SmSVMFit
+from cmargin._runtime import blas_threads as hold
+from cmargin._runtime.blas_threads import _find, _Library, blas_threads, single_threaded_blas
 from cmargin.homes import open_rows
 
 HANG = 300.0        # seconds after which a fit counts as hung; they take a tenth of one
@@ -49,7 +50,7 @@ def held_counts():
 
 def test_numpys_and_scipys_libraries_are_both_found():
     # The hold was once taken before SciPy's library was loaded, and never looked again
-    code = "from cmargin._blas_threads import blas_threads; print(*blas_threads())"
+    code = "from cmargin._runtime.blas_threads import blas_threads; print(*blas_threads())"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert sorted(found) == sorted(blas_threads()) and found
 
@@ -75,14 +76,14 @@ def test_holds_of_several_threads_overlap_and_the_last_one_out_gives_back(two_th
                     seen.append(counts())
             if number:                                   # all but the first leave
                 return
-            while _blas_threads._users > 1:
+            while hold._users > 1:
                 pass
             seen.append(counts())
 
     with ThreadPoolExecutor(n_threads) as pool:
         list(pool.map(one, range(n_threads), timeout=HANG))
     assert len(seen) == 200 * n_threads + 1 and set().union(*seen) == {1}
-    assert counts() == {2} and _blas_threads._users == 0
+    assert counts() == {2} and hold._users == 0
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, GeneratorExit])
@@ -90,7 +91,7 @@ def test_an_error_gives_back(two_threads, error):
     with pytest.raises(error), single_threaded_blas(), single_threaded_blas():
         assert counts() == {1}
         raise error
-    assert counts() == {2} and _blas_threads._users == 0
+    assert counts() == {2} and hold._users == 0
 
 
 def test_a_count_that_was_not_ours_is_left_alone(two_threads):
@@ -107,7 +108,7 @@ def test_a_change_from_outside_is_undone_by_the_next_hold_and_told_of_in_debug(t
     assert held_counts() == {1}
     with pytest.raises(RuntimeError, match="something else set it"), single_threaded_blas():
         _find()[0].set(2)
-    assert _blas_threads._users == 0
+    assert hold._users == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
@@ -117,7 +118,7 @@ def test_a_child_made_by_fork_during_a_hold(who):
     code = f"""
         import os, threading, warnings
         warnings.simplefilter("ignore")
-        from cmargin._blas_threads import _find, blas_threads, single_threaded_blas
+        from cmargin._runtime.blas_threads import _find, blas_threads, single_threaded_blas
         def counts():
             return set(blas_threads().values())
         for library in _find():
@@ -173,7 +174,7 @@ def per_thread(monkeypatch):
     """A library whose count is each thread's own, beside those there are; its number is read by ``get``."""
     own = Counted()
     library = _Library("libown.so", own.get, [own.set])
-    monkeypatch.setattr(_blas_threads, "_libraries", [*_find(), library])
+    monkeypatch.setattr(hold, "_libraries", [*_find(), library])
     return own
 
 
@@ -220,7 +221,7 @@ def test_threads_that_share_out_classes_hold_too(per_thread, monkeypatch):
 
 def test_a_library_that_does_not_listen_is_told_of_once(monkeypatch):
     deaf = _Library("libdeaf.so", lambda: 4, [lambda n: None])
-    monkeypatch.setattr(_blas_threads, "_libraries", [deaf])
+    monkeypatch.setattr(hold, "_libraries", [deaf])
     with pytest.warns(RuntimeWarning, match="keeps 4 threads whatever"):
         held_counts()
     with warnings.catch_warnings():
@@ -230,7 +231,7 @@ def test_a_library_that_does_not_listen_is_told_of_once(monkeypatch):
     monkeypatch.setenv("CMARGIN_DEBUG", "1")
     with pytest.raises(RuntimeError, match="keeps 4 threads whatever"):
         held_counts()
-    assert _blas_threads._users == 0 and _blas_threads._own().depth == 0
+    assert hold._users == 0 and hold._own().depth == 0
 
 
 # ---------------------------------------------------------------- fits at once

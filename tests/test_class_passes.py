@@ -9,9 +9,10 @@ from naive import CURVATURE_AT_ZERO, literal_steps, low_rank_inverse, mean_of_sa
 from cmargin._core.losses._losses import LOSS_IDS
 from cmargin._core.rows._rows import Rows
 from cmargin._core.stochastic import _class_sgd
+from cmargin._runtime.clock import TimeUp
 from cmargin.homes import open_rows
 from cmargin.solvers.low_rank.class_lists import ClassLists
-from cmargin.solvers.low_rank.class_passes import ClassPasses, TimeUp, class_streams
+from cmargin.solvers.low_rank.class_passes import ClassPasses, class_streams
 from cmargin.solvers.low_rank.class_weights import ClassWeights
 from cmargin.solvers.low_rank.low_rank import build_inverse
 from cmargin.solvers.low_rank.low_rank_newton import constant_score

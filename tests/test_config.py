@@ -8,8 +8,8 @@ from threadpoolctl import threadpool_info
 
 import cmargin
 from cmargin import _build_config
-from cmargin._blas_threads import single_threaded_blas
 from cmargin._core.small._openmp import effective_n_threads, threads_seen
+from cmargin._runtime.blas_threads import single_threaded_blas
 
 
 def test_a_build_that_claims_openmp_really_uses_two_threads():

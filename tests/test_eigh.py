@@ -3,8 +3,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from cmargin._blas_threads import single_threaded_blas
 from cmargin._core.linalg._eigh import top_eigenpairs
+from cmargin._runtime.blas_threads import single_threaded_blas
 
 
 def spd(n, dtype, seed=5):

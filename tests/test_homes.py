@@ -16,8 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import cmargin
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, baselines
-from cmargin._blas_threads import single_threaded_blas
 from cmargin._estimators import base as estimator_base
+from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes import base, dual_rows, memory, open_rows, row_pass, score_blocks, softmax_rows, stochastic_rows
 from cmargin.solvers.newton.continuation_newton import ContinuationNewton, Problem, Settings
 

@@ -10,9 +10,9 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
 from cmargin._core.newton._multinomial_step import MultinomialStep
+from cmargin._runtime.clock import TimeUp
 from cmargin.homes import open_rows
 from cmargin.homes.softmax_rows import CURVATURE, PRODUCTS, RISK_OF_SCORES
-from cmargin.solvers.low_rank.class_passes import TimeUp
 from cmargin.solvers.newton import multinomial_newton
 from cmargin.solvers.newton.multinomial_inverse import ClassInverse, KroneckerInverse, centred_pairs, without_mean
 from cmargin.solvers.newton.multinomial_newton import Run, Settings, dual_value

@@ -10,10 +10,10 @@ from side_by_side import finish_together
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
-from cmargin._blas_threads import single_threaded_blas
 from cmargin._core.newton._driver import advance_all, now
 from cmargin._core.newton._width_rule import widths
 from cmargin._core.small._sorting import sorted_places
+from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes import open_rows
 from cmargin.solvers.newton.continuation_newton import ContinuationNewton, Problem, Settings
 from cmargin.solvers.newton.paper_newton import PaperNewton

@@ -18,7 +18,7 @@ from sklearn.preprocessing import normalize, scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cmargin import MarginPursuitClassifier, PegasosClassifier, margins
-from cmargin._blas_threads import single_threaded_blas
+from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes import open_rows, score_blocks
 from cmargin.solvers.first_order.margin_pursuit import weighted_draws
 from cmargin.solvers.low_rank.class_passes import class_streams

@@ -3,7 +3,7 @@ import pytest
 from naive_smsvm import look, smoothed, with_ones
 from scipy import sparse
 
-from cmargin._blas_threads import single_threaded_blas
+from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes import open_rows
 
 FORMATS = ["C", "F", "strided", "reversed", "csr32", "csr64"]

@@ -16,11 +16,11 @@ from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from cmargin._blas_threads import single_threaded_blas
 from cmargin._core.newton import _certificate as certificate
 from cmargin._core.newton._newton_memory import Newton
 from cmargin._core.rows._row_sample import chosen
 from cmargin._core.rows._rows import Rows
+from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes import open_rows
 from cmargin.smsvm import SmSVMClassifier
 from cmargin.solvers.newton import continuation_newton, growing, paper_newton

@@ -9,9 +9,9 @@ from naive_smsvm import objective, with_ones
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from cmargin._blas_threads import single_threaded_blas
 from cmargin._core.newton import _certificate as certificate
 from cmargin._core.newton._newton_system import cholesky_solve, l1_model_minimum
+from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes import open_rows
 from cmargin.smsvm import SmSVMClassifier
 from cmargin.solvers.newton import continuation_newton

@@ -7,9 +7,9 @@ from conftest import blobs
 from naive import low_rank_inverse
 from naive_multinomial import gradient, literal_batches, mean_of_samples, row_losses
 
+from cmargin._runtime.clock import TimeUp
 from cmargin.homes import open_rows
 from cmargin.solvers.low_rank import softmax_passes
-from cmargin.solvers.low_rank.class_passes import TimeUp
 from cmargin.solvers.low_rank.low_rank import build_inverse
 from cmargin.solvers.low_rank.softmax_passes import SoftmaxPasses
 from cmargin.solvers.low_rank.softmax_weights import SoftmaxWeights

@@ -10,9 +10,9 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import MarginPursuitClassifier, PegasosClassifier, SLNDClassifier, SmSVMClassifier, baselines
+from cmargin._runtime import clock
 from cmargin.homes import open_rows
 from cmargin.homes.shared_start import ridge, sample_rows
-from cmargin.solvers.first_order import run_clock
 from cmargin.solvers.low_rank import low_rank_newton
 
 X, y = load_digits(return_X_y=True)
@@ -140,7 +140,7 @@ def test_an_interrupt_in_the_middle_of_a_record_leaves_whole_entries(monkeypatch
     MarginPursuitClassifier(solver="gd"), MarginPursuitClassifier(solver="sgd")], ids=str)
 def test_the_time_of_a_callback_is_nobodys(model, monkeypatch):
     ahead, real = [0.0], time.perf_counter
-    monkeypatch.setattr(run_clock, "perf_counter", lambda: real() + ahead[0])
+    monkeypatch.setattr(clock, "perf_counter", lambda: real() + ahead[0])
 
     def sleep_long(model):
         ahead[0] += 1e6

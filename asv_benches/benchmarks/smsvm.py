@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from .common import noisy_plane
 
 try:
-    from cmargin._blas_threads import single_threaded_blas
+    from cmargin._runtime.blas_threads import single_threaded_blas
     from cmargin.homes import open_rows
     from cmargin.smsvm import SmSVMClassifier
 except ImportError:                            # an older revision without them

@@ -4,11 +4,11 @@ from functools import partial
 
 import numpy as np
 
-from cmargin._blas_threads import single_threaded_blas
 from cmargin._core.small._openmp import effective_n_threads
 from cmargin._estimators.base import LinearClassifier, rows_that_count, untrained
 from cmargin._estimators.margin_trace import MarginTrace
 from cmargin._estimators.validation import COUNT, POSITIVE, check_flag, check_parameter, encode_labels
+from cmargin._runtime.blas_threads import single_threaded_blas
 
 
 class LinearOneVsRest(LinearClassifier):

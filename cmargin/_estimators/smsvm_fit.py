@@ -8,11 +8,11 @@ from time import perf_counter
 import numpy as np
 from sklearn.utils import check_random_state
 
-from cmargin._blas_threads import single_threaded_blas
 from cmargin._core.losses._losses import AT_ZERO
 from cmargin._core.small._openmp import effective_n_threads
 from cmargin._estimators.base import untrained
 from cmargin._estimators.progress import say
+from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes.dual_rows import worth_sweeping
 from cmargin.homes.row_pass import SMALL
 from cmargin.homes.wide import worth_reducing

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from cmargin._blas_threads import single_threaded_blas
 from cmargin._core.small._arrays import margins_of
+from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes.shared_start import ridge_of_sample
 from cmargin.homes.wide import worth_reducing
 

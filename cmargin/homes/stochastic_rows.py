@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cmargin._blas_threads import single_threaded_blas
 from cmargin._core.stochastic import _low_rank, _whiten
+from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes.arrays import dense
 
 SAMPLE_ROWS, SAMPLE_NUMBERS = 512, 1 << 19  # rows of a subset copied at a time: 512, or as many as hold 4 MB of float64

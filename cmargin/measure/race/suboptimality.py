@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from cmargin._blas_threads import single_threaded_blas
+from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.measure.race.hinge import PEERS, squared_hinge_l1
 from cmargin.measure.race.traces import TimeUp, Trace, joined, passes_within, quiet, ratio, timed, trace, within
 

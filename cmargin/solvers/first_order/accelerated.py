@@ -8,8 +8,8 @@ that sorted labels do no harm, and read without an index. Their order is drawn a
 
 import numpy as np
 
-from cmargin._blas_threads import single_threaded_blas
 from cmargin._core.losses._losses import LARGEST_CURVATURE
+from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.solvers.first_order.margin_pursuit import GradientDescent, loss_of
 from cmargin.solvers.low_rank.low_rank_newton import constant_score
 

@@ -8,10 +8,9 @@ from scipy.optimize import minimize
 
 from cmargin._core.losses._losses import LOSS_IDS, evaluate
 from cmargin._core.small import _catoni
+from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin.solvers.first_order.margin_pursuit import Fit
 from cmargin.solvers.first_order.penalty import Penalty
-from cmargin.solvers.first_order.run_clock import RunClock
-from cmargin.solvers.low_rank.class_passes import TimeUp
 
 CORRECTIONS = 20             # pairs that L-BFGS keeps
 ROUGH = 1e-3                 # tolerance of all smoothing widths but the last

@@ -12,13 +12,12 @@ import numpy as np
 
 from cmargin._core.losses._losses import LOSS_IDS, evaluate, mean_losses
 from cmargin._core.stochastic import _alias, _projected_sgd
-from cmargin._workspace import aligned_rows
+from cmargin._runtime.clock import RunClock, TimeUp
+from cmargin._runtime.workspace import aligned_rows
 from cmargin.solvers.first_order.penalty import Penalty
-from cmargin.solvers.first_order.run_clock import RunClock
 from cmargin.solvers.low_rank.class_passes import (
     SLICE_NUMBERS,
     STEP_OVERHEAD,
-    TimeUp,
     class_streams,
     worthwhile_threads,
 )

@@ -4,10 +4,11 @@ import time
 
 import numpy as np
 
-from cmargin._blas_threads import single_threaded_blas
 from cmargin._core.losses._losses import LOSS_IDS
 from cmargin._core.stochastic import _class_sgd, _refreshed_sgd, _theory_sgd
-from cmargin._workspace import aligned_rows
+from cmargin._runtime.blas_threads import single_threaded_blas
+from cmargin._runtime.clock import TimeUp
+from cmargin._runtime.workspace import aligned_rows
 
 LIST_ENTRIES = 1 << 21  # visits drawn at a time: 16 MB
 SLICE_NUMBERS = 3e8  # numbers read between two looks at Ctrl-C: about 0.1 s on one core
@@ -15,10 +16,6 @@ SLICE_BLOCK = 64  # steps that a slice is a multiple of
 STEP_OVERHEAD = 150  # numbers that cost as much as the fixed part of a step
 STREAM_WORDS = 4  # of the state of one random stream
 NUMBERS_PER_THREAD = 2e5  # less than that is done before a second thread has woken up
-
-
-class TimeUp(Exception):
-    """``max_time`` is over; the weights are those of the last step taken."""
 
 
 def worthwhile_threads(n_threads, numbers):

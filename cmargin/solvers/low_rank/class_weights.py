@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cmargin._blas_threads import single_threaded_blas
 from cmargin._core.stochastic._class_sgd import mean_stride
+from cmargin._runtime.blas_threads import single_threaded_blas
 
 
 @dataclass

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cmargin._blas_threads import single_threaded_blas
+from cmargin._runtime.blas_threads import single_threaded_blas
 
 SCALE_SPECTRUM = 101  # eigenvalues looked at for the knee, one more than the largest automatic rank
 DROP_SPECTRUM = 201

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cmargin._core.losses._losses import AT_ZERO, LARGEST_CURVATURE, LOSS_IDS, evaluate
+from cmargin._runtime.clock import TimeUp
 from cmargin.solvers.low_rank.class_lists import ClassLists
-from cmargin.solvers.low_rank.class_passes import STREAM_WORDS, ClassPasses, TimeUp, class_streams
+from cmargin.solvers.low_rank.class_passes import STREAM_WORDS, ClassPasses, class_streams
 from cmargin.solvers.low_rank.class_weights import ClassWeights
 from cmargin.solvers.low_rank.low_rank import LowRankInverse, build_inverse, default_samples
 from cmargin.solvers.low_rank.step_size import Trial, automatic_step

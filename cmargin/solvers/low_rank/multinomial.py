@@ -12,7 +12,8 @@ from scipy.special import softmax
 
 from cmargin._core.small._arrays import all_finite, total
 from cmargin._core.small._sampling import shuffle
-from cmargin.solvers.low_rank.class_passes import STREAM_WORDS, TimeUp, class_streams
+from cmargin._runtime.clock import TimeUp
+from cmargin.solvers.low_rank.class_passes import STREAM_WORDS, class_streams
 from cmargin.solvers.low_rank.low_rank import build_inverse, default_samples
 from cmargin.solvers.low_rank.low_rank_newton import Fit, Run
 from cmargin.solvers.low_rank.multinomial_choice import (

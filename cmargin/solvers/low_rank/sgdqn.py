@@ -6,7 +6,7 @@ import numpy as np
 
 from cmargin._core.losses._losses import LOSS_IDS
 from cmargin._core.stochastic import _sgdqn
-from cmargin._workspace import aligned_rows
+from cmargin._runtime.workspace import aligned_rows
 from cmargin.solvers.low_rank.class_passes import STEP_OVERHEAD
 from cmargin.solvers.low_rank.low_rank import LowRankInverse
 from cmargin.solvers.low_rank.plain_sgd import PlainRun

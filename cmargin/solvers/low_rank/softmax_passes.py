@@ -4,9 +4,9 @@ import time
 
 import numpy as np
 
-from cmargin._blas_threads import single_threaded_blas
 from cmargin._core.small._arrays import total
 from cmargin._core.stochastic import _softmax_sgd
+from cmargin._runtime.blas_threads import single_threaded_blas
 
 SLICE_FLOPS = 2e9          # between two looks at Ctrl-C: a tenth of a second on one slow core
 CLASS_BLOCK, COLUMN_BLOCK = 128, 256

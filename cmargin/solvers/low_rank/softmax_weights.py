@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cmargin._blas_threads import single_threaded_blas
 from cmargin._core.small._arrays import all_finite, any_nonzero
+from cmargin._runtime.blas_threads import single_threaded_blas
 
 
 @dataclass

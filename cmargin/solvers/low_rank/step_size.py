@@ -6,7 +6,7 @@ import numpy as np
 
 from cmargin._core.small._sampling import shuffle
 from cmargin._core.stochastic import _class_sgd
-from cmargin._workspace import aligned_rows
+from cmargin._runtime.workspace import aligned_rows
 from cmargin.solvers.low_rank.class_passes import STEP_OVERHEAD, class_streams, worthwhile_threads
 from cmargin.solvers.low_rank.class_weights import ClassWeights
 

@@ -26,9 +26,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cmargin._blas_threads import single_threaded_blas
 from cmargin._core.newton._multinomial_step import MultinomialStep
-from cmargin.solvers.low_rank.class_passes import TimeUp
+from cmargin._runtime.blas_threads import single_threaded_blas
+from cmargin._runtime.clock import TimeUp
 from cmargin.solvers.newton.multinomial_inverse import (
     SAMPLE,
     ClassInverse,

@@ -2,7 +2,9 @@
 
 from time import perf_counter
 
-from cmargin.solvers.low_rank.class_passes import TimeUp
+
+class TimeUp(Exception):
+    """``max_time`` is over; the weights are those of the last step taken."""
 
 
 class RunClock:
