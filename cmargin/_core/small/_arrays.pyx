@@ -4,10 +4,43 @@ NumPy lets them in for every operation on more than 500 numbers, and a thread th
 waits until it gets it back: many short operations in many fits at once are mostly waiting (doc/decisions.md).
 """
 
+import numpy as np
+
 from cython cimport floating
 from libc.stdint cimport int64_t
+from libc.string cimport memcpy, memset
 
 from cmargin._core.small._shapes cimport must_fit
+
+
+cdef enum:
+    SMALL_BYTES = 1 << 18       # up to here a few ten microseconds are waited for
+
+
+def zeros(shape, dtype=float):
+    """`numpy.zeros`, which lets other threads in from a kilobyte on."""
+    if dtype not in (float, np.float64, np.float32, np.int64):
+        return np.zeros(shape, dtype)
+    a = np.empty(shape, dtype)
+    if a.nbytes > SMALL_BYTES:
+        return np.zeros(shape, dtype)
+    cdef unsigned char[::1] memory
+    if a.nbytes:
+        memory = a.reshape(-1).view(np.uint8)
+        memset(&memory[0], 0, memory.shape[0])
+    return a
+
+
+def copied(a):
+    """A copy of ``a``, in C order."""
+    if a.nbytes > SMALL_BYTES or not a.nbytes or not a.flags.c_contiguous:
+        return np.array(a, order="C")
+    cdef unsigned char[::1] out
+    cdef const unsigned char[::1] given = a.reshape(-1).view(np.uint8)
+    b = np.empty(a.shape, a.dtype)
+    out = b.reshape(-1).view(np.uint8)
+    memcpy(&out[0], &given[0], given.shape[0])
+    return b
 
 
 def all_finite(const floating[::1] a):

@@ -216,7 +216,7 @@ class MultinomialRun(Run):
         batches = self.starts[:-(-n_train // batch)].copy()
         shuffle(batches, self.stream)
         self.fit.reads += n_train / self.home.n_rows
-        self.passes_over.run(self.weights, batches, np.full(len(batches), step), self._bias_rate(), n_train)
+        self.passes_over.run(self.weights, batches, np.full(len(batches), step), self._bias_rate(), n_train, self.held)
         return (*self.passes_over.met(n_train), n_train)
 
     def _judge(self, number):
