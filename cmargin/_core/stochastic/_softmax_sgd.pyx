@@ -26,6 +26,7 @@ from libc.math cimport INFINITY, isfinite, log
 from libc.stdint cimport int64_t
 
 from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, gemm
+from cmargin._core.rows._dense_tile cimport column_of
 from cmargin._core.rows._rows cimport Rows, rows_view
 from cmargin._core.small._openmp cimport meet, omp_get_num_threads, omp_get_thread_num
 from cmargin._core.small._simd cimport row_axpy, row_lerp
@@ -46,10 +47,6 @@ cdef struct block_plan:
     double low_sign
     double tail_inverse
     double centre_square
-
-
-cdef inline int64_t column_of(const rows_view *X, int64_t entry) noexcept nogil:
-    return X.columns[entry] if X.columns != NULL else X.columns_64[entry]
 
 
 # ---------------------------------------------------------------- one block of weights
@@ -295,7 +292,8 @@ def run_batches(
 cdef check_shapes(const block_plan *at, Rows X, const floating[:, ::1] Z, const int64_t[::1] order,
                   const double[::1] centre_dot, const int64_t[::1] truth, const double[::1] weight,
                   const int64_t[::1] batches, const int64_t[::1] looks, const double[::1] step, Py_ssize_t batch,
-                  Py_ssize_t n_train, const double[:, ::1] offset, floating[:, ::1] U_mean, floating[:, ::1] V, floating[:, ::1] V_lag,
+                  Py_ssize_t n_train, const double[:, ::1] offset, floating[:, ::1] U_mean, floating[:, ::1] V,
+                  floating[:, ::1] V_lag,
                   double[:, ::1] shift, double[:, ::1] bias, floating[:, :, ::1] parts):
     cdef Py_ssize_t i, n = Z.shape[0], d = X.view.n_features
     cdef bint tail = at.tail_inverse > 0
@@ -305,11 +303,13 @@ cdef check_shapes(const block_plan *at, Rows X, const floating[:, ::1] Z, const 
             and U_mean.shape[0] in (0, at.n_classes) and U_mean.shape[1] == at.width
             and parts.shape[0] >= at.n_column_blocks and parts.shape[1] >= batch and parts.shape[2] == at.n_classes)
     if tail:                            # the mean of V is made by the caller
-        fits = (fits and (looks.shape[0] == 0 or U_mean.shape[0] == 0) and X.sparse and at.n_column_blocks == 1 and centre_dot.shape[0] == n
+        fits = (fits and (looks.shape[0] == 0 or U_mean.shape[0] == 0)
+                and X.sparse and at.n_column_blocks == 1 and centre_dot.shape[0] == n
                 and V.shape[0] == d and V.shape[1] == at.n_classes and shift.shape[0] == at.n_classes
                 and (U_mean.shape[0] == 0 or V_lag.shape[0] == d and V_lag.shape[1] == at.n_classes))
     if offset.shape[0]:
-        fits = fits and offset.shape[0] >= batch * (batches.shape[0] + looks.shape[0]) and offset.shape[1] == at.n_classes
+        fits = (fits and offset.shape[0] >= batch * (batches.shape[0] + looks.shape[0])
+                and offset.shape[1] == at.n_classes)
     if not fits:
         raise ValueError("run_batches: shapes do not fit")
     for i in range(batches.shape[0]):

@@ -135,7 +135,7 @@ class RuledDescent(GradientDescent):
         for j in order(self.n_batches):
             rows = slice(int(j), n, self.n_batches)
             size = len(range(n)[rows])
-            _, G, g = self.blocks.sums_of(rows, np.ascontiguousarray(self.W.T), self.bias, loss)
+            _, G, g = self.blocks.sums_of(rows, self.W, self.bias, loss)
             self.take_step(np.column_stack([G / size + s.penalty.gradient(self.W), g / size * s.fit_intercept]), still)
             self.clock.watch()
         self.fit.reads += 1

@@ -10,7 +10,7 @@ import time
 import numpy as np
 from scipy.special import softmax
 
-from cmargin._core.small._arrays import all_finite, total
+from cmargin._core.small._arrays import all_finite, copied, total, zeros
 from cmargin._core.small._sampling import shuffle
 from cmargin._runtime.clock import TimeUp
 from cmargin.solvers.low_rank.class_passes import STREAM_WORDS, class_streams
@@ -65,7 +65,7 @@ class MultinomialRun(Run):
         """(W, bias) of all classes: those of the start, or zero and the log shares."""
         start, n = self.start, self.n_classes
         if start.W is None:
-            return np.zeros((n, self.home.n_features), self.home.dtype), self._log_shares()
+            return zeros((n, self.home.n_features), self.home.dtype), self._log_shares()
         if start.W.shape != (1 if n == 2 else n, self.home.n_features):
             raise ValueError("the fit to go on from has other classes or features")
         if n > 2:
@@ -137,14 +137,15 @@ class MultinomialRun(Run):
         curvature = weight
         if scores_from is not None and s.curvature == "loss":
             curvature = weight * self._curvature_at(subset, *scores_from)
-        if not curvature.sum() > 0:
-            curvature = weight if weight.sum() > 0 else np.ones(m)
-        curvature = curvature * (m / curvature.sum())
-        weight = weight if weight.sum() > 0 else np.ones(m)
+        if not total(curvature) > 0:
+            curvature = weight if total(weight) > 0 else np.ones(m)
+        if curvature is not weight or self.row_weight is not None:
+            curvature = curvature * (m / total(curvature))
+        weight = weight if total(weight) > 0 else np.ones(m)
         centre = home.mean_row(subset, curvature) if s.fit_intercept else np.zeros(home.n_features)
         rank = s.rank if scores_from is None else self.fit.inverse.rank
         self.subset, self.subset_weight = subset, weight
-        return build_inverse(home, subset, curvature[None, :].copy(), rank, s.tail, weight, centre)
+        return build_inverse(home, subset, copied(curvature[None, :]), rank, s.tail, weight, centre)
 
     def _curvature_at(self, subset, W, bias):
         """(m,) mean over the classes of p (1 - p)."""

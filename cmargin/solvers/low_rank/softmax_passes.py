@@ -135,7 +135,9 @@ class SoftmaxPasses:
 
     def _slice(self, weights, batches, looks, step, bias_rate, n_train, threads):
         inverse, w = self.inverse, weights
-        offset = self._offset(w.base, np.concatenate([batches, looks]), len(self.Z)) if w.base is not None else NO_OFFSET
+        offset = NO_OFFSET
+        if w.base is not None:
+            offset = self._offset(w.base, np.concatenate([batches, looks]), len(self.Z))
         with single_threaded_blas():
             _softmax_sgd.run_batches(
                 self.home.rows, self.Z, self.order, self.centre_dot, self.truth, self.weight, batches, looks,
