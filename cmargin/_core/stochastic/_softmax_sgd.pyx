@@ -29,11 +29,12 @@ from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, gemm
 from cmargin._core.rows._dense_tile cimport column_of
 from cmargin._core.rows._rows cimport Rows, rows_view
 from cmargin._core.small._openmp cimport meet, omp_get_num_threads, omp_get_thread_num
-from cmargin._core.small._simd cimport row_axpy, row_lerp
+from cmargin._core.small._simd cimport row_axpy, row_lerp, row_prefetch
 from cmargin._core.stochastic._softmax cimport softmax_row
 
 cdef enum:
     ROW_GROUP = 8               # rows whose softmax one thread takes at a time
+    AHEAD = 4                   # entries of a CSR row ahead of which their weights are asked for
 
 
 cdef struct block_plan:
@@ -59,7 +60,7 @@ cdef void block_scores(const block_plan *at, Py_ssize_t block, const rows_view *
     cdef Py_ssize_t class_lo = block // at.n_column_blocks * at.class_block, column_lo = q * at.column_block
     cdef Py_ssize_t n_here = min(at.class_block, at.n_classes - class_lo)
     cdef Py_ssize_t n_columns = min(at.column_block, at.width - column_lo)
-    cdef int64_t entry
+    cdef int64_t entry, last
     cdef floating *M = parts + q * part_size + class_lo
     # M = low_sign Z U'   (n, n_here) = (n, n_columns) (n_columns, n_here)
     gemm(NO_TRANS, TRANS, n, n_here, n_columns, at.low_sign, Z + column_lo, at.width,
@@ -70,7 +71,10 @@ cdef void block_scores(const block_plan *at, Py_ssize_t block, const rows_view *
         for c in range(n_here):
             M[i * at.n_classes + c] -= <floating> (
                 at.tail_inverse * (shift[3 * (class_lo + c)] * centre_dot[i] + shift[3 * (class_lo + c) + 1]))
-        for entry in range(X.starts[order[i]], X.starts[order[i] + 1]):
+        last = X.starts[order[i] + 1]
+        for entry in range(X.starts[order[i]], last):
+            if entry + AHEAD < last:
+                row_prefetch(V + column_of(X, entry + AHEAD) * at.n_classes + class_lo, n_here)
             row_axpy(at.tail_inverse * (<const floating *> X.values)[entry],
                      V + column_of(X, entry) * at.n_classes + class_lo, M + i * at.n_classes, n_here)
 
@@ -84,7 +88,7 @@ cdef void block_update(const block_plan *at, Py_ssize_t block, const rows_view *
     cdef Py_ssize_t class_lo = block // at.n_column_blocks * at.class_block, column_lo = q * at.column_block
     cdef Py_ssize_t n_here = min(at.class_block, at.n_classes - class_lo)
     cdef Py_ssize_t n_columns = min(at.column_block, at.width - column_lo), place
-    cdef int64_t entry
+    cdef int64_t entry, last
     cdef double total, met, change, lag = <double> n_samples * (n_samples + 1) / 2
     cdef double rate = 2.0 / (sample + 1)               # sample s weighs s: late iterates count more
     # U -= step G' Z   (n_here, n_columns) = (n_here, n) (n, n_columns)
@@ -114,7 +118,12 @@ cdef void block_update(const block_plan *at, Py_ssize_t block, const rows_view *
     if at.tail_inverse == 0:
         return
     for i in range(n):
-        for entry in range(X.starts[order[i]], X.starts[order[i] + 1]):
+        last = X.starts[order[i] + 1]
+        for entry in range(X.starts[order[i]], last):
+            if entry + AHEAD < last:
+                row_prefetch(V + column_of(X, entry + AHEAD) * at.n_classes + class_lo, n_here)
+                if average:
+                    row_prefetch(V_lag + column_of(X, entry + AHEAD) * at.n_classes + class_lo, n_here)
             place = column_of(X, entry) * at.n_classes + class_lo
             change = -step * (<const floating *> X.values)[entry]
             row_axpy(change, G + i * at.n_classes + class_lo, V + place, n_here)

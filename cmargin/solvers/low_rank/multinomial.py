@@ -225,11 +225,12 @@ class MultinomialRun(Run):
         if self.fit.diverged.any():
             return False
         n_train, n, passes = self.home.n_rows - self.n_held, self.home.n_rows, self.passes_over
-        loss = total(passes.losses(self.weights, self.held, n)) / passes.weight_of(n_train, n)
+        mean = self.weights.mean(self.fit.inverse, copy=False)
+        loss = total(passes.losses(self.weights, self.held, n, mean)) / passes.weight_of(n_train, n)
         over = not loss < (1 - ENOUGH) * self.best[0]
         if loss < self.best[0]:
             self.best = (loss, number)
-            self._keep()
+            self._keep(mean)
         return over
 
     def _refresh(self):
@@ -252,11 +253,11 @@ class MultinomialRun(Run):
             self.weights = SoftmaxWeights.start(self.fit.inverse, W, bias, self.settings.average, MEAN_STRIDE)
         self.fit.diverged[:] = lost
 
-    def _keep(self):
-        """Keep the weights, if they are finite, to be those of the fit once somebody looks."""
-        kept = self.weights.mean(self.fit.inverse)
+    def _keep(self, mean=None):
+        """Keep the weights, if they are finite, to be those of the fit once somebody looks; ``mean``: if known."""
+        kept = self.weights.mean(self.fit.inverse, copy=False) if mean is None else mean
         if kept.finite():
-            self.kept = kept, self.fit.inverse
+            self.kept = kept.apart_from(self.weights), self.fit.inverse
 
     def _published(self):
         """(W, bias) of the weights kept, stored in the fit; None where none were."""
@@ -272,6 +273,7 @@ class MultinomialRun(Run):
         """The weights of an end inside a pass: the last ones of a plain sweep, else those that were best."""
         if self.weights is not None and (self.sweep == "plain" or self.kept is None):
             self._keep()
+        self.weights = self.passes_over = self.Z = None      # let go of before W is made
         self._published()
 
     def _skip(self, seconds):

@@ -10,6 +10,7 @@ from cmargin._runtime.blas_threads import single_threaded_blas
 
 SLICE_FLOPS = 2e9          # between two looks at Ctrl-C: a tenth of a second on one slow core
 CLASS_BLOCK, COLUMN_BLOCK = 128, 256
+SPARSE_CLASS_BLOCK = 64    # of CSR rows with a scaled tail, whose columns are one block: two threads for a hundred
 SPARSE_COST = 4            # flops that cost as much as one of an entry of a CSR row, which are not a BLAS's
 OFFSET_ENTRIES = 1 << 20   # scores of weights outside the basis held at a time: 8 MB
 PROBE_BATCHES = 2          # batches timed with all threads, and with one
@@ -77,17 +78,18 @@ class SoftmaxPasses:
         self.home, self.inverse, self.Z, self.order, self.truth = home, inverse, Z, order, truth
         self.weight = np.zeros(0) if weight is None else weight
         self.batch, self.n_classes = batch, n_classes
-        self.class_block = even_blocks(n_classes, CLASS_BLOCK)
-        self.column_block = even_blocks(Z.shape[1], COLUMN_BLOCK) if inverse.tail_inverse[0] == 0 else Z.shape[1]
+        tail = inverse.tail_inverse[0] > 0
+        self.class_block = even_blocks(n_classes, SPARSE_CLASS_BLOCK if tail else CLASS_BLOCK)
+        self.column_block = Z.shape[1] if tail else even_blocks(Z.shape[1], COLUMN_BLOCK)
         n_parts = -(-Z.shape[1] // self.column_block)
         self.parts = np.empty((n_parts, batch, n_classes), Z.dtype)
         self.loss, self.wrong = np.empty(len(Z)), np.empty(len(Z))       # of rows met
         self.centre_dot = np.zeros(0)
-        if inverse.tail_inverse[0] > 0:
+        if tail:
             self.centre_dot = home.scores(inverse.centre[None, :], 0.0, order).ravel()
         self.centre_square = float(inverse.centre @ inverse.centre)
         self.flops = 4.0 * batch * n_classes * Z.shape[1]
-        if inverse.tail_inverse[0] > 0:
+        if tail:
             self.flops += SPARSE_COST * 4.0 * batch * n_classes * home.row_numbers(1)
         self.looked = None, 0                    # weights whose losses are there, and how many batches they knew
         self.pace = Pace(home.n_threads if self.flops > FLOPS_PER_THREAD else 1)
@@ -124,9 +126,9 @@ class SoftmaxPasses:
     def weight_of(self, first, last):
         return total(self.weight[first:last]) if len(self.weight) else float(last - first)
 
-    def losses(self, weights, held, last):
+    def losses(self, weights, held, last, mean=None):
         """Weighted log-loss of the rows of ``held`` to the last by the mean of ``weights``; inf on overflow."""
-        mean, first = weights.mean(self.inverse, copy=False), held[0]
+        mean, first = weights.mean(self.inverse, copy=False) if mean is None else mean, held[0]
         if self.looked[0] is not weights or self.looked[1] != weights.n_done:
             self._slice(mean, NONE, held, NO_STEPS, 0.0, first, self.pace.next()[0])
         if not mean.finite():                    # the kernel passes over a class of NaN

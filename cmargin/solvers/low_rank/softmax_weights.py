@@ -1,6 +1,6 @@
 """The weights of all classes while the multinomial risk is minimised, in whitened coordinates, with their mean."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -72,14 +72,23 @@ class SoftmaxWeights:
     def mean(self, inverse, copy=True):
         """The mean iterate where one is kept and has a sample, else the last; ``copy``: one that no step moves."""
         mean, n = len(self.U_mean) > 0 and self.n_samples > 0, self.n_samples
-        copies = copy or (mean and self.V.size > 0)
-        U, V, shift = (copied(a) if copies else a for a in (self.U_mean if mean else self.U, self.V, self.shift))
+        U, V, shift = self.U_mean if mean else self.U, self.V, self.shift
         if mean and len(shift):
-            V -= V.dtype.type(2 / (n * (n + 1))) * self.V_lag
+            V = self.V_lag * V.dtype.type(-2 / (n * (n + 1)))
+            V += self.V
+            shift = copied(shift)
             shift[:, 0] = shift[:, 2]
             shift[:, 1] = inverse.centre @ V - shift[:, 0] * (inverse.centre @ inverse.centre)
         bias = np.repeat(self.bias[:, int(mean)][:, None], 2, axis=1)
-        return SoftmaxWeights(U, self.U_mean[:0], V, self.V_lag[:0, :0], shift, bias, self.stride, base=self.base)
+        found = SoftmaxWeights(U, self.U_mean[:0], V, self.V_lag[:0, :0], shift, bias, self.stride, base=self.base)
+        return found.apart_from(self) if copy else found
+
+    def apart_from(self, other):
+        """These weights without arrays that are ``other``'s too, and that its steps move."""
+        theirs = {id(a) for a in (other.U, other.U_mean, other.V, other.shift, other.bias)}
+        own = {name: copied(getattr(self, name)) for name in ("U", "V", "shift", "bias")
+               if id(getattr(self, name)) in theirs}
+        return replace(self, **own)
 
     @single_threaded_blas()
     def linear(self, inverse):
