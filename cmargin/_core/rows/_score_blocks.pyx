@@ -44,19 +44,18 @@ cdef void tile_margins(const problem_blocks *at, Py_ssize_t first, Py_ssize_t n,
     cdef const rows_view *X = at.X
     cdef Py_ssize_t i, c, k = at.n_problems, row
     cdef int64_t entry
-    for i in range(n):
-        for c in range(k):
-            out[i * k + c] = at.bias[c]
     if X.starts == NULL:
-        # out += tile W   (n, k) = (n, m) (m, k)
-        gemm(NO_TRANS, NO_TRANS, n, k, X.n_features, 1, tile, stride, at.W, k, 1, out, k)
+        # out = tile W   (n, k) = (n, m) (m, k)
+        gemm(NO_TRANS, NO_TRANS, n, k, X.n_features, 1, tile, stride, at.W, k, 0, out, k)
+    else:
+        memset(out, 0, n * k * sizeof(double))
     for i in range(n):
         row = first + i * at.every
         if X.starts != NULL:
             for entry in range(X.starts[row], X.starts[row + 1]):
                 row_axpy(value_at(X, at.single, entry), at.W + column_of(X, entry) * k, out + i * k, k)
         for c in range(k):
-            out[i * k + c] = -out[i * k + c]
+            out[i * k + c] = -(out[i * k + c] + at.bias[c])
         for entry in range(at.starts[row], at.starts[row + 1]):
             c = at.labels[entry] - at.first
             if 0 <= c < k:
@@ -199,10 +198,10 @@ cdef class ProblemRows:
         must_fit(0 <= n_blocks <= self._sums.shape[0] and within(bounds, plan.X.n_rows), "ProblemRows.sums, blocks")
         plan.W, plan.bias, plan.scale, plan.loss, plan.level = &W[0, 0], &bias[0], &scale[0], loss, level
         plan.every = every
-        for b in prange(n_blocks, nogil=True, num_threads=max(1, n_blocks), schedule="static", chunksize=1):
-            block_sums(&plan, bounds[b], bounds[b + 1], copies + b * self._copy.shape[1], &self._margins[b, 0],
-                       &self._sums[b, 0])
         with nogil:
+            for b in prange(n_blocks, num_threads=max(1, n_blocks), schedule="static", chunksize=1):
+                block_sums(&plan, bounds[b], bounds[b + 1], copies + b * self._copy.shape[1], &self._margins[b, 0],
+                           &self._sums[b, 0])
             for b in range(n_blocks):
                 sums = &self._sums[b, 0]
                 for j in range(k):

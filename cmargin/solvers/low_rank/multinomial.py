@@ -14,7 +14,7 @@ from cmargin._core.small._arrays import all_finite, copied, total, zeros
 from cmargin._core.small._sampling import shuffle
 from cmargin._runtime.clock import TimeUp
 from cmargin.solvers.low_rank.class_passes import STREAM_WORDS, class_streams
-from cmargin.solvers.low_rank.low_rank import build_inverse, default_samples
+from cmargin.solvers.low_rank.low_rank import build_inverse, default_samples, lower_rank_will_do
 from cmargin.solvers.low_rank.low_rank_newton import Fit, Run
 from cmargin.solvers.low_rank.multinomial_choice import (
     FALL,
@@ -93,7 +93,8 @@ class MultinomialRun(Run):
             fit.inverse, fit.spectrum = self._timed("hessian", self._invert, None)
             inverses = [fit.inverse]
             if s.rank == "auto" and s.tail == "scale" and n_held and fit.inverse.rank > LOW_RANK:
-                inverses.append(of_rank(self.home, fit.inverse, LOW_RANK, self.subset, self.subset_weight))
+                lower = of_rank(self.home, fit.inverse, LOW_RANK, self.subset, self.subset_weight)
+                inverses = [lower, fit.inverse] if lower_rank_will_do(fit.spectrum, LOW_RANK) else [fit.inverse, lower]
         asked = None if s.step_size == "auto" else float(s.step_size)
         step = asked if asked is not None else fit.step
         if n_held and (step is None or len(inverses) > 1):
