@@ -12,12 +12,14 @@ from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
 from libc.string cimport memcpy
 
-from cmargin._core.losses._losses cimport LOGISTIC, MARGIN_PURSUIT, SMOOTHED_HINGE, SQUARED_HINGE
+from cmargin._core.losses._losses cimport MARGIN_PURSUIT, SMOOTHED_HINGE, has_dual, in_newton_steps
 from cmargin._core.rows._row_blocks cimport (
     CURVED, HINGE, N_PARTS, N_SUMS, along_block, combine_block, evaluate_block, fold, pass_job, product_block,
     run_block,
 )
 from cmargin._core.rows._rows cimport Rows
+
+from cmargin._core.losses._losses import LOSS_IDS
 
 cdef Py_ssize_t MAX_BLOCKS = 32
 cdef Py_ssize_t TILE_DOUBLES = 16384         # 128 KB: a tile and its packed rows stay in a second-level cache
@@ -78,7 +80,7 @@ cdef Py_ssize_t scratch_wanted(const row_pass *rows, Py_ssize_t order) noexcept 
 cdef bint has_room(row_pass *rows, Py_ssize_t order) noexcept nogil:
     # workspace for a curvature block of that order; only what is not there yet is asked of Python
     if scratch_wanted(rows, order) <= rows.scratch_size and (order == rows.hessian_order or order == 0) \
-            and (rows.job.dual != NULL or rows.job.loss == MARGIN_PURSUIT or rows.job.n_rows == 0):
+            and (rows.job.dual != NULL or not has_dual(rows.job.loss) or rows.job.n_rows == 0):
         return True
     return make_room_for(rows, order)
 
@@ -287,7 +289,7 @@ cdef class RowBlocks:
         cdef double[::1] scratch
         cdef double[:, ::1] duals
         cdef double[:, :, ::1] hessian
-        if self.duals is None and rows.job.loss != MARGIN_PURSUIT and self.n_rows > 0:
+        if self.duals is None and has_dual(rows.job.loss) and self.n_rows > 0:
             duals = self.duals = np.empty((2, self.n_rows))
             rows.job.dual, rows.job.dual_next = &duals[0, 0], &duals[1, 0]
         if size > rows.scratch_size:
@@ -317,8 +319,11 @@ cdef class RowBlocks:
         job.loss, job.level, job.scale = MARGIN_PURSUIT, level, scale
 
     def set_loss(self, str name):
-        """From here on the loss is "hinge", smoothed as before, "squared_hinge" or "logistic": no width, but a dual."""
-        self.rows.job.loss = {"hinge": SMOOTHED_HINGE, "squared_hinge": SQUARED_HINGE, "logistic": LOGISTIC}[name]
+        """From here on the loss is one with a dual: "hinge", smoothed as before, or one that needs no width."""
+        cdef int loss = LOSS_IDS[name]
+        if not has_dual(loss):
+            raise ValueError(f"a loss without a dual has no certificate: {name}")
+        self.rows.job.loss = in_newton_steps(loss)
 
     def set_active(self, const Py_ssize_t[::1] active):
         """Columns of the curvature block: an ascending intp array, or None for all."""

@@ -26,7 +26,7 @@ class Problem:
     l2: float
     l1: float
     free: int | None = None
-    loss: str = "hinge"                    # or "squared_hinge", "logistic"
+    loss: str = "hinge"                    # or a smooth loss that has a dual
 
 
 @dataclass
