@@ -17,7 +17,9 @@ from cmargin._core.rows._row_blocks cimport (
     CURVED, HINGE, N_PARTS, N_SUMS, along_block, block_kernel, block_question, combine_block, evaluate_block, fold,
     pass_job, product_block, run_block,
 )
+from cmargin._core.linalg._narrow_syrk cimport narrow_syrk_lanes
 from cmargin._core.rows._rows cimport Rows
+from cmargin._core.rows._tiles cimport packed_width
 
 from cmargin._core.losses._losses import LOSS_IDS
 
@@ -58,6 +60,7 @@ cdef void pass_plan(row_pass *rows) noexcept nogil:
     job.n_blocks = max(1, min(min(MAX_BLOCKS, max(2, n // (20 * room))), n // 256))
     job.tile_rows = max(1, min(min(512, max(16, TILE_DOUBLES // room)), n))
     job.block.room = max(1, min(min(512, max(64, 2 * TILE_DOUBLES // room)), n))
+    job.block.lanes = narrow_syrk_lanes()
     rows.hessian_order = -1
 
 
@@ -80,11 +83,12 @@ cdef void pass_set_active(row_pass *rows, Py_ssize_t n_active, const Py_ssize_t 
 
 
 cdef Py_ssize_t scratch_wanted(const row_pass *rows, Py_ssize_t order) noexcept nogil:
-    # doubles of a thread's workspace for a block of that order; a cache line more keeps threads apart
+    # doubles of a thread's workspace for a block of that order; two cache lines more: packed rows begin at one, and
+    # threads are kept apart
     cdef const pass_job *job = &rows.job
     cdef bint copies = job.source.X.starts == NULL and job.source.X.column_stride != 1
     cdef Py_ssize_t tile = job.tile_rows * job.source.X.n_features if copies else 0
-    return (2 + N_PARTS) * job.tile_rows + (job.block.room + 2) * order + tile + 8
+    return (2 + N_PARTS) * job.tile_rows + job.block.room * packed_width(order) + 2 * order + tile + 16
 
 
 cdef bint has_room(row_pass *rows, Py_ssize_t order) noexcept nogil:
