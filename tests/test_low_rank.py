@@ -119,3 +119,8 @@ def test_default_samples():
     assert default_samples(10**6, 2000, "auto", "scale") == 1000
     assert default_samples(10**6, 2000, "auto", "drop") == 4000
     assert default_samples(10**6, 2000, 100, "drop") == 2000
+
+
+def test_a_lower_rank_will_do_where_no_other_direction_holds_half_of_what_is_left():
+    assert lower_rank_will_do(np.array([9.0, 1, 1, 1]), 1) and lower_rank_will_do(np.array([9.0, 2, 1, 1]), 1)
+    assert not lower_rank_will_do(np.array([9.0, 3, 1, 1]), 1) and not lower_rank_will_do(np.array([9.0]), 1)
