@@ -6,7 +6,13 @@ from naive import low_rank_inverse
 
 from cmargin.homes import open_rows
 from cmargin.homes.stochastic_rows import NonFiniteCurvature
-from cmargin.solvers.low_rank.low_rank import automatic_rank, build_inverse, default_samples, knee
+from cmargin.solvers.low_rank.low_rank import (
+    automatic_rank,
+    build_inverse,
+    default_samples,
+    knee,
+    lower_rank_will_do,
+)
 
 
 def tolerance(dtype):
