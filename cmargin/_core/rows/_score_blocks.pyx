@@ -12,7 +12,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 
 from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, gemm
-from cmargin._core.losses._losses cimport point, point_loss
+from cmargin._core.losses._losses cimport N_LOSSES, point, point_loss
 from cmargin._core.rows._dense_tile cimport column_of, dense_tile, value_at
 from cmargin._core.rows._rows cimport Rows, rows_view
 from cmargin._core.small._shapes cimport must_fit, within
@@ -192,7 +192,7 @@ cdef class ProblemRows:
         cdef Py_ssize_t b, j, k = plan.n_problems, m = plan.X.n_features, n_blocks = bounds.shape[0] - 1
         cdef double *sums
         cdef double *copies = &self._copy[0, 0] if self._copy.shape[1] else NULL
-        must_fit(W.shape[0] == m and W.shape[1] == k and bias.shape[0] == scale.shape[0] == k and 0 <= loss <= 6
+        must_fit(W.shape[0] == m and W.shape[1] == k and bias.shape[0] == scale.shape[0] == k and 0 <= loss < N_LOSSES
                  and every >= 1 and value.shape[0] == slope.shape[0] == k and gradient.shape[0] == m
                  and gradient.shape[1] == k, "ProblemRows.sums")
         must_fit(0 <= n_blocks <= self._sums.shape[0] and within(bounds, plan.X.n_rows), "ProblemRows.sums, blocks")
