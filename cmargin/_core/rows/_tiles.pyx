@@ -251,8 +251,9 @@ cdef void tile_add_squares(const row_tile *tile, const double *c, double *total)
 cdef Py_ssize_t SCATTERED = 16               # entries of dsyrk for one that is scattered
 
 
-cdef inline Py_ssize_t active_entries(const row_source *source, Py_ssize_t row, double root, const curvature_block *block,
-                                      double *values, Py_ssize_t *places, bint *in_order) noexcept nogil:
+cdef inline Py_ssize_t active_entries(const row_source *source, Py_ssize_t row, double root,
+                                      const curvature_block *block, double *values, Py_ssize_t *places,
+                                      bint *in_order) noexcept nogil:
     # root times the entries in active columns, and their places in the block; `in_order`: ascending, none twice
     cdef Py_ssize_t at, count = 0, last = -1, room = block.n_active
     cdef int64_t k
