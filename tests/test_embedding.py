@@ -5,13 +5,13 @@ import importlib.util
 import os
 import re
 import shutil
-import subprocess
 import sys
 import sysconfig
 from pathlib import Path
 
 import numpy as np
 import pytest
+from installation import ROOT, installed, run
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
@@ -22,7 +22,6 @@ from cmargin._core.newton._line_search import exact_step
 from cmargin._core.newton._newton_memory import STATUS
 from cmargin.margins import location_estimate, psi_transform
 
-ROOT = Path(__file__).resolve().parents[1]
 HERE = Path(__file__).parent / "embedding"
 X, y = load_breast_cancer(return_X_y=True)
 X, y = np.ascontiguousarray(scale(X)), np.where(y == 1, 1.0, -1.0)
@@ -125,23 +124,9 @@ def test_the_pxd_stands_alone():
 
 # ---------------------------------------------------------------- clients of an installation
 
-def run(command, folder, **environment):
-    done = subprocess.run(command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True,
-                          timeout=120)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory):
-    """What an installation holds, in a folder of its own: the files that are packaged, and the compiled modules."""
-    folder = tmp_path_factory.mktemp("installed")
-    run([sys.executable, "setup.py", "-q", "build_py", "-d", str(folder)], ROOT)
-    package = Path(cmargin.__file__).parent
-    for module in package.rglob(f"*{sysconfig.get_config_var('EXT_SUFFIX')}"):
-        shutil.copy2(module, folder / "cmargin" / module.relative_to(package).parent)
-    shutil.copy2(package / "_build_config.py", folder / "cmargin")
-    return folder
+    return installed(tmp_path_factory.mktemp("installed"))
 
 
 def test_an_installation_has_what_a_compiler_wants(installation):
