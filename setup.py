@@ -62,7 +62,7 @@ def cythonize_strictly(extensions, directives):
     n_processes = processors() if multiprocessing.get_start_method() == "fork" else 0
     with heard() as words:
         modules = cythonize(extensions, compiler_directives=directives, include_path=[str(ROOT)],
-                            nthreads=n_processes)
+                            nthreads=n_processes, shared_utility_qualified_name=SHARED)
     if "performance hint" in words[0]:
         raise SystemExit("cmargin treats Cython performance hints as errors; see above")
     return modules
@@ -118,6 +118,9 @@ EXTENSIONS = [
     Extension(".".join(path.with_suffix("").parts), [str(path)], include_dirs=HEADERS)
     for path in sorted(path.relative_to(ROOT) for path in [*CORE.glob("*/*.pyx"), ROOT / "cmargin" / "api.pyx"])
 ]
+# what Cython puts into every module that looks at arrays is one module of its own: half of the C code
+SHARED = "cmargin._core._cyutility"
+EXTENSIONS.append(Extension(SHARED, ["cmargin/_core/_cyutility.c"]))
 
 if __name__ == "__main__":
     setup(ext_modules=EXTENSIONS, cmdclass={"build_ext": BuildInBothPlaces})

@@ -5,13 +5,15 @@ import importlib.util
 import os
 import re
 import shutil
-import subprocess
 import sys
 import sysconfig
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from installation import ROOT, installed, run
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
@@ -22,7 +24,6 @@ from cmargin._core.newton._line_search import exact_step
 from cmargin._core.newton._newton_memory import STATUS
 from cmargin.margins import location_estimate, psi_transform
 
-ROOT = Path(__file__).resolve().parents[1]
 HERE = Path(__file__).parent / "embedding"
 X, y = load_breast_cancer(return_X_y=True)
 X, y = np.ascontiguousarray(scale(X)), np.where(y == 1, 1.0, -1.0)
@@ -125,23 +126,9 @@ def test_the_pxd_stands_alone():
 
 # ---------------------------------------------------------------- clients of an installation
 
-def run(command, folder, **environment):
-    done = subprocess.run(command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True,
-                          timeout=120)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory):
-    """What an installation holds, in a folder of its own: the files that are packaged, and the compiled modules."""
-    folder = tmp_path_factory.mktemp("installed")
-    run([sys.executable, "setup.py", "-q", "build_py", "-d", str(folder)], ROOT)
-    package = Path(cmargin.__file__).parent
-    for module in package.rglob(f"*{sysconfig.get_config_var('EXT_SUFFIX')}"):
-        shutil.copy2(module, folder / "cmargin" / module.relative_to(package).parent)
-    shutil.copy2(package / "_build_config.py", folder / "cmargin")
-    return folder
+    return installed(tmp_path_factory.mktemp("installed"))
 
 
 def test_an_installation_has_what_a_compiler_wants(installation):
@@ -201,6 +188,63 @@ def test_what_cannot_be_is_refused(client):
     assert client.refusals() == {
         "no size": bad, "no rows": bad, "no dual": bad, "negative l2": bad, "made nothing": True, "sound": 0,
         "too short": bad, "nan": nan, "kind": True, "no loss": bad}
+
+
+@pytest.mark.parametrize("l1", [0.0, 1e-3])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_in_memory_of_every_format(client, dtype, l1):
+    A = np.where(np.abs(X) > 0.5, X, 0).astype(dtype)
+    wide = np.full((2 * len(A), 3 * A.shape[1]), np.nan, dtype)
+    wide[::2, ::3] = A
+    narrow = sp.csr_array(A)
+    narrow.indptr = narrow.indptr.astype(np.int64)
+    broad = narrow.copy()
+    broad.indptr, broad.indices = narrow.indptr, narrow.indices.astype(np.int64)
+    model = SmSVMClassifier(l2=1e-3, l1=l1, subset_growth=None).fit(A, y)
+    expected = [*model.coef_[0], model.intercept_[0]]
+    for rows in (A, np.asfortranarray(A), wide[::2, ::3], narrow, broad):
+        bits = {client.train_in_memory(rows, y, "hinge", 1e-3, l1, n_threads).tobytes() for n_threads in (1, 2, 3)}
+        assert len(bits) == 1
+        np.testing.assert_allclose(np.frombuffer(bits.pop()), expected, rtol=1e-6, atol=1e-8)
+
+
+def test_more_columns_than_a_block_holds(client):
+    rng = np.random.default_rng(4)
+    A = rng.standard_normal((150, 300))
+    code = np.where(A[:, 0] - A[:, 1] + rng.standard_normal(150) > 0, 1.0, -1.0)
+    model = SmSVMClassifier(loss="logistic", l2=1e-3, l1=0.05, subset_growth=None, linear_solver="cholesky")
+    model.fit(A, code)
+    w = client.train_in_memory(A, code, "logistic", 1e-3, 0.05)
+    own = client.train(A, code, "logistic", 1e-3, 0.05)[3]
+    for found in (w, own):
+        np.testing.assert_allclose(found, [*model.coef_[0], model.intercept_[0]], rtol=1e-6, atol=1e-8)
+
+
+def test_handles_are_independent_of_each_other(client):
+    losses = ["hinge", "squared_hinge", "logistic"] * 4
+    alone = {loss: client.train_in_memory(X, y, loss, 1e-3).tobytes() for loss in set(losses)}
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda loss: client.train_in_memory(X, y, loss, 1e-3, 0, 2).tobytes(), losses))
+    assert together == [alone[loss] for loss in losses]
+
+
+def test_rows_and_questions_that_cannot_be_are_refused(client):
+    bad = -1
+    assert client.questions_to_rows(X, y) == {
+        "nothing": bad, "along before a look": bad, "product before a look": bad, "no direction": bad,
+        "no weights": bad, "other columns": bad, "not ascending": bad, "sound": 0}
+    assert client.train_in_memory(X, y, "no such loss", 1e-3) == bad
+    assert client.train_in_memory(X, y, "hinge", 1e-3, 0, 0) == bad
+    assert client.train_in_memory(X, np.full(len(y), np.inf), "hinge", 1e-3) == bad
+    broken = sp.csr_array(X)
+    broken.indptr = broken.indptr.astype(np.int64)
+    broken.indices[7] = X.shape[1]
+    assert client.train_in_memory(broken, y, "hinge", 1e-3) == bad
+    broken.indices[7], broken.indptr[3] = 0, broken.indptr[4] + 1
+    assert client.train_in_memory(broken, y, "hinge", 1e-3) == bad
+    holed = X.copy()
+    holed[3, 4] = np.nan
+    assert client.train_in_memory(holed, y, "hinge", 1e-3) == -3
 
 
 def test_losses_line_location_and_psi_are_the_librarys(client):

@@ -3,15 +3,16 @@
 import numpy as np
 
 from libc.math cimport fabs
+from libc.string cimport memcpy, memset
 
 from cmargin.api cimport (
     CMARGIN_ALONG, CMARGIN_CURVATURE, CMARGIN_CURVED, CMARGIN_DONE, CMARGIN_DUAL_NEG, CMARGIN_DUAL_POS,
     CMARGIN_EVALUATE, CMARGIN_GAIN_NEG, CMARGIN_GAIN_POS, CMARGIN_LINE_SLOPE, CMARGIN_LINE_VALUE, CMARGIN_LOOK,
-    CMARGIN_LOSS, CMARGIN_OK, CMARGIN_SUMS, CMARGIN_VALUE, answer_size, cmargin_facts, cmargin_line, cmargin_location,
-    cmargin_newton, cmargin_point, cmargin_request, cmargin_result, cmargin_settings, dual_gain, line_free, line_new,
-    line_step, line_tell, location, location_begin, location_sums, location_tell, loss_at, loss_facts, loss_named,
-    losses, newton_ask, newton_free, newton_new, newton_result, newton_stop, newton_tell, psi, psi_inverse,
-    settings_init, status_text,
+    CMARGIN_LOSS, CMARGIN_OK, CMARGIN_PRODUCT, CMARGIN_SUMS, CMARGIN_VALUE, answer_size, cmargin_facts, cmargin_line,
+    cmargin_location, cmargin_matrix, cmargin_newton, cmargin_point, cmargin_request, cmargin_result, cmargin_rows,
+    cmargin_settings, dual_gain, line_free, line_new, line_step, line_tell, location, location_begin, location_sums,
+    location_tell, loss_at, loss_facts, loss_named, losses, newton_ask, newton_free, newton_new, newton_result,
+    newton_stop, newton_tell, psi, psi_inverse, rows_answer, rows_free, rows_new, settings_init, status_text,
 )
 
 
@@ -152,6 +153,94 @@ def train(const double[:, ::1] X, const double[::1] code, str loss, double l2, d
     if status != CMARGIN_OK:
         raise ValueError(status_text(status).decode())
     return result.status, result.objective, result.gap, np.asarray(w)
+
+
+cdef int point_at(cmargin_matrix *matrix, X, const double[::1] code, str loss, int n_threads) except -1:
+    cdef Py_ssize_t address
+    matrix.size, matrix.n_rows, matrix.n_features = sizeof(cmargin_matrix), X.shape[0], X.shape[1]
+    matrix.single, matrix.intercept, matrix.n_threads = X.dtype == np.float32, True, n_threads
+    matrix.loss, matrix.code, matrix.level, matrix.scale = loss_named(loss.encode()), &code[0], 1, 1
+    matrix.starts, matrix.columns, matrix.columns_64 = NULL, NULL, NULL
+    address = (X if isinstance(X, np.ndarray) else X.data).ctypes.data
+    matrix.values = <const void *> address
+    if isinstance(X, np.ndarray):
+        matrix.row_stride, matrix.column_stride = X.strides[0] // X.itemsize, X.strides[1] // X.itemsize
+        return 0
+    address = X.indptr.ctypes.data
+    memcpy(&matrix.starts, &address, sizeof(address))
+    address = X.indices.ctypes.data
+    memcpy(&matrix.columns if X.indices.dtype == np.int32 else <void *> &matrix.columns_64, &address, sizeof(address))
+    return 0
+
+
+def train_in_memory(X, const double[::1] code, str loss, double l2, double l1=0, int n_threads=1):
+    """Weights, by rows in memory, a dense array of any strides or CSR with 64-bit starts; or the status."""
+    cdef cmargin_matrix matrix
+    cdef cmargin_settings settings
+    cdef cmargin_request asked
+    cdef cmargin_rows *rows
+    cdef cmargin_newton *newton
+    cdef double[::1] answer, w
+    cdef int status
+    point_at(&matrix, X, code, loss, n_threads)
+    status = rows_new(&matrix, &rows)
+    if status != CMARGIN_OK:
+        return status
+    settings.size, asked.size = sizeof(cmargin_settings), sizeof(cmargin_request)
+    settings_init(&settings)
+    settings.n_features, settings.n_rows, settings.total_weight = X.shape[1], X.shape[0], np.abs(code).sum()
+    settings.loss, settings.l2, settings.l1 = matrix.loss, l2, l1
+    newton_new(&settings, &newton)
+    w = np.empty(X.shape[1] + 1)
+    answer = np.empty(CMARGIN_SUMS + 3 * len(w) + len(w) * len(w))
+    with nogil:
+        while True:
+            status = newton_ask(newton, &asked)
+            if status != CMARGIN_OK or asked.kind == CMARGIN_DONE:
+                break
+            status = rows_answer(rows, &asked, &answer[0])
+            if status == CMARGIN_OK:
+                status = newton_tell(newton, &answer[0], answer_size(&asked))
+            if status != CMARGIN_OK:
+                break
+        newton_copy_of_weights(newton, &w[0])
+        newton_free(newton)
+        rows_free(rows)
+    return np.asarray(w) if status == CMARGIN_OK else status
+
+
+cdef void newton_copy_of_weights(cmargin_newton *newton, double *w) noexcept nogil:
+    cdef cmargin_result result
+    result.size = sizeof(cmargin_result)
+    newton_result(newton, &result, w)
+
+
+def questions_to_rows(X, const double[::1] code):
+    """What rows in memory say to questions that cannot be."""
+    cdef cmargin_matrix matrix
+    cdef cmargin_request asked
+    cdef cmargin_rows *rows
+    cdef double[::1] w = np.zeros(X.shape[1] + 1), answer = np.empty(1000)
+    cdef Py_ssize_t[::1] active = np.array([2, 1])
+    point_at(&matrix, X, code, "hinge", 1)
+    rows_new(&matrix, &rows)
+    memset(&asked, 0, sizeof(asked))
+    asked.size, asked.n_columns, asked.n_active = sizeof(cmargin_request), X.shape[1] + 1, -1
+    asked.width = asked.line_width = asked.step = 1
+    found = {}
+    for name, kind in (("nothing", CMARGIN_DONE), ("along before a look", CMARGIN_ALONG),
+                       ("product before a look", CMARGIN_PRODUCT), ("no direction", CMARGIN_LOOK),
+                       ("no weights", CMARGIN_EVALUATE)):
+        asked.kind = kind
+        found[name] = rows_answer(rows, &asked, &answer[0])
+    asked.kind, asked.direction, asked.n_columns = CMARGIN_LOOK, &w[0], X.shape[1]
+    found["other columns"] = rows_answer(rows, &asked, &answer[0])
+    asked.n_columns, asked.new_active, asked.n_active, asked.active = X.shape[1] + 1, True, 2, &active[0]
+    found["not ascending"] = rows_answer(rows, &asked, &answer[0])
+    asked.n_active = -1
+    found["sound"] = rows_answer(rows, &asked, &answer[0])
+    rows_free(rows)
+    return found
 
 
 def refusals():
