@@ -4,25 +4,27 @@ import numpy as np
 
 
 def sweep(Z, y, order, low, high, upper, a, w):
-    """The rows that stay, in order; least and largest deficit used; gap; moves; a; w. Z holds the constant column."""
-    a, w, order = a.copy(), w.copy(), list(order)
-    k, used, gap, moved = 0, [0.0], 0.0, 0
-    while k < len(order):
-        i = order[k]
+    """Rows that left; rows that stayed at their bound; least and largest deficit used; gap; moves; a; w.
+
+    Z holds the constant column.
+    """
+    a, w = a.copy(), w.copy()
+    left, rested, used, gap, moved = [], [], [0.0], 0.0, 0
+    for i in order:
         u = 1 - y[i] * (Z[i] @ w)
         if (a[i] == 0 and u < low) or (a[i] == upper[i] and u > high):
-            order[k] = order[-1]
-            order.pop()
+            left.append(i)
             continue
-        k += 1
         gap += upper[i] * max(0, u) - a[i] * u
         new = np.clip(a[i] + u / (Z[i] @ Z[i]), 0, upper[i])
-        if new != a[i]:
+        if new == a[i] and new in (0, upper[i]):
+            rested.append(i)
+        elif new != a[i]:
             used.append(u)
             moved += (a[i] in (0, upper[i])) != (new in (0, upper[i]))
             w += (new - a[i]) * y[i] * Z[i]
             a[i] = new
-    return order, min(used), max(used), gap, moved, a, w
+    return left, rested, min(used), max(used), gap, moved, a, w
 
 
 def stretch(Z, y, upper, before, w_before, a, w):

@@ -122,24 +122,25 @@ def test_auto_gives_up_early_where_many_do_and_begins_anew(shape, statuses, monk
     X, y = noisy(*shape)
     y = np.where(np.random.default_rng(1).random(len(y)) < 0.3, -y, y)
     assert worth_sweeping(open_rows(X), 1e-5, 0.0, "auto", "exact")
-    monkeypatch.setattr(dual_newton, "TYPICAL", {8: 1e5})
+    if X.shape[0] < X.shape[1]:                                       # the dual would arrive
+        monkeypatch.setattr(dual_newton.DualNewton, "too_slow", lambda self: True)
     model = fit(X, y, l2=1e-5, linear_solver="auto", random_state=0)
-    assert statuses == [("left", 8)]
+    (status, sweeps), = statuses
+    assert status == "left" and 0 < sweeps < 60
     monkeypatch.setattr(dual_rows, "WORTH", np.inf)
     direct = fit(X, y, l2=1e-5, linear_solver="auto", random_state=0)
     assert len(statuses) == 1
     np.testing.assert_array_equal(model.coef_, direct.coef_)          # nothing of the sweeps is left but their reads,
     assert model.objective_[0] == direct.objective_[0] and model.duality_gap_[0] == direct.duality_gap_[0] <= 1e-4
     assert model.n_passes_ > direct.n_passes_ + 4                     # which count
-    assert model.n_iter_ == direct.n_iter_ + 8
+    assert model.n_iter_ == direct.n_iter_ + sweeps
     assert (np.diff(model.history_["passes"]) > 0).all() and (np.diff(model.history_["seconds"]) >= 0).all()
 
 
 @pytest.mark.parametrize("shape", [(1500, 250), (500, 700)])
 def test_a_point_worth_it_is_where_newton_goes_on(shape, statuses, monkeypatch):
     X, y = classes(*shape, 8)
-    monkeypatch.setattr(dual_newton, "TYPICAL", {})
-    monkeypatch.setattr(dual_newton, "FAR", (1, 0))
+    monkeypatch.setattr(dual_newton, "TRIAL", np.inf)
     monkeypatch.setattr(dual_rows, "ENOUGH", 20 / dual_rows.reads_of_newton(open_rows(X)))
     model = fit(X, y, l2=1e-2, tol=1e-7, linear_solver="auto")
     assert statuses[0][0] == "left" and model.duality_gap_[0] <= 1e-7
@@ -149,9 +150,8 @@ def test_a_point_worth_it_is_where_newton_goes_on(shape, statuses, monkeypatch):
     assert short.n_passes_ < 15 + 3 and np.isfinite(short.objective_[0])
 
 
-def test_a_gap_that_stays_large_ends_the_trial(statuses, monkeypatch):
+def test_a_gap_that_stays_large_ends_the_trial(statuses):
     X, y = noisy(2000, 200)
-    monkeypatch.setattr(dual_newton, "TYPICAL", {})
     model = fit(X, y, l2=1e-6, linear_solver="auto")
     assert statuses[0][0] == "left" and statuses[0][1] < 40 and model.duality_gap_[0] <= 1e-4
 

@@ -48,7 +48,7 @@ def kernel_case(request, tmp_path):
     dense = X.toarray()[:, :m].astype(dtype)
     X = as_format(dense, name, tmp_path)
     rows = open_rows(X).dual_rows(True, True)
-    Z = np.column_stack([dense.astype(float), np.full(X.shape[0], rows.bias)])
+    Z = np.column_stack([dense.astype(float) - rows.mean, np.full(X.shape[0], rows.bias)])
     rng = np.random.default_rng(8)
     upper = rng.integers(0, 3, len(y)).astype(float)
     a = np.clip(rng.standard_normal(len(y)) + 0.5, 0, upper)
@@ -57,7 +57,7 @@ def kernel_case(request, tmp_path):
 
 def swept_by_the_twin(Z, y, order, low, high, upper, a, w):
     """One sweep, the step along its change, and the intercept's; what `DualSweeps` says of it."""
-    stay, least, most, gap, moved, new_a, new_w = naive_dual.sweep(Z, y, order, low, high, upper, a, w)
+    left, rested, least, most, gap, moved, new_a, new_w = naive_dual.sweep(Z, y, order, low, high, upper, a, w)
     n_clipped = 0
     if len(order) * np.count_nonzero(Z[:, :-1]) / Z[:, :-1].size > 4:
         new_a, new_w, n_clipped = naive_dual.stretch(Z, y, upper, a, w, new_a, new_w)
@@ -65,31 +65,50 @@ def swept_by_the_twin(Z, y, order, low, high, upper, a, w):
     if gap <= unbalanced**2:
         new_w[-1] += unbalanced
     low, high = least if least < 0 else -np.inf, most if most > 0 else np.inf
-    return stay, new_a, new_w, (low, high, gap + unbalanced**2, moved, len(order) + n_clipped)
+    return left, rested, new_a, new_w, (low, high, gap + unbalanced**2, moved, len(order) + n_clipped)
 
 
 def test_sweeps_equal_the_twin(kernel_case):
     rows, Z, y, upper, a, w, _ = kernel_case
-    stream, order = class_streams(5, 1)[0], np.arange(len(y))
-    shuffled = stream.copy()
-    mine_a, mine_w, low, high, reads = a.copy(), w.copy(), -np.inf, np.inf, 0
+    stream, active = class_streams(5, 1)[0], np.arange(len(y))
+    shuffled, nap, wake = stream.copy(), np.zeros(len(y), int), np.zeros(len(y), int)
+    mine_a, mine_w, low, high, reads, slept = a.copy(), w.copy(), -np.inf, np.inf, 0, 0
     sweeps = rows.sweeps(upper, mine_a, mine_w, stream, np.inf)
-    for number in range(4):
+    n_sweeps = 5 if Z.shape[1] > 2 else 2                  # equal rows of one column: rounding says which moves last
+    for number in range(n_sweeps):
         if number == 1:
             sweeps.low, sweeps.high = low, high = -0.3, 0.4
+        order = active[wake[active] <= number]
+        slept += len(active) - len(order)
         shuffle(order, shuffled)
-        order, a, w, expected = swept_by_the_twin(Z, y, order, low, high, upper, a, w)
-        order = np.array(order)
+        left, rested, a, w, expected = swept_by_the_twin(Z, y, order, low, high, upper, a, w)
+        nap[np.setdiff1d(order, left + rested)] = 0
+        nap[rested] = np.minimum(2 * nap[rested] + 1, 7)
+        wake[rested] = number + 1 + nap[rested]
+        active = np.setdiff1d(active, left)
         assert rows.sweep(sweeps, 1, 0.0, np.inf)[1] == 1
         low, high, *_ = expected
         reads += sweeps.rows_read
-        np.testing.assert_array_equal(sweeps.active, order)
+        np.testing.assert_array_equal(sweeps.active, active)
         np.testing.assert_allclose((sweeps.low, sweeps.high, sweeps.gap), expected[:3], rtol=1e-7)
         np.testing.assert_allclose((sweeps.moved, sweeps.rows_read), expected[3:], atol=1)   # a bound met or not
         np.testing.assert_allclose(mine_a, a, atol=1e-9)
         np.testing.assert_allclose(mine_w, w, atol=1e-9)
         assert rows.reads == pytest.approx(reads / 300)
-    assert 0 < len(order) < 300
+    assert 0 < len(active) < 300 and (slept > 0 or n_sweeps == 2)
+
+
+def test_a_look_wakes_rows_that_have_somewhere_to_go(kernel_case):
+    rows, _, _, upper, a, w, _ = kernel_case
+    sweeps = rows.sweeps(upper, a, w, class_streams(5, 1)[0], np.inf)
+    while True:
+        before = sweeps.n_active
+        rows.sweep(sweeps, 1, 0.0, np.inf)
+        if sweeps.rows_read < before:                      # rows are left out
+            break
+    sweeps.choose(np.where(a > 0, -1.0, 1.0))              # where all have somewhere to go, all come back
+    rows.sweep(sweeps, 1, 0.0, np.inf)
+    assert sweeps.rows_read >= np.count_nonzero(upper > 0)
 
 
 def test_several_sweeps_in_a_call_are_one_after_the_other(kernel_case):
@@ -283,7 +302,7 @@ def test_newton_steps_finish_what_sweeps_cannot(monkeypatch):
     monkeypatch.setattr(dual_newton, "SLOW", np.inf)
     with pytest.warns(ConvergenceWarning, match="max_passes=300"):
         sweeps = SmSVMClassifier(linear_solver="dual", **given).fit(X, y)
-    assert sweeps.duality_gap_[0] > 1e-3
+    assert sweeps.duality_gap_[0] > 3e-4
     assert sweeps.objective_[0] >= model.objective_[0] * (1 - 1e-4)
 
 

@@ -3,12 +3,15 @@
 import numpy as np
 
 from cmargin._core.rows import _dual_rows
+from cmargin._core.rows._dual_rows import Centre
 from cmargin._core.rows._dual_sweeps import DualSweeps
 from cmargin._core.rows._rows import Rows
 from cmargin.homes.wide import MOST_NUMBERS, too_wide, worth_reducing
 
 FREE_BIAS = 0.5
 SLICE = 100_000_000    # entries read between two moments at which Ctrl-C is heard: a tenth of a second
+DENSE = 0.02           # part of the entries that are stored from which on the mean row is subtracted
+DIGITS = 1e-12         # of a row's length that may be lost when it is
 FEW_COLUMNS = 128      # up to which Newton's method on all columns is best whatever the rows
 CG_READS = 1000        # of Newton's method by products with rows
 WORTH = 60             # reads that Newton's method on all columns must cost for the dual to be tried first,
@@ -67,11 +70,33 @@ class DualRows:
         self.all_rows = np.arange(self.n_rows, dtype=np.intp)
         self.square = np.zeros(self.n_rows)
         _dual_rows.squares(self.rows, np.ones(max(1, self.n_features)), self.square)
+        self.length = float(np.sqrt(self.square.mean()))                   # typical, of a row
         self.bias, self.free = float(intercept), free
+        self.centre, self.mean = Centre(self.n_rows), np.zeros(self.n_features)
+        if free and self.density >= DENSE:
+            self.see_from_the_mean()
         if free:
             self.bias = FREE_BIAS * float(np.sqrt(self.square.mean())) or 1.0
         self.square += self.bias**2
         np.maximum(self.square, np.finfo(float).tiny, out=self.square)     # an empty row goes to its bound at once
+
+    def see_from_the_mean(self):
+        """Subtract the mean row from all, without touching them: for sum a y = 0 that leaves the problem as it is."""
+        ones, along, mean = np.ones(self.n_rows), np.zeros(self.n_rows), np.zeros(self.n_features + 1)
+        _dual_rows.add(self.rows, self.centre, ones, self.all_rows, ones / max(1, self.n_rows), 0.0, mean)
+        _dual_rows.products(self.rows, self.centre, ones, self.all_rows, 0.0, mean, along)
+        mean = mean[:-1].copy()
+        self.centre, self.mean = Centre(self.n_rows, mean, along), mean
+        around = self.square - 2 * along + mean @ mean
+        self.square = np.maximum(around, DIGITS * (self.square + mean @ mean))
+
+    def intercept(self, w):
+        """Of the rows as they are, from w of rows seen from the mean."""
+        return self.bias * w[-1] - w[:-1] @ self.mean
+
+    def multiplier(self, w, intercept):
+        """The last entry that belongs to an intercept."""
+        return (intercept + w[:-1] @ self.mean) / self.bias
 
     def row_pass(self, code):
         """The rows as problem ``code`` sees them."""
@@ -98,20 +123,20 @@ class DualRowPass:
     def deficits(self, rows, w):
         """(n,) u_i = 1 - y_i <w, (x_i, bias)> of the listed rows."""
         u = np.empty(len(rows))
-        _dual_rows.products(self.shared.rows, self.code, rows, self.shared.bias, w, u)
+        _dual_rows.products(self.shared.rows, self.shared.centre, self.code, rows, self.shared.bias, w, u)
         self.count(len(rows))
         return np.subtract(1.0, u, out=u)
 
     def add(self, rows, c, v):
         """v += sum c y x over the listed rows."""
-        _dual_rows.add(self.shared.rows, self.code, rows, c, self.shared.bias, v)
+        _dual_rows.add(self.shared.rows, self.shared.centre, self.code, rows, c, self.shared.bias, v)
         self.count(np.count_nonzero(c))
 
     def sweeps(self, upper, a, w, stream, patience):
         """`DualSweeps` that change ``a`` and ``w``."""
         shared = self.shared
-        return DualSweeps(shared.rows, self.code, upper, shared.square, a, w, shared.bias, shared.free, shared.density,
-                          stream, patience)
+        return DualSweeps(shared.rows, shared.centre, self.code, upper, shared.square, a, w, shared.bias, shared.free,
+                          shared.density, stream, patience)
 
     def sweep(self, sweeps, at_most, tol, allowed, hopeless=np.inf):
         """See `DualSweeps.run`; ``allowed`` and ``hopeless`` in reads of all rows. A tenth of a second at most."""
@@ -130,7 +155,8 @@ class DualRowPass:
     def cg_pass(self, rows, upper, a, square, step, direction, residual, scaled, total):
         """See `_dual_rows.cg_pass`."""
         self.count(len(rows))
-        return _dual_rows.cg_pass(self.shared.rows, self.code, rows, upper, a, square, self.shared.bias, step,
+        shared = self.shared
+        return _dual_rows.cg_pass(shared.rows, shared.centre, self.code, rows, upper, a, square, shared.bias, step,
                                   direction, residual, scaled, total)
 
     def cg_steps(self, rows, upper, a, square, *arguments, allowed, at_most):
@@ -138,6 +164,7 @@ class DualRowPass:
         shared, n = self.shared, max(1, len(rows))
         slice_of = SLICE / (n * (1 + shared.density * shared.n_features))
         at_most = max(1, int(min(at_most, slice_of, 1 + allowed * shared.n_rows / n)))
-        answer = _dual_rows.cg_steps(shared.rows, self.code, rows, upper, a, square, shared.bias, *arguments, at_most)
+        answer = _dual_rows.cg_steps(shared.rows, shared.centre, self.code, rows, upper, a, square, shared.bias,
+                                     *arguments, at_most)
         self.count(answer[0] * len(rows))
         return answer

@@ -7,7 +7,10 @@
     which work on different classes.
 (c) The format is known to `row_product`, `add_row` and `fetch_row` only; w and all sums are float64 whatever the rows.
     Of a code s_i y_i only the sign is read; 0 counts as positive.
+(d) Rows may be seen from a `Centre`: x_i then stands for x_i - mean, and rows stay as they are.
 """
+
+import numpy as np
 
 from libc.math cimport INFINITY
 from libc.stdint cimport uint8_t
@@ -18,11 +21,47 @@ from cmargin._core.rows._tiles cimport (
 )
 from cmargin._core.small._shapes cimport must_fit
 
-cdef int check(str name, Rows X, const double[::1] code, const Py_ssize_t[::1] rows, Py_ssize_t n_numbers,
-               const double[::1] v) except -1:
+cdef class Centre:
+    """Where rows are seen from; without ``mean``, from 0, at no cost.
+
+    Parameters
+    ----------
+    n : int
+        Rows.
+    mean : (m,) array, optional
+    along : (n,) array, optional
+        <x_i, mean>.
+    """
+
+    def __init__(self, Py_ssize_t n, mean=None, along=None):
+        self.mean = np.empty(0) if mean is None else mean
+        self.along = np.zeros(n) if along is None else along
+        self.square = self.product(self.mean)
+
+    cdef double product(self, const double[::1] v) noexcept nogil:
+        # <v, mean>
+        cdef Py_ssize_t j
+        cdef double total = 0
+        for j in range(self.mean.shape[0]):
+            total += v[j] * self.mean[j]
+        return total
+
+    cdef void take(self, double times, double[::1] v) noexcept nogil:
+        # v -= times mean
+        cdef Py_ssize_t j
+        for j in range(self.mean.shape[0]):
+            v[j] -= times * self.mean[j]
+
+    cdef bint fits(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil:
+        return self.along.shape[0] == n and self.mean.shape[0] in (0, m)
+
+
+cdef int check(str name, Rows X, Centre centre, const double[::1] code, const Py_ssize_t[::1] rows,
+               Py_ssize_t n_numbers, const double[::1] v) except -1:
     # codes of all rows, a list of rows and as many numbers, a vector of columns
     cdef Py_ssize_t k, n = X.view.n_rows
-    must_fit(code.shape[0] == n and rows.shape[0] == n_numbers and v.shape[0] == X.view.n_features + 1, name)
+    must_fit(code.shape[0] == n and rows.shape[0] == n_numbers and v.shape[0] == X.view.n_features + 1
+             and centre.fits(n, X.view.n_features), name)
     for k in range(rows.shape[0]):
         must_fit(0 <= rows[k] < n, name)
     return 0
@@ -55,6 +94,7 @@ def squares(
 
 def products(
     Rows X,
+    Centre centre,
     const double[::1] code,          # IN  (n_rows,)
     const Py_ssize_t[::1] rows,      # IN  (n,)
     double bias,
@@ -65,9 +105,9 @@ def products(
     cdef row_source source = source_of(X)
     cdef Py_ssize_t k, i, n = rows.shape[0]
     cdef double z, constant
-    check("products", X, code, rows, out.shape[0], v)
+    check("products", X, centre, code, rows, out.shape[0], v)
     with nogil:
-        constant = bias * v[v.shape[0] - 1]
+        constant = bias * v[v.shape[0] - 1] - centre.product(v)
         for k in range(n):
             i = rows[k]
             if k + AHEAD < n:
@@ -78,6 +118,7 @@ def products(
 
 def add(
     Rows X,
+    Centre centre,
     const double[::1] code,          # IN    (n_rows,)
     const Py_ssize_t[::1] rows,      # IN    (n,)
     const double[::1] c,             # IN    (n,)
@@ -88,7 +129,7 @@ def add(
     cdef row_source source = source_of(X)
     cdef Py_ssize_t k, i
     cdef double signed, total = 0
-    check("add", X, code, rows, c.shape[0], v)
+    check("add", X, centre, code, rows, c.shape[0], v)
     with nogil:
         for k in range(rows.shape[0]):
             if c[k] == 0:
@@ -97,11 +138,13 @@ def add(
             signed = c[k] if code[i] >= 0 else -c[k]
             total += signed
             add_row(signed, &source, i, &v[0])
+        centre.take(total, v)
         v[v.shape[0] - 1] += bias * total
 
 
 def cg_pass(
     Rows X,
+    Centre centre,
     const double[::1] code,          # IN    (n_rows,)
     const Py_ssize_t[::1] rows,      # IN    (n,)
     const double[::1] upper,         # IN    (n,)
@@ -122,10 +165,10 @@ def cg_pass(
     """
     cdef row_source source = source_of(X)
     cdef double gap
-    check("cg_pass", X, code, rows, rows.shape[0], direction)
+    check("cg_pass", X, centre, code, rows, rows.shape[0], direction)
     check_face("cg_pass", rows, upper, a, square, residual, scaled, direction, total)
     with nogil:
-        gap = read_face(&source, code, rows, upper, a, square, bias, step, direction, residual, scaled, total)
+        gap = read_face(&source, centre, code, rows, upper, a, square, bias, step, direction, residual, scaled, total)
     return inner(residual, scaled), gap
 
 
@@ -137,12 +180,13 @@ cdef double inner(const double[::1] x, const double[::1] y) noexcept nogil:
     return sum_of
 
 
-cdef double read_face(const row_source *source, const double[::1] code, const Py_ssize_t[::1] rows,
+cdef double read_face(const row_source *source, Centre centre, const double[::1] code, const Py_ssize_t[::1] rows,
                       const double[::1] upper, const double[::1] a, const double[::1] square, double bias, double step,
                       const double[::1] direction, double[::1] residual, double[::1] scaled,
                       double[::1] total) noexcept nogil:
     # see `cg_pass`; returns the gap
     cdef Py_ssize_t k, i, m = direction.shape[0] - 1
+    cdef double constant = bias * direction[m] - centre.product(direction)
     cdef double z, sign, r, gap = 0, signed_sum = 0
     for k in range(m + 1):
         total[k] = 0
@@ -153,13 +197,14 @@ cdef double read_face(const row_source *source, const double[::1] code, const Py
         sign = 1 if code[i] >= 0 else -1
         r = residual[k]
         if step != 0:
-            r -= step * sign * (bias * direction[m] + row_product(source, i, &direction[0]))
+            r -= step * sign * (constant + row_product(source, i, &direction[0]))
         z = r / square[k]
         residual[k] = r
         scaled[k] = z
         gap += upper[k] * max(r, 0.0) - a[k] * r
         signed_sum += sign * z
         add_row(sign * z, source, i, &total[0])
+    centre.take(signed_sum, total)
     total[m] = bias * signed_sum
     return gap
 
@@ -175,6 +220,7 @@ cdef double first_bound(const double[::1] a, const double[::1] p, const double[:
 
 def cg_steps(
     Rows X,
+    Centre centre,
     const double[::1] code,          # IN    (n_rows,)
     const Py_ssize_t[::1] rows,      # IN    (n,)
     const double[::1] upper,         # IN    (n,)
@@ -200,7 +246,7 @@ def cg_steps(
     cdef Py_ssize_t n = rows.shape[0], n_columns = w.shape[0], k, done = 0
     cdef double gap = INFINITY, curvature, step, bound, before
     cdef bint met = False
-    check("cg_steps", X, code, rows, p.shape[0], direction)
+    check("cg_steps", X, centre, code, rows, p.shape[0], direction)
     check_face("cg_steps", rows, upper, a, square, residual, scaled, direction, total)
     must_fit(n_columns == direction.shape[0] and hit.shape[0] == n, "cg_steps")
     with nogil:
@@ -218,7 +264,8 @@ def cg_steps(
             for k in range(n_columns):
                 w[k] += step * direction[k]
             before = rz
-            gap = read_face(&source, code, rows, upper, a, square, bias, step, direction, residual, scaled, total)
+            gap = read_face(&source, centre, code, rows, upper, a, square, bias, step, direction, residual, scaled,
+                            total)
             rz = inner(residual, scaled)
             done += 1
             if not met:

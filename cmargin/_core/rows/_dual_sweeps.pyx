@@ -4,6 +4,9 @@ With a few hundred rows at work a sweep takes less time than the NumPy calls tha
 hand the interpreter's lock to another class's thread and wait for it. So all that belongs to a sweep is here: order,
 step along its change, intercept, and whether another sweep is the best thing to do. A call that has read enough rows
 ends in the middle of a sweep, and the next one goes on there: where it was cut leaves no trace.
+
+A row that stays at its bound is left out of the next 1, 3, 7 sweeps, until one of them moves it; one that is far inside
+its bound leaves until the next look.
 """
 
 import numpy as np
@@ -11,20 +14,22 @@ import numpy as np
 from libc.math cimport INFINITY, fabs, log, pow
 from libc.stdint cimport uint64_t
 
-from cmargin._core.rows._dual_rows cimport AHEAD
+from cmargin._core.rows._dual_rows cimport AHEAD, Centre
 from cmargin._core.rows._rows cimport Rows
 from cmargin._core.rows._tiles cimport add_row, fetch_row, row_product, row_source, source_of
 from cmargin._core.small._random cimport shuffle_places
 from cmargin._core.small._shapes cimport must_fit
 
 cdef enum:
+    LONGEST_NAP = 7                  # sweeps that a row at its bound may be left out of, until the next look
+    NEVER = 2147483647
     RATE_OVER = 16                   # sweeps over which their rate of convergence is measured
     KEPT = RATE_OVER + 1
 
 cdef enum wish_id:
     ANOTHER_SWEEP, A_LOOK, A_STEP, TO_GIVE_UP
 
-cdef double ENOUGH = 0.7             # of the tolerance: gap seen by a sweep at which a look is worth its read
+cdef double ENOUGH = 0.7             # of the tolerance: gap seen by a sweep at which a first look is worth its read
 cdef double STRETCH = 4.0            # entries of rows swept, over columns, from which on vectors of columns cost little
 cdef double LONGEST = 1000.0         # sweeps' changes that the step along one may be long
 cdef double HELPFUL = 0.3            # a Newton step after which the gap is a larger part of that before:
@@ -42,6 +47,7 @@ cdef class DualSweeps:
     Parameters
     ----------
     X : Rows
+    centre : Centre
     code : (n_rows,) array
         Only its sign is read; 0 counts as positive.
     upper, square : (n_rows,) arrays
@@ -49,7 +55,7 @@ cdef class DualSweeps:
     a : (n_rows,) array
         Dual variables.
     w : (m + 1,) array
-        sum a y x; the last entry times ``bias`` is the intercept.
+        sum a y (x - mean); the last entry times ``bias`` is the intercept.
     bias, free : float, bool
         The column of constants, and whether its weight is free.
     density : float
@@ -67,41 +73,51 @@ cdef class DualSweeps:
         sum upper max(0, u) - a u, the part of the duality gap that the last sweep saw, each row as it was when its
         turn came; with a free intercept, and what that adds.
     enough : float
-        The gap that the tolerance allows.
+        The gap that the tolerance allows,
+    part : float
+        and the part of it at which a look is wished for.
     moved : int
         Rows that came to a bound or left one.
     """
 
     cdef Rows X
+    cdef Centre centre
     cdef row_source source
     cdef const double[::1] code, upper, square
     cdef double[::1] a, w, before, w_before
+    cdef double[::1] apart           # w without `held` times the mean, which a sweep takes off at its end
     cdef Py_ssize_t[::1] order
+    cdef Py_ssize_t[::1] turn        # the rows of a sweep, in its order
+    cdef int[::1] nap, wake          # sweeps that a row was left out of last; the sweep that it comes back in
     cdef uint64_t[::1] stream
-    cdef double bias, density, total, balance, smallest, largest, seen, gap_before
+    cdef double bias, density, total, balance, smallest, largest, seen, gap_before, held, constant
     cdef double[KEPT] gaps
     cdef bint free, under_way, stretches
-    cdef Py_ssize_t n_begun, n_gaps, on_face, at, worked
+    cdef Py_ssize_t n_turns, n_gaps, on_face, at, worked
+    cdef int now
     cdef readonly Py_ssize_t n_active, moved, rows_read
-    cdef public double low, high
+    cdef public double low, high, part
     cdef readonly double gap, enough, patience
 
-    def __init__(self, Rows X, const double[::1] code, const double[::1] upper, const double[::1] square,
-                 double[::1] a, double[::1] w, double bias, bint free, double density, uint64_t[::1] stream,
-                 double patience):
+    def __init__(self, Rows X, Centre centre, const double[::1] code, const double[::1] upper,
+                 const double[::1] square, double[::1] a, double[::1] w, double bias, bint free, double density,
+                 uint64_t[::1] stream, double patience):
         cdef Py_ssize_t n = code.shape[0]
         must_fit(n == X.view.n_rows and upper.shape[0] == n and square.shape[0] == n and a.shape[0] == n
-                 and stream.shape[0] == 4 and w.shape[0] == X.view.n_features + 1, "DualSweeps")
-        self.X, self.source = X, source_of(X)
+                 and stream.shape[0] == 4 and w.shape[0] == X.view.n_features + 1
+                 and centre.fits(n, X.view.n_features), "DualSweeps")
+        self.X, self.source, self.centre = X, source_of(X), centre
         self.code, self.upper, self.square, self.a, self.w = code, upper, square, a, w
         self.bias, self.free, self.density, self.stream, self.patience = bias, free, density, stream, patience
         self.before, self.w_before, self.order = np.zeros(n), np.zeros(w.shape[0]), np.arange(n, dtype=np.intp)
+        self.apart = np.zeros(w.shape[0]) if centre.mean.shape[0] else w
+        self.turn, self.nap, self.wake = np.empty(n, np.intp), np.zeros(n, np.int32), np.zeros(n, np.int32)
         self.n_active, self.low, self.high = n, -np.inf, np.inf
-        self.gap, self.gap_before = np.inf, np.inf
+        self.gap, self.gap_before, self.part = np.inf, np.inf, ENOUGH
 
     @property
     def active(self):
-        """The rows at work, as they are ordered at present."""
+        """The rows at work, those that are left out of the next sweeps included."""
         return np.array(self.order[:self.n_active])
 
     def run(self, Py_ssize_t at_most, double tol, double slice_rows, double allowed, double hopeless):
@@ -127,7 +143,8 @@ cdef class DualSweeps:
         cdef int wish = ANOTHER_SWEEP
         with nogil:
             self.rows_read = self.worked = 0
-            self.take_sums()
+            if not self.under_way:                               # anew, so that rounding does not add up
+                self.take_sums()
             while wish == ANOTHER_SWEEP and done < at_most:
                 if not self.under_way:
                     if done > 0 and (self.rows_read + self.n_active > allowed or self.worked >= slice_rows):
@@ -152,6 +169,10 @@ cdef class DualSweeps:
                 if (self.a[i] > 0 or u[i] > self.low) and (self.a[i] < self.upper[i] or u[i] < self.high):
                     self.order[n] = i
                     n += 1
+                    if (self.a[i] > 0 or u[i] > 0) and (self.a[i] < self.upper[i] or u[i] < 0):
+                        self.nap[i] = self.wake[i] = 0           # it has somewhere to go
+                    elif self.wake[i] == NEVER:
+                        self.wake[i] = self.now
                 self.on_face += self.a[i] > 0 and self.a[i] < self.upper[i]
             self.n_active = n
         return self.on_face
@@ -168,7 +189,7 @@ cdef class DualSweeps:
         There the deficits are near 0, so the bound loses only the square of what was missing.
         """
         cdef double[::1] a = np.array(self.a), w = np.array(self.w)
-        cdef double missing, there, part, taken
+        cdef double missing, there, part, taken, removed = 0
         cdef Py_ssize_t i, n_columns = w.shape[0]
         cdef int among
         cdef bint heavier
@@ -189,18 +210,19 @@ cdef class DualSweeps:
                         a[i] -= part
                         if part > 0:
                             taken += part
+                            removed += part if heavier else -part
                             self.rows_read += 1
                             add_row(-part if heavier else part, &self.source, i, &w[0])
                 missing -= taken
                 if not missing > 1e-15 * there:
                     break
+            self.centre.take(-removed, w)
             w[n_columns - 1] = 0
         return np.asarray(a), np.asarray(w), self.rows_read
 
     # ------------------------------------------------------------ one sweep
 
     cdef void take_sums(self) noexcept nogil:
-        # anew in every call, so that rounding does not add up
         cdef Py_ssize_t i
         self.total = self.balance = 0
         for i in range(self.a.shape[0]):
@@ -208,57 +230,82 @@ cdef class DualSweeps:
             self.balance += self.a[i] if self.code[i] >= 0 else -self.a[i]
 
     cdef void begin(self) noexcept nogil:
-        cdef Py_ssize_t n = self.n_active, i
+        cdef Py_ssize_t n = 0, i, k
+        self.now += 1
+        for k in range(self.n_active):
+            self.turn[n] = self.order[k]
+            n += self.wake[self.order[k]] <= self.now
         self.stretches = n * self.density > STRETCH
         if n > 0:
-            shuffle_places(&self.order[0], n, &self.stream[0])
+            shuffle_places(&self.turn[0], n, &self.stream[0])
         if self.stretches:
-            for i in range(n):
-                self.before[self.order[i]] = self.a[self.order[i]]
+            for k in range(n):
+                i = self.turn[k]
+                self.before[i] = self.a[i]
             self.w_before[:] = self.w
-        self.n_begun, self.at, self.under_way = n, 0, True
+        if self.centre.mean.shape[0]:
+            self.apart[:] = self.w
+        self.held, self.constant = 0, -self.centre.product(self.w)
+        self.n_turns, self.at, self.under_way = n, 0, True
         self.smallest = self.largest = self.seen = 0
         self.moved = 0
         self.rows_read += n
 
     cdef void go_on(self, double slice_rows) noexcept nogil:
-        # one dual variable after the other to the minimum along it, a_i = clip(a_i + u_i / square_i, 0, upper_i); rows
-        # that leave the list go behind its end
+        # one dual variable after the other to the minimum along it, a_i = clip(a_i + u_i / square_i, 0, upper_i).
+        # <w, x - mean> is constant + <apart, x> - held <x, mean>
         cdef const double *upper = &self.upper[0]
         cdef double *a = &self.a[0]
-        cdef double *w = &self.w[0]
-        cdef Py_ssize_t *order = &self.order[0]
-        cdef Py_ssize_t k = self.at, n = self.n_active, m = self.w.shape[0] - 1, i
+        cdef double *w = &self.apart[0]
+        cdef const double *along = &self.centre.along[0]
+        cdef Py_ssize_t *turn = &self.turn[0]
+        cdef Py_ssize_t k = self.at, n = self.n_turns, m = self.w.shape[0] - 1, i
         cdef double u, sign, old, new, change
         while k < n and self.worked < slice_rows:
-            i = order[k]
+            i = turn[k]
+            k += 1
             self.worked += 1
-            if k + AHEAD < n:                                    # the next rows lie anywhere
-                fetch_row(&self.source, order[k + AHEAD])
+            if k + AHEAD <= n:                                   # the next rows lie anywhere
+                fetch_row(&self.source, turn[k + AHEAD - 1])
             sign = 1 if self.code[i] >= 0 else -1
-            u = 1 - sign * (self.bias * w[m] + row_product(&self.source, i, w))
+            u = 1 - sign * (self.bias * w[m] + self.constant - self.held * along[i] + row_product(&self.source, i, w))
             old = a[i]
             if (old == 0 and u < self.low) or (old == upper[i] and u > self.high):
-                n -= 1
-                order[k], order[n] = order[n], i
+                self.wake[i] = NEVER
                 continue
-            k += 1
             self.seen += upper[i] * max(u, 0.0) - old * u
             new = min(max(old + u / self.square[i], 0.0), upper[i])
             change = new - old
-            if change != 0:
-                self.smallest, self.largest = min(self.smallest, u), max(self.largest, u)
-                self.moved += (old == 0 or old == upper[i]) != (new == 0 or new == upper[i])
-                a[i] = new
-                self.total += change
-                self.balance += sign * change
-                w[m] += self.bias * sign * change
-                add_row(sign * change, &self.source, i, w)
-        self.at, self.n_active, self.under_way = k, n, k < n
+            if change == 0 and (old == 0 or old == upper[i]):
+                self.nap[i] = min(2 * self.nap[i] + 1, LONGEST_NAP)
+                self.wake[i] = self.now + 1 + self.nap[i]
+                continue
+            self.nap[i] = 0
+            if change == 0:
+                continue
+            self.smallest, self.largest = min(self.smallest, u), max(self.largest, u)
+            self.moved += (old == 0 or old == upper[i]) != (new == 0 or new == upper[i])
+            a[i] = new
+            self.total += change
+            change *= sign
+            self.balance += change
+            self.held += change
+            self.constant -= change * (along[i] - self.centre.square)
+            w[m] += self.bias * change
+            add_row(change, &self.source, i, w)
+        self.at, self.under_way = k, k < n
+        if self.centre.mean.shape[0]:
+            self.w[:] = self.apart
+            self.centre.take(self.held, self.w)
 
     cdef void end(self) noexcept nogil:
+        cdef Py_ssize_t n = 0, k
         if self.stretches:
             self.stretch()
+        for k in range(self.n_active):
+            self.order[n] = self.order[k]
+            n += self.wake[self.order[k]] != NEVER
+        self.n_active = n
         self.low = self.smallest if self.smallest < 0 else -INFINITY
         self.high = self.largest if self.largest > 0 else INFINITY
         self.gap = self.seen + self.move_bias(self.seen)
@@ -271,22 +318,23 @@ cdef class DualSweeps:
         # from the end of a sweep on to the best point of the line through its start and end, clipped to the box
         cdef Py_ssize_t n_columns = self.w.shape[0], j, k, i
         cdef double square = 0, along = 0, gained = 0, beyond, change, trial, new, sign, gain = 0, balance = 0, d
+        cdef double clipped = 0
         for j in range(n_columns):
             d = self.w[j] - self.w_before[j]
             square += d * d
             along += self.w_before[j] * d
         if not square > 0:
             return
-        for k in range(self.n_begun):
-            gained += self.a[self.order[k]] - self.before[self.order[k]]
+        for k in range(self.n_turns):
+            gained += self.a[self.turn[k]] - self.before[self.turn[k]]
         beyond = (gained - along) / square - 1
         # where a sweep changes little but rounding, d is no longer sum p y x, and a long step would spoil w for good
         if not 0.05 <= fabs(beyond) <= LONGEST:
             return
         for j in range(n_columns):
             self.w_before[j] = self.w[j] + beyond * (self.w[j] - self.w_before[j])
-        for k in range(self.n_begun):
-            i = self.order[k]
+        for k in range(self.n_turns):
+            i = self.turn[k]
             sign = 1 if self.code[i] >= 0 else -1
             trial = self.a[i] + beyond * (self.a[i] - self.before[i])
             new = min(max(trial, 0.0), self.upper[i])
@@ -298,13 +346,15 @@ cdef class DualSweeps:
                 self.rows_read += 1
                 self.worked += 1
                 self.w_before[n_columns - 1] += self.bias * sign * (new - trial)
+                clipped += sign * (new - trial)
                 add_row(sign * (new - trial), &self.source, i, &self.w_before[0])
+        self.centre.take(clipped, self.w_before)
         square = 0
         for j in range(n_columns):
             square += self.w_before[j] * self.w_before[j] - self.w[j] * self.w[j]
         if gain - square / 2 > 0:
-            for k in range(self.n_begun):
-                self.a[self.order[k]] = self.before[self.order[k]]
+            for k in range(self.n_turns):
+                self.a[self.turn[k]] = self.before[self.turn[k]]
             self.w[:] = self.w_before
             self.total += gain
             self.balance += balance
@@ -330,7 +380,7 @@ cdef class DualSweeps:
         if self.gap > self.enough and needed > self.patience and self.moved <= max(FEW_MOVED,
                                                                                    self.on_face // FACE_MOVED):
             return A_STEP
-        return A_LOOK if self.gap <= ENOUGH * self.enough else ANOTHER_SWEEP
+        return A_LOOK if self.gap <= self.part * self.enough else ANOTHER_SWEEP
 
     cdef double dual_sum(self) noexcept nogil:
         # the dual value over l2; with a free intercept the sum a y that is not 0 yet counts as if it were
@@ -348,5 +398,5 @@ cdef class DualSweeps:
         last, first = self.gaps[(self.n_gaps - 1) % KEPT], self.gaps[(self.n_gaps - KEPT) % KEPT]
         if not (last > 0 and first > 0):
             return 0
-        return max(0.0, log(max(ENOUGH * self.enough, 1e-300) / last)
+        return max(0.0, log(max(self.part * self.enough, 1e-300) / last)
                    / log(min(pow(last / first, 1.0 / RATE_OVER), 0.999)))

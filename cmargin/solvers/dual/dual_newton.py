@@ -28,12 +28,14 @@ from cmargin._core.rows._dual_looks import best_scale, best_shift, hinge, margin
 from cmargin._core.rows._dual_sweeps import WISHES
 from cmargin.solvers.low_rank.class_passes import class_streams
 
-NEWTON_ENOUGH = 0.3            # of the tolerance, or a tenth of the gap before: where a Newton step ends
-SWEEPS_PER_LOOK = 12           # sweeps and Newton steps without a look at all rows, at most
+NEWTON_ENOUGH = 0.4            # of the gap wanted, or a tenth of the gap before: where a Newton step ends
+SWEEPS_PER_LOOK = 12           # sweeps and Newton steps without a look at all rows, at least,
+READS_PER_LOOK = 1.0           # reads, or the part of the last look's gap that the sweeps' has to fall to
+FALLEN = 0.1
+AGAIN = 0.5                    # of the gap wanted of the sweeps, after a look at it that did not certify
 SLOW = 40                      # sweeps still needed at their rate from which on a Newton step is tried
 HOPELESS = 4.0                 # times the reads it may take: it gives up where the sweeps' rate says that it needs more
-TYPICAL = {4: 150, 8: 480}     # on trial: it gives up after 4 or 8 if so many more over the rows at work cost too much
-FAR = (0.12, 0.1)              # and at a look after that part of its reads if the gap is still larger than this
+TRIAL = 0.07                   # of these reads, after which a look on trial asks for a rate that is good enough
 LARGEST_SCALE = 2.0            # of w at a look: a larger one would make rounding, in a w that should be 0, a solution
 CG_ITERATIONS = 100            # of one Newton step,
 RESTARTS = 20                  # and bounds met in it
@@ -57,7 +59,7 @@ class DualNewton:
     enough_reads : float, optional
         Reads after which the status is "left": Newton's method on all columns had better go on.
     on_trial : bool, optional
-        Leave far sooner where too many rows stay at work.
+        Leave far sooner where the gap does not fall fast enough.
     """
 
     def __init__(self, rows, problem, settings, result, seed=0, w=None, enough_reads=np.inf, on_trial=False):
@@ -82,7 +84,7 @@ class DualNewton:
         """Dual variables from a primal point: the bounds that its deficits point to, times the best common factor."""
         self.w[:len(w)] = w
         if self.bias:
-            self.w[-1] /= self.bias
+            self.w[-1] = self.rows.shared.multiplier(self.w, self.w[-1])
         u = self.rows.deficits(self.rows.shared.all_rows, self.w)
         self.keep_best(u, self.w, as_it_is=True)
         self.a[:] = np.where(u > 0, self.upper, 0.0)
@@ -99,22 +101,22 @@ class DualNewton:
     # ------------------------------------------------------------ the loop
 
     def run(self):
-        since = 0
+        since, read, gap = 0, self.spent, np.inf           # sweeps since a look; reads and gap at it
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):      # numbers too large end as a gap of inf
             while self.result.status == "running":
-                wish, n_sweeps = self.sweep(SWEEPS_PER_LOOK - since)
+                wish, n_sweeps = self.sweep(SWEEPS_PER_LOOK - since % SWEEPS_PER_LOOK)
                 since += n_sweeps
-                if self.crowded():
-                    self.result.status, self.result.passes = "left", self.spent
-                    break
                 if wish == WISHES["to give up"]:
                     self.limit = self.spent                # as far as it goes
                 elif wish == WISHES["a Newton step"]:
-                    self.newton_step(max(NEWTON_ENOUGH * self.sweeps.enough, 0.1 * self.sweeps.gap))
-                if wish == WISHES["a look"] or since >= SWEEPS_PER_LOOK or self.no_read_left() or self.late() \
-                        or self.interrupted():
+                    self.newton_step(max(NEWTON_ENOUGH * self.sweeps.part * self.sweeps.enough,
+                                         0.1 * self.sweeps.gap))
+                worth_it = self.spent - read >= READS_PER_LOOK or self.sweeps.gap < FALLEN * gap
+                if wish == WISHES["a look"] or (worth_it and since >= SWEEPS_PER_LOOK) or self.no_read_left() \
+                        or self.late() or self.interrupted():
                     self.look()
-                    since = 0
+                    self.sweeps.part *= AGAIN if wish == WISHES["a look"] else 1.0
+                    since, read, gap = 0, self.spent, self.sweeps.gap
         return self.result
 
     def hand_over(self):
@@ -124,7 +126,7 @@ class DualNewton:
 
     def certain(self):
         """Whether rounding, added up over the sweeps, is nothing beside the objective and the tolerance."""
-        size = np.sqrt(self.rows.shared.square.mean()) * np.linalg.norm(self.w)
+        size = self.rows.shared.length * np.linalg.norm(self.w)
         return ROUNDING * size <= 1e-10 and ROUNDING * size * self.result.n_iter <= 0.01 * self.settings.tol
 
     def dual_variables(self):
@@ -146,18 +148,16 @@ class DualNewton:
     def no_read_left(self):
         return self.reads_left() < 0
 
-    def crowded(self):
-        """Whether the usual number of sweeps over the rows still at work would cost too much; asked soon, twice."""
-        sweeps = TYPICAL.get(self.result.n_iter, 0)
-        return self.on_trial and sweeps * self.sweeps.n_active > self.limit * self.rows.shared.n_rows
+    def too_slow(self):
+        """Whether the tolerance costs too many reads at the rate at which the gap came down from 1."""
+        return self.spent > TRIAL * self.limit \
+            and self.spent * np.log(self.settings.tol) < self.limit * np.log(min(1.0, self.result.gap))
 
     # ------------------------------------------------------------ sweeps
 
     def sweep(self, at_most):
         """Sweeps for a tenth of a second or until something else is better; (one of WISHES, sweeps that ended)."""
         start = perf_counter()
-        if self.on_trial:                                  # until it is asked whether too many rows are at work
-            at_most = min([at_most] + [n - self.result.n_iter for n in TYPICAL if n > self.result.n_iter])
         # CSR rows: reads from which on it is hopeless. Dense ones get more reads, and gaps that rise mislead
         hopeless = HOPELESS * self.limit if self.gives_up and not self.rows.shared.dense else np.inf
         answer = self.rows.sweep(self.sweeps, at_most, self.settings.tol, self.limit - self.spent - 1, hopeless)
@@ -231,7 +231,7 @@ class DualNewton:
             result.objective = objective
             result.w = scale * w[:len(result.w)]
             if self.bias:
-                result.w[-1] = scale * (self.bias * w[-1] + shift)
+                result.w[-1] = scale * (self.rows.shared.intercept(w) + shift)
 
     def keep_bound(self):
         """The dual value at a, with a free intercept at a balanced a near it."""
@@ -266,7 +266,7 @@ class DualNewton:
             result.status = "stopped"
         elif self.late():
             result.status = "max_time"
-        elif self.on_trial and self.spent > FAR[0] * self.limit and result.gap > FAR[1]:
+        elif self.on_trial and self.too_slow():
             result.status = "left"
         elif self.no_read_left():
             result.status = "left" if self.gives_up else "max_passes"
