@@ -50,6 +50,10 @@ class Labels:
             return self.indicator[c]
         return np.where(self.label == self.of_problem(c), 1.0, -1.0)
 
+    def code(self, c, weights):
+        """Weights with the signs of problem c."""
+        return self[c] * weights
+
     def sample(self, rows):
         """(n_problems, len(rows))."""
         if self.multilabel:
@@ -75,7 +79,7 @@ class SmSVMFit:
         self.l2 = 1e-4 if e.l2 is None else float(e.l2)
         if e.C is not None:
             self.l2 = 1 / min(max(float(e.C) * total_weight, SMALLEST_NUMBER), LARGEST_NUMBER)
-        threads = effective_n_threads(estimator.n_jobs)
+        threads = effective_n_threads(estimator.n_jobs) if home.agreed is None else 1     # ranks have their own
         self.n_threads = threads if self.n * self.m >= SMALL or len(labels) >= threads > 1 else 1
         self.intercept = bool(estimator.fit_intercept)
         self.free = self.m if self.intercept and not estimator.penalize_intercept else None    # column, not penalised
@@ -90,6 +94,9 @@ class SmSVMFit:
         hinge = e.loss == "hinge"
         if not hinge and (e.linear_solver == "dual" or e.line_search != "exact"):
             raise ValueError("linear_solver='dual' and line_search='quadratic' need loss='hinge'.")
+        self.by_dual = self.by_rows = False
+        if home.agreed is not None:          # sums over all rows only
+            return
         self.by_dual = hinge and worth_sweeping(home, self.l2, e.l1, e.linear_solver, e.line_search)
         self.by_rows = worth_reducing(home, e.l1, e.linear_solver, e.line_search)
 
@@ -191,7 +198,7 @@ class SmSVMFit:
         if self.interrupted.is_set() or self.late():
             return
         result.status = "running"
-        code = self.labels[c] * self.weights
+        code = self.labels.code(c, self.weights)
         rows = self.home.row_pass(code, intercept=self.intercept, n_threads=n_threads)
         problem = Problem(self.l2, float(self.estimator.l1), self.free, self.estimator.loss)
         yield from self.drivers(c, rows, code, problem, n_threads, result)
