@@ -141,8 +141,8 @@ class SmSVMClassifier(LinearClassifier):
 
     def _refuse_over_ranks(self):
         if self.linear_solver in ("dual", "woodbury"):
-            raise ValueError(f"linear_solver={self.linear_solver!r} needs all rows in one place; with comm= use 'auto', "
-                             "'cholesky' or 'cg'.")
+            raise ValueError(f"linear_solver={self.linear_solver!r} needs all rows in one place; with comm= use "
+                             "'auto', 'cholesky' or 'cg'.")
 
     def _labels_and_weights(self, home, sample_weight):
         """`Labels`, weights of mean 1, and the sum of those given."""

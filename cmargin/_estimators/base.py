@@ -74,7 +74,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         """
         begin = time.perf_counter()
         if comm is not None:
-            from cmargin._estimators import over_ranks       # which few need
+            from cmargin._estimators import over_ranks  # which few need
 
             warn_of(over_ranks.fit(self, X, y, sample_weight, comm, begin), stacklevel=4)
             return self
@@ -226,11 +226,6 @@ def warn_of(shortfall, stacklevel):
     """A ConvergenceWarning of this sentence, unless it is None."""
     if shortfall is not None:
         warnings.warn(shortfall, ConvergenceWarning, stacklevel=stacklevel)
-
-
-def balanced_weights(counts):
-    """(n_classes,) class weights that "balanced" stands for, of so many rows of each class."""
-    return counts.sum() / (len(counts) * counts)
 
 
 def _product_in_range(factors):

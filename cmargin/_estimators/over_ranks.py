@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
 
 from cmargin._core.small._openmp import effective_n_threads
-from cmargin._estimators.base import LARGEST, balanced_weights, warn_of
+from cmargin._estimators.base import LARGEST
 from cmargin._estimators.smsvm_fit import Labels
 from cmargin._estimators.validation import ROWS, check_class_weights, check_targets, code_labels, in_range, positives_of
 from cmargin._runtime.blas_threads import single_threaded_blas
@@ -212,8 +212,8 @@ def _compared(estimator, cards):
     for name in cards[0].parameters | cards[-1].parameters:
         _must_agree(f"the parameter {name}", {rank: card.parameters.get(name) for rank, card in every.items()})
     _must_agree("the number of columns of X", {rank: card.n_features for rank, card in every.items()})
-    for what, name in (("the dtype of X", "dtype"), ("how X is stored", "layout"), ("the names of the columns", "names"),
-                       ("what y is", "kind")):
+    for what, name in (("the dtype of X", "dtype"), ("how X is stored", "layout"),
+                       ("the names of the columns", "names"), ("what y is", "kind")):
         _must_agree(what, {rank: getattr(card, name) for rank, card in there.items()})
     _must_agree("sample_weight", {rank: "none" if card.heaviest is None else "one" for rank, card in there.items()})
     if not there:
@@ -248,19 +248,18 @@ def _weighed(estimator, home, sample_weight, agreed):
     """This rank's rows, labels and weights, these up to a factor that is to be the same everywhere; and their sums."""
     if home.n_rows == 0:
         kind = sp.csr_matrix if agreed.layout == "CSR" else np.empty
-        home, labels = open_rows(kind((0, home.n_features), dtype=agreed.dtype)), np.empty(0, agreed.classes.dtype)
+        home = open_rows(kind((0, home.n_features), dtype=agreed.dtype))
         codes, positives = np.empty(0, np.intp), sp.csc_matrix((0, len(agreed.classes)), dtype=np.int8)
     elif agreed.multilabel:
         codes, positives = None, positives_of(home.y)
     else:
-        labels = np.asarray(home.y).ravel()
-        codes = np.searchsorted(agreed.classes, labels)
+        codes = np.searchsorted(agreed.classes, np.asarray(home.y).ravel())
     weight, power = np.ones(home.n_rows), 0
     if sample_weight is not None and home.n_rows:
         power = int(np.frexp(agreed.heaviest)[1])
         weight = np.ldexp(sample_weight, -power)
     if estimator.class_weight is not None:
-        by_class = balanced_weights(agreed.counts) if estimator.class_weight == "balanced" else             estimator._class_weights(agreed.classes, np.arange(len(agreed.classes)))
+        by_class = _class_weights(estimator, agreed)
         check_class_weights(by_class)
         weight, power = weight * in_range(by_class)[codes], power + int(np.frexp(by_class.max())[1])
     if estimator._leaves_out_weightless and not weight.all():
@@ -269,6 +268,12 @@ def _weighed(estimator, home, sample_weight, agreed):
         codes, positives = (codes[kept], None) if codes is not None else (None, positives[kept])
     indicator = 2.0 * positives.toarray().T - 1.0 if agreed.multilabel else None
     return (home, Labels(agreed.classes, codes, indicator), weight), (home.n_rows, weight.sum(), power)
+
+
+def _class_weights(estimator, agreed):
+    if estimator.class_weight == "balanced":
+        return agreed.counts.sum() / (len(agreed.counts) * agreed.counts)        # as scikit-learn has it
+    return estimator._class_weights(agreed.classes, np.arange(len(agreed.classes)))
 
 
 def _balanced(agreed, sums):

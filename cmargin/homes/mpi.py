@@ -8,8 +8,8 @@ for all questions, and one `Reduce` of a packed sum:
     sums      2 numbers (ranks that failed, ranks that were interrupted), then of a look 16, 3 n_columns and the upper
               triangle of the block; 3 along the line; n_columns + 1 of a product or an evaluation
 
-What is asked a few times a problem are calls of a place's methods by name, answered one rank after the other. Subsets of
-the rows stay where they are, as passes of their own; only the heaviest rows come to rank 0.
+What is asked a few times a problem are calls of a place's methods by name, with every rank's answer for itself. Subsets
+of the rows stay where they are, as passes of their own; only the heaviest rows come to rank 0.
 """
 
 import numpy as np

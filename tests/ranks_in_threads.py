@@ -1,0 +1,84 @@
+"""Ranks that are threads of this process: a communicator with what `cmargin.homes.ranks` needs, and nothing else."""
+
+import threading
+
+import numpy as np
+
+LIMIT = 60                     # seconds after which a rank that waits for another gives up
+
+
+class Meeting:
+    """Where the ranks of one communicator meet."""
+
+    def __init__(self, size):
+        self.size, self.barrier, self.brought = size, threading.Barrier(size), [None] * size
+
+    def bring(self, rank, thing, use):
+        """``use(things of all ranks)`` while all are here."""
+        self.brought[rank] = thing
+        self.barrier.wait(LIMIT)
+        found = use(self.brought)
+        self.barrier.wait(LIMIT)
+        return found
+
+
+class ThreadComm:
+    """One rank's side of it. ``calls``: the method and the bytes of this rank's buffer, in order."""
+
+    def __init__(self, meeting, rank):
+        self.meeting, self.rank, self.calls = meeting, rank, []
+
+    def Get_rank(self):
+        return self.rank
+
+    def Get_size(self):
+        return self.meeting.size
+
+    def Bcast(self, buffer, root=0):
+        def take(brought):
+            assert len({one.nbytes for one in brought}) == 1
+            if self.rank != root:
+                buffer[...] = brought[root]
+
+        self.calls.append(("Bcast", buffer.nbytes))
+        self.meeting.bring(self.rank, buffer, take)
+
+    def Reduce(self, part, total, root=0):
+        def add(brought):
+            assert len({one.nbytes for one in brought}) == 1
+            if self.rank == root:
+                total[...] = sum(brought[1:], brought[0].copy())
+
+        assert (total is None) == (self.rank != root)
+        self.calls.append(("Reduce", part.nbytes))
+        self.meeting.bring(self.rank, part, add)
+
+    def Gather(self, part, every, root=0):
+        def stack(brought):
+            assert len({one.nbytes for one in brought}) == 1
+            if self.rank == root:
+                every[...] = np.stack(brought)
+
+        assert (every is None) == (self.rank != root)
+        self.calls.append(("Gather", part.nbytes))
+        self.meeting.bring(self.rank, part, stack)
+
+
+def on_ranks(size, work):
+    """``work(comm)`` on every rank: what each returns, or raises."""
+    meeting, found = Meeting(size), [None] * size
+    comms = [ThreadComm(meeting, rank) for rank in range(size)]
+
+    def one(rank):
+        try:
+            found[rank] = work(comms[rank])
+        except BaseException as error:
+            found[rank] = error
+
+    threads = [threading.Thread(target=one, args=(rank,), daemon=True) for rank in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LIMIT)
+        assert not thread.is_alive(), "a rank hangs"
+    return found, comms

@@ -1,0 +1,43 @@
+"""Fits over the ranks of mpiexec, each a process; what they assert is in mpi_programs/."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("mpi4py")
+HERE = Path(__file__).parent
+MPIEXEC = shutil.which("mpiexec", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+pytestmark = pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
+LIMIT = 100                    # seconds; a program takes a few
+
+
+def ran(size, program, *arguments):
+    """What the ranks print; each must come to its end."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    process = subprocess.run([MPIEXEC, "-n", str(size), sys.executable, str(HERE / "mpi_programs" / program),
+                              *map(str, arguments)], capture_output=True, text=True, timeout=LIMIT, env=environment)
+    assert process.returncode == 0, process.stdout[-2000:] + process.stderr[-4000:]
+    lines = process.stdout.splitlines()                            # rank 0's: those of two may get mixed up
+    assert lines[-1] == f"done {list(range(size))}"
+    return lines
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_fits_are_one_machines_and_the_same_everywhere(size):
+    assert sum(line.startswith("equal") for line in ran(size, "fits.py")) >= 5
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_an_error_on_one_rank_ends_all(size):
+    said = [line for line in ran(size, "refusals.py") if line.startswith("everywhere")]
+    assert len(said) == 6 and not any("nothing was raised" in line for line in said)
+
+
+@pytest.mark.parametrize("size, rank", [(1, 0), (2, 0), (3, 2)])
+def test_an_interrupt_of_one_rank_ends_all_with_the_best_weights(size, rank):
+    _, seconds = ran(size, "interrupt.py", rank)[-2].split()
+    assert float(seconds) < 20                                     # a guard against hanging, not a figure
