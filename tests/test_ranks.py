@@ -12,8 +12,8 @@ from conftest import blobs
 from ranks_in_threads import on_ranks
 from sklearn.exceptions import ConvergenceWarning
 
-from cmargin import SmSVMClassifier, baselines
-from cmargin.homes import mpi
+from cmargin import MarginPursuitClassifier, SmSVMClassifier, baselines
+from cmargin.homes import mpi, places
 from cmargin.homes.order import numbers_at, order_statistics, places_of
 
 X, Y = blobs(n=600, d=6, k=3)
@@ -44,7 +44,7 @@ def fitted(make, size, X, y, weight=None, how="even", order=None):
 
 
 def same_everywhere(models):
-    return len({(one.coef_.tobytes(), one.intercept_.tobytes(), one.duality_gap_.tobytes()) for one in models}) == 1
+    return len({(one.coef_.tobytes(), one.intercept_.tobytes(), one.objective_.tobytes()) for one in models}) == 1
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
@@ -79,6 +79,20 @@ def test_ranks_that_miss_a_class_or_have_no_rows(how, sparse, labels):
         np.testing.assert_array_equal(models[-1].classes_, one.classes_)
         np.testing.assert_allclose(models[-1].coef_, one.coef_, atol=1e-7)
         np.testing.assert_array_equal(models[-1].predict(rows), one.predict(rows))
+
+
+@pytest.mark.parametrize("settings", [{"l2": 1e-3}, {"scale": "one-shot", "l2": 1e-2}, {"callback": lambda model: None},
+                                      {"solver": "gd", "l2": 0.1, "fit_intercept": False}], ids=str)
+@pytest.mark.parametrize("labels", ["three", "indicator"])
+def test_margin_pursuit_and_its_trace(settings, labels):
+    y = Y if labels == "three" else np.stack([Y == 0, Y > 0, Y == 2], axis=1).astype(int)
+    weight = np.random.default_rng(5).choice([0.0, 0.5, 3.0], len(Y))
+    for size, how in ((1, "even"), (2, "even"), (3, "uneven")):
+        models, one, _ = fitted(lambda: MarginPursuitClassifier(**settings), size, X, y, weight, how)
+        assert same_everywhere(models) and models[-1].n_passes_ == one.n_passes_
+        np.testing.assert_allclose(models[-1].coef_, one.coef_, atol=1e-9)
+        for name in ("objective", "margin_median", "margin_location", "margin_q05", "scale"):
+            np.testing.assert_allclose(models[-1].history_[name], one.history_[name], rtol=1e-9, atol=1e-12)
 
 
 @pytest.fixture(scope="module")
@@ -193,8 +207,11 @@ def test_an_error_on_one_rank_is_one_sentence_on_all(change, text, size):
     (lambda comm: SmSVMClassifier(linear_solver="woodbury").fit(X, Y, comm=comm), "needs all rows in one place"),
     (lambda comm: SmSVMClassifier(linear_solver="cg", l1=1.0).fit(X, Y, comm=comm), "needs l1=0"),
     (lambda comm: SmSVMClassifier(tol=-1).fit(X, Y, comm=comm), "'tol' parameter .* Got -1 instead.$"),
+    (lambda comm: MarginPursuitClassifier(solver="sgd").fit(X, Y, comm=comm), "solver='sgd' takes one row at a time"),
+    (lambda comm: MarginPursuitClassifier().fit(X, np.stack([Y > 0, Y < 0], 1), comm=comm),
+     "Label column 1 has no positive sample"),
     (lambda comm: baselines.ODMClassifier().fit(X, Y, comm=comm), "ODMClassifier does not take comm= yet.$"),
-], ids=["one class", "no weight", "no rows", "dual", "woodbury", "cg", "tol", "estimator"])
+], ids=["one class", "no weight", "no rows", "dual", "woodbury", "cg", "tol", "sgd", "column", "estimator"])
 def test_what_is_wrong_everywhere_is_said_once(work, text):
     with pytest.raises(ValueError, match=text):
         raise refused(2, work)
@@ -209,7 +226,7 @@ def test_a_communicator_without_the_methods():
 @pytest.mark.parametrize("where", ["look", "along", "sides"])
 def test_an_error_while_rows_are_read(rank, where, monkeypatch):
     # "sides" is asked when a pass is opened, by a call; the others are answered in sums
-    real = mpi.Place.__init__
+    real = places.Place.__init__
 
     def broken(self, ranks, *others):
         real(self, ranks, *others)
@@ -232,7 +249,7 @@ def test_an_error_while_rows_are_read(rank, where, monkeypatch):
 
             self.open_pass = open_pass
 
-    monkeypatch.setattr(mpi.Place, "__init__", broken)
+    monkeypatch.setattr(places.Place, "__init__", broken)
     error = refused(3, lambda comm: SmSVMClassifier().fit(X[comm.rank::3], Y[comm.rank::3], comm=comm))
     assert isinstance(error, MemoryError) and str(error) == f"no room here (on rank {rank})"
 

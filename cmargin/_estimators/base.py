@@ -83,7 +83,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         return self._finish(*self._train(home, sample_weight, begin))
 
     _takes_comm = False              # whether `fit` does
-    _leaves_out_weightless = True    # rows of weight 0
+    _leaves_out_weightless = True    # rows of weight 0,
+    _wants_both_signs = True         # and label columns without a positive or a negative are refused
 
     def _refuse_over_ranks(self):
         """Raise ValueError for parameters that ``comm`` cannot go with."""

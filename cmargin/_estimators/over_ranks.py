@@ -14,10 +14,19 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, validat
 from cmargin._core.small._openmp import effective_n_threads
 from cmargin._estimators.base import LARGEST
 from cmargin._estimators.smsvm_fit import Labels
-from cmargin._estimators.validation import ROWS, check_class_weights, check_targets, code_labels, in_range, positives_of
+from cmargin._estimators.validation import (
+    ROWS,
+    check_both_signs,
+    check_class_weights,
+    check_targets,
+    code_labels,
+    in_range,
+    positives_of,
+)
 from cmargin._runtime.blas_threads import single_threaded_blas
-from cmargin.homes.mpi import Place, RankHome
+from cmargin.homes.mpi import RankHome
 from cmargin.homes.open import open_rows
+from cmargin.homes.places import Place
 from cmargin.homes.ranks import Failure, Ranks
 
 RANK_0_DECIDES = ("callback", "verbose", "n_jobs", "max_time")      # need not be alike
@@ -220,9 +229,11 @@ def _compared(estimator, cards):
         raise ValueError("Found array with 0 sample(s) on all ranks while a minimum of 1 is required.")
     some, multilabel = next(iter(there.values())), False
     if some.kind == "an indicator":
-        multilabel, classes, counts = True, some.classes, 0
+        multilabel, classes = True, some.classes
         _must_agree("the number of labels", {rank: len(card.classes) for rank, card in there.items()})
         counts = sum(card.counts for card in there.values())
+        if estimator._wants_both_signs:
+            check_both_signs(counts, sum(card.n_rows for card in cards))
     else:
         classes = np.unique(np.concatenate([card.classes for card in there.values()]))
         code_labels(classes)                              # at least two

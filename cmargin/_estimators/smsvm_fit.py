@@ -6,12 +6,14 @@ from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
 from cmargin._core.losses._losses import AT_ZERO
 from cmargin._core.small._openmp import effective_n_threads
 from cmargin._estimators.base import untrained
 from cmargin._estimators.progress import say
+from cmargin._estimators.validation import indicator_of
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes.dual_rows import worth_sweeping
 from cmargin.homes.row_pass import SMALL
@@ -60,6 +62,11 @@ class Labels:
             return self.indicator[:, rows]
         wanted = np.array([self.of_problem(c) for c in range(len(self))])
         return np.where(self.label[rows] == wanted[:, None], 1.0, -1.0)
+
+    def columns(self):
+        """(n, n_problems) CSC indicator of the positives."""
+        return sp.csc_matrix((self.indicator > 0).T, dtype=np.int8) if self.multilabel else \
+            indicator_of(self.label, len(self.classes))
 
     def order(self):
         """Rows, those of a class together."""

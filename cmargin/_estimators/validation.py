@@ -203,17 +203,21 @@ def encode_labels(y, classes=None):
     """
     partial = classes is not None
     classes, codes, Y = code_labels(y, classes)
-    if Y is not None:
-        if not partial:
-            _check_both_signs(Y)
-    elif len(classes) == 2:
-        rows = np.flatnonzero(codes == 1)
-        Y = sp.csc_matrix((np.ones(len(rows), np.int8), rows, [0, len(rows)]), shape=(len(codes), 1))
-    else:
-        order = np.argsort(codes, kind="stable")
-        starts = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(classes)))])
-        Y = sp.csc_matrix((np.ones(len(codes), np.int8), order, starts), shape=(len(codes), len(classes)))
+    if Y is None:
+        Y = indicator_of(codes, len(classes))
+    elif not partial:
+        check_both_signs(np.diff(Y.indptr), Y.shape[0])
     return classes, codes, Y
+
+
+def indicator_of(codes, n_classes):
+    """CSC indicator of labels: one column for two classes, of the second, else one a class."""
+    if n_classes == 2:
+        rows = np.flatnonzero(codes == 1)
+        return sp.csc_matrix((np.ones(len(rows), np.int8), rows, [0, len(rows)]), shape=(len(codes), 1))
+    order = np.argsort(codes, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=n_classes))])
+    return sp.csc_matrix((np.ones(len(codes), np.int8), order, starts), shape=(len(codes), n_classes))
 
 
 def _class_codes(y, classes):
@@ -229,9 +233,9 @@ def _class_codes(y, classes):
     return found, np.searchsorted(found, y) if plain else encoder.transform(y)
 
 
-def _check_both_signs(Y):
-    counts = np.diff(Y.indptr)
-    for what, found in (("positive", counts == 0), ("negative", counts == Y.shape[0])):
+def check_both_signs(counts, n_rows):
+    """Raise for a label column without a positive, or without a negative; ``counts``: positives of each."""
+    for what, found in (("positive", counts == 0), ("negative", counts == n_rows)):
         if found.any():
             raise ValueError(
                 f"Label column {int(np.flatnonzero(found)[0])} has no {what} sample, so nothing can be learned for it; "

@@ -1,15 +1,8 @@
 """Rows that live with the ranks of an MPI communicator: rank 0 drives, the others serve.
 
 Every rank has a `Place`, its own rows as a home in memory. Rank 0 has the `RankHome` besides, whose views ask all
-places, its own among them, and fold what they say. What is asked at every step is one `Bcast` of a request, of one size
-for all questions, and one `Reduce` of a packed sum:
-
-    request   8 numbers, a vector of n_features + 1, a mask of as many bits for the columns of the curvature block
-    sums      2 numbers (ranks that failed, ranks that were interrupted), then of a look 16, 3 n_columns and the upper
-              triangle of the block; 3 along the line; n_columns + 1 of a product or an evaluation
-
-What is asked a few times a problem are calls of a place's methods by name, with every rank's answer for itself. Subsets
-of the rows stay where they are, as passes of their own; only the heaviest rows come to rank 0.
+places, its own among them, and fold what they say. Subsets of the rows stay where they are, as passes of their own;
+only the heaviest rows come to rank 0.
 """
 
 import numpy as np
@@ -17,214 +10,26 @@ import scipy.sparse as sp
 
 from cmargin._core.newton._heavy_rows import heavy_limit
 from cmargin.homes.open import open_rows
-from cmargin.homes.order import order_statistics, places_of
-from cmargin.homes.ranks import Failure, Interrupted
+from cmargin.homes.order import order_statistics
+from cmargin.homes.places import (
+    ALONG,
+    CALL,
+    END,
+    EVALUATE,
+    HESSIAN,
+    LOOK,
+    N_SUMS,
+    PRIMAL,
+    PRODUCT,
+    RESTART,
+    SQUARES,
+    STATE,
+    Request,
+)
+from cmargin.homes.ranks import Failure
 from cmargin.homes.row_pass import SMALL
-from cmargin.homes.shared_start import losses_at, ridge, sample_size, spaced
-
-END, CALL, LOOK, ALONG, PRODUCT, EVALUATE = range(6)
-OP, KEY, FLAGS, STEP, LINE_WIDTH, WIDTH, FLOOR, GONE, N_NUMBERS = range(9)
-RESTART, PRIMAL, HESSIAN, VECTOR, ACTIVE, SQUARES = (1 << bit for bit in range(6))
-STATE = 2                      # numbers before the sums
-N_SUMS = 16                    # of a look
-
-
-class Request:
-    """What rank 0 asks, as a buffer of one size, and its parts."""
-
-    def __init__(self, n_features):
-        self.n_columns = n_features + 1
-        n_bytes = 8 * (N_NUMBERS + self.n_columns)
-        self.buffer = np.zeros(n_bytes + -(-self.n_columns // 8), np.uint8)
-        self.numbers = self.buffer[:8 * N_NUMBERS].view(float)
-        self.vector = self.buffer[8 * N_NUMBERS:n_bytes].view(float)
-        self.mask = self.buffer[n_bytes:]
-
-    def write(self, op, key, flags=0, step=0.0, line_width=0.0, width=0.0, floor=0.0, gone=-1, vector=None,
-              active=None):
-        if vector is not None:
-            self.vector[:len(vector)], flags = vector, flags | VECTOR
-        if active is not None:
-            used = np.zeros(self.n_columns, bool)
-            used[active] = True
-            self.mask[:], flags = np.packbits(used), flags | ACTIVE
-        self.numbers[:] = op, key, flags, step, line_width, width, floor, gone
-
-    def __getitem__(self, which):
-        return self.numbers[which]
-
-    def asks(self, flag):
-        return bool(int(self.numbers[FLAGS]) & flag)
-
-    def vector_of(self, n):
-        return self.vector[:n].copy() if self.asks(VECTOR) else None
-
-    @property
-    def active(self):
-        return np.flatnonzero(np.unpackbits(self.mask, count=self.n_columns)) if self.asks(ACTIVE) else None
-
-    def reply_size(self, n_columns):
-        """Numbers of the reply to this, of a pass over so many columns."""
-        op = self.numbers[OP]
-        if op == LOOK:
-            block = n_columns if not self.asks(ACTIVE) else len(self.active)
-            return STATE + N_SUMS + 3 * n_columns + (block * (block + 1) // 2 if self.asks(HESSIAN) else 0)
-        return STATE + (3 if op == ALONG else n_columns + 1)
-
-
-class Place:
-    """One rank's rows, and what it says of them. All methods below `what_failed` are calls.
-
-    Parameters
-    ----------
-    home : MemoryHome
-    labels : object
-        ``labels.code(c, weights)`` (n_rows,) of every problem, ``sample(rows)``, ``order()``.
-    weights : (n_rows,) array
-        Of mean 1 over all ranks.
-    first : int
-        The place of the first row among all ranks' rows.
-    """
-
-    def __init__(self, ranks, home, labels, weights, first, n_threads):
-        self.ranks, self.home, self.labels, self.weights, self.first = ranks, home, labels, weights, first
-        self.n_threads = n_threads if home.entries >= SMALL else 1
-        self.passes, self.sorted, self.failure = {}, {}, None
-
-    # ------------------------------------------------------------ serving
-
-    def serve(self):
-        """Answer until rank 0 says that it has done."""
-        request = Request(self.home.n_features)
-        while True:
-            self.ranks.spread(request.buffer)
-            if request[OP] == END:
-                return
-            self.answer(request)
-
-    def answer(self, request, total=None):
-        """This rank's part in one request; what a call brought, on rank 0."""
-        self.passes.pop(request[GONE], None)
-        if request[OP] == CALL:
-            return self.ranks.gather(self.called(*self.ranks.share()))
-        part = self.reply(request)
-        self.ranks.add(part, total)
-        return None
-
-    def called(self, method, arguments):
-        try:
-            return getattr(self, method)(*arguments)
-        except Exception as error:
-            return Failure(error).on(self.ranks.rank)
-
-    def reply(self, request):
-        """Sums; of zeros, but for the state before them, where there is trouble."""
-        rows = self.passes.get(request[KEY])
-        n_columns = request.n_columns if rows is None else rows.n_columns
-        part = np.zeros(request.reply_size(n_columns))
-        try:
-            {LOOK: _look, ALONG: _along, PRODUCT: _product, EVALUATE: _evaluate}[int(request[OP])](
-                rows, request, part[STATE:])
-        except Interrupted:
-            part[:] = 0
-            part[1] = 1
-        except Exception as error:
-            self.failure = Failure(error).on(self.ranks.rank)
-            part[:] = 0
-            part[0] = 1
-        part[1] = part[1] or self.ranks.interrupts.came
-        return part
-
-    def what_failed(self):
-        return self.failure
-
-    # ------------------------------------------------------------ passes
-
-    def open_pass(self, key, c, intercept):
-        rows = self.home.row_pass(self.labels.code(c, self.weights), intercept=intercept,
-                                   n_threads=self.n_threads)
-        rows.first, rows.between_slices = self.first, self.ranks.interrupts.break_off
-        self.passes[key] = rows
-        return self.about(key)
-
-    def sample(self, key, of, *arguments):
-        rows = self.passes[of]
-        self.passes[key], read = rows.gather_sample(*arguments)
-        return (*self.about(key), read * rows.n_rows)
-
-    def weigh_sides(self, key, positives, negatives):
-        self.passes[key].weigh_sides(positives, negatives)
-        return self.about(key)
-
-    def about(self, key):
-        rows = self.passes[key]
-        return rows.n_rows, *rows.sides(), rows.total_weight
-
-    def tell_pass(self, key, method, *arguments):
-        getattr(self.passes[key], method)(*arguments)
-
-    def margins(self, key):
-        return self.passes[key].margins()
-
-    # ------------------------------------------------------------ the heaviest rows
-
-    def below(self, key, pivots):
-        """How many of the rows' measures are below each pivot."""
-        if self.sorted.get("key") != key:
-            self.sorted = {"key": key, "places": np.sort(places_of(self.passes[key].norms))}
-        return np.searchsorted(self.sorted["places"], pivots)
-
-    def heavy(self, key, limit):
-        """The rows above the limit, which stay out of the curvature from here on; and what all measure."""
-        rows, self.sorted = self.passes[key], {}
-        total = float(np.abs(rows.code) @ rows.norms)
-        index = np.flatnonzero(rows.norms > limit)
-        mask = np.zeros(rows.n_rows, np.uint8)
-        mask[index] = 1
-        rows.set_exact(mask)
-        return self.home.unrepeated().take(index, self.home.dtype), rows.code[index], total
-
-    # ------------------------------------------------------------ the shared start
-
-    def start_rows(self, size, n_rows):
-        """This rank's part of a sample of ``size`` of all rows: rows, codes, weights."""
-        n = self.home.n_rows
-        rows = spaced(self.labels.order(), min(n, -(-size * n // max(1, n_rows))))
-        return self.home.take(rows, np.float64), self.labels.sample(rows).astype(np.int8), self.weights[rows]
-
-    def start_losses(self, W, first, intercept, loss):
-        """Sums of the losses of the problems from ``first`` on at weights W."""
-        codes = [self.labels.code(first + k, 1.0) for k in range(len(W))]
-        return losses_at(self.home, codes, self.weights, W, intercept, loss)
-
-
-def _look(rows, request, out):
-    if request.asks(RESTART):
-        rows.start(request.asks(PRIMAL))
-    rows.set_active(request.active)
-    p = rows.n_columns
-    sums, gradient, block = rows.look(request.vector_of(p), request[STEP], request[LINE_WIDTH], request[WIDTH],
-                                      request[FLOOR], request.asks(HESSIAN))
-    out[:N_SUMS], out[N_SUMS:N_SUMS + 3 * p] = sums, gradient.reshape(-1)
-    if block is not None:
-        at = N_SUMS + 3 * p
-        for i, row in enumerate(block):
-            out[at:at + len(row) - i] = row[i:]
-            at += len(row) - i
-
-
-def _along(rows, request, out):
-    out[:] = rows.along(request[STEP], request[WIDTH])
-
-
-def _product(rows, request, out):
-    out[:-1], share = rows.hessian_product(request.vector_of(rows.n_columns), request[WIDTH], request[FLOOR])
-    out[-1] = share * rows.n_rows
-
-
-def _evaluate(rows, request, out):
-    out[-1], squares = rows.evaluate(request.vector_of(rows.n_columns), request.asks(SQUARES))
-    out[:-1] = 0.0 if squares is None else squares
+from cmargin.homes.score_blocks import ScoreBlocks
+from cmargin.homes.shared_start import ridge, sample_size
 
 
 class RankHome:
@@ -297,6 +102,9 @@ class RankHome:
 
     def shared_start(self, codes, weights, intercept, l2, loss):
         return RankStart(self, len(codes), intercept, l2, loss)
+
+    def score_blocks(self, Y, weight, n_threads):
+        return RankBlocks(self)
 
 
 class RankPass:
@@ -399,15 +207,20 @@ class RankPass:
         return open_rows(X).row_pass(code, intercept=self.intercept, n_threads=n_threads), mean
 
 
+def ridge_of_all(home, n_problems, intercept, l2):
+    """One ridge regression of all problems, from a sample of every rank's rows."""
+    size = sample_size(home, n_problems)
+    rows, codes, weights = zip(*home.call("start_rows", size, home.n_rows), strict=True)
+    X = sp.vstack(rows, format="csr") if home.sparse else np.concatenate(rows)
+    return ridge(X, np.hstack(codes), np.concatenate(weights), intercept, l2)
+
+
 class RankStart:
-    """`SharedStart` from a sample of every rank's rows."""
+    """`SharedStart` over all ranks."""
 
     def __init__(self, home, n_problems, intercept, l2, loss):
         self.home, self.intercept, self.l2, self.loss = home, intercept, l2, loss
-        size = sample_size(home, n_problems)
-        rows, codes, weights = zip(*home.call("start_rows", size, home.n_rows), strict=True)
-        X = sp.vstack(rows, format="csr") if home.sparse else np.concatenate(rows)
-        self.W = ridge(X, np.hstack(codes), np.concatenate(weights), intercept, l2)
+        self.W = ridge_of_all(home, n_problems, intercept, l2)
         self.objective = np.full(n_problems, np.inf)
 
     def evaluate(self, out_of_time):
@@ -419,3 +232,43 @@ class RankStart:
             losses = sum(self.home.call("start_losses", W, lo, self.intercept, self.loss))
             squares = (W[:, :self.home.n_features] ** 2).sum(axis=1)
             self.objective[lo:lo + at_once] = self.l2 / 2 * squares + losses / self.home.n_rows
+
+
+class RankBlocks:
+    """`ScoreBlocks` over all ranks."""
+
+    n_threads = 1                  # of rank 0: others have their own
+    weight = None                  # known to the places
+
+    def __init__(self, home):
+        self.home, self.n_rows, self.n_features, self.n_problems = home, home.n_rows, home.n_features, len(home.agreed)
+
+    def reduce(self):
+        return 0.0
+
+    def row_pass(self, c, intercept, n_threads, w=None):
+        rows = self.home.row_pass(c, intercept=intercept, n_threads=n_threads)
+        return rows, (w[:rows.n_columns] if w is not None else None)
+
+    def out_of(self, w, intercept):
+        return w
+
+    def ridge_start(self, intercept, l2):
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            W = ridge_of_all(self.home, self.n_problems, intercept, l2)
+        return W[:, :self.n_features], (W[:, -1] if intercept else np.zeros(len(W)))
+
+    def sums(self, W, bias, loss):
+        return [sum(parts) for parts in zip(*self.home.call("score_sums", "sums", W, bias, loss), strict=True)]
+
+    def moment_product(self, v, intercept):
+        return sum(self.home.call("score_sums", "moment_product", v, intercept))
+
+    largest_curvature = ScoreBlocks.largest_curvature
+
+    def margins(self, W, bias):
+        """All problems in one group: their margins come to rank 0, 8 bytes a row and problem."""
+        yield slice(0, len(W)), np.concatenate(self.home.call("score_margins", W, bias), axis=1)
+
+    def mean_losses(self, W, bias, loss, level, scale):
+        yield slice(0, len(W)), sum(self.home.call("score_losses", W, bias, loss, level, scale)) / self.n_rows

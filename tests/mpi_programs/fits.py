@@ -5,7 +5,7 @@ import scipy.sparse as sp
 from mpi4py import MPI
 from sklearn.datasets import load_digits
 
-from cmargin import SmSVMClassifier
+from cmargin import MarginPursuitClassifier, SmSVMClassifier
 
 comm = MPI.COMM_WORLD
 X, y = load_digits(return_X_y=True)
@@ -16,6 +16,7 @@ MODELS = [
     (SmSVMClassifier(l1=1e-3, n_jobs=1), np.float64, sp.csr_matrix),
     (SmSVMClassifier(loss="logistic", n_jobs=1), np.float32, np.asarray),
     (SmSVMClassifier(loss="squared_hinge", class_weight="balanced", n_jobs=1), np.float64, np.asarray),
+    (MarginPursuitClassifier(l2=1e-3, n_jobs=1), np.float64, np.asarray),
 ]
 
 for model, dtype, container in MODELS:
