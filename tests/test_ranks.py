@@ -12,7 +12,7 @@ from conftest import blobs
 from ranks_in_threads import on_ranks
 from sklearn.exceptions import ConvergenceWarning
 
-from cmargin import MarginPursuitClassifier, SmSVMClassifier, baselines
+from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, baselines
 from cmargin.homes import mpi, places
 from cmargin.homes.order import numbers_at, order_statistics, places_of
 
@@ -93,6 +93,49 @@ def test_margin_pursuit_and_its_trace(settings, labels):
         np.testing.assert_allclose(models[-1].coef_, one.coef_, atol=1e-9)
         for name in ("objective", "margin_median", "margin_location", "margin_q05", "scale"):
             np.testing.assert_allclose(models[-1].history_[name], one.history_[name], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("settings, sparse, how, size", [
+    ({}, False, "even", 2), ({}, True, "uneven", 3), ({}, False, "by class", 2), ({"average": False}, True, "even", 2),
+    ({"step_size": 1.0, "rank": 3, "tail": "drop"}, True, "by class", 2), ({"hessian_refresh": 2}, False, "uneven", 3),
+    ({"hessian_samples": 5000, "class_weight": "balanced"}, False, "even", 1)], ids=str)
+def test_slnd_is_as_good_over_ranks(settings, sparse, how, size, digits):
+    rows, test, y, y_test = digits
+    rows, test = (sp.csr_matrix(part) if sparse else part.astype("f") for part in (rows, test))
+    order = np.argsort(y, kind="stable") if how == "by class" else None
+    weight = np.random.default_rng(5).choice([0.0, 1.0, 1.0, 2.0], len(y))
+
+    def make():
+        return SLNDClassifier(max_passes=5, random_state=3, **settings)
+
+    models, one, comms = fitted(make, size, rows, y, weight, "even" if how == "by class" else how, order)
+    assert len({(model.coef_.tobytes(), model.intercept_.tobytes(), model.n_passes_) for model in models}) == 1
+    assert models[-1].score(test, y_test) > one.score(test, y_test) - 0.02
+    np.testing.assert_allclose(models[-1].class_prior_, one.class_prior_)
+    np.testing.assert_allclose(models[-1].predict_proba(test).sum(axis=1), 1, rtol=1e-5)
+    again, _, _ = fitted(make, size, rows, y, weight, "even" if how == "by class" else how, order)
+    assert again[0].coef_.tobytes() == models[0].coef_.tobytes()
+    assert [name for name, _ in comms[0].calls].count("Reduce") >= 10          # averages
+
+
+def test_slnd_goes_on_over_ranks_and_ends_with_rank_0(digits):
+    rows, test, y, y_test = digits
+    seen = []
+
+    def work(comm):
+        model = SLNDClassifier(step_size=1.0, max_passes=2, random_state=1, warm_start=True)
+        model.fit(rows[comm.rank::2], y[comm.rank::2], comm=comm)
+        first = model.coef_.copy()
+        model.set_params(callback=lambda model: seen.append(comm.rank) or True)
+        model.fit(rows[comm.rank::2], y[comm.rank::2], comm=comm)
+        return model, np.abs(model.coef_ - first).max()
+
+    (models, moved) = zip(*on_ranks(2, work)[0], strict=True)
+    assert models[0].coef_.tobytes() == models[1].coef_.tobytes() and seen == [0] and models[1].n_iter_ == 1
+    assert moved[0] > 0 and models[1].score(test, y_test) > 0.9
+    two = on_ranks(2, lambda comm: SLNDClassifier(loss="multinomial", random_state=0).fit(
+        rows[comm.rank::2], y[comm.rank::2] > 4, comm=comm))[0]
+    assert two[1].coef_.shape == (1, 64) and two[1].score(test, y_test > 4) > 0.85
 
 
 @pytest.fixture(scope="module")
@@ -210,8 +253,16 @@ def test_an_error_on_one_rank_is_one_sentence_on_all(change, text, size):
     (lambda comm: MarginPursuitClassifier(solver="sgd").fit(X, Y, comm=comm), "solver='sgd' takes one row at a time"),
     (lambda comm: MarginPursuitClassifier().fit(X, np.stack([Y > 0, Y < 0], 1), comm=comm),
      "Label column 1 has no positive sample"),
+    (lambda comm: SLNDClassifier(loss="logistic").fit(X, Y, comm=comm), "one-vs-rest losses do not take comm= yet"),
+    (lambda comm: SLNDClassifier(l2=1.0).fit(X, Y, comm=comm), "l2 > 0 does not take comm= yet"),
+    (lambda comm: SLNDClassifier().fit(X, Y > 0, comm=comm), "two classes, .* do not take comm= yet"),
+    (lambda comm: SLNDClassifier(rank=7).fit(X, Y, comm=comm), "n_features=6.. Got 7 instead.$"),
+    (lambda comm: SLNDClassifier().fit(X, Y, (Y == 1).astype(float), comm=comm), "of only one class"),
+    (lambda comm: SLNDClassifier().fit(np.where(np.arange(6) == 2, 1e200, X), Y, comm=comm), "holds NaN or infinity"),
+    (lambda comm: baselines.BalancedSGDClassifier().fit(X, Y, comm=comm), "BalancedSGD.* does not take comm= yet.$"),
     (lambda comm: baselines.ODMClassifier().fit(X, Y, comm=comm), "ODMClassifier does not take comm= yet.$"),
-], ids=["one class", "no weight", "no rows", "dual", "woodbury", "cg", "tol", "sgd", "column", "estimator"])
+], ids=["one class", "no weight", "no rows", "dual", "woodbury", "cg", "tol", "sgd", "column", "logistic",
+        "l2", "two", "rank", "one class of weight", "second moment", "balanced", "estimator"])
 def test_what_is_wrong_everywhere_is_said_once(work, text):
     with pytest.raises(ValueError, match=text):
         raise refused(2, work)

@@ -65,6 +65,7 @@ class Agreed:
     total_weight: float = 0.0
     first: list = field(default_factory=list)        # of every rank's rows, its place among all
     factor: float = 1.0                              # of the weights, for a mean of 1
+    class_weights: np.ndarray | None = None          # of the rows of every class or label
 
     def __len__(self):
         """Problems."""
@@ -260,15 +261,16 @@ def _weighed(estimator, home, sample_weight, agreed):
     if home.n_rows == 0:
         kind = sp.csr_matrix if agreed.layout == "CSR" else np.empty
         home = open_rows(kind((0, home.n_features), dtype=agreed.dtype))
-        codes, positives = np.empty(0, np.intp), sp.csc_matrix((0, len(agreed.classes)), dtype=np.int8)
+        codes = None if agreed.multilabel else np.empty(0, np.intp)
+        positives = sp.csc_matrix((0, len(agreed.classes)), dtype=np.int8)
     elif agreed.multilabel:
         codes, positives = None, positives_of(home.y)
     else:
         codes = np.searchsorted(agreed.classes, np.asarray(home.y).ravel())
     weight, power = np.ones(home.n_rows), 0
-    if sample_weight is not None and home.n_rows:
+    if agreed.heaviest is not None:
         power = int(np.frexp(agreed.heaviest)[1])
-        weight = np.ldexp(sample_weight, -power)
+        weight = np.ldexp(sample_weight, -power) if home.n_rows else weight
     if estimator.class_weight is not None:
         by_class = _class_weights(estimator, agreed)
         check_class_weights(by_class)
@@ -278,7 +280,8 @@ def _weighed(estimator, home, sample_weight, agreed):
         home, weight = home.keep(kept), weight[kept]
         codes, positives = (codes[kept], None) if codes is not None else (None, positives[kept])
     indicator = 2.0 * positives.toarray().T - 1.0 if agreed.multilabel else None
-    return (home, Labels(agreed.classes, codes, indicator), weight), (home.n_rows, weight.sum(), power)
+    by_class = np.bincount(codes, weight, len(agreed.classes)) if codes is not None else weight @ positives
+    return (home, Labels(agreed.classes, codes, indicator), weight), (home.n_rows, by_class, weight.sum(), power)
 
 
 def _class_weights(estimator, agreed):
@@ -289,12 +292,13 @@ def _class_weights(estimator, agreed):
 
 def _balanced(agreed, sums):
     """The same with places and totals of all ranks."""
-    sizes, totals, powers = zip(*sums, strict=True)
+    sizes, by_class, totals, powers = zip(*sums, strict=True)
     total = sum(totals)
     if not total > 0:
         raise ValueError("sample_weight and class_weight leave every sample with weight 0.")
     agreed.n_rows, agreed.first = sum(sizes), [sum(sizes[:rank]) for rank in range(len(sizes))]
     agreed.factor = agreed.n_rows / total
+    agreed.class_weights = agreed.factor * sum(by_class)
     with np.errstate(over="ignore"):
         agreed.total_weight = min(float(np.ldexp(total, max(powers))), LARGEST)
     return agreed

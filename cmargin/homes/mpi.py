@@ -6,13 +6,14 @@ only the heaviest rows come to rank 0.
 """
 
 import numpy as np
-import scipy.sparse as sp
 
 from cmargin._core.newton._heavy_rows import heavy_limit
+from cmargin.homes.arrays import joined
 from cmargin.homes.open import open_rows
 from cmargin.homes.order import order_statistics
 from cmargin.homes.places import (
     ALONG,
+    AVERAGE,
     CALL,
     END,
     EVALUATE,
@@ -26,7 +27,7 @@ from cmargin.homes.places import (
     STATE,
     Request,
 )
-from cmargin.homes.ranks import Failure
+from cmargin.homes.ranks import Failure, Interrupted
 from cmargin.homes.row_pass import SMALL
 from cmargin.homes.score_blocks import ScoreBlocks
 from cmargin.homes.shared_start import ridge, sample_size
@@ -52,7 +53,11 @@ class RankHome:
         self.ranks, self.place, self.agreed = ranks, place, agreed
         self.n_rows, self.n_features, self.entries = agreed.n_rows, home.n_features, agreed.entries
         self.dtype, self.sparse = home.dtype, home.sparse
+        self.sizes = np.diff([*agreed.first, agreed.n_rows])
         self.request, self.keys, self.gone = Request(home.n_features), 0, []
+
+    def largest(self):
+        return max(self.call("largest"))
 
     # ------------------------------------------------------------ asking
 
@@ -74,11 +79,20 @@ class RankHome:
         self.send(CALL, key=-1)
         self.ranks.share((method, arguments))
         answers = self.ranks.gather(self.place.called(method, arguments))
+        self.ranks.interrupts.came |= any(isinstance(answer, Interrupted) for answer in answers)
         failures = [answer for answer in answers if isinstance(answer, Failure)]
         if failures:
             raise failures[0].error()
         self.ranks.interrupts.let_go()
         return answers
+
+    def average(self, key, *how):
+        """Let every rank's work ``key`` go on from the mean of all weights."""
+        self.ranks.interrupts.holding = True
+        self.send(AVERAGE, key=key)
+        self.ranks.share(how)
+        self.place.averaged(key, *how)
+        self.ranks.interrupts.let_go()
 
     def send(self, op, **parts):
         self.request.write(op, gone=self.gone.pop() if self.gone else -1, **parts)
@@ -105,6 +119,9 @@ class RankHome:
 
     def score_blocks(self, Y, weight, n_threads):
         return RankBlocks(self)
+
+    def stochastic_rows(self, n_threads):
+        return RankRows(self)
 
 
 class RankPass:
@@ -202,17 +219,15 @@ class RankPass:
         code = np.concatenate(codes)
         if not len(code):
             return None, mean
-        X = sp.vstack(rows, format="csr") if self.home.sparse else np.concatenate(rows)
         n_threads = self.home.place.n_threads if len(code) * self.n_columns >= SMALL else 1
-        return open_rows(X).row_pass(code, intercept=self.intercept, n_threads=n_threads), mean
+        return open_rows(joined(rows)).row_pass(code, intercept=self.intercept, n_threads=n_threads), mean
 
 
 def ridge_of_all(home, n_problems, intercept, l2):
     """One ridge regression of all problems, from a sample of every rank's rows."""
     size = sample_size(home, n_problems)
     rows, codes, weights = zip(*home.call("start_rows", size, home.n_rows), strict=True)
-    X = sp.vstack(rows, format="csr") if home.sparse else np.concatenate(rows)
-    return ridge(X, np.hstack(codes), np.concatenate(weights), intercept, l2)
+    return ridge(joined(rows), np.hstack(codes), np.concatenate(weights), intercept, l2)
 
 
 class RankStart:
@@ -232,6 +247,13 @@ class RankStart:
             losses = sum(self.home.call("start_losses", W, lo, self.intercept, self.loss))
             squares = (W[:, :self.home.n_features] ** 2).sum(axis=1)
             self.objective[lo:lo + at_once] = self.l2 / 2 * squares + losses / self.home.n_rows
+
+
+class RankRows:
+    """What a stochastic method over all ranks begins with; its steps are `Place.work`, where the rows are."""
+
+    def __init__(self, home):
+        self.home = home
 
 
 class RankBlocks:
@@ -259,10 +281,11 @@ class RankBlocks:
         return W[:, :self.n_features], (W[:, -1] if intercept else np.zeros(len(W)))
 
     def sums(self, W, bias, loss):
-        return [sum(parts) for parts in zip(*self.home.call("score_sums", "sums", W, bias, loss), strict=True)]
+        there = [sums for sums in self.home.call("score_sums", "sums", W, bias, loss) if sums is not None]
+        return [sum(parts) for parts in zip(*there, strict=True)]
 
     def moment_product(self, v, intercept):
-        return sum(self.home.call("score_sums", "moment_product", v, intercept))
+        return sum(sums for sums in self.home.call("score_sums", "moment_product", v, intercept) if sums is not None)
 
     largest_curvature = ScoreBlocks.largest_curvature
 

@@ -18,7 +18,7 @@ from cmargin.homes.ranks import Failure, Interrupted
 from cmargin.homes.row_pass import SMALL
 from cmargin.homes.shared_start import losses_at, spaced
 
-END, CALL, LOOK, ALONG, PRODUCT, EVALUATE = range(6)
+END, CALL, AVERAGE, LOOK, ALONG, PRODUCT, EVALUATE = range(7)
 OP, KEY, FLAGS, STEP, LINE_WIDTH, WIDTH, FLOOR, GONE, N_NUMBERS = range(9)
 RESTART, PRIMAL, HESSIAN, VECTOR, ACTIVE, SQUARES = (1 << bit for bit in range(6))
 STATE = 2                      # numbers before the sums
@@ -85,7 +85,7 @@ class Place:
     def __init__(self, ranks, home, labels, weights, first, n_threads):
         self.ranks, self.home, self.labels, self.weights, self.first = ranks, home, labels, weights, first
         self.n_threads = n_threads if home.entries >= SMALL else 1
-        self.passes, self.sorted, self.failure = {}, {}, None
+        self.passes, self.works, self.sorted, self.failure = {}, {}, {}, None
 
     # ------------------------------------------------------------ serving
 
@@ -103,6 +103,8 @@ class Place:
         self.passes.pop(request[GONE], None)
         if request[OP] == CALL:
             return self.ranks.gather(self.called(*self.ranks.share()))
+        if request[OP] == AVERAGE:
+            return self.averaged(request[KEY], *self.ranks.share())
         part = self.reply(request)
         self.ranks.add(part, total)
         return None
@@ -110,6 +112,8 @@ class Place:
     def called(self, method, arguments):
         try:
             return getattr(self, method)(*arguments)
+        except Interrupted as interrupted:
+            return interrupted
         except Exception as error:
             return Failure(error).on(self.ranks.rank)
 
@@ -194,6 +198,28 @@ class Place:
         return losses_at(self.home, codes, self.weights, W, intercept, loss)
 
 
+    def largest(self):
+        return self.home.largest() if self.home.entries else 0.0
+
+    # ------------------------------------------------------------ steps on these rows alone
+
+    def begin_work(self, key, kind, *arguments):
+        """Make what a stochastic method keeps here; ``kind(place, ...)`` is a class that every rank can import."""
+        self.works[key] = kind(self, *arguments)
+
+    def work(self, key, method, *arguments):
+        return getattr(self.works[key], method)(*arguments)
+
+    def averaged(self, key, n_places, *arguments):
+        """Every rank's weights become the mean of those of the ranks that have rows."""
+        work = self.works[key]
+        own = work.packed()
+        mean = np.zeros_like(own)
+        self.ranks.add(own, mean)
+        mean /= n_places                                        # rank 0's is spread
+        self.ranks.spread(mean)
+        work.take(mean, *arguments)
+
     # ------------------------------------------------------------ scores of all problems
 
     @cached_property
@@ -201,13 +227,14 @@ class Place:
         return self.home.score_blocks(self.labels.columns(), self.weights, self.n_threads)
 
     def score_sums(self, method, *arguments):
-        """What a method of `ScoreBlocks` sums."""
-        return getattr(self.blocks, method)(*arguments)
+        """What a method of `ScoreBlocks` sums; None without rows."""
+        return getattr(self.blocks, method)(*arguments) if self.home.n_rows else None
 
     def score_margins(self, W, bias):
         """(len(W), n_rows) margins of these problems, which are the first ones."""
-        found = [margins for _, margins in self.blocks.margins(W, bias)]
-        return np.concatenate(found)
+        if not self.home.n_rows:
+            return np.empty((len(W), 0))
+        return np.concatenate([margins for _, margins in self.blocks.margins(W, bias)])
 
     def score_losses(self, *arguments):
         """Sums of the losses of every problem; 0 without rows, of which there is no mean."""
