@@ -1,4 +1,7 @@
-"""A Ctrl-C on one rank, the number given, ends the fit on all of them, and all have the best weights so far."""
+"""A Ctrl-C on one rank, the number given, ends the fit on all of them, and all have the best weights so far.
+
+The second argument is the estimator.
+"""
 
 import os
 import signal
@@ -9,13 +12,16 @@ from time import perf_counter
 import numpy as np
 from mpi4py import MPI
 
-from cmargin import SmSVMClassifier
+from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
 
 comm = MPI.COMM_WORLD
 rng = np.random.default_rng(comm.rank)
 y = rng.integers(0, 40, 20_000)
 X = rng.standard_normal((len(y), 40)) + np.random.default_rng(9).standard_normal((40, 40))[y]
-model, pressed = SmSVMClassifier(l2=1e-6, n_jobs=1), []
+models = {"SmSVM": SmSVMClassifier(l2=1e-6, n_jobs=1),
+          "SLND": SLNDClassifier(step_size=0.1, max_passes=10_000, n_jobs=1),
+          "pursuit": MarginPursuitClassifier(tol=1e-14, max_passes=10_000, n_jobs=1)}
+model, pressed = models[sys.argv[2]], []
 
 
 def press():
