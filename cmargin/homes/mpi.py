@@ -95,7 +95,10 @@ class RankHome:
         self.ranks.interrupts.let_go()
 
     def send(self, op, **parts):
-        self.request.write(op, gone=self.gone.pop() if self.gone else -1, **parts)
+        """The request; with it goes word of a pass that nobody asks for any more."""
+        gone = self.gone.pop() if self.gone else -1
+        self.place.passes.pop(gone, None)
+        self.request.write(op, gone=gone, **parts)
         self.ranks.spread(self.request.buffer)
 
     def end(self):
