@@ -1,8 +1,15 @@
 """Ranks that are threads of this process: a communicator with what `cmargin.homes.ranks` needs, and nothing else."""
 
 import threading
+from contextlib import suppress
+from types import SimpleNamespace
 
 import numpy as np
+
+from cmargin.homes import open_rows
+from cmargin.homes.mpi import RankHome
+from cmargin.homes.places import Place
+from cmargin.homes.ranks import Ranks
 
 LIMIT = 60                     # seconds after which a rank that waits for another gives up
 
@@ -82,3 +89,34 @@ def on_ranks(size, work):
         thread.join(LIMIT)
         assert not thread.is_alive(), "a rank hangs"
     return found, comms
+
+
+class OneProblem:
+    """Labels of a place whose only problem is ``code``."""
+
+    def __init__(self, code):
+        self.given = code
+
+    def code(self, c, weights):
+        return self.given * weights
+
+
+def pass_over_ranks(X, code, cuts, intercept):
+    """`RankPass` over parts of the rows, each a rank; they serve until nothing was asked for a while."""
+    edges = [0, *cuts, X.shape[0]]
+    meeting = Meeting(len(edges) - 1)
+
+    def place(rank):
+        lo, hi = edges[rank:rank + 2]
+        ranks = Ranks(ThreadComm(meeting, rank))
+        return Place(ranks, open_rows(X[lo:hi]), OneProblem(code[lo:hi]), np.ones(hi - lo), lo, 1)
+
+    def serve(rank):
+        with suppress(threading.BrokenBarrierError):
+            place(rank).serve()
+
+    for rank in range(1, meeting.size):
+        threading.Thread(target=serve, args=(rank,), daemon=True).start()
+    agreed = SimpleNamespace(n_rows=X.shape[0], entries=X.size, first=edges[:-1])
+    mine = place(0)
+    return RankHome(mine.ranks, mine, agreed).row_pass(0, intercept=intercept, n_threads=1)

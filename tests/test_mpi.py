@@ -42,3 +42,17 @@ def test_an_error_on_one_rank_ends_all(size):
 def test_an_interrupt_of_one_rank_ends_all_with_the_best_weights(size, rank, estimator):
     _, seconds = ran(size, "interrupt.py", rank, estimator)[-2].split()
     assert float(seconds) < 20                                     # a guard against hanging, not a figure
+
+
+def test_the_comparison_with_two_threads_prints_its_table():
+    script = HERE.parent / "asv_benches" / "compare_mpi.py"
+    if not script.exists():
+        pytest.skip("the benchmarks are not beside the tests")
+    environment = {**os.environ, "PATH": os.pathsep.join([str(Path(MPIEXEC).parent), os.environ["PATH"]]),
+                   "PYTHONPATH": os.pathsep.join(filter(None, [str(HERE.parent), *sys.path]))}
+    done = subprocess.run([sys.executable, str(script), "--quick", "--fits", "2"], capture_output=True, text=True,
+                          timeout=LIMIT, env=environment)
+    assert done.returncode == 0, done.stderr[-2000:]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in done.stdout.splitlines() if "|" in line]
+    assert [row[0] for row in rows[2:]] == ["0.001", "1e-05"]
+    assert all(row[5] == row[6] and float(row[7]) <= 1e-4 and int(row[8]) > 20 for row in rows[2:])

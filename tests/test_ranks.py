@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, baselines
 from cmargin.homes import mpi, places
 from cmargin.homes.order import numbers_at, order_statistics, places_of
+from cmargin.solvers.low_rank.over_ranks import unevenness
 
 X, Y = blobs(n=600, d=6, k=3)
 
@@ -373,3 +374,9 @@ def test_numbers_by_their_place():
     wanted = [0, 1, 499, 500, 999, 1000]
     found = order_statistics(lambda pivots: sum(np.searchsorted(one, pivots) for one in three), wanted)
     np.testing.assert_array_equal(found, np.sort(numbers)[wanted])
+
+
+def test_how_unevenly_classes_lie():
+    assert unevenness(np.array([[5, 10], [10, 20], [0, 0]])) == 0
+    assert unevenness(np.array([[10, 0], [0, 10]])) == 0.5
+    assert unevenness(np.array([[7, 3], [3, 7]])) == pytest.approx(0.2)
