@@ -18,8 +18,8 @@ from cmargin._core.losses._hinge_rows cimport (
 from cmargin._core.losses._losses cimport MARGIN_PURSUIT, SMOOTHED_HINGE, dual_gain, dual_largest, point, point_loss
 from cmargin._core.small._simd cimport lane_sum
 from cmargin._core.rows._tiles cimport (
-    curvature_block, flush_curvature, open_tile, row_tile, tile_add_curvature, tile_add_rows, tile_add_rows_3,
-    tile_add_squares, tile_products, tile_row_squares, tile_weighted_products,
+    curvature_block, flush_curvature, open_tile, packed_width, row_tile, tile_add_curvature, tile_add_rows,
+    tile_add_rows_3, tile_add_squares, tile_products, tile_row_squares, tile_weighted_products,
 )
 
 
@@ -38,6 +38,11 @@ cdef inline double curvature_at(pass_job *job, Py_ssize_t i, double width) noexc
         return loss_at(job, u).curvature
     at = hinge_at(u, width)
     return primal_curvature(at, width) if job.at.primal else dual_curvature(job.dual_next[i], at)
+
+
+cdef inline double *at_cache_line(double *memory) noexcept nogil:
+    # the next one at most 7 numbers on
+    return memory + (-<Py_ssize_t> memory % 64 + 64) % 64 // 8
 
 
 cdef inline Py_ssize_t block_begin(const pass_job *job, Py_ssize_t block) noexcept nogil:
@@ -127,8 +132,8 @@ cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked
     cdef double *sums = job.sums + block * N_SUMS
     cdef double *gradient = job.gradient + block * 3 * p
     tile.first, tile.n = lo + asked.part * n_tiles // asked.n_parts * tile_rows, 0
-    sum_of_outer.packed = parts + N_PARTS * tile_rows
-    sum_of_outer.held = sum_of_outer.packed + job.block.room * a
+    sum_of_outer.packed = at_cache_line(parts + N_PARTS * tile_rows)
+    sum_of_outer.held = sum_of_outer.packed + job.block.room * packed_width(a)
     sum_of_outer.n_packed = 0
     if job.hessian != NULL:
         sum_of_outer.out = job.hessian + block * a * a

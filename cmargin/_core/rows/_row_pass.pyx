@@ -17,7 +17,9 @@ from cmargin._core.rows._row_blocks cimport (
     CURVED, HINGE, N_PARTS, N_SUMS, along_block, block_kernel, block_question, combine_block, evaluate_block, fold,
     pass_job, product_block, run_block,
 )
+from cmargin._core.linalg._narrow_syrk cimport narrow_syrk_lanes
 from cmargin._core.rows._rows cimport Rows
+from cmargin._core.rows._tiles cimport packed_width
 
 cdef Py_ssize_t MAX_BLOCKS = 32
 cdef Py_ssize_t TILE_DOUBLES = 16384         # 128 KB: a tile and its packed rows stay in a second-level cache
@@ -68,11 +70,12 @@ cdef void pass_set_active(row_pass *rows, Py_ssize_t n_active, const Py_ssize_t 
 
 
 cdef Py_ssize_t scratch_wanted(const row_pass *rows, Py_ssize_t order) noexcept nogil:
-    # doubles of a thread's workspace for a block of that order; a cache line more keeps threads apart
+    # doubles of a thread's workspace for a block of that order; two cache lines more: packed rows begin at one, and
+    # threads are kept apart
     cdef const pass_job *job = &rows.job
     cdef bint copies = job.source.X.starts == NULL and job.source.X.column_stride != 1
     cdef Py_ssize_t tile = job.tile_rows * job.source.X.n_features if copies else 0
-    return (2 + N_PARTS) * job.tile_rows + (job.block.room + 2) * order + tile + 8
+    return (2 + N_PARTS) * job.tile_rows + job.block.room * packed_width(order) + 2 * order + tile + 16
 
 
 cdef bint has_room(row_pass *rows, Py_ssize_t order) noexcept nogil:
@@ -250,6 +253,7 @@ cdef class RowBlocks:
         job.n_blocks = max(1, min(min(MAX_BLOCKS, max(2, n // (20 * max(1, self.n_columns)))), n // 256))
         room = max(1, self.n_columns)
         job.tile_rows = max(1, min(min(512, max(16, TILE_DOUBLES // room)), n))
+        job.block.lanes = narrow_syrk_lanes()
         job.block.room = max(1, min(min(512, max(64, 2 * TILE_DOUBLES // room)), n))
         sums = self.sums_ = np.zeros((job.n_blocks, N_SUMS))
         gradient = self.gradient_ = np.zeros((job.n_blocks, 3, max(1, self.n_columns)))
