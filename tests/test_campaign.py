@@ -9,8 +9,8 @@ import naive_smsvm as naive
 import numpy as np
 import pytest
 from campaign.certificates import check_certificate, check_seed
-from campaign.concurrent import ESTIMATORS
-from campaign.estimators import public
+from campaign.concurrent import CASES
+from campaign.estimators import ESTIMATORS, public
 from campaign.findings import Findings, Totals
 from campaign.oracle import Binary, bounds
 from campaign.parts import PARTS
@@ -23,7 +23,7 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the campaign fo
 
 @needs_fork
 @pytest.mark.parametrize("name, seeds", [("certificates", range(100)), ("hostile", range(160)),
-                                         ("concurrent", range(len(ESTIMATORS)))])
+                                         ("concurrent", range(len(CASES)))])
 def test_short_form(name, seeds):
     part = PARTS[name]
     totals = Totals(name, part.limits)

@@ -22,6 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cmargin._core.losses._losses import LOSS_IDS, evaluate
 from cmargin._core.rows import _line_sums
+from cmargin._core.stochastic import _gradient_rules
 from cmargin.baselines import AdaDeltaClassifier, AdamClassifier, CGDescentClassifier, NesterovClassifier
 from cmargin.homes import open_rows
 from cmargin.solvers.first_order.accelerated import best_constant
@@ -430,3 +431,16 @@ def test_warnings_say_how_far_the_fit_got():
 def test_bad_parameters_get_one_clear_sentence(make, message):
     with pytest.raises(ValueError, match=message):
         make().fit(X_bc, y_bc)
+
+
+def test_rules_refuse_arrays_that_do_not_fit():
+    V, still = np.zeros((3, 5)), np.zeros(3, np.uint8)
+    for G, flags in ((V[:2], still), (V[:, :4].copy(), still), (V, still[:2])):
+        with pytest.raises(ValueError, match="a gradient rule"):
+            _gradient_rules.adam(V, G, V.copy(), V.copy(), 0.9, 0.99, 1e-8, 1, 0.1, flags)
+        with pytest.raises(ValueError, match="a gradient rule"):
+            _gradient_rules.adadelta(V, G, V.copy(), V.copy(), 0.9, 1e-8, 1.0, flags)
+        with pytest.raises(ValueError, match="a gradient rule"):
+            _gradient_rules.nesterov(V, G, V.copy(), np.ones(3), 0.5, 0.1, flags)
+    with pytest.raises(ValueError, match="mean_gradient"):
+        _gradient_rules.mean_gradient(np.zeros((5, 3)), np.zeros(3), 1.0, V, 0.0, 0.0, 1.0, True, V.copy())

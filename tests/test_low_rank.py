@@ -6,7 +6,13 @@ from naive import low_rank_inverse
 
 from cmargin.homes import open_rows
 from cmargin.homes.stochastic_rows import NonFiniteCurvature
-from cmargin.solvers.low_rank.low_rank import automatic_rank, build_inverse, default_samples, knee
+from cmargin.solvers.low_rank.low_rank import (
+    automatic_rank,
+    build_inverse,
+    default_samples,
+    knee,
+    lower_rank_will_do,
+)
 
 
 def tolerance(dtype):
@@ -119,3 +125,8 @@ def test_default_samples():
     assert default_samples(10**6, 2000, "auto", "scale") == 1000
     assert default_samples(10**6, 2000, "auto", "drop") == 4000
     assert default_samples(10**6, 2000, 100, "drop") == 2000
+
+
+def test_a_lower_rank_will_do_where_no_other_direction_holds_half_of_what_is_left():
+    assert lower_rank_will_do(np.array([9.0, 1, 1, 1]), 1) and lower_rank_will_do(np.array([9.0, 2, 1, 1]), 1)
+    assert not lower_rank_will_do(np.array([9.0, 3, 1, 1]), 1) and not lower_rank_will_do(np.array([9.0]), 1)

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
-from cmargin._core.small._arrays import all_finite, any_nonzero, margins_of, total
+from cmargin._core.small._arrays import all_finite, any_nonzero, copied, square_sum, total, zeros
+from cmargin._core.small._labels import count_codes, rows_by_class
 from cmargin._core.small._sampling import held_last, shuffle
 
 
@@ -54,17 +54,46 @@ def test_the_first_rows_of_every_class_are_put_last_in_their_order():
             held_last(*broken, wanted.copy())
 
 
-def test_margins_are_scores_with_the_sign_of_their_class():
-    rng = np.random.default_rng(2)
-    Y = sp.random(50, 6, 0.4, "csr", random_state=0)
-    code = np.where(Y.toarray() > 0, 1.0, -1.0)
-    starts, classes = Y.indptr.astype(np.int64), Y.indices.astype(np.int64)
-    for rows, columns in ((slice(0, 50), slice(0, 6)), (slice(10, 30), slice(2, 5))):
-        scores = rng.standard_normal((50, 6))[rows, columns].copy()
-        margins = scores.copy()
-        margins_of(margins, starts, classes, rows.start, columns.start)
-        assert np.array_equal(margins, scores * code[rows, columns])
-    with pytest.raises(ValueError, match="margins_of"):
-        margins_of(rng.standard_normal((50, 6)), starts, classes, 1, 0)
-    with pytest.raises(ValueError, match="margins_of"):
-        margins_of(rng.standard_normal((50, 6)), starts, classes[:-1], 0, 0)
+@pytest.mark.parametrize("shape", [(0,), (3, 5), (200, 300), (0, 4)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.int8])
+def test_zeros_and_copies_are_those_of_numpy(shape, dtype):
+    made = zeros(shape, dtype)
+    assert made.shape == shape and made.dtype == dtype and not made.any() and made.flags.c_contiguous
+    given = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+    for a in (given, np.asfortranarray(given), given[::2]):
+        a.setflags(write=False)
+        b = copied(a)
+        assert b.dtype == dtype and np.array_equal(a, b) and b.flags.c_contiguous and not np.shares_memory(a, b)
+        b[...] = 1
+
+
+def test_the_sum_of_squares_is_weighted():
+    rng = np.random.default_rng(3)
+    for dtype in (np.float32, np.float64):
+        Z, s = rng.standard_normal((40, 7)).astype(dtype), rng.random(40)
+        assert square_sum(Z, s) == pytest.approx(s @ (Z.astype(float)**2).sum(axis=1), rel=1e-12)
+    with pytest.raises(ValueError, match="square_sum"):
+        square_sum(Z, s[1:])
+
+
+@pytest.mark.parametrize("labels", [[3, 1, 1, 7, 3], [0, 0], [-5, 4, -5], list(range(40)) * 3])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_classes_are_counted_as_numpy_sorts_them(labels, index):
+    y = np.array(labels)
+    found, codes = count_codes(y)
+    expected, places = np.unique(y, return_inverse=True)
+    assert np.array_equal(found, expected) and np.array_equal(codes, places)
+    rows, starts = np.empty(len(y), index), np.empty(len(found) + 1, index)
+    rows_by_class(codes, rows, starts)
+    assert np.array_equal(rows, np.argsort(codes, kind="stable"))
+    assert np.array_equal(starts, np.concatenate([[0], np.cumsum(np.bincount(codes))]))
+    with pytest.raises(ValueError, match="rows_by_class"):
+        rows_by_class(codes + 1, rows, starts)
+    with pytest.raises(ValueError, match="rows_by_class"):
+        rows_by_class(codes, rows[1:].copy(), starts)
+
+
+def test_labels_far_apart_are_not_counted():
+    extremes = np.iinfo(np.int64)
+    for labels in ([extremes.min, extremes.max], [0, 1 << 40, 5], []):
+        assert count_codes(np.array(labels, np.int64)) is None

@@ -98,6 +98,7 @@ def test_batches_go_on_from_weights_in_and_outside_the_basis(tail, sparse):
 
 def test_many_classes_and_columns_fall_into_several_blocks(monkeypatch):
     monkeypatch.setattr(softmax_passes, "CLASS_BLOCK", 5)
+    monkeypatch.setattr(softmax_passes, "SPARSE_CLASS_BLOCK", 5)
     monkeypatch.setattr(softmax_passes, "COLUMN_BLOCK", 7)
     for sparse in (False, True):
         s = Setting(sparse, k=13, d=20)

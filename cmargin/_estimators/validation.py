@@ -11,6 +11,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from cmargin._core.rows._structure import check_structure
 from cmargin._core.small._arrays import all_finite
+from cmargin._core.small._labels import count_codes, rows_by_class
 
 # what `validate_data` is to make of rows: CSR or dense, float32 and float64 as they are, in any order, not copied
 ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": None, "accept_large_sparse": True}
@@ -241,24 +242,30 @@ def encode_labels(y, classes=None):
 
 def indicator_of(codes, n_classes):
     """CSC indicator of labels: one column for two classes, of the second, else one a class."""
+    index = np.int32 if len(codes) <= np.iinfo(np.int32).max else np.int64
+    rows, starts = np.empty(len(codes), index), np.empty(n_classes + 1, index)
+    rows_by_class(np.ascontiguousarray(codes, np.int64), rows, starts)
     if n_classes == 2:
-        rows = np.flatnonzero(codes == 1)
-        return sp.csc_matrix((np.ones(len(rows), np.int8), rows, [0, len(rows)]), shape=(len(codes), 1))
-    order = np.argsort(codes, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=n_classes))])
-    return sp.csc_matrix((np.ones(len(codes), np.int8), order, starts), shape=(len(codes), n_classes))
+        rows, starts = rows[starts[1]:], starts[1:] - starts[1]
+    return sp.csc_matrix((np.ones(len(rows), np.int8), rows, starts), shape=(len(codes), len(starts) - 1))
 
 
 def _class_codes(y, classes):
     """All classes, ascending, and the place of every label among them."""
     plain = classes is None and plain_labels(y)          # one search for the distinct labels, not three
+    counted = count_codes(np.ascontiguousarray(y, np.int64)) if plain and y.dtype.kind in "bi" else None
     encoder = None if plain else LabelEncoder().fit(y if classes is None else np.asarray(classes))
-    found = np.unique(y) if plain else encoder.classes_
+    if counted is not None:
+        found = counted[0].astype(y.dtype)
+    else:
+        found = np.unique(y) if plain else encoder.classes_
     if len(found) < 2:
         raise ValueError(
             "This solver needs samples of at least 2 classes in the data, but the data contains only one class: "
             f"{found[0]!r}"
         )
+    if counted is not None:
+        return found, counted[1]
     return found, np.searchsorted(found, y) if plain else encoder.transform(y)
 
 

@@ -18,7 +18,8 @@ SETTING = DATA + """
 
 Passes as in the paper: SGD and SGD-P 200, SGD-QN 100, BSN 10, logistic loss, or less where 120 s are over first.
 All but those marked so have their default parameters, with nine negatives and a mean of the iterates. Seconds are
-those of training, without scoring the test rows. The level of the last column is the best top-1 that both a method
+those of training, without scoring the test rows. BSN with the multinomial loss, its default, ends where rows held
+out say so, and goes over all rows as often again. The level of the last column is the best top-1 that both a method
 and SGD reach; SGD's seconds are those of the one of its two forms that is there first.
 
 """ + PUBLISHED_TEXT
@@ -33,9 +34,10 @@ ImageNet, 1.2 million rows of 4,096 columns, 1,000 classes, 16 cores, Matlab:
 | BSN | 100 | 10 | 7900 | 2.2 | 36.23 | 59.06 |
 
 "BSN is 18 times faster than SGD.\""""
-PUBLISHED, DEFAULT, SGD_PUBLISHED = "BSN, as published", "BSN", "SGD, as published"
-PASSES = {PUBLISHED: 10, DEFAULT: 10, SGD_PUBLISHED: 200, "SGD": 200, "SGD-P": 200, "SGD-QN": 100}
-OWN = {PUBLISHED: AS_PUBLISHED["BSN"], SGD_PUBLISHED: AS_PUBLISHED["SGD"]}
+PUBLISHED, ONE_VS_REST, JOINT = "BSN, as published", "BSN, one-vs-rest", "BSN, multinomial"
+SGD_PUBLISHED = "SGD, as published"
+PASSES = {PUBLISHED: 10, ONE_VS_REST: 10, JOINT: 10, SGD_PUBLISHED: 200, "SGD": 200, "SGD-P": 200, "SGD-QN": 100}
+OWN = {PUBLISHED: AS_PUBLISHED["BSN"], JOINT: {"loss": "multinomial"}, SGD_PUBLISHED: AS_PUBLISHED["SGD"]}
 SECONDS = 120
 PAPER_FACTOR = 18
 
@@ -88,12 +90,12 @@ def claims(rows):
     if not all(sgd for _, sgd in pairs.values()):
         return [Claim(text, None, "SGD is not in this version.") for text in (faster, better)]
     out = []
-    for method in (PUBLISHED, DEFAULT):
+    for method in (PUBLISHED, ONE_VS_REST, JOINT):
         ratios = {name: factor(found[method], sgd)[1] for name, (found, sgd) in pairs.items()}
         out.append(Claim(faster, all(value >= PAPER_FACTOR for value in ratios.values()),
                          f"{method}: to equal top-1 "
                          + ", ".join(f"{value:.3g} times on {name}" for name, value in ratios.items()) + "."))
-    for method in (PUBLISHED, DEFAULT):
+    for method in (PUBLISHED, ONE_VS_REST, JOINT):
         gains = {name: [found[method][key][-1] - max(max(r[key]) for r in sgd) for key in ("top1", "top5")]
                  for name, (found, sgd) in pairs.items()}
         out.append(Claim(better, all(min(pair) > 0 for pair in gains.values()),

@@ -195,9 +195,9 @@ class ScoreBlocks(Protocol):
     weight: np.ndarray          # (n_rows,) of mean 1, or None
 
     def sums(self, W, bias, loss):
-        """Values and gradients of all problems; a read. ``loss``: margins -> values and slopes."""
+        """Values and gradients of all problems; a read. ``loss``: its number, level, (n_problems,) scales."""
 
-    def sums_of(self, block, columns, bias, loss):
+    def sums_of(self, block, W, bias, loss):
         """The same over one slice of rows."""
 
     def margins(self, W, bias):

@@ -5,17 +5,22 @@ depend on the number of threads. Blocks are read as float64 whatever the data; n
 """
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 
 import numpy as np
 
 from cmargin._core.losses._losses import LOSS_IDS, mean_losses
-from cmargin._core.small._arrays import margins_of
+from cmargin._core.rows._score_blocks import ProblemRows
+from cmargin._core.small._arrays import zeros
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes.shared_start import ridge_of_sample
 from cmargin.homes.wide import worth_reducing
 
 BLOCK_NUMBERS = 1 << 19      # 4 MB of float64: a block and its scores stay in cache
 GROUP_SCORES = 1 << 22       # scores of all rows held at a time: 32 MB
+TILE_NUMBERS = 1 << 16       # 512 KB of float64: a tile of rows and its scores
+TILE_ROWS, LEAST_TILE = 256, 16
+CALL_NUMBERS = 4e9           # multiplications between two looks at Ctrl-C: half a second on one slow core
 
 
 class ScoreBlocks:
@@ -40,6 +45,7 @@ class ScoreBlocks:
         width = home.entries // max(1, self.n_rows)
         step = max(16, BLOCK_NUMBERS // max(1, width + self.n_problems))
         self.blocks = [slice(lo, min(lo + step, self.n_rows)) for lo in range(0, self.n_rows, step)]
+        self.bounds = np.append(np.arange(0, self.n_rows, step), self.n_rows).astype(np.int64)
 
     def reduce(self):
         """Make ready for `row_pass`: data with more columns than rows get as many columns as rows, at one read of X."""
@@ -79,10 +85,6 @@ class ScoreBlocks:
         """Rows of one block, float64; dense ones in C order, so that the bits do not depend on the layout of X."""
         return self.home.take(block, np.float64)
 
-    def codes(self, block):
-        """(rows, n_problems) of -1/+1."""
-        return 2.0 * self.Y[block].toarray() - 1.0
-
     def map(self, function):
         """``function(block)`` of every block, in block order; the next ones are computed meanwhile."""
         with single_threaded_blas():
@@ -98,6 +100,21 @@ class ScoreBlocks:
                     if k + ahead < len(self.blocks):
                         waiting.append(pool.submit(function, self.blocks[k + ahead]))
 
+    @cached_property
+    def kernel(self):
+        """The compiled sums, with workspace for every thread."""
+        d, K, sparse = self.n_features, self.n_problems, self.home.sparse
+        tile = TILE_ROWS if sparse else max(LEAST_TILE, min(TILE_ROWS, TILE_NUMBERS // (d + K)))
+        weight = np.zeros(0) if self.weight is None else np.ascontiguousarray(self.weight, dtype=float)
+        sizes = (0 if sparse else tile * d, tile * K, (2 + d) * K)
+        room = [np.empty((self.at_once, size)) for size in sizes]
+        return ProblemRows(self.home.rows, self.home.dtype == np.float32, self.starts, self.labels, weight, K, tile,
+                           *room)
+
+    @property
+    def at_once(self):
+        return min(self.n_threads, len(self.blocks))
+
     def sums(self, W, bias, loss):
         """Sums over all rows at weights W, the problems apart.
 
@@ -105,8 +122,8 @@ class ScoreBlocks:
         ----------
         W : (n_problems, n_features) float64 array
         bias : (n_problems,) float64 array
-        loss : callable
-            (rows, n_problems) margins -> values and slopes of that shape.
+        loss : (id, level, (n_problems,) array of scales)
+            As `point_loss` in `_core/losses/_losses.pxd` takes them.
 
         Returns
         -------
@@ -114,39 +131,33 @@ class ScoreBlocks:
         gradient : (n_problems, n_features) array, sum s_i y_i F'(z_i) x_i
         bias_gradient : (n_problems,) array
         """
-        columns = np.ascontiguousarray(W.T)          # once: SciPy would copy it for every block
-        value, gradient, bias_gradient = np.zeros(len(W)), np.zeros(W.shape), np.zeros(len(W))
-        for parts in self.map(lambda block: self.sums_of(block, columns, bias, loss)):
-            for total, part in zip((value, gradient, bias_gradient), parts, strict=True):
-                total += part
-        return value, gradient, bias_gradient
+        return self._sums_over(self.bounds, 1, W, bias, loss)
 
-    def sums_of(self, block, columns, bias, loss):
-        """`sums` over the rows of one slice, ``columns`` being W' in C order; for use where BLAS has one thread."""
-        X, y = self.rows(block), self.codes(block)
-        value, slope = loss(y * (X @ columns + bias))
-        if self.weight is not None:
-            value, slope = value * self.weight[block, None], slope * self.weight[block, None]
-        slope *= y
-        return value.sum(axis=0), np.asarray((X.T @ slope).T), slope.sum(axis=0)
+    def sums_of(self, block, W, bias, loss):
+        """`sums` over the rows of one slice."""
+        return self._sums_over(np.array([block.start, block.stop], np.int64), block.step or 1, W, bias, loss)
+
+    def _sums_over(self, bounds, every, W, bias, loss):
+        columns, bias = np.ascontiguousarray(W.T), np.ascontiguousarray(bias)
+        value, slope, gradient = zeros(len(W)), zeros(len(W)), zeros(columns.shape)
+        number, level, scale = loss
+        with single_threaded_blas():
+            for lo in range(0, len(bounds) - 1, self.at_once):
+                self.kernel.sums(columns, bias, number, level, scale, bounds[lo:lo + self.at_once + 1], every, value,
+                                 slope, gradient)
+        return value, gradient.T, slope
 
     def margins(self, W, bias):
         """Yield (slice of problems, their margins (n_problems, n_rows)), in groups that are read together."""
         per_group = max(1, GROUP_SCORES // max(1, self.n_rows))
+        per_call = max(self.at_once, int(CALL_NUMBERS / (2.0 * BLOCK_NUMBERS * min(per_group, self.n_problems))))
         for lo in range(0, self.n_problems, per_group):
             group = slice(lo, min(lo + per_group, self.n_problems))
             out = np.empty((group.stop - group.start, self.n_rows))
-
-            columns = np.ascontiguousarray(W[group].T)
-
-            def one(block, group=group, columns=columns):
-                scores = np.ascontiguousarray(self.rows(block) @ columns)
-                scores += bias[group]
-                margins_of(scores, self.starts, self.labels, block.start, group.start)
-                return scores.T
-
-            for block, part in zip(self.blocks, self.map(one), strict=True):
-                out[:, block] = part
+            columns, at = np.ascontiguousarray(W[group].T), np.ascontiguousarray(bias[group])
+            with single_threaded_blas():
+                for first in range(0, len(self.blocks), per_call):
+                    self.kernel.margins(columns, at, lo, self.bounds[first:first + per_call + 1], self.at_once, out)
             yield group, out
 
     def row_squares(self):

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cmargin._core.small._arrays import square_sum, total
 from cmargin._core.stochastic import _low_rank, _whiten
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes.arrays import dense
@@ -118,6 +119,10 @@ class StochasticRows:
     def mean_square(self, inverse, subset, weight=None):
         """(n_groups,) mean of x'H*x over the rows of ``subset``, by ``weight``; of x - centre where there is one."""
         weight = np.ones(len(subset)) if weight is None else weight
+        if inverse.n_groups == 1 and not inverse.tail_inverse[0]:        # it is |z|^2, all of it
+            squares = sum(square_sum(self.whiten(inverse, subset[part]), weight[part])
+                          for part in self._parts(len(subset)))
+            return np.array([squares / total(weight)])
         sums = np.zeros(inverse.n_groups)
         with single_threaded_blas():
             for part in self._parts(len(subset)):

@@ -19,5 +19,5 @@ PARTS = {
     "certificates": Part("certificates", certificates.check_seed, describe_problem, load, 120.0, certificates.LIMITS),
     "hostile": Part("hostile", hostile.check_seed, hostile.describe, load, 10.0, {}),
     "concurrent": Part("concurrent", concurrent.check_seed, concurrent.describe, load, 60.0, concurrent.LIMITS,
-                       len(concurrent.ESTIMATORS), timed=True),
+                       len(concurrent.CASES), timed=True),
 }

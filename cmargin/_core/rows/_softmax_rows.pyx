@@ -18,7 +18,8 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
 from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, gemm
-from cmargin._core.rows._rows cimport Rows, rows_view
+from cmargin._core.rows._dense_tile cimport column_of, dense_tile, value_at
+from cmargin._core.rows._rows cimport Rows
 from cmargin._core.small._simd cimport row_axpy
 from cmargin._core.stochastic._softmax cimport softmax_row
 
@@ -28,29 +29,6 @@ cdef enum:
 
 
 # ---------------------------------------------------------------- kernels
-
-cdef inline double value_at(const softmax_plan *plan, int64_t at) noexcept nogil:
-    return (<const float *> plan.X.values)[at] if plan.single else (<const double *> plan.X.values)[at]
-
-
-cdef inline int64_t column_of(const rows_view *X, int64_t entry) noexcept nogil:
-    return X.columns[entry] if X.columns != NULL else X.columns_64[entry]
-
-
-cdef const floating *dense_tile(const softmax_plan *plan, Py_ssize_t first, Py_ssize_t n, floating *copy,
-                                Py_ssize_t *stride) noexcept nogil:
-    # rows as they lie where their type and order allow it, else a copy
-    cdef const rows_view *X = &plan.X
-    cdef Py_ssize_t i, j, m = X.n_features
-    if (X.column_stride == 1 or m == 1) and X.row_stride >= m and plan.single == (sizeof(floating) == sizeof(float)):
-        stride[0] = X.row_stride
-        return <const floating *> X.values + first * X.row_stride
-    stride[0] = m
-    for i in range(n):
-        for j in range(m):
-            copy[i * m + j] = <floating> value_at(plan, (first + i) * X.row_stride + j * X.column_stride)
-    return copy
-
 
 cdef void tile_scores(const softmax_plan *plan, Py_ssize_t first, Py_ssize_t n, const floating *V, const floating *tile,
                       Py_ssize_t stride, floating *out) noexcept nogil:
@@ -67,7 +45,7 @@ cdef void tile_scores(const softmax_plan *plan, Py_ssize_t first, Py_ssize_t n, 
         return
     for i in range(n):
         for entry in range(plan.X.starts[first + i], plan.X.starts[first + i + 1]):
-            row_axpy(value_at(plan, entry), V + column_of(&plan.X, entry) * k, out + i * k, k)
+            row_axpy(value_at(&plan.X, plan.single, entry), V + column_of(&plan.X, entry) * k, out + i * k, k)
 
 
 cdef inline void intercept_sums(const softmax_plan *plan, Py_ssize_t n, const floating *residual,
@@ -88,7 +66,8 @@ cdef void tile_sums(const softmax_plan *plan, Py_ssize_t first, Py_ssize_t n, co
     else:
         for i in range(n):
             for entry in range(plan.X.starts[first + i], plan.X.starts[first + i + 1]):
-                row_axpy(value_at(plan, entry), residual + i * k, sums + column_of(&plan.X, entry) * k, k)
+                row_axpy(value_at(&plan.X, plan.single, entry), residual + i * k,
+                         sums + column_of(&plan.X, entry) * k, k)
     intercept_sums(plan, n, residual, sums)
 
 
@@ -152,7 +131,7 @@ cdef void block_pass(
     while at < hi:
         n = min(plan.tile, hi - at)
         if plan.X.starts == NULL and what != INTERCEPTS:
-            tile = dense_tile(plan, at, n, copy, &stride)
+            tile = dense_tile(&plan.X, plan.single, at, 1, n, copy, &stride)
         if what == RISK or what == PRODUCTS:
             tile_scores(plan, at, n, V, tile, stride, scores + at * k)
         if what == CURVATURE:

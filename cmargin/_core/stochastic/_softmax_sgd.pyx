@@ -15,20 +15,26 @@ V keeps the sum of a_jc x_j, and ``shift`` what the centre takes from it, so tha
 U is cut into blocks of classes and of columns, a plan of its shape alone. A block multiplies its columns of the batch
 with its weights, and moves them: one thread does both, so that a block's weights stay in its cache. In between, each
 row's score is the sum of its blocks in order. So the bits do not depend on the number of threads.
+
+After the batches, others are only looked at, by the mean of the weights where there is one: passes judged by held-out
+rows are one call, which lets other threads of Python in once.
 """
 
 from cython cimport floating
-from cython.parallel cimport parallel, prange
+from cython.parallel cimport parallel
 from libc.math cimport INFINITY, isfinite, log
 from libc.stdint cimport int64_t
 
 from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, gemm
+from cmargin._core.rows._dense_tile cimport column_of
 from cmargin._core.rows._rows cimport Rows, rows_view
-from cmargin._core.small._simd cimport row_axpy, row_lerp
+from cmargin._core.small._openmp cimport meet, omp_get_num_threads, omp_get_thread_num
+from cmargin._core.small._simd cimport row_axpy, row_lerp, row_prefetch
 from cmargin._core.stochastic._softmax cimport softmax_row
 
 cdef enum:
     ROW_GROUP = 8               # rows whose softmax one thread takes at a time
+    AHEAD = 4                   # entries of a CSR row ahead of which their weights are asked for
 
 
 cdef struct block_plan:
@@ -44,10 +50,6 @@ cdef struct block_plan:
     double centre_square
 
 
-cdef inline int64_t column_of(const rows_view *X, int64_t entry) noexcept nogil:
-    return X.columns[entry] if X.columns != NULL else X.columns_64[entry]
-
-
 # ---------------------------------------------------------------- one block of weights
 
 cdef void block_scores(const block_plan *at, Py_ssize_t block, const rows_view *X, const int64_t *order,
@@ -58,7 +60,7 @@ cdef void block_scores(const block_plan *at, Py_ssize_t block, const rows_view *
     cdef Py_ssize_t class_lo = block // at.n_column_blocks * at.class_block, column_lo = q * at.column_block
     cdef Py_ssize_t n_here = min(at.class_block, at.n_classes - class_lo)
     cdef Py_ssize_t n_columns = min(at.column_block, at.width - column_lo)
-    cdef int64_t entry
+    cdef int64_t entry, last
     cdef floating *M = parts + q * part_size + class_lo
     # M = low_sign Z U'   (n, n_here) = (n, n_columns) (n_columns, n_here)
     gemm(NO_TRANS, TRANS, n, n_here, n_columns, at.low_sign, Z + column_lo, at.width,
@@ -69,7 +71,10 @@ cdef void block_scores(const block_plan *at, Py_ssize_t block, const rows_view *
         for c in range(n_here):
             M[i * at.n_classes + c] -= <floating> (
                 at.tail_inverse * (shift[3 * (class_lo + c)] * centre_dot[i] + shift[3 * (class_lo + c) + 1]))
-        for entry in range(X.starts[order[i]], X.starts[order[i] + 1]):
+        last = X.starts[order[i] + 1]
+        for entry in range(X.starts[order[i]], last):
+            if entry + AHEAD < last:
+                row_prefetch(V + column_of(X, entry + AHEAD) * at.n_classes + class_lo, n_here)
             row_axpy(at.tail_inverse * (<const floating *> X.values)[entry],
                      V + column_of(X, entry) * at.n_classes + class_lo, M + i * at.n_classes, n_here)
 
@@ -83,7 +88,7 @@ cdef void block_update(const block_plan *at, Py_ssize_t block, const rows_view *
     cdef Py_ssize_t class_lo = block // at.n_column_blocks * at.class_block, column_lo = q * at.column_block
     cdef Py_ssize_t n_here = min(at.class_block, at.n_classes - class_lo)
     cdef Py_ssize_t n_columns = min(at.column_block, at.width - column_lo), place
-    cdef int64_t entry
+    cdef int64_t entry, last
     cdef double total, met, change, lag = <double> n_samples * (n_samples + 1) / 2
     cdef double rate = 2.0 / (sample + 1)               # sample s weighs s: late iterates count more
     # U -= step G' Z   (n_here, n_columns) = (n_here, n) (n, n_columns)
@@ -113,7 +118,12 @@ cdef void block_update(const block_plan *at, Py_ssize_t block, const rows_view *
     if at.tail_inverse == 0:
         return
     for i in range(n):
-        for entry in range(X.starts[order[i]], X.starts[order[i] + 1]):
+        last = X.starts[order[i] + 1]
+        for entry in range(X.starts[order[i]], last):
+            if entry + AHEAD < last:
+                row_prefetch(V + column_of(X, entry + AHEAD) * at.n_classes + class_lo, n_here)
+                if average:
+                    row_prefetch(V_lag + column_of(X, entry + AHEAD) * at.n_classes + class_lo, n_here)
             place = column_of(X, entry) * at.n_classes + class_lo
             change = -step * (<const floating *> X.values)[entry]
             row_axpy(change, G + i * at.n_classes + class_lo, V + place, n_here)
@@ -152,6 +162,77 @@ cdef void group_gradient(const block_plan *at, Py_ssize_t first, Py_ssize_t last
                 h[c] *= <floating> s
 
 
+# ---------------------------------------------------------------- a thread's share of the batches
+
+cdef struct batch_job:          # what the threads of a call share
+    block_plan plan
+    const rows_view *X
+    const int64_t *order
+    const int64_t *truth
+    const int64_t *batches
+    const double *centre_dot    # NULL without a tail
+    const double *weight        # NULL for ones
+    const double *offset        # NULL for none
+    const double *step
+    double *shift
+    double *bias
+    double *loss_out
+    double *wrong_out
+    Py_ssize_t batch
+    Py_ssize_t n_train
+    Py_ssize_t n_visited
+    Py_ssize_t n_batches
+    Py_ssize_t stride
+    int64_t n_done
+    bint average
+
+
+cdef Py_ssize_t scores_and_gradient(const batch_job *job, Py_ssize_t lo, Py_ssize_t hi, Py_ssize_t number,
+                                    const floating *Z, const floating *U, const floating *V, const double *bias,
+                                    floating *parts) noexcept nogil:
+    # of rows lo .. of batch ``number``, which ends at ``hi`` at the latest; the number of its rows
+    cdef const block_plan *plan = &job.plan
+    cdef Py_ssize_t b, g, n = min(job.batch, hi - lo), n_groups = (n + ROW_GROUP - 1) // ROW_GROUP
+    cdef Py_ssize_t n_blocks = plan.n_class_blocks * plan.n_column_blocks, size = job.batch * plan.n_classes
+    cdef int t = omp_get_thread_num(), n_threads = omp_get_num_threads()
+    cdef const double *dot = job.centre_dot + lo if job.centre_dot != NULL else NULL
+    cdef const double *s = job.weight + lo if job.weight != NULL else NULL
+    cdef const double *extra = job.offset + number * size if job.offset != NULL else NULL
+    for b in range(n_blocks * t // n_threads, n_blocks * (t + 1) // n_threads):
+        block_scores(plan, b, job.X, job.order + lo, dot, n, Z + lo * plan.width, U, V, job.shift, parts, size)
+    meet(n_threads)
+    for g in range(n_groups * t // n_threads, n_groups * (t + 1) // n_threads):
+        group_gradient(plan, g * ROW_GROUP, min((g + 1) * ROW_GROUP, n), size, job.truth + lo, s, extra, bias, parts,
+                       job.loss_out + lo, job.wrong_out + lo)
+    meet(n_threads)
+    return n
+
+
+cdef void train_batches(const batch_job *job, const floating *Z, floating *U, floating *U_mean, floating *V,
+                        floating *V_lag, floating *parts) noexcept nogil:
+    cdef const block_plan *plan = &job.plan
+    cdef Py_ssize_t k, b, lo, n, n_blocks = plan.n_class_blocks * plan.n_column_blocks
+    cdef int t = omp_get_thread_num(), n_threads = omp_get_num_threads()
+    cdef int64_t done, sample
+    for k in range(job.n_batches):
+        lo, done = job.batches[k], job.n_done + k
+        sample = (done + 1) // job.stride if (done + 1) % job.stride == 0 else 0
+        n = scores_and_gradient(job, lo, job.n_train, k, Z, <const floating *> U, <const floating *> V, job.bias, parts)
+        for b in range(n_blocks * t // n_threads, n_blocks * (t + 1) // n_threads):
+            block_update(plan, b, job.X, job.order + lo, job.centre_dot + lo if job.centre_dot != NULL else NULL, n,
+                         Z + lo * plan.width, <const floating *> parts, job.step[k], sample, done // job.stride,
+                         job.average, U, U_mean, V, V_lag, job.shift, job.bias)
+        meet(n_threads)
+
+
+cdef void look_at(const batch_job *job, const int64_t *looks, Py_ssize_t n_looks, const floating *Z, const floating *U,
+                  const floating *V, bint by_mean, floating *parts) noexcept nogil:
+    # their losses and errors, by the intercepts' mean where U is one
+    cdef Py_ssize_t k
+    for k in range(n_looks):
+        scores_and_gradient(job, looks[k], job.n_visited, job.n_batches + k, Z, U, V, job.bias + by_mean, parts)
+
+
 def run_batches(
     Rows X,                              # CSR with a scaled tail only, else whatever
     const floating[:, ::1] Z,            # IN    (n_visited, width), whitened rows
@@ -160,10 +241,11 @@ def run_batches(
     const int64_t[::1] truth,            # IN    (n_visited,), class of each
     const double[::1] weight,            # IN    (n_visited,), or (0,) for ones
     const int64_t[::1] batches,          # IN    (n_batches,), the row of Z where each batch begins
+    const int64_t[::1] looks,            # IN    (n_looks,), likewise of batches that are looked at afterwards
     Py_ssize_t batch,                    # rows of a batch
-    Py_ssize_t n_train,                  # no batch reads Z from this row on
-    const double[:, ::1] offset,         # IN    (n_batches batch, n_classes), scores to add, or (0, 0)
-    const double[::1] step,              # IN    (n_batches,), 0 for a batch that is only looked at
+    Py_ssize_t n_train,                  # no batch reads Z from this row on; those looked at do
+    const double[:, ::1] offset,         # IN    ((n_batches + n_looks) batch, n_classes), scores to add, or (0, 0)
+    const double[::1] step,              # IN    (n_batches,)
     double bias_rate,
     double low_sign,
     double tail_inverse,
@@ -185,52 +267,42 @@ def run_batches(
     int n_threads,
 ):
     """Step through the batches in their order; call with BLAS held to one thread."""
-    cdef Py_ssize_t k = 0, b = 0, g = 0, lo = 0, n = 0
-    cdef Py_ssize_t n_blocks, n_batches = batches.shape[0], part_size = batch * U.shape[0]
+    cdef Py_ssize_t n_batches = batches.shape[0], n_looks = looks.shape[0]
     cdef bint average = U_mean.shape[0] > 0, tail = tail_inverse > 0
-    cdef const double *s = NULL
-    cdef const double *dot = NULL
-    cdef const double *extra = NULL
-    cdef int64_t done = 0, sample = 0
-    cdef block_plan plan
-    if U.shape[0] == 0 or n_batches == 0:
+    cdef int64_t n_samples = (n_done + n_batches) // stride
+    cdef batch_job job
+    cdef block_plan *plan = &job.plan
+    if U.shape[0] == 0 or n_batches + n_looks == 0:
         return
     plan.n_classes, plan.width, plan.class_block, plan.column_block = U.shape[0], U.shape[1], class_block, column_block
     plan.n_class_blocks = (U.shape[0] + class_block - 1) // class_block
     plan.n_column_blocks = (U.shape[1] + column_block - 1) // column_block
     plan.bias_rate, plan.low_sign, plan.tail_inverse = bias_rate, low_sign, tail_inverse
     plan.centre_square = centre_square
-    n_blocks = plan.n_class_blocks * plan.n_column_blocks
-    check_shapes(&plan, X, Z, order, centre_dot, truth, weight, batches, step, batch, n_train, offset, U_mean, V, V_lag,
-                 shift, bias, parts)
+    check_shapes(plan, X, Z, order, centre_dot, truth, weight, batches, looks, step, batch, n_train, offset, U_mean, V,
+                 V_lag, shift, bias, parts)
+    job.X, job.batch, job.n_train, job.n_visited = &X.view, batch, n_train, Z.shape[0]
+    job.n_batches, job.stride, job.n_done, job.average = n_batches, stride, n_done, average
+    job.order, job.truth = &order[0], &truth[0]
+    job.weight = &weight[0] if weight.shape[0] else NULL
+    job.centre_dot = &centre_dot[0] if tail else NULL
+    job.offset = &offset[0, 0] if offset.shape[0] else NULL
+    job.step, job.batches = &step[0] if n_batches else NULL, &batches[0] if n_batches else NULL
+    job.shift, job.bias = &shift[0, 0] if tail else NULL, &bias[0, 0]
+    job.loss_out, job.wrong_out = &loss_out[0], &wrong_out[0]
     with nogil, parallel(num_threads=n_threads):
-        for k in range(n_batches):
-            lo = batches[k]
-            n = min(batch, n_train - lo)
-            done = n_done + k
-            sample = (done + 1) // stride if (done + 1) % stride == 0 else 0
-            s = &weight[lo] if weight.shape[0] else NULL
-            dot = &centre_dot[lo] if tail else NULL
-            extra = &offset[k * batch, 0] if offset.shape[0] else NULL
-            for b in prange(n_blocks, schedule="static"):
-                block_scores(&plan, b, &X.view, &order[lo], dot, n, &Z[lo, 0], &U[0, 0], &V[0, 0] if tail else NULL,
-                             &shift[0, 0] if tail else NULL, &parts[0, 0, 0], part_size)
-            for g in prange((n + ROW_GROUP - 1) // ROW_GROUP, schedule="static"):
-                group_gradient(&plan, g * ROW_GROUP, min((g + 1) * ROW_GROUP, n), part_size, &truth[lo], s, extra,
-                               &bias[0, 0], &parts[0, 0, 0], &loss_out[lo], &wrong_out[lo])
-            if step[k] == 0:
-                continue
-            for b in prange(n_blocks, schedule="static"):
-                block_update(&plan, b, &X.view, &order[lo], dot, n, &Z[lo, 0], &parts[0, 0, 0], step[k],
-                             sample, done // stride, average, &U[0, 0], &U_mean[0, 0] if average else NULL,
-                             &V[0, 0] if tail else NULL, &V_lag[0, 0] if tail and average else NULL,
-                             &shift[0, 0] if tail else NULL, &bias[0, 0])
+        train_batches(&job, &Z[0, 0], &U[0, 0], &U_mean[0, 0] if average else NULL, &V[0, 0] if tail else NULL,
+                      &V_lag[0, 0] if tail and average else NULL, &parts[0, 0, 0])
+        if n_looks:
+            look_at(&job, &looks[0], n_looks, &Z[0, 0], &U_mean[0, 0] if average and n_samples else &U[0, 0],
+                    &V[0, 0] if tail else NULL, average and n_samples > 0, &parts[0, 0, 0])
 
 
 cdef check_shapes(const block_plan *at, Rows X, const floating[:, ::1] Z, const int64_t[::1] order,
                   const double[::1] centre_dot, const int64_t[::1] truth, const double[::1] weight,
-                  const int64_t[::1] batches, const double[::1] step, Py_ssize_t batch, Py_ssize_t n_train,
-                  const double[:, ::1] offset, floating[:, ::1] U_mean, floating[:, ::1] V, floating[:, ::1] V_lag,
+                  const int64_t[::1] batches, const int64_t[::1] looks, const double[::1] step, Py_ssize_t batch,
+                  Py_ssize_t n_train, const double[:, ::1] offset, floating[:, ::1] U_mean, floating[:, ::1] V,
+                  floating[:, ::1] V_lag,
                   double[:, ::1] shift, double[:, ::1] bias, floating[:, :, ::1] parts):
     cdef Py_ssize_t i, n = Z.shape[0], d = X.view.n_features
     cdef bint tail = at.tail_inverse > 0
@@ -239,17 +311,22 @@ cdef check_shapes(const block_plan *at, Rows X, const floating[:, ::1] Z, const 
             and bias.shape[0] == at.n_classes and bias.shape[1] == 2
             and U_mean.shape[0] in (0, at.n_classes) and U_mean.shape[1] == at.width
             and parts.shape[0] >= at.n_column_blocks and parts.shape[1] >= batch and parts.shape[2] == at.n_classes)
-    if tail:
-        fits = (fits and X.sparse and at.n_column_blocks == 1 and centre_dot.shape[0] == n
+    if tail:                            # the mean of V is made by the caller
+        fits = (fits and (looks.shape[0] == 0 or U_mean.shape[0] == 0)
+                and X.sparse and at.n_column_blocks == 1 and centre_dot.shape[0] == n
                 and V.shape[0] == d and V.shape[1] == at.n_classes and shift.shape[0] == at.n_classes
                 and (U_mean.shape[0] == 0 or V_lag.shape[0] == d and V_lag.shape[1] == at.n_classes))
     if offset.shape[0]:
-        fits = fits and offset.shape[0] >= batch * batches.shape[0] and offset.shape[1] == at.n_classes
+        fits = (fits and offset.shape[0] >= batch * (batches.shape[0] + looks.shape[0])
+                and offset.shape[1] == at.n_classes)
     if not fits:
         raise ValueError("run_batches: shapes do not fit")
     for i in range(batches.shape[0]):
         if batches[i] < 0 or batches[i] >= n_train:
             raise ValueError("run_batches: a batch begins outside the rows")
+    for i in range(looks.shape[0]):
+        if looks[i] < 0 or looks[i] >= n:
+            raise ValueError("run_batches: a batch to look at begins outside the rows")
     for i in range(n):
         if not 0 <= truth[i] < at.n_classes or not 0 <= order[i] < X.view.n_rows:
             raise ValueError("run_batches: a label or a row is out of range")

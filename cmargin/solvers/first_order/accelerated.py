@@ -9,8 +9,10 @@ that sorted labels do no harm, and read without an index. Their order is drawn a
 import numpy as np
 
 from cmargin._core.losses._losses import LARGEST_CURVATURE
+from cmargin._core.stochastic import _gradient_rules
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.solvers.first_order.margin_pursuit import GradientDescent, loss_of
+from cmargin.solvers.first_order.penalty import L1_WIDTH
 from cmargin.solvers.low_rank.low_rank_newton import constant_score
 
 SAFETY = 1.1                 # the largest eigenvalue is found from below
@@ -38,21 +40,11 @@ class Nesterov:
     """
 
     def __init__(self, V, momentum=None):
-        self.w, self.momentum = V.copy(), momentum
+        self.w, self.momentum = V.copy(), -1.0 if momentum is None else float(momentum)
         self.t = np.ones(len(V))
 
-    def move(self, V, G, step):
-        w = V - step * G
-        moved = w - self.w
-        if self.momentum is None:
-            self.t[np.einsum("cj,cj->c", G, moved) > 0] = 1
-            t = (1 + np.sqrt(1 + 4 * self.t**2)) / 2
-            rho = ((self.t - 1) / t)[:, None]
-            self.t = t
-        else:
-            rho = self.momentum
-        V[:] = w + rho * moved
-        self.w = w
+    def move(self, V, G, step, still):
+        _gradient_rules.nesterov(V, G, self.w, self.t, self.momentum, step, still)
 
 
 class AdaDelta:
@@ -62,12 +54,8 @@ class AdaDelta:
         self.squares, self.moves = np.zeros_like(V), np.zeros_like(V)
         self.decay, self.epsilon = decay, epsilon
 
-    def move(self, V, G, step):
-        rho = self.decay
-        self.squares = rho * self.squares + (1 - rho) * G**2
-        D = -np.sqrt(self.moves + self.epsilon) / np.sqrt(self.squares + self.epsilon) * G
-        self.moves = rho * self.moves + (1 - rho) * D**2
-        V += step * D
+    def move(self, V, G, step, still):
+        _gradient_rules.adadelta(V, G, self.squares, self.moves, self.decay, self.epsilon, step, still)
 
 
 class Adam:
@@ -77,12 +65,9 @@ class Adam:
         self.first, self.second = np.zeros_like(V), np.zeros_like(V)
         self.beta_1, self.beta_2, self.epsilon, self.t = beta_1, beta_2, epsilon, 0
 
-    def move(self, V, G, step):
+    def move(self, V, G, step, still):
         self.t += 1
-        self.first = self.beta_1 * self.first + (1 - self.beta_1) * G
-        self.second = self.beta_2 * self.second + (1 - self.beta_2) * G**2
-        mean, square = self.first / (1 - self.beta_1**self.t), self.second / (1 - self.beta_2**self.t)
-        V -= step * mean / (np.sqrt(square) + self.epsilon)
+        _gradient_rules.adam(V, G, self.first, self.second, self.beta_1, self.beta_2, self.epsilon, self.t, step, still)
 
 
 class RuledDescent(GradientDescent):
@@ -115,28 +100,25 @@ class RuledDescent(GradientDescent):
         return 1 / top if top > 0 else 1.0
 
     def one_pass(self):
-        still = self.fit.gradient_norm <= self.settings.tol
+        # a problem that has converged stays where it is
+        still = (self.fit.gradient_norm <= self.settings.tol).astype(np.uint8)
         if self.n_batches == 1:
-            self.take_step(np.column_stack([self.G, self.g]), still)
+            self.rule.move(self.V, np.column_stack([self.G, self.g]), self.step, still)
             self.gradients()
         else:
             self.batches(still)
 
-    def take_step(self, G, still):
-        held = self.V[still]
-        self.rule.move(self.V, G, self.step)
-        self.V[still] = held                     # a problem that has converged stays where it is
-
     @single_threaded_blas()
     def batches(self, still):
         s, n = self.settings, self.blocks.n_rows
-        loss = loss_of(s, self.scale)
+        loss, G_here = loss_of(s, self.scale), np.empty_like(self.V)
         order = np.random.default_rng(np.random.SeedSequence([self.entropy, self.fit.passes])).permutation
         for j in order(self.n_batches):
             rows = slice(int(j), n, self.n_batches)
             size = len(range(n)[rows])
-            _, G, g = self.blocks.sums_of(rows, np.ascontiguousarray(self.W.T), self.bias, loss)
-            self.take_step(np.column_stack([G / size + s.penalty.gradient(self.W), g / size * s.fit_intercept]), still)
+            _, G, g = self.blocks.sums_of(rows, self.W, self.bias, loss)
+            _gradient_rules.mean_gradient(G.T, g, size, self.V, s.l2, s.l1, L1_WIDTH, s.fit_intercept, G_here)
+            self.rule.move(self.V, G_here, self.step, still)
             self.clock.watch()
         self.fit.reads += 1
 

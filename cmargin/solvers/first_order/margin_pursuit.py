@@ -7,11 +7,10 @@ Pegasos is the projected solver with the hinge for a loss. All one-vs-rest probl
 
 import math
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 
-from cmargin._core.losses._losses import LOSS_IDS, evaluate, mean_losses
+from cmargin._core.losses._losses import LOSS_IDS, mean_losses
 from cmargin._core.stochastic import _alias, _projected_sgd
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin._runtime.workspace import aligned_rows
@@ -94,18 +93,8 @@ def one_shot_scale(margins, l2, n_rows, delta=ONE_SHOT_DELTA):
 
 
 def loss_of(settings, scale):
-    """(rows, n_problems) margins -> values and slopes, each problem with its own scale; other ranks may get it."""
-    return partial(_values, settings.loss, settings.level, scale)
-
-
-def _values(loss, level, scale, Z):
-    unit = loss == "margin_pursuit"
-    # s^2 rho((gamma - z)/s) is s^2 times the loss of level 0 and scale 1 at (z - gamma)/s
-    at = np.ascontiguousarray((Z - level) / scale if unit else Z)
-    value, slope, curvature = np.empty_like(at), np.empty_like(at), np.empty_like(at)
-    evaluate(LOSS_IDS[loss], at.ravel(), value.reshape(-1), slope.reshape(-1), curvature.reshape(-1),
-             0.0 if unit else level, 1.0)
-    return (value * scale**2, slope * scale) if unit else (value, slope)
+    """What the home's sums take for a loss: its number, its level, and each problem's own scale."""
+    return LOSS_IDS[settings.loss], float(settings.level), scale
 
 
 class FirstOrder:

@@ -62,10 +62,12 @@ class ClassLists:
         total, positive, visited : (n_classes,) arrays
             Weight of all rows, of the positives, and expected weight of a pass.
         """
-        weight = np.ones(self.n_rows) if weight is None else weight
-        sums = np.concatenate([[0.0], np.cumsum(weight[self.positives])])
-        positive = sums[self.starts[1:]] - sums[self.starts[:-1]]
-        total = np.full(self.n_classes, weight.sum())
+        if weight is None:
+            positive, total = self.n_positives.astype(float), np.full(self.n_classes, float(self.n_rows))
+        else:
+            sums = np.concatenate([[0.0], np.cumsum(weight[self.positives])])
+            positive = sums[self.starts[1:]] - sums[self.starts[:-1]]
+            total = np.full(self.n_classes, weight.sum())
         others = np.maximum(self.n_rows - self.n_positives, 1)
         return total, positive, positive + (total - positive) * self.n_negatives / others
 

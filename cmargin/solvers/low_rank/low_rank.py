@@ -46,6 +46,12 @@ def automatic_rank(spectrum, trace, tail, n_samples):
     return rank
 
 
+def lower_rank_will_do(spectrum, rank):
+    """Whether no direction but the first ``rank`` holds more than half of what they leave: columns of like scale."""
+    left = np.sum(spectrum[rank:])
+    return bool(len(spectrum) > rank and spectrum[rank] <= left / 2)
+
+
 def default_samples(n_rows, n_features, rank, tail):
     """Rows behind H when none are asked for: 1000, or 20 for each of the ranks kept if the tail is dropped."""
     if tail == "scale":

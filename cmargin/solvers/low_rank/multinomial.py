@@ -10,11 +10,11 @@ import time
 import numpy as np
 from scipy.special import softmax
 
-from cmargin._core.small._arrays import all_finite, total
+from cmargin._core.small._arrays import all_finite, copied, total, zeros
 from cmargin._core.small._sampling import shuffle
 from cmargin._runtime.clock import TimeUp
 from cmargin.solvers.low_rank.class_passes import STREAM_WORDS, class_streams
-from cmargin.solvers.low_rank.low_rank import build_inverse, default_samples
+from cmargin.solvers.low_rank.low_rank import build_inverse, default_samples, lower_rank_will_do
 from cmargin.solvers.low_rank.low_rank_newton import Fit, Run
 from cmargin.solvers.low_rank.multinomial_choice import (
     FALL,
@@ -67,7 +67,7 @@ class MultinomialRun(Run):
         """(W, bias) of all classes: those of the start, or zero and the log shares."""
         start, n = self.start, self.n_classes
         if start.W is None:
-            return np.zeros((n, self.home.n_features), self.home.dtype), self._log_shares()
+            return zeros((n, self.home.n_features), self.home.dtype), self._log_shares()
         if start.W.shape != (1 if n == 2 else n, self.home.n_features):
             raise ValueError("the fit to go on from has other classes or features")
         if n > 2:
@@ -95,7 +95,8 @@ class MultinomialRun(Run):
             fit.inverse, fit.spectrum = self._timed("hessian", self._invert, None)
             inverses = [fit.inverse]
             if s.rank == "auto" and s.tail == "scale" and n_held and fit.inverse.rank > LOW_RANK:
-                inverses.append(of_rank(self.home, fit.inverse, LOW_RANK, self.subset, self.subset_weight))
+                lower = of_rank(self.home, fit.inverse, LOW_RANK, self.subset, self.subset_weight)
+                inverses = [lower, fit.inverse] if lower_rank_will_do(fit.spectrum, LOW_RANK) else [fit.inverse, lower]
         asked = None if s.step_size == "auto" else float(s.step_size)
         step = asked if asked is not None else fit.step
         if n_held and (step is None or len(inverses) > 1):
@@ -143,14 +144,15 @@ class MultinomialRun(Run):
         curvature = weight
         if scores_from is not None and s.curvature == "loss":
             curvature = weight * self._curvature_at(subset, *scores_from)
-        if not curvature.sum() > 0:
-            curvature = weight if weight.sum() > 0 else np.ones(m)
-        curvature = curvature * (m / curvature.sum())
-        weight = weight if weight.sum() > 0 else np.ones(m)
+        if not total(curvature) > 0:
+            curvature = weight if total(weight) > 0 else np.ones(m)
+        if curvature is not weight or self.row_weight is not None:
+            curvature = curvature * (m / total(curvature))
+        weight = weight if total(weight) > 0 else np.ones(m)
         centre = home.mean_row(subset, curvature) if s.fit_intercept else np.zeros(home.n_features)
         rank = s.rank if scores_from is None else self.fit.inverse.rank
         self.subset, self.subset_weight = subset, weight
-        return build_inverse(home, subset, curvature[None, :].copy(), rank, s.tail, weight, centre)
+        return build_inverse(home, subset, copied(curvature[None, :]), rank, s.tail, weight, centre)
 
     def _curvature_at(self, subset, W, bias):
         """(m,) mean over the classes of p (1 - p)."""
@@ -222,7 +224,7 @@ class MultinomialRun(Run):
         batches = self.starts[:-(-n_train // batch)].copy()
         shuffle(batches, self.stream)
         self.fit.reads += n_train / self.home.n_rows
-        self.passes_over.run(self.weights, batches, np.full(len(batches), step), self._bias_rate(), n_train)
+        self.passes_over.run(self.weights, batches, np.full(len(batches), step), self._bias_rate(), n_train, self.held)
         return (*self.passes_over.met(n_train), n_train)
 
     def _judge(self, number):
@@ -230,11 +232,12 @@ class MultinomialRun(Run):
         if self.fit.diverged.any():
             return False
         n_train, n, passes = self.home.n_rows - self.n_held, self.home.n_rows, self.passes_over
-        loss = total(passes.losses(self.weights, self.held, n)) / passes.weight_of(n_train, n)
+        mean = self.weights.mean(self.fit.inverse, copy=False)
+        loss = total(passes.losses(self.weights, self.held, n, mean)) / passes.weight_of(n_train, n)
         over = not loss < (1 - ENOUGH) * self.best[0]
         if loss < self.best[0]:
             self.best = (loss, number)
-            self._keep()
+            self._keep(mean)
         return over
 
     def _refresh(self):
@@ -257,11 +260,11 @@ class MultinomialRun(Run):
             self.weights = SoftmaxWeights.start(self.fit.inverse, W, bias, self.settings.average, MEAN_STRIDE)
         self.fit.diverged[:] = lost
 
-    def _keep(self):
-        """Keep the weights, if they are finite, to be those of the fit once somebody looks."""
-        kept = self.weights.mean(self.fit.inverse)
+    def _keep(self, mean=None):
+        """Keep the weights, if they are finite, to be those of the fit once somebody looks; ``mean``: if known."""
+        kept = self.weights.mean(self.fit.inverse, copy=False) if mean is None else mean
         if kept.finite():
-            self.kept = kept, self.fit.inverse
+            self.kept = kept.apart_from(self.weights), self.fit.inverse
 
     def _published(self):
         """(W, bias) of the weights kept, stored in the fit; None where none were."""
@@ -277,6 +280,7 @@ class MultinomialRun(Run):
         """The weights of an end inside a pass: the last ones of a plain sweep, else those that were best."""
         if self.weights is not None and (self.sweep == "plain" or self.kept is None):
             self._keep()
+        self.weights = self.passes_over = self.Z = None      # let go of before W is made
         self._published()
 
     def _skip(self, seconds):

@@ -102,7 +102,7 @@ class Trial:
         """Weighted log-loss of every held-out row, of the running mean; their mean is the held-out loss."""
         weights = SoftmaxWeights.start(self.inverse, self.W, self.bias, True, MEAN_STRIDE)
         self.passes.run(weights, self.batches, self.step_of(self.inverse, relative) * self.fall, self.bias_rate,
-                        self.n_train)
+                        self.n_train, self.held)
         n, last = self.n_train, len(self.rows)
         self.reads += (TRIAL_PASSES * n + last - n) / self.home.n_rows
         return self.passes.losses(weights, self.held, last) * ((last - n) / self.passes.weight_of(n, last))

@@ -10,11 +10,13 @@ from cmargin._runtime.blas_threads import single_threaded_blas
 
 SLICE_FLOPS = 2e9          # between two looks at Ctrl-C: a tenth of a second on one slow core
 CLASS_BLOCK, COLUMN_BLOCK = 128, 256
+SPARSE_CLASS_BLOCK = 64    # of CSR rows with a scaled tail, whose columns are one block: two threads for a hundred
 SPARSE_COST = 4            # flops that cost as much as one of an entry of a CSR row, which are not a BLAS's
 OFFSET_ENTRIES = 1 << 20   # scores of weights outside the basis held at a time: 8 MB
 PROBE_BATCHES = 2          # batches timed with all threads, and with one
 PROBE_SECONDS = 0.5        # how long what they said is believed, twice as long each time it was the same
 FLOPS_PER_THREAD = 4e5     # of a batch: with less, threads wait for each other more than they work
+NONE, NO_STEPS, NO_OFFSET = np.empty(0, np.int64), np.empty(0), np.empty((0, 0))
 
 
 def even_blocks(total, most):
@@ -76,35 +78,46 @@ class SoftmaxPasses:
         self.home, self.inverse, self.Z, self.order, self.truth = home, inverse, Z, order, truth
         self.weight = np.zeros(0) if weight is None else weight
         self.batch, self.n_classes = batch, n_classes
-        self.class_block = even_blocks(n_classes, CLASS_BLOCK)
-        self.column_block = even_blocks(Z.shape[1], COLUMN_BLOCK) if inverse.tail_inverse[0] == 0 else Z.shape[1]
+        tail = inverse.tail_inverse[0] > 0
+        self.class_block = even_blocks(n_classes, SPARSE_CLASS_BLOCK if tail else CLASS_BLOCK)
+        self.column_block = Z.shape[1] if tail else even_blocks(Z.shape[1], COLUMN_BLOCK)
         n_parts = -(-Z.shape[1] // self.column_block)
         self.parts = np.empty((n_parts, batch, n_classes), Z.dtype)
-        self.loss, self.wrong = np.zeros(len(Z)), np.zeros(len(Z))
+        self.loss, self.wrong = np.empty(len(Z)), np.empty(len(Z))       # of rows met
         self.centre_dot = np.zeros(0)
-        if inverse.tail_inverse[0] > 0:
+        if tail:
             self.centre_dot = home.scores(inverse.centre[None, :], 0.0, order).ravel()
         self.centre_square = float(inverse.centre @ inverse.centre)
         self.flops = 4.0 * batch * n_classes * Z.shape[1]
-        if inverse.tail_inverse[0] > 0:
+        if tail:
             self.flops += SPARSE_COST * 4.0 * batch * n_classes * home.row_numbers(1)
+        self.looked = None, 0                    # weights whose losses are there, and how many batches they knew
         self.pace = Pace(home.n_threads if self.flops > FLOPS_PER_THREAD else 1)
 
-    def run(self, weights, batches, step, bias_rate, n_train):
-        """Step through ``batches`` (their first rows) with steps ``step`` (n_batches,)."""
+    def run(self, weights, batches, step, bias_rate, n_train, held=NONE):
+        """Step through ``batches`` (their first rows) with steps ``step`` (n_batches,).
+
+        Then the mean of the weights looks at the batches ``held``, for `losses`, where no call of its own is needed.
+        """
         per_slice = max(1, int(SLICE_FLOPS / self.flops))
         if weights.base is not None:
             per_slice = max(1, min(per_slice, OFFSET_ENTRIES // (self.batch * self.n_classes)))
-        k = 0
+        k, self.looked = 0, (None, 0)
         while k < len(batches):
             threads, probe = self.pace.next()
             last = min(len(batches), k + (min(per_slice, PROBE_BATCHES) if probe else per_slice))
+            looks = held if last == len(batches) and self._in_one_call(weights) else NONE
             begin = time.perf_counter()
-            self._slice(weights, batches[k:last], step[k:last], bias_rate, n_train, threads)
-            self.pace.tell(threads, (time.perf_counter() - begin) / (last - k))
+            self._slice(weights, batches[k:last], looks, step[k:last], bias_rate, n_train, threads)
+            self.pace.tell(threads, (time.perf_counter() - begin) / (last - k + len(looks)))
             weights.n_done += last - k
             k = last
+            if len(looks):
+                self.looked = weights, weights.n_done
             self.home.between_chunks()
+
+    def _in_one_call(self, weights):
+        return weights.base is None and len(weights.shift) == 0
 
     def met(self, n):
         """Sums over the first n rows, each as it was when its batch was last met: weighted loss, error, weight."""
@@ -113,30 +126,31 @@ class SoftmaxPasses:
     def weight_of(self, first, last):
         return total(self.weight[first:last]) if len(self.weight) else float(last - first)
 
-    def losses(self, weights, batches, last):
-        """Weighted log-loss of the rows of ``batches`` to ``last`` - 1 by the mean of ``weights``; inf on overflow."""
-        mean, first = weights.mean(self.inverse, copy=False), batches[0]
-        self._slice(mean, batches, np.zeros(len(batches)), 0.0, last, self.pace.next()[0])
+    def losses(self, weights, held, last, mean=None):
+        """Weighted log-loss of the rows of ``held`` to the last by the mean of ``weights``; inf on overflow."""
+        mean, first = weights.mean(self.inverse, copy=False) if mean is None else mean, held[0]
+        if self.looked[0] is not weights or self.looked[1] != weights.n_done:
+            self._slice(mean, NONE, held, NO_STEPS, 0.0, first, self.pace.next()[0])
         if not mean.finite():                    # the kernel passes over a class of NaN
             self.loss[first:last] = np.inf
         return self.loss[first:last]
 
-    def _slice(self, weights, batches, step, bias_rate, n_train, threads):
+    def _slice(self, weights, batches, looks, step, bias_rate, n_train, threads):
         inverse, w = self.inverse, weights
-        offset = self._offset(w.base, batches, n_train)
+        offset = NO_OFFSET
+        if w.base is not None:
+            offset = self._offset(w.base, np.concatenate([batches, looks]), len(self.Z))
         with single_threaded_blas():
             _softmax_sgd.run_batches(
-                self.home.rows, self.Z, self.order, self.centre_dot, self.truth, self.weight, batches, self.batch,
-                n_train, offset, step, bias_rate, inverse.low_sign, float(inverse.tail_inverse[0]),
+                self.home.rows, self.Z, self.order, self.centre_dot, self.truth, self.weight, batches, looks,
+                self.batch, n_train, offset, step, bias_rate, inverse.low_sign, float(inverse.tail_inverse[0]),
                 self.centre_square, self.class_block, self.column_block, w.stride, w.n_done, w.U, w.U_mean, w.V,
                 w.V_lag, w.shift, w.bias, self.parts, self.loss, self.wrong, threads)
 
-    def _offset(self, base, batches, n_train):
-        """Scores of ``base`` for the rows of the batches, less its score of the centre; (0, 0) without a base."""
-        if base is None:
-            return np.zeros((0, 0))
+    def _offset(self, base, batches, n):
+        """Scores of ``base`` for the rows of the batches before row ``n``, less its score of the centre."""
         out = np.zeros((len(batches) * self.batch, self.n_classes))
         for k, lo in enumerate(batches):
-            rows = self.order[lo:min(lo + self.batch, n_train)]
+            rows = self.order[lo:min(lo + self.batch, n)]
             out[k * self.batch:k * self.batch + len(rows)] = self.home.scores(base, -base @ self.inverse.centre, rows)
         return out

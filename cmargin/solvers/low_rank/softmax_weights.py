@@ -1,10 +1,10 @@
 """The weights of all classes while the multinomial risk is minimised, in whitened coordinates, with their mean."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cmargin._core.small._arrays import all_finite, any_nonzero
+from cmargin._core.small._arrays import all_finite, any_nonzero, copied, zeros
 from cmargin._runtime.blas_threads import single_threaded_blas
 
 
@@ -48,17 +48,17 @@ class SoftmaxWeights:
         n, d = W.shape
         dtype, tail, begun = W.dtype, inverse.low_sign < 0, any_nonzero(W.reshape(-1))
         base = None if not begun or inverse.spans(W) else W
-        U = np.zeros((n, inverse.width), dtype)
-        V = np.zeros((d, n), dtype) if tail else np.zeros((0, 0), dtype)
-        shift = np.zeros((n if tail else 0, 3))
+        U = zeros((n, inverse.width), dtype)
+        V = zeros((d, n), dtype) if tail else np.empty((0, 0), dtype)
+        shift = zeros((n if tail else 0, 3))
         if base is None and begun:
             U, exact = inverse.whitened(W)
             if tail:
                 V = np.ascontiguousarray(exact.T)
                 shift[:, 1] = exact @ inverse.centre
         b = np.repeat((bias + W @ inverse.centre if begun else bias)[:, None], 2, axis=1)
-        U_mean = U.copy() if average else np.zeros((0, inverse.width), dtype)
-        V_lag = np.zeros_like(V) if average else np.zeros((0, 0), dtype)
+        U_mean = copied(U) if average else np.empty((0, inverse.width), dtype)
+        V_lag = zeros(V.shape, dtype) if average else np.empty((0, 0), dtype)
         return cls(np.ascontiguousarray(U), U_mean, V, V_lag, shift, b, stride, base=base)
 
     @property
@@ -72,14 +72,23 @@ class SoftmaxWeights:
     def mean(self, inverse, copy=True):
         """The mean iterate where one is kept and has a sample, else the last; ``copy``: one that no step moves."""
         mean, n = len(self.U_mean) > 0 and self.n_samples > 0, self.n_samples
-        copies = copy or (mean and self.V.size > 0)
-        U, V, shift = (a.copy() if copies else a for a in (self.U_mean if mean else self.U, self.V, self.shift))
+        U, V, shift = self.U_mean if mean else self.U, self.V, self.shift
         if mean and len(shift):
-            V -= V.dtype.type(2 / (n * (n + 1))) * self.V_lag
+            V = self.V_lag * V.dtype.type(-2 / (n * (n + 1)))
+            V += self.V
+            shift = copied(shift)
             shift[:, 0] = shift[:, 2]
             shift[:, 1] = inverse.centre @ V - shift[:, 0] * (inverse.centre @ inverse.centre)
         bias = np.repeat(self.bias[:, int(mean)][:, None], 2, axis=1)
-        return SoftmaxWeights(U, self.U_mean[:0], V, self.V_lag[:0, :0], shift, bias, self.stride, base=self.base)
+        found = SoftmaxWeights(U, self.U_mean[:0], V, self.V_lag[:0, :0], shift, bias, self.stride, base=self.base)
+        return found.apart_from(self) if copy else found
+
+    def apart_from(self, other):
+        """These weights without arrays that are ``other``'s too, and that its steps move."""
+        theirs = {id(a) for a in (other.U, other.U_mean, other.V, other.shift, other.bias)}
+        own = {name: copied(getattr(self, name)) for name in ("U", "V", "shift", "bias")
+               if id(getattr(self, name)) in theirs}
+        return replace(self, **own)
 
     @single_threaded_blas()
     def linear(self, inverse):

@@ -1,0 +1,89 @@
+"""What a gradient method with a memory does to the weights V = (W, b) of all problems once it knows the gradient.
+
+Steps of a few hundred numbers each: in NumPy each is a dozen operations, between which other threads of Python come in.
+"""
+
+from libc.math cimport hypot, sqrt
+
+from cmargin._core.small._shapes cimport must_fit
+
+
+def mean_gradient(const double[:, ::1] sums, const double[::1] slope, double n, const double[:, ::1] V, double l2,
+                  double l1, double width, bint intercept, double[:, ::1] out):
+    """Gradient of the mean loss plus the penalty, (n_problems, n_features + 1), the intercept's last.
+
+    Parameters
+    ----------
+    sums : (n_features, n_problems) array, slope : (n_problems,) array
+        Sums of the gradients over ``n`` rows, of W' and of b.
+    V : (n_problems, n_features + 1) array
+    l2, l1, width : of `solvers.first_order.penalty.Penalty`
+    """
+    cdef Py_ssize_t c, j, k = V.shape[0], d = V.shape[1] - 1
+    must_fit(sums.shape[0] == d and sums.shape[1] == k == slope.shape[0] and out.shape[0] == k
+             and out.shape[1] == d + 1, "mean_gradient")
+    for c in range(k):
+        for j in range(d):
+            out[c, j] = sums[j, c] / n + l2 * V[c, j]
+            if l1 != 0:
+                out[c, j] += l1 * V[c, j] / hypot(V[c, j], width)
+        out[c, d] = slope[c] / n if intercept else 0
+
+
+def adam(double[:, ::1] V, const double[:, ::1] G, double[:, ::1] first, double[:, ::1] second, double beta_1,
+         double beta_2, double epsilon, double t, double step, const unsigned char[::1] still):
+    """Step ``t`` of Adam; problems that are ``still`` keep their weights, not their means."""
+    cdef Py_ssize_t c, j
+    cdef double of_first = 1 - beta_1**t, of_second = 1 - beta_2**t
+    check(V, G, first, second, still)
+    for c in range(V.shape[0]):
+        for j in range(V.shape[1]):
+            first[c, j] = beta_1 * first[c, j] + (1 - beta_1) * G[c, j]
+            second[c, j] = beta_2 * second[c, j] + (1 - beta_2) * G[c, j] * G[c, j]
+            if not still[c]:
+                V[c, j] -= step * (first[c, j] / of_first) / (sqrt(second[c, j] / of_second) + epsilon)
+
+
+def adadelta(double[:, ::1] V, const double[:, ::1] G, double[:, ::1] squares, double[:, ::1] moves, double rho,
+             double epsilon, double step, const unsigned char[::1] still):
+    """A step of AdaDelta; ``still`` as in `adam`."""
+    cdef Py_ssize_t c, j
+    cdef double move
+    check(V, G, squares, moves, still)
+    for c in range(V.shape[0]):
+        for j in range(V.shape[1]):
+            squares[c, j] = rho * squares[c, j] + (1 - rho) * G[c, j] * G[c, j]
+            move = -sqrt(moves[c, j] + epsilon) / sqrt(squares[c, j] + epsilon) * G[c, j]
+            moves[c, j] = rho * moves[c, j] + (1 - rho) * move * move
+            if not still[c]:
+                V[c, j] += step * move
+
+
+def nesterov(double[:, ::1] V, const double[:, ::1] G, double[:, ::1] w, double[::1] t, double momentum, double step,
+             const unsigned char[::1] still):
+    """A step of Nesterov's; ``momentum`` below 0: from t (n_problems,), begun anew where the step went uphill."""
+    cdef Py_ssize_t c, j
+    cdef double uphill, moved, later, rho = momentum
+    check(V, G, w, w, still)
+    must_fit(t.shape[0] == V.shape[0], "nesterov")
+    for c in range(V.shape[0]):
+        if momentum < 0:
+            uphill = 0
+            for j in range(V.shape[1]):
+                uphill += G[c, j] * (V[c, j] - step * G[c, j] - w[c, j])
+            if uphill > 0:
+                t[c] = 1
+            later = (1 + sqrt(1 + 4 * t[c] * t[c])) / 2
+            rho = (t[c] - 1) / later
+            t[c] = later
+        for j in range(V.shape[1]):
+            moved = V[c, j] - step * G[c, j]
+            if not still[c]:
+                V[c, j] = moved + rho * (moved - w[c, j])
+            w[c, j] = moved
+
+
+cdef check(const double[:, ::1] V, const double[:, ::1] G, const double[:, ::1] a, const double[:, ::1] b,
+           const unsigned char[::1] still):
+    must_fit(G.shape[0] == a.shape[0] == b.shape[0] == still.shape[0] == V.shape[0]
+             and G.shape[1] == a.shape[1] == b.shape[1] == V.shape[1], "a gradient rule")
