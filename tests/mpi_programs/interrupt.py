@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from time import perf_counter
+from time import perf_counter, sleep
 
 import numpy as np
 from mpi4py import MPI
@@ -18,9 +18,13 @@ comm = MPI.COMM_WORLD
 rng = np.random.default_rng(comm.rank)
 y = rng.integers(0, 40, 20_000)
 X = rng.standard_normal((len(y), 40)) + np.random.default_rng(9).standard_normal((40, 40))[y]
-models = {"SmSVM": SmSVMClassifier(l2=1e-6, n_jobs=1),
+def slow(model):
+    sleep(0.05)                                        # so that no machine is done before the interrupt
+
+
+models = {"SmSVM": SmSVMClassifier(l2=1e-6, n_jobs=1, callback=slow),
           "SLND": SLNDClassifier(step_size=0.1, max_passes=10_000, n_jobs=1),
-          "pursuit": MarginPursuitClassifier(tol=1e-14, max_passes=10_000, n_jobs=1)}
+          "pursuit": MarginPursuitClassifier(tol=1e-14, max_passes=10_000, n_jobs=1, callback=slow)}
 model, pressed = models[sys.argv[2]], []
 
 
