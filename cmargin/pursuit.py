@@ -129,6 +129,12 @@ class MarginPursuitClassifier(LinearOneVsRest):
         if self.scale == "one-shot" and self.l2 == 0:
             raise InvalidParameterError("scale='one-shot' divides by l2: give l2 > 0, or another scale.")
 
+    _takes_comm = True
+
+    def _refuse_over_ranks(self):
+        if self.solver == "sgd":
+            raise ValueError("solver='sgd' takes one row at a time; with comm= use 'newton' or 'gd'.")
+
     def _settings(self, deadline):
         scale = float(self.margin) if isinstance(self.scale, str) else float(self.scale)
         return Settings("margin_pursuit", float(self.margin), scale, self.scale == "one-shot", float(self.l2),

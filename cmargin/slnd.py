@@ -26,10 +26,12 @@ from cmargin._estimators.validation import (
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes.open import open_rows
 from cmargin.homes.stochastic_rows import NonFiniteCurvature
-from cmargin.solvers.low_rank.class_lists import ClassLists
+from cmargin.solvers.low_rank.class_lists import ClassLists, ClassShares
 from cmargin.solvers.low_rank.low_rank_newton import Settings, Start, train
 from cmargin.solvers.low_rank.multinomial import MultinomialRun
+from cmargin.solvers.low_rank.over_ranks import MultinomialOverRanks
 
+ONE_CLASS = "The rows of positive weight are of only one class; at least 2 classes are needed."
 MOST_CLASSES = 2000     # of loss="auto" as multinomial: there it takes 25 times as long as drawn negatives (decisions)
 
 
@@ -197,7 +199,35 @@ class SLNDClassifier(PosteriorPredictions):
         """Going on needs the columns of the last fit, by their names too."""
         return check_rows(self, X, y, reset=not self._goes_on)
 
+    _takes_comm = True
+
+    def _refuse_over_ranks(self):
+        if self.loss in CALIBRATED or self.step_size == "theory":
+            raise ValueError(f"{type(self).__name__}: one-vs-rest losses do not take comm= yet; use "
+                             "loss='multinomial'.")
+        if self._penalised and self.l2 > 0:
+            raise ValueError(f"{type(self).__name__}: l2 > 0 does not take comm= yet; use l2=0, or SmSVMClassifier.")
+
+    def _train_over_ranks(self, home, begin):
+        agreed = home.agreed
+        labels = agreed.classes, None if agreed.multilabel else np.empty(0, np.int64), None
+        if self._loss_for(*labels[:2]) != "multinomial":
+            raise ValueError(f"{type(self).__name__}: two classes, an indicator or more than {MOST_CLASSES} classes do "
+                             "not take comm= yet, unless exclusive classes with loss='multinomial'.")
+        if np.count_nonzero(agreed.class_weights) < 2:
+            raise ValueError(ONE_CLASS)
+        start = self._go_on(home, labels) if self._goes_on else None
+        positive = agreed.class_weights if len(agreed) > 1 else agreed.class_weights[1:]
+        self._check_rank(home.n_features)
+        shares = ClassShares(positive, agreed.n_rows)
+        about = self._about(shares, None, agreed.classes, False, "multinomial", False)
+        run = partial(MultinomialOverRanks, n_classes=len(agreed.classes))
+        rows = home.stochastic_rows(None)
+        return self._run_on(rows, shares, None, about, run, begin, start, self.max_passes, False)
+
     def _train(self, home, sample_weight, begin):
+        if home.agreed is not None:
+            return self._train_over_ranks(home, begin)
         labels = encode_labels(home.y)
         start = self._go_on(home, labels) if self._goes_on else None
         return self._train_on(home, labels, sample_weight, begin, start, self.max_passes)
@@ -303,42 +333,48 @@ class SLNDClassifier(PosteriorPredictions):
 
     def _train_on(self, home, labels, sample_weight, begin, start, max_passes, in_parts=False):
         classes, codes, Y = labels
-        n_features = home.n_features
+        self._check_rank(home.n_features)
+        weight, _ = self._weights(sample_weight, home, classes, codes)
+        home, Y, codes, weight = rows_that_count(home, Y, codes, weight)
+        if not in_parts and ((Y.getnnz(axis=0) == home.n_rows).any() or Y.nnz == 0):
+            raise ValueError(ONE_CLASS)
+        lists = ClassLists.from_indicator(Y, self.negatives_per_positive)
+        loss = self._loss_for(classes, codes)
+        about = self._about(lists, weight, classes, codes is None, loss, in_parts and start is not None)
+        if self._penalised and self.l2 > 0:
+            refuse_penalty(self, loss, in_parts)
+            return fit_optimum(self, home, codes, weight, about, begin)
+        run = self._run()
+        if loss == "multinomial":
+            run = partial(self._joint, truth=codes.astype(np.int64), n_classes=len(classes))
+        rows = home.stochastic_rows(effective_n_threads(self.n_jobs))
+        return self._run_on(rows, lists, weight, about, run, begin, start, max_passes, in_parts)
+
+    def _check_rank(self, n_features):
         if self.rank != "auto" and self.rank > n_features:
             raise InvalidParameterError(
                 f"The 'rank' parameter of {type(self).__name__} must be an int in the range "
                 f"[1, n_features={n_features}]. Got {self.rank} instead.")
-        weight, _ = self._weights(sample_weight, home, classes, codes)
-        home, Y, codes, weight = rows_that_count(home, Y, codes, weight)
-        if not in_parts and ((Y.getnnz(axis=0) == home.n_rows).any() or Y.nnz == 0):
-            raise ValueError("The rows of positive weight are of only one class; at least 2 classes are needed.")
-        lists = ClassLists.from_indicator(Y, self.negatives_per_positive)
-        loss = self._loss_for(classes, codes)
-        about = self._about(lists, weight, classes, codes is None, in_parts and start is not None) | {"loss_": loss}
-        if loss == "multinomial":
-            about["sampled_prior_"] = about["class_prior_"]         # every row is visited, for all classes
-        if self._penalised and self.l2 > 0:
-            refuse_penalty(self, loss, in_parts)
-            return fit_optimum(self, home, codes, weight, about, begin)
-        rows = home.stochastic_rows(effective_n_threads(self.n_jobs))
+
+    def _run_on(self, rows, lists, weight, about, run, begin, start, max_passes, in_parts):
+        """What `_train` returns, by ``run`` on ``rows``, whatever they are."""
+        loss = about["loss_"]
         settings = Settings(
             loss, self.rank, self.tail, self.hessian_samples, self.curvature, self.hessian_refresh, self.step_size,
             self.average, max_passes, self.tol, self.fit_intercept, self._deadline(begin))
         store = partial(self._store, about=about, before=0 if start is None else start.passes_done, in_parts=in_parts)
-        run = self._run()
-        if loss == "multinomial":
-            run = partial(self._joint, truth=codes.astype(np.int64), n_classes=len(classes))
         try:
             # a number beyond the range of doubles is told of once, by a warning of ours
             with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 fit, interruption = train(rows, lists, weight, settings, self._draw_seed(), start,
                                           self._watch(store, self._line), run)
         except NonFiniteCurvature as error:
-            raise ValueError(self._not_invertible(error, home, about)) from error
+            raise ValueError(self._not_invertible(error, rows, about)) from error
         return fit, interruption, store, self._shortfall
 
-    def _not_invertible(self, error, home, about):
+    def _not_invertible(self, error, rows, about):
         """Whose second moment cannot be inverted, and what to do about it."""
+        home = rows.home
         advice = f"Scale the features (the largest entry is {home.largest():.2g}), for instance by StandardScaler"
         if error.n_groups == 1:
             return (f"{type(self).__name__}: the second moment of the rows holds NaN or infinity and cannot be "
@@ -352,18 +388,22 @@ class SLNDClassifier(PosteriorPredictions):
         """What makes the `Run` of a fit; None: the low-rank one."""
         return None
 
-    def _about(self, lists, weight, classes, multilabel, add):
+    def _about(self, lists, weight, classes, multilabel, loss, add):
         """What is known of the classes; ``add``: over all calls of `partial_fit`. Stored only along with weights."""
         counts = np.stack(lists.shares(weight))                    # weight of all rows, of the positives, of the visits
         counts = counts + self._counts if add else counts
         total, positive, visited = counts
         met = (positive > 0) & (visited > 0)
+        share = positive / total
         return {
+            "loss_": loss,
             "classes_": classes,
             "_multilabel": multilabel,
             "_counts": counts,
-            "class_prior_": positive / total,
-            "sampled_prior_": np.where(met, positive / np.where(met, visited, 1), 0.5),
+            "class_prior_": share,
+            # of the multinomial loss every row is visited, for all classes
+            "sampled_prior_": share if loss == "multinomial" else
+            np.where(met, positive / np.where(met, visited, 1), 0.5),
         }
 
     def _store(self, fit, about, before, in_parts):

@@ -137,13 +137,29 @@ class SmSVMClassifier(LinearClassifier):
         check_flag(self, "penalize_intercept", self.penalize_intercept)
         self._check_shared()
 
-    def _train(self, home, sample_weight, begin):
+    _takes_comm = True
+    _leaves_out_weightless = _wants_both_signs = False
+
+    def _refuse_over_ranks(self):
+        if self.linear_solver in ("dual", "woodbury"):
+            raise ValueError(f"linear_solver={self.linear_solver!r} needs all rows in one place; with comm= use "
+                             "'auto', 'cholesky' or 'cg'.")
+
+    def _labels_and_weights(self, home, sample_weight):
+        """`Labels`, weights of mean 1, and the sum of those given."""
         classes, codes, positives = code_labels(home.y)
-        if self._goes_on:
-            self._check_last_fit(home, classes, codes is None)
         weight, total_weight = self._weights(sample_weight, home, classes, codes)
         weights = np.ones(home.n_rows) if weight is None else of_mean_1(weight)
-        labels = Labels(classes, codes, None if positives is None else 2.0 * positives.toarray().T - 1.0)
+        return Labels(classes, codes, None if positives is None else 2.0 * positives.toarray().T - 1.0), weights, \
+            total_weight
+
+    def _train(self, home, sample_weight, begin):
+        if home.agreed is not None:
+            labels, weights, total_weight = home.agreed, None, home.agreed.total_weight
+        else:
+            labels, weights, total_weight = self._labels_and_weights(home, sample_weight)
+        if self._goes_on:
+            self._check_last_fit(home, labels.classes, labels.multilabel)
         fit, interruption = SmSVMFit(self, home, labels, weights, total_weight, begin), None
         try:
             with single_threaded_blas():

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from conftest import blobs
 from elsewhere import Elsewhere
 from estimators import quick_estimators
+from ranks_in_threads import pass_over_ranks
 from sklearn.exceptions import ConvergenceWarning
 
 import cmargin
@@ -24,6 +25,7 @@ from cmargin.solvers.newton.continuation_newton import ContinuationNewton, Probl
 PLACES = {
     "open_rows": lambda X, code: open_rows(X).row_pass(code, intercept=True, n_threads=2),
     "parts": lambda X, code: Elsewhere.of(X, code, [31, 170], True),
+    "ranks": lambda X, code: pass_over_ranks(X, code, [31, 31, 170], True),        # of which one has no rows
 }
 SOURCE = Path(cmargin.__file__).parent
 ASKS = re.compile(r"issparse\(|isspmatrix|isinstance\((X|rows|self\.X)\b|hasattr\(\w*X\b|type\(\w*X\)|\bhome\.X\b")

@@ -45,7 +45,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     # ---------------------------------------------------------------- training
 
     @keeps_last_fit
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, comm=None):
         """Train from zero (or from the last weights with ``warm_start``).
 
         On KeyboardInterrupt the best weights so far are stored before the interrupt goes on; a fit that is refused or
@@ -57,6 +57,10 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             float32 and float64 are kept, C or F order, read-only or memory-mapped, without a copy; CSR likewise.
         y : (n_samples,) labels, or (n_samples, n_labels) indicator
         sample_weight : (n_samples,) array or None
+        comm : communicator with mpi4py's buffer methods, or None
+            Train on the rows of all its ranks together: every rank calls `fit` with its own rows, which stay where they
+            are, and ends with the same weights to the bit. A rank may miss a class or have no rows. Callback, progress
+            and time limit are rank 0's; an error anywhere is raised everywhere.
 
         Returns
         -------
@@ -69,9 +73,21 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             without a positive.
         """
         begin = time.perf_counter()
+        if comm is not None:
+            from cmargin._estimators import over_ranks  # which few need
+
+            warn_of(over_ranks.fit(self, X, y, sample_weight, comm, begin), stacklevel=4)
+            return self
         self._check_parameters()
         home = open_rows(*self._check_data(X, y))
         return self._finish(*self._train(home, sample_weight, begin))
+
+    _takes_comm = False              # whether `fit` does
+    _leaves_out_weightless = True    # rows of weight 0,
+    _wants_both_signs = True         # and label columns without a positive or a negative are refused
+
+    def _refuse_over_ranks(self):
+        """Raise ValueError for parameters that ``comm`` cannot go with."""
 
     def _check_shared(self):
         """Parameters that every subclass has."""
@@ -156,9 +172,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         store(fit)
         if interruption is not None:
             raise interruption
-        text = shortfall(fit)
-        if text is not None:
-            warnings.warn(text, ConvergenceWarning, stacklevel=4)
+        warn_of(shortfall(fit), stacklevel=5)
         return self
 
     # ---------------------------------------------------------------- prediction
@@ -207,6 +221,12 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
     def _scores(self, X):
         return linear_scores(X, self.coef_, self.intercept_)
+
+
+def warn_of(shortfall, stacklevel):
+    """A ConvergenceWarning of this sentence, unless it is None."""
+    if shortfall is not None:
+        warnings.warn(shortfall, ConvergenceWarning, stacklevel=stacklevel)
 
 
 def _product_in_range(factors):

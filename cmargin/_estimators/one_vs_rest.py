@@ -21,13 +21,19 @@ class LinearOneVsRest(LinearClassifier):
     _wants_tol = True        # whether to warn where a fit ends above ``tol``
 
     def _train(self, home, sample_weight, begin):
-        classes, codes, Y = encode_labels(home.y)
+        Y = weight = None
+        if home.agreed is not None:
+            classes, multilabel = home.agreed.classes, home.agreed.multilabel
+        else:
+            classes, codes, Y = encode_labels(home.y)
+            multilabel = codes is None
         if self._goes_on:
-            self._check_last_fit(home, classes, codes is None)
+            self._check_last_fit(home, classes, multilabel)
         start = (self.coef_, self.intercept_) if self._goes_on else (None, None)
-        weight, _ = self._weights(sample_weight, home, classes, codes)
-        self.classes_, self._multilabel = classes, codes is None
-        home, Y, _, weight = rows_that_count(home, Y, codes, weight)
+        if home.agreed is None:
+            weight, _ = self._weights(sample_weight, home, classes, codes)
+            home, Y, _, weight = rows_that_count(home, Y, codes, weight)
+        self.classes_, self._multilabel = classes, multilabel
         blocks = home.score_blocks(Y, weight, effective_n_threads(self.n_jobs))
         store = partial(self._store, dtype=home.dtype)
         # a number beyond the range of doubles is told of once, by a warning of ours

@@ -6,12 +6,14 @@ from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
 from cmargin._core.losses._losses import AT_ZERO
 from cmargin._core.small._openmp import effective_n_threads
 from cmargin._estimators.base import untrained
 from cmargin._estimators.progress import say
+from cmargin._estimators.validation import indicator_of
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes.dual_rows import worth_sweeping
 from cmargin.homes.row_pass import SMALL
@@ -50,12 +52,21 @@ class Labels:
             return self.indicator[c]
         return np.where(self.label == self.of_problem(c), 1.0, -1.0)
 
+    def code(self, c, weights):
+        """Weights with the signs of problem c."""
+        return self[c] * weights
+
     def sample(self, rows):
         """(n_problems, len(rows))."""
         if self.multilabel:
             return self.indicator[:, rows]
         wanted = np.array([self.of_problem(c) for c in range(len(self))])
         return np.where(self.label[rows] == wanted[:, None], 1.0, -1.0)
+
+    def columns(self):
+        """(n, n_problems) CSC indicator of the positives."""
+        return sp.csc_matrix((self.indicator > 0).T, dtype=np.int8) if self.multilabel else \
+            indicator_of(self.label, len(self.classes))
 
     def order(self):
         """Rows, those of a class together."""
@@ -75,7 +86,7 @@ class SmSVMFit:
         self.l2 = 1e-4 if e.l2 is None else float(e.l2)
         if e.C is not None:
             self.l2 = 1 / min(max(float(e.C) * total_weight, SMALLEST_NUMBER), LARGEST_NUMBER)
-        threads = effective_n_threads(estimator.n_jobs)
+        threads = effective_n_threads(estimator.n_jobs) if home.agreed is None else 1     # ranks have their own
         self.n_threads = threads if self.n * self.m >= SMALL or len(labels) >= threads > 1 else 1
         self.intercept = bool(estimator.fit_intercept)
         self.free = self.m if self.intercept and not estimator.penalize_intercept else None    # column, not penalised
@@ -90,6 +101,9 @@ class SmSVMFit:
         hinge = e.loss == "hinge"
         if not hinge and (e.linear_solver == "dual" or e.line_search != "exact"):
             raise ValueError("linear_solver='dual' and line_search='quadratic' need loss='hinge'.")
+        self.by_dual = self.by_rows = False
+        if home.agreed is not None:          # sums over all rows only
+            return
         self.by_dual = hinge and worth_sweeping(home, self.l2, e.l1, e.linear_solver, e.line_search)
         self.by_rows = worth_reducing(home, e.l1, e.linear_solver, e.line_search)
 
@@ -191,7 +205,7 @@ class SmSVMFit:
         if self.interrupted.is_set() or self.late():
             return
         result.status = "running"
-        code = self.labels[c] * self.weights
+        code = self.labels.code(c, self.weights)
         rows = self.home.row_pass(code, intercept=self.intercept, n_threads=n_threads)
         problem = Problem(self.l2, float(self.estimator.l1), self.free, self.estimator.loss)
         yield from self.drivers(c, rows, code, problem, n_threads, result)

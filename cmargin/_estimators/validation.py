@@ -233,17 +233,21 @@ def encode_labels(y, classes=None):
     """
     partial = classes is not None
     classes, codes, Y = code_labels(y, classes)
-    if Y is not None:
-        if not partial:
-            _check_both_signs(Y)
-    else:
-        index = np.int32 if len(codes) <= np.iinfo(np.int32).max else np.int64
-        rows, starts = np.empty(len(codes), index), np.empty(len(classes) + 1, index)
-        rows_by_class(np.ascontiguousarray(codes, np.int64), rows, starts)
-        if len(classes) == 2:
-            rows, starts = rows[starts[1]:], starts[1:] - starts[1]
-        Y = sp.csc_matrix((np.ones(len(rows), np.int8), rows, starts), shape=(len(codes), len(starts) - 1))
+    if Y is None:
+        Y = indicator_of(codes, len(classes))
+    elif not partial:
+        check_both_signs(np.diff(Y.indptr), Y.shape[0])
     return classes, codes, Y
+
+
+def indicator_of(codes, n_classes):
+    """CSC indicator of labels: one column for two classes, of the second, else one a class."""
+    index = np.int32 if len(codes) <= np.iinfo(np.int32).max else np.int64
+    rows, starts = np.empty(len(codes), index), np.empty(n_classes + 1, index)
+    rows_by_class(np.ascontiguousarray(codes, np.int64), rows, starts)
+    if n_classes == 2:
+        rows, starts = rows[starts[1]:], starts[1:] - starts[1]
+    return sp.csc_matrix((np.ones(len(rows), np.int8), rows, starts), shape=(len(codes), len(starts) - 1))
 
 
 def _class_codes(y, classes):
@@ -265,9 +269,9 @@ def _class_codes(y, classes):
     return found, np.searchsorted(found, y) if plain else encoder.transform(y)
 
 
-def _check_both_signs(Y):
-    counts = np.diff(Y.indptr)
-    for what, found in (("positive", counts == 0), ("negative", counts == Y.shape[0])):
+def check_both_signs(counts, n_rows):
+    """Raise for a label column without a positive, or without a negative; ``counts``: positives of each."""
+    for what, found in (("positive", counts == 0), ("negative", counts == n_rows)):
         if found.any():
             raise ValueError(
                 f"Label column {int(np.flatnonzero(found)[0])} has no {what} sample, so nothing can be learned for it; "

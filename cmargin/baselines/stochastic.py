@@ -62,6 +62,8 @@ class BalancedSGDClassifier(SLNDClassifier):
         check_parameter(self, "step_size", self.step_size, options=("auto",), real=POSITIVE)
         super()._check_parameters()
 
+    _takes_comm = False
+
     def _run(self):
         return PlainRun
 

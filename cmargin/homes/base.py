@@ -27,6 +27,7 @@ class Home(Protocol):
     entries: int                # numbers that are stored
     row_is_contiguous: bool     # those of a row lie together: others would come from memory one by one
     y: object                   # what was given beside the rows: labels, or None
+    agreed: object              # what places that lie apart know of labels and weights, instead of y; None: it is here
 
     def take(self, rows, dtype):
         """A few rows, an array of their places or a slice, as an array in C order or CSR, in memory where one asks."""

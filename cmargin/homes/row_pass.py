@@ -26,7 +26,14 @@ class MemoryRowPass(RowBlocks):
     n_threads : int
     rows : (n_rows,) intp array, optional
         Subset to read, ascending; ``code`` then has one entry per chosen row.
+
+    Attributes
+    ----------
+    first : int
+        The place of the first row in the whole data, of which these may be a part.
     """
+
+    first = 0
 
     def __init__(self, X, code, *, intercept, n_threads, rows=None):
         self.X, self.rows = X, rows
@@ -51,7 +58,7 @@ class MemoryRowPass(RowBlocks):
 
     def gather_sample(self, positives, negatives, seed, column_weight=None):
         """A pass over rows chosen with these probabilities, each for as many as it stands for, and what it read."""
-        rows, chance, n_read = chosen(self.X, self.code, positives, negatives, seed, 0, column_weight)
+        rows, chance, n_read = chosen(self.X, self.code, positives, negatives, seed, self.first, column_weight)
         return self.subset(rows, 1 / chance), self.share * n_read / max(1, self.n_rows)
 
     def weigh_sides(self, positives, negatives):

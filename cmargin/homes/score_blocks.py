@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from cmargin._core.losses._losses import LOSS_IDS, mean_losses
 from cmargin._core.rows._score_blocks import ProblemRows
 from cmargin._core.small._arrays import zeros
 from cmargin._runtime.blas_threads import single_threaded_blas
@@ -148,7 +149,7 @@ class ScoreBlocks:
 
     def margins(self, W, bias):
         """Yield (slice of problems, their margins (n_problems, n_rows)), in groups that are read together."""
-        per_group = max(1, GROUP_SCORES // self.n_rows)
+        per_group = max(1, GROUP_SCORES // max(1, self.n_rows))
         per_call = max(self.at_once, int(CALL_NUMBERS / (2.0 * BLOCK_NUMBERS * min(per_group, self.n_problems))))
         for lo in range(0, self.n_problems, per_group):
             group = slice(lo, min(lo + per_group, self.n_problems))
@@ -177,14 +178,24 @@ class ScoreBlocks:
             norm = np.linalg.norm(v)
             if norm == 0:
                 break
-            v = v / norm
-
-            def one(block, v=v):
-                X = self.rows(block)
-                r = X @ v[:-1] + v[-1] * intercept
-                r = r if self.weight is None else r * self.weight[block]
-                return np.append(X.T @ r, r.sum() * intercept)
-
-            v = sum(self.map(one)) / self.n_rows
+            v = self.moment_product(v / norm, intercept) / self.n_rows
             found = np.linalg.norm(v)
         return found
+
+    def moment_product(self, v, intercept):
+        """sum s_i x_i <x_i, v>, (n_features + 1,), the last of the column of ones."""
+        def one(block):
+            X = self.rows(block)
+            r = X @ v[:-1] + v[-1] * intercept
+            r = r if self.weight is None else r * self.weight[block]
+            return np.append(X.T @ r, r.sum() * intercept)
+
+        return sum(self.map(one), np.zeros(len(v)))
+
+    def mean_losses(self, W, bias, loss, level, scale):
+        """Yield slices of problems and their mean losses, row by row weighted; a read."""
+        weight = np.zeros(0) if self.weight is None else self.weight
+        for group, margins in self.margins(W, bias):
+            value = np.empty(len(margins))
+            mean_losses(LOSS_IDS[loss], margins, weight, level, scale[group], value)
+            yield group, value

@@ -38,26 +38,32 @@ class SharedStart:
     """
 
     def __init__(self, home, codes, weights, intercept, l2, loss):
-        self.loss = LOSS_IDS[loss]
         self.home, self.codes, self.weights, self.intercept, self.l2 = home, codes, weights, intercept, l2
+        self.loss = loss
         self.W = ridge_of_sample(home, codes.order(), len(codes), codes.sample, weights, intercept, l2)
         self.objective = np.full(len(codes), np.inf)
 
     def evaluate(self, out_of_time):
         """Objectives, a few classes at a time, until ``out_of_time()``."""
-        X, n, m = self.home.X, self.home.n_rows, self.home.n_features
-        at_once, values = max(1, SCORES // max(1, n)), np.empty((3, n))
+        n, m = self.home.n_rows, self.home.n_features
+        at_once = max(1, SCORES // max(1, n))
         for lo in range(0, len(self.codes), at_once):
             if out_of_time():
                 return
-            group = range(len(self.codes))[lo:lo + at_once]
-            W = self.W[group.start:group.stop]
-            scores = np.asarray(X @ W[:, :m].T.astype(X.dtype), float)
-            for k, c in enumerate(group):
-                w = W[k]
-                z = self.codes[c] * (scores[:, k] + (w[m] if self.intercept else 0.0))
-                evaluate(self.loss, z, *values)
-                self.objective[c] = self.l2 / 2 * w[:m] @ w[:m] + self.weights @ values[0] / n
+            W = self.W[lo:lo + at_once]
+            codes = (self.codes[lo + k] for k in range(len(W)))
+            losses = losses_at(self.home, codes, self.weights, W, self.intercept, self.loss)
+            self.objective[lo:lo + at_once] = [self.l2 / 2 * w[:m] @ w[:m] for w in W] + losses / n
+
+
+def losses_at(home, codes, weights, W, intercept, loss):
+    """(len(W),) sums of the weighted losses of problems, ``codes`` of -1 and 1, at weights W."""
+    X, m, values, sums = home.X, home.n_features, np.empty((3, home.n_rows)), np.zeros(len(W))
+    scores = np.asarray(X @ W[:, :m].T.astype(X.dtype), float)
+    for k, (code, w) in enumerate(zip(codes, W, strict=True)):
+        evaluate(LOSS_IDS[loss], code * (scores[:, k] + (w[m] if intercept else 0.0)), *values)
+        sums[k] = weights @ values[0]
+    return sums
 
 
 def ridge_of_sample(home, order, n_problems, codes_of, weights, intercept, l2):
@@ -69,12 +75,20 @@ def ridge_of_sample(home, order, n_problems, codes_of, weights, intercept, l2):
 
 def sample_rows(home, order, n_problems):
     """Rows of a sample, ascending; nothing is drawn. ``order``: rows of a class together, so each has its share."""
+    return spaced(order, sample_size(home, n_problems))
+
+
+def sample_size(home, n_problems):
     n, m = home.n_rows, home.n_features
     width = max(1, home.entries // max(1, n))
     by_columns = FLOPS / max(1, m) ** 2 if m <= FEWEST else 0.0
     by_rows = np.sqrt(FLOPS / width)
-    size = min(n, max(by_columns, min(FEWEST, by_rows)), max(FEWEST, 20 * m, 5 * n_problems))
-    return np.sort(order[np.linspace(0, n - 1, int(size)).astype(np.intp)])
+    return int(min(n, max(by_columns, min(FEWEST, by_rows)), max(FEWEST, 20 * m, 5 * n_problems)))
+
+
+def spaced(order, size):
+    """So many of the rows in ``order``, evenly spaced, ascending."""
+    return np.sort(order[np.linspace(0, len(order) - 1, size).astype(np.intp)])
 
 
 def ridge(X, Y, weights, intercept, l2):

@@ -30,13 +30,17 @@ cdef double DECREASE = 0.02              # of the best predicted one, below whic
 cdef double SEARCHED = 1e-2              # part of the first slope that a search may leave
 
 
+def heavy_limit(n, at):
+    """The norm above which a row is heavy, of ``n`` rows; ``at(places)``: norms there in their ascending order."""
+    most = int(MOST * n)
+    low, high, rare = at([(n - 1) // 2, n // 2, n - most - 1]) if most else (0, 0, 0)
+    limit = LARGE * ((low + high) / 2)
+    return max(limit, rare) if limit > 0 else np.inf
+
+
 def heaviest(norms):
     """Places of the rows with the largest ``norms`` (n,), ascending: few, and only those that stand out; or none."""
-    most = int(MOST * len(norms))
-    limit = LARGE * np.median(norms) if most else 0.0
-    if not limit > 0:
-        return np.empty(0, np.intp)
-    return np.flatnonzero(norms > max(limit, np.partition(norms, -most - 1)[-most - 1]))
+    return np.flatnonzero(norms > heavy_limit(len(norms), lambda places: np.partition(norms, places)[places]))
 
 
 cdef Py_ssize_t heavy_work_size(Py_ssize_t p, bint l1) noexcept nogil:

@@ -70,3 +70,14 @@ class ClassLists:
             total = np.full(self.n_classes, weight.sum())
         others = np.maximum(self.n_rows - self.n_positives, 1)
         return total, positive, positive + (total - positive) * self.n_negatives / others
+
+
+class ClassShares:
+    """Of rows that lie elsewhere: what each class weighs among so many rows of mean weight 1, all of them visited."""
+
+    def __init__(self, positive, n_rows):
+        self.positive, self.n_rows, self.n_classes = positive, n_rows, len(positive)
+
+    def shares(self, weight):
+        total = np.full(self.n_classes, float(self.n_rows))
+        return total, self.positive, total

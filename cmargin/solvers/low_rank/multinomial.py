@@ -40,6 +40,8 @@ REFIT_SHARE = 0.04         # of the rows held out: with more, passes over all ro
 class MultinomialRun(Run):
     """One call of `train` for the multinomial risk; ``truth`` (n_rows,) int64 holds the class of every row."""
 
+    trial_batch = None         # rows of a trial's batch; None: as many as a pass over all rows takes
+
     def __init__(self, home, lists, row_weight, settings, entropy, start, truth, n_classes):
         self.home, self.row_weight, self.settings, self.start = home, row_weight, settings, start
         self.truth, self.n_classes = truth, n_classes
@@ -87,7 +89,7 @@ class MultinomialRun(Run):
 
     def prepare(self):
         s, start, fit = self.settings, self.start, self.fit
-        self.order, n_held = split_order(self.truth, self.n_classes, self.rng)
+        self.order, n_held = self._split()
         inverses = [start.inverse]
         if start.inverse is None:
             fit.inverse, fit.spectrum = self._timed("hessian", self._invert, None)
@@ -105,9 +107,13 @@ class MultinomialRun(Run):
         self.Z = self._timed("whiten", self._whiten)
         self._begin(self.W, self.bias)
 
+    def _split(self):
+        """A random order of the rows that ends with those held out, and how many those are."""
+        return split_order(self.truth, self.n_classes, self.rng)
+
     def _choose(self, inverses, n_held, step):
         trial = Trial(self.home, self.truth, self.row_weight, self.order, n_held, self.W, self.bias, self._eta,
-                      self._bias_rate(), np.random.default_rng(self.rng.integers(1 << 62)))
+                      self._bias_rate(), np.random.default_rng(self.rng.integers(1 << 62)), self.trial_batch)
         inverse, losses = automatic_rank(trial, inverses, FIRST_STEP if step is None else step)
         if step is None:
             step = automatic_step(trial, losses)

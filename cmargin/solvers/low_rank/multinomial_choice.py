@@ -31,19 +31,19 @@ def batch_size(n_rows, sparse):
     return size
 
 
-def split_order(truth, n_classes, rng):
+def split_order(truth, n_classes, rng, n_all=None):
     """A random order of the rows that ends with those held out, and how many those are.
 
     Of every class about the same share, HELD_SHARE or what gives HELD_MOST rows, and never more than a quarter: a class
-    of one row is trained on.
+    of one row is trained on. ``n_all``: how many rows there are where these are a part of them.
     """
     n = len(truth)
     order = rng.permutation(n).astype(np.int64)
     counts = np.bincount(truth, minlength=n_classes)
-    share = min(HELD_SHARE, HELD_MOST / n)
+    share = min(HELD_SHARE, HELD_MOST / max(1, n if n_all is None else n_all))
     wanted = np.minimum(np.floor(counts * share + rng.random(n_classes)), counts // 4).astype(np.int64)
     n_held = int(wanted.sum())
-    if n_held < HELD_LEAST:
+    if n_held < HELD_LEAST and n_all is None:
         return order, 0
     return held_last(order, truth, wanted), n_held
 
@@ -72,16 +72,18 @@ class Trial:
         ``step_of(inverse, relative)``: eta of the first pass.
     bias_rate : float
     rng : Generator
+    batch : int or None
+        Rows of a batch; None: as many as for all rows of ``order``.
     """
 
-    def __init__(self, home, truth, row_weight, order, n_held, W, bias, step_of, bias_rate, rng):
+    def __init__(self, home, truth, row_weight, order, n_held, W, bias, step_of, bias_rate, rng, batch=None):
         self.n_all = len(order) - n_held         # rows to be trained on
         self.n_train = min(TRIAL_ROWS, self.n_all)
         self.home, self.W, self.bias, self.step_of, self.bias_rate = home, W, bias, step_of, bias_rate
         self.rows = np.concatenate([order[:self.n_train], order[self.n_all:]])
         self.truth = truth[self.rows]
         self.weight = None if row_weight is None else row_weight[self.rows]
-        self.batch = batch_size(len(order), home.sparse)
+        self.batch = batch or batch_size(len(order), home.sparse)
         starts = np.arange(0, self.n_train, self.batch, dtype=np.int64)
         self.batches = np.concatenate([rng.permutation(starts) for _ in range(TRIAL_PASSES)])
         self.held = np.arange(self.n_train, len(self.rows), self.batch, dtype=np.int64)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from cmargin._core.losses._losses import LOSS_IDS, mean_losses
 from cmargin._core.newton._pursuit_memory import PursuitSteps
 from cmargin.homes.row_pass import SMALL
 from cmargin.solvers.first_order.margin_pursuit import Fit, one_shot_scale
@@ -244,11 +243,9 @@ class NewtonClasses:
         fit, s = self.fit, self.settings
         W, bias = (s.level * part for part in self.blocks.ridge_start(s.fit_intercept, s.l2))
         value = np.full(len(W), np.inf)
-        weight = np.zeros(0) if self.blocks.weight is None else self.blocks.weight
-        for group, margins in self.blocks.margins(W, bias):
-            if late():
-                break
-            mean_losses(LOSS_IDS[s.loss], margins, weight, s.level, fit.scale[group], value[group])
+        losses = self.blocks.mean_losses(W, bias, s.loss, s.level, fit.scale)
+        while not late() and (found := next(losses, None)) is not None:
+            value[found[0]] = found[1]
         self.ridge = W, bias, value + s.l2 / 2 * (W * W).sum(axis=1)
         waiting = ~np.isin(np.arange(len(W)), self.trained())
         fit.W[waiting], fit.bias[waiting] = W[waiting], bias[waiting]

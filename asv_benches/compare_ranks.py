@@ -1,0 +1,92 @@
+"""SLND over ranks beside one machine: test accuracy by the number of passes, ranks, and how rows lie with them.
+
+    python asv_benches/compare_ranks.py --data FOLDER [--sets mnist,tinyimagenet,digits] [--ranks 1,2,4,8] [--seeds N]
+
+The ranks are threads of this process. Rows are split at random, evenly, or by class: sorted by it, then cut; or
+half or a fifth of them by class. Printed is
+the median over the seeds of the accuracy in per cent after so many passes, and the worst difference to one machine.
+"""
+
+import argparse
+import os
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+from cmargin import SLNDClassifier
+from cmargin.measure.race.data import read
+from cmargin.measure.report import table
+
+sys.path.append(str(Path(__file__).parent.parent / "tests"))
+from ranks_in_threads import on_ranks
+
+PASSES = (1, 2, 3, 5)
+
+
+def split_of(name, folder):
+    if name == "digits":
+        X, y = load_digits(return_X_y=True)
+        X, X_test, y, y_test = train_test_split(X, y, random_state=1, stratify=y)
+    else:
+        X, y, X_test, y_test = read(name, folder)
+    X, X_test = (np.asarray(rows, np.float32) for rows in (X, X_test))
+    return *(rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(1e-9) for rows in (X, X_test)), y, y_test
+
+
+def accuracies(settings, X, X_test, y, y_test, size, how, seed):
+    """Test accuracy after every number of passes; the step is chosen by each fit for itself."""
+    order = np.random.default_rng(seed).permutation(len(y))
+    if how != "random":
+        last = {"by class": 0, "half": len(order) // 2, "fifth": 4 * len(order) // 5}[how]      # from where on by class
+        order[last:] = order[last:][np.argsort(y[order[last:]], kind="stable")]
+    parts, found = np.array_split(order, max(1, size)), []
+    if how in ("half", "fifth"):
+        mixed, sorted_ = (np.array_split(some, max(1, size)) for some in (order[:last], order[last:]))
+        parts = [np.concatenate(pair) for pair in zip(mixed, sorted_, strict=True)]
+    for passes in PASSES:
+        def model(passes=passes):
+            return SLNDClassifier(max_passes=passes, random_state=seed, n_jobs=None if size == 0 else 1, **settings)
+
+        if size == 0:
+            fitted = model().fit(X, y)
+        else:
+            fitted = on_ranks(size, lambda comm, model=model: model().fit(X[parts[comm.rank]], y[parts[comm.rank]],
+                                                                          comm=comm))[0][-1]
+            if isinstance(fitted, BaseException):
+                raise fitted
+        found.append(100 * fitted.score(X_test, y_test))
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--data", metavar="FOLDER", default=os.environ.get("CMARGIN_DATA"))
+    parser.add_argument("--sets", default="digits,mnist,tinyimagenet")
+    parser.add_argument("--ranks", default="1,2,4,8")
+    parser.add_argument("--ways", default="random,by class")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first-seed", type=int, default=0)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    for name in options.sets.split(","):
+        data, rows = split_of(name, options.data), []
+        X, X_test, y, y_test = data
+        seeds = range(options.first_seed, options.first_seed + options.seeds)
+        one = np.array([accuracies({}, X, X_test, y, y_test, 0, "random", seed) for seed in seeds])
+        rows.append(["one machine", "", *np.median(one, axis=0).round(2), ""])
+        for size in map(int, options.ranks.split(",")):
+            for how in options.ways.split(","):
+                found = np.array([accuracies({}, X, X_test, y, y_test, size, how, seed) for seed in seeds])
+                later = (found[:, 1:3] - one[:, :2]).min()
+                rows.append([f"{size} ranks", how, *np.median(found, axis=0).round(2),
+                             f"{(found - one).min():.2f}, {later:.2f}"])
+        print(table(f"{name}: accuracy after passes, median of {options.seeds} seeds",
+                    ("where", "rows", *map(str, PASSES), "worst difference, with one pass more"), rows), flush=True)
+
+
+if __name__ == "__main__":
+    main()

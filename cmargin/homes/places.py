@@ -1,0 +1,272 @@
+"""A rank's own rows, and how it answers for them what rank 0 asks (`cmargin.homes.mpi`).
+
+Every step of a driver is one `Bcast` of a request, of one size for all questions, and one `Reduce` of packed sums:
+
+    request   8 numbers, a vector of n_features + 1, a mask of as many bits for the columns of the curvature block
+    sums      2 numbers (ranks that failed, ranks that were interrupted), then of a look 16, 3 n_columns and the upper
+              triangle of the block; 3 along the line; n_columns + 1 of a product or an evaluation
+
+What is asked a few times a problem are calls of a place's methods by name, with every rank's answer for itself.
+"""
+
+from functools import cached_property
+
+import numpy as np
+
+from cmargin.homes.order import places_of
+from cmargin.homes.ranks import Failure, Interrupted
+from cmargin.homes.row_pass import SMALL
+from cmargin.homes.shared_start import losses_at, spaced
+
+END, CALL, AVERAGE, LOOK, ALONG, PRODUCT, EVALUATE = range(7)
+OP, KEY, FLAGS, STEP, LINE_WIDTH, WIDTH, FLOOR, GONE, N_NUMBERS = range(9)
+RESTART, PRIMAL, HESSIAN, VECTOR, ACTIVE, SQUARES = (1 << bit for bit in range(6))
+STATE = 2                      # numbers before the sums
+N_SUMS = 16                    # of a look
+
+
+class Request:
+    """What rank 0 asks, as a buffer of one size, and its parts."""
+
+    def __init__(self, n_features):
+        self.n_columns = n_features + 1
+        n_bytes = 8 * (N_NUMBERS + self.n_columns)
+        self.buffer = np.zeros(n_bytes + -(-self.n_columns // 8), np.uint8)
+        self.numbers = self.buffer[:8 * N_NUMBERS].view(float)
+        self.vector = self.buffer[8 * N_NUMBERS:n_bytes].view(float)
+        self.mask = self.buffer[n_bytes:]
+
+    def write(self, op, key, flags=0, step=0.0, line_width=0.0, width=0.0, floor=0.0, gone=-1, vector=None,
+              active=None):
+        if vector is not None:
+            self.vector[:len(vector)], flags = vector, flags | VECTOR
+        if active is not None:
+            used = np.zeros(self.n_columns, bool)
+            used[active] = True
+            self.mask[:], flags = np.packbits(used), flags | ACTIVE
+        self.numbers[:] = op, key, flags, step, line_width, width, floor, gone
+
+    def __getitem__(self, which):
+        return self.numbers[which]
+
+    def asks(self, flag):
+        return bool(int(self.numbers[FLAGS]) & flag)
+
+    def vector_of(self, n):
+        return self.vector[:n].copy() if self.asks(VECTOR) else None
+
+    @property
+    def active(self):
+        return np.flatnonzero(np.unpackbits(self.mask, count=self.n_columns)) if self.asks(ACTIVE) else None
+
+    def reply_size(self, n_columns):
+        """Numbers of the reply to this, of a pass over so many columns."""
+        op = self.numbers[OP]
+        if op == LOOK:
+            block = n_columns if not self.asks(ACTIVE) else len(self.active)
+            return STATE + N_SUMS + 3 * n_columns + (block * (block + 1) // 2 if self.asks(HESSIAN) else 0)
+        return STATE + (3 if op == ALONG else n_columns + 1)
+
+
+class Place:
+    """One rank's rows, and what it says of them. All methods below `what_failed` are calls.
+
+    Parameters
+    ----------
+    home : MemoryHome
+    labels : object
+        ``labels.code(c, weights)`` (n_rows,) of every problem, ``sample(rows)``, ``order()``, ``columns()``.
+    weights : (n_rows,) array
+        Of mean 1 over all ranks.
+    first : int
+        The place of the first row among all ranks' rows.
+    """
+
+    def __init__(self, ranks, home, labels, weights, first, n_threads):
+        self.ranks, self.home, self.labels, self.weights, self.first = ranks, home, labels, weights, first
+        self.n_threads = n_threads if home.entries >= SMALL else 1
+        self.passes, self.works, self.sorted, self.failure = {}, {}, {}, None
+
+    # ------------------------------------------------------------ serving
+
+    def serve(self):
+        """Answer until rank 0 says that it has done."""
+        request = Request(self.home.n_features)
+        while True:
+            self.ranks.spread(request.buffer)
+            if request[OP] == END:
+                return
+            self.answer(request)
+
+    def answer(self, request, total=None):
+        """This rank's part in one request; what a call brought, on rank 0."""
+        self.passes.pop(request[GONE], None)
+        if request[OP] == CALL:
+            return self.ranks.gather(self.called(*self.ranks.share()))
+        if request[OP] == AVERAGE:
+            return self.averaged(request[KEY], *self.ranks.share())
+        part = self.reply(request)
+        self.ranks.add(part, total)
+        return None
+
+    def called(self, method, arguments):
+        try:
+            return getattr(self, method)(*arguments)
+        except Interrupted as interrupted:
+            return interrupted
+        except Exception as error:
+            return Failure(error).on(self.ranks.rank)
+
+    def reply(self, request):
+        """Sums; of zeros, but for the state before them, where there is trouble."""
+        rows = self.passes.get(request[KEY])
+        n_columns = request.n_columns if rows is None else rows.n_columns
+        part = np.zeros(request.reply_size(n_columns))
+        try:
+            {LOOK: _look, ALONG: _along, PRODUCT: _product, EVALUATE: _evaluate}[int(request[OP])](
+                rows, request, part[STATE:])
+        except Interrupted:
+            part[:] = 0
+            part[1] = 1
+        except Exception as error:
+            self.failure = Failure(error).on(self.ranks.rank)
+            part[:] = 0
+            part[0] = 1
+        part[1] = part[1] or self.ranks.interrupts.came
+        return part
+
+    def what_failed(self):
+        return self.failure
+
+    # ------------------------------------------------------------ passes
+
+    def open_pass(self, key, c, intercept):
+        rows = self.home.row_pass(self.labels.code(c, self.weights), intercept=intercept,
+                                   n_threads=self.n_threads)
+        rows.first, rows.between_slices = self.first, self.ranks.interrupts.break_off
+        self.passes[key] = rows
+        return self.about(key)
+
+    def sample(self, key, of, *arguments):
+        rows = self.passes[of]
+        self.passes[key], read = rows.gather_sample(*arguments)
+        return (*self.about(key), read * rows.n_rows)
+
+    def weigh_sides(self, key, positives, negatives):
+        self.passes[key].weigh_sides(positives, negatives)
+        return self.about(key)
+
+    def about(self, key):
+        rows = self.passes[key]
+        return rows.n_rows, *rows.sides(), rows.total_weight
+
+    def tell_pass(self, key, method, *arguments):
+        getattr(self.passes[key], method)(*arguments)
+
+    def margins(self, key):
+        return self.passes[key].margins()
+
+    # ------------------------------------------------------------ the heaviest rows
+
+    def below(self, key, pivots):
+        """How many of the rows' measures are below each pivot."""
+        if self.sorted.get("key") != key:
+            self.sorted = {"key": key, "places": np.sort(places_of(self.passes[key].norms))}
+        return np.searchsorted(self.sorted["places"], pivots)
+
+    def heavy(self, key, limit):
+        """The rows above the limit, which stay out of the curvature from here on; and what all measure."""
+        rows, self.sorted = self.passes[key], {}
+        total = float(np.abs(rows.code) @ rows.norms)
+        index = np.flatnonzero(rows.norms > limit)
+        mask = np.zeros(rows.n_rows, np.uint8)
+        mask[index] = 1
+        rows.set_exact(mask)
+        return self.home.unrepeated().take(index, self.home.dtype), rows.code[index], total
+
+    # ------------------------------------------------------------ the shared start
+
+    def start_rows(self, size, n_rows):
+        """This rank's part of a sample of ``size`` of all rows: rows, codes, weights."""
+        n = self.home.n_rows
+        rows = spaced(self.labels.order(), min(n, -(-size * n // max(1, n_rows))))
+        return self.home.take(rows, np.float64), self.labels.sample(rows).astype(np.int8), self.weights[rows]
+
+    def start_losses(self, W, first, intercept, loss):
+        """Sums of the losses of the problems from ``first`` on at weights W."""
+        codes = [self.labels.code(first + k, 1.0) for k in range(len(W))]
+        return losses_at(self.home, codes, self.weights, W, intercept, loss)
+
+
+    def largest(self):
+        return self.home.largest() if self.home.entries else 0.0
+
+    # ------------------------------------------------------------ steps on these rows alone
+
+    def begin_work(self, key, kind, *arguments):
+        """Make what a stochastic method keeps here; ``kind(place, ...)`` is a class that every rank can import."""
+        self.works[key] = kind(self, *arguments)
+
+    def work(self, key, method, *arguments):
+        return getattr(self.works[key], method)(*arguments)
+
+    def averaged(self, key, n_places, *arguments):
+        """Every rank's weights become the mean of those of the ranks that have rows."""
+        work = self.works[key]
+        own = work.packed()
+        mean = np.zeros_like(own)
+        self.ranks.add(own, mean)
+        mean /= n_places                                        # rank 0's is spread
+        self.ranks.spread(mean)
+        work.take(mean, *arguments)
+
+    # ------------------------------------------------------------ scores of all problems
+
+    @cached_property
+    def blocks(self):
+        return self.home.score_blocks(self.labels.columns(), self.weights, self.n_threads)
+
+    def score_sums(self, method, *arguments):
+        """What a method of `ScoreBlocks` sums; None without rows."""
+        return getattr(self.blocks, method)(*arguments) if self.home.n_rows else None
+
+    def score_margins(self, W, bias):
+        """(len(W), n_rows) margins of these problems, which are the first ones."""
+        if not self.home.n_rows:
+            return np.empty((len(W), 0))
+        return np.concatenate([margins for _, margins in self.blocks.margins(W, bias)])
+
+    def score_losses(self, *arguments):
+        """Sums of the losses of every problem; 0 without rows, of which there is no mean."""
+        if not self.home.n_rows:
+            return 0.0
+        return np.concatenate([value for _, value in self.blocks.mean_losses(*arguments)]) * self.weights.sum()
+
+
+def _look(rows, request, out):
+    if request.asks(RESTART):
+        rows.start(request.asks(PRIMAL))
+    rows.set_active(request.active)
+    p = rows.n_columns
+    sums, gradient, block = rows.look(request.vector_of(p), request[STEP], request[LINE_WIDTH], request[WIDTH],
+                                      request[FLOOR], request.asks(HESSIAN))
+    out[:N_SUMS], out[N_SUMS:N_SUMS + 3 * p] = sums, gradient.reshape(-1)
+    if block is not None:
+        at = N_SUMS + 3 * p
+        for i, row in enumerate(block):
+            out[at:at + len(row) - i] = row[i:]
+            at += len(row) - i
+
+
+def _along(rows, request, out):
+    out[:] = rows.along(request[STEP], request[WIDTH])
+
+
+def _product(rows, request, out):
+    out[:-1], share = rows.hessian_product(request.vector_of(rows.n_columns), request[WIDTH], request[FLOOR])
+    out[-1] = share * rows.n_rows
+
+
+def _evaluate(rows, request, out):
+    out[-1], squares = rows.evaluate(request.vector_of(rows.n_columns), request.asks(SQUARES))
+    out[:-1] = 0.0 if squares is None else squares
