@@ -22,6 +22,9 @@ cdef struct row_pass:
     bint begun                   # a look was made since `pass_start`,
     bint fresh                   # none whose dual variables the next may carry on,
     bint forgets                 # and none ever will be
+    Py_ssize_t n_all             # rows of the data, and of the window on them that is read next,
+    Py_ssize_t first             # its first one; the job's pointers and number of rows are of the window
+    bint windowed                # the look under way goes on with another window
     Py_ssize_t part              # of the look under way,
     Py_ssize_t n_parts           # out of so many
     bint summed                  # the look under way, or the last one, has a curvature block
@@ -36,13 +39,18 @@ cdef struct row_pass:
 
 cdef class RowBlocks:
     cdef row_pass rows
-    cdef tuple keep                          # owners of the memory that the pointers see
+    cdef tuple keep                          # owners of the memory that the pointers see,
+    cdef object window                       # and of the rows, where they come window by window
     cdef object norms_
     cdef object per_row, duals, active_, position_, scratch_, gradient_, hessian_, sums_
     cdef public object between_slices        # called between two slices of a long look; what it raises ends the look
     cdef readonly int n_threads
     cdef readonly Py_ssize_t n_rows, n_columns, n_features
     cdef int make_room(self, Py_ssize_t order) except -1
+    cdef int move_window(self, Py_ssize_t first, Py_ssize_t n_rows) except -1
+    cdef int ask_for(self, const double[::1] direction, double step, double line_width, double width, double floor,
+                     bint with_hessian) except -1
+    cdef object look_through(self)
     cdef int must_have(self, bint memory) except -1
     cdef int listen(self) except -1
     cdef object first_sum(self)

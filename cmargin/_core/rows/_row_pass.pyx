@@ -4,6 +4,8 @@
 (b) Rows are cut into a number of blocks that depends on the shape alone. Each block sums for itself and the blocks
     are folded in order: the same bits for any number of threads.
 (c) A long look is cut into slices, by the shape too, between which Python is heard.
+(d) Rows that do not fit into memory come window by window; what is kept of every row stays, and each window sums for
+    itself.
 """
 
 import numpy as np
@@ -42,9 +44,11 @@ cdef int check_ascending(str name, const Py_ssize_t[::1] index, Py_ssize_t end) 
 # ---------------------------------------------------------------- as compiled code asks
 
 cdef void pass_start(row_pass *rows, bint primal) noexcept nogil:
+    cdef double *deficit = rows.job.deficit - rows.first
+    cdef double *change = rows.job.change - rows.first
     cdef Py_ssize_t i
-    for i in range(rows.job.n_rows):
-        rows.job.deficit[i], rows.job.change[i] = 1, 0
+    for i in range(rows.n_all):
+        deficit[i], change[i] = 1, 0
     rows.job.pending = 0
     rows.begun, rows.fresh, rows.forgets = False, True, primal
 
@@ -78,7 +82,7 @@ cdef Py_ssize_t scratch_wanted(const row_pass *rows, Py_ssize_t order) noexcept 
 cdef bint has_room(row_pass *rows, Py_ssize_t order) noexcept nogil:
     # workspace for a curvature block of that order; only what is not there yet is asked of Python
     if scratch_wanted(rows, order) <= rows.scratch_size and (order == rows.hessian_order or order == 0) \
-            and (rows.job.dual != NULL or rows.job.loss == MARGIN_PURSUIT or rows.job.n_rows == 0):
+            and (rows.job.dual != NULL or rows.job.loss == MARGIN_PURSUIT or rows.n_all == 0):
         return True
     return make_room_for(rows, order)
 
@@ -107,8 +111,12 @@ cdef bint pass_begin_look(row_pass *rows, const look_request *request) noexcept 
     job.totals = not rows.begun
     rows.begun = True
     job.at.primal = rows.forgets or rows.fresh
-    rows.part, rows.n_parts = 0, slices(job, order)
+    pass_begin_window(rows)
     return True
+
+
+cdef void pass_begin_window(row_pass *rows) noexcept nogil:
+    rows.part, rows.n_parts = 0, slices(&rows.job, rows.job.block.n_active if rows.summed else 0)
 
 
 cdef Py_ssize_t slices(const pass_job *job, Py_ssize_t order) noexcept nogil:
@@ -138,9 +146,15 @@ cdef bint pass_look_part(row_pass *rows) noexcept nogil:
     fold(job.gradient, n_blocks, 3 * job.n_columns)
     if rows.summed:
         fold(job.hessian, n_blocks, order * order)
-    job.pending = job.at.step
-    job.norms = NULL
+    if not rows.windowed:
+        pass_end_look(rows)
     return False
+
+
+cdef void pass_end_look(row_pass *rows) noexcept nogil:
+    rows.job.pending = rows.job.at.step
+    rows.job.norms = NULL
+    rows.windowed = False
 
 
 cdef void pass_along(row_pass *rows, double step, double width) noexcept nogil:
@@ -234,16 +248,19 @@ cdef class RowBlocks:
     n_threads : int
     rows : (n_rows,) intp or None
         The subset of rows to read, ascending.
+    window : int
+        Rows that are here at a time, at most, where ``X`` has none and `see` brings them; 0: all are here.
     """
 
     def __init__(self, Rows X, const double[::1] code, bint intercept, int n_threads,
-                 const Py_ssize_t[::1] rows=None):
-        cdef Py_ssize_t n = code.shape[0], room
+                 const Py_ssize_t[::1] rows=None, Py_ssize_t window=0):
+        cdef Py_ssize_t n = code.shape[0], here = window if window > 0 else n, room
         cdef double[:, ::1] per_row, sums
         cdef double[:, :, ::1] gradient
         cdef Py_ssize_t[::1] active
         cdef pass_job *job = &self.rows.job
-        check_length("code", n, X.shape[0] if rows is None else rows.shape[0])
+        if window == 0:
+            check_length("code", n, X.shape[0] if rows is None else rows.shape[0])
         if rows is not None:
             check_ascending("rows", rows, X.shape[0])
         job.loss = SMOOTHED_HINGE
@@ -263,12 +280,12 @@ cdef class RowBlocks:
             job.code = &code[0]
             job.deficit = &per_row[0, 0]
             job.change = &per_row[1, 0]
-        job.n_rows, job.n_columns = n, self.n_columns
+        job.n_rows, job.n_columns, self.rows.n_all = n, self.n_columns, n
         # a twentieth of the data at most goes into the blocks' curvature, and few rows need no blocks
-        job.n_blocks = max(1, min(min(MAX_BLOCKS, max(2, n // (20 * max(1, self.n_columns)))), n // 256))
+        job.n_blocks = max(1, min(min(MAX_BLOCKS, max(2, here // (20 * max(1, self.n_columns)))), here // 256))
         room = max(1, self.n_columns)
-        job.tile_rows = max(1, min(min(512, max(16, TILE_DOUBLES // room)), n))
-        job.block.room = max(1, min(min(512, max(64, 2 * TILE_DOUBLES // room)), n))
+        job.tile_rows = max(1, min(min(512, max(16, TILE_DOUBLES // room)), here))
+        job.block.room = max(1, min(min(512, max(64, 2 * TILE_DOUBLES // room)), here))
         sums = self.sums_ = np.zeros((job.n_blocks, N_SUMS))
         gradient = self.gradient_ = np.zeros((job.n_blocks, 3, max(1, self.n_columns)))
         job.sums, job.gradient = &sums[0, 0], &gradient[0, 0, 0]
@@ -289,7 +306,7 @@ cdef class RowBlocks:
         cdef double[:, :, ::1] hessian
         if self.duals is None and rows.job.loss != MARGIN_PURSUIT and self.n_rows > 0:
             duals = self.duals = np.empty((2, self.n_rows))
-            rows.job.dual, rows.job.dual_next = &duals[0, 0], &duals[1, 0]
+            rows.job.dual, rows.job.dual_next = &duals[0, 0] + rows.first, &duals[1, 0] + rows.first
         if size > rows.scratch_size:
             scratch = self.scratch_ = np.empty(size * self.n_threads)
             rows.scratch, rows.scratch_size = &scratch[0], size
@@ -333,7 +350,7 @@ cdef class RowBlocks:
         if mask is not None:
             check_length("mask", mask.shape[0], self.n_rows)
         self.keep = self.keep[:3] + (mask,) + self.keep[4:]
-        self.rows.job.exact = &mask[0] if mask is not None and mask.shape[0] > 0 else NULL
+        self.rows.job.exact = &mask[0] + self.rows.first if mask is not None and mask.shape[0] > 0 else NULL
 
     @property
     def norms(self):
@@ -349,7 +366,7 @@ cdef class RowBlocks:
         self.keep = self.keep[:4] + (weight,)
         if self.n_rows > 0 and weight.shape[0] > 0:
             self.rows.job.norm_weight = &weight[0]
-            self.rows.job.norms = &norms[0]
+            self.rows.job.norms = &norms[0] + self.rows.first
         return self.norms_
 
     def look(self, const double[::1] direction, double step, double line_width, double width, double curvature_floor,
@@ -365,16 +382,24 @@ cdef class RowBlocks:
         All three are workspace, overwritten by the next look. A look that was left by an exception (a Ctrl-C, or what
         ``between_slices`` raised) has moved some rows and others not: `start` before the next.
         """
+        self.see_all()
+        self.ask_for(direction, step, line_width, width, curvature_floor, with_hessian)
+        return self.look_through()
+
+    cdef int ask_for(self, const double[::1] direction, double step, double line_width, double width, double floor,
+                     bint with_hessian) except -1:
         cdef look_request request
-        cdef bint more
         if direction is not None:
             check_length("direction", direction.shape[0], self.n_columns)
         request.direction = NULL
         if direction is not None:
             request.direction = &direction[0] if direction.shape[0] > 0 else self.rows.job.gradient
-        request.step, request.line_width, request.width, request.floor = step, line_width, width, curvature_floor
+        request.step, request.line_width, request.width, request.floor = step, line_width, width, floor
         request.with_hessian = with_hessian
-        self.must_have(pass_begin_look(&self.rows, &request))
+        return self.must_have(pass_begin_look(&self.rows, &request))
+
+    cdef object look_through(self):
+        cdef bint more
         while True:
             with nogil:
                 more = pass_look_part(&self.rows)
@@ -382,6 +407,51 @@ cdef class RowBlocks:
                 return (self.sums_[0], self.gradient_[0, :, :self.n_columns],
                         self.hessian_[0] if self.rows.summed else None)
             self.listen()
+
+    # ------------------------------------------------------------ window by window
+
+    cdef int move_window(self, Py_ssize_t first, Py_ssize_t n_rows) except -1:
+        cdef pass_job *job = &self.rows.job
+        cdef Py_ssize_t by = first - self.rows.first
+        self.rows.first, job.n_rows = first, n_rows
+        if self.n_rows == 0:
+            return 0
+        job.code, job.deficit, job.change = job.code + by, job.deficit + by, job.change + by
+        if job.dual != NULL:
+            job.dual, job.dual_next = job.dual + by, job.dual_next + by
+        if job.norms != NULL:
+            job.norms = job.norms + by
+        if job.exact != NULL:
+            job.exact = job.exact + by
+        return 0
+
+    def see(self, Rows X, Py_ssize_t first):
+        """From here on ``X``, rows ``first`` .. of the data, is what is read and summed over; until `see_all`."""
+        if X.dtype != self.keep[0].dtype or X.view.n_features != self.n_features or X.sparse != self.keep[0].sparse \
+                or first < 0 or first + X.view.n_rows > self.n_rows:
+            raise ValueError("a window of other rows")
+        self.rows.job.source.X = X.view
+        self.move_window(first, X.view.n_rows)
+        self.window = X
+
+    def see_all(self):
+        """What is kept of the rows is once more that of all."""
+        self.move_window(0, self.n_rows)
+        self.window = None
+
+    def begin_look(self, const double[::1] direction, double step, double line_width, double width,
+                   double curvature_floor, bint with_hessian=True):
+        """A look whose rows come window by window: `see` and `look_on` for each, in any order, then `end_look`."""
+        self.rows.windowed = True
+        self.ask_for(direction, step, line_width, width, curvature_floor, with_hessian)
+
+    def look_on(self):
+        """What `look` returns, summed over the rows that are here."""
+        pass_begin_window(&self.rows)
+        return self.look_through()
+
+    def end_look(self):
+        pass_end_look(&self.rows)
 
     cdef int must_have(self, bint memory) except -1:
         if not memory:
@@ -421,10 +491,12 @@ cdef class RowBlocks:
     def dual_variables(self):
         """a >= 0 that the last look predicted, a new (n_rows,) array."""
         cdef double[:, ::1] duals = self.duals
+        self.see_all()
         return self.duals[0 if self.rows.job.dual_next == &duals[0, 0] else 1].copy()
 
     def along(self, double step, double width):
         """(value, slope, curvature) in the step of sum s F(u - step change); no read of X."""
+        self.see_all()
         with nogil:
             pass_along(&self.rows, step, width)
         return self.rows.job.sums[0], self.rows.job.sums[1], self.rows.job.sums[2]
@@ -446,6 +518,7 @@ cdef class RowBlocks:
     def margins(self):
         """y <w, x> at the point last looked at, a new array; no read of X."""
         cdef double[::1] out = np.empty(self.n_rows)
+        self.see_all()
         if self.n_rows > 0:
             with nogil:
                 pass_margins(&self.rows, &out[0])
