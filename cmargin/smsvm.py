@@ -142,7 +142,9 @@ class SmSVMClassifier(LinearClassifier):
         if self._goes_on:
             self._check_last_fit(home, classes, codes is None)
         weight, total_weight = self._weights(sample_weight, home, classes, codes)
-        weights = np.ones(home.n_rows) if weight is None else of_mean_1(weight)
+        weights = None if weight is None else of_mean_1(weight)
+        if codes is not None:                    # a byte a row where that will do: rows may be many
+            codes = codes.astype(np.min_scalar_type(len(classes)))
         labels = Labels(classes, codes, None if positives is None else 2.0 * positives.toarray().T - 1.0)
         fit, interruption = SmSVMFit(self, home, labels, weights, total_weight, begin), None
         try:

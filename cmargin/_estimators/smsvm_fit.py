@@ -13,6 +13,7 @@ from cmargin._core.small._openmp import effective_n_threads
 from cmargin._estimators.base import untrained
 from cmargin._estimators.progress import say
 from cmargin._runtime.blas_threads import single_threaded_blas
+from cmargin._runtime.clock import TimeUp
 from cmargin.homes.dual_rows import worth_sweeping
 from cmargin.homes.row_pass import SMALL
 from cmargin.homes.wide import worth_reducing
@@ -47,7 +48,7 @@ class Labels:
 
     def __getitem__(self, c):
         if self.multilabel:
-            return self.indicator[c]
+            return self.indicator[c].copy()
         return np.where(self.label == self.of_problem(c), 1.0, -1.0)
 
     def sample(self, rows):
@@ -68,7 +69,7 @@ class SmSVMFit:
     """Nothing of the estimator is touched before `publish`."""
 
     def __init__(self, estimator, home, labels, weights, total_weight, started):
-        """``weights``: of mean 1; ``total_weight``: their sum as they were given."""
+        """``weights``: of mean 1, or None; ``total_weight``: their sum as they were given."""
         self.estimator, self.home, self.labels, self.weights = estimator, home, labels, weights
         self.n, self.m = home.n_rows, home.n_features
         e = estimator
@@ -92,6 +93,8 @@ class SmSVMFit:
             raise ValueError("linear_solver='dual' and line_search='quadratic' need loss='hinge'.")
         self.by_dual = hinge and worth_sweeping(home, self.l2, e.l1, e.linear_solver, e.line_search)
         self.by_rows = worth_reducing(home, e.l1, e.linear_solver, e.line_search)
+        if not home.in_memory and e.linear_solver == "auto":
+            self.by_dual = self.by_rows = False
 
     def _draw_seeds(self):
         """One seed a class, drawn only where rows will be, or their order; that is always the same for None."""
@@ -119,8 +122,12 @@ class SmSVMFit:
         if self.by_dual:
             self.dual = self.home.dual_rows(self.intercept, self.free is not None)
         self.seeds = self._draw_seeds()
+        self.home.between_chunks = self._watch_time
         try:
-            if n_classes < 2 or n_classes < self.n_threads or self.n_threads == 1 or e.callback is not None:
+            if not self.home.in_memory and n_classes > 1 and e.callback is None:
+                side_by_side((self.ways(c, self.n_threads) for c in range(n_classes)), 1, "stopped",
+                             self.interrupted.set, self.home.problems_at_once(n_classes))
+            elif n_classes < 2 or n_classes < self.n_threads or self.n_threads == 1 or e.callback is not None:
                 for c in range(n_classes):
                     self.solve(c, self.n_threads)
             elif self.by_dual:
@@ -155,7 +162,8 @@ class SmSVMFit:
         if self.warm is not None:
             return                               # the last fit's weights are a start of their own
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            self.start = self.home.shared_start(self.labels, self.weights, self.intercept, self.l2, e.loss)
+            weights = np.ones(self.n) if self.weights is None else self.weights
+            self.start = self.home.shared_start(self.labels, weights, self.intercept, self.l2, e.loss)
             self.start.evaluate(out_of_time)
 
     def use_the_start(self):
@@ -191,11 +199,16 @@ class SmSVMFit:
         if self.interrupted.is_set() or self.late():
             return
         result.status = "running"
-        code = self.labels[c] * self.weights
+        code = self.labels[c]
+        if self.weights is not None:
+            code *= self.weights
         rows = self.home.row_pass(code, intercept=self.intercept, n_threads=n_threads)
         problem = Problem(self.l2, float(self.estimator.l1), self.free, self.estimator.loss)
-        yield from self.drivers(c, rows, code, problem, n_threads, result)
-        if not np.isfinite(result.objective):                  # stopped on a subset
+        try:
+            yield from self.drivers(c, rows, code, problem, n_threads, result)
+        except TimeUp:                           # while rows of a subset were gathered
+            result.status = "max_time"
+        if not np.isfinite(result.objective) and (self.home.in_memory or not self.late()):       # stopped on a subset
             last = ContinuationNewton(rows, problem, Settings(), result, w=result.w)
             last.certify(result.status)
             yield last
@@ -228,7 +241,9 @@ class SmSVMFit:
             newton.begin()
             yield newton
         else:
-            yield from ways(rows, problem, settings, e.subset_growth == "auto", self.seeds[c], w, width, result, before)
+            # over files a subset each would be a read each, where all problems share every read
+            grow = e.subset_growth == "auto" and (self.home.in_memory or len(self.labels) == 1)
+            yield from ways(rows, problem, settings, grow, self.seeds[c], w, width, result, before)
 
     def reads_to_try(self):
         """Reads that the dual may take before Newton's method goes on."""
@@ -285,6 +300,10 @@ class SmSVMFit:
     def _between_slices(self):
         """The status to leave with, or None."""
         return "stopped" if self.interrupted.is_set() else "max_time" if self.late() else None
+
+    def _watch_time(self):
+        if self.late():
+            raise TimeUp
 
     def _asked_to_stop(self):
         if self.interrupted.is_set():

@@ -10,6 +10,9 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from cmargin._core.rows._structure import check_structure
+from cmargin._estimators.rows_in_files import check_row_files
+from cmargin.homes.files.home import refuse_files
+from cmargin.homes.files.sources import RowFiles, opened
 
 # what `validate_data` is to make of rows: CSR or dense, float32 and float64 as they are, in any order, not copied
 ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": None, "accept_large_sparse": True}
@@ -107,8 +110,8 @@ def check_rows(estimator, X, y="no_validation", *, reset=True, multi_output=True
     Parameters
     ----------
     estimator : the estimator whose ``n_features_in_`` and ``feature_names_in_`` are set, or compared with
-    X : (n, n_features) array or sparse matrix of any format
-    y : (n,) or (n, n_labels) array or sparse matrix; left out where there are no targets
+    X : (n, n_features) array or sparse matrix of any format; or rows in files, as `open_files` takes them
+    y : (n,) or (n, n_labels) array or sparse matrix, or paths of labels; left out where there are no targets
     reset : bool
         True in `fit`; False where X must be as at the last fit.
     multi_output : bool
@@ -116,7 +119,8 @@ def check_rows(estimator, X, y="no_validation", *, reset=True, multi_output=True
 
     Returns
     -------
-    X : (n, n_features) array or CSR matrix, float32 or float64, the one given wherever that is possible
+    X : (n, n_features) array or CSR matrix, float32 or float64, the one given wherever that is possible; `RowFiles`
+        where they are too large
     y : array or CSR matrix, where ``y`` was given
 
     Raises
@@ -124,10 +128,19 @@ def check_rows(estimator, X, y="no_validation", *, reset=True, multi_output=True
     ValueError
         For broken sparse matrices, NaN, infinities and shapes.
     """
+    targets = {} if isinstance(y, str) and y == "no_validation" else {"multi_output": multi_output}
+    X, y = opened(X, y)
+    if isinstance(X, RowFiles):
+        return check_row_files(estimator, X, y, bool(targets), reset)
     check_structure(X)
     check_structure(y, "y")
-    targets = {} if isinstance(y, str) and y == "no_validation" else {"multi_output": multi_output}
     return validate_data(estimator, X, y, reset=reset, **ROWS, **targets)
+
+
+def check_in_memory(X, what):
+    """Raise for rows in files, which ``what`` cannot go by."""
+    if isinstance(X, RowFiles):
+        refuse_files(what)
 
 
 def sliceable(X):

@@ -28,6 +28,8 @@ class MemoryHome:
         The same for compiled kernels, shared by all views.
     """
 
+    in_memory = True
+
     def __init__(self, X, y=None):
         self.X, self.y, self.rows = X, y, Rows(X)
         self.n_rows, self.n_features = X.shape

@@ -11,6 +11,7 @@ import numpy as np
 
 from cmargin._core.losses._losses import LOSS_IDS, mean_losses
 from cmargin._core.newton._pursuit_memory import PursuitSteps
+from cmargin._runtime.clock import TimeUp
 from cmargin.homes.row_pass import SMALL
 from cmargin.solvers.first_order.margin_pursuit import Fit, one_shot_scale
 from cmargin.solvers.newton.growing import subset_of, worth_growing
@@ -151,11 +152,13 @@ class NewtonClasses:
     def solve(self, on_pass):
         blocks, n_problems = self.blocks, self.blocks.n_problems
         n_threads = blocks.n_threads
-        many = n_problems >= max(2, n_threads)
+        in_files = not blocks.home.in_memory     # there all share every read, and a thread is one of a chunk's
+        many = n_problems >= max(2, 1 if in_files else n_threads)
         if blocks.n_rows * blocks.n_features < SMALL and not many:
             n_threads = 1
         if many and on_pass is None:
-            side_by_side((self.ways(c, 1) for c in range(n_problems)), n_threads, "interrupted")
+            side_by_side((self.ways(c, n_threads if in_files else 1) for c in range(n_problems)), n_threads,
+                         "interrupted", at_once=blocks.home.problems_at_once(n_problems) if in_files else None)
             return
         for c in range(n_problems):
             for driver in self.ways(c, n_threads, on_pass):
@@ -169,7 +172,14 @@ class NewtonClasses:
         w = np.append(self.fit.W[c], self.fit.bias[c]) if self.start.W is not None else None
         rows, w = self.blocks.row_pass(c, settings.fit_intercept, n_threads, w)
         result.status, result.w = "running", np.zeros(rows.n_columns) if w is None else w
-        part, reads = OnSubset.of(rows, settings, result) if w is None else (None, 0.0)
+        part, reads = None, 0.0
+        if w is None and (self.blocks.home.in_memory or len(self.results) == 1):
+            self.blocks.home.between_chunks = self.watch_time
+            try:
+                part, reads = OnSubset.of(rows, settings, result)
+            except TimeUp:
+                result.status = "max_time"
+                return
         self.reads_of_all[c] = reads
         if part is not None:
             part.begin()
@@ -179,6 +189,10 @@ class NewtonClasses:
                                before=part, started=self.clock)
         newton.begin()
         yield newton
+
+    def watch_time(self):
+        if self.out_of_time():
+            raise TimeUp
 
     def out_of_time(self):
         return self.settings.deadline is not None and time.perf_counter() > self.settings.deadline
@@ -245,7 +259,7 @@ class NewtonClasses:
         W, bias = (s.level * part for part in self.blocks.ridge_start(s.fit_intercept, s.l2))
         value = np.full(len(W), np.inf)
         weight = np.zeros(0) if self.blocks.weight is None else self.blocks.weight
-        for group, margins in self.blocks.margins(W, bias):
+        for group, margins in self.blocks.margins(W, bias) if self.blocks.home.in_memory else ():
             if late():
                 break
             mean_losses(LOSS_IDS[s.loss], margins, weight, s.level, fit.scale[group], value[group])
