@@ -27,7 +27,7 @@ from cmargin.measure.limits import best_of
 from cmargin.measure.report import heading, table
 
 COLUMNS, ROWS, LARGE = 54, 2_000_000, 20_000_000
-L2, EPOCHS, REPEATS = 1e-4, 12, 7
+L2, EPOCHS, REPEATS = 1e-4, 6, 7
 BATCH = 200_000                          # rows that are made, or given to partial_fit, at a time
 
 

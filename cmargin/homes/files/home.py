@@ -14,7 +14,7 @@ from cmargin.homes.files.row_pass import FileRowPass
 from cmargin.homes.files.shared_start import FileSharedStart
 from cmargin.homes.score_blocks import ScoreBlocks
 
-CHUNK = 1 << 23              # bytes; doc/decisions.md
+CHUNK = 1 << 25              # bytes; doc/decisions.md
 STATE = 48                   # bytes that a problem keeps of a row: code, deficit, change, two dual variables, measure
 GATHERED = 0.25              # of the memory left that gathered rows may take
 
