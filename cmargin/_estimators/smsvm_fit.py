@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import replace
 from time import perf_counter
 
@@ -80,7 +81,7 @@ class SmSVMFit:
         self.n_threads = threads if self.n * self.m >= SMALL or len(labels) >= threads > 1 else 1
         self.intercept = bool(estimator.fit_intercept)
         self.free = self.m if self.intercept and not estimator.penalize_intercept else None    # column, not penalised
-        self.deadline = np.inf if estimator.max_time is None else started + estimator.max_time
+        self.deadline = self.give_up_at = np.inf if estimator.max_time is None else started + estimator.max_time
         self.interrupted, self.one_at_a_time = threading.Event(), threading.Lock()
         p = self.m + self.intercept
         self.warm = self._warm_start(p)
@@ -117,12 +118,12 @@ class SmSVMFit:
         if self.warm is not None:                # what an interrupt leaves of a class not begun
             for result, w in zip(self.results, self.warm, strict=True):
                 result.w = w.copy()
+        self.home.between_chunks = self._watch_time
         if n_classes > 1 and (e.max_time is not None or e.callback is not None):
             self.start_all(self.late)
         if self.by_dual:
             self.dual = self.home.dual_rows(self.intercept, self.free is not None)
         self.seeds = self._draw_seeds()
-        self.home.between_chunks = self._watch_time
         try:
             if not self.home.in_memory and n_classes > 1 and e.callback is None:
                 side_by_side((self.ways(c, self.n_threads) for c in range(n_classes)), 1, "stopped",
@@ -161,7 +162,7 @@ class SmSVMFit:
         e = self.estimator
         if self.warm is not None:
             return                               # the last fit's weights are a start of their own
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"), suppress(TimeUp):
             weights = np.ones(self.n) if self.weights is None else self.weights
             self.start = self.home.shared_start(self.labels, weights, self.intercept, self.l2, e.loss)
             self.start.evaluate(out_of_time)
@@ -172,7 +173,7 @@ class SmSVMFit:
         if not stopped:
             return
         if self.start is None and len(self.results) > 1:
-            limit = perf_counter() + LATE
+            limit = self.give_up_at = perf_counter() + LATE
             self.start_all(lambda: perf_counter() > limit)
         for c in stopped:
             self.results[c].w, self.results[c].objective = self.best_of(c)
@@ -302,7 +303,8 @@ class SmSVMFit:
         return "stopped" if self.interrupted.is_set() else "max_time" if self.late() else None
 
     def _watch_time(self):
-        if self.late():
+        """Ends a wait for rows in files."""
+        if perf_counter() > self.give_up_at:
             raise TimeUp
 
     def _asked_to_stop(self):

@@ -435,8 +435,10 @@ cdef class RowBlocks:
         self.window = X
 
     def see_all(self):
-        """What is kept of the rows is once more that of all."""
+        """What is kept of the rows is once more that of all, and a window's rows are let go."""
+        cdef Rows X = self.keep[0]
         self.move_window(0, self.n_rows)
+        self.rows.job.source.X = X.view
         self.window = None
 
     def begin_look(self, const double[::1] direction, double step, double line_width, double width,

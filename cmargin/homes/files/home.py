@@ -119,7 +119,8 @@ class FileHome:
         self.reading = [question for question in self.reading if question.wanted]
         if not self.reading:
             return True
-        chunk = self.ahead.take(self.at, until, self.between_chunks)
+        heard = self.between_chunks if until == np.inf else lambda: None       # else the driver is heard, outside
+        chunk = self.ahead.take(self.at, until, heard)
         if chunk is None:
             return False
         for question in self.reading:

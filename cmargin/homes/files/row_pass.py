@@ -29,6 +29,7 @@ class Question:
     def over(self, chunk):
         self.blocks.see(chunk.rows, chunk.first)
         found = self.part()
+        self.blocks.see_all()                    # the chunk is let go before the next but one is read
         if self.sums is None:
             self.sums = [None if part is None else np.array(part) for part in found]
             return
@@ -37,7 +38,6 @@ class Question:
                 total += part
 
     def end(self):
-        self.blocks.see_all()
         self.answer = self.sums
 
 
@@ -47,7 +47,6 @@ class LookQuestion(Question):
             self.blocks.start(self.asked["primal"])
         del self.asked["primal"]
         self.blocks.set_active(self.asked.pop("active"))
-        self.blocks.see_all()
         self.blocks.begin_look(**self.asked)
 
     def part(self):

@@ -139,6 +139,7 @@ class NewtonClasses:
     def run(self, on_pass=None):
         """Train; returns the fit and the KeyboardInterrupt that ended it, or None."""
         interruption = None
+        self.blocks.home.between_chunks, self.give_up_at = self.watch_time, self.settings.deadline
         try:
             if self.settings.deadline is not None or on_pass is not None:
                 self.use_ridge(self.out_of_time)
@@ -174,7 +175,6 @@ class NewtonClasses:
         result.status, result.w = "running", np.zeros(rows.n_columns) if w is None else w
         part, reads = None, 0.0
         if w is None and (self.blocks.home.in_memory or len(self.results) == 1):
-            self.blocks.home.between_chunks = self.watch_time
             try:
                 part, reads = OnSubset.of(rows, settings, result)
             except TimeUp:
@@ -191,7 +191,8 @@ class NewtonClasses:
         yield newton
 
     def watch_time(self):
-        if self.out_of_time():
+        """Ends a wait for rows in files."""
+        if self.give_up_at is not None and time.perf_counter() > self.give_up_at:
             raise TimeUp
 
     def out_of_time(self):
@@ -245,7 +246,7 @@ class NewtonClasses:
             stopped.append("max_time")
         fit.stopped = min(stopped, key=ORDER.index)                  # the worst of what became of the classes
         if fit.stopped in ("interrupted", "max_time", "callback"):
-            limit = time.perf_counter() + LATE
+            limit = self.give_up_at = time.perf_counter() + LATE
             self.use_ridge(lambda: time.perf_counter() > limit)
             fit.untrained = [c for c in range(len(fit.W)) if c not in trained]
             if self.ridge is not None:           # also for classes that were stopped where Q is still larger
@@ -256,7 +257,10 @@ class NewtonClasses:
         if self.ridge is not None or self.start.W is not None or self.blocks.n_problems < 2:
             return
         fit, s = self.fit, self.settings
-        W, bias = (s.level * part for part in self.blocks.ridge_start(s.fit_intercept, s.l2))
+        try:
+            W, bias = (s.level * part for part in self.blocks.ridge_start(s.fit_intercept, s.l2))
+        except TimeUp:
+            return
         value = np.full(len(W), np.inf)
         weight = np.zeros(0) if self.blocks.weight is None else self.blocks.weight
         for group, margins in self.blocks.margins(W, bias) if self.blocks.home.in_memory else ():
