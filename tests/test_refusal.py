@@ -1,5 +1,6 @@
 """A `fit` that is refused, or stopped before it trained, leaves the last model as it was, or none if there was none."""
 
+import contextlib
 import warnings
 
 import broken_rows
@@ -13,6 +14,7 @@ from sklearn.utils import validation
 import cmargin
 from cmargin import SLNDClassifier, SmSVMClassifier, SmSVMClassifierCV, slnd, smsvm_cv
 from cmargin._estimators import one_vs_rest
+from cmargin._estimators import validation as checks
 
 X, Y = broken_rows.sound_rows()
 HOLE = np.where(np.arange(X.size).reshape(X.shape) == 7, np.nan, X)
@@ -196,3 +198,60 @@ def test_warnings_point_at_the_caller():
         with pytest.warns(ConvergenceWarning) as caught:
             model.fit(X, Y)
         assert [warning.filename for warning in caught] == [__file__]
+
+
+# ---------------------------------------------------------------- rows that scikit-learn's checks leave as they are
+
+def looked_at(monkeypatch):
+    """How often scikit-learn's checks of X are called from here on."""
+    calls = []
+    real = checks.validate_data
+    monkeypatch.setattr(checks, "validate_data", lambda *args, **kwargs: calls.append(1) or real(*args, **kwargs))
+    return calls
+
+
+@pytest.mark.parametrize("make", [
+    lambda X: X, np.asfortranarray, lambda X: X.astype("f"), lambda X: X[:1]], ids=["C", "F", "single", "one row"])
+def test_clean_rows_skip_checks_and_are_the_same_rows(make, monkeypatch):
+    model, Z = SmSVMClassifier().fit(X, WORDS), make(X)
+    calls = looked_at(monkeypatch)
+    assert checks.check_rows(model, Z, reset=False) is Z and not calls
+    for y in (WORDS, Y, Y.astype(float)):
+        assert checks.check_rows(model, Z, y[:len(Z)])[1].dtype == y.dtype and not calls
+    assert model.n_features_in_ == X.shape[1]
+
+
+@pytest.mark.parametrize(("given", "words"), [
+    (HOLE, "contains NaN"), (np.where(HOLE == HOLE, X, np.inf), "contains infinity"), (X[:, 1:], "is expecting"),
+    (X[:0], "0 sample"), (X[:, :0], "0 feature"), (X[0], "Expected 2D array")])
+def test_other_rows_are_refused_in_scikit_learns_words(given, words):
+    model = SmSVMClassifier().fit(X, WORDS)
+    with pytest.raises(ValueError, match=words):
+        model.predict(given)
+
+
+@pytest.mark.parametrize("given", [
+    X.astype(int), X.astype(">f8"), X[:, ::2], X.tolist(), np.ma.masked_array(X)],
+    ids=["int", "byte order", "strided", "list", "masked"])
+def test_rows_that_are_not_clean_go_the_long_way(given, monkeypatch):
+    calls = looked_at(monkeypatch)
+    checks.check_rows(SmSVMClassifier(), given, WORDS)
+    assert calls == [1]
+
+
+@pytest.mark.parametrize("y", [
+    "abc", list(WORDS), WORDS.astype(object), np.where(Y, 1.0, np.nan), np.stack([Y, 1 - Y], 1), WORDS[1:]],
+    ids=["str", "list", "object", "NaN", "indicator", "short"])
+def test_labels_that_are_not_clean_go_the_long_way(y, monkeypatch):
+    calls = looked_at(monkeypatch)
+    with contextlib.suppress(ValueError, TypeError):
+        checks.check_rows(SmSVMClassifier(), X, y)
+    assert calls == [1]
+
+
+def test_names_of_columns_are_forgotten_or_missed():
+    model = SmSVMClassifier().fit(X, WORDS)
+    model.feature_names_in_ = np.array([f"column {j}" for j in range(X.shape[1])], object)
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):
+        model.predict(X)
+    assert not hasattr(model.fit(X, WORDS), "feature_names_in_")

@@ -14,6 +14,7 @@ from fits import fit, same
 from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import SLNDClassifier
+from cmargin.solvers.low_rank.step_size import automatic_step
 
 
 def test_partial_fit_over_batches_approaches_fit(digits):
@@ -109,6 +110,23 @@ def test_max_time_leaves_a_usable_model(digits):
     with pytest.warns(ConvergenceWarning, match="max_time"):
         model = fit(X, y, max_time=1e-9)
     assert np.isfinite(model.coef_).all() and model.n_iter_ <= 1
+
+
+@pytest.mark.parametrize(("trials", "chosen", "tried"), [
+    (1, 0.1, [0.1]), (2, 0.2, [0.1, 0.2]), (99, 0.2, [0.1, 0.2, 0.4, 0.1])])
+def test_no_further_step_is_tried_when_time_is_over(trials, chosen, tried):
+    class Bowl:
+        """Held-out losses least at a step of 0.2."""
+
+        n_classes, tried = 1, ()
+
+        def losses(self, step):
+            self.tried += (step,)
+            return np.full(50, abs(np.log2(step / 0.2))) + 1e-3 * np.arange(50)
+
+    bowl = Bowl()
+    assert automatic_step(bowl, lambda: len(bowl.tried) >= trials) == chosen
+    assert list(bowl.tried) == tried
 
 
 def test_ctrl_c_leaves_the_weights_reached(digits):

@@ -4,6 +4,8 @@ from cython cimport floating
 from scipy.linalg cimport cython_blas as blas
 from scipy.linalg cimport cython_lapack as lapack
 
+from cmargin._core.linalg._narrow_syrk cimport NARROW_PAD, narrow_syrk, narrow_syrk_lanes
+
 # SciPy declares no argument const, so the casts below drop it; BLAS writes to none of them.
 
 
@@ -131,3 +133,17 @@ def syrk_memview(bint trans, double alpha, const floating[:, ::1] A, double beta
     """Upper triangle of C = alpha A' A + beta C (trans) or alpha A A' + beta C."""
     cdef Py_ssize_t k = A.shape[0] if trans else A.shape[1]
     syrk(TRANS if trans else NO_TRANS, C.shape[0], k, alpha, &A[0, 0], A.shape[1], beta, &C[0, 0], C.shape[1])
+
+
+def narrow_syrk_memview(int lanes, const double[:, ::1] A, double[:, ::1] C):
+    """Upper triangle of C += A' A by registers of so many lanes, rows of A padded with zeros; False: not done."""
+    if A.shape[1] % NARROW_PAD or A.shape[1] < C.shape[0] or C.shape[0] != C.shape[1]:
+        raise ValueError(f"A {A.shape[0]} x {A.shape[1]} is not padded for C {C.shape[0]} x {C.shape[1]}")
+    if lanes > narrow_syrk_lanes():
+        raise ValueError(f"this processor has {narrow_syrk_lanes()} lanes, not {lanes}")
+    return narrow_syrk(lanes, C.shape[0], A.shape[0], &A[0, 0], A.shape[1], &C[0, 0], C.shape[1])
+
+
+def lanes_here():
+    """Lanes of `narrow_syrk` on this processor."""
+    return narrow_syrk_lanes()

@@ -45,23 +45,34 @@ cdef struct pass_job:
     double *hessian              # OUT   (n_blocks, n_active, n_active) upper triangle, or NULL
 
 
-# Scratch of a thread: as `RowBlocks.prepare` makes it. Tiles of one part out of n_parts; sums go on from part to part
-cdef void run_block(pass_job *job, Py_ssize_t block, Py_ssize_t part, Py_ssize_t n_parts,
-                    double *scratch) noexcept nogil
+cdef struct block_question:      # what a block is asked, beside what stands in the job
+    Py_ssize_t part              # of a look: tiles of one part,
+    Py_ssize_t n_parts           # out of so many; sums go on from part to part
+    double step
+    double width
+    double floor                 # of curvature
+    const double *x
+    bint squares
 
-# value, slope, curvature in the step t of sum s F(u - t change);  out (3,)
-cdef void along_block(pass_job *job, Py_ssize_t block, double step, double width, double *out) noexcept nogil
 
-# gradient[block] = sum s h <x, direction> x, or sum s h x^2 where there is no direction; rows below the floor left out
-cdef void product_block(pass_job *job, Py_ssize_t block, double width, double floor,
-                        double *scratch) noexcept nogil
+# scratch of a thread: as `RowBlocks.make_room` makes it
+ctypedef void (*block_kernel)(pass_job *job, Py_ssize_t block, const block_question *asked,
+                              double *scratch) noexcept nogil
 
-# sums[HINGE] = sum s F(y <w, x>), not smoothed, and if asked for gradient[block] = sum s x^2: from the rows alone
-cdef void evaluate_block(pass_job *job, Py_ssize_t block, const double *w, bint squares,
-                         double *scratch) noexcept nogil
+# part, n_parts: a part of a look
+cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil
 
-# gradient[block] = sum c x
-cdef void combine_block(pass_job *job, Py_ssize_t block, const double *c, double *scratch) noexcept nogil
+# step, width: value, slope, curvature in the step t of sum s F(u - t change);  sums[0:3]
+cdef void along_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil
+
+# x, width, floor: gradient[block] = sum s h <x_i, x> x_i, or sum s h x_i^2 for x NULL; rows below the floor left out
+cdef void product_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil
+
+# x, squares: sums[HINGE] = sum s F(y <x, x_i>), not smoothed, and gradient[block] = sum s x_i^2: from the rows alone
+cdef void evaluate_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil
+
+# x (n_rows,): gradient[block] = sum x_i times row i
+cdef void combine_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil
 
 # the first block becomes the sum of all, in block order
 cdef void fold(double *blocks, Py_ssize_t n_blocks, Py_ssize_t size) noexcept nogil

@@ -18,8 +18,8 @@ from cmargin._core.losses._hinge_rows cimport (
 from cmargin._core.losses._losses cimport MARGIN_PURSUIT, SMOOTHED_HINGE, dual_gain, dual_largest, point, point_loss
 from cmargin._core.small._simd cimport lane_sum
 from cmargin._core.rows._tiles cimport (
-    curvature_block, flush_curvature, open_tile, row_tile, tile_add_curvature, tile_add_rows, tile_add_rows_3,
-    tile_add_squares, tile_products, tile_row_squares, tile_weighted_products,
+    curvature_block, flush_curvature, open_tile, packed_width, row_tile, tile_add_curvature, tile_add_rows,
+    tile_add_rows_3, tile_add_squares, tile_products, tile_row_squares, tile_weighted_products,
 )
 
 
@@ -38,6 +38,24 @@ cdef inline double curvature_at(pass_job *job, Py_ssize_t i, double width) noexc
         return loss_at(job, u).curvature
     at = hinge_at(u, width)
     return primal_curvature(at, width) if job.at.primal else dual_curvature(job.dual_next[i], at)
+
+
+cdef inline double *at_cache_line(double *memory) noexcept nogil:
+    # the next one at most 7 numbers on
+    return memory + (-<Py_ssize_t> memory % 64 + 64) % 64 // 8
+
+
+cdef inline Py_ssize_t block_begin(const pass_job *job, Py_ssize_t block) noexcept nogil:
+    return block * job.n_rows // job.n_blocks
+
+
+cdef inline bint next_tile(const pass_job *job, row_tile *tile, Py_ssize_t end, double *scratch) noexcept nogil:
+    # from tile to tile up to the row `end`; before the first, tile.first is its row, n = 0
+    cdef Py_ssize_t first = tile.first + tile.n
+    if first >= end:
+        return False
+    tile[0] = open_tile(&job.source, first, min(job.tile_rows, end - first), scratch)
+    return True
 
 
 cdef void look_at_hinge_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *parts, double *r,
@@ -101,12 +119,11 @@ cdef void look_at_smooth_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, dou
         sums[HINGE] = sums[VALUE] = sums[LINE_VALUE]
 
 
-cdef void run_block(pass_job *job, Py_ssize_t block, Py_ssize_t part, Py_ssize_t n_parts,
-                    double *scratch) noexcept nogil:
-    # tiles of one part of the block; its sums go on from the parts before
-    cdef Py_ssize_t p = job.n_columns, a = job.block.n_active, tile_rows = job.tile_rows
-    cdef Py_ssize_t lo = block * job.n_rows // job.n_blocks, hi = (block + 1) * job.n_rows // job.n_blocks
-    cdef Py_ssize_t index, first, n, i, n_tiles = (hi - lo + tile_rows - 1) // tile_rows
+cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil:
+    cdef Py_ssize_t p = job.n_columns, a = job.block.n_active, tile_rows = job.tile_rows, first, i
+    cdef Py_ssize_t lo = block_begin(job, block), hi = block_begin(job, block + 1)
+    cdef Py_ssize_t n_tiles = (hi - lo + tile_rows - 1) // tile_rows
+    cdef Py_ssize_t end = min(hi, lo + (asked.part + 1) * n_tiles // asked.n_parts * tile_rows)
     cdef double *curvature = scratch                      # (tile_rows,)
     cdef double *r = curvature + tile_rows                # (tile_rows,)
     cdef double *parts = r + tile_rows                    # (N_PARTS, tile_rows)
@@ -114,31 +131,30 @@ cdef void run_block(pass_job *job, Py_ssize_t block, Py_ssize_t part, Py_ssize_t
     cdef row_tile tile
     cdef double *sums = job.sums + block * N_SUMS
     cdef double *gradient = job.gradient + block * 3 * p
-    sum_of_outer.packed = parts + N_PARTS * tile_rows
-    sum_of_outer.held = sum_of_outer.packed + job.block.room * a
+    tile.first, tile.n = lo + asked.part * n_tiles // asked.n_parts * tile_rows, 0
+    sum_of_outer.packed = at_cache_line(parts + N_PARTS * tile_rows)
+    sum_of_outer.held = sum_of_outer.packed + job.block.room * packed_width(a)
     sum_of_outer.n_packed = 0
     if job.hessian != NULL:
         sum_of_outer.out = job.hessian + block * a * a
-    if part == 0:
+    if asked.part == 0:
         memset(sums, 0, N_SUMS * sizeof(double))
         memset(gradient, 0, 3 * p * sizeof(double))
         if job.hessian != NULL:
             memset(sum_of_outer.out, 0, a * a * sizeof(double))
-    for index in range(part * n_tiles // n_parts, (part + 1) * n_tiles // n_parts):
-        first = lo + index * tile_rows
-        n = min(tile_rows, hi - first)
-        tile = open_tile(&job.source, first, n, sum_of_outer.held + 2 * a)
+    while next_tile(job, &tile, end, sum_of_outer.held + 2 * a):
+        first = tile.first
         if job.norms != NULL:
             tile_row_squares(&tile, job.norm_weight, job.norms + first)
         if job.direction != NULL:
             tile_products(&tile, job.direction, r)
-            for i in range(n):
+            for i in range(tile.n):
                 job.deficit[first + i] -= job.pending * job.change[first + i]
                 job.change[first + i] = r[i] if job.code[first + i] >= 0 else -r[i]
         if job.loss == SMOOTHED_HINGE:
-            look_at_hinge_rows(job, first, n, parts, r, curvature, sums)
+            look_at_hinge_rows(job, first, tile.n, parts, r, curvature, sums)
         else:
-            look_at_smooth_rows(job, first, n, parts, r, curvature, sums)
+            look_at_smooth_rows(job, first, tile.n, parts, r, curvature, sums)
         if job.loss == MARGIN_PURSUIT:
             tile_add_rows(&tile, r, gradient)
             if job.totals:
@@ -151,98 +167,84 @@ cdef void run_block(pass_job *job, Py_ssize_t block, Py_ssize_t part, Py_ssize_t
         flush_curvature(&sum_of_outer)
 
 
-cdef void along_block(pass_job *job, Py_ssize_t block, double step, double width, double *out) noexcept nogil:
-    # value, slope, curvature in the step t of sum s F(u - t change); out (3,)
-    cdef Py_ssize_t lo = block * job.n_rows // job.n_blocks, hi = (block + 1) * job.n_rows // job.n_blocks, i
+cdef void along_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil:
+    cdef Py_ssize_t lo = block_begin(job, block), hi = block_begin(job, block + 1), i
+    cdef double *out = job.sums + block * N_SUMS
     cdef double s, v
     cdef point at
     if job.loss == SMOOTHED_HINGE:
-        hinge_along(hi - lo, job.code + lo, job.deficit + lo, job.change + lo, step, width, out)
+        hinge_along(hi - lo, job.code + lo, job.deficit + lo, job.change + lo, asked.step, asked.width, out)
         return
     out[0] = out[1] = out[2] = 0
     for i in range(lo, hi):
         s = fabs(job.code[i])
         v = job.change[i]
-        at = loss_at(job, job.deficit[i] - step * v)
+        at = loss_at(job, job.deficit[i] - asked.step * v)
         out[0] += s * at.value
         out[1] -= s * at.slope * v
         out[2] += s * at.curvature * v * v
 
 
-cdef void product_block(pass_job *job, Py_ssize_t block, double width, double floor, double *scratch) noexcept nogil:
-    # gradient = sum s h <x, direction> x over the rows of one block, or the diagonal sum s h x^2 if there is no
-    # direction; deficit and change stay as they are. Rows below the curvature floor are not summed.
-    cdef Py_ssize_t tile_rows = job.tile_rows, p = job.n_columns
-    cdef Py_ssize_t lo = block * job.n_rows // job.n_blocks, hi = (block + 1) * job.n_rows // job.n_blocks
-    cdef Py_ssize_t index, first, n, i
+cdef void product_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil:
+    # deficit and change stay as they are
+    cdef Py_ssize_t end = block_begin(job, block + 1), i
     cdef double *weight = scratch                         # (tile_rows,)
-    cdef double *product = weight + tile_rows             # (tile_rows,)
-    cdef double *out = job.gradient + block * p
+    cdef double *product = weight + job.tile_rows         # (tile_rows,)
+    cdef double *out = job.gradient + block * job.n_columns
     cdef double *sums = job.sums + block * N_SUMS
     cdef row_tile tile
     cdef double h
-    memset(out, 0, p * sizeof(double))
+    tile.first, tile.n = block_begin(job, block), 0
+    memset(out, 0, job.n_columns * sizeof(double))
     sums[CURVED] = 0
-    for index in range((hi - lo + tile_rows - 1) // tile_rows):
-        first = lo + index * tile_rows
-        n = min(tile_rows, hi - first)
-        tile = open_tile(&job.source, first, n, product + tile_rows)
-        for i in range(n):
-            h = curvature_at(job, first + i, width)
-            weight[i] = h * fabs(job.code[first + i]) if h > floor else 0
+    while next_tile(job, &tile, end, product + job.tile_rows):
+        for i in range(tile.n):
+            h = curvature_at(job, tile.first + i, asked.width)
+            weight[i] = h * fabs(job.code[tile.first + i]) if h > asked.floor else 0
             sums[CURVED] += weight[i] > 0
-        if job.direction == NULL:
+        if asked.x == NULL:
             tile_add_squares(&tile, weight, out)
         else:
-            tile_weighted_products(&tile, job.direction, product, weight)
+            tile_weighted_products(&tile, asked.x, product, weight)
             tile_add_rows(&tile, weight, out)
 
 
-cdef void evaluate_block(pass_job *job, Py_ssize_t block, const double *w, bint squares,
-                         double *scratch) noexcept nogil:
-    # sum s F(y <w, x>), F not smoothed, and, if asked for, sum s x^2: from the rows alone
-    cdef Py_ssize_t tile_rows = job.tile_rows, p = job.n_columns
-    cdef Py_ssize_t lo = block * job.n_rows // job.n_blocks, hi = (block + 1) * job.n_rows // job.n_blocks
-    cdef Py_ssize_t index, first, n, i
+cdef void evaluate_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil:
+    cdef Py_ssize_t end = block_begin(job, block + 1), i
     cdef double *loss = scratch                           # (tile_rows,)
-    cdef double *weight = loss + tile_rows                # (tile_rows,)
-    cdef double *out = job.gradient + block * p
+    cdef double *weight = loss + job.tile_rows            # (tile_rows,)
+    cdef double *out = job.gradient + block * job.n_columns
     cdef double *sums = job.sums + block * N_SUMS
     cdef row_tile tile
-    memset(out, 0, p * sizeof(double))
+    cdef const double *code
+    tile.first, tile.n = block_begin(job, block), 0
+    memset(out, 0, job.n_columns * sizeof(double))
     sums[HINGE] = 0
-    for index in range((hi - lo + tile_rows - 1) // tile_rows):
-        first = lo + index * tile_rows
-        n = min(tile_rows, hi - first)
-        tile = open_tile(&job.source, first, n, weight + tile_rows)
-        tile_products(&tile, w, loss)
-        for i in range(n):
-            weight[i] = fabs(job.code[first + i])
-            loss[i] = 1 - loss[i] if job.code[first + i] >= 0 else 1 + loss[i]
+    while next_tile(job, &tile, end, weight + job.tile_rows):
+        code = job.code + tile.first
+        tile_products(&tile, asked.x, loss)
+        for i in range(tile.n):
+            weight[i] = fabs(code[i])
+            loss[i] = 1 - loss[i] if code[i] >= 0 else 1 + loss[i]
             if job.loss == SMOOTHED_HINGE:           # the hinge itself
                 loss[i] = 0 if loss[i] <= 0 else loss[i]
             else:
                 loss[i] = loss_at(job, loss[i]).value
             # no weight, no loss, even where a margin overflowed; NaN stays
             loss[i] = 0 if weight[i] == 0 else weight[i] * loss[i]
-        sums[HINGE] += lane_sum(loss, n)
-        if squares:
+        sums[HINGE] += lane_sum(loss, tile.n)
+        if asked.squares:
             tile_add_squares(&tile, weight, out)
 
 
-cdef void combine_block(pass_job *job, Py_ssize_t block, const double *c, double *scratch) noexcept nogil:
-    # gradient = sum c x over the rows of one block
-    cdef Py_ssize_t tile_rows = job.tile_rows, p = job.n_columns
-    cdef Py_ssize_t lo = block * job.n_rows // job.n_blocks, hi = (block + 1) * job.n_rows // job.n_blocks
-    cdef Py_ssize_t index, first, n
-    cdef double *out = job.gradient + block * p
+cdef void combine_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil:
+    cdef Py_ssize_t end = block_begin(job, block + 1)
+    cdef double *out = job.gradient + block * job.n_columns
     cdef row_tile tile
-    memset(out, 0, p * sizeof(double))
-    for index in range((hi - lo + tile_rows - 1) // tile_rows):
-        first = lo + index * tile_rows
-        n = min(tile_rows, hi - first)
-        tile = open_tile(&job.source, first, n, scratch)
-        tile_add_rows(&tile, c + first, out)
+    tile.first, tile.n = block_begin(job, block), 0
+    memset(out, 0, job.n_columns * sizeof(double))
+    while next_tile(job, &tile, end, scratch):
+        tile_add_rows(&tile, asked.x + tile.first, out)
 
 
 cdef void fold(double *blocks, Py_ssize_t n_blocks, Py_ssize_t size) noexcept nogil:

@@ -16,10 +16,12 @@ from libc.string cimport memcpy
 
 from cmargin._core.losses._losses cimport LOGISTIC, MARGIN_PURSUIT, SMOOTHED_HINGE, SQUARED_HINGE
 from cmargin._core.rows._row_blocks cimport (
-    CURVED, HINGE, N_PARTS, N_SUMS, along_block, combine_block, evaluate_block, fold, pass_job, product_block,
-    run_block,
+    CURVED, HINGE, N_PARTS, N_SUMS, along_block, block_kernel, block_question, combine_block, evaluate_block, fold,
+    pass_job, product_block, run_block,
 )
+from cmargin._core.linalg._narrow_syrk cimport narrow_syrk_lanes
 from cmargin._core.rows._rows cimport Rows
+from cmargin._core.rows._tiles cimport packed_width
 
 cdef Py_ssize_t MAX_BLOCKS = 32
 cdef Py_ssize_t TILE_DOUBLES = 16384         # 128 KB: a tile and its packed rows stay in a second-level cache
@@ -72,11 +74,12 @@ cdef void pass_set_active(row_pass *rows, Py_ssize_t n_active, const Py_ssize_t 
 
 
 cdef Py_ssize_t scratch_wanted(const row_pass *rows, Py_ssize_t order) noexcept nogil:
-    # doubles of a thread's workspace for a block of that order; a cache line more keeps threads apart
+    # doubles of a thread's workspace for a block of that order; two cache lines more: packed rows begin at one, and
+    # threads are kept apart
     cdef const pass_job *job = &rows.job
     cdef bint copies = job.source.X.starts == NULL and job.source.X.column_stride != 1
     cdef Py_ssize_t tile = job.tile_rows * job.source.X.n_features if copies else 0
-    return (2 + N_PARTS) * job.tile_rows + (job.block.room + 2) * order + tile + 8
+    return (2 + N_PARTS) * job.tile_rows + job.block.room * packed_width(order) + 2 * order + tile + 16
 
 
 cdef bint has_room(row_pass *rows, Py_ssize_t order) noexcept nogil:
@@ -126,18 +129,25 @@ cdef Py_ssize_t slices(const pass_job *job, Py_ssize_t order) noexcept nogil:
     return min(1 + <Py_ssize_t> (work / SLICE_FLOPS), tiles)
 
 
-cdef bint pass_look_part(row_pass *rows) noexcept nogil:
-    cdef pass_job *job = &rows.job
-    cdef Py_ssize_t block, n_blocks = job.n_blocks, order = job.block.n_active, size = rows.scratch_size
+cdef void over_blocks(row_pass *rows, block_kernel kernel, const block_question *asked) noexcept nogil:
+    cdef Py_ssize_t block, n_blocks = rows.job.n_blocks, size = rows.scratch_size
     cdef int n_threads = <int> min(rows.n_threads, n_blocks)
-    if not rows.summed:
-        job.block.n_active = 0
     if n_threads == 1:
         for block in range(n_blocks):
-            run_block(job, block, rows.part, rows.n_parts, rows.scratch)
+            kernel(&rows.job, block, asked, rows.scratch)
     else:
         for block in prange(n_blocks, schedule="dynamic", chunksize=1, num_threads=n_threads):
-            run_block(job, block, rows.part, rows.n_parts, rows.scratch + threadid() * size)
+            kernel(&rows.job, block, asked, rows.scratch + threadid() * size)
+
+
+cdef bint pass_look_part(row_pass *rows) noexcept nogil:
+    cdef pass_job *job = &rows.job
+    cdef Py_ssize_t n_blocks = job.n_blocks, order = job.block.n_active
+    cdef block_question asked
+    asked.part, asked.n_parts = rows.part, rows.n_parts
+    if not rows.summed:
+        job.block.n_active = 0
+    over_blocks(rows, run_block, &asked)
     job.block.n_active = order
     rows.part += 1
     if rows.part < rows.n_parts:
@@ -158,16 +168,10 @@ cdef void pass_end_look(row_pass *rows) noexcept nogil:
 
 
 cdef void pass_along(row_pass *rows, double step, double width) noexcept nogil:
-    cdef pass_job *job = &rows.job
-    cdef Py_ssize_t block, n_blocks = job.n_blocks
-    cdef int n_threads = <int> min(rows.n_threads, n_blocks)
-    if n_threads == 1:
-        for block in range(n_blocks):
-            along_block(job, block, step, width, job.sums + block * N_SUMS)
-    else:
-        for block in prange(n_blocks, schedule="static", num_threads=n_threads):
-            along_block(job, block, step, width, job.sums + block * N_SUMS)
-    fold(job.sums, n_blocks, N_SUMS)
+    cdef block_question asked
+    asked.step, asked.width = step, width
+    over_blocks(rows, along_block, &asked)
+    fold(rows.job.sums, rows.job.n_blocks, N_SUMS)
 
 
 cdef void pass_margins(const row_pass *rows, double *out) noexcept nogil:
@@ -178,58 +182,39 @@ cdef void pass_margins(const row_pass *rows, double *out) noexcept nogil:
 
 cdef double pass_product(row_pass *rows, const double *x, double width, double floor) noexcept nogil:
     cdef pass_job *job = &rows.job
-    cdef Py_ssize_t block, n_blocks = job.n_blocks, size
-    cdef int n_threads = <int> min(rows.n_threads, n_blocks)
+    cdef block_question asked
+    cdef Py_ssize_t block
     cdef double read = 0
     if not has_room(rows, 0):
         return -1
-    job.direction, size = x, rows.scratch_size
-    if n_threads == 1:
-        for block in range(n_blocks):
-            product_block(job, block, width, floor, rows.scratch)
-    else:
-        for block in prange(n_blocks, schedule="dynamic", chunksize=1, num_threads=n_threads):
-            product_block(job, block, width, floor, rows.scratch + threadid() * size)
-    fold(job.gradient, n_blocks, job.n_columns)
+    asked.x, asked.width, asked.floor = x, width, floor
+    over_blocks(rows, product_block, &asked)
+    fold(job.gradient, job.n_blocks, job.n_columns)
     if job.source.X.starts == NULL:
         return 1
-    for block in range(n_blocks):
+    for block in range(job.n_blocks):
         read += job.sums[block * N_SUMS + CURVED]
     return read / max(1, job.n_rows)
 
 
 cdef bint pass_evaluate(row_pass *rows, const double *w, bint squares) noexcept nogil:
-    cdef pass_job *job = &rows.job
-    cdef Py_ssize_t block, n_blocks = job.n_blocks, size
-    cdef int n_threads = <int> min(rows.n_threads, n_blocks)
+    cdef block_question asked
     if not has_room(rows, 0):
         return False
-    size = rows.scratch_size
-    if n_threads == 1:
-        for block in range(n_blocks):
-            evaluate_block(job, block, w, squares, rows.scratch)
-    else:
-        for block in prange(n_blocks, schedule="static", num_threads=n_threads):
-            evaluate_block(job, block, w, squares, rows.scratch + threadid() * size)
-    fold(job.sums, n_blocks, N_SUMS)
-    fold(job.gradient, n_blocks, job.n_columns)
+    asked.x, asked.squares = w, squares
+    over_blocks(rows, evaluate_block, &asked)
+    fold(rows.job.sums, rows.job.n_blocks, N_SUMS)
+    fold(rows.job.gradient, rows.job.n_blocks, rows.job.n_columns)
     return True
 
 
 cdef bint pass_combine(row_pass *rows, const double *c) noexcept nogil:
-    cdef pass_job *job = &rows.job
-    cdef Py_ssize_t block, n_blocks = job.n_blocks, size
-    cdef int n_threads = <int> min(rows.n_threads, n_blocks)
+    cdef block_question asked
     if not has_room(rows, 0):
         return False
-    size = rows.scratch_size
-    if n_threads == 1:
-        for block in range(n_blocks):
-            combine_block(job, block, c, rows.scratch)
-    else:
-        for block in prange(n_blocks, schedule="static", num_threads=n_threads):
-            combine_block(job, block, c, rows.scratch + threadid() * size)
-    fold(job.gradient, n_blocks, job.n_columns)
+    asked.x = c
+    over_blocks(rows, combine_block, &asked)
+    fold(rows.job.gradient, rows.job.n_blocks, rows.job.n_columns)
     return True
 
 
@@ -285,6 +270,7 @@ cdef class RowBlocks:
         job.n_blocks = max(1, min(min(MAX_BLOCKS, max(2, here // (20 * max(1, self.n_columns)))), here // 256))
         room = max(1, self.n_columns)
         job.tile_rows = max(1, min(min(512, max(16, TILE_DOUBLES // room)), here))
+        job.block.lanes = narrow_syrk_lanes()
         job.block.room = max(1, min(min(512, max(64, 2 * TILE_DOUBLES // room)), here))
         sums = self.sums_ = np.zeros((job.n_blocks, N_SUMS))
         gradient = self.gradient_ = np.zeros((job.n_blocks, 3, max(1, self.n_columns)))

@@ -4,6 +4,7 @@ Products and sums are float64 whatever the data. Dense loops are in ``_tiles.h``
 caller does not see the difference.
 """
 
+from cmargin._core.linalg._narrow_syrk cimport NARROW_PAD
 from cmargin._core.rows._rows cimport Rows, rows_view
 
 
@@ -28,9 +29,10 @@ cdef struct curvature_block:     # sum of outer products over the active columns
     const Py_ssize_t *active     # IN    (n_active,) ascending columns, NULL for all
     const Py_ssize_t *position   # IN    (n_columns,) their place in the block or -1; CSR only
     Py_ssize_t n_active
+    int lanes                    # of the processor, `narrow_syrk_lanes`
     Py_ssize_t room              # rows that fit into `packed`
     Py_ssize_t n_packed          # rows that wait there
-    double *packed               # INOUT (room, n_active)
+    double *packed               # INOUT (room, packed_width(n_active)), a row padded with zeros
     double *held                 # scratch (2 n_active,); CSR only
     double *out                  # INOUT (n_active, n_active), upper triangle
 
@@ -65,6 +67,11 @@ cdef void tile_row_squares(const row_tile *tile, const double *w, double *out) n
 
 # total_j += sum_i c_i x_ij^2
 cdef void tile_add_squares(const row_tile *tile, const double *c, double *total) noexcept nogil
+
+# of a row of `packed`, as `narrow_syrk` wants it
+cdef inline Py_ssize_t packed_width(Py_ssize_t n_active) noexcept nogil:
+    return (n_active + NARROW_PAD - 1) // NARROW_PAD * NARROW_PAD
+
 
 # out += sum_i c_i x_i x_i' over rows with c_i > 0; the last rows wait in `packed` for `flush_curvature`. Rows taken
 cdef Py_ssize_t tile_add_curvature(const row_tile *tile, const double *c, curvature_block *block) noexcept nogil

@@ -7,6 +7,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 
 from cmargin._core.linalg._blas cimport TRANS, syrk
+from cmargin._core.linalg._narrow_syrk cimport narrow_syrk
 from cmargin._core.rows._csr cimport csr_axpy, csr_dot
 from cmargin._core.rows._rows cimport Rows, rows_view
 from cmargin._core.small._simd cimport (
@@ -266,7 +267,7 @@ cdef bint add_sparse_row(const row_source *source, Py_ssize_t row, double root, 
         held[2 * count + 1] = root
         count += 1
     if 16 * count * count > a * a:           # an entry of dsyrk costs about a sixteenth of a scattered one
-        memset(packed_row, 0, a * sizeof(double))
+        memset(packed_row, 0, packed_width(a) * sizeof(double))
         for i in range(count):
             packed_row[<Py_ssize_t> held[2 * i]] += held[2 * i + 1]
         return True
@@ -284,6 +285,12 @@ cdef inline double tile_value(const row_tile *tile, Py_ssize_t at) noexcept nogi
     return (<const float *> tile.data)[at] if tile.single else (<const double *> tile.data)[at]
 
 
+cdef inline void fill_up(double *packed_row, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t j
+    for j in range(n, packed_width(n)):
+        packed_row[j] = 0
+
+
 cdef void pack_dense_row(const row_tile *tile, Py_ssize_t i, double root, curvature_block *block,
                          double *packed_row) noexcept nogil:
     cdef Py_ssize_t m = tile.source.X.n_features, j, column
@@ -292,6 +299,7 @@ cdef void pack_dense_row(const row_tile *tile, Py_ssize_t i, double root, curvat
         for j in range(block.n_active):
             column = block.active[j]
             packed_row[j] = root * (tile_value(tile, at + column) if column < m else 1.0)
+        fill_up(packed_row, block.n_active)
         return
     if tile.single:
         row_scaled_f(<const float *> tile.data + at, root, m, packed_row)
@@ -299,16 +307,17 @@ cdef void pack_dense_row(const row_tile *tile, Py_ssize_t i, double root, curvat
         row_scaled_d(<const double *> tile.data + at, root, m, packed_row)
     if tile.source.intercept:
         packed_row[m] = root
+    fill_up(packed_row, block.n_active)
 
 
 cdef Py_ssize_t tile_add_curvature(const row_tile *tile, const double *c, curvature_block *block) noexcept nogil:
-    cdef Py_ssize_t i, taken = 0
+    cdef Py_ssize_t i, taken = 0, width = packed_width(block.n_active)
     cdef double *packed_row
     for i in range(tile.n):
         if not c[i] > 0:
             continue
         taken += 1
-        packed_row = block.packed + block.n_packed * block.n_active
+        packed_row = block.packed + block.n_packed * width
         if tile.source.X.starts == NULL:
             pack_dense_row(tile, i, sqrt(c[i]), block, packed_row)
             block.n_packed += 1
@@ -322,6 +331,7 @@ cdef Py_ssize_t tile_add_curvature(const row_tile *tile, const double *c, curvat
 
 cdef void flush_curvature(curvature_block *block) noexcept nogil:
     # out += packed' packed;  (n_active, n_active) = (n_active, n_packed) (n_packed, n_active)
-    if block.n_packed > 0 and block.n_active > 0:
-        syrk(TRANS, block.n_active, block.n_packed, 1.0, block.packed, block.n_active, 1.0, block.out, block.n_active)
+    cdef Py_ssize_t n = block.n_active, k = block.n_packed, width = packed_width(n)
+    if n > 0 and k > 0 and not narrow_syrk(block.lanes, n, k, block.packed, width, block.out, n):
+        syrk(TRANS, n, k, 1.0, block.packed, width, 1.0, block.out, n)
     block.n_packed = 0

@@ -41,16 +41,18 @@ class FileHome:
     files : RowFiles
         Its ``check`` sees every row when it is first read.
     y : labels, in memory, or None
+    chunk : int, optional
+        Bytes read at a time, about.
     """
 
     in_memory = False
 
-    def __init__(self, files, y=None):
+    def __init__(self, files, y=None, chunk=None):
         self.files, self.y, self.check = files, y, files.check
         self.n_rows, self.n_features = files.shape
         self.dtype, self.sparse, self.entries = files.dtype, files.sparse, files.entries
         self.row_is_contiguous = False
-        self.chunks = files.chunks(CHUNK)
+        self.chunks = files.chunks(CHUNK if chunk is None else chunk)
         self.most_rows = max((hi - lo for lo, hi in self.chunks), default=1)
         self.tidy = np.zeros(len(self.chunks), bool)     # chunks known to store no entry in parts
         self.checked = 0                                 # rows below have been shown to ``check``

@@ -98,12 +98,31 @@ class FileRowPass:
         self.n_rows, self.n_features, self.n_columns = home.n_rows, home.n_features, self.blocks.n_columns
         self.n_threads = n_threads
         self.total_weight = float(np.abs(self.code).sum())
-        self.start, self.set_loss, self.pursue = self.blocks.start, self.blocks.set_loss, self.blocks.pursue
-        self.along, self.margins, self.measure_rows = self.blocks.along, self.blocks.margins, self.blocks.measure_rows
         self.active = None
+
+    def start(self, primal=False):
+        self.blocks.start(primal)
+
+    def set_loss(self, name):
+        self.blocks.set_loss(name)
+
+    def pursue(self, level, scale):
+        self.blocks.pursue(level, scale)
 
     def set_active(self, active):
         self.active = active
+
+    def along(self, step, width):
+        return self.blocks.along(step, width)
+
+    def margins(self):
+        return self.blocks.margins()
+
+    def sides(self):
+        return sides_of(self.code)
+
+    def measure_rows(self, weight):
+        self.blocks.measure_rows(weight)
 
     # ------------------------------------------------------------ sums, each a read of the files
 
@@ -128,9 +147,6 @@ class FileRowPass:
     def evaluate(self, w, squares=False):
         loss, sums = self.place.answer(EvaluateQuestion(self.blocks, w=w, squares=squares))
         return float(loss), sums
-
-    def sides(self):
-        return sides_of(self.code)
 
     # ------------------------------------------------------------ a few rows, in memory
 

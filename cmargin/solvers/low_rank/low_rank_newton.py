@@ -163,8 +163,11 @@ class Run:
         self.phase[phase] += time.perf_counter() - begin
         return result
 
+    def _late(self):
+        return self.runner.deadline is not None and time.perf_counter() > self.runner.deadline
+
     def _watch_time(self):
-        if self.runner.deadline is not None and time.perf_counter() > self.runner.deadline:
+        if self._late():
             raise TimeUp
 
     # ---- before the first pass
@@ -222,7 +225,7 @@ class Run:
     def _choose_step(self):
         trial = Trial(self.runner, self.Z, self.fit.inverse, self.lists, self._constant_bias(), self._bias_rate(),
                       self._scale(), np.random.default_rng(self.rng.integers(1 << 62)))
-        return automatic_step(trial)
+        return automatic_step(trial, self._late)
 
     def _theory_subsets(self):
         """Fixed random visits of every class that the sums of theorem 2 run over, in the proportion of its list."""

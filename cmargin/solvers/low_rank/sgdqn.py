@@ -112,7 +112,7 @@ class SGDQNRun(PlainRun):
         trial = QNTrial(self, self.runner, np.empty((0, 0), self.home.dtype), self.fit.inverse, self.lists,
                         self._constant_bias(), self._bias_rate(), self._scale(),
                         np.random.default_rng(self.rng.integers(1 << 62)))
-        return automatic_step(trial)
+        return automatic_step(trial, self._late)
 
     def _step(self):
         """(n_classes,) mean gain, for the history; the steps are the gains' own."""

@@ -98,23 +98,24 @@ class Trial:
         return losses
 
 
-def automatic_step(trial):
+def automatic_step(trial, late=lambda: False):
     """Smallest relative step whose held-out risk is within a tolerance of the best.
 
     Doubles from 0.1 while the risk falls, then halves while it stays within one standard error of the best: a longer
     step than needed only moves the weights further, and what it gains in risk it loses in ranking the classes
     (doc/decisions.md). The standard error is that of 2,000 held-out visits where there are fewer, so that a few
-    dozen rows do not excuse a poor fit. Deterministic for a given ``random_state``.
+    dozen rows do not excuse a poor fit. Deterministic for a given ``random_state``, unless ``late()``: then no further
+    step is tried.
     """
     if trial.n_classes == 0:
         return FALLBACK
     step, best = FALLBACK, trial.losses(FALLBACK)
-    while step < LARGEST:
+    while step < LARGEST and not late():
         losses = trial.losses(2 * step)
         if not losses.mean() < best.mean():
             break
         step, best = 2 * step, losses
-    while step > SMALLEST:
+    while step > SMALLEST and not late():
         losses = trial.losses(step / 2)
         if not losses.mean() <= best.mean() + standard_error(best):
             break
