@@ -26,7 +26,6 @@ from cmargin.homes.files.row_pass import FileRowPass
 from cmargin.solvers.newton.continuation_newton import ContinuationNewton, Problem, Settings
 
 
-
 def in_files(X, code):
     """Rows read from a file in a few chunks."""
     folder = tempfile.TemporaryDirectory()

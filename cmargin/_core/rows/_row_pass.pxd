@@ -39,15 +39,13 @@ cdef struct row_pass:
 
 cdef class RowBlocks:
     cdef row_pass rows
-    cdef tuple keep                          # owners of the memory that the pointers see,
-    cdef object window                       # and of the rows, where they come window by window
+    cdef tuple keep                          # owners of the memory that the pointers see
     cdef object norms_
     cdef object per_row, duals, active_, position_, scratch_, gradient_, hessian_, sums_
     cdef public object between_slices        # called between two slices of a long look; what it raises ends the look
     cdef readonly int n_threads
     cdef readonly Py_ssize_t n_rows, n_columns, n_features
     cdef int make_room(self, Py_ssize_t order) except -1
-    cdef int move_window(self, Py_ssize_t first, Py_ssize_t n_rows) except -1
     cdef int ask_for(self, const double[::1] direction, double step, double line_width, double width, double floor,
                      bint with_hessian) except -1
     cdef object look_through(self)
@@ -65,6 +63,10 @@ cdef void pass_set_active(row_pass *rows, Py_ssize_t n_active, const Py_ssize_t 
 # False: no memory. Then `pass_look_part` until it answers that nothing is left, a tenth of a second each at most
 cdef bint pass_begin_look(row_pass *rows, const look_request *request) noexcept nogil
 cdef bint pass_look_part(row_pass *rows) noexcept nogil
+
+# of a ``windowed`` look: before the parts of every window but the first, and after the last
+cdef void pass_begin_window(row_pass *rows) noexcept nogil
+cdef void pass_end_look(row_pass *rows) noexcept nogil
 
 # sums[0:3] = value, slope, curvature along the last direction
 cdef void pass_along(row_pass *rows, double step, double width) noexcept nogil

@@ -4,8 +4,7 @@
 (b) Rows are cut into a number of blocks that depends on the shape alone. Each block sums for itself and the blocks
     are folded in order: the same bits for any number of threads.
 (c) A long look is cut into slices, by the shape too, between which Python is heard.
-(d) Rows that do not fit into memory come window by window; what is kept of every row stays, and each window sums for
-    itself.
+(d) Rows that come window by window are a subclass, `_row_windows`; here is what it needs of a look.
 """
 
 import numpy as np
@@ -234,7 +233,7 @@ cdef class RowBlocks:
     rows : (n_rows,) intp or None
         The subset of rows to read, ascending.
     window : int
-        Rows that are here at a time, at most, where ``X`` has none and `see` brings them; 0: all are here.
+        Rows that are here at a time, at most, where ``X`` has none (`_row_windows`); 0: all are here.
     """
 
     def __init__(self, Rows X, const double[::1] code, bint intercept, int n_threads,
@@ -368,7 +367,6 @@ cdef class RowBlocks:
         All three are workspace, overwritten by the next look. A look that was left by an exception (a Ctrl-C, or what
         ``between_slices`` raised) has moved some rows and others not: `start` before the next.
         """
-        self.see_all()
         self.ask_for(direction, step, line_width, width, curvature_floor, with_hessian)
         return self.look_through()
 
@@ -393,53 +391,6 @@ cdef class RowBlocks:
                 return (self.sums_[0], self.gradient_[0, :, :self.n_columns],
                         self.hessian_[0] if self.rows.summed else None)
             self.listen()
-
-    # ------------------------------------------------------------ window by window
-
-    cdef int move_window(self, Py_ssize_t first, Py_ssize_t n_rows) except -1:
-        cdef pass_job *job = &self.rows.job
-        cdef Py_ssize_t by = first - self.rows.first
-        self.rows.first, job.n_rows = first, n_rows
-        if self.n_rows == 0:
-            return 0
-        job.code, job.deficit, job.change = job.code + by, job.deficit + by, job.change + by
-        if job.dual != NULL:
-            job.dual, job.dual_next = job.dual + by, job.dual_next + by
-        if job.norms != NULL:
-            job.norms = job.norms + by
-        if job.exact != NULL:
-            job.exact = job.exact + by
-        return 0
-
-    def see(self, Rows X, Py_ssize_t first):
-        """From here on ``X``, rows ``first`` .. of the data, is what is read and summed over; until `see_all`."""
-        if X.dtype != self.keep[0].dtype or X.view.n_features != self.n_features or X.sparse != self.keep[0].sparse \
-                or first < 0 or first + X.view.n_rows > self.n_rows:
-            raise ValueError("a window of other rows")
-        self.rows.job.source.X = X.view
-        self.move_window(first, X.view.n_rows)
-        self.window = X
-
-    def see_all(self):
-        """What is kept of the rows is once more that of all, and a window's rows are let go."""
-        cdef Rows X = self.keep[0]
-        self.move_window(0, self.n_rows)
-        self.rows.job.source.X = X.view
-        self.window = None
-
-    def begin_look(self, const double[::1] direction, double step, double line_width, double width,
-                   double curvature_floor, bint with_hessian=True):
-        """A look whose rows come window by window: `see` and `look_on` for each, in any order, then `end_look`."""
-        self.rows.windowed = True
-        self.ask_for(direction, step, line_width, width, curvature_floor, with_hessian)
-
-    def look_on(self):
-        """What `look` returns, summed over the rows that are here."""
-        pass_begin_window(&self.rows)
-        return self.look_through()
-
-    def end_look(self):
-        pass_end_look(&self.rows)
 
     cdef int must_have(self, bint memory) except -1:
         if not memory:
@@ -479,12 +430,10 @@ cdef class RowBlocks:
     def dual_variables(self):
         """a >= 0 that the last look predicted, a new (n_rows,) array."""
         cdef double[:, ::1] duals = self.duals
-        self.see_all()
         return self.duals[0 if self.rows.job.dual_next == &duals[0, 0] else 1].copy()
 
     def along(self, double step, double width):
         """(value, slope, curvature) in the step of sum s F(u - step change); no read of X."""
-        self.see_all()
         with nogil:
             pass_along(&self.rows, step, width)
         return self.rows.job.sums[0], self.rows.job.sums[1], self.rows.job.sums[2]
@@ -506,7 +455,6 @@ cdef class RowBlocks:
     def margins(self):
         """y <w, x> at the point last looked at, a new array; no read of X."""
         cdef double[::1] out = np.empty(self.n_rows)
-        self.see_all()
         if self.n_rows > 0:
             with nogil:
                 pass_margins(&self.rows, &out[0])

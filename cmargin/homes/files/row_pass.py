@@ -1,14 +1,14 @@
 """Rows in files with the state of one binary problem: `RowPass` whose questions wait for a read of the files.
 
-What is kept of every row is in memory, and one `RowBlocks` holds it; the rows come window by window. Sums over the
+What is kept of every row is in memory, and one `RowWindows` holds it; the rows come window by window. Sums over the
 windows are added up in their order.
 """
 
 import numpy as np
 
 from cmargin._core.newton._heavy_rows import heaviest
-from cmargin._core.rows._row_pass import RowBlocks
 from cmargin._core.rows._row_sample import chosen
+from cmargin._core.rows._row_windows import RowWindows
 from cmargin._runtime.clock import TimeUp
 from cmargin.homes.files.gathered import SampleQuestion
 from cmargin.homes.memory import MemoryHome
@@ -94,7 +94,7 @@ class FileRowPass:
     def __init__(self, home, code, intercept, n_threads):
         self.place, self.intercept = home, intercept
         self.code = np.ascontiguousarray(code, float)
-        self.blocks = RowBlocks(home.no_rows, self.code, intercept, n_threads, None, home.most_rows)
+        self.blocks = RowWindows(home.no_rows, self.code, intercept, n_threads, home.most_rows)
         self.n_rows, self.n_features, self.n_columns = home.n_rows, home.n_features, self.blocks.n_columns
         self.n_threads = n_threads
         self.total_weight = float(np.abs(self.code).sum())
