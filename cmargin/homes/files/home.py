@@ -21,7 +21,8 @@ GATHERED = 0.25              # of the memory left that gathered rows may take
 
 def refuse_files(what):
     raise ValueError(f"{what} needs the rows in memory, and these stay in files: SmSVMClassifier and "
-                     "MarginPursuitClassifier (solver='newton' or 'gd') read them chunk by chunk.")
+                     "MarginPursuitClassifier (solver='newton' or 'gd') read them chunk by chunk, and partial_fit of "
+                     "SLNDClassifier takes slices of open_files(...).")
 
 
 @dataclass
