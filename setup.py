@@ -113,10 +113,10 @@ DIRECTIVES = {
 }
 # symbols for a debugger make the modules four times as large, and take a third of the time
 OPTIMISE = [] if sys.platform == "win32" else ["-O3", "-fno-math-errno", "-fno-trapping-math", "-g" if DEBUG else "-g0"]
-HEADERS = sorted({str(path.parent.relative_to(ROOT)) for path in CORE.glob("*/*.h")})
+HEADERS = ["cmargin/include", *sorted({str(path.parent.relative_to(ROOT)) for path in CORE.glob("*/*.h")})]
 EXTENSIONS = [
     Extension(".".join(path.with_suffix("").parts), [str(path)], include_dirs=HEADERS)
-    for path in sorted(path.relative_to(ROOT) for path in CORE.glob("*/*.pyx"))
+    for path in sorted(path.relative_to(ROOT) for path in [*CORE.glob("*/*.pyx"), ROOT / "cmargin" / "api.pyx"])
 ]
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ _HOMES = {
     "nested_cross_validation": "cmargin.smsvm_cv",
     "MarginPursuitClassifier": "cmargin.pursuit",
     "PegasosClassifier": "cmargin.pursuit",
+    "get_include": "cmargin._runtime.include",
     "show_config": "cmargin._runtime.show_config",
 }
 
@@ -28,6 +29,7 @@ __all__ = [
     "__version__",
     "baselines",
     "datasets",
+    "get_include",
     "homes",
     "margins",
     "nested_cross_validation",
@@ -39,7 +41,7 @@ __all__ = [
 def __getattr__(name):
     if name in _HOMES:
         return getattr(_import_module(_HOMES[name]), name)
-    if name in ("baselines", "datasets", "homes", "margins", "plots"):
+    if name in ("api", "baselines", "datasets", "homes", "margins", "plots"):
         return _import_module(f"cmargin.{name}")
     raise AttributeError(f"module 'cmargin' has no attribute {name!r}")
 

@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 
+from cmargin._core.losses._losses import CALIBRATED
 from cmargin._core.small._openmp import effective_n_threads
 from cmargin._estimators.base import rows_that_count
 from cmargin._estimators.multinomial_optimum import fit_optimum, refuse_penalty
@@ -29,7 +30,6 @@ from cmargin.solvers.low_rank.class_lists import ClassLists
 from cmargin.solvers.low_rank.low_rank_newton import Settings, Start, train
 from cmargin.solvers.low_rank.multinomial import MultinomialRun
 
-CALIBRATED = ("logistic", "calibrated_hinge", "squared")
 MOST_CLASSES = 2000     # of loss="auto" as multinomial: there it takes 25 times as long as drawn negatives (decisions)
 
 

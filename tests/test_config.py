@@ -53,6 +53,27 @@ def test_import_loads_no_compiled_module_and_leaves_subnormals_alone():
     assert set(cmargin.__all__) <= set(dir(cmargin))
 
 
+def modules_after(code):
+    done = subprocess.run([sys.executable, "-c", f"import sys; before = set(sys.modules)\n{code}\n"
+                           "print(*set(sys.modules) - before)"], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_the_package_itself_costs_a_handful_of_modules():
+    # numpy alone is a hundred
+    assert len(modules_after("import cmargin")) <= 10
+
+
+def test_kernels_solvers_and_the_c_interface_do_without_scikit_learn():
+    found = modules_after(
+        "import importlib, pkgutil, cmargin.api, cmargin.homes, cmargin._core, cmargin.solvers\n"
+        "for package in (cmargin._core, cmargin.solvers):\n"
+        "    for module in pkgutil.walk_packages(package.__path__, package.__name__ + '.'):\n"
+        "        importlib.import_module(module.name)")
+    assert {"cmargin.api", "cmargin._core.newton._newton", "cmargin.solvers.dual.dual_newton"} <= found
+    assert not [name for name in found if name.split(".")[0] == "sklearn"]
+
+
 def blas_threads():
     return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 

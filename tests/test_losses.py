@@ -1,8 +1,14 @@
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from naive import CURVATURE_AT_ZERO, LOSS_SLOPES, LOSS_VALUES, posterior
 
+import cmargin
+from cmargin import SmSVMClassifier
 from cmargin._core.losses import _losses
+from cmargin.homes import open_rows
 
 PARAMETERS = {
     "smoothed_hinge": [(1.0,), (1e-3,)],
@@ -131,3 +137,31 @@ def test_slopes_agree_with_the_twin():
 def test_a_loss_without_posterior_is_refused():
     with pytest.raises(ValueError, match="calibrated"):
         _losses.posterior(_losses.LOSS_IDS["hinge"], np.zeros(1), np.zeros(1))
+
+
+def test_a_loss_without_dual_is_refused_where_a_bound_is_wanted():
+    for name, facts in _losses.FACTS.items():
+        if not facts["dual_largest"] > 0:
+            with pytest.raises(ValueError, match=name):
+                _losses.gains(_losses.LOSS_IDS[name], np.zeros(1), np.zeros(1))
+            with pytest.raises(ValueError, match=name):
+                open_rows(np.eye(3)).row_pass(np.ones(3), intercept=True, n_threads=1).set_loss(name)
+
+
+def test_an_unknown_loss_is_refused():
+    for loss in (-1, len(_losses.FACTS)):
+        for call in (lambda loss=loss: _losses.evaluate(loss, *np.zeros((4, 1))),
+                     lambda loss=loss: _losses.gains(loss, *np.zeros((2, 1))),
+                     lambda loss=loss: _losses.posterior(loss, *np.zeros((2, 1)))):
+            with pytest.raises(ValueError, match=f"unknown loss id {loss}"):
+                call()
+
+
+def test_a_smooth_loss_is_its_file_a_line_of_the_table_and_an_option():
+    # doc/architecture.md, "Where to put what": whoever adds a loss does as was done for the squared hinge
+    source = Path(cmargin.__file__).parent
+    named = {str(path.relative_to(source)) for path in source.rglob("*.p*")
+             if path.suffix in (".py", ".pyx", ".pxd") and re.search(r"(?i)\bsquared_hinge\b", path.read_text())}
+    peers = {"measure/race/hinge.py", "measure/race/suboptimality.py"}            # LinearSVC's option of that name
+    assert named - peers == {"_core/losses/_squared_hinge.pxd", "_core/losses/_losses.pxd", "smsvm.py"}
+    assert SmSVMClassifier(loss="squared_hinge").fit(np.eye(4), [0, 1, 0, 1]).duality_gap_[0] <= 1e-4

@@ -93,6 +93,7 @@ def test_a_wrapper_refuses_every_array_that_is_too_short(call, monkeypatch):
 
 VECTORS = {
     "evaluate": (_losses.evaluate, (0,), 4, ()), "posterior": (_losses.posterior, (0,), 2, ()),
+    "gains": (_losses.gains, (0,), 2, ()),
     "psi_transform": (_catoni.psi_transform, (), 4, ()), "psi_inverse": (_catoni.psi_inverse, (), 4, ()),
     "l1_model_minimum": (_newton_system.l1_model_minimum, (np.eye(5),), 3, ()),
     "conjugate_gradients_of": (_conjugate_gradients.conjugate_gradients_of, (lambda v: v,), 2, (1e-9, 9)),

@@ -78,7 +78,7 @@ class RowPass(Protocol):
         """w = 0: u = 1 in every row."""
 
     def set_loss(self, name):
-        """"hinge", smoothed; or "squared_hinge", "logistic", which are smooth: widths mean nothing then, the objective
+        """"hinge", smoothed; or a smooth loss with a dual, "logistic" say: widths mean nothing then, the objective
         is where the hinge is among the sums, and two sums more say what the dual variables are worth."""
 
     def pursue(self, level, scale):

@@ -3,9 +3,8 @@
 import numpy as np
 
 from cmargin._core.losses import _losses
+from cmargin._core.losses._losses import CALIBRATED
 from cmargin.margins._batches import labelled_blocks, row_blocks
-
-CALIBRATED = ("logistic", "calibrated_hinge", "squared")
 
 
 def margin(scores, y, loss="logistic"):

@@ -1,24 +1,19 @@
 """The losses of ``_losses.pxd``, array by array, for Python callers: tests, posteriors, diagnostics."""
 
-from libc.math cimport NAN, isfinite, log
+from libc.math cimport NAN, isfinite, isnan
 
-from cmargin._core.losses._losses cimport CALIBRATED_HINGE, LOGISTIC, SQUARED, dual_gain, point, point_loss
+from cmargin._core.losses._losses cimport N_LOSSES, dual_gain, facts_of, has_dual, point, point_loss
 from cmargin._core.small._shapes cimport must_fit
+FACTS = {facts_of(loss).name.decode(): facts_of(loss) for loss in range(N_LOSSES)}
+LOSS_IDS = {name: loss for loss, name in enumerate(FACTS)}
+CALIBRATED = tuple(name for name in FACTS if FACTS[name]["calibrated"])
+AT_ZERO, LARGEST_CURVATURE, STEEPEST = (
+    {name: facts[fact] for name, facts in FACTS.items() if not isnan(facts[fact])}
+    for fact in ("at_zero", "largest_curvature", "steepest"))
 
-LOSS_IDS = {
-    "logistic": 0,
-    "calibrated_hinge": 1,
-    "squared": 2,
-    "hinge": 3,
-    "smoothed_hinge": 4,
-    "margin_pursuit": 5,
-    "squared_hinge": 6,
-}
-# F(0), its size where it is negative; F''(0), the largest F'' there is; and the root mean square slope, at most, where
-# the mean loss is 1
-AT_ZERO = {"logistic": log(2), "calibrated_hinge": log(2), "squared": 0.25, "hinge": 1.0, "squared_hinge": 1.0}
-LARGEST_CURVATURE = {"logistic": 0.25, "calibrated_hinge": 0.25, "squared": 0.5, "squared_hinge": 2.0}
-STEEPEST = {"hinge": 1.0, "logistic": 1.0, "squared_hinge": 2.0}
+
+def unknown(int loss):
+    return ValueError(f"unknown loss id {loss}")
 
 
 def evaluate(int loss, const double[::1] margins, double[::1] value_out, double[::1] slope_out,
@@ -26,8 +21,8 @@ def evaluate(int loss, const double[::1] margins, double[::1] value_out, double[
     """Value, slope and curvature of a loss at every margin; all arrays (n,). ``a``, ``b``: see `point_loss`."""
     cdef Py_ssize_t i
     cdef point at
-    if loss < 0 or loss > 6:
-        raise ValueError(f"unknown loss id {loss}")
+    if loss < 0 or loss >= N_LOSSES:
+        raise unknown(loss)
     must_fit(margins.shape[0] == value_out.shape[0] == slope_out.shape[0] == curvature_out.shape[0], "evaluate")
     with nogil:
         for i in range(margins.shape[0]):
@@ -45,8 +40,8 @@ def mean_losses(int loss, const double[:, ::1] margins, const double[::1] weight
     """
     cdef Py_ssize_t c, i, n = margins.shape[1]
     cdef double total, weights
-    if loss < 0 or loss > 6:
-        raise ValueError(f"unknown loss id {loss}")
+    if loss < 0 or loss >= N_LOSSES:
+        raise unknown(loss)
     must_fit(n > 0 and weight.shape[0] in (0, n) and b.shape[0] == mean_out.shape[0] == margins.shape[0],
              "mean_losses")
     with nogil:
@@ -64,8 +59,10 @@ def posterior(int loss, const double[::1] scores, double[::1] posterior_out):
     """f(score) = 1 + F'(score), clipped to [0, 1], of a calibrated loss (BSN eq. 3-4); both arrays (n,)."""
     cdef Py_ssize_t i
     cdef double f
-    if loss != LOGISTIC and loss != CALIBRATED_HINGE and loss != SQUARED:
-        raise ValueError("only a calibrated loss has a posterior: logistic, calibrated_hinge or squared")
+    if loss < 0 or loss >= N_LOSSES:
+        raise unknown(loss)
+    if not facts_of(loss).calibrated:
+        raise ValueError(f"only a calibrated loss has a posterior: {', '.join(CALIBRATED)}")
     must_fit(scores.shape[0] == posterior_out.shape[0], "posterior")
     with nogil:
         for i in range(scores.shape[0]):
@@ -76,6 +73,11 @@ def posterior(int loss, const double[::1] scores, double[::1] posterior_out):
 def gains(int loss, const double[::1] a, double[::1] gain_out):
     """-F*(-a), what a dual variable is worth in the bound (see `dual_gain`); both arrays (n,)."""
     cdef Py_ssize_t i
+    if loss < 0 or loss >= N_LOSSES:
+        raise unknown(loss)
+    must_fit(a.shape[0] == gain_out.shape[0], "gains")
+    if not has_dual(loss):
+        raise ValueError(f"there is no dual: {list(FACTS)[loss]}")
     with nogil:
         for i in range(a.shape[0]):
             gain_out[i] = dual_gain(loss, a[i])

@@ -23,6 +23,7 @@ cdef enum phase_id:              # what was asked for
 
 cdef enum:
     HISTORY_COLUMNS = 11
+    FULL_BLOCK = 256             # up to so many columns the block of an l1 problem holds all of them, used or not
 
 
 cdef struct newton_state:

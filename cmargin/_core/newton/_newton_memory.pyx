@@ -9,19 +9,17 @@ from cmargin._core.newton._driver cimport Driver
 from cmargin._core.small._clock cimport seconds
 from cmargin._core.newton._heavy_rows cimport heavy_work_size
 from cmargin._core.newton._newton cimport (
-    HISTORY_COLUMNS, WAITING, block_work_size, go_on, newton_answers_to, newton_begin, newton_leave, newton_settle,
-    newton_state, rounding_of, start_step, status_id,
+    FULL_BLOCK, HISTORY_COLUMNS, WAITING, block_work_size, go_on, newton_answers_to, newton_begin, newton_leave,
+    newton_settle, newton_state, rounding_of, start_step, status_id,
 )
+from cmargin._core.newton._newton_vectors cimport BEST_V, BEST_W, L1_EACH, L2_EACH, RMS, SCALE, TAKEN, W
+from cmargin._core.newton._newton_vectors cimport n_vectors, point_at_vectors
 from cmargin._core.newton._published_newton cimport published_start, published_told
 from cmargin._core.rows._row_pass cimport RowBlocks
 from cmargin._core.small._shapes cimport must_fit
 from cmargin._core.newton._width_rule cimport begin_rule
 
 from cmargin._core.losses._losses import STEEPEST
-
-cdef enum:                       # vectors of a driver
-    W, D, TAKEN, G, L2_EACH, L1_EACH, SCRATCH, ZERO, KEYS, BEST_W, TOLD_V, BEST_V, RMS, SCALE, ZEROED,
-    X, R, PRODUCT_OF, SEARCHED, CURVATURE, N_VECTORS        # from X on for conjugate gradients
 
 # names of `status_id`. "decrement": no certificate exists; "width": a subset is done; "stalled": the width cannot
 # shrink further; "rounding": nor can the gap
@@ -58,8 +56,6 @@ cdef class Newton(Driver):
         Smoothing of the first step, and by what a full step multiplies it.
     by_products : bool
         Directions by conjugate gradients; no curvature block.
-    wide_l1 : bool
-        The block holds the columns in use only.
     column_scale : (n_columns,) array or None
         Curvature of every column: asks for the heaviest rows, once.
     started, spent, seconds : float, float, sequence of three
@@ -71,8 +67,7 @@ cdef class Newton(Driver):
     cdef object vectors, places, room_, heavy_room, flags, heavy_home
 
     def __init__(self, home, problem, settings, result, w, double width, double decay, *, bint by_products=False,
-                 bint wide_l1=False, column_scale=None, started=None, double spent=0.0,
-                 spent_seconds=(0.0, 0.0, 0.0)):
+                 column_scale=None, started=None, double spent=0.0, spent_seconds=(0.0, 0.0, 0.0)):
         cdef newton_state *at = &self.at
         self.asks_of(home, &at.ask, at)
         newton_answers_to(at)
@@ -85,46 +80,27 @@ cdef class Newton(Driver):
         at.smooth, at.steepest = problem.loss != "hinge", STEEPEST[problem.loss]
         at.tol, at.max_passes, at.width_end = settings.tol, settings.max_passes, settings.width_end
         at.deadline, at.pauses = settings.deadline, settings.pauses
-        at.by_products, at.wide_l1 = by_products, wide_l1 and not by_products
+        at.by_products, at.wide_l1 = by_products, at.l1 > 0 and at.p > FULL_BLOCK and not by_products
         begin_rule(&at.rule, width, settings.smoothing, decay, settings.tol)
         at.objective, at.best_dual, at.predicted = result.objective, result.dual, INFINITY
         at.passes, at.n_iter, self.earlier = result.passes, result.n_iter, list(result.history)
         at.spent, at.started = spent, seconds() if started is None else started
         at.seconds_look, at.seconds_system, at.seconds_search = spent_seconds
         at.status = WAITING
-        self.point_at_vectors()
-        self.l2_each[:], self.l1_each[:] = at.l2, at.l1
-        if at.free >= 0:
-            self.l2_each[at.free] = self.l1_each[at.free] = 0
+        self.take_memory()
         self.start_at(w)
         if column_scale is not None:
             must_fit(len(column_scale) == at.p, "column_scale")
             self.vectors[SCALE, :at.p] = column_scale
             at.has_scale = True
 
-    cdef point_at_vectors(self):
-        cdef newton_state *at = &self.at
-        cdef double[:, ::1] vectors
-        cdef Py_ssize_t[::1] places
-        cdef unsigned char[:, ::1] flags
-        cdef double *v
-        cdef Py_ssize_t room = max(1, at.p)
-        vectors = self.vectors = np.zeros((N_VECTORS if at.by_products else X, room))
-        v = &vectors[0, 0]
-        at.w, at.d, at.taken, at.g = v + W * room, v + D * room, v + TAKEN * room, v + G * room
-        at.l2_each, at.l1_each = v + L2_EACH * room, v + L1_EACH * room
-        at.scratch, at.zero, at.keys = v + SCRATCH * room, v + ZERO * room, v + KEYS * room
-        at.best_w, at.told.v, at.best.v = v + BEST_W * room, v + TOLD_V * room, v + BEST_V * room
-        at.rms, at.column_scale, at.zeroed = v + RMS * room, v + SCALE * room, v + ZEROED * room
-        if at.by_products:
-            at.cg.n, at.cg.x, at.cg.r, at.cg.product = at.p, v + X * room, v + R * room, v + PRODUCT_OF * room
-            at.cg.search, at.diagonal = v + SEARCHED * room, v + CURVATURE * room
-            at.cg.diagonal = at.diagonal
-        places = self.places = np.zeros(4 * at.p + 1, np.intp)
-        at.index, at.active = &places[0], &places[3 * at.p]
-        flags = self.flags = np.zeros((3, room), np.uint8)
-        at.in_use, at.gone, at.used = &flags[0, 0], &flags[1, 0], &flags[2, 0]
-        at.told.n = at.best.n = at.p if at.free < 0 else at.p - 1
+    cdef take_memory(self):
+        cdef Py_ssize_t p = self.at.p, room = max(1, p)
+        cdef double[:, ::1] vectors = np.zeros((n_vectors(&self.at), room))
+        cdef Py_ssize_t[::1] places = np.zeros(4 * p + 1, np.intp)
+        cdef unsigned char[:, ::1] flags = np.zeros((3, room), np.uint8)
+        self.vectors, self.places, self.flags = vectors.base, places.base, flags.base
+        point_at_vectors(&self.at, &vectors[0, 0], &places[0], &flags[0, 0])
 
     cdef int make_room(self, Py_ssize_t order) except -1:
         cdef double[::1] room

@@ -1,6 +1,6 @@
 """One read of the rows of a data matrix: everything a Newton step on the smoothed hinge asks of them."""
 
-from cmargin._core.losses._hinge_rows cimport hinge_step
+from cmargin._core.losses._smoothed_hinge cimport hinge_step
 from cmargin._core.rows._tiles cimport curvature_block, row_source
 
 cdef enum:                       # sum_id: what one block of rows adds up, in this order
@@ -21,7 +21,7 @@ cdef enum:                       # sum_id: what one block of rows adds up, in th
 cdef struct pass_job:
     row_source source
     int loss                     # of _losses.pxd; widths mean something for the smoothed hinge alone
-    bint totals                  # margin pursuit: sum s y x too, for which gradient[1] is free there
+    bint totals                  # a loss without a dual: sum s y x too, for which gradient[1] is free there
     double level                 # gamma and s of margin pursuit
     double scale
     hinge_step at                # step, widths, curvature floor of the look

@@ -6,16 +6,16 @@
 (b) Where the rows lie and in which format is known to `_tiles` only; the sums are float64 whatever the data.
 (c) Rows whose curvature h is below a floor are left out of the curvature block, never of the gradient.
 (d) The curvature of a row at the smoothed hinge comes from its dual variable, which is carried from look to look
-    (`dual_curvature` in ``_hinge_rows.h``), and from the primal point alone at the first look after a start.
+    (`dual_curvature` in ``_smoothed_hinge.h``), and from the primal point alone at the first look after a start.
 """
 
 from libc.math cimport fabs
 from libc.string cimport memset
 
-from cmargin._core.losses._hinge_rows cimport (
+from cmargin._core.losses._losses cimport SMOOTHED_HINGE, dual_gain, facts_of, has_dual, point, point_loss
+from cmargin._core.losses._smoothed_hinge cimport (
     dual_curvature, hinge_along, hinge_at, hinge_point, hinge_rows, hinge_slope, primal_curvature,
 )
-from cmargin._core.losses._losses cimport MARGIN_PURSUIT, SMOOTHED_HINGE, dual_gain, dual_largest, point, point_loss
 from cmargin._core.small._simd cimport lane_sum
 from cmargin._core.rows._tiles cimport (
     curvature_block, flush_curvature, open_tile, packed_width, row_tile, tile_add_curvature, tile_add_rows,
@@ -92,7 +92,7 @@ cdef void look_at_smooth_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, dou
                               double *curvature, double *sums) noexcept nogil:
     # the same for a loss that is smooth itself: one value serves the line, the next step and the objective
     cdef Py_ssize_t ld = job.tile_rows, i
-    cdef double s, v, u, a, largest = dual_largest(job.loss)
+    cdef double s, v, u, a, largest = facts_of(job.loss).dual_largest
     cdef point at
     for i in range(n):
         s = fabs(job.code[first + i])
@@ -104,7 +104,7 @@ cdef void look_at_smooth_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, dou
         sums[CURVATURE] += s * at.curvature
         r[i] = job.code[first + i] * at.slope
         curvature[i] = s * at.curvature if at.curvature > job.at.floor else 0
-        if job.loss == MARGIN_PURSUIT:
+        if largest == 0:
             continue                             # there is no dual
         at = loss_at(job, u)                     # a after the step, as the model before it predicts it
         a = min(max(at.slope - at.curvature * v, 0), largest)
@@ -113,7 +113,7 @@ cdef void look_at_smooth_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, dou
         parts[5 * ld + i] = -a * s if job.code[first + i] < 0 else 0
         a = s * dual_gain(job.loss, a)
         sums[GAIN_POS if job.code[first + i] >= 0 else GAIN_NEG] += a
-    if job.loss != MARGIN_PURSUIT:
+    if largest > 0:
         sums[DUAL_POS] += lane_sum(parts + 4 * ld, n)
         sums[DUAL_NEG] -= lane_sum(parts + 5 * ld, n)
         sums[HINGE] = sums[VALUE] = sums[LINE_VALUE]
@@ -155,12 +155,12 @@ cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked
             look_at_hinge_rows(job, first, tile.n, parts, r, curvature, sums)
         else:
             look_at_smooth_rows(job, first, tile.n, parts, r, curvature, sums)
-        if job.loss == MARGIN_PURSUIT:
+        if has_dual(job.loss):
+            tile_add_rows_3(&tile, r, parts + 4 * tile_rows, parts + 5 * tile_rows, gradient)
+        else:
             tile_add_rows(&tile, r, gradient)
             if job.totals:
                 tile_add_rows(&tile, job.code + first, gradient + p)
-        else:
-            tile_add_rows_3(&tile, r, parts + 4 * tile_rows, parts + 5 * tile_rows, gradient)
         if job.hessian != NULL:
             sums[CURVED] += tile_add_curvature(&tile, curvature, &sum_of_outer)
     if job.hessian != NULL:

@@ -34,7 +34,8 @@ cdef struct row_pass:
     double *all_hessian          # (n_blocks, hessian_order, hessian_order)
     Py_ssize_t *active           # (n_columns,) memory for `pass_set_active`
     Py_ssize_t *position         # (n_columns,), CSR only
-    void *owner                  # the RowBlocks whose memory this is
+    bint (*make_room)(row_pass *rows, Py_ssize_t order) noexcept nogil      # scratch, block, duals; False: no memory
+    void *owner                  # whose memory this is
 
 
 cdef class RowBlocks:
@@ -53,6 +54,12 @@ cdef class RowBlocks:
     cdef int listen(self) except -1
     cdef object first_sum(self)
 
+
+# blocks and tiles, from n_rows and n_columns alone
+cdef void pass_plan(row_pass *rows) noexcept nogil
+
+# doubles of a thread's workspace for a curvature block of that order
+cdef Py_ssize_t scratch_wanted(const row_pass *rows, Py_ssize_t order) noexcept nogil
 
 # w = 0: u = 1 in every row
 cdef void pass_start(row_pass *rows, bint primal) noexcept nogil

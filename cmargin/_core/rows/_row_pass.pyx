@@ -13,7 +13,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
 from libc.string cimport memcpy
 
-from cmargin._core.losses._losses cimport LOGISTIC, MARGIN_PURSUIT, SMOOTHED_HINGE, SQUARED_HINGE
+from cmargin._core.losses._losses cimport MARGIN_PURSUIT, SMOOTHED_HINGE, has_dual, in_newton_steps
 from cmargin._core.rows._row_blocks cimport (
     CURVED, HINGE, N_PARTS, N_SUMS, along_block, block_kernel, block_question, combine_block, evaluate_block, fold,
     pass_job, product_block, run_block,
@@ -21,6 +21,8 @@ from cmargin._core.rows._row_blocks cimport (
 from cmargin._core.linalg._narrow_syrk cimport narrow_syrk_lanes
 from cmargin._core.rows._rows cimport Rows
 from cmargin._core.rows._tiles cimport packed_width
+
+from cmargin._core.losses._losses import LOSS_IDS
 
 cdef Py_ssize_t MAX_BLOCKS = 32
 cdef Py_ssize_t TILE_DOUBLES = 16384         # 128 KB: a tile and its packed rows stay in a second-level cache
@@ -54,6 +56,18 @@ cdef void pass_start(row_pass *rows, bint primal) noexcept nogil:
     rows.begun, rows.fresh, rows.forgets = False, True, primal
 
 
+cdef void pass_plan(row_pass *rows) noexcept nogil:
+    # a twentieth of the data at most goes into the blocks' curvature, and few rows need no blocks
+    cdef pass_job *job = &rows.job
+    cdef Py_ssize_t n = job.n_rows, room = max(1, job.n_columns)
+    job.n_blocks = max(1, min(min(MAX_BLOCKS, max(2, n // (20 * room))), n // 256))
+    job.tile_rows = max(1, min(min(512, max(16, TILE_DOUBLES // room)), n))
+    job.block.room = max(1, min(min(512, max(64, 2 * TILE_DOUBLES // room)), n))
+    job.block.lanes = narrow_syrk_lanes()
+    rows.hessian_order = -1
+    rows.n_all, rows.first, rows.windowed = n, 0, False
+
+
 cdef void pass_set_active(row_pass *rows, Py_ssize_t n_active, const Py_ssize_t *active) noexcept nogil:
     cdef pass_job *job = &rows.job
     cdef Py_ssize_t j
@@ -82,14 +96,14 @@ cdef Py_ssize_t scratch_wanted(const row_pass *rows, Py_ssize_t order) noexcept 
 
 
 cdef bint has_room(row_pass *rows, Py_ssize_t order) noexcept nogil:
-    # workspace for a curvature block of that order; only what is not there yet is asked of Python
+    # workspace for a curvature block of that order; only what is not there yet is asked for
     if scratch_wanted(rows, order) <= rows.scratch_size and (order == rows.hessian_order or order == 0) \
-            and (rows.job.dual != NULL or rows.job.loss == MARGIN_PURSUIT or rows.n_all == 0):
+            and (rows.job.dual != NULL or not has_dual(rows.job.loss) or rows.n_all == 0):
         return True
-    return make_room_for(rows, order)
+    return rows.make_room(rows, order)
 
 
-cdef bint make_room_for(row_pass *rows, Py_ssize_t order) noexcept with gil:
+cdef bint ask_python_for_room(row_pass *rows, Py_ssize_t order) noexcept with gil:
     try:
         (<RowBlocks> rows.owner).make_room(order)
     except MemoryError:
@@ -238,7 +252,7 @@ cdef class RowBlocks:
 
     def __init__(self, Rows X, const double[::1] code, bint intercept, int n_threads,
                  const Py_ssize_t[::1] rows=None, Py_ssize_t window=0):
-        cdef Py_ssize_t n = code.shape[0], here = window if window > 0 else n, room
+        cdef Py_ssize_t n = code.shape[0]
         cdef double[:, ::1] per_row, sums
         cdef double[:, :, ::1] gradient
         cdef Py_ssize_t[::1] active
@@ -253,8 +267,7 @@ cdef class RowBlocks:
         self.n_rows, self.n_features = n, X.view.n_features
         self.n_columns = X.view.n_features + intercept
         self.n_threads = self.rows.n_threads = n_threads
-        self.rows.owner = <void *> self
-        self.rows.hessian_order = -1
+        self.rows.owner, self.rows.make_room = <void *> self, ask_python_for_room
         job.source.X = X.view
         job.source.single = X.dtype == np.float32
         job.source.intercept = intercept
@@ -264,13 +277,9 @@ cdef class RowBlocks:
             job.code = &code[0]
             job.deficit = &per_row[0, 0]
             job.change = &per_row[1, 0]
-        job.n_rows, job.n_columns, self.rows.n_all = n, self.n_columns, n
-        # a twentieth of the data at most goes into the blocks' curvature, and few rows need no blocks
-        job.n_blocks = max(1, min(min(MAX_BLOCKS, max(2, here // (20 * max(1, self.n_columns)))), here // 256))
-        room = max(1, self.n_columns)
-        job.tile_rows = max(1, min(min(512, max(16, TILE_DOUBLES // room)), here))
-        job.block.lanes = narrow_syrk_lanes()
-        job.block.room = max(1, min(min(512, max(64, 2 * TILE_DOUBLES // room)), here))
+        job.n_rows, job.n_columns = window if window > 0 else n, self.n_columns
+        pass_plan(&self.rows)
+        job.n_rows = self.rows.n_all = n
         sums = self.sums_ = np.zeros((job.n_blocks, N_SUMS))
         gradient = self.gradient_ = np.zeros((job.n_blocks, 3, max(1, self.n_columns)))
         job.sums, job.gradient = &sums[0, 0], &gradient[0, 0, 0]
@@ -289,7 +298,7 @@ cdef class RowBlocks:
         cdef double[::1] scratch
         cdef double[:, ::1] duals
         cdef double[:, :, ::1] hessian
-        if self.duals is None and rows.job.loss != MARGIN_PURSUIT and self.n_rows > 0:
+        if self.duals is None and has_dual(rows.job.loss) and self.n_rows > 0:
             duals = self.duals = np.empty((2, self.n_rows))
             rows.job.dual, rows.job.dual_next = &duals[0, 0] + rows.first, &duals[1, 0] + rows.first
         if size > rows.scratch_size:
@@ -319,8 +328,11 @@ cdef class RowBlocks:
         job.loss, job.level, job.scale = MARGIN_PURSUIT, level, scale
 
     def set_loss(self, str name):
-        """From here on the loss is "hinge", smoothed as before, "squared_hinge" or "logistic": no width, but a dual."""
-        self.rows.job.loss = {"hinge": SMOOTHED_HINGE, "squared_hinge": SQUARED_HINGE, "logistic": LOGISTIC}[name]
+        """From here on the loss is one with a dual: "hinge", smoothed as before, or one that needs no width."""
+        cdef int loss = LOSS_IDS[name]
+        if not has_dual(loss):
+            raise ValueError(f"a loss without a dual has no certificate: {name}")
+        self.rows.job.loss = in_newton_steps(loss)
 
     def set_active(self, const Py_ssize_t[::1] active):
         """Columns of the curvature block: an ascending intp array, or None for all."""

@@ -25,6 +25,9 @@ cdef class Rows:
     cdef point_at_csr(self, X)
 
 
+# CSR: rows begin one after the other, and every column is one of the matrix
+cdef bint structure_is_sound(const rows_view *X) noexcept nogil
+
 # out = x_row, dense
 cdef void gather_row(const rows_view *X, Py_ssize_t row, floating *out) noexcept nogil
 

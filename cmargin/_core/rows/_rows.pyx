@@ -66,6 +66,20 @@ cdef inline int64_t column_of(const rows_view *X, int64_t entry) noexcept nogil:
     return X.columns[entry] if X.columns != NULL else X.columns_64[entry]
 
 
+cdef bint structure_is_sound(const rows_view *X) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef int64_t entry
+    if X.starts[0] < 0:
+        return False
+    for i in range(X.n_rows):
+        if X.starts[i + 1] < X.starts[i]:
+            return False
+    for entry in range(X.starts[0], X.starts[X.n_rows]):
+        if not 0 <= column_of(X, entry) < X.n_features:
+            return False
+    return True
+
+
 cdef void gather_row(const rows_view *X, Py_ssize_t row, floating *out) noexcept nogil:
     cdef const floating *values = <const floating *> X.values
     cdef Py_ssize_t j

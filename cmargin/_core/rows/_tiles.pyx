@@ -248,36 +248,51 @@ cdef void tile_add_squares(const row_tile *tile, const double *c, double *total)
 
 # ---------------------------------------------------------------- curvature
 
+cdef Py_ssize_t SCATTERED = 16               # entries of dsyrk for one that is scattered
+
+
+cdef inline Py_ssize_t active_entries(const row_source *source, Py_ssize_t row, double root, const curvature_block *block,
+                                      double *values, Py_ssize_t *places, bint *in_order) noexcept nogil:
+    # root times the entries in active columns, and their places in the block; `in_order`: ascending, none twice
+    cdef Py_ssize_t at, count = 0, last = -1, room = block.n_active
+    cdef int64_t k
+    in_order[0] = True
+    for k in range(source.X.starts[row], source.X.starts[row + 1]):
+        at = block.position[column_of(source, k)]
+        if at >= 0 and count < room:
+            in_order[0] = in_order[0] and at > last
+            values[count], places[count], last = root * value_of(source, k), at, at
+            count += 1
+    if source.intercept and block.position[source.X.n_features] >= 0 and count < room:
+        values[count], places[count] = root, block.position[source.X.n_features]
+        count += 1
+    return count
+
+
 cdef bint add_sparse_row(const row_source *source, Py_ssize_t row, double root, curvature_block *block,
                          double *packed_row) noexcept nogil:
     # root^2 x x' on the active columns: entry by entry where that is less work than a row of dsyrk (answer 0),
     # else scattered into packed_row (answer 1)
-    cdef Py_ssize_t i, j, lo, hi, at, count = 0, a = block.n_active
-    cdef int64_t k
-    cdef double x
-    cdef double *held = block.held
-    for k in range(source.X.starts[row], source.X.starts[row + 1]):
-        at = block.position[column_of(source, k)]
-        if at >= 0 and count < a:
-            held[2 * count] = <double> at
-            held[2 * count + 1] = root * value_of(source, k)
-            count += 1
-    if source.intercept and block.position[source.X.n_features] >= 0 and count < a:
-        held[2 * count] = <double> block.position[source.X.n_features]
-        held[2 * count + 1] = root
-        count += 1
-    if 16 * count * count > a * a:           # an entry of dsyrk costs about a sixteenth of a scattered one
+    cdef Py_ssize_t i, j, a = block.n_active, count
+    cdef bint in_order
+    cdef double *values = block.held
+    cdef Py_ssize_t *places = <Py_ssize_t *> (values + a)
+    cdef double *out
+    count = active_entries(source, row, root, block, values, places, &in_order)
+    if SCATTERED * count * count > a * a:
         memset(packed_row, 0, packed_width(a) * sizeof(double))
         for i in range(count):
-            packed_row[<Py_ssize_t> held[2 * i]] += held[2 * i + 1]
+            packed_row[places[i]] += values[i]
         return True
     for i in range(count):
-        lo = <Py_ssize_t> held[2 * i]
-        x = held[2 * i + 1]
-        for j in range(count):
-            hi = <Py_ssize_t> held[2 * j]
-            if hi >= lo:
-                block.out[lo * a + hi] += x * held[2 * j + 1]
+        out = block.out + places[i] * a
+        if in_order:
+            for j in range(i, count):
+                out[places[j]] += values[i] * values[j]
+        else:
+            for j in range(count):
+                if places[j] >= places[i]:
+                    out[places[j]] += values[i] * values[j]
     return False
 
 

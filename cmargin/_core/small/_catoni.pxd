@@ -1,7 +1,7 @@
 """Catoni's influence function at work: location of a sample, the Ψ-transform of margin pursuit, cubic equations.
 
-ρ and ψ = ρ' are `catoni_rho` of ``_losses.pxd``. Below √2 ψ(u) = u - u³/6, beyond it ±B with B = 2√2/3, so that both
-ends of the cubic meet with slope 0.
+ρ and ψ = ρ' are `catoni_rho` of ``_margin_pursuit.pxd``. Below √2 ψ(u) = u - u³/6, beyond it ±B with B = 2√2/3, so
+that both ends of the cubic meet with slope 0.
 """
 
 cdef Py_ssize_t CHUNK   # points of one sum between two looks for Ctrl-C

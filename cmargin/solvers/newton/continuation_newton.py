@@ -14,7 +14,6 @@ from cmargin._core.newton._newton_memory import Newton
 from cmargin.homes.wide import too_wide
 from cmargin.solvers.newton.slices import InSlices
 
-FULL_BLOCK = 256               # up to so many columns the block of an l1 problem holds all of them, whatever is in use
 HISTORY = ("passes", "seconds", "seconds_look", "seconds_system", "seconds_search", "objective", "gap", "step",
            "smoothing", "active_features", "active_rows")
 
@@ -26,7 +25,7 @@ class Problem:
     l2: float
     l1: float
     free: int | None = None
-    loss: str = "hinge"                    # or "squared_hinge", "logistic"
+    loss: str = "hinge"                    # or a smooth loss that has a dual
 
 
 @dataclass
@@ -88,7 +87,7 @@ class ContinuationNewton(InSlices, Newton):
         if settings.linear_solver not in ("cg", "cholesky"):
             by_products = not problem.l1 and too_wide(rows.n_rows, rows.n_columns)
         super().__init__(rows, problem, settings, self.result, w, settings.smoothing if width is None else width,
-                         by_products=by_products, wide_l1=problem.l1 > 0 and rows.n_columns > FULL_BLOCK, **given)
+                         by_products=by_products, **given)
 
     def attend(self):
         """What the compiled steps leave to Python, between two slices."""

@@ -1,0 +1,16 @@
+"""What every loss says of itself: numbers at one margin, and facts that hold at all."""
+
+
+cdef struct point:
+    double value
+    double slope
+    double curvature
+
+
+cdef struct loss_facts:
+    const char *name
+    double at_zero               # F(0), its size where it is negative; NaN: of no use to anybody
+    double largest_curvature     # F''(0), the largest F'' there is; NaN: it has none, or it depends on parameters
+    double steepest              # root mean square slope, at most, where the mean loss is 1; NaN without a dual
+    double dual_largest          # dual variables a = -F'(z) lie between 0 and this; 0: there is no dual
+    bint calibrated              # 1 + F' is the posterior of the class                                   BSN, table 1

@@ -1,0 +1,223 @@
+"""A Cython client with rows of its own: it answers SmSVM's driver by the formulas of doc/embedding.md, row by row."""
+
+import numpy as np
+
+from libc.math cimport fabs
+
+from cmargin.api cimport (
+    CMARGIN_ALONG, CMARGIN_CURVATURE, CMARGIN_CURVED, CMARGIN_DONE, CMARGIN_DUAL_NEG, CMARGIN_DUAL_POS,
+    CMARGIN_EVALUATE, CMARGIN_GAIN_NEG, CMARGIN_GAIN_POS, CMARGIN_LINE_SLOPE, CMARGIN_LINE_VALUE, CMARGIN_LOOK,
+    CMARGIN_LOSS, CMARGIN_OK, CMARGIN_SUMS, CMARGIN_VALUE, answer_size, cmargin_facts, cmargin_line, cmargin_location,
+    cmargin_newton, cmargin_point, cmargin_request, cmargin_result, cmargin_settings, dual_gain, line_free, line_new,
+    line_step, line_tell, location, location_begin, location_sums, location_tell, loss_at, loss_facts, loss_named,
+    losses, newton_ask, newton_free, newton_new, newton_result, newton_stop, newton_tell, psi, psi_inverse,
+    settings_init, status_text,
+)
+
+
+cdef struct own_rows:
+    Py_ssize_t n, p                      # the last column is the intercept's
+    const double *X                      # (n, p - 1)
+    const double *code
+    int loss
+    double largest
+    double pending
+    double *u                            # (n,) 1 - z, before the pending step
+    double *v                            # (n,) change of z along the direction
+
+
+cdef double product(const own_rows *rows, Py_ssize_t i, const double *w) noexcept nogil:
+    cdef double total = w[rows.p - 1]
+    cdef Py_ssize_t j
+    for j in range(rows.p - 1):
+        total += rows.X[i * (rows.p - 1) + j] * w[j]
+    return total
+
+
+cdef void add_row(const own_rows *rows, Py_ssize_t i, double c, double *total) noexcept nogil:
+    cdef Py_ssize_t j
+    for j in range(rows.p - 1):
+        total[j] += c * rows.X[i * (rows.p - 1) + j]
+    total[rows.p - 1] += c
+
+
+cdef double column(const own_rows *rows, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
+    return rows.X[i * (rows.p - 1) + j] if j < rows.p - 1 else 1
+
+
+cdef void look(own_rows *rows, const cmargin_request *asked, double *answer) noexcept nogil:
+    cdef double *gradient = answer + CMARGIN_SUMS
+    cdef double *block = gradient + 3 * rows.p
+    cdef Py_ssize_t i, j, k, m = 0 if not asked.with_block else rows.p if asked.n_active < 0 else asked.n_active
+    cdef Py_ssize_t first, second
+    cdef double s, y, u, a
+    cdef cmargin_point at, before
+    for i in range(rows.n):
+        s, y = fabs(rows.code[i]), 1 if rows.code[i] >= 0 else -1
+        if asked.restart:
+            rows.u[i], rows.v[i] = 1, 0
+        if asked.direction != NULL:
+            rows.u[i] -= 0 if asked.restart else rows.pending * rows.v[i]
+            rows.v[i] = y * product(rows, i, asked.direction)
+        u = rows.u[i] - asked.step * rows.v[i]
+        at, before = loss_at(rows.loss, 1 - u, 1, 1), loss_at(rows.loss, 1 - rows.u[i], 1, 1)
+        a = min(max(-before.slope - before.curvature * rows.v[i], 0), rows.largest)
+        answer[CMARGIN_LINE_VALUE] += s * at.value
+        answer[CMARGIN_LOSS] += s * at.value
+        answer[CMARGIN_VALUE] += s * at.value
+        answer[CMARGIN_LINE_SLOPE] += s * at.slope * rows.v[i]
+        answer[CMARGIN_CURVATURE] += s * at.curvature
+        answer[CMARGIN_DUAL_POS if y > 0 else CMARGIN_DUAL_NEG] += s * a
+        answer[CMARGIN_GAIN_POS if y > 0 else CMARGIN_GAIN_NEG] += s * dual_gain(rows.loss, a)
+        add_row(rows, i, -s * y * at.slope, gradient)
+        add_row(rows, i, s * y * a, gradient + (rows.p if y > 0 else 2 * rows.p))
+        if at.curvature > asked.floor and m > 0:
+            answer[CMARGIN_CURVED] += 1
+            for j in range(m):
+                first = j if asked.n_active < 0 else asked.active[j]
+                for k in range(j, m):
+                    second = k if asked.n_active < 0 else asked.active[k]
+                    block[j * m + k] += s * at.curvature * column(rows, i, first) * column(rows, i, second)
+    rows.pending = asked.step
+
+
+cdef void answer_one(own_rows *rows, const cmargin_request *asked, double *answer) noexcept nogil:
+    cdef Py_ssize_t i, j
+    cdef double s, y, v
+    cdef cmargin_point at
+    if asked.kind == CMARGIN_LOOK:
+        look(rows, asked, answer)
+        return
+    for i in range(rows.n):
+        s, y, v = fabs(rows.code[i]), 1 if rows.code[i] >= 0 else -1, rows.v[i]
+        if asked.kind == CMARGIN_ALONG:
+            at = loss_at(rows.loss, 1 - rows.u[i] + asked.step * v, 1, 1)
+            answer[0] += s * at.value
+            answer[1] += s * at.slope * v
+            answer[2] += s * at.curvature * v * v
+        elif asked.kind == CMARGIN_EVALUATE:
+            answer[0] += s * loss_at(rows.loss, y * product(rows, i, asked.x), 1, 1).value
+            for j in range(rows.p):
+                answer[1 + j] += s * column(rows, i, j) ** 2
+        else:
+            at = loss_at(rows.loss, 1 - rows.u[i] + rows.pending * v, 1, 1)
+            answer[0] += 1
+            if asked.x != NULL:
+                add_row(rows, i, s * at.curvature * product(rows, i, asked.x), answer + 1)
+            else:
+                for j in range(rows.p):
+                    answer[1 + j] += s * at.curvature * column(rows, i, j) ** 2
+
+
+def train(const double[:, ::1] X, const double[::1] code, str loss, double l2, double l1=0, bint by_products=False,
+          int most=1000):
+    """status, objective, gap, weights; without the GIL from the first question to the last."""
+    cdef cmargin_settings settings
+    cdef cmargin_facts facts
+    cdef cmargin_result result
+    cdef cmargin_request asked
+    cdef cmargin_newton *newton
+    cdef own_rows rows
+    cdef Py_ssize_t p = X.shape[1] + 1, i, size
+    cdef double[::1] u = np.empty(len(X)), v = np.empty(len(X)), w = np.empty(p), answer
+    cdef int status
+    settings.size, facts.size = sizeof(cmargin_settings), sizeof(cmargin_facts)
+    result.size, asked.size = sizeof(cmargin_result), sizeof(cmargin_request)
+    answer = np.empty(CMARGIN_SUMS + 3 * p + p * p)
+    settings_init(&settings)
+    rows.n, rows.p, rows.X, rows.code, rows.u, rows.v = X.shape[0], p, &X[0, 0], &code[0], &u[0], &v[0]
+    rows.loss = settings.loss = loss_named(loss.encode())
+    loss_facts(rows.loss, &facts)
+    rows.largest = facts.dual_largest
+    settings.n_features, settings.n_rows, settings.total_weight = p - 1, rows.n, np.abs(code).sum()
+    settings.l2, settings.l1, settings.by_products = l2, l1, by_products
+    status = newton_new(&settings, &newton)
+    if status != CMARGIN_OK:
+        raise ValueError(status_text(status).decode())
+    with nogil:
+        while True:
+            status = newton_ask(newton, &asked)
+            if status != CMARGIN_OK or asked.kind == CMARGIN_DONE:
+                break
+            size = answer_size(&asked)
+            for i in range(size):
+                answer[i] = 0
+            answer_one(&rows, &asked, &answer[0])
+            status = newton_tell(newton, &answer[0], size)
+            most -= 1
+            if most == 0:
+                newton_stop(newton)
+        newton_result(newton, &result, &w[0])
+        newton_free(newton)
+    if status != CMARGIN_OK:
+        raise ValueError(status_text(status).decode())
+    return result.status, result.objective, result.gap, np.asarray(w)
+
+
+def refusals():
+    """Status of what the driver is told that cannot be."""
+    cdef cmargin_settings settings
+    cdef cmargin_newton *newton
+    cdef cmargin_request asked
+    cdef double[::1] answer = np.full(CMARGIN_SUMS + 3 + 1, np.nan)
+    settings.size = 3
+    found = {"no size": settings_init(&settings)}
+    settings.size, asked.size = sizeof(cmargin_settings), sizeof(cmargin_request)
+    settings_init(&settings)
+    found["no rows"] = newton_new(&settings, &newton)
+    settings.n_rows, settings.total_weight, settings.loss = 3, 3, loss_named(b"squared")
+    found["no dual"] = newton_new(&settings, &newton)
+    settings.loss, settings.l2 = loss_named(b"hinge"), -1
+    found["negative l2"] = newton_new(&settings, &newton)
+    found["made nothing"] = newton == NULL
+    settings.l2 = 1
+    found["sound"] = newton_new(&settings, &newton)
+    newton_ask(newton, &asked)
+    found["too short"] = newton_tell(newton, &answer[0], answer_size(&asked) - 1)
+    found["nan"] = newton_tell(newton, &answer[0], answer_size(&asked))
+    found["kind"] = asked.kind == CMARGIN_LOOK
+    newton_stop(newton)
+    newton_free(newton)
+    found["no loss"] = loss_named(b"no such loss")
+    return found
+
+
+def losses_of(str loss, const double[::1] z, double a, double b):
+    cdef double[:, ::1] out = np.empty((3, len(z)))
+    status = losses(loss_named(loss.encode()), len(z), &z[0], a, b, &out[0, 0], &out[1, 0], &out[2, 0])
+    return status, np.asarray(out)
+
+
+def least_on_a_line(const double[::1] w, const double[::1] d, const double[::1] weight, double centre):
+    """argmin over s >= 0 of (s - centre)^2 / 2 + sum weight_j |w_j + s d_j|, and the component that vanishes there."""
+    cdef cmargin_line *line
+    cdef Py_ssize_t hit
+    cdef double s
+    if line_new(len(w), &w[0], &d[0], &weight[0], np.inf, 1e-10, 100, &line) != CMARGIN_OK:
+        raise MemoryError
+    while line_tell(line, line_step(line, NULL) - centre, 1) == 1:
+        pass
+    s = line_step(line, &hit)
+    line_free(line)
+    return s, hit
+
+
+def locations(const double[::1] q, double median, double scale):
+    """In one call, and by sums of two halves."""
+    cdef cmargin_location search
+    cdef double[:, ::1] sums = np.empty((2, 3))
+    cdef double at
+    cdef Py_ssize_t half = len(q) // 2
+    location(len(q), &q[0], median, scale, &at)
+    location_begin(median, scale, &search)
+    while not search.done:
+        location_sums(half, &q[0], search.at, scale, &sums[0, 0])
+        location_sums(len(q) - half, &q[half], search.at, scale, &sums[1, 0])
+        total = np.sum(sums, axis=0)
+        sums[0, 0], sums[0, 1], sums[0, 2] = total
+        location_tell(&search, &sums[0, 0], scale)
+    return at, search.at
+
+
+def psi_there_and_back(double t, double level, double scale):
+    return psi(t, level, scale), psi_inverse(psi(t, level, scale), level, scale)
