@@ -11,8 +11,8 @@ from cmargin.homes.files.formats import Room
 from cmargin.homes.files.memory_left import memory_left
 from cmargin.homes.files.read_ahead import ReadAhead, in_background, wait_for
 from cmargin.homes.files.row_pass import FileRowPass
+from cmargin.homes.files.score_blocks import FileScoreBlocks
 from cmargin.homes.files.shared_start import FileSharedStart
-from cmargin.homes.score_blocks import ScoreBlocks
 
 CHUNK = 1 << 25              # bytes; doc/decisions.md
 STATE = 48                   # bytes that a problem keeps of a row: code, deficit, change, two dual variables, measure
@@ -195,7 +195,7 @@ class FileHome:
         return FileRowPass(self, code, intercept, n_threads)
 
     def score_blocks(self, Y, weight, n_threads):
-        return ScoreBlocks(self, Y, weight, n_threads)
+        return FileScoreBlocks(self, Y, weight, n_threads)
 
     def shared_start(self, codes, weights, intercept, l2, loss):
         return FileSharedStart(self, codes, weights, intercept, l2, loss)
