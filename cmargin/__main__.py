@@ -43,6 +43,15 @@ def experiments(arguments, parser):
     return experiments_main(arguments.rest)
 
 
+def convert(arguments, parser):
+    from cmargin.convert import command
+
+    try:
+        return command(arguments)
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
+
+
 def build_parser():
     parser = argparse.ArgumentParser(prog="cmargin", description="Linear classifiers that care about the margin.")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -55,6 +64,16 @@ def build_parser():
     command = commands.add_parser("show-config", help="print versions, OpenMP, BLAS and threads",
                                   description="Print versions, OpenMP, BLAS and threads of this build and process.")
     command.set_defaults(run=show_config)
+
+    command = commands.add_parser("convert", help="make svmlight text into files that rows are trained from",
+                                  description="Make svmlight text, which may be larger than memory, into a folder of "
+                                              "the arrays of a CSR matrix and its labels.")
+    command.add_argument("text", metavar="TEXT", help="the text")
+    command.add_argument("folder", metavar="FOLDER", help="where to put the arrays")
+    command.add_argument("--dtype", choices=("float32", "float64"), default="float32", help="default: float32")
+    command.add_argument("--features", type=int, metavar="N", help="columns (default: as many as there are)")
+    command.add_argument("--zero-based", action="store_true", help="the first column is called 0, not 1")
+    command.set_defaults(run=convert)
 
     # Its options are its own: what stands behind the name is handed on, --help included
     command = commands.add_parser("race", help="time against other packages", add_help=False)

@@ -149,7 +149,9 @@ class SmSVMClassifier(LinearClassifier):
         """`Labels`, weights of mean 1, and the sum of those given."""
         classes, codes, positives = code_labels(home.y)
         weight, total_weight = self._weights(sample_weight, home, classes, codes)
-        weights = np.ones(home.n_rows) if weight is None else of_mean_1(weight)
+        weights = None if weight is None else of_mean_1(weight)
+        if codes is not None:                    # a byte a row where that will do: rows may be many
+            codes = codes.astype(np.min_scalar_type(len(classes)))
         return Labels(classes, codes, None if positives is None else 2.0 * positives.toarray().T - 1.0), weights, \
             total_weight
 

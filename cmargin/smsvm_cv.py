@@ -11,7 +11,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, inde
 
 from cmargin._estimators.progress import check_verbose, say
 from cmargin._estimators.refusal import keeps_last_fit
-from cmargin._estimators.validation import check_rows, code_labels, in_range, sliceable
+from cmargin._estimators.validation import check_in_memory, check_rows, code_labels, in_range, sliceable
 from cmargin.homes import open_rows
 from cmargin.smsvm import SmSVMClassifier
 
@@ -151,6 +151,7 @@ class SmSVMClassifierCV(ClassifierMixin, BaseEstimator):
 
 def _checked(estimator, X, y, sample_weight):
     X, y = check_rows(estimator, X, y, multi_output=False)
+    check_in_memory(X, "A search, which trains on parts of the rows,")
     code_labels(y)
     return X, y, None if sample_weight is None else _check_sample_weight(sample_weight, X)
 

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import tempfile
 import warnings
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from conftest import blobs
 from elsewhere import Elsewhere
 from estimators import quick_estimators
 from ranks_in_threads import pass_over_ranks
+from rows_in_files import files_of
 from sklearn.exceptions import ConvergenceWarning
 
 import cmargin
@@ -20,12 +22,26 @@ from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, ba
 from cmargin._estimators import base as estimator_base
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes import base, dual_rows, memory, open_rows, row_pass, score_blocks, softmax_rows, stochastic_rows
+from cmargin.homes.files.home import FileHome
+from cmargin.homes.files.row_pass import FileRowPass
 from cmargin.solvers.newton.continuation_newton import ContinuationNewton, Problem, Settings
+
+
+def in_files(X, code):
+    """Rows read from a file in a few chunks."""
+    folder = tempfile.TemporaryDirectory()
+    kind = "csr folder" if sp.issparse(X) else "npy F" if X.flags.f_contiguous else "npy C"
+    rows = FileHome(files_of(naive.dense(X), kind, Path(folder.name)), chunk=2500)
+    assert len(rows.chunks) > 2
+    rows.folder = folder                                                      # as long as they are read
+    return rows.row_pass(code, intercept=True, n_threads=2)
+
 
 PLACES = {
     "open_rows": lambda X, code: open_rows(X).row_pass(code, intercept=True, n_threads=2),
     "parts": lambda X, code: Elsewhere.of(X, code, [31, 170], True),
     "ranks": lambda X, code: pass_over_ranks(X, code, [31, 31, 170], True),        # of which one has no rows
+    "files": in_files,
 }
 SOURCE = Path(cmargin.__file__).parent
 ASKS = re.compile(r"issparse\(|isspmatrix|isinstance\((X|rows|self\.X)\b|hasattr\(\w*X\b|type\(\w*X\)|\bhome\.X\b")
@@ -165,14 +181,14 @@ def declared(protocol):
     return own | {name for kind in protocol.__mro__ for name in getattr(kind, "__annotations__", {})}
 
 
-VIEWS = {base.Home: memory.MemoryHome, base.LocalRowPass: row_pass.MemoryRowPass, base.DualPass: dual_rows.DualRowPass,
-         base.ScoreBlocks: score_blocks.ScoreBlocks, base.SoftmaxPass: softmax_rows.SoftmaxRowPass,
-         base.StochasticRows: stochastic_rows.StochasticRows}
+VIEWS = [(base.Home, memory.MemoryHome), (base.LocalRowPass, row_pass.MemoryRowPass),
+         (base.DualPass, dual_rows.DualRowPass), (base.ScoreBlocks, score_blocks.ScoreBlocks),
+         (base.SoftmaxPass, softmax_rows.SoftmaxRowPass), (base.StochasticRows, stochastic_rows.StochasticRows),
+         (base.Home, FileHome), (base.RowPass, FileRowPass)]
 
 
-@pytest.mark.parametrize("protocol", VIEWS, ids=lambda protocol: protocol.__name__)
-def test_methods_are_as_they_are_declared(protocol):
-    done = VIEWS[protocol]
+@pytest.mark.parametrize("protocol, done", VIEWS, ids=lambda given: given.__name__)
+def test_methods_are_as_they_are_declared(protocol, done):
     for name in declared(protocol):
         method = getattr(protocol, name, None)
         if not inspect.isfunction(method) or name.startswith("between_"):     # a number, or what the solver puts there

@@ -55,7 +55,9 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         ----------
         X : (n_samples, n_features) array or sparse matrix
             float32 and float64 are kept, C or F order, read-only or memory-mapped, without a copy; CSR likewise.
-        y : (n_samples,) labels, or (n_samples, n_labels) indicator
+            Or paths of files that hold such rows, and memory maps that do not fit into memory: see
+            `cmargin.homes.files.open_files`.
+        y : (n_samples,) labels, or (n_samples, n_labels) indicator; or paths of .npy files
         sample_weight : (n_samples,) array or None
         comm : communicator with mpi4py's buffer methods, or None
             Train on the rows of all its ranks together: every rank calls `fit` with its own rows, which stay where they
@@ -194,7 +196,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         Rows are scored in batches: n_samples times n_classes scores are never held at once.
         """
         X = self._check_rows(X)
-        return np.concatenate([self._decide(self._decisions(X[rows])) for rows in self._batches(X.shape[0])])
+        return np.concatenate([self._decide(self._decisions(X[rows])) for rows in self._batches(X)])
 
     def _decisions(self, X):
         """What `predict` takes the largest of, or the sign: (n, n_problems)."""
@@ -215,9 +217,10 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return check_rows(self, X, reset=False)
 
-    def _batches(self, n_rows):
+    def _batches(self, X):
         size = max(1, SCORE_ENTRIES // len(self.coef_))
-        return [slice(lo, lo + size) for lo in range(0, n_rows, size)]
+        size = min(size, getattr(X, "at_once", size))        # rows in files are read batch by batch
+        return [slice(lo, lo + size) for lo in range(0, X.shape[0], size)]
 
     def _scores(self, X):
         return linear_scores(X, self.coef_, self.intercept_)
@@ -254,7 +257,7 @@ def rows_that_count(home, Y, codes, weight):
     """Rows, labels and weights without rows of weight 0, the weights of mean 1; None where they are or all are 1."""
     if weight is None:
         return home, Y, codes, None
-    if not weight.all():
+    if not weight.all() and home.in_memory:         # elsewhere they stay, and count nothing
         kept = np.flatnonzero(weight)               # the only copy of X
         home, Y, codes, weight = home.keep(kept), Y[kept], None if codes is None else codes[kept], weight[kept]
     return home, Y, codes, of_mean_1(weight)

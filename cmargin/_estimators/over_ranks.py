@@ -193,6 +193,8 @@ def _checked(estimator, X, y, sample_weight):
     else:
         X, y = estimator._check_data(X, y)
         home, (kind, classes, counts) = open_rows(X, y), _targets(y)
+        if not home.in_memory:
+            raise ValueError("Rows in files do not take comm= yet; read those of each rank into memory.")
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True,
                                                  allow_all_zero_weights=True)

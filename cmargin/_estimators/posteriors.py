@@ -84,7 +84,7 @@ class PosteriorPredictions(LinearClassifier):
         """
         X = self._check_rows(X)
         check_parameter(self, "k", k, integer=(1, len(self.classes_), f"[1, n_classes={len(self.classes_)}]"))
-        return np.concatenate([self._top(self._decisions(X[rows]), k) for rows in self._batches(X.shape[0])])
+        return np.concatenate([self._top(self._decisions(X[rows]), k) for rows in self._batches(X)])
 
     def _top(self, odds, k):
         if self._binary and not self._multilabel:

@@ -15,7 +15,7 @@ def linear_scores(X, coef, intercept):
 
     Parameters
     ----------
-    X : (n, n_features) array or CSR matrix, finite
+    X : (n, n_features) array or CSR matrix, finite; or rows in files
     coef : (n_problems, n_features) array, finite
     intercept : (n_problems,) array, finite
 
@@ -23,6 +23,9 @@ def linear_scores(X, coef, intercept):
     -------
     (n, n_problems) array of the dtype of X and coef
     """
+    at_once = getattr(X, "at_once", None)
+    if at_once is not None:
+        return np.concatenate([linear_scores(X[lo:lo + at_once], coef, intercept) for lo in range(0, len(X), at_once)])
     with np.errstate(over="ignore", invalid="ignore"):
         near = coef.astype(X.dtype, copy=False)              # or rows of single precision would be copied as doubles
         near = near if np.isfinite(near).all() else coef

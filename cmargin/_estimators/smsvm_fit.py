@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import replace
 from time import perf_counter
 
@@ -15,6 +16,7 @@ from cmargin._estimators.base import untrained
 from cmargin._estimators.progress import say
 from cmargin._estimators.validation import indicator_of
 from cmargin._runtime.blas_threads import single_threaded_blas
+from cmargin._runtime.clock import TimeUp
 from cmargin.homes.dual_rows import worth_sweeping
 from cmargin.homes.row_pass import SMALL
 from cmargin.homes.wide import worth_reducing
@@ -49,12 +51,15 @@ class Labels:
 
     def __getitem__(self, c):
         if self.multilabel:
-            return self.indicator[c]
+            return self.indicator[c].copy()
         return np.where(self.label == self.of_problem(c), 1.0, -1.0)
 
     def code(self, c, weights):
-        """Weights with the signs of problem c."""
-        return self[c] * weights
+        """Weights, None for ones, with the signs of problem c."""
+        code = self[c]
+        if weights is not None:
+            code *= weights
+        return code
 
     def sample(self, rows):
         """(n_problems, len(rows))."""
@@ -79,7 +84,7 @@ class SmSVMFit:
     """Nothing of the estimator is touched before `publish`."""
 
     def __init__(self, estimator, home, labels, weights, total_weight, started):
-        """``weights``: of mean 1; ``total_weight``: their sum as they were given."""
+        """``weights``: of mean 1, or None; ``total_weight``: their sum as they were given."""
         self.estimator, self.home, self.labels, self.weights = estimator, home, labels, weights
         self.n, self.m = home.n_rows, home.n_features
         e = estimator
@@ -90,7 +95,7 @@ class SmSVMFit:
         self.n_threads = threads if self.n * self.m >= SMALL or len(labels) >= threads > 1 else 1
         self.intercept = bool(estimator.fit_intercept)
         self.free = self.m if self.intercept and not estimator.penalize_intercept else None    # column, not penalised
-        self.deadline = np.inf if estimator.max_time is None else started + estimator.max_time
+        self.deadline = self.give_up_at = np.inf if estimator.max_time is None else started + estimator.max_time
         self.interrupted, self.one_at_a_time = threading.Event(), threading.Lock()
         p = self.m + self.intercept
         self.warm = self._warm_start(p)
@@ -106,6 +111,8 @@ class SmSVMFit:
             return
         self.by_dual = hinge and worth_sweeping(home, self.l2, e.l1, e.linear_solver, e.line_search)
         self.by_rows = worth_reducing(home, e.l1, e.linear_solver, e.line_search)
+        if not home.in_memory and e.linear_solver == "auto":
+            self.by_dual = self.by_rows = False
 
     def _draw_seeds(self):
         """One seed a class, drawn only where rows will be, or their order; that is always the same for None."""
@@ -128,13 +135,17 @@ class SmSVMFit:
         if self.warm is not None:                # what an interrupt leaves of a class not begun
             for result, w in zip(self.results, self.warm, strict=True):
                 result.w = w.copy()
+        self.home.between_chunks = self._watch_time
         if n_classes > 1 and (e.max_time is not None or e.callback is not None):
             self.start_all(self.late)
         if self.by_dual:
             self.dual = self.home.dual_rows(self.intercept, self.free is not None)
         self.seeds = self._draw_seeds()
         try:
-            if n_classes < 2 or n_classes < self.n_threads or self.n_threads == 1 or e.callback is not None:
+            if not self.home.in_memory and n_classes > 1 and e.callback is None:
+                side_by_side((self.ways(c, self.n_threads) for c in range(n_classes)), 1, "stopped",
+                             self.interrupted.set, self.home.problems_at_once(n_classes))
+            elif n_classes < 2 or n_classes < self.n_threads or self.n_threads == 1 or e.callback is not None:
                 for c in range(n_classes):
                     self.solve(c, self.n_threads)
             elif self.by_dual:
@@ -168,8 +179,11 @@ class SmSVMFit:
         e = self.estimator
         if self.warm is not None:
             return                               # the last fit's weights are a start of their own
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            self.start = self.home.shared_start(self.labels, self.weights, self.intercept, self.l2, e.loss)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"), suppress(TimeUp):
+            weights = self.weights
+            if weights is None and self.home.agreed is None:
+                weights = np.ones(self.n)
+            self.start = self.home.shared_start(self.labels, weights, self.intercept, self.l2, e.loss)
             self.start.evaluate(out_of_time)
 
     def use_the_start(self):
@@ -178,7 +192,7 @@ class SmSVMFit:
         if not stopped:
             return
         if self.start is None and len(self.results) > 1:
-            limit = perf_counter() + LATE
+            limit = self.give_up_at = perf_counter() + LATE
             self.start_all(lambda: perf_counter() > limit)
         for c in stopped:
             self.results[c].w, self.results[c].objective = self.best_of(c)
@@ -208,8 +222,11 @@ class SmSVMFit:
         code = self.labels.code(c, self.weights)
         rows = self.home.row_pass(code, intercept=self.intercept, n_threads=n_threads)
         problem = Problem(self.l2, float(self.estimator.l1), self.free, self.estimator.loss)
-        yield from self.drivers(c, rows, code, problem, n_threads, result)
-        if not np.isfinite(result.objective):                  # stopped on a subset
+        try:
+            yield from self.drivers(c, rows, code, problem, n_threads, result)
+        except TimeUp:                           # while rows of a subset were gathered
+            result.status = "max_time"
+        if not np.isfinite(result.objective) and (self.home.in_memory or not self.late()):       # stopped on a subset
             last = ContinuationNewton(rows, problem, Settings(), result, w=result.w)
             last.certify(result.status)
             yield last
@@ -242,7 +259,9 @@ class SmSVMFit:
             newton.begin()
             yield newton
         else:
-            yield from ways(rows, problem, settings, e.subset_growth == "auto", self.seeds[c], w, width, result, before)
+            # over files a subset each would be a read each, where all problems share every read
+            grow = e.subset_growth == "auto" and (self.home.in_memory or len(self.labels) == 1)
+            yield from ways(rows, problem, settings, grow, self.seeds[c], w, width, result, before)
 
     def reads_to_try(self):
         """Reads that the dual may take before Newton's method goes on."""
@@ -299,6 +318,11 @@ class SmSVMFit:
     def _between_slices(self):
         """The status to leave with, or None."""
         return "stopped" if self.interrupted.is_set() else "max_time" if self.late() else None
+
+    def _watch_time(self):
+        """Ends a wait for rows in files."""
+        if perf_counter() > self.give_up_at:
+            raise TimeUp
 
     def _asked_to_stop(self):
         if self.interrupted.is_set():

@@ -12,6 +12,9 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from cmargin._core.rows._structure import check_structure
 from cmargin._core.small._arrays import all_finite
 from cmargin._core.small._labels import count_codes, rows_by_class
+from cmargin._estimators.rows_in_files import check_row_files
+from cmargin.homes.files.home import refuse_files
+from cmargin.homes.files.sources import RowFiles, opened
 
 # what `validate_data` is to make of rows: CSR or dense, float32 and float64 as they are, in any order, not copied
 ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": None, "accept_large_sparse": True}
@@ -109,8 +112,8 @@ def check_rows(estimator, X, y="no_validation", *, reset=True, multi_output=True
     Parameters
     ----------
     estimator : the estimator whose ``n_features_in_`` and ``feature_names_in_`` are set, or compared with
-    X : (n, n_features) array or sparse matrix of any format
-    y : (n,) or (n, n_labels) array or sparse matrix; left out where there are no targets
+    X : (n, n_features) array or sparse matrix of any format; or rows in files, as `open_files` takes them
+    y : (n,) or (n, n_labels) array or sparse matrix, or paths of labels; left out where there are no targets
     reset : bool
         True in `fit`; False where X must be as at the last fit.
     multi_output : bool
@@ -118,7 +121,8 @@ def check_rows(estimator, X, y="no_validation", *, reset=True, multi_output=True
 
     Returns
     -------
-    X : (n, n_features) array or CSR matrix, float32 or float64, the one given wherever that is possible
+    X : (n, n_features) array or CSR matrix, float32 or float64, the one given wherever that is possible; `RowFiles`
+        where they are too large
     y : array or CSR matrix, where ``y`` was given
 
     Raises
@@ -127,6 +131,9 @@ def check_rows(estimator, X, y="no_validation", *, reset=True, multi_output=True
         For broken sparse matrices, NaN, infinities and shapes.
     """
     alone = isinstance(y, str) and y == "no_validation"
+    X, y = opened(X, y)
+    if isinstance(X, RowFiles):
+        return check_row_files(estimator, X, y, not alone, reset)
     if clean(X) and (alone or clean_labels(y, len(X))) and take_as_given(estimator, X, reset):
         return X if alone else (X, y)
     check_structure(X)
@@ -158,6 +165,12 @@ def take_as_given(estimator, X, reset):
     vars(estimator).pop("feature_names_in_", None)
     estimator.n_features_in_ = X.shape[1]
     return True
+
+
+def check_in_memory(X, what):
+    """Raise for rows in files, which ``what`` cannot go by."""
+    if isinstance(X, RowFiles):
+        refuse_files(what)
 
 
 def sliceable(X):

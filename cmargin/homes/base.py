@@ -20,6 +20,7 @@ import numpy as np
 
 
 class Home(Protocol):
+    in_memory: bool             # all views are of rows in memory; else `RowPass` is, whose questions may take long
     n_rows: int
     n_features: int
     dtype: np.dtype             # float32 or float64

@@ -29,6 +29,7 @@ class MemoryHome:
     """
 
     agreed = None
+    in_memory = True
 
     def __init__(self, X, y=None):
         self.X, self.y, self.rows = X, y, Rows(X)

@@ -45,7 +45,7 @@ class RankHome:
         What all ranks know of labels and weights, instead of ``y``: ``n_rows`` and ``entries`` of all.
     """
 
-    row_is_contiguous = True
+    row_is_contiguous = in_memory = True                   # each rank's are
     y = None
 
     def __init__(self, ranks, place, agreed):

@@ -3,6 +3,8 @@
 import numpy as np
 import scipy.sparse as sp
 
+from cmargin.homes.files.home import FileHome
+from cmargin.homes.files.sources import RowFiles, opened
 from cmargin.homes.memory import MemoryHome
 
 
@@ -15,8 +17,10 @@ def open_rows(X, y=None):
     ----------
     X : (n, n_features) NumPy array of any order, strides and alignment, memory-mapped or not, or CSR matrix
         float32 or float64. Not copied, unless its numbers are not aligned, as in a column of a structured array; CSR
-        rows that are not in SciPy's canonical format are copied for Newton's method and the dual.
-    y : (n,) or (n, n_labels) array or sparse matrix, optional
+        rows that are not in SciPy's canonical format are copied for Newton's method and the dual. Or paths, or what
+        `cmargin.homes.files.open_files` gives; such rows, and memory maps, that are too large for the memory left stay
+        in their files.
+    y : (n,) or (n, n_labels) array or sparse matrix, or paths, optional
         Labels, kept beside the rows.
 
     Returns
@@ -30,13 +34,14 @@ def open_rows(X, y=None):
     ValueError
         For another number of dimensions, labels of another number of rows, and sparse arrays that do not fit together.
     """
+    X, y = opened(X, y)
     if isinstance(X, np.ndarray):
         if X.ndim != 2:
             raise ValueError(f"Expected 2D array, got {X.ndim}D array instead.")
         X = np.asarray(X) if X.flags.aligned else np.array(X)
-    elif not sp.issparse(X):
+    elif not sp.issparse(X) and not isinstance(X, RowFiles):
         raise TypeError(f"Rows can be a NumPy array or a CSR matrix, not {type(X).__name__}.")
-    home = MemoryHome(X, y)
+    home = FileHome(X, y) if isinstance(X, RowFiles) else MemoryHome(X, y)
     if y is not None and y.shape[0] != home.n_rows:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: [{home.n_rows}, {y.shape[0]}]")
     return home

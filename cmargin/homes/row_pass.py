@@ -13,6 +13,12 @@ from cmargin._core.rows._row_sample import chosen
 SMALL = 250_000
 
 
+def sides_of(code):
+    """How many rows have a positive code, how many a negative one, and the weights of both."""
+    positive, negative = code > 0, code < 0
+    return (np.count_nonzero(positive), np.count_nonzero(negative)), (code[positive].sum(), -code[negative].sum())
+
+
 class MemoryRowPass(RowBlocks):
     """`RowPass` over arrays in memory.
 
@@ -51,10 +57,7 @@ class MemoryRowPass(RowBlocks):
         return part
 
     def sides(self):
-        """How many rows have a positive code, how many a negative one, and the weights of both."""
-        positive, negative = self.code > 0, self.code < 0
-        return (np.count_nonzero(positive), np.count_nonzero(negative)), (self.code[positive].sum(),
-                                                                          -self.code[negative].sum())
+        return sides_of(self.code)
 
     def gather_sample(self, positives, negatives, seed, column_weight=None):
         """A pass over rows chosen with these probabilities, each for as many as it stands for, and what it read."""

@@ -22,6 +22,9 @@ cdef struct row_pass:
     bint begun                   # a look was made since `pass_start`,
     bint fresh                   # none whose dual variables the next may carry on,
     bint forgets                 # and none ever will be
+    Py_ssize_t n_all             # rows of the data, and of the window on them that is read next,
+    Py_ssize_t first             # its first one; the job's pointers and number of rows are of the window
+    bint windowed                # the look under way goes on with another window
     Py_ssize_t part              # of the look under way,
     Py_ssize_t n_parts           # out of so many
     bint summed                  # the look under way, or the last one, has a curvature block
@@ -44,6 +47,9 @@ cdef class RowBlocks:
     cdef readonly int n_threads
     cdef readonly Py_ssize_t n_rows, n_columns, n_features
     cdef int make_room(self, Py_ssize_t order) except -1
+    cdef int ask_for(self, const double[::1] direction, double step, double line_width, double width, double floor,
+                     bint with_hessian) except -1
+    cdef object look_through(self)
     cdef int must_have(self, bint memory) except -1
     cdef int listen(self) except -1
     cdef object first_sum(self)
@@ -64,6 +70,10 @@ cdef void pass_set_active(row_pass *rows, Py_ssize_t n_active, const Py_ssize_t 
 # False: no memory. Then `pass_look_part` until it answers that nothing is left, a tenth of a second each at most
 cdef bint pass_begin_look(row_pass *rows, const look_request *request) noexcept nogil
 cdef bint pass_look_part(row_pass *rows) noexcept nogil
+
+# of a ``windowed`` look: before the parts of every window but the first, and after the last
+cdef void pass_begin_window(row_pass *rows) noexcept nogil
+cdef void pass_end_look(row_pass *rows) noexcept nogil
 
 # sums[0:3] = value, slope, curvature along the last direction
 cdef void pass_along(row_pass *rows, double step, double width) noexcept nogil

@@ -4,6 +4,7 @@
 (b) Rows are cut into a number of blocks that depends on the shape alone. Each block sums for itself and the blocks
     are folded in order: the same bits for any number of threads.
 (c) A long look is cut into slices, by the shape too, between which Python is heard.
+(d) Rows that come window by window are a subclass, `_row_windows`; here is what it needs of a look.
 """
 
 import numpy as np
@@ -46,9 +47,11 @@ cdef int check_ascending(str name, const Py_ssize_t[::1] index, Py_ssize_t end) 
 # ---------------------------------------------------------------- as compiled code asks
 
 cdef void pass_start(row_pass *rows, bint primal) noexcept nogil:
+    cdef double *deficit = rows.job.deficit - rows.first
+    cdef double *change = rows.job.change - rows.first
     cdef Py_ssize_t i
-    for i in range(rows.job.n_rows):
-        rows.job.deficit[i], rows.job.change[i] = 1, 0
+    for i in range(rows.n_all):
+        deficit[i], change[i] = 1, 0
     rows.job.pending = 0
     rows.begun, rows.fresh, rows.forgets = False, True, primal
 
@@ -62,6 +65,7 @@ cdef void pass_plan(row_pass *rows) noexcept nogil:
     job.block.room = max(1, min(min(512, max(64, 2 * TILE_DOUBLES // room)), n))
     job.block.lanes = narrow_syrk_lanes()
     rows.hessian_order = -1
+    rows.n_all, rows.first, rows.windowed = n, 0, False
 
 
 cdef void pass_set_active(row_pass *rows, Py_ssize_t n_active, const Py_ssize_t *active) noexcept nogil:
@@ -94,7 +98,7 @@ cdef Py_ssize_t scratch_wanted(const row_pass *rows, Py_ssize_t order) noexcept 
 cdef bint has_room(row_pass *rows, Py_ssize_t order) noexcept nogil:
     # workspace for a curvature block of that order; only what is not there yet is asked for
     if scratch_wanted(rows, order) <= rows.scratch_size and (order == rows.hessian_order or order == 0) \
-            and (rows.job.dual != NULL or not has_dual(rows.job.loss) or rows.job.n_rows == 0):
+            and (rows.job.dual != NULL or not has_dual(rows.job.loss) or rows.n_all == 0):
         return True
     return rows.make_room(rows, order)
 
@@ -123,8 +127,12 @@ cdef bint pass_begin_look(row_pass *rows, const look_request *request) noexcept 
     job.totals = not rows.begun
     rows.begun = True
     job.at.primal = rows.forgets or rows.fresh
-    rows.part, rows.n_parts = 0, slices(job, order)
+    pass_begin_window(rows)
     return True
+
+
+cdef void pass_begin_window(row_pass *rows) noexcept nogil:
+    rows.part, rows.n_parts = 0, slices(&rows.job, rows.job.block.n_active if rows.summed else 0)
 
 
 cdef Py_ssize_t slices(const pass_job *job, Py_ssize_t order) noexcept nogil:
@@ -161,9 +169,15 @@ cdef bint pass_look_part(row_pass *rows) noexcept nogil:
     fold(job.gradient, n_blocks, 3 * job.n_columns)
     if rows.summed:
         fold(job.hessian, n_blocks, order * order)
-    job.pending = job.at.step
-    job.norms = NULL
+    if not rows.windowed:
+        pass_end_look(rows)
     return False
+
+
+cdef void pass_end_look(row_pass *rows) noexcept nogil:
+    rows.job.pending = rows.job.at.step
+    rows.job.norms = NULL
+    rows.windowed = False
 
 
 cdef void pass_along(row_pass *rows, double step, double width) noexcept nogil:
@@ -232,16 +246,19 @@ cdef class RowBlocks:
     n_threads : int
     rows : (n_rows,) intp or None
         The subset of rows to read, ascending.
+    window : int
+        Rows that are here at a time, at most, where ``X`` has none (`_row_windows`); 0: all are here.
     """
 
     def __init__(self, Rows X, const double[::1] code, bint intercept, int n_threads,
-                 const Py_ssize_t[::1] rows=None):
+                 const Py_ssize_t[::1] rows=None, Py_ssize_t window=0):
         cdef Py_ssize_t n = code.shape[0]
         cdef double[:, ::1] per_row, sums
         cdef double[:, :, ::1] gradient
         cdef Py_ssize_t[::1] active
         cdef pass_job *job = &self.rows.job
-        check_length("code", n, X.shape[0] if rows is None else rows.shape[0])
+        if window == 0:
+            check_length("code", n, X.shape[0] if rows is None else rows.shape[0])
         if rows is not None:
             check_ascending("rows", rows, X.shape[0])
         job.loss = SMOOTHED_HINGE
@@ -260,8 +277,9 @@ cdef class RowBlocks:
             job.code = &code[0]
             job.deficit = &per_row[0, 0]
             job.change = &per_row[1, 0]
-        job.n_rows, job.n_columns = n, self.n_columns
+        job.n_rows, job.n_columns = window if window > 0 else n, self.n_columns
         pass_plan(&self.rows)
+        job.n_rows = self.rows.n_all = n
         sums = self.sums_ = np.zeros((job.n_blocks, N_SUMS))
         gradient = self.gradient_ = np.zeros((job.n_blocks, 3, max(1, self.n_columns)))
         job.sums, job.gradient = &sums[0, 0], &gradient[0, 0, 0]
@@ -282,7 +300,7 @@ cdef class RowBlocks:
         cdef double[:, :, ::1] hessian
         if self.duals is None and has_dual(rows.job.loss) and self.n_rows > 0:
             duals = self.duals = np.empty((2, self.n_rows))
-            rows.job.dual, rows.job.dual_next = &duals[0, 0], &duals[1, 0]
+            rows.job.dual, rows.job.dual_next = &duals[0, 0] + rows.first, &duals[1, 0] + rows.first
         if size > rows.scratch_size:
             scratch = self.scratch_ = np.empty(size * self.n_threads)
             rows.scratch, rows.scratch_size = &scratch[0], size
@@ -329,7 +347,7 @@ cdef class RowBlocks:
         if mask is not None:
             check_length("mask", mask.shape[0], self.n_rows)
         self.keep = self.keep[:3] + (mask,) + self.keep[4:]
-        self.rows.job.exact = &mask[0] if mask is not None and mask.shape[0] > 0 else NULL
+        self.rows.job.exact = &mask[0] + self.rows.first if mask is not None and mask.shape[0] > 0 else NULL
 
     @property
     def norms(self):
@@ -345,7 +363,7 @@ cdef class RowBlocks:
         self.keep = self.keep[:4] + (weight,)
         if self.n_rows > 0 and weight.shape[0] > 0:
             self.rows.job.norm_weight = &weight[0]
-            self.rows.job.norms = &norms[0]
+            self.rows.job.norms = &norms[0] + self.rows.first
         return self.norms_
 
     def look(self, const double[::1] direction, double step, double line_width, double width, double curvature_floor,
@@ -361,16 +379,23 @@ cdef class RowBlocks:
         All three are workspace, overwritten by the next look. A look that was left by an exception (a Ctrl-C, or what
         ``between_slices`` raised) has moved some rows and others not: `start` before the next.
         """
+        self.ask_for(direction, step, line_width, width, curvature_floor, with_hessian)
+        return self.look_through()
+
+    cdef int ask_for(self, const double[::1] direction, double step, double line_width, double width, double floor,
+                     bint with_hessian) except -1:
         cdef look_request request
-        cdef bint more
         if direction is not None:
             check_length("direction", direction.shape[0], self.n_columns)
         request.direction = NULL
         if direction is not None:
             request.direction = &direction[0] if direction.shape[0] > 0 else self.rows.job.gradient
-        request.step, request.line_width, request.width, request.floor = step, line_width, width, curvature_floor
+        request.step, request.line_width, request.width, request.floor = step, line_width, width, floor
         request.with_hessian = with_hessian
-        self.must_have(pass_begin_look(&self.rows, &request))
+        return self.must_have(pass_begin_look(&self.rows, &request))
+
+    cdef object look_through(self):
+        cdef bint more
         while True:
             with nogil:
                 more = pass_look_part(&self.rows)

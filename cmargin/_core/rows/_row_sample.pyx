@@ -37,7 +37,7 @@ def chosen(Rows X, const double[::1] code, double positives, double negatives, u
 
     Parameters
     ----------
-    X : Rows
+    X : Rows, or None where there is no ``weight``
     code : (n_rows,) array
         Rows of code 0 are never chosen.
     positives, negatives : float
@@ -55,14 +55,17 @@ def chosen(Rows X, const double[::1] code, double positives, double negatives, u
         Rows that had to be read for it.
     """
     cdef Py_ssize_t n = code.shape[0], found = 0, n_read = 0, lo, i
-    cdef row_source source = source_of(X)
+    cdef row_source source
     cdef const double *by_column = NULL
-    cdef double[::1] scratch = np.empty(max(1, X.view.n_features))
+    cdef double[::1] scratch = np.empty(1 if X is None else max(1, X.view.n_features))
     cdef uint64_t start = mixed(seed)
     cdef double u, most, limit
     cdef Py_ssize_t[::1] rows = np.empty(n, np.intp)
     cdef double[::1] chance = np.empty(n)
-    must_fit(n == X.view.n_rows and (weight is None or weight.shape[0] == X.view.n_features), "chosen")
+    must_fit(X is not None or weight is None, "chosen")
+    if X is not None:
+        must_fit(n == X.view.n_rows and (weight is None or weight.shape[0] == X.view.n_features), "chosen")
+        source = source_of(X)
     if weight is not None and weight.shape[0] > 0:
         by_column = &weight[0]
     most = LEAST + (1 - LEAST) * LONGEST if by_column != NULL else 1

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from cmargin._core.newton._pursuit_memory import PursuitSteps
+from cmargin._runtime.clock import TimeUp
 from cmargin.homes.row_pass import SMALL
 from cmargin.solvers.first_order.margin_pursuit import Fit, one_shot_scale
 from cmargin.solvers.newton.growing import subset_of, worth_growing
@@ -137,6 +138,7 @@ class NewtonClasses:
     def run(self, on_pass=None):
         """Train; returns the fit and the KeyboardInterrupt that ended it, or None."""
         interruption = None
+        self.blocks.home.between_chunks, self.give_up_at = self.watch_time, self.settings.deadline
         try:
             if self.settings.deadline is not None or on_pass is not None:
                 self.use_ridge(self.out_of_time)
@@ -150,11 +152,13 @@ class NewtonClasses:
     def solve(self, on_pass):
         blocks, n_problems = self.blocks, self.blocks.n_problems
         n_threads = blocks.n_threads
-        many = n_problems >= max(2, n_threads)
+        in_files = not blocks.home.in_memory     # there all share every read, and a thread is one of a chunk's
+        many = n_problems >= max(2, 1 if in_files else n_threads)
         if blocks.n_rows * blocks.n_features < SMALL and not many:
             n_threads = 1
         if many and on_pass is None:
-            side_by_side((self.ways(c, 1) for c in range(n_problems)), n_threads, "interrupted")
+            side_by_side((self.ways(c, n_threads if in_files else 1) for c in range(n_problems)), n_threads,
+                         "interrupted", at_once=blocks.home.problems_at_once(n_problems) if in_files else None)
             return
         for c in range(n_problems):
             for driver in self.ways(c, n_threads, on_pass):
@@ -168,7 +172,13 @@ class NewtonClasses:
         w = np.append(self.fit.W[c], self.fit.bias[c]) if self.start.W is not None else None
         rows, w = self.blocks.row_pass(c, settings.fit_intercept, n_threads, w)
         result.status, result.w = "running", np.zeros(rows.n_columns) if w is None else w
-        part, reads = OnSubset.of(rows, settings, result) if w is None else (None, 0.0)
+        part, reads = None, 0.0
+        if w is None and (self.blocks.home.in_memory or len(self.results) == 1):
+            try:
+                part, reads = OnSubset.of(rows, settings, result)
+            except TimeUp:
+                result.status = "max_time"
+                return
         self.reads_of_all[c] = reads
         if part is not None:
             part.begin()
@@ -178,6 +188,11 @@ class NewtonClasses:
                                before=part, started=self.clock)
         newton.begin()
         yield newton
+
+    def watch_time(self):
+        """Ends a wait for rows in files."""
+        if self.give_up_at is not None and time.perf_counter() > self.give_up_at:
+            raise TimeUp
 
     def out_of_time(self):
         return self.settings.deadline is not None and time.perf_counter() > self.settings.deadline
@@ -230,7 +245,7 @@ class NewtonClasses:
             stopped.append("max_time")
         fit.stopped = min(stopped, key=ORDER.index)                  # the worst of what became of the classes
         if fit.stopped in ("interrupted", "max_time", "callback"):
-            limit = time.perf_counter() + LATE
+            limit = self.give_up_at = time.perf_counter() + LATE
             self.use_ridge(lambda: time.perf_counter() > limit)
             fit.untrained = [c for c in range(len(fit.W)) if c not in trained]
             if self.ridge is not None:           # also for classes that were stopped where Q is still larger
@@ -241,9 +256,14 @@ class NewtonClasses:
         if self.ridge is not None or self.start.W is not None or self.blocks.n_problems < 2:
             return
         fit, s = self.fit, self.settings
-        W, bias = (s.level * part for part in self.blocks.ridge_start(s.fit_intercept, s.l2))
+        try:
+            W, bias = (s.level * part for part in self.blocks.ridge_start(s.fit_intercept, s.l2))
+        except TimeUp:
+            return
         value = np.full(len(W), np.inf)
-        losses = self.blocks.mean_losses(W, bias, s.loss, s.level, fit.scale)
+        losses = iter(())                        # of rows in files each would be another read
+        if self.blocks.home.in_memory:
+            losses = self.blocks.mean_losses(W, bias, s.loss, s.level, fit.scale)
         while not late() and (found := next(losses, None)) is not None:
             value[found[0]] = found[1]
         self.ridge = W, bias, value + s.l2 / 2 * (W * W).sum(axis=1)

@@ -2,6 +2,8 @@
 
 from time import perf_counter
 
+import numpy as np
+
 from cmargin._core.newton._driver import advance_all
 
 SLICE = 0.1                    # seconds between two moments at which Python is heard
@@ -33,6 +35,7 @@ class InSlices:
     """
 
     left = False                       # ended from outside
+    posted = None                      # the question that rows in files will answer with their next read
 
     def run(self):
         self.begin()
@@ -52,17 +55,36 @@ class InSlices:
         """Until a question is for Python, or the clock says ``until``; rows that are not here answer through Python."""
         if self.home_is_here:
             return super().advance(until)
-        while self.asks in ANSWERS and perf_counter() < until:
-            self.tell(*ANSWERS[self.asks](self.home, self.ask()))
+        self.put_question(until)
+        if self.posted is not None:
+            self.home.work(until)
+            self.take_answer()
+
+    def put_question(self, until):
+        """To rows that are elsewhere; one that takes long, a read of files, is ``posted`` for others to join."""
+        while self.asks in ANSWERS and self.posted is None and perf_counter() < until:
+            if self.asks != "along" and hasattr(self.home, "post"):
+                self.posted = self.home.post(self.asks, self.ask())
+            else:
+                self.tell(*ANSWERS[self.asks](self.home, self.ask()))
+
+    def take_answer(self):
+        if self.posted.answer is not None:
+            posted, self.posted = self.posted, None
+            self.tell(*posted.answer)
 
     def leave_with(self, status):
         """End here with ``status``, unless it is None."""
         if status:
             self.left = True
+            if self.posted is not None:
+                self.posted.wanted, self.posted = False, None
             self.leave(status)
+            while self.asks == "evaluate" and hasattr(self.home, "post"):       # a read of files takes too long now
+                self.tell(np.inf, np.zeros(self.home.n_columns))
 
 
-def side_by_side(ways, n_threads, status, interrupted=lambda: None):
+def side_by_side(ways, n_threads, status, interrupted=lambda: None, at_once=None):
     """A few problems at a time, each on one thread without the interpreter where its rows are here, slice by slice.
 
     Parameters
@@ -73,19 +95,25 @@ def side_by_side(ways, n_threads, status, interrupted=lambda: None):
         What drivers are left with where an exception ends the work, a Ctrl-C say.
     interrupted : callable
         Called before they are left so.
+    at_once : int, optional
+        Problems begun at a time; a few for every thread if None.
     """
-    ways = iter(ways)
+    ways, at_once = iter(ways), AT_ONCE * n_threads if at_once is None else at_once
     at_work = []                                            # a problem's way, and the driver it has come to
     try:
         while True:
-            while len(at_work) < AT_ONCE * n_threads and (way := next(ways, None)) is not None:
+            while len(at_work) < at_once and (way := next(ways, None)) is not None:
                 at_work += [(way, driver) for driver in [next(way, None)] if driver is not None]
             if not at_work:
                 return
             advance_all([driver for _, driver in at_work if driver.home_is_here], perf_counter() + SLICE, n_threads)
+            until = perf_counter() + SLICE
             for _, driver in at_work:
                 if not driver.home_is_here:
-                    driver.advance(perf_counter() + SLICE)
+                    driver.put_question(until)                           # one read answers all that wait for one
+            for _, driver in at_work:
+                if not driver.home_is_here:
+                    driver.advance(until)
                 driver.attend()
             come_to = [driver if driver.asks is not None else next(way, None) for way, driver in at_work]
             at_work = [(way, driver) for (way, _), driver in zip(at_work, come_to, strict=True) if driver is not None]

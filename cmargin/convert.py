@@ -1,0 +1,123 @@
+"""svmlight text made, once, into files that rows are trained from: a CSR matrix and its labels, row by row.
+
+    python -m cmargin convert TEXT FOLDER
+
+The text may be larger than memory: a few megabytes of it are parsed at a time and written at the end of each file. What
+``FOLDER`` then holds is opened by its name (`cmargin.homes.files.open_files`), and the labels lie beside it.
+"""
+
+import io
+import os
+from contextlib import ExitStack
+
+import numpy as np
+from sklearn.datasets import load_svmlight_file
+
+TEXT = 1 << 24               # bytes of text parsed together
+HEADER = 128                 # bytes of a .npy header in which any length fits
+
+
+class GrowingFile:
+    """A .npy file of one dimension that numbers are written to the end of; its header says how many when it is closed.
+
+    It has its name only then, so that what an interrupt leaves is not taken for a whole file.
+    """
+
+    def __init__(self, path, dtype):
+        self.path, self.dtype, self.n = path, np.dtype(dtype), 0
+        self.file = open(f"{path}.part", "wb")
+        self.file.write(b"\0" * HEADER)
+
+    def add(self, numbers):
+        self.file.write(np.ascontiguousarray(numbers, self.dtype))
+        self.n += len(numbers)
+
+    def close(self):
+        text = f"{{'descr': {self.dtype.str!r}, 'fortran_order': False, 'shape': ({self.n},), }}"
+        head = np.lib.format.magic(1, 0) + (HEADER - 10).to_bytes(2, "little")
+        self.file.seek(0)
+        self.file.write(head + text.ljust(HEADER - 11).encode() + b"\n")
+        self.file.close()
+        os.replace(f"{self.path}.part", self.path)
+
+    def discard(self):
+        self.file.close()
+        if os.path.exists(f"{self.path}.part"):
+            os.remove(f"{self.path}.part")
+
+
+def convert(text, folder, *, dtype=np.float32, n_features=None, zero_based=False):
+    """``text``, a path of svmlight lines, as ``folder``: data.npy, indices.npy, indptr.npy, shape.npy and labels.npy.
+
+    Parameters
+    ----------
+    dtype : float32 or float64, of the numbers
+    n_features : int, optional
+        Columns; as many as there are if None.
+    zero_based : bool
+        Whether the first column is called 0, not 1.
+
+    Returns
+    -------
+    (n_rows, n_features), and how many numbers are stored
+
+    Raises
+    ------
+    ValueError
+        For text that is no svmlight, columns out of range, and no rows.
+    """
+    os.makedirs(folder, exist_ok=True)
+    columns = np.int32 if n_features is None or n_features <= np.iinfo(np.int32).max else np.int64
+    names = {"data": dtype, "indices": columns, "indptr": np.int64, "labels": np.float64}
+    most, whole = 0, True
+    with ExitStack() as at_end:
+        files = {name: GrowingFile(os.path.join(folder, f"{name}.npy"), kind) for name, kind in names.items()}
+        for file in files.values():
+            at_end.callback(file.discard)
+        files["indptr"].add([0])
+        for first, X, y in _parsed(text, dtype):
+            low, high = (int(X.indices.min()), int(X.indices.max())) if X.nnz else (1, 0)
+            if low < (not zero_based) or (n_features is not None and high + zero_based > n_features):
+                raise ValueError(f"{text!r} has columns {low} to {high} from line {first} on; the first is "
+                                 f"{0 if zero_based else 1} (--zero-based says which)"
+                                 f"{'' if n_features is None else f', and there are {n_features}'}.")
+            most, whole = max(most, high + zero_based), whole and bool((y == np.rint(y)).all())
+            X.sum_duplicates()
+            files["data"].add(X.data)
+            files["indices"].add(X.indices - (not zero_based))
+            files["indptr"].add(files["data"].n - X.nnz + X.indptr[1:].astype(np.int64))
+            files["labels"].add(y)
+        n_rows = files["labels"].n
+        if n_rows == 0:
+            raise ValueError(f"{text!r} holds no rows.")
+        for file in files.values():
+            file.close()
+    shape = n_rows, most if n_features is None else n_features
+    np.save(os.path.join(folder, "shape.npy"), np.array(shape, np.int64))
+    if whole:
+        labels = os.path.join(folder, "labels.npy")
+        np.save(labels, np.load(labels).astype(np.int64))
+    return shape, files["data"].n
+
+
+def _parsed(text, dtype):
+    """Yield (number of the first line, CSR matrix, labels) of pieces of the text."""
+    line = 1
+    with open(text, "rb") as file:
+        while piece := file.read(TEXT):
+            piece += file.readline()                         # to the end of a line
+            try:
+                X, y = load_svmlight_file(io.BytesIO(piece), dtype=dtype, zero_based=True)
+            except ValueError as error:
+                raise ValueError(f"{text!r}, somewhere from line {line} on: {error}") from None
+            yield line, X, y
+            line += piece.count(b"\n")
+
+
+def command(arguments):
+    """What `python -m cmargin convert` does; its exit status."""
+    (n, m), entries = convert(arguments.text, arguments.folder, dtype=arguments.dtype, n_features=arguments.features,
+                              zero_based=arguments.zero_based)
+    print(f"{arguments.folder}: {n} x {m}, {entries} numbers. To train on it: fit({arguments.folder!r}, "
+          f"{os.path.join(arguments.folder, 'labels.npy')!r})")
+    return 0

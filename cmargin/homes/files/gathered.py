@@ -1,0 +1,70 @@
+"""A few rows on their way out of a read, into memory: chosen by hash, or all that are listed."""
+
+import numpy as np
+import scipy.sparse as sp
+
+from cmargin._core.rows._row_sample import chosen
+
+
+class Growing:
+    """An array that grows without a second copy of it, for C's realloc moves pages, not numbers."""
+
+    def __init__(self, shape, dtype):
+        self.array = np.empty((0, *shape), dtype)
+
+    def add(self, more):
+        n = len(self.array)
+        self.array.resize((n + len(more), *self.array.shape[1:]), refcheck=False)
+        self.array[n:] = more
+
+
+class GatheredRows:
+    """Copies of rows, dense in C order or CSR."""
+
+    def __init__(self, home):
+        self.sparse, self.shape = home.sparse, (home.n_features,)
+        self.numbers = Growing(() if home.sparse else self.shape, home.dtype)
+        self.columns, self.lengths = None, [np.zeros(1, np.int64)]
+
+    def add(self, X, rows):
+        """Rows ``rows`` of ``X``."""
+        if not self.sparse:
+            self.numbers.add(X[rows])
+            return
+        X = X[rows]
+        if self.columns is None:
+            self.columns = Growing((), X.indices.dtype)
+        self.numbers.add(X.data)
+        self.columns.add(X.indices)
+        self.lengths.append(np.diff(X.indptr).astype(np.int64))
+
+    def matrix(self):
+        if not self.sparse:
+            return self.numbers.array
+        starts = np.cumsum(np.concatenate(self.lengths))
+        columns = np.empty(0, np.int32) if self.columns is None else self.columns.array
+        return sp.csr_matrix((self.numbers.array, columns, starts), shape=(len(starts) - 1, *self.shape))
+
+
+class SampleQuestion:
+    """Rows chosen with these probabilities, as `RowPass.gather_sample` has it, out of one read."""
+
+    wanted, answer = True, None
+
+    def __init__(self, home, code, positives, negatives, seed, column_weight):
+        self.code, self.asked = code, (positives, negatives, seed)
+        self.weight, self.rows = column_weight, GatheredRows(home)
+        self.places, self.chances = [np.empty(0, np.intp)], [np.empty(0)]
+
+    def begin(self):
+        pass
+
+    def over(self, chunk):
+        code = self.code[chunk.first:chunk.first + chunk.X.shape[0]]
+        places, chance, _ = chosen(chunk.rows, code, *self.asked, chunk.first, self.weight)
+        self.rows.add(chunk.X, places)
+        self.places.append(places + chunk.first)
+        self.chances.append(chance)
+
+    def end(self):
+        self.answer = self.rows.matrix(), np.concatenate(self.places), np.concatenate(self.chances)

@@ -1,0 +1,74 @@
+"""svmlight text made into files that rows are trained from."""
+
+import re
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from conftest import blobs
+from sklearn.datasets import dump_svmlight_file
+
+from cmargin import SmSVMClassifier, convert
+from cmargin.__main__ import main
+from cmargin.homes.files import open_files
+
+
+@pytest.fixture
+def text(tmp_path):
+    """X, y and the path of their text."""
+    X, y = blobs(n=500, d=8, k=3)
+    X = np.where(np.abs(X) > 0.8, X, 0.0).astype(np.float32)
+    X[7] = 0                                                             # a line with nothing but a label
+    dump_svmlight_file(X, y, str(tmp_path / "X.txt"), zero_based=False)
+    return X, y, tmp_path / "X.txt"
+
+
+@pytest.mark.parametrize("size", [1, 700, 1 << 24])
+def test_text_comes_back_as_rows(text, tmp_path, monkeypatch, size):
+    X, y, path = text
+    monkeypatch.setattr(convert, "TEXT", size)
+    shape, entries = convert.convert(str(path), tmp_path / "X")
+    assert shape == X.shape and entries == np.count_nonzero(X)
+    files = open_files(tmp_path / "X", in_memory=False)
+    np.testing.assert_allclose(files[:].toarray(), X, rtol=1e-6)
+    labels = np.load(tmp_path / "X" / "labels.npy")
+    np.testing.assert_array_equal(labels, y)
+    assert labels.dtype == np.int64 and files.dtype == np.float32
+    model = SmSVMClassifier(l2=1e-2).fit(tmp_path / "X", str(tmp_path / "X" / "labels.npy"))
+    assert model.objective_ == pytest.approx(SmSVMClassifier(l2=1e-2).fit(sp.csr_matrix(X), y).objective_, rel=2e-4)
+    assert not list((tmp_path / "X").glob("*.part"))
+
+
+def test_the_command(text, tmp_path, capsys):
+    X, _, path = text
+    folder = str(tmp_path / "out")
+    assert main(["convert", str(path), folder, "--dtype", "float64", "--features", "20"]) == 0
+    assert "500 x 20" in capsys.readouterr().out
+    files = open_files(folder, in_memory=False)
+    assert files.shape == (500, 20) and files.dtype == np.float64
+    np.testing.assert_allclose(files[:].toarray()[:, :8], X, rtol=1e-6)
+
+
+def test_columns_from_zero_and_labels_that_are_no_whole_numbers(tmp_path):
+    (tmp_path / "X.txt").write_text("0.5 0:1 2:3\n# a line of words\n-1 1:2 # words\n")
+    shape, entries = convert.convert(str(tmp_path / "X.txt"), tmp_path / "X", zero_based=True)
+    assert shape == (2, 3) and entries == 3
+    np.testing.assert_array_equal(open_files(tmp_path / "X")[:].toarray(), [[1, 0, 3], [0, 2, 0]])
+    np.testing.assert_array_equal(np.load(tmp_path / "X" / "labels.npy"), [0.5, -1])
+
+
+@pytest.mark.parametrize("written, options, words", [
+    ("1 0:1\n", [], "has columns 0 to 0 from line 1 on; the first is 1"),
+    ("1 3:1\n", ["--features", "2"], "has columns 3 to 3 from line 1 on; the first is 1 .* and there are 2"),
+    ("1 1:1\nnothing\n", [], "somewhere from line 1 on"),
+    ("", [], "holds no rows"),
+    (None, [], "No such file"),
+], ids=["zero", "features", "words", "empty", "missing"])
+def test_text_that_is_refused(tmp_path, capsys, written, options, words):
+    if written is not None:
+        (tmp_path / "X.txt").write_text(written)
+    with pytest.raises(SystemExit) as ended:
+        main(["convert", str(tmp_path / "X.txt"), str(tmp_path / "X"), *options])
+    assert ended.value.code == 2
+    assert re.search(words, capsys.readouterr().err)
+    assert not list((tmp_path / "X").glob("*"))

@@ -1,0 +1,147 @@
+"""Rows in files that are broken, do not fit together, or are asked for what they cannot do."""
+
+import os
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from conftest import blobs
+from rows_in_files import files_of, write_csr
+
+from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, SmSVMClassifierCV, baselines
+from cmargin.homes import open_rows
+from cmargin.homes.files import RowFiles, home, open_files
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch):
+    monkeypatch.setattr(home, "CHUNK", 2000)
+
+
+@pytest.fixture
+def data():
+    X, y = blobs(n=900, d=9, k=2)
+    return np.where(np.abs(X) > 0.4, X, 0.0).astype(np.float32), y
+
+
+# ---------------------------------------------------------------- what is refused
+
+def test_numbers_are_checked_when_they_are_first_read(data, tmp_path):
+    X, y = data
+    for bad, words in ((np.nan, "Input X contains NaN"), (np.inf, "Input X contains infinity")):
+        for row in (0, 450, 899):
+            broken = X.copy()
+            broken[row, 3] = bad
+            for kind in ("npy C", "csr npz"):
+                files = files_of(broken, kind, tmp_path)
+                for model in (SmSVMClassifier(), MarginPursuitClassifier(), MarginPursuitClassifier(solver="gd")):
+                    with pytest.raises(ValueError, match=words):
+                        model.fit(files, y)
+                    assert not hasattr(model, "n_features_in_")
+                with pytest.raises(ValueError, match=words):
+                    SmSVMClassifier(l2=1e-2).fit(X, y).predict(files)
+
+
+def test_every_number_is_checked_once(data, tmp_path):
+    seen = []
+    files = files_of(data[0], "npy C", tmp_path)
+    files = RowFiles(files.parts, lambda X: seen.append(len(X)))
+    rows = open_rows(files).row_pass(np.ones(900), intercept=True, n_threads=1)
+    for _ in range(3):
+        rows.evaluate(np.zeros(10))
+    assert sum(seen) == 900
+
+
+@pytest.mark.parametrize("estimator", [SLNDClassifier(), SLNDClassifier(l2=1e-3), baselines.SGDQNClassifier(),
+                                       MarginPursuitClassifier(solver="sgd"), SmSVMClassifierCV(),
+                                       SmSVMClassifier(linear_solver="dual"),
+                                       SmSVMClassifier(linear_solver="woodbury")], ids=str)
+def test_what_needs_rows_in_memory_says_so(estimator, tmp_path):
+    X, y = blobs(n=400, d=6, k=3)
+    with pytest.raises(ValueError, match="needs the rows in memory, and these stay in files"):
+        estimator.fit(files_of(X, "npy C", tmp_path), y)
+
+
+def test_files_that_are_broken(data, tmp_path):
+    X, y = data
+    np.save(tmp_path / "X.npy", X)
+    path = tmp_path / "X.npy"
+    model = SmSVMClassifier()
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[900, 899\]"):
+        model.fit(open_files(path, in_memory=False), y[:-1])
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[900, 899\]"):
+        model.fit(path, y[:-1])
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        model.fit(open_files(path, in_memory=False), None)
+    whole = path.read_bytes()
+    files = open_files(path, in_memory=False)
+    path.write_bytes(whole[:-100])
+    words = r"X.npy' is cut short: its array of shape \(900, 9\) takes 32400 bytes, and 32300 are there"
+    with pytest.raises(ValueError, match=words):
+        model.fit(path, y)
+    with pytest.raises(ValueError, match=r"X.npy' was cut short while it was read"):
+        model.fit(files, y)
+    path.write_bytes(whole[:30])
+    with pytest.raises(ValueError, match=r"is no \.npy file, or is cut short within its header"):
+        model.fit(path, y)
+    with pytest.raises(FileNotFoundError, match=r"There is no file '.*none.npy'"):
+        model.fit(tmp_path / "none.npy", y)
+    (tmp_path / "X.txt").write_text("1 2 3")
+    with pytest.raises(ValueError, match=r"is of no kind that rows are read from: \.npy"):
+        model.fit(tmp_path / "X.txt", y)
+    np.save(tmp_path / "flat.npy", X[:, 0])
+    with pytest.raises(ValueError, match="Expected 2D array, got 1D array in"):
+        model.fit(tmp_path / "flat.npy", y)
+    np.savez_compressed(tmp_path / "X.npz", X)
+    with pytest.raises(ValueError, match="is compressed and cannot be read in parts"):
+        model.fit(tmp_path / "X.npz", y)
+    np.save(tmp_path / "X.npy", X.astype(int))
+    with pytest.raises(ValueError, match=r"must be float32 or float64 .* holds int64"):
+        model.fit(tmp_path / "X.npy", y)
+
+
+def test_shards_that_do_not_fit_together(data, tmp_path):
+    X, y = data
+    for name, part in {"a": X[:300], "narrow": X[300:, :8], "double": X[300:].astype(float)}.items():
+        np.save(tmp_path / f"{name}.npy", part)
+    sp.save_npz(tmp_path / "sparse.npz", sp.csr_matrix(X[300:]), compressed=False)
+    for other, words in (("narrow.npy", "n_features is 9 in .*a.npy' and 8"),
+                         ("double.npy", "dtype is float32 in .*a.npy' and float64"),
+                         ("sparse.npz", "sparse is False in .*a.npy' and True")):
+        with pytest.raises(ValueError, match=f"Files of one data set must agree: {words}"):
+            SmSVMClassifier().fit([tmp_path / "a.npy", tmp_path / other], y)
+    with pytest.raises(FileNotFoundError, match=r"Shard 2 of 2, '.*b.npy', is missing"):
+        SmSVMClassifier().fit([tmp_path / "a.npy", tmp_path / "b.npy"], y)
+
+
+def test_csr_arrays_that_do_not_fit_together(data, tmp_path):
+    X, y = data
+    folder = write_csr(tmp_path / "X", X)
+    whole = {name: np.load(folder / f"{name}.npy") for name in ("data", "indices", "indptr")}
+    for name, broken, words in (
+            ("indptr", whole["indptr"][:-1], "holds no CSR matrix of shape"),
+            ("indptr", np.r_[0, whole["indptr"][:0:-1]], "row pointers are not ascending"),
+            ("indptr", whole["indptr"] // 2, "row pointers end at"),
+            ("indices", whole["indices"] + 5, "indices"), ("data", whole["data"][:-1], "holds no CSR matrix of shape")):
+        np.save(folder / f"{name}.npy", broken)
+        with pytest.raises(ValueError, match=words):
+            SmSVMClassifier().fit(open_files(folder, in_memory=False), y)
+        np.save(folder / f"{name}.npy", whole[name])
+    os.remove(folder / "data.npy")
+    with pytest.raises(ValueError, match="holds no CSR matrix: data is missing"):
+        SmSVMClassifier().fit(folder, y)
+
+
+def test_columns_of_the_last_fit(data, tmp_path):
+    X, y = data
+    model = SmSVMClassifier(l2=1e-2).fit(X[:, :8], y)
+    with pytest.raises(ValueError, match="X has 9 features, but SmSVMClassifier is expecting 8 features"):
+        model.predict(files_of(X, "npy C", tmp_path))
+
+
+def test_nothing_warns(data, tmp_path):
+    X, y = data
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SmSVMClassifier(l2=1e-2).fit(files_of(X, "npy C", tmp_path), y).predict(files_of(X, "npy F", tmp_path))
