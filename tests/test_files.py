@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import MarginPursuitClassifier, SmSVMClassifier
 from cmargin.homes import open_rows
-from cmargin.homes.files import RowFiles, home, open_files, read_ahead, sources
+from cmargin.homes.files import RowFiles, arrays_in_files, home, open_files, read_ahead, sources
 from cmargin.homes.files.arrays_in_files import ArrayInFile
 from cmargin.solvers.newton import growing
 
@@ -52,6 +52,30 @@ def counted(monkeypatch):
 
     monkeypatch.setattr(home.FileHome, "__init__", remembered)
     return homes
+
+
+def readers():
+    return [thread for thread in threading.enumerate() if thread.name == "cmargin-reads" and thread.is_alive()]
+
+
+@pytest.mark.parametrize("kind", ["npy C", "csr folder"])
+@pytest.mark.parametrize("refused", [False, True])
+def test_nobody_reads_the_files_when_a_fit_is_over(data, kind, refused, tmp_path, monkeypatch):
+    # the chunk after the last is read ahead; a file that its owner then writes anew would end the process
+    X, y = data
+    files, slow = files_of(X, kind, tmp_path), arrays_in_files.fetch
+
+    def fetch(mapped, given_up):
+        given_up.wait(0.02)
+        slow(mapped, given_up)
+
+    monkeypatch.setattr(arrays_in_files, "fetch", fetch)
+    if refused:
+        with pytest.raises(ValueError, match="sample_weight"):
+            SmSVMClassifier().fit(files, y, sample_weight=-np.ones(len(y)))
+    else:
+        SmSVMClassifier(tol=0.5).fit(files, y)
+    assert not readers()
 
 
 # ---------------------------------------------------------------- what opens
@@ -234,7 +258,7 @@ def test_chunks_come_in_order_and_one_is_read_ahead(data, tmp_path):
         loaded.append((k, id(room)))
         return k
 
-    ahead = read_ahead.ReadAhead(load, 5)
+    ahead = read_ahead.ReadAhead(load, 5, threading.Event())
     assert [ahead.take(k) for k in (0, 1, 2, 3, 4, 0, 1, 0)] == [0, 1, 2, 3, 4, 0, 1, 0]
     deadline = time.perf_counter() + 5
     while len(loaded) < 10 and time.perf_counter() < deadline:
@@ -269,11 +293,11 @@ class Slow:
     def __init__(self, monkeypatch, seconds, after=0):
         self.reads, part = 0, ArrayInFile.part
 
-        def slow(array, first, n):
+        def slow(array, first, n, given_up):
             self.reads += 1
             if self.reads > after:
                 time.sleep(seconds)
-            return part(array, first, n)
+            return part(array, first, n, given_up)
 
         monkeypatch.setattr(ArrayInFile, "part", slow)
 

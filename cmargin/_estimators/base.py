@@ -82,7 +82,10 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             return self
         self._check_parameters()
         home = open_rows(*self._check_data(X, y))
-        return self._finish(*self._train(home, sample_weight, begin))
+        try:
+            return self._finish(*self._train(home, sample_weight, begin))
+        finally:
+            home.let_go()
 
     _takes_comm = False              # whether `fit` does
     _leaves_out_weightless = True    # rows of weight 0,

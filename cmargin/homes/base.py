@@ -42,6 +42,9 @@ class Home(Protocol):
     def largest(self):
         """The largest absolute value of an entry."""
 
+    def let_go(self):
+        """The fit is over: nothing is read from here on."""
+
     # ------------------------------------------------------------ views
 
     def row_pass(self, code, *, intercept, n_threads):

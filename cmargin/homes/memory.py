@@ -74,6 +74,9 @@ class MemoryHome:
             self._unrepeated = MemoryHome(X, self.y)
         return self._unrepeated
 
+    def let_go(self):
+        """Nothing: rows in memory are read by nobody else."""
+
     # ------------------------------------------------------------ what solvers read them by
 
     def row_pass(self, code, *, intercept, n_threads):

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 READ_HEADER = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+FETCHED = 1 << 21            # bytes between two moments at which a reader hears that nobody waits
 LOCAL_HEADER = struct.Struct("<26xHH")       # of a member of a zip archive: lengths of its name and of what follows
 
 
@@ -45,8 +46,11 @@ class ArrayInFile:
         with open(self.path, "rb", buffering=0) as file:
             read_at(file, self.path, self.offset + first * self.dtype.itemsize, out)
 
-    def part(self, first, n):
-        """Numbers ``first`` .. ``first + n - 1``, fetched; read-only where they are mapped."""
+    def part(self, first, n, given_up):
+        """Numbers ``first`` .. ``first + n - 1``, fetched; read-only where they are mapped.
+
+        Raises `GivenUp` soon after the event ``given_up`` is set.
+        """
         begin, size = self.offset + first * self.dtype.itemsize, n * self.dtype.itemsize
         if begin % self.dtype.itemsize == 0 and n > 0:
             with open(self.path, "rb", buffering=0) as file:
@@ -61,7 +65,7 @@ class ArrayInFile:
                 except OSError:
                     mapped = None                            # a file system that maps nothing
             if mapped is not None:
-                np.add.reduce(np.frombuffer(mapped, np.uint8)[::mmap.PAGESIZE])    # without the interpreter's lock
+                fetch(np.frombuffer(mapped, np.uint8), given_up)
                 return np.frombuffer(mapped, self.dtype, n, skipped)
         out = np.empty(n, self.dtype)
         self.read(first, out)
@@ -72,6 +76,18 @@ class ArrayInFile:
         out = np.empty(math.prod(self.shape), self.dtype)
         self.read(0, out)
         return out.reshape(self.shape, order="F" if self.fortran else "C")
+
+
+class GivenUp(Exception):
+    """Nobody waits for these rows any more."""
+
+
+def fetch(mapped, given_up):
+    """Touch every page of mapped bytes, without the interpreter's lock."""
+    for at in range(0, len(mapped), FETCHED):
+        if given_up.is_set():
+            raise GivenUp
+        np.add.reduce(mapped[at:at + FETCHED:mmap.PAGESIZE])
 
 
 def read_at(file, path, at, out):

@@ -7,6 +7,7 @@ Each has ``name``, ``n_rows``, ``n_features``, ``dtype``, ``sparse`` and ``entri
 """
 
 import os
+import threading
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,10 +19,13 @@ PIECE = 1 << 20              # row pointers looked at together
 
 
 class Room:
-    """Memory that one chunk after the other is read into, where it is not mapped; a new chunk overwrites the last."""
+    """Memory that one chunk after the other is read into, where it is not mapped; a new chunk overwrites the last.
 
-    def __init__(self):
-        self.lent = {}
+    Once ``given_up`` is set, nobody waits for a chunk: whoever reads it stops soon.
+    """
+
+    def __init__(self, given_up=None):
+        self.lent, self.given_up = {}, threading.Event() if given_up is None else given_up
 
     def array(self, name, shape, dtype):
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
@@ -58,7 +62,7 @@ class DenseRows:
     def read(self, lo, hi, room):
         n, m, array = hi - lo, self.n_features, self.array
         if not array.fortran:
-            return array.part(lo * m, n * m).reshape(n, m)
+            return array.part(lo * m, n * m, room.given_up).reshape(n, m)
         columns = room.array("rows", (m, n), self.dtype)
         with open(array.path, "rb", buffering=0) as file:
             for j in range(m):
@@ -108,11 +112,12 @@ class CSRRows:
             raise ValueError(f"{self.name!r} holds no CSR matrix: its row pointers are not ascending.")
 
     def read(self, lo, hi, room):
-        starts = np.array(self.indptr.part(lo, hi - lo + 1))
+        starts = np.array(self.indptr.part(lo, hi - lo + 1, room.given_up))
         first, n = int(starts[0]), int(starts[-1] - starts[0])
         if n < 0 or first < 0 or first + n > self.entries:
             raise ValueError(f"{self.name!r} was changed while it was read.")
-        data, indices, starts = self.data.part(first, n), self.indices.part(first, n), starts - starts[0]
+        data, indices = (array.part(first, n, room.given_up) for array in (self.data, self.indices))
+        starts -= starts[0]
         return sp.csr_matrix((data, indices, starts), shape=(hi - lo, self.n_features))
 
 

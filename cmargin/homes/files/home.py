@@ -1,5 +1,6 @@
 """The home of rows that stay in files: a look is one read of them, chunk by chunk, and serves all who ask by then."""
 
+import threading
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -16,6 +17,7 @@ from cmargin.homes.files.shared_start import FileSharedStart
 
 CHUNK = 1 << 25              # bytes; doc/decisions.md
 STATE = 48                   # bytes that a problem keeps of a row: code, deficit, change, two dual variables, measure
+PATIENCE = 0.5               # seconds
 GATHERED = 0.25              # of the memory left that gathered rows may take
 
 
@@ -57,7 +59,8 @@ class FileHome:
         self.most_rows = max((hi - lo for lo, hi in self.chunks), default=1)
         self.tidy = np.zeros(len(self.chunks), bool)     # chunks known to store no entry in parts
         self.checked = 0                                 # rows below have been shown to ``check``
-        self.ahead = ReadAhead(self.load, len(self.chunks))
+        self.given_up = threading.Event()
+        self.ahead, self.being_read = ReadAhead(self.load, len(self.chunks), self.given_up), None
         self.waiting, self.reading, self.at = [], [], 0
         self.reads = 0.0                                 # of all rows, by chunks
         self.between_chunks = lambda: None               # called while a disk is waited for; may raise
@@ -144,7 +147,7 @@ class FileHome:
         if not isinstance(rows, slice):
             return self.take_listed(np.asarray(rows), dtype)
         lo, hi, step = rows.indices(self.n_rows)
-        X = self.wait(lambda: self.show(lo, max(lo, hi), self.files.read(lo, max(lo, hi), Room())))[::step]
+        X = self.wait(lambda: self.show(lo, max(lo, hi), self.read(lo, max(lo, hi))))[::step]
         return X.astype(dtype, copy=False) if self.sparse else np.ascontiguousarray(X, dtype=dtype)
 
     def take_listed(self, rows, dtype):
@@ -153,7 +156,7 @@ class FileHome:
         out = None if self.sparse else np.empty((len(rows), self.n_features), dtype)
         done = 0
         for lo, hi, places in self.files.runs(ascending):
-            X = self.wait(lambda lo=lo, hi=hi: self.show(lo, hi, self.files.read(lo, hi)))[places]
+            X = self.wait(lambda lo=lo, hi=hi: self.show(lo, hi, self.read(lo, hi)))[places]
             if self.sparse:
                 found.append(X.astype(dtype, copy=False))
             else:
@@ -164,10 +167,21 @@ class FileHome:
         X = sp.vstack(found, "csr") if found else sp.csr_matrix((0, self.n_features), dtype=dtype)
         return X[np.argsort(order, kind="stable")]
 
+    def read(self, lo, hi):
+        return self.files.read(lo, hi, Room(self.given_up))
+
     def wait(self, read):
-        future = in_background(read)
-        wait_for(future, heard=self.between_chunks)
-        return future.result()
+        self.being_read = in_background(read)
+        wait_for(self.being_read, heard=self.between_chunks)
+        return self.being_read.result()
+
+    def let_go(self):
+        """Read no more: whoever owns the files may write to them again. A disk is waited for half a second at most."""
+        self.given_up.set()
+        until = perf_counter() + PATIENCE
+        for future in (self.ahead.future, self.being_read):
+            if future is not None:
+                wait_for(future, until)
 
     def room_for_rows(self):
         """So many rows may be gathered."""

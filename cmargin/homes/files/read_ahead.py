@@ -42,9 +42,9 @@ class ReadAhead:
     A chunk is there until the next is taken.
     """
 
-    def __init__(self, load, n):
+    def __init__(self, load, n, given_up):
         self.load, self.n = load, n
-        self.rooms = [Room(), Room()]
+        self.rooms = [Room(given_up), Room(given_up)]
         self.next, self.future = None, None
 
     def take(self, k, until=float("inf"), heard=lambda: None):
