@@ -73,11 +73,12 @@ class MarginPursuitClassifier(LinearOneVsRest):
     n_passes_ : float
         Reads of the data for training, in full-data equivalents; reads for the trace are not in it.
     history_ : dict of arrays, one entry a pass
-        pass, class (-1: mean over all, which advance together; "newton": one after the other, whichever was trained
-        first), seconds, seconds_steps, seconds_trace (cumulative; of "newton" those of the classes before and its own),
-        objective, gradient_norm, step, scale; with ``trace`` margin_mean, margin_median, margin_location (Catoni's
-        estimate at s), margin_variance, margin_skewness, margin_q05, margin_q25, margin_q75, margin_q95,
-        margin_share_negative (share <= 0): one-vs-rest margins, averaged over the problems.
+        pass, class (-1: mean over all, which advance together; "newton": one after the other, whichever was
+        trained first), passes (reads of the data), seconds, seconds_steps, seconds_trace (cumulative; of
+        "newton" those of the classes before and its own), objective, gradient_norm, step, scale; with ``trace``
+        margin_mean, margin_median, margin_location (Catoni's estimate at s), margin_variance, margin_skewness,
+        margin_q05, margin_q25, margin_q75, margin_q95, margin_share_negative (share <= 0): one-vs-rest margins,
+        averaged over the problems.
     n_features_in_, feature_names_in_
 
     Notes

@@ -128,9 +128,10 @@ class SLNDClassifier(PosteriorPredictions):
     n_passes_ : float
         Reads of the data in full-data equivalents, H and the whitening included.
     history_ : dict of arrays, one entry a pass
-        pass, seconds, seconds_hessian, seconds_whiten, seconds_steps (all cumulative), objective (mean loss met
-        during the pass, before each step), error (share of margins <= 0 met; multinomial: of rows with another class
-        on top), step (mean eta), visits.
+        pass, class (-1: all), passes (reads of the data), seconds, seconds_hessian, seconds_whiten, seconds_steps (all
+        cumulative), objective (mean loss met during the pass, before each step), error (share of margins <= 0 met;
+        multinomial: of rows with another class on top), step (mean eta), visits. With ``l2`` one entry a Newton step:
+        class, passes, seconds, objective, gap (an estimate), products.
     n_features_in_ : int
     feature_names_in_ : (n_features,) array, if X had column names
 

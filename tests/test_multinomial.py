@@ -396,8 +396,8 @@ def test_history_callback_and_verbose(digits, capsys):
     assert len(seen) == 3 and seen[-1] == model.score(X_test, y_test)
     assert len(capsys.readouterr().out.splitlines()) == 3
     history = model.history_
-    assert list(history) == ["pass", "seconds", "seconds_hessian", "seconds_whiten", "seconds_steps", "objective",
-                             "error", "step", "visits"]
+    assert list(history) == ["pass", "class", "passes", "seconds", "seconds_hessian", "seconds_whiten", "seconds_steps",
+                             "objective", "error", "step", "visits"]
     assert np.array_equal(history["pass"], [1, 2, 3]) and np.all(history["visits"] == len(y))
     assert np.all(np.diff(history["seconds"]) > 0) and history["error"][-1] < 0.2
     stopped = fit(X, y, callback=lambda m: m.n_iter_ == 2)

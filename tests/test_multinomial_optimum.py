@@ -425,5 +425,5 @@ def test_history_has_an_entry_a_step():
     run = Run(open_rows(X), labels, weight, K, Settings(1e-4, 1e-6))
     run.go(None)
     history = run.result.history
-    assert {len(column) for column in history.values()} == {len(history["reads"])}
-    assert np.all(np.diff(history["objective"]) < 0) and np.all(np.diff(history["reads"]) > 0)
+    assert {len(column) for column in history.values()} == {len(history["passes"])}
+    assert np.all(np.diff(history["objective"]) < 0) and np.all(np.diff(history["passes"]) > 0)

@@ -171,7 +171,7 @@ def test_convergence_of_any_two_columns(many):
     assert steep.ax_.get_yscale() == "log" and steep.ax_.get_xlabel() == "time (s)"
     rough = ConvergenceDisplay.from_history({"seconds": [0, 1, 2], "gap": [3, 1, 2]}, y="gap", best=True)
     assert rough.line_.get_ydata().tolist() == [3, 1, 1]
-    with pytest.raises(ValueError, match="history has no column 'loss'; it has pass, seconds"):
+    with pytest.raises(ValueError, match="history has no column 'loss'; it has pass, class, passes, seconds"):
         display.plot(y="loss")
 
 

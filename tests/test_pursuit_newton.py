@@ -103,10 +103,10 @@ def test_the_steps_are_those_of_the_twin(name):
         w, last = result.w, np.array(result.history[-1])
         value, g = objective(A[:, :X.shape[1]], y, w[:X.shape[1]], w[X.shape[1]:].sum(), chosen.level, chosen.scale,
                              chosen.l2, np.abs(code))
-        assert last[4] == result.objective == pytest.approx(value, rel=1e-10)
+        assert last[1] == result.reads and last[5] == result.objective == pytest.approx(value, rel=1e-10)
         assert np.linalg.norm(g[:A.shape[1]]) <= 2 * chosen.tol * np.linalg.norm(A.T @ code / len(y)) * chosen.level
         traced = MarginTrace.of((y * (A @ w))[None], [chosen.scale])[0]
-        np.testing.assert_allclose(last[8:], traced, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(last[9:], traced, rtol=1e-9, atol=1e-12)
     assert homes[1].looks == looks
 
 
@@ -137,7 +137,7 @@ def test_slices_change_nothing(name):
             newton.attend()
             slices += 1
     assert slices > 1 and newton.result.w.tobytes() == whole.w.tobytes()
-    numbers = [0, *range(4, 8 + len(MarginTrace.names))]                                  # all but seconds
+    numbers = [0, 1, *range(5, 9 + len(MarginTrace.names))]                                  # all but seconds
     np.testing.assert_array_equal(np.array(newton.result.history)[:, numbers], np.array(whole.history)[:, numbers])
 
 

@@ -64,7 +64,7 @@ def test_a_time_limit_is_kept_and_the_classes_left_out_are_named(Estimator):
     rows = (0.35 * rng.standard_normal((100, 100))[label] + 0.5 * rng.standard_normal((5000, 100))).astype("f")
     begun = time.perf_counter()
     with pytest.warns(ConvergenceWarning, match=r"\d+ classes were not trained .* start with: \d+, "):
-        model = Estimator(max_time=0.3).fit(rows, label)
+        model = Estimator(max_time=0.05).fit(rows, label)       # whole fits take 0.35 s and more
     assert time.perf_counter() - begun < 5 and model.score(rows, label) > 0.95
 
 

@@ -34,7 +34,7 @@ cdef int MANY_PRODUCTS = 200
 # (doc/decisions.md): curvature is kept as long as the gradient falls at a better rate for the work
 cdef double COLUMNS_A_LOOK = 15
 cdef double GAIN = log(100)
-cdef Py_ssize_t N_RECORDED = 8           # columns of the history before those of the trace
+cdef Py_ssize_t N_RECORDED = 9           # columns of the history before those of the trace
 
 
 cdef inline double norm(const pursuit_state *at, const double *x) noexcept nogil:
@@ -299,8 +299,9 @@ cdef void record(pursuit_state *at) noexcept nogil:
             return
         row = at.history + at.history_rows * size
         at.history_rows += 1
-        row[0], row[1], row[2], row[3] = at.passes, seconds() - at.started, at.seconds_steps, at.seconds_trace
-        row[4], row[5], row[6], row[7] = at.value, at.gradient_norm, at.step, at.scale
+        row[0], row[1], row[2] = at.passes, at.reads, seconds() - at.started
+        row[3], row[4], row[5] = at.seconds_steps, at.seconds_trace, at.value
+        row[6], row[7], row[8] = at.gradient_norm, at.step, at.scale
         if size > N_RECORDED:
             memcpy(row + N_RECORDED, at.ask.traced, (size - N_RECORDED) * sizeof(double))
     if at.pauses or (at.one_shot and at.passes == 1):

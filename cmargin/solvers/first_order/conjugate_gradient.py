@@ -91,7 +91,7 @@ class CGDescent(FullBatch):
         except OutOfTrials:
             pass                 # no step lowers the objective any more: to within rounding, this is the minimum
         finally:
-            self.fit.reads += risk.reads / self.blocks.n_problems
+            self.count(c, risk)
 
     def steps(self, line, enough):
         """Yield the number of iterations after each; ends at a gradient norm of ``enough`` or after ``max_passes``."""

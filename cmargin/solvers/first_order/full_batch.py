@@ -152,6 +152,7 @@ class FullBatch:
         W = np.zeros((K, d)) if start.W is None else start.W.astype(float)
         bias = np.zeros(K) if start.bias is None else start.bias.astype(float)
         self.fit = Fit(W, bias, np.full(K, settings.scale), np.full(K, np.inf), np.full(K, np.inf))
+        self.reads = np.zeros(K)         # of every problem
 
     def run(self, on_pass=None):
         """Train; returns the fit and the KeyboardInterrupt that ended it, or None."""
@@ -174,6 +175,7 @@ class FullBatch:
         fit, v, passes = self.fit, np.append(self.fit.W[c], self.fit.bias[c]), 0
         for width in self.widths:
             objective = self.make(c, width)
+            objective.reads = self.reads[c]              # those of the widths before count on
             objective(np.zeros_like(v))
             at_zero = max(objective.seen[2], np.finfo(float).tiny)
 
@@ -200,7 +202,11 @@ class FullBatch:
             v = found.x
             if width != self.widths[-1]:
                 fit.gradient_norm[c] = np.inf            # not yet the objective that was asked for
-            fit.reads += objective.reads / self.blocks.n_problems
+            self.count(c, objective)
+
+    def count(self, c, objective):
+        self.reads[c] = objective.reads
+        self.fit.reads = self.reads.mean()
 
     def keep(self, c, passes, v, objective, at_zero, on_pass):
         """Weights of problem ``c`` after so many iterations: L-BFGS only takes steps that lower the objective."""
@@ -208,6 +214,7 @@ class FullBatch:
         if not np.array_equal(objective.seen[0], v):
             objective(v)
         _, value, norm, z = objective.seen
+        self.count(c, objective)
         fit.W[c], fit.bias[c], fit.passes = v[:-1], v[-1], max(fit.passes, passes)
         fit.objective[c], fit.gradient_norm[c] = value, norm / at_zero
         if not passes:
@@ -215,7 +222,7 @@ class FullBatch:
         if self.trace is not None:
             self.clock.timed("trace", lambda: self.trace.add(z[None], fit.scale[c:c + 1]))
         seconds, in_trace = self.clock.seconds, self.clock.phases["trace"]
-        fit.record(self.trace, (passes, c, seconds, seconds - in_trace, in_trace, value, norm / at_zero, np.nan,
-                                fit.scale[c]))
+        fit.record(self.trace, (passes, c, self.reads[c], seconds, seconds - in_trace, in_trace, value, norm / at_zero,
+                                np.nan, fit.scale[c]))
         if on_pass is not None and self.clock.asked_to_stop(on_pass, fit):
             raise AskedToStop

@@ -23,7 +23,8 @@ from cmargin.solvers.low_rank.class_passes import (
 )
 
 ONE_SHOT_DELTA = 0.05        # delta of the data-driven scale
-HISTORY = ("pass", "class", "seconds", "seconds_steps", "seconds_trace", "objective", "gradient_norm", "step", "scale")
+HISTORY = ("pass", "class", "passes", "seconds", "seconds_steps", "seconds_trace", "objective", "gradient_norm", "step",
+           "scale")
 
 
 @dataclass(frozen=True)
@@ -176,9 +177,8 @@ class FirstOrder:
 
     def record(self, objective):
         fit, clock = self.fit, self.clock
-        fit.record(self.trace, (fit.passes, -1, clock.seconds, clock.phases["steps"],
-                                clock.phases["trace"], objective.mean(), fit.gradient_norm.max(), float(self.step),
-                                self.scale.mean()))
+        fit.record(self.trace, (fit.passes, -1, fit.reads, clock.seconds, clock.phases["steps"], clock.phases["trace"],
+                                objective.mean(), fit.gradient_norm.max(), float(self.step), self.scale.mean()))
 
 
 class GradientDescent(FirstOrder):

@@ -18,8 +18,8 @@ from cmargin.solvers.low_rank.low_rank import LowRankInverse, build_inverse, def
 from cmargin.solvers.low_rank.step_size import Trial, automatic_step
 
 THEORY_POSITIVES, THEORY_NEGATIVES = 64, 192
-HISTORY = ("pass", "seconds", "seconds_hessian", "seconds_whiten", "seconds_steps", "objective", "error", "step",
-           "visits")
+HISTORY = ("pass", "class", "passes", "seconds", "seconds_hessian", "seconds_whiten", "seconds_steps", "objective",
+           "error", "step", "visits")
 
 
 @dataclass(frozen=True)
@@ -325,9 +325,9 @@ class Run:
         total = sums.sum(axis=0)
         weight = total[2] if total[2] > 0 else 1.0
         risk = total[0] / weight
-        row = (self.fit.passes, time.perf_counter() - self.clock, self.phase["hessian"], self.phase["whiten"],
-               self.phase["steps"], risk if np.isfinite(risk) else np.inf, total[1] / weight, float(np.mean(step)),
-               int(self.lists.lengths.sum()))
+        row = (self.fit.passes, -1, self.fit.reads, time.perf_counter() - self.clock, self.phase["hessian"],
+               self.phase["whiten"], self.phase["steps"], risk if np.isfinite(risk) else np.inf, total[1] / weight,
+               float(np.mean(step)), int(self.lists.lengths.sum()))
         for name, value in zip(HISTORY, row, strict=True):
             self.fit.history[name].append(value)
 

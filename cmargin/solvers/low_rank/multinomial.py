@@ -291,8 +291,8 @@ class MultinomialRun(Run):
 
     def _record(self, sums, step):
         loss, wrong, weight, visits = sums
-        row = (self.fit.passes, time.perf_counter() - self.clock, self.phase["hessian"], self.phase["whiten"],
-               self.phase["steps"], loss / weight, wrong / weight, step, visits)
+        row = (self.fit.passes, -1, self.fit.reads, time.perf_counter() - self.clock, self.phase["hessian"],
+               self.phase["whiten"], self.phase["steps"], loss / weight, wrong / weight, step, visits)
         for name, value in zip(self.fit.history, row, strict=True):
             self.fit.history[name].append(value)
 

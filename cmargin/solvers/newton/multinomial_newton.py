@@ -37,7 +37,7 @@ from cmargin.solvers.newton.multinomial_inverse import (
     without_mean,
 )
 
-HISTORY = ("reads", "seconds", "objective", "gap", "products")
+HISTORY = ("class", "passes", "seconds", "objective", "gap", "products")
 MOST_PRODUCTS = 60           # of one Newton system
 FORCING = 0.5                # of the gap that is to be reached: what conjugate gradients are to reach at last
 SURE = 0.5                   # of tol: the float32 gap has to be below before it is made sure of
@@ -273,7 +273,7 @@ class Run:
         result, gap = self.result, self.features_gap(G)
         result.W, result.bias = self.split(self.V)
         result.objective, result.gap, result.reads = value, np.inf, self.home.reads + self.built
-        entry = (result.reads, time.perf_counter() - self.clock, value, gap / max(value, TINY), self.products)
+        entry = (-1, result.reads, time.perf_counter() - self.clock, value, gap / max(value, TINY), self.products)
         for name, number in zip(HISTORY, entry, strict=True):
             result.history[name].append(number)
 

@@ -226,7 +226,8 @@ class NewtonClasses:
         self.seconds_in_all += result.seconds - self.seconds[c]
         self.seconds[c] = result.seconds
         for row in result.history[self.told[c]:]:
-            fit.add_to_history(self.trace, (int(row[0]), c, row[1], steps + row[2], trace + row[3], *row[4:]))
+            reads = self.reads_before + self.reads_of_all[c] + row[1]
+            fit.add_to_history(self.trace, (int(row[0]), c, reads, row[2], steps + row[3], trace + row[4], *row[5:]))
         self.told[c] = len(result.history)
 
     def count_reads(self):
