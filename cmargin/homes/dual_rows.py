@@ -14,7 +14,7 @@ DENSE = 0.02           # part of the entries that are stored from which on the m
 DIGITS = 1e-12         # of a row's length that may be lost when it is
 FEW_COLUMNS = 128      # up to which Newton's method on all columns is best whatever the rows
 CG_READS = 1000        # of Newton's method by products with rows
-WORTH = 60             # reads that Newton's method on all columns must cost for the dual to be tried first,
+WORTH = 40             # reads that Newton's method on all columns must cost for the dual to be tried first,
 ENOUGH = 0.6           # and the part of them after which it is given up
 
 
