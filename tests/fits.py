@@ -10,5 +10,9 @@ def fit(X, y, sample_weight=None, **parameters):
     return SLNDClassifier(**parameters).fit(X, y, sample_weight)
 
 
+def fit_multinomial(X, y, sample_weight=None, **parameters):
+    return fit(X, y, sample_weight, **{"loss": "multinomial", **parameters})
+
+
 def same(a, b):
     return np.array_equal(a.coef_, b.coef_) and np.array_equal(a.intercept_, b.intercept_)
