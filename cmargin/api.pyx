@@ -159,6 +159,8 @@ cdef bint is_sound(const row_pass *rows, const cmargin_request *asked) noexcept 
             return False
         if not asked.new_active:
             return (asked.n_columns if asked.n_active < 0 else asked.n_active) == rows.job.block.n_active
+        if asked.n_active > 0 and asked.active == NULL:
+            return False
         for j in range(asked.n_active):
             if not (asked.active[j - 1] if j > 0 else -1) < asked.active[j] < asked.n_columns:
                 return False

@@ -232,7 +232,8 @@ def test_rows_and_questions_that_cannot_be_are_refused(client):
     bad = -1
     assert client.questions_to_rows(X, y) == {
         "nothing": bad, "along before a look": bad, "product before a look": bad, "no direction": bad,
-        "no weights": bad, "other columns": bad, "not ascending": bad, "sound": 0}
+        "no weights": bad, "other columns": bad, "not ascending": bad, "no columns": bad,
+        "sound": 0}
     assert client.train_in_memory(X, y, "no such loss", 1e-3) == bad
     assert client.train_in_memory(X, y, "hinge", 1e-3, 0, 0) == bad
     assert client.train_in_memory(X, np.full(len(y), np.inf), "hinge", 1e-3) == bad

@@ -14,7 +14,9 @@ from fits import fit, same
 from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import SLNDClassifier
-from cmargin.solvers.low_rank.step_size import automatic_step
+from cmargin.baselines import SGDQNClassifier
+from cmargin.solvers.low_rank.low_rank_newton import Run
+from cmargin.solvers.low_rank.step_size import Trial, automatic_step
 
 
 def test_partial_fit_over_batches_approaches_fit(digits):
@@ -127,6 +129,17 @@ def test_no_further_step_is_tried_when_time_is_over(trials, chosen, tried):
     bowl = Bowl()
     assert automatic_step(bowl, lambda: len(bowl.tried) >= trials) == chosen
     assert list(bowl.tried) == tried
+
+
+@pytest.mark.parametrize("estimator", [SLNDClassifier(loss="logistic", max_passes=2), SGDQNClassifier(max_passes=2)],
+                         ids=str)
+def test_a_fit_whose_time_is_over_tries_one_step(estimator, digits, monkeypatch):
+    tried, losses = [], Trial.losses
+    monkeypatch.setattr(Trial, "losses", lambda self, step: tried.append(step) or losses(self, step))
+    monkeypatch.setattr(Run, "_late", lambda self: bool(tried))
+    with pytest.warns(ConvergenceWarning, match="stopped by max_time"):
+        estimator.fit(digits[0], digits[2])
+    assert len(tried) == 1
 
 
 def test_ctrl_c_leaves_the_weights_reached(digits):

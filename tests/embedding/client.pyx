@@ -237,6 +237,8 @@ def questions_to_rows(X, const double[::1] code):
     found["other columns"] = rows_answer(rows, &asked, &answer[0])
     asked.n_columns, asked.new_active, asked.n_active, asked.active = X.shape[1] + 1, True, 2, &active[0]
     found["not ascending"] = rows_answer(rows, &asked, &answer[0])
+    asked.active = NULL
+    found["no columns"] = rows_answer(rows, &asked, &answer[0])
     asked.n_active = -1
     found["sound"] = rows_answer(rows, &asked, &answer[0])
     rows_free(rows)

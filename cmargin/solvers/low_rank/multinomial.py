@@ -183,10 +183,14 @@ class MultinomialRun(Run):
             return
         self.best = (np.inf, 0)
         stopped = self._sweep("monitored", s.max_passes, on_pass)
-        if not stopped and self.best[1] and self.n_held > REFIT_SHARE * self.home.n_rows:
+        if not stopped and self.best[1] and self.n_held > REFIT_SHARE * self._n_rows():
             self.n_held = 0
             self._begin(self.W, self.bias)
             self._sweep("all rows", self.best[1], on_pass)
+
+    def _n_rows(self):
+        """That the passes are over."""
+        return self.home.n_rows
 
     def _sweep(self, kind, n_passes, on_pass):
         """Up to ``n_passes`` passes; True if the callback or tol ended them."""

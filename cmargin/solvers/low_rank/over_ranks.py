@@ -18,7 +18,7 @@ from cmargin.homes.arrays import joined
 from cmargin.homes.open import open_rows
 from cmargin.solvers.low_rank.class_passes import class_streams
 from cmargin.solvers.low_rank.low_rank import default_samples
-from cmargin.solvers.low_rank.multinomial import REFIT_SHARE, MultinomialRun
+from cmargin.solvers.low_rank.multinomial import MultinomialRun
 from cmargin.solvers.low_rank.multinomial_choice import (
     HELD_LEAST,
     MEAN_STRIDE,
@@ -183,17 +183,8 @@ class MultinomialOverRanks(MultinomialRun):
     def _ask(self, *what):
         return self.all.call("work", self.key, *what)
 
-    def passes(self, on_pass):
-        s = self.settings
-        if not self.n_held:
-            self._sweep("plain", s.max_passes, on_pass)
-            return
-        self.best = (np.inf, 0)
-        stopped = self._sweep("monitored", s.max_passes, on_pass)
-        if not stopped and self.best[1] and self.n_held > REFIT_SHARE * self.n_rows:
-            self.n_held = 0
-            self._begin(self.W, self.bias)
-            self._sweep("all rows", self.best[1], on_pass)
+    def _n_rows(self):
+        return self.n_rows
 
     def _one_pass(self, step):
         n_parts = self.n_batches if self.n_batches <= FEW or self.uneven > UNEVEN else AVERAGES
