@@ -74,9 +74,9 @@ def row_constants(barrier, scale):
             "off": [float(np.min(terms @ found)), float(np.max(terms @ found))]}
 
 
-def softmax_constant():
+def softmax_constant(scale):
     """By another shape than that of the fit it is to predict."""
-    n, width, n_classes = 20_000, 128, 20
+    n, width, n_classes = 20_000 // scale, 128, 20
     X, y = gaussian_classes(n, width, n_classes)
     model = SLNDClassifier(step_size=1.0, rank=1, max_passes=5, random_state=3, n_jobs=1).fit(X, y)
     return float(np.diff(model.history_["seconds_steps"]).min()) / (n * width * n_classes)
@@ -151,7 +151,7 @@ def main_of_rank(task):
     warnings.simplefilter("ignore", ConvergenceWarning)
     told = {"rows": row_constants(comm.Barrier, scale), "ping": ping(comm), "fits": {}}
     comm.Barrier()
-    told["softmax"] = softmax_constant()
+    told["softmax"] = softmax_constant(scale)
     X, y = noisy_plane(N_ROWS // scale, N_FEATURES, np.float32)
     mine = np.array_split(np.arange(len(y)), size)[rank]
     X, y = np.ascontiguousarray(X[mine]), y[mine]
@@ -173,7 +173,7 @@ def main_of_rank(task):
     text = pickle.dumps(np.arange(765))                              # counts below the pivots, the longest answers
     told["answer"] = least(lambda: [pickle.loads(text) for _ in range(1000)]) / 1000
     told["question"] = found.seconds / max(1, questions)
-    X, y = gaussian_classes(*SLND_SHAPE)
+    X, y = gaussian_classes(SLND_SHAPE[0] // scale, *SLND_SHAPE[1:])
     mine = np.array_split(np.arange(len(y)), size)[rank]
     model = SLNDClassifier(step_size=1.0, rank=1, max_passes=12, random_state=3, n_jobs=1)
     model.fit(X[mine], y[mine], comm=comm)
@@ -243,8 +243,7 @@ def beside_the_model(told, n_rows):
             terms = scaling.sums_fit(own, Fit(**fit["counts"]), n_rows, N_FEATURES, size)
             rows.append([name, size, terms.rows, terms.alone, terms.latency + terms.bytes, terms.total, fit["asked"],
                          terms.total / fit["asked"], fit["seconds"]])
-        n, width, n_classes = SLND_SHAPE
-        terms = scaling.slnd_pass(machine, n, n_classes, width, size)
+        terms = scaling.slnd_pass(machine, n_rows * SLND_SHAPE[0] // N_ROWS, SLND_SHAPE[2], SLND_SHAPE[1], size)
         rows.append(["SLND, a pass", size, terms.rows, terms.alone, terms.latency + terms.bytes, terms.total,
                      found["slnd"], terms.total / found["slnd"], found["slnd"]])
     return rows
@@ -256,9 +255,9 @@ RANKS = tuple(2**k for k in range(11))
 ROWS = 10**9
 
 
-def heavy_reads():
+def heavy_reads(n_rows):
     """Rank 0's own reads of the heavy rows in a fit of SmSVM whose heavy rows are a hundredth; in reads of all rows."""
-    X, y = noisy_plane(N_ROWS // 4, N_FEATURES, np.float32)
+    X, y = noisy_plane(n_rows, N_FEATURES, np.float32)
     left = []
     for factor in (1, 10):
         X[::100] *= factor
@@ -326,7 +325,7 @@ def print_what_was_measured(told, machines, n_rows):
     rows = [[size, *(f"{value:.2e}" for value in vars(machine).values()),
              "{:.2f} to {:.2f}".format(*told[size]["rows"]["off"])] for size, machine in machines.items()]
     print(table("Constants, seconds, all ranks at work, and what the model has of the looks they are from",
-                ("ranks", *vars(machines[1]), "of a look"), rows))
+                ("ranks", *vars(next(iter(machines.values()))), "of a look"), rows))
     rows = [[size, *(1e6 * seconds for seconds in found["ping"].values())] for size, found in told.items()]
     print(table("A Bcast and a Reduce, microseconds", ("ranks", *(f"{n} bytes" for n in PINGS)), rows))
     columns = ("fit", "ranks", "rows", "rank 0 alone", "messages", "all", "measured", "ratio", "seconds of the fit")
@@ -353,7 +352,7 @@ def main():
     print_what_was_measured(told, machines, N_ROWS // scale)
     rows, counts = counts_by_rows([n // scale for n in SIZES])
     print(table("What a fit asks for, by its rows", ("fit", "rows", *next(iter(counts.values()))), rows))
-    heavy = heavy_reads()
+    heavy = heavy_reads(N_ROWS // 4 // min(scale, 4))
     print(f"A hundredth of the rows heavy: rank 0 reads as much of them as {heavy:.2f} reads of all rows.\n")
     network = scaling.in_network(machines[max(size for size in told if size <= 2)], args.latency, args.rate)
     found = on_paper(network, counts, heavy)

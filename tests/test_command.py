@@ -195,7 +195,8 @@ def test_a_model_of_dense_rows_takes_sparse_ones(folder, capsys):
 @pytest.mark.parametrize("text, words", [
     ("", "is empty"), ("a,b,tree\n", "has no rows"), ("a,tree\n1,x\nyes,y\n", "row 2, column 1: 'yes' is no number"),
     ("a,tree\n1,x\n,y\n", "row 2, column 'a': empty, NaN or infinite"), ("a,tree\n1,x\ninf,y\n", "column 'a': empty"),
-    ("a,tree\n1,x\nNA,y\n", "row 2, column 'a'"), ("a,tree\n1,x\n2,x\n", "only one class"), ("1,x\n2, \n", "row 2: the label is empty"),
+    ("a,tree\n1,x\nNA,y\n", "row 2, column 'a'"), ("a,tree\n1,x\n2,x\n", "only one class"),
+    ("1,x\n2, \n", "row 2: the label is empty"),
     ("1,x\n2,y\n\xff,x\n", "row 3, column 1"), ("a,b,tree\n1,2,x\n1\n", "row")])
 def test_tables_that_are_refused(text, words, folder, reader, capsys):
     (folder / "d.csv").write_bytes(text.encode("latin1"))

@@ -91,10 +91,10 @@ def test_the_script_measures_and_draws(tmp_path):
     environment = {**os.environ, "PATH": os.pathsep.join([str(Path(MPIEXEC).parent), os.environ["PATH"]]),
                    "PYTHONPATH": os.pathsep.join(filter(None, [str(HERE.parent), *sys.path]))}
     figure = str(tmp_path / "a.png")
-    done = subprocess.run([sys.executable, str(script), "--quick", "--ranks", "1,2", "--figure", figure],
+    done = subprocess.run([sys.executable, str(script), "--quick", "--ranks", "2", "--figure", figure],
                           capture_output=True, text=True, timeout=300, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in done.stdout.splitlines() if "|" in line]
     beside = [row for row in cells if len(row) == 9 and row[0] in ("SmSVM", "margin pursuit", "SLND, a pass")]
-    assert len(beside) == 6 and all(float(row[5]) > 0 and float(row[6]) > 0 for row in beside)
+    assert len(beside) == 3 and all(float(row[5]) > 0 and float(row[6]) > 0 for row in beside)
     assert (tmp_path / "a.png").stat().st_size > 20_000
