@@ -23,6 +23,7 @@ from cmargin.__main__ import main
 from cmargin.command import methods, progress, tables
 from cmargin.command.model import load
 from cmargin.convert import convert
+from cmargin.homes.files import sources
 
 X, Y = blobs(n=300, d=5, k=3, spread=0.5)
 NAMES = np.array(["ash", "birch", "elm"])
@@ -188,6 +189,23 @@ def test_a_model_of_dense_rows_takes_sparse_ones(folder, capsys):
     assert capsys.readouterr().out == dense
     for scale in ("columns", "rows", "none"):
         assert main(["fit", "d.svm", "--model", "m", "--scale", scale, "--quiet"]) == 0
+
+
+def test_rows_that_stay_in_their_file(folder, capsys, monkeypatch):
+    write_npy(folder)
+    given = ["d.npy", "--labels", "labels.npy", "--model"]
+    main(["fit", *given, "whole", "--method", "smsvm", "--scale", "none", "--quiet"])
+    main(["evaluate", *given, "whole", "--format", "json"])
+    whole = json.loads(capsys.readouterr().out)
+    monkeypatch.setattr(sources, "FITS", 0.0)
+    assert main(["fit", *given, "m", "--method", "smsvm", "--quiet"]) == 0
+    assert load("m").scaler is None
+    main(["evaluate", *given, "m", "--format", "json"])
+    told = json.loads(capsys.readouterr().out)
+    assert told["accuracy"] == whole["accuracy"]
+    assert told["margins"]["median"] == pytest.approx(whole["margins"]["median"], rel=1e-3)
+    assert "needs rows that fit into memory; use --scale none" in failed(capsys, "fit", *given, "m", "--scale", "rows")
+    assert "memory" in failed(capsys, "fit", *given, "m")
 
 
 # ---------------------------------------------------------------- what is wrong

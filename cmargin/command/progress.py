@@ -1,6 +1,7 @@
 """How far a fit is: a bar of tqdm, or one line that is written over, on a terminal; nothing elsewhere."""
 
 import sys
+from shutil import get_terminal_size
 from time import perf_counter
 
 
@@ -22,6 +23,7 @@ class Line:
         self.done += 1
         of = f" of {self.total}" if self.total else ""
         line = f"{self.unit} {self.done}{of}, {text}, {perf_counter() - self.begun:.1f} s"
+        line = line[:get_terminal_size().columns - 1]            # one that is wrapped could not be written over
         self.longest = max(self.longest, len(line))
         print(f"\r{line:<{self.longest}}", end="", file=sys.stderr, flush=True)
 
