@@ -83,6 +83,10 @@ def write_npz(path):
     np.savez(path / "d.npz", X=X.astype("f"), y=NAMES[Y])
 
 
+def write_whole_npz(path):
+    np.savez(path / "d.npz", X=np.rint(10 * X).astype(np.int16), y=Y)
+
+
 def write_csr(path):
     rows = sp.csr_matrix(X)
     np.savez(path / "d.npz", data=rows.data, indices=rows.indices, indptr=rows.indptr, shape=rows.shape, labels=Y)
@@ -115,6 +119,7 @@ def write_parquet(path):
 
 @pytest.mark.parametrize("write, name, more", [
     (write_csv, "d.csv", ()), (write_tsv, "d.tsv", ()), (write_npz, "d.npz", ()), (write_csr, "d.npz", ()),
+    (write_whole_npz, "d.npz", ()),
     (write_npy, "d.npy", ("--labels", "labels.npy")), (write_whole_npy, "d.npy", ("--labels", "labels.npy")),
     (write_svm, "d.svm", ()), (write_folder, "d", ()), (write_parquet, "d.parquet", ())])
 @pytest.mark.parametrize("method", ["slnd", "smsvm"])
@@ -146,14 +151,25 @@ def test_a_csv_is_what_the_estimator_sees(folder, reader, capsys):
 
 @pytest.mark.parametrize("options, text", [
     (["--label", "tree"], csv_text(place=2)), (["--label", "2"], csv_text(place=2, header=False)),
-    (["--label", "-1"], csv_text()), ([], csv_text(separator=";")), (["--header", "no"], csv_text(header=False)),
+    (["--label", "-1"], csv_text()), ([], csv_text(separator=";")), ([], "\ufeff" + csv_text(header=False)), (["--header", "no"], csv_text(header=False)),
     ([], csv_text().replace("\n", "\n\n").replace("\n\n", "\n", 1)), ([], csv_text().replace(",", " , "))])
 def test_where_labels_and_names_are(options, text, folder, reader):
     (folder / "d.csv").write_text(text)
     assert main(["fit", "d.csv", *options, "--model", "m", "--quiet", "--set", "max_passes=2"]) == 0
     found = load("m")
     assert found.classifier.classes_.tolist() == NAMES.tolist() and found.classifier.coef_.shape == (3, 5)
-    assert found.columns in (COLUMNS, None) and (found.columns is None) == text[0].isdecimal() | text.startswith("-")
+    assert found.columns in (COLUMNS, None) and (found.columns is None) == (text.strip("\ufeff-")[0].isdecimal())
+
+
+def test_labels_of_a_table_in_a_file_of_their_own(folder, reader, capsys):
+    (folder / "alone.csv").write_text("".join(line.rsplit(",", 1)[0] + "\n" for line in csv_text().splitlines()))
+    np.save("labels.npy", NAMES[Y])
+    assert main(["fit", "alone.csv", "--labels", "labels.npy", "--model", "m", "--quiet"]) == 0
+    assert load("m").columns == COLUMNS and load("m").label is None
+    assert main(["evaluate", "alone.csv", "--labels", "labels.npy", "--model", "m"]) == 0
+    capsys.readouterr()
+    assert main(["predict", "alone.csv", "--model", "m"]) == 0
+    assert len(capsys.readouterr().out.split()) == 300
 
 
 def test_columns_are_known_by_their_names(folder, reader, capsys):
@@ -226,11 +242,15 @@ def test_files_that_are_refused(folder, capsys):
     np.save("X.npy", X)
     np.save("short.npy", Y[:7])
     np.savez("three.npz", a=X, b=Y, c=Y)
+    np.savez("words.npz", X=X.astype(str), y=Y)
+    for name in ("three.npz", "X.npy"):
+        (folder / f"broken.{name[-3:]}").write_bytes((folder / name).read_bytes()[:700])
     (folder / "text.svm").write_text("1 1:a\n")
     (folder / "d.xls").write_text("")
     for argv, words in (
             (["none.csv"], "none.csv: No such file or folder"), (["d.xls"], "is of no kind that is read"),
             (["X.npy"], "holds no labels; --labels names"), (["three.npz"], "it holds a, b, c"),
+            (["words.npz"], "not numbers"), (["broken.npz"], "broken.npz: "), (["broken.npy"], "broken.npy"),
             (["X.npy", "--labels", "short.npy"], "300 rows and 7 labels"), (["X.npy", "--labels", "d.xls"], "be .npy"),
             (["text.svm"], "text.svm: "), (["trees.csv", "--label", "oak"], "has no column 'oak'; it has age")):
         assert words in failed(capsys, "fit", *argv, "--model", "m")

@@ -3,11 +3,10 @@
 import pickle
 from dataclasses import dataclass, field
 
-import scipy.sparse as sp
-
 from cmargin import __version__
 from cmargin.command.guard import say
 from cmargin.command.whole import whole_file
+from cmargin.homes.arrays import dense
 
 KIND = "cmargin model"
 
@@ -38,9 +37,7 @@ class Model:
         """Rows as the classifier was trained on them; few at a time, as sparse ones may become dense."""
         if self.scaler is None:
             return X
-        if sp.issparse(X) and getattr(self.scaler, "with_mean", False):
-            X = X.toarray()
-        return self.scaler.transform(X)
+        return self.scaler.transform(dense(X) if getattr(self.scaler, "with_mean", False) else X)
 
     @property
     def n_features(self):

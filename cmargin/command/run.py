@@ -5,14 +5,13 @@ import warnings
 from time import perf_counter
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import Normalizer, StandardScaler
 
 from cmargin.command import data, methods, model, page, report
 from cmargin.command.progress import progress
 from cmargin.command.whole import whole_file, writable
-from cmargin.homes.files.sources import RowFiles
+from cmargin.homes import open_rows
 
 BATCH = 1 << 22                # scores held together
 
@@ -65,14 +64,14 @@ def _tell(facts, path, accuracy):
 
 def _scaled(X, how):
     """(scaler or None, rows)"""
-    apart = isinstance(X, RowFiles)
+    home = open_rows(X)
     if how == "auto":
-        how = "none" if apart or sp.issparse(X) else "columns"
+        how = "columns" if home.in_memory and not home.sparse else "none"
     if how == "none":
         return None, X
-    if apart:
+    if not home.in_memory:
         raise ValueError(f"--scale {how} needs rows that fit into memory; use --scale none.")
-    scaler = StandardScaler(with_mean=not sp.issparse(X)) if how == "columns" else Normalizer()
+    scaler = StandardScaler(with_mean=not home.sparse) if how == "columns" else Normalizer()
     return scaler, scaler.fit_transform(X)
 
 

@@ -5,6 +5,7 @@ import csv
 import numpy as np
 
 DELIMITERS = ",;\t "             # the first of them that the first line has
+NO_LABEL = object()              # in place of the column of labels: they are in a file of their own
 
 
 class Table:
@@ -23,13 +24,13 @@ class Table:
 
 
 def read_csv(path, *, header, label, known=None):
-    """``label``: name or number of the column of labels, None for the last; ``known``: the `Model` to be used."""
-    with open(path, encoding="utf-8", errors="replace", newline="") as file:
+    """``label``: name or number of the column of labels, None for the last, `NO_LABEL`; ``known``: the `Model`."""
+    with open(path, encoding="utf-8-sig", errors="replace", newline="") as file:
         first = file.readline()
     if not first.strip():
         raise ValueError(f"{path} begins with an empty line, or is empty.")
     delimiter = "\t" if path.endswith(".tsv") else next((d for d in DELIMITERS if d in first.strip()), ",")
-    cells = next(csv.reader([first.strip("\ufeff\r\n")], delimiter=delimiter))
+    cells = next(csv.reader([first.strip("\r\n")], delimiter=delimiter))
     names = [cell.strip() for cell in cells]
     has_names = header == "yes" or (header == "auto" and not any(map(_is_number, names)))
     place, wanted = _places(path, names if has_names else None, len(names), label, known)
@@ -63,6 +64,8 @@ def _places(path, names, n_columns, label, known):
 
 
 def _place(path, names, n_columns, label, known):
+    if label is NO_LABEL:
+        return None
     if label is None and known is not None:
         if n_columns == known.n_features:                        # rows without labels
             return None
@@ -86,7 +89,7 @@ def _cells(path, delimiter, has_names, wanted, place):
         return _by_numpy(path, delimiter, has_names, wanted, place)
     try:
         frame = pandas.read_csv(path, sep=delimiter, header=None, skiprows=int(has_names), dtype=str, na_filter=False,
-                                skipinitialspace=True, encoding_errors="replace")
+                                skipinitialspace=True, encoding="utf-8-sig", encoding_errors="replace")
     except pandas.errors.EmptyDataError:
         return np.empty((0, len(wanted))), None
     if frame.shape[1] <= max([*wanted, place or 0]):
@@ -103,7 +106,7 @@ def _cells(path, delimiter, has_names, wanted, place):
 
 def _by_numpy(path, delimiter, has_names, wanted, place):
     numbers, labels = [], []
-    with open(path, encoding="utf-8", errors="replace", newline="") as file:
+    with open(path, encoding="utf-8-sig", errors="replace", newline="") as file:
         rows = csv.reader(file, delimiter=delimiter, skipinitialspace=True)
         if has_names:
             next(rows)
