@@ -151,7 +151,8 @@ def test_a_csv_is_what_the_estimator_sees(folder, reader, capsys):
 
 @pytest.mark.parametrize("options, text", [
     (["--label", "tree"], csv_text(place=2)), (["--label", "2"], csv_text(place=2, header=False)),
-    (["--label", "-1"], csv_text()), ([], csv_text(separator=";")), ([], "\ufeff" + csv_text(header=False)), (["--header", "no"], csv_text(header=False)),
+    (["--label", "-1"], csv_text()), ([], csv_text(separator=";")),
+    ([], "\ufeff" + csv_text(header=False)), (["--header", "no"], csv_text(header=False)),
     ([], csv_text().replace("\n", "\n\n").replace("\n\n", "\n", 1)), ([], csv_text().replace(",", " , "))])
 def test_where_labels_and_names_are(options, text, folder, reader):
     (folder / "d.csv").write_text(text)
