@@ -35,8 +35,8 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
     "download_all_examples": False,
+    "write_computation_times": False,
     "show_signature": False,
-    "plot_gallery": True,
     "image_scrapers": ("matplotlib",),
     "reset_modules": ("matplotlib", "gallery_style.reset"),
 }

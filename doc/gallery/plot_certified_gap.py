@@ -42,12 +42,12 @@ for i, iterations in enumerate(reads):
 
 fig, ax = plt.subplots()
 shown = model.history_["gap"] < np.inf
-ax.plot(model.history_["passes"][shown], np.fmin.accumulate(model.history_["gap"][shown]), "o-", color="#0072B2",
-        label="SmSVMClassifier: gap, proven on the way")
-ax.plot(reads, distance, "s--", color="#D55E00", label="LinearSVC: distance, known afterwards")
+ax.plot(model.history_["passes"][shown], np.fmin.accumulate(model.history_["gap"][shown]), "o-", color="#0072B2")
+ax.plot(reads, distance, "s--", color="#D55E00")
+ax.text(25, 1e-6, "SmSVMClassifier:\ngap, proven on the way", color="#0072B2")
+ax.text(25, 2e-4, "LinearSVC:\ndistance, known afterwards", color="#D55E00")
 ax.set(xscale="log", yscale="log", xlabel="reads of the data", ylabel="relative distance from the minimum")
 ax.grid(color="0.9")
-ax.legend(frameon=False, loc="lower left")
 
 # %%
 print(f"certified: {model.duality_gap_[0]:.1e} after {model.n_passes_:.0f} reads of the data")

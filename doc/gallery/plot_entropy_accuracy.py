@@ -3,7 +3,7 @@ Which classes is a model unsure of?
 ===================================
 
 A point for every digit: the mean entropy of its posteriors against the share of its test rows that get it. Training on
-goes to the left, where classes are decided, and up.
+moves classes to the left, where they are decided; whether it moves them up as well is what to look for.
 """
 
 import matplotlib.pyplot as plt

@@ -33,7 +33,7 @@ ax.plot(weights, found, "o-", color="#0072B2", label="share of the eights that a
 ax.plot(weights, false_alarms, "s--", color="#D55E00", label="share of the others taken for one")
 ax.set(xscale="log", xlabel="weight of the rare class", ylabel="share of test rows", ylim=(0, 1))
 ax.grid(color="0.9")
-ax.legend(frameon=False, loc="center right")
+ax.legend(frameon=False, loc="upper left")
 
 # %%
 # Twice a row, or weight 2: the same objective, its minimum certified in both cases.

@@ -3,7 +3,7 @@ A path in l1
 ============
 
 From a strong l1 penalty to a weak one, each fit beginning where the last ended. Weights leave zero one after the
-other; zeros are exact, and every point of the path is certified.
+other, and some go back; zeros are exact, and every point of the path is certified.
 """
 
 import matplotlib.pyplot as plt

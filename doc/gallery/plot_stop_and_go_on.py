@@ -4,6 +4,7 @@ Stopping a fit, and going on
 
 A fit that is stopped, by ``max_time``, a callback or Ctrl-C, leaves the best weights so far; ``warm_start`` goes on
 from them. Here a callback stops as soon as the certified gap is below one per cent, and a second fit takes it to 1e-6.
+Its first look proves nothing yet: weights are kept between fits, the dual variables of a proof are not.
 """
 
 import warnings
