@@ -9,8 +9,9 @@ from docutils.utils.math.latex2mathml import tex2mathml
 sys.path.insert(0, str(Path(__file__).parent))      # gallery_style
 
 project = "cmargin"
-author = copyright = "cmargin developers"
+author = "cmargin developers"
 release = version = installed("cmargin")
+copyright = f"{author}; version {release}"
 
 extensions = [
     "myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx_gallery.gen_gallery",
@@ -42,7 +43,7 @@ sphinx_gallery_conf = {
 }
 
 html_theme = "pydata_sphinx_theme"
-html_title = f"cmargin {release}"
+html_title = "cmargin"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
@@ -64,7 +65,7 @@ def _mathml(translator, node, as_block):
     from docutils import nodes
 
     tag = "div" if as_block else "span"
-    translator.body.append(f'<{tag} class="math">{tex2mathml(node.astext(), as_block=as_block)}</{tag}>')
+    translator.body.append(f'<{tag} class="formula">{tex2mathml(node.astext(), as_block=as_block)}</{tag}>')
     raise nodes.SkipNode
 
 

@@ -2,8 +2,9 @@
 Margins through training
 ========================
 
-`MarginPursuitClassifier` draws the margins to a level, here 1; the hinge only pushes them beyond it. Both are followed
-from pass to pass: the band holds the middle nine tenths of the training margins, the line is their median.
+:class:`~cmargin.MarginPursuitClassifier` draws the margins to a level, here 1; the hinge only pushes them beyond it.
+Both are followed from pass to pass: the band holds the middle nine tenths of the training margins, the line is their
+median.
 """
 
 import matplotlib.pyplot as plt
