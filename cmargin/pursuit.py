@@ -132,9 +132,9 @@ class MarginPursuitClassifier(LinearOneVsRest):
 
     _takes_comm = True
 
-    def _refuse_over_ranks(self):
+    def _refuse_over_places(self, how):
         if self.solver == "sgd":
-            raise ValueError("solver='sgd' takes one row at a time; with comm= use 'newton' or 'gd'.")
+            raise ValueError(f"solver='sgd' takes one row at a time; {how} use 'newton' or 'gd'.")
 
     def _settings(self, deadline):
         scale = float(self.margin) if isinstance(self.scale, str) else float(self.scale)

@@ -91,8 +91,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     _leaves_out_weightless = True    # rows of weight 0,
     _wants_both_signs = True         # and label columns without a positive or a negative are refused
 
-    def _refuse_over_ranks(self):
-        """Raise ValueError for parameters that ``comm`` cannot go with."""
+    def _refuse_over_places(self, how):
+        """Raise ValueError for parameters that rows in several places cannot go with; ``how``: "with comm=", say."""
 
     def _check_shared(self):
         """Parameters that every subclass has."""
