@@ -130,7 +130,7 @@ class MarginPursuitClassifier(LinearOneVsRest):
         if self.scale == "one-shot" and self.l2 == 0:
             raise InvalidParameterError("scale='one-shot' divides by l2: give l2 > 0, or another scale.")
 
-    _takes_comm = True
+    _takes_comm = _takes_workers = True
 
     def _refuse_over_places(self, how):
         if self.solver == "sgd":

@@ -137,7 +137,7 @@ class SmSVMClassifier(LinearClassifier):
         check_flag(self, "penalize_intercept", self.penalize_intercept)
         self._check_shared()
 
-    _takes_comm = True
+    _takes_comm = _takes_workers = True
     _leaves_out_weightless = _wants_both_signs = False
 
     def _refuse_over_places(self, how):

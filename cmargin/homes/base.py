@@ -21,6 +21,7 @@ import numpy as np
 
 class Home(Protocol):
     in_memory: bool             # all views are of rows in memory; else `RowPass` is, whose questions may take long
+    together: bool              # one read answers the questions of several problems, which advance side by side for it
     n_rows: int
     n_features: int
     dtype: np.dtype             # float32 or float64

@@ -49,7 +49,7 @@ class PlacesHome:
     """
 
     row_is_contiguous = in_memory = True                   # each place's are
-    y, n_threads = None, 1
+    y, n_threads, together = None, 1, False
 
     def __init__(self, n_features, dtype, sparse, agreed):
         self.n_features, self.dtype, self.sparse, self.agreed = n_features, dtype, sparse, agreed
@@ -82,7 +82,7 @@ class PlacesHome:
     def row_pass(self, code, *, intercept, n_threads):
         """``code``: the number of the problem, by which all places know it."""
         key = self.new_key()
-        return PlacesPass(self, key, intercept, self.call("open_pass", key, code, intercept))
+        return self.pass_kind(self, key, intercept, self.call("open_pass", key, code, intercept))
 
     def shared_start(self, codes, weights, intercept, l2, loss):
         return PlacesStart(self, len(codes), intercept, l2, loss)
@@ -192,7 +192,8 @@ class PlacesPass:
         """A pass over rows that stay where they are, so that all places read them; the share that was read."""
         key = self.home.new_key()
         abouts = self.home.call("sample", key, self.key, positives, negatives, seed, column_weight)
-        return PlacesPass(self.home, key, self.intercept, abouts), sum(about[4] for about in abouts) / self.home.n_rows
+        read = sum(about[4] for about in abouts) / self.home.n_rows
+        return type(self)(self.home, key, self.intercept, abouts), read
 
     def weigh_sides(self, positives, negatives):
         self.learn(self.call("weigh_sides", positives, negatives))
@@ -212,6 +213,9 @@ class PlacesPass:
             return None, mean
         n_threads = self.home.n_threads if len(code) * self.n_columns >= SMALL else 1
         return open_rows(joined(rows)).row_pass(code, intercept=self.intercept, n_threads=n_threads), mean
+
+
+PlacesHome.pass_kind = PlacesPass
 
 
 def ridge_of_all(home, n_problems, intercept, l2):

@@ -1,6 +1,6 @@
 """Rows in memory: the home of `RowPass` over a dense array or a CSR matrix, read where it lies."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -31,6 +31,10 @@ class RowState:
     rows: np.ndarray | None
     first: int
     kept: dict
+
+    def with_own_code(self):
+        """The same, whose code may be written to."""
+        return replace(self, code=self.code.copy())
 
     @property
     def nbytes(self):

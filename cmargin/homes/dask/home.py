@@ -1,0 +1,181 @@
+"""The home of rows in partitions on workers: a round of tasks, one a partition, answers all questions asked by then.
+
+X, labels and weights stay on the workers, and so does what passes keep of every row: the task of a round takes the
+result of the one before. The old one is let go when the new one is there; the scheduler remembers how all of them were
+made. Sums are folded here, in the order of the partitions.
+"""
+
+from time import perf_counter
+
+import numpy as np
+
+from cmargin.homes.dask.cluster import Cluster
+from cmargin.homes.dask.tasks import Round, answers_of, reading, turn
+from cmargin.homes.failure import Failure
+from cmargin.homes.files.home import STATE
+from cmargin.homes.over_places import PlacesHome, PlacesPass
+from cmargin.homes.places import ALONG, EVALUATE, LOOK, PRODUCT
+
+NAMES = {LOOK: "look", ALONG: "along", PRODUCT: "product", EVALUATE: "evaluate"}      # of tasks, on the dashboard
+KEPT = 0.2                     # of the workers' memory that states of problems may take
+
+
+class Question:
+    """What is asked of all places, and what is made of their answers."""
+
+    wanted, answer = True, None
+
+    def __init__(self, method, arguments, fold):
+        self.method, self.arguments, self.fold = method, arguments, fold
+
+    @property
+    def name(self):
+        return NAMES[self.arguments[0]] if self.method == "asked" else self.method.replace("_", "-")
+
+
+def folded(parts):
+    """The sum of arrays, in their order."""
+    total = parts[0].copy()
+    for part in parts[1:]:
+        total += part
+    return total
+
+
+class DaskPass(PlacesPass):
+    """`PlacesPass` whose questions wait for the next round, so that those of all problems make one."""
+
+    posts = ("look", "along", "product", "evaluate")
+
+    def post(self, kind, asked):
+        if kind == "evaluate":
+            asked["squares"] = True
+        op, parts = self.question(kind, asked)
+        parts = {name: np.array(part) if isinstance(part, np.ndarray) else part for name, part in parts.items()}
+
+        def fold(told):
+            answer = self.answer(kind, asked, folded(told))
+            return answer[1:] if kind == "along" else answer
+
+        return self.home.post(Question("asked", (op, {"key": self.key, **parts}), fold))
+
+    def work(self, until):
+        self.home.work(until)
+
+
+class DaskHome(PlacesHome):
+    """`PlacesHome` over the partitions of a cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    X : list of futures
+        Of arrays or CSR matrices, partition by partition.
+    y : list of futures, or None
+    sizes : rows of every partition
+    n_features, dtype, sparse : of all
+
+    Attributes
+    ----------
+    agreed, labelled : what `cmargin._estimators.over_workers` finds; futures of `Labelled`
+    n_jobs : int or None
+        Threads of a task; None: 1, as a worker runs a task in each of its own.
+    rounds : int
+    """
+
+    together, pass_kind = True, DaskPass
+
+    def __init__(self, client, X, y, sizes, n_features, dtype, sparse):
+        super().__init__(n_features, dtype, sparse, None)
+        self.cluster, self.X, self.labels, self.sizes = Cluster(client), X, y, sizes
+        self.labelled, self.turns, self.n_jobs = None, [None] * len(X), None
+        self.orders, self.waiting, self.asked, self.underway, self.rounds = [], [], [], None, 0
+
+    @property
+    def n_rows(self):
+        return int(sum(self.sizes))
+
+    @property
+    def between_chunks(self):
+        return self.cluster.heard
+
+    @between_chunks.setter
+    def between_chunks(self, heard):
+        self.cluster.heard = heard
+
+    def let_go(self):
+        """The workers may forget all that is not somebody else's."""
+        self.X = self.labels = self.labelled = self.turns = self.underway = None
+        self.waiting, self.asked = [], []
+
+    def problems_at_once(self, wanted):
+        """For so many problems there is memory for what is kept of every row, old and new."""
+        room = KEPT * self.cluster.memory() / (2 * STATE * max(1, self.n_rows))
+        return int(max(1, min(wanted, room)))
+
+    # ------------------------------------------------------------ rounds
+
+    def ask(self, op, n_columns, **parts):
+        return self.answered(Question("asked", (op, parts), folded))
+
+    def call(self, method, *arguments):
+        return self.answered(Question(method, arguments, list))
+
+    def order(self, method, *arguments):
+        self.orders.append((method, arguments))
+
+    def answered(self, question):
+        self.post(question)
+        self.work()
+        return question.answer
+
+    def post(self, question):
+        self.waiting.append(question)
+        return question
+
+    def work(self, until=np.inf):
+        """Go on with the rounds that answer what is asked, to their end or until the clock says ``until``."""
+        try:
+            while self.asked or self.waiting:
+                if not self.asked:
+                    self.send()
+                if self.asked and not self.take(until):
+                    return
+                if perf_counter() > until:
+                    return
+        except BaseException:
+            self.waiting, self.asked, self.underway = [], [], None       # the turns before are as they were
+            raise
+
+    def send(self):
+        """A round for all who wait, and for what was ordered before."""
+        self.asked, self.waiting = [question for question in self.waiting if question.wanted], []
+        if not self.asked:
+            return
+        orders, self.orders = self.orders, []
+        this_round = Round([*orders, *((question.method, question.arguments) for question in self.asked)], (),
+                           self.n_jobs)
+        name, turns = "+".join(sorted({question.name for question in self.asked})), None
+        rounds = [this_round] * len(self.X)
+        if this_round.reads_only:
+            answers = self.cluster.everywhere(name, reading, self.X, self.labelled, self.turns, rounds)
+        else:
+            this_round.gone, self.gone = tuple(self.gone), []
+            turns = self.cluster.everywhere(name, turn, self.X, self.labelled, self.turns, rounds)
+            answers = self.cluster.everywhere(f"sums-of-{name}", answers_of, turns)
+        self.underway, self.rounds = (turns, answers), self.rounds + 1
+
+    def take(self, until):
+        """The answers of the round under way; False where the clock says ``until`` first."""
+        turns, answers = self.underway
+        told = self.cluster.told(answers, until)
+        if told is None:
+            return False
+        for said in told:
+            for answer in said:
+                if isinstance(answer, Failure):
+                    raise answer.error()
+        asked, self.asked, self.underway = self.asked, [], None
+        self.turns = self.turns if turns is None else turns
+        for question, *parts in zip(asked, *(said[-len(asked):] for said in told), strict=True):
+            question.answer = question.fold(parts)
+        return True
