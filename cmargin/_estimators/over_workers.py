@@ -17,6 +17,7 @@ from cmargin._estimators.agreement import (
 )
 from cmargin.homes.dask.collections import beside, open_partitions
 from cmargin.homes.dask.tasks import Labelled, says_failure
+from cmargin.homes.failure import Failure
 from cmargin.homes.open import open_rows
 
 
@@ -39,23 +40,30 @@ def train(estimator, X, y, sample_weight, begin):
 
 def agree(estimator, home, sample_weight):
     """Let ``home`` know what its partitions say of labels and weights."""
-    there = clone(estimator)
-    there.set_params(**{name: None for name in DRIVER_DECIDES if name in there.get_params()})
-    places = range(len(home.X))
+    parameters = estimator.get_params(deep=False).items()
+    there = type(estimator)(**{name: None if name in DRIVER_DECIDES else value for name, value in parameters})
+    places, cluster = range(len(home.X)), home.cluster
     weights = [None for _ in places] if sample_weight is None else beside(home, sample_weight, "sample_weight")
 
-    def ask(name, task, *more):
-        columns = (home.X, home.labels, weights, *([one for _ in places] for one in (there, *more)))
-        told = home.cluster.told(home.cluster.everywhere(name, task, *columns))
-        failure = first_failure(told, IN_PARTITIONS[1])
+    def everywhere(name, task, *columns):
+        """Futures; what is not a list is the same for all partitions."""
+        return cluster.everywhere(name, task, *(one if isinstance(one, list) else [one for _ in places]
+                                                for one in columns))
+
+    def told(futures):
+        every = cluster.told(futures)
+        cluster.forget(futures)
+        failure = first_failure(every, IN_PARTITIONS[1])
         if failure is not None:
             raise failure.error()
-        return told
+        return every
 
-    agreed = compared(there, ask("check", card_of), IN_PARTITIONS)
-    home.agreed, home.n_jobs = balanced(agreed, ask("weigh", sums_of_weights, agreed)), estimator.n_jobs
-    home.labelled = home.cluster.everywhere(
-        "labels", labelled, home.X, home.labels, weights, *([one for _ in places] for one in (there, agreed)), places)
+    agreed = compared(there, told(everywhere("check", card_of, home.X, home.labels, weights, there)), IN_PARTITIONS)
+    weighed_there = everywhere("weigh", weigh, home.X, home.labels, weights, there, agreed)
+    home.agreed = balanced(agreed, told(everywhere("sums-of-weigh", sums_of, weighed_there)))
+    home.labelled = everywhere("label", label, weighed_there, agreed.factor, agreed.first, list(places))
+    home.n_jobs = estimator.n_jobs
+    cluster.forget(weighed_there)                    # once the labels are made of them
 
 
 @says_failure
@@ -66,15 +74,18 @@ def card_of(X, y, sample_weight, estimator):
     return card
 
 
-def weighed_there(X, y, sample_weight, estimator, agreed):
-    return weighed(estimator, open_rows(X, y), sample_weight, agreed, False)
+@says_failure
+def weigh(X, y, sample_weight, estimator, agreed):
+    """Labels, weights up to a factor, and their sums."""
+    (_, labels, weight), sums = weighed(estimator, open_rows(X, y), sample_weight, agreed, False)
+    return labels, weight, sums
 
 
 @says_failure
-def sums_of_weights(*given):
-    return weighed_there(*given)[1]
+def sums_of(weighed_there):
+    return weighed_there if isinstance(weighed_there, Failure) else weighed_there[2]
 
 
-def labelled(X, y, sample_weight, estimator, agreed, place):
-    (_, labels, weight), _ = weighed_there(X, y, sample_weight, estimator, agreed)
-    return Labelled(labels, weight * agreed.factor, agreed.first[place], place)
+def label(weighed_there, factor, first, place):
+    labels, weight, _ = weighed_there
+    return Labelled(labels, weight * factor, first, place)

@@ -7,7 +7,7 @@ rows stay where they are, as passes of their own; only the heaviest rows come to
 
 import numpy as np
 
-from cmargin._core.newton._heavy_rows import heavy_limit
+from cmargin._core.newton._heavy_rows import LARGE, heavy_limit
 from cmargin.homes.arrays import joined
 from cmargin.homes.open import open_rows
 from cmargin.homes.order import order_statistics
@@ -202,17 +202,25 @@ class PlacesPass:
         self.home.order("tell_pass", self.key, "measure_rows", np.array(weight))
 
     def gather_heavy(self):
+        middles, largest, totals = zip(*(extent for extent in self.call("extent") if extent is not None), strict=True)
+        mean = sum(totals) / self.total_weight
+        if max(largest) <= LARGE * min(middles):         # a median of all is no smaller; NaN goes on
+            return None, mean
+
         def below(pivots):
             return sum(self.call("below", pivots))
 
         limit = heavy_limit(self.n_rows, lambda places: order_statistics(below, places))
-        rows, codes, totals = zip(*self.call("heavy", limit), strict=True)
-        mean = sum(totals) / self.total_weight
-        code = np.concatenate(codes)
-        if not len(code):
+        rows, codes = zip(*self.call("heavy", limit), strict=True)
+        if not any(map(len, codes)):
             return None, mean
+        return self.brought(rows, codes), mean
+
+    def brought(self, rows, codes):
+        """A pass here, over rows that places have sent."""
+        code = np.concatenate(codes)
         n_threads = self.home.n_threads if len(code) * self.n_columns >= SMALL else 1
-        return open_rows(joined(rows)).row_pass(code, intercept=self.intercept, n_threads=n_threads), mean
+        return open_rows(joined(rows)).row_pass(code, intercept=self.intercept, n_threads=n_threads)
 
 
 PlacesHome.pass_kind = PlacesPass

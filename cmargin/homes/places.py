@@ -137,6 +137,12 @@ class Place:
         self.passes[key], read = rows.gather_sample(*arguments)
         return (*self.about(key), read * rows.n_rows)
 
+    def chosen_rows(self, key, *arguments):
+        """The same rows and their code, to be read elsewhere; and how many were read for it."""
+        rows = self.passes[key]
+        part, read = rows.gather_sample(*arguments)
+        return self.home.unrepeated().take(part.rows, self.home.dtype), part.code, read * rows.n_rows
+
     def weigh_sides(self, key, positives, negatives):
         self.passes[key].weigh_sides(positives, negatives)
         return self.about(key)
@@ -153,6 +159,14 @@ class Place:
 
     # ------------------------------------------------------------ the heaviest rows
 
+    def extent(self, key):
+        """Of the rows' measures that in the middle, the largest, and their sum; None without rows."""
+        rows = self.passes[key]
+        if not rows.n_rows:
+            return None
+        middle = (rows.n_rows - 1) // 2
+        return np.partition(rows.norms, middle)[middle], rows.norms.max(), float(np.abs(rows.code) @ rows.norms)
+
     def below(self, key, pivots):
         """How many of the rows' measures are below each pivot."""
         if self.sorted.get("key") != key:
@@ -160,14 +174,13 @@ class Place:
         return np.searchsorted(self.sorted["places"], pivots)
 
     def heavy(self, key, limit):
-        """The rows above the limit, which stay out of the curvature from here on; and what all measure."""
+        """The rows above the limit, which stay out of the curvature from here on."""
         rows, self.sorted = self.passes[key], {}
-        total = float(np.abs(rows.code) @ rows.norms)
         index = np.flatnonzero(rows.norms > limit)
         mask = np.zeros(rows.n_rows, np.uint8)
         mask[index] = 1
         rows.set_exact(mask)
-        return self.home.unrepeated().take(index, self.home.dtype), rows.code[index], total
+        return self.home.unrepeated().take(index, self.home.dtype), rows.code[index]
 
     # ------------------------------------------------------------ the shared start
 

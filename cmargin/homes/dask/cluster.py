@@ -68,6 +68,13 @@ class Cluster:
                 looked = perf_counter()
                 self.look_for_workers()
 
+    @staticmethod
+    def forget(futures):
+        """Let the workers forget results: not when these objects go, which tracebacks may keep, but now."""
+        for future in futures or ():
+            if future is not None:
+                future.release()
+
     def look_for_workers(self):
         if self.client.status not in ("running", "connecting"):
             raise RuntimeError("The connection to the scheduler of the Dask cluster is lost.")

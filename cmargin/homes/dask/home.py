@@ -9,6 +9,7 @@ from time import perf_counter
 
 import numpy as np
 
+from cmargin._core.small._openmp import effective_n_threads
 from cmargin.homes.dask.cluster import Cluster
 from cmargin.homes.dask.tasks import Round, answers_of, reading, turn
 from cmargin.homes.failure import Failure
@@ -17,6 +18,7 @@ from cmargin.homes.over_places import PlacesHome, PlacesPass
 from cmargin.homes.places import ALONG, EVALUATE, LOOK, PRODUCT
 
 NAMES = {LOOK: "look", ALONG: "along", PRODUCT: "product", EVALUATE: "evaluate"}      # of tasks, on the dashboard
+BROUGHT = 1 << 27              # bytes of all problems' subsets that come here
 KEPT = 0.2                     # of the workers' memory that states of problems may take
 
 
@@ -61,6 +63,17 @@ class DaskPass(PlacesPass):
     def work(self, until):
         self.home.work(until)
 
+    def gather_sample(self, positives, negatives, seed, column_weight=None):
+        """Few rows come here, where their questions need no rounds."""
+        counts, home = self.sides()[0], self.home
+        wanted = (positives * counts[0] + negatives * counts[1]) * home.row_bytes * len(home.agreed)
+        if wanted > BROUGHT:
+            return super().gather_sample(positives, negatives, seed, column_weight)
+        X, codes, reads = zip(*self.call("chosen_rows", positives, negatives, seed, column_weight), strict=True)
+        rows = self.brought(X, codes)
+        rows.share = rows.n_rows / max(1, home.n_rows)
+        return rows, sum(reads) / max(1, home.n_rows)
+
 
 class DaskHome(PlacesHome):
     """`PlacesHome` over the partitions of a cluster.
@@ -87,12 +100,16 @@ class DaskHome(PlacesHome):
     def __init__(self, client, X, y, sizes, n_features, dtype, sparse):
         super().__init__(n_features, dtype, sparse, None)
         self.cluster, self.X, self.labels, self.sizes = Cluster(client), X, y, sizes
-        self.labelled, self.turns, self.n_jobs = None, [None] * len(X), None
+        self.labelled, self.turns, self.n_jobs, self.n_threads = None, [None] * len(X), None, effective_n_threads(None)
         self.orders, self.waiting, self.asked, self.underway, self.rounds = [], [], [], None, 0
 
     @property
     def n_rows(self):
         return int(sum(self.sizes))
+
+    @property
+    def row_bytes(self):
+        return self.entries / max(1, self.n_rows) * self.dtype.itemsize
 
     @property
     def between_chunks(self):
@@ -104,8 +121,10 @@ class DaskHome(PlacesHome):
 
     def let_go(self):
         """The workers may forget all that is not somebody else's."""
-        self.X = self.labels = self.labelled = self.turns = self.underway = None
-        self.waiting, self.asked = [], []
+        self.drop_questions()
+        for futures in (self.labelled, self.turns):
+            self.cluster.forget(futures)
+        self.X = self.labels = self.labelled = self.turns = None
 
     def problems_at_once(self, wanted):
         """For so many problems there is memory for what is kept of every row, old and new."""
@@ -143,8 +162,14 @@ class DaskHome(PlacesHome):
                 if perf_counter() > until:
                     return
         except BaseException:
-            self.waiting, self.asked, self.underway = [], [], None       # the turns before are as they were
+            self.drop_questions()
             raise
+
+    def drop_questions(self):
+        """The turns before the round under way are as they were."""
+        for futures in self.underway or ():
+            self.cluster.forget(futures)
+        self.waiting, self.asked, self.underway = [], [], None
 
     def send(self):
         """A round for all who wait, and for what was ordered before."""
@@ -175,7 +200,10 @@ class DaskHome(PlacesHome):
                 if isinstance(answer, Failure):
                     raise answer.error()
         asked, self.asked, self.underway = self.asked, [], None
-        self.turns = self.turns if turns is None else turns
+        self.cluster.forget(answers)
+        if turns is not None:
+            self.cluster.forget(self.turns)
+            self.turns = turns
         for question, *parts in zip(asked, *(said[-len(asked):] for said in told), strict=True):
             question.answer = question.fold(parts)
         return True

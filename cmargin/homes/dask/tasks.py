@@ -17,7 +17,8 @@ from cmargin.homes.places import LOOK, STATE, Place, Request
 from cmargin.homes.row_pass import MemoryRowPass
 
 # calls that leave the state of the passes as it is
-READS_ONLY = {"margins", "start_rows", "start_losses", "largest", "score_sums", "score_margins", "score_losses"}
+READS_ONLY = {"chosen_rows", "extent", "largest", "margins", "start_rows", "start_losses", "score_sums",
+              "score_margins", "score_losses"}
 
 
 class Labelled:
@@ -39,6 +40,11 @@ class Round:
         self.calls, self.gone, self.n_jobs = calls, gone, n_jobs
 
     @property
+    def moved(self):
+        """Keys of the passes that move to another point."""
+        return {arguments[1]["key"] for method, arguments in self.calls if method == "asked" and arguments[0] == LOOK}
+
+    @property
     def reads_only(self):
         return all(method in READS_ONLY or (method == "asked" and arguments[0] != LOOK)
                    for method, arguments in self.calls)
@@ -55,13 +61,15 @@ class Turn:
 
 
 class Passes(dict):
-    """Passes of a partition by their keys, made of their states when they are asked for."""
+    """Passes of a partition by their keys, made of their states when they are asked for; ``moved``: keys of those that
+    will look, which writes to what is kept of every row."""
 
-    def __init__(self, states, rows, n_threads, reads_only):
-        self.states, self.rows, self.n_threads, self.reads_only = states, rows, n_threads, reads_only
+    def __init__(self, states, rows, n_threads, moved):
+        self.states, self.rows, self.n_threads, self.moved = states, rows, n_threads, moved
 
     def __missing__(self, key):
-        self[key] = MemoryRowPass.from_state(self.rows(), self.states[key], self.n_threads, self.reads_only)
+        reads_only = key not in self.moved
+        self[key] = MemoryRowPass.from_state(self.rows(), self.states[key], self.n_threads, reads_only)
         return self[key]
 
     def get(self, key, default=None):
@@ -76,7 +84,7 @@ class Partition(Place):
         super().__init__(open_rows(X), labelled.labels, labelled.weights, labelled.first, n_threads, labelled.where)
         states = {} if before is None else {key: state for key, state in before.states.items()
                                             if key not in this_round.gone}
-        self.passes = Passes(states, lambda: self.home.unrepeated().rows, self.n_threads, this_round.reads_only)
+        self.passes = Passes(states, lambda: self.home.unrepeated().rows, self.n_threads, this_round.moved)
         self.sorted = {} if before is None else before.measures
 
     def answers(self, calls):
