@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from cmargin._runtime.blas_threads import single_threaded_blas
-from cmargin.homes.open import on_workers
+from cmargin.homes.open import dask_array_of, on_workers
 
 
 def lazy_on_workers(method):
@@ -24,7 +24,7 @@ def by_blocks(estimator, method, X):
 
     check_is_fitted(estimator)
     _check_feature_names(estimator, getattr(X, "_meta", None), reset=False)
-    X = X.to_dask_array() if hasattr(X, "to_dask_array") else X
+    X = dask_array_of(X)
     if X.ndim != 2:
         raise ValueError(f"Expected 2D array, got {X.ndim}D array instead.")
     if X.shape[1] != estimator.n_features_in_:

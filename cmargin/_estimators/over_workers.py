@@ -42,13 +42,7 @@ def agree(estimator, home, sample_weight):
     """Let ``home`` know what its partitions say of labels and weights."""
     parameters = estimator.get_params(deep=False).items()
     there = type(estimator)(**{name: None if name in DRIVER_DECIDES else value for name, value in parameters})
-    places, cluster = range(len(home.X)), home.cluster
-    weights = [None for _ in places] if sample_weight is None else beside(home, sample_weight, "sample_weight")
-
-    def everywhere(name, task, *columns):
-        """Futures; what is not a list is the same for all partitions."""
-        return cluster.everywhere(name, task, *(one if isinstance(one, list) else [one for _ in places]
-                                                for one in columns))
+    cluster, weights = home.cluster, None if sample_weight is None else beside(home, sample_weight, "sample_weight")
 
     def told(futures):
         every = cluster.told(futures)
@@ -58,10 +52,12 @@ def agree(estimator, home, sample_weight):
             raise failure.error()
         return every
 
-    agreed = compared(there, told(everywhere("check", card_of, home.X, home.labels, weights, there)), IN_PARTITIONS)
-    weighed_there = everywhere("weigh", weigh, home.X, home.labels, weights, there, agreed)
-    home.agreed = balanced(agreed, told(everywhere("sums-of-weigh", sums_of, weighed_there)))
-    home.labelled = everywhere("label", label, weighed_there, agreed.factor, agreed.first, list(places))
+    cards = told(cluster.everywhere("check", card_of, *home.beside(weights, there)))
+    agreed = compared(there, cards, IN_PARTITIONS)
+    weighed_there = cluster.everywhere("weigh", weigh, *home.beside(weights, there, agreed))
+    home.agreed = balanced(agreed, told(cluster.everywhere("sums-of-weigh", sums_of, weighed_there)))
+    home.labelled = cluster.everywhere("label", label, weighed_there, *home.beside(home.agreed)[2:],
+                                       list(range(home.n_places)))
     home.n_jobs = estimator.n_jobs
     cluster.forget(weighed_there)                    # once the labels are made of them
 
@@ -86,6 +82,6 @@ def sums_of(weighed_there):
     return weighed_there if isinstance(weighed_there, Failure) else weighed_there[2]
 
 
-def label(weighed_there, factor, first, place):
+def label(weighed_there, agreed, place):
     labels, weight, _ = weighed_there
-    return Labelled(labels, weight * factor, first, place)
+    return Labelled(labels, weight * agreed.factor, agreed.first[place], place)

@@ -13,6 +13,11 @@ def on_workers(X):
     return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
 
 
+def dask_array_of(X):
+    """A Dask collection as an array, of rows of unknown number where a dataframe does not say."""
+    return X.to_dask_array() if hasattr(X, "to_dask_array") else X
+
+
 def open_rows(X, y=None, client=None):
     """The home of the rows of ``X``, as `cmargin.homes.base.Home` describes it.
 

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from distributed import futures_of
 
-from cmargin.homes.dask.cluster import client_of
+from cmargin.homes.dask.cluster import Cluster, client_of
 from cmargin.homes.dask.home import DaskHome
 
 
@@ -14,7 +14,7 @@ def open_partitions(X, y=None, client=None):
     """The `DaskHome` of a dask array or dataframe ``X``, which is made on the workers, and labels ``y`` beside it."""
     client = client_of(client)
     X = rows_of(X, client)
-    home = DaskHome(client, partitions_of(X, client), None, X.chunks[0], X.shape[1], X.dtype,
+    home = DaskHome(Cluster(client), partitions_of(X, client), None, X.chunks[0], X.shape[1], X.dtype,
                     sp.issparse(X._meta))
     home.labels = None if y is None else beside(home, y, "y")
     return home

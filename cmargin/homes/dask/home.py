@@ -10,7 +10,6 @@ from time import perf_counter
 import numpy as np
 
 from cmargin._core.small._openmp import effective_n_threads
-from cmargin.homes.dask.cluster import Cluster
 from cmargin.homes.dask.tasks import Round, answers_of, reading, turn
 from cmargin.homes.failure import Failure
 from cmargin.homes.files.home import STATE
@@ -80,7 +79,7 @@ class DaskHome(PlacesHome):
 
     Parameters
     ----------
-    client : distributed.Client
+    cluster : Cluster
     X : list of futures
         Of arrays or CSR matrices, partition by partition.
     y : list of futures, or None
@@ -97,15 +96,23 @@ class DaskHome(PlacesHome):
 
     together, pass_kind = True, DaskPass
 
-    def __init__(self, client, X, y, sizes, n_features, dtype, sparse):
+    def __init__(self, cluster, X, y, sizes, n_features, dtype, sparse):
         super().__init__(n_features, dtype, sparse, None)
-        self.cluster, self.X, self.labels, self.sizes = Cluster(client), X, y, sizes
+        self.cluster, self.X, self.labels, self.sizes = cluster, X, y, sizes
         self.labelled, self.turns, self.n_jobs, self.n_threads = None, [None] * len(X), None, effective_n_threads(None)
         self.orders, self.waiting, self.asked, self.underway, self.rounds = [], [], [], None, 0
 
     @property
     def n_rows(self):
         return int(sum(self.sizes))
+
+    @property
+    def n_places(self):
+        return len(self.sizes)
+
+    def beside(self, *columns):
+        """Futures of the rows and labels, and other columns by partition, or what is the same for all of them."""
+        return [self.X, self.labels, *(one if isinstance(one, list) else [one] * self.n_places for one in columns)]
 
     @property
     def row_bytes(self):
