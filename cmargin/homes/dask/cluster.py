@@ -25,6 +25,18 @@ def client_of(client=None):
     return client
 
 
+def check_imports(client):
+    """Raise ImportError unless scheduler and workers know this package: a worker that is sent what it cannot read dies,
+    and another is tried after it. What is sent here, everybody can read."""
+    line = "import cmargin.homes.dask.tasks"
+    try:
+        client.run_on_scheduler(exec, line)
+        client.run(exec, line)
+    except ImportError as error:
+        raise ImportError(f"The workers and the scheduler of the Dask cluster must have cmargin installed: {error}"
+                          ) from error
+
+
 class Cluster:
     """A client, and how tasks are sent and waited for.
 
@@ -99,7 +111,4 @@ def in_words(error):
     if isinstance(error, distributed.client.FutureCancelledError):
         return RuntimeError("The Dask cluster has lost partitions that it cannot make again, as where they were "
                             f"scattered to a worker that died: {error}")
-    if "cmargin" in str(error) and any(isinstance(one, ImportError) for one in (error, error.__cause__)):
-        return ImportError("A worker or the scheduler of the Dask cluster cannot import cmargin as it is here: "
-                           f"{error}")
     return error

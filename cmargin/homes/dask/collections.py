@@ -6,13 +6,14 @@ import numpy as np
 import scipy.sparse as sp
 from distributed import futures_of
 
-from cmargin.homes.dask.cluster import Cluster, client_of
+from cmargin.homes.dask.cluster import Cluster, check_imports, client_of
 from cmargin.homes.dask.home import DaskHome
 
 
 def open_partitions(X, y=None, client=None):
     """The `DaskHome` of a dask array or dataframe ``X``, which is made on the workers, and labels ``y`` beside it."""
     client = client_of(client)
+    check_imports(client)
     X = rows_of(X, client)
     home = DaskHome(Cluster(client), partitions_of(X, client), None, X.chunks[0], X.shape[1], X.dtype,
                     sp.issparse(X._meta))
@@ -57,12 +58,10 @@ def beside(home, column, name):
     if hasattr(column, "to_dask_array"):
         column = client.persist(column).to_dask_array(lengths=True)
     if not isinstance(column, dask.array.Array):
-        column = np.asarray(column)
-        if len(column) == home.n_rows:
-            column = dask.array.from_array(column, chunks=(home.sizes, *column.shape[1:]))
-    if column.ndim and column.shape[0] == home.n_rows:
-        cuts = {0: home.sizes} | ({1: -1} if column.ndim > 1 else {})
-        return partitions_of(column.rechunk(cuts), client)
+        column = dask.array.from_array(np.atleast_1d(column))
     check_known(column, name)
-    raise ValueError(f"Found input variables with inconsistent numbers of samples: [{home.n_rows}, {column.shape[0]}]")
+    if column.shape[0] != home.n_rows:
+        raise ValueError("Found input variables with inconsistent numbers of samples: "
+                         f"[{home.n_rows}, {column.shape[0]}]")
+    return partitions_of(column.rechunk({0: home.sizes} | ({1: -1} if column.ndim > 1 else {})), client)
 
