@@ -156,7 +156,7 @@ def test_a_dataframe(client):
     np.testing.assert_allclose(model.coef_, one.coef_, rtol=1e-7, atol=1e-7)
     assert list(model.feature_names_in_) == list(one.feature_names_in_)
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.filterwarnings("error", ".*feature names")
         found = model.predict(there.drop(columns="y"))
     np.testing.assert_array_equal(found.compute(), one.predict(frame.drop(columns="y")))
     with pytest.raises(ValueError, match="feature names"):

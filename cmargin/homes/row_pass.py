@@ -77,7 +77,6 @@ class MemoryRowPass(RowBlocks):
         return float(np.abs(self.code).sum())
 
     def state(self):
-        """What another pass over the same rows goes on from, `from_state`; its arrays are not to be written to."""
         return RowState(self.code, self.intercept, self.rows, self.first, self.kept)
 
     @classmethod
