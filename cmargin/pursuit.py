@@ -130,11 +130,11 @@ class MarginPursuitClassifier(LinearOneVsRest):
         if self.scale == "one-shot" and self.l2 == 0:
             raise InvalidParameterError("scale='one-shot' divides by l2: give l2 > 0, or another scale.")
 
-    _takes_comm = True
+    _takes_comm = _takes_workers = True
 
-    def _refuse_over_ranks(self):
+    def _refuse_over_places(self, how):
         if self.solver == "sgd":
-            raise ValueError("solver='sgd' takes one row at a time; with comm= use 'newton' or 'gd'.")
+            raise ValueError(f"solver='sgd' takes one row at a time; {how} use 'newton' or 'gd'.")
 
     def _settings(self, deadline):
         scale = float(self.margin) if isinstance(self.scale, str) else float(self.scale)

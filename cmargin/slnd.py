@@ -202,7 +202,7 @@ class SLNDClassifier(PosteriorPredictions):
 
     _takes_comm = True
 
-    def _refuse_over_ranks(self):
+    def _refuse_over_places(self, how):
         if self.loss in CALIBRATED or self.step_size == "theory":
             raise ValueError(f"{type(self).__name__}: one-vs-rest losses do not take comm= yet; use "
                              "loss='multinomial'.")

@@ -137,12 +137,12 @@ class SmSVMClassifier(LinearClassifier):
         check_flag(self, "penalize_intercept", self.penalize_intercept)
         self._check_shared()
 
-    _takes_comm = True
+    _takes_comm = _takes_workers = True
     _leaves_out_weightless = _wants_both_signs = False
 
-    def _refuse_over_ranks(self):
+    def _refuse_over_places(self, how):
         if self.linear_solver in ("dual", "woodbury"):
-            raise ValueError(f"linear_solver={self.linear_solver!r} needs all rows in one place; with comm= use "
+            raise ValueError(f"linear_solver={self.linear_solver!r} needs all rows in one place; {how} use "
                              "'auto', 'cholesky' or 'cg'.")
 
     def _labels_and_weights(self, home, sample_weight):

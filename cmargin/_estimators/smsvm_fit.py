@@ -142,7 +142,7 @@ class SmSVMFit:
             self.dual = self.home.dual_rows(self.intercept, self.free is not None)
         self.seeds = self._draw_seeds()
         try:
-            if not self.home.in_memory and n_classes > 1 and e.callback is None:
+            if self.home.together and n_classes > 1 and e.callback is None:
                 side_by_side((self.ways(c, self.n_threads) for c in range(n_classes)), 1, "stopped",
                              self.interrupted.set, self.home.problems_at_once(n_classes))
             elif n_classes < 2 or n_classes < self.n_threads or self.n_threads == 1 or e.callback is not None:

@@ -1,5 +1,8 @@
 """Rows in memory: the home of `RowPass` over a dense array or a CSR matrix, read where it lies."""
 
+from dataclasses import dataclass, replace
+from functools import cached_property
+
 import numpy as np
 
 from cmargin._core.losses._losses import LOSS_IDS, gains
@@ -19,6 +22,26 @@ def sides_of(code):
     return counts, (np.maximum(code, 0).sum(), np.maximum(-code, 0).sum())
 
 
+@dataclass
+class RowState:
+    """A `MemoryRowPass` without its rows, as it may be sent elsewhere or kept."""
+
+    code: np.ndarray
+    intercept: bool
+    rows: np.ndarray | None
+    first: int
+    kept: dict
+
+    def with_own_code(self):
+        """The same, whose code may be written to."""
+        return replace(self, code=self.code.copy())
+
+    @property
+    def nbytes(self):
+        kept = (part for part in self.kept.values() if isinstance(part, np.ndarray))
+        return sum(part.nbytes for part in (self.code, self.rows, *kept) if part is not None)
+
+
 class MemoryRowPass(RowBlocks):
     """`RowPass` over arrays in memory.
 
@@ -32,6 +55,8 @@ class MemoryRowPass(RowBlocks):
     n_threads : int
     rows : (n_rows,) intp array, optional
         Subset to read, ascending; ``code`` then has one entry per chosen row.
+    kept : dict, optional
+        `kept` of another pass, from where this one goes on.
 
     Attributes
     ----------
@@ -41,12 +66,29 @@ class MemoryRowPass(RowBlocks):
 
     first = 0
 
-    def __init__(self, X, code, *, intercept, n_threads, rows=None):
+    def __init__(self, X, code, *, intercept, n_threads, rows=None, kept=None):
         self.X, self.rows = X, rows
         self.code, self.intercept = np.ascontiguousarray(code, float), intercept
-        self.total_weight = float(np.abs(self.code).sum())
         self.share = 1.0 if rows is None else len(rows) / max(1, self.X.shape[0])
-        super().__init__(self.X, self.code, intercept, n_threads, rows)
+        super().__init__(self.X, self.code, intercept, n_threads, rows, kept=kept)
+
+    @cached_property
+    def total_weight(self):
+        return float(np.abs(self.code).sum())
+
+    def state(self):
+        return RowState(self.code, self.intercept, self.rows, self.first, self.kept)
+
+    @classmethod
+    def from_state(cls, X, state, n_threads, reads_only=False):
+        """The pass that ``state`` is of, over its rows ``X``, with copies of what looks write to unless it only
+        ``reads_only``: `along`, products, evaluations and margins."""
+        kept = state.kept
+        if not (reads_only and kept["per_row"].flags.writeable):
+            kept = kept | {name: kept[name].copy() for name in ("per_row", "duals") if kept[name] is not None}
+        rows = cls(X, state.code, intercept=state.intercept, n_threads=n_threads, rows=state.rows, kept=kept)
+        rows.first = state.first
+        return rows
 
     def subset(self, rows, weights):
         """Pass over ``rows`` (ascending intp), weights multiplied by ``weights``; X is shared."""
@@ -67,7 +109,7 @@ class MemoryRowPass(RowBlocks):
     def weigh_sides(self, positives, negatives):
         """Multiply the weights of either side; before `start`."""
         self.code *= np.where(self.code > 0, positives, negatives)
-        self.total_weight = float(np.abs(self.code).sum())
+        vars(self).pop("total_weight", None)
 
     def dual_sums(self, a, loss, must_balance):
         """What a bound is made of, `feasible`, for dual variables ``a`` (n_rows,); a read, two if ``must_balance``.

@@ -90,6 +90,7 @@ class FileRowPass:
     """
 
     share = 1.0
+    posts, not_when_late = ("look", "product", "evaluate"), ("evaluate",)
 
     def __init__(self, home, code, intercept, n_threads):
         self.place, self.intercept = home, intercept

@@ -152,13 +152,13 @@ class NewtonClasses:
     def solve(self, on_pass):
         blocks, n_problems = self.blocks, self.blocks.n_problems
         n_threads = blocks.n_threads
-        in_files = not blocks.home.in_memory     # there all share every read, and a thread is one of a chunk's
-        many = n_problems >= max(2, 1 if in_files else n_threads)
+        together = blocks.home.together          # all share every read, and a thread is one of those who read
+        many = n_problems >= max(2, 1 if together else n_threads)
         if blocks.n_rows * blocks.n_features < SMALL and not many:
             n_threads = 1
         if many and on_pass is None:
-            side_by_side((self.ways(c, n_threads if in_files else 1) for c in range(n_problems)), n_threads,
-                         "interrupted", at_once=blocks.home.problems_at_once(n_problems) if in_files else None)
+            side_by_side((self.ways(c, n_threads if together else 1) for c in range(n_problems)), n_threads,
+                         "interrupted", at_once=blocks.home.problems_at_once(n_problems) if together else None)
             return
         for c in range(n_problems):
             for driver in self.ways(c, n_threads, on_pass):

@@ -35,7 +35,7 @@ class InSlices:
     """
 
     left = False                       # ended from outside
-    posted = None                      # the question that rows in files will answer with their next read
+    posted = None                      # the question that rows elsewhere will answer with their next read
 
     def run(self):
         self.begin()
@@ -62,8 +62,9 @@ class InSlices:
 
     def put_question(self, until):
         """To rows that are elsewhere; one that takes long, a read of files, is ``posted`` for others to join."""
+        posts = getattr(self.home, "posts", ())
         while self.asks in ANSWERS and self.posted is None and perf_counter() < until:
-            if self.asks != "along" and hasattr(self.home, "post"):
+            if self.asks in posts:
                 self.posted = self.home.post(self.asks, self.ask())
             else:
                 self.tell(*ANSWERS[self.asks](self.home, self.ask()))
@@ -80,7 +81,7 @@ class InSlices:
             if self.posted is not None:
                 self.posted.wanted, self.posted = False, None
             self.leave(status)
-            while self.asks == "evaluate" and hasattr(self.home, "post"):       # a read of files takes too long now
+            while self.asks in getattr(self.home, "not_when_late", ()):        # an evaluation that reads files
                 self.tell(np.inf, np.zeros(self.home.n_columns))
 
 
