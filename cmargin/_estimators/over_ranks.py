@@ -24,6 +24,7 @@ from cmargin._estimators.validation import (
     positives_of,
 )
 from cmargin._runtime.blas_threads import single_threaded_blas
+from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin.homes.mpi import RankHome
 from cmargin.homes.open import open_rows
 from cmargin.homes.places import Place
@@ -119,7 +120,7 @@ def _drive(home, estimator, begin):
     """Rank 0: train, let the others go. The ending, the exception of it, and a sentence where the fit fell short."""
     error, shortfall, before = None, None, vars(estimator).get("coef_")
     try:
-        fit, error, store, shortfall_of = estimator._train(home, None, begin)
+        fit, error, store, shortfall_of = estimator._train(home, None, begin, NO_KEEPER)
         store(fit)
         shortfall = shortfall_of(fit) if error is None else None
     except BaseException as raised:
@@ -184,6 +185,8 @@ def _checked(estimator, X, y, sample_weight):
     if not estimator._takes_comm:
         raise ValueError(f"{type(estimator).__name__} does not take comm= yet.")
     estimator._check_parameters()
+    if estimator.checkpoint is not None:
+        raise ValueError(f"{type(estimator).__name__}: checkpoint does not go with comm= yet; use checkpoint=None.")
     estimator._refuse_over_ranks()
     parameters = {name: value for name, value in estimator.get_params(deep=False).items()
                   if name not in RANK_0_DECIDES and isinstance(value, (str, int, float, dict, type(None)))}

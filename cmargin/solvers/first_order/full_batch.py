@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 
 from cmargin._core.losses._losses import LOSS_IDS, evaluate
 from cmargin._core.small import _catoni
+from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin.solvers.first_order.margin_pursuit import Fit
 from cmargin.solvers.first_order.penalty import Penalty
@@ -154,8 +155,9 @@ class FullBatch:
         self.fit = Fit(W, bias, np.full(K, settings.scale), np.full(K, np.inf), np.full(K, np.inf))
         self.reads = np.zeros(K)         # of every problem
 
-    def run(self, on_pass=None):
+    def run(self, on_pass=None, keeper=NO_KEEPER):
         """Train; returns the fit and the KeyboardInterrupt that ended it, or None."""
+        keeper.refuse("A method on all rows of one problem at a time")
         fit = self.fit
         try:
             for c in range(self.blocks.n_problems):

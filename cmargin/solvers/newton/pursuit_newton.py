@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from cmargin._core.newton._pursuit_memory import PursuitSteps
+from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin._runtime.clock import TimeUp
 from cmargin.homes.row_pass import SMALL
 from cmargin.solvers.first_order.margin_pursuit import Fit, one_shot_scale
@@ -135,8 +136,9 @@ class NewtonClasses:
         self.reads_of_all = np.zeros(K)          # to choose a tenth of them
         self.ridge, self.reads_before, self.stops = None, 0.0, False
 
-    def run(self, on_pass=None):
+    def run(self, on_pass=None, keeper=NO_KEEPER):
         """Train; returns the fit and the KeyboardInterrupt that ended it, or None."""
+        keeper.refuse("MarginPursuitClassifier(solver='newton')")
         interruption = None
         self.blocks.home.between_chunks, self.give_up_at = self.watch_time, self.settings.deadline
         try:

@@ -1,0 +1,93 @@
+"""What makes a fit this fit and no other: a checkpoint is taken up only where parameters and data are the same."""
+
+import os
+import zlib
+
+import numpy as np
+import scipy.sparse as sp
+
+from cmargin import __version__
+from cmargin._estimators.validation import InvalidParameterError
+from cmargin._runtime.checkpoint import Checkpoint, Keeper
+
+WITHOUT_EFFECT = ("callback", "checkpoint", "max_time", "n_jobs", "verbose")     # on the bits of the result
+MOST_NUMBERS = 1 << 24           # of X that are summed: evenly spaced rows where there are more,
+MOST_FILE_ROWS = 256             # and no more than so many of files, each of which may be a read of its own
+NUMBERS_AT_ONCE = 1 << 20
+
+
+def check_checkpoint(estimator, value):
+    """Raise unless ``value`` is None, a path or a `Checkpoint`."""
+    if not (value is None or isinstance(value, (str, os.PathLike, Checkpoint))):
+        raise InvalidParameterError(f"The 'checkpoint' parameter of {type(estimator).__name__} must be a path, a "
+                                    f"cmargin.Checkpoint or None. Got {value!r} instead.")
+
+
+def keeper_of(estimator, home, sample_weight):
+    """The `Keeper` of a fit of ``estimator`` to the rows of ``home``."""
+    wanted = estimator.checkpoint
+    if wanted is None:
+        return Keeper()
+    wanted = wanted if isinstance(wanted, Checkpoint) else Checkpoint(wanted)
+    return Keeper(wanted, identity(estimator, home, sample_weight), estimator.max_time)
+
+
+def identity(estimator, home, sample_weight):
+    """What must be the same, by names for the user: numbers and words as they are, arrays by a sum."""
+    parameters = estimator.get_params(deep=False)
+    start = (estimator.coef_, estimator.intercept_) if estimator._goes_on else ()
+    return {
+        "the version of cmargin": __version__,
+        "the estimator": type(estimator).__name__,
+        **{name: in_words(value) for name, value in parameters.items() if name not in WITHOUT_EFFECT},
+        "the shape of X": f"({home.n_rows}, {home.n_features})",
+        "the dtype of X": str(home.dtype),
+        "how X is stored": "CSR" if home.sparse else "dense",
+        "the sum over X": sum_of_rows(home),
+        "the sum over y": sum_of(home.y),
+        "the sum over sample_weight": "none" if sample_weight is None else sum_of(np.asarray(sample_weight, float)),
+        "the sum over the weights to start from": sum_of(*start),
+    }
+
+
+def in_words(value):
+    if isinstance(value, np.random.RandomState):
+        keys, *rest = value.get_state()[1:]
+        return f"a RandomState ({sum_of(keys)}, {[in_words(number) for number in rest]})"
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, dict):
+        return repr({in_words(key): in_words(item) for key, item in value.items()})
+    return repr(value)
+
+
+def sum_of(*arrays):
+    """CRC-32 of the arrays, in hexadecimal digits."""
+    found = 0
+    for array in arrays:
+        for part in parts_of(array):
+            found = zlib.crc32(part, found)
+    return f"{found:08x}"
+
+
+def parts_of(array):
+    if sp.issparse(array):
+        return [np.ascontiguousarray(part) for part in (array.indptr.astype(np.int64), array.indices.astype(np.int64),
+                                                        array.data)]
+    array = np.asarray(array)
+    if array.dtype.kind in "OUST":
+        return ["\0".join(map(str, array.ravel())).encode()]
+    return [np.ascontiguousarray(array)]
+
+
+def sum_of_rows(home):
+    """Of all rows or, of many, of rows evenly spaced among them."""
+    each, n = max(1, home.entries // max(1, home.n_rows)), home.n_rows
+    wanted = n if home.entries <= MOST_NUMBERS else max(1, MOST_NUMBERS // each)
+    wanted = wanted if home.in_memory else min(wanted, MOST_FILE_ROWS)
+    rows, found = np.linspace(0, n - 1, min(n, wanted)).astype(np.int64), 0
+    at_once = max(1, NUMBERS_AT_ONCE // each)
+    for lo in range(0, len(rows), at_once):
+        for part in parts_of(home.take(rows[lo:lo + at_once], home.dtype)):
+            found = zlib.crc32(part, found)
+    return f"{found:08x}"
