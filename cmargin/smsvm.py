@@ -161,17 +161,17 @@ class SmSVMClassifier(LinearClassifier):
             total_weight
 
     def _train(self, home, sample_weight, begin, keeper):
-        keeper.refuse(type(self).__name__)
         if home.agreed is not None:
             labels, weights, total_weight = home.agreed, None, home.agreed.total_weight
         else:
             labels, weights, total_weight = self._labels_and_weights(home, sample_weight)
         if self._goes_on:
             self._check_last_fit(home, labels.classes, labels.multilabel)
-        fit, interruption = SmSVMFit(self, home, labels, weights, total_weight, begin), None
+        fit, interruption = SmSVMFit(self, home, labels, weights, total_weight, begin, keeper), None
         try:
             with single_threaded_blas():
                 fit.run()
+            keeper.end(fit.ended())
         except KeyboardInterrupt as stop:
             interruption = stop
         except FloatingPointError:

@@ -97,6 +97,11 @@ class Keeper:
             raise ValueError(f"{who} takes no checkpoint yet; use checkpoint=None.")
 
     @property
+    def active(self):
+        """Whether there is anything to write to."""
+        return self.path is not None
+
+    @property
     def part(self):
         return f"{self.path}.part"
 

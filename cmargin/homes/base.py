@@ -152,6 +152,16 @@ class RowPass(Protocol):
         variable is the slope after the step: the solver treats them exactly."""
 
 
+    # ------------------------------------------------------------ a checkpoint, between two looks
+
+    def kept(self):
+        """What is kept of every row, a dictionary of arrays and numbers; homes over ranks have none yet."""
+
+    def take_back(self, kept):
+        """What another pass of the same problem on the same rows had `kept`; the heavy rows gathered by then, or
+        None."""
+
+
 class LocalRowPass(RowPass, Protocol):
     """A row pass in memory also has numbers of every row, for where a problem goes from one solver to another."""
 
