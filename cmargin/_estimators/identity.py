@@ -5,6 +5,7 @@ import zlib
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
 
 from cmargin import __version__
 from cmargin._estimators.validation import InvalidParameterError
@@ -23,34 +24,41 @@ def check_checkpoint(estimator, value):
                                     f"cmargin.Checkpoint or None. Got {value!r} instead.")
 
 
-def keeper_of(estimator, home, sample_weight):
+def keeper_of(estimator, home, sample_weight, groups=None):
     """The `Keeper` of a fit of ``estimator`` to the rows of ``home``."""
     wanted = estimator.checkpoint
     if wanted is None:
         return Keeper()
     wanted = wanted if isinstance(wanted, Checkpoint) else Checkpoint(wanted)
-    return Keeper(wanted, identity(estimator, home, sample_weight), estimator.max_time)
+    return Keeper(wanted, identity(estimator, home, sample_weight, groups), getattr(estimator, "max_time", None))
 
 
-def identity(estimator, home, sample_weight):
+def identity(estimator, home, sample_weight, groups):
     """What must be the same, by names for the user: numbers and words as they are, arrays by a sum."""
-    parameters = estimator.get_params(deep=False)
-    start = (estimator.coef_, estimator.intercept_) if estimator._goes_on else ()
+    start = (estimator.coef_, estimator.intercept_) if getattr(estimator, "_goes_on", False) else ()
     return {
         "the version of cmargin": __version__,
         "the estimator": type(estimator).__name__,
-        **{name: in_words(value) for name, value in parameters.items() if name not in WITHOUT_EFFECT},
+        **parameters(estimator),
         "the shape of X": f"({home.n_rows}, {home.n_features})",
         "the dtype of X": str(home.dtype),
         "how X is stored": "CSR" if home.sparse else "dense",
         "the sum over X": sum_of_rows(home),
         "the sum over y": sum_of(home.y),
         "the sum over sample_weight": "none" if sample_weight is None else sum_of(np.asarray(sample_weight, float)),
+        "the sum over groups": "none" if groups is None else sum_of(groups),
         "the sum over the weights to start from": sum_of(*start),
     }
 
 
+def parameters(estimator):
+    return {name: in_words(value) for name, value in estimator.get_params(deep=False).items()
+            if name not in WITHOUT_EFFECT}
+
+
 def in_words(value):
+    if isinstance(value, BaseEstimator):
+        return f"{type(value).__name__} {parameters(value)}"
     if isinstance(value, np.random.RandomState):
         keys, *rest = value.get_state()[1:]
         return f"a RandomState ({sum_of(keys)}, {[in_words(number) for number in rest]})"

@@ -91,11 +91,6 @@ class Keeper:
         self.try_folder()
         self.next, self.reads = perf_counter() + self.seconds, None
 
-    def refuse(self, who):
-        """ValueError where there is a checkpoint to be kept, by a method whose state no file can hold yet."""
-        if self.path is not None:
-            raise ValueError(f"{who} takes no checkpoint yet; use checkpoint=None.")
-
     @property
     def active(self):
         """Whether there is anything to write to."""
