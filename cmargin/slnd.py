@@ -107,7 +107,7 @@ class SLNDClassifier(PosteriorPredictions):
     checkpoint : path, `cmargin.Checkpoint` or None, default=None
         File in which the state of `fit` is kept, every 30 seconds or as the `Checkpoint` says: the same call in another
         process goes on from there, to the same bits, and is refused where parameters or data are others. The file of
-        a fit that time or an interrupt has ended stays; else it is removed at the end.
+        a fit that time or an interrupt has ended stays; else it is removed at the end. `partial_fit` keeps none.
 
     Attributes
     ----------

@@ -252,15 +252,13 @@ class SmSVMFit:
         problem = Problem(self.l2, float(self.estimator.l1), self.free, self.estimator.loss)
         try:
             for driver in self.drivers(c, rows, code, problem, n_threads, result, found):
-                driver.way = (c, *driver.way[1:])
-                yield driver
+                yield driver.of_problem(c, self.parts)
         except TimeUp:                           # while rows of a subset were gathered
             result.status = "max_time"
         if not np.isfinite(result.objective) and (self.home.in_memory or not self.late()):       # stopped on a subset
             last = ContinuationNewton(rows, problem, Settings(), result, w=result.w)
             last.certify(result.status)
-            last.way = (c, "whole")
-            yield last
+            yield last.of_problem(c, self.parts)
         self.parts.end(c, result.status)
 
     def drivers(self, c, rows, code, problem, n_threads, result, found):

@@ -9,6 +9,7 @@ import pickle
 import struct
 import warnings
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -128,15 +129,19 @@ class Keeper:
         try:
             write(self.path, self.part, self.identity, state)
         except OSError as error:
+            self.remove_part()
             self.tell(error)
+        except BaseException:
+            self.remove_part()
+            raise
         now = perf_counter()
         self.next, self.reads = now + max(self.seconds, LEISURE * (now - begin)), reads
 
-    def tell(self, error):
-        try:
+    def remove_part(self):
+        with suppress(OSError):
             os.remove(self.part)
-        except OSError:
-            pass
+
+    def tell(self, error):
         if not self.warned:
             self.warned = True
             left = "the one written before stays" if os.path.exists(self.path) else "there is none yet"
@@ -200,16 +205,12 @@ def write(path, part, identity, state):
 
 def bring_name_to_disk(folder):
     """The folder too has to reach the disk, where the system lets it be opened."""
-    try:
+    with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(descriptor)
-    except OSError:
-        pass
-    finally:
-        os.close(descriptor)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def read(path, identity):

@@ -27,6 +27,7 @@ class Parts:
         self.keeper, self.rest, self.copies = keeper, rest, copies
         self.at_work, self.given, self.reads = set(), {}, {}
         self.closed, self.due, self.number, self.lock = not keeper.active, False, 0, threading.RLock()
+        self.by_passes = keeper.active and keeper.passes is not None       # asked after every look
         self.found = {} if keeper.found is None else keeper.found["parts"]
 
     def begin(self, c):

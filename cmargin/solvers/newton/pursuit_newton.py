@@ -196,8 +196,7 @@ class NewtonClasses:
         if self.stops or self.out_of_time() or result.status != "waiting":             # ended before a checkpoint
             return
         for driver in self.drivers(c, n_threads, on_pass, self.parts.begin(c)):
-            driver.way = (c, *driver.way[1:])
-            yield driver
+            yield driver.of_problem(c, self.parts)
         self.parts.end(c, result.status)
 
     def drivers(self, c, n_threads, on_pass, found):

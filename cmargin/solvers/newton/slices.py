@@ -66,12 +66,18 @@ class InSlices:
         elif self.asks is not None and not self.left and parts.wants(self.way, self.reads):
             if self.asks == "pause":
                 self.gift = parts.take(self.way, {"driver": self.kept(), "rows": self.home.kept(), **self.more})
-                self.pauses = self.pauses_anyway
+                self.pauses = self.pauses_anyway or parts.by_passes
                 if self.gift is not None:
                     return
             else:
                 self.pauses = True
         self.attend()
+
+    def of_problem(self, c, parts):
+        """It works on problem ``c``, whose checkpoint is of ``parts``; before it is attended to."""
+        self.way = (c, *self.way[1:])
+        self.pauses = self.pauses_anyway or parts.by_passes
+        return self
 
     def begin_or_go_on(self, kept):
         """`begin`; where ``kept`` is not None, `go_on_from` it."""
