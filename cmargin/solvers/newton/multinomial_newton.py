@@ -246,7 +246,7 @@ class Run(Resumable):
             features = features - np.outer(self.kronecker.mean, gradient[-1])
         return np.sum(features**2) / (2 * self.settings.l2)
 
-    def go(self, on_step, keeper):
+    def go(self, on_step, keeper=NO_KEEPER):
         if keeper.found is not None:
             self.go_on_from(keeper.found)
         ended = keeper.found is None and self.arrive(*self.home.risk(self.V), on_step)
