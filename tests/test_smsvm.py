@@ -302,6 +302,13 @@ def test_neighbours_know_nothing_of_each_other_and_what_is_certain_is_chosen():
     ones = Rows(np.ones((100_000, 1)))
     gaps = np.diff(chosen(ones, np.ones(100_000), 0.1, 0.0, 3)[0])
     assert abs((gaps == 1).mean() - 0.1) < 0.02 and abs(gaps.mean() - 10) < 0.5
+    counts = np.array([np.bincount(chosen(ones, np.ones(100_000), 0.1, 0.0, seed)[0] // 64, minlength=1563)[:1562]
+                       for seed in range(50)])
+    assert set(counts.ravel()) == {6, 7}                     # of every 64 rows: no draw is far from its share,
+    taken = np.zeros(100_000)
+    for seed in range(200):
+        taken[chosen(ones, np.ones(100_000), 0.1, 0.0, seed)[0]] += 1
+    assert abs(taken.var() / (200 * 0.1 * 0.9) - 1) < 0.05   # and yet every row is chosen one time in ten
     for positives, n in ((1.0, 100_000), (0.0, 0)):
         assert len(chosen(ones, np.ones(100_000), positives, 1.0, 0)[0]) == n
     rows, chance, _ = chosen(ones, np.ones(100_000), 0.5, 0.0, 0, 0, np.array([10.0]))
@@ -474,6 +481,7 @@ def test_heavy_rows_are_found_and_their_model_is_minimised():
 
 def test_rare_indicators_do_not_cost_passes():
     X, y = rare_indicators()
-    model = fit_quietly(X, y, l2=1e-4, random_state=0)
+    models = [fit_quietly(X, y, l2=1e-4, random_state=seed) for seed in range(5)]
     plain = fit_quietly(X, y, l2=1e-4, subset_growth=None)
-    assert model.n_passes_ < plain.n_passes_ and model.objective_[0] == pytest.approx(plain.objective_[0], rel=1e-4)
+    assert np.median([model.n_passes_ for model in models]) < plain.n_passes_
+    assert all(model.objective_[0] == pytest.approx(plain.objective_[0], rel=1e-4) for model in models)

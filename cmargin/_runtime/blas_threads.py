@@ -15,7 +15,7 @@ import ctypes
 import os
 import threading
 import warnings
-from contextlib import contextmanager
+from contextlib import ContextDecorator
 from itertools import product
 
 from threadpoolctl import ThreadpoolController
@@ -73,11 +73,14 @@ class _Own:
     """What the holds of one thread share."""
 
     def __init__(self):
-        self.depth, self.before = 0, {}
+        self.depth, self.before, self.checks = 0, {}, False
 
 
 def debugging():
-    """Whether the environment asks, by CMARGIN_DEBUG=1, for a look at the count at the end of every hold too."""
+    """Whether the environment asks, by CMARGIN_DEBUG=1, for a look at the count at the end of every hold too.
+
+    A thread asks when its outermost hold begins.
+    """
     return os.environ.get("CMARGIN_DEBUG", "0") == "1"
 
 
@@ -126,7 +129,7 @@ def _find():
 def _after_fork():
     """In a child there are no other threads: their holds are over."""
     global _users
-    _users = _own().depth
+    _users = min(1, _own().depth)
     if _users == 0:
         _give_back()
     _lock.release()
@@ -143,47 +146,65 @@ def _own():
     return _local.own
 
 
-def _leave(own, check):
+class _Hold(ContextDecorator):
+    """The context of `single_threaded_blas`; it has no state of its own, a thread's is in `_Own`."""
+
+    def __enter__(self):
+        global _users
+        own = _own()
+        if own.depth and all(library.get() in (1, None) for library in _libraries):      # inside a hold that holds
+            own.depth += 1
+            return
+        inside = False
+        try:
+            with _lock:
+                libraries = _find()
+                if not own.depth:
+                    _users, own.checks = _users + 1, debugging()
+                own.depth += 1
+                inside = True
+                for library in libraries:
+                    library.hold(own.before)
+        except BaseException:
+            if inside:
+                _leave(own)
+            raise
+
+    def __exit__(self, kind, *_):
+        own = _own()
+        counts = blas_threads() if own.checks and kind is None else {}
+        _leave(own)
+        if set(counts.values()) - {1, None}:
+            raise RuntimeError(f"BLAS was to run on one thread; something else set it to {counts} meanwhile.")
+
+
+def _leave(own):
     global _users
+    if own.depth > 1:
+        own.depth -= 1
+        return
     with _lock:
-        counts = blas_threads() if check else {}
         _users -= 1
         own.depth -= 1
-        if own.depth == 0:
-            for library, n in own.before.items():
-                library.set(n)
-            own.before.clear()
+        for library, n in own.before.items():
+            library.set(n)
+        own.before.clear()
         if _users == 0:
             _give_back()
-    if set(counts.values()) - {1, None}:
-        raise RuntimeError(f"BLAS was to run on one thread; something else set it to {counts} meanwhile.")
 
 
-@contextmanager
+_HOLD = _Hold()
+
+
 def single_threaded_blas():
-    """Context in which every BLAS call of this thread, and of those that a kernel starts, runs on one thread.
+    """Context, or decorator, in which every BLAS call of this thread, and of those that a kernel starts, runs on one.
 
     Raises
     ------
     RuntimeError
         Only with CMARGIN_DEBUG=1 in the environment: where the count could not be set, or was not 1 at the end.
     """
-    global _users
-    own, inside = _own(), False
-    try:
-        with _lock:
-            libraries = _find()
-            _users += 1
-            own.depth += 1
-            inside = True
-            for library in libraries:
-                library.hold(own.before)
-        yield
-    except BaseException:
-        if inside:
-            _leave(own, False)
-        raise
-    _leave(own, debugging())
+    return _HOLD
 
 
 def blas_threads():

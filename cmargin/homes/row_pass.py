@@ -16,8 +16,8 @@ SMALL = 250_000
 
 def sides_of(code):
     """How many rows have a positive code, how many a negative one, and the weights of both."""
-    positive, negative = code > 0, code < 0
-    return (np.count_nonzero(positive), np.count_nonzero(negative)), (code[positive].sum(), -code[negative].sum())
+    counts = np.count_nonzero(code > 0), np.count_nonzero(code < 0)
+    return counts, (np.maximum(code, 0).sum(), np.maximum(-code, 0).sum())
 
 
 class MemoryRowPass(RowBlocks):

@@ -1,7 +1,8 @@
 """Rows chosen by a random number of their own, the hash of a seed and their place; long rows more often than short.
 
 Whether a row is chosen depends on nothing but that number, the row and its probability, so that the choice is the same
-wherever rows lie and however they are split, and needs no stream of random numbers to be shared.
+wherever rows lie and however they are split, and needs no stream of random numbers to be shared. The numbers of 64
+rows that follow each other are spread evenly: no draw has a stretch of rows far more often, or less, than another.
 
 A long row pulls harder: chosen as often as a short one, it would be missing from most samples and weigh ten rows in the
 others. With p_i ~ LEAST + (1 - LEAST) min(r_i, LONGEST) for a row of r_i times the mean square, what a sample sums of

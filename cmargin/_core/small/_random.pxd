@@ -53,6 +53,13 @@ cdef inline void shuffle_places(place_t *a, Py_ssize_t n, uint64_t *state) noexc
 
 # ---------------------------------------------------------------- a number that belongs to a row
 
+cdef extern from *:
+    """
+    #define CMARGIN_GOLDEN 0x9e3779b97f4a7c15ULL
+    """
+    const uint64_t GOLDEN "CMARGIN_GOLDEN"           # 2^64 over the golden ratio: steps of SplitMix64
+
+
 cdef inline uint64_t mixed(uint64_t word) noexcept nogil:
     # the finaliser of SplitMix64 (Steele, Lea, Flood 2014): every bit depends on every bit
     word ^= word >> 30
@@ -63,5 +70,8 @@ cdef inline uint64_t mixed(uint64_t word) noexcept nogil:
 
 
 cdef inline double number_of(uint64_t seed, uint64_t place) noexcept nogil:
-    # uniform on [0, 1); ``seed`` itself was mixed before
-    return <double> (mixed(seed + 0x9e3779b97f4a7c15ULL * (place + 1)) >> 11) * (1.0 / 9007199254740992.0)
+    # uniform on [0, 1), and of 64 rows that follow each other (from a multiple of 64 on) one in every 64th of it, so
+    # that as many small numbers as there should be are among them; ``seed`` itself was mixed before
+    cdef uint64_t own = mixed(seed + GOLDEN * (place + 1)), group = mixed(~seed + GOLDEN * ((place >> 6) + 1))
+    cdef uint64_t part = ((group | 1) * place + (group >> 32)) & 63          # an odd factor permutes them
+    return (<double> part + <double> (own >> 11) * (1.0 / 9007199254740992.0)) * (1.0 / 64)
