@@ -1,6 +1,8 @@
 """What makes a fit this fit and no other: a checkpoint is taken up only where parameters and data are the same."""
 
 import os
+import platform
+import sys
 import zlib
 
 import numpy as np
@@ -38,6 +40,7 @@ def identity(estimator, home, sample_weight, groups):
     start = (estimator.coef_, estimator.intercept_) if getattr(estimator, "_goes_on", False) else ()
     return {
         "the version of cmargin": __version__,
+        "the machine": f"{platform.machine()}, {sys.byteorder}-endian",
         "the estimator": type(estimator).__name__,
         **parameters(estimator),
         "the shape of X": f"({home.n_rows}, {home.n_features})",

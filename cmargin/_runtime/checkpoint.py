@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
 
-MAGIC = b"cmargin checkpoint, format 1\n"
+MAGIC = b"cmargin checkpoint, format 1\n"      # another number wherever what is kept changes
 TRAILER = struct.Struct("<QI")   # bytes before it, and their CRC-32
 PIECE = 1 << 24                  # bytes that are summed at a time
 LEISURE = 20.0                   # times as long as writing took, training goes on at least before the next
@@ -38,8 +38,9 @@ class Checkpoint:
 
     Notes
     -----
-    A state is written where it is whole: after a pass, or after a look at all rows. A checkpoint is a pickle, of which
-    only arrays and classes of this package are loaded; trust it as you would any pickle all the same.
+    A state is written where it is whole: after a pass, or after a look at all rows. Every fit needs a file of its own:
+    clones that a search trains side by side would take each other's. A checkpoint is a pickle, of which only arrays and
+    classes of this package are loaded; trust it as you would any pickle all the same.
 
     Examples
     --------

@@ -67,7 +67,8 @@ class Parts:
 
     def write_if_complete(self):
         if self.due and not self.closed and self.at_work <= self.given.keys():
-            self.keeper.write(sum(self.reads.values()), {**self.rest(self.at_work), "parts": self.given})
+            parts = {**self.found, **self.given}         # what was found of problems not yet begun again is kept on
+            self.keeper.write(sum(self.reads.values()), {**self.rest(self.at_work), "parts": parts})
             self.given, self.due, self.number = {}, False, self.number + 1
 
 
