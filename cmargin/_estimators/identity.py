@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from cmargin import __version__
 from cmargin._estimators.validation import InvalidParameterError
 from cmargin._runtime.checkpoint import Checkpoint, Keeper
+from cmargin.homes.rank_files import RankKeeper
 
 WITHOUT_EFFECT = ("callback", "checkpoint", "max_time", "n_jobs", "verbose")     # on the bits of the result
 MOST_NUMBERS = 1 << 24           # of X that are summed: evenly spaced rows where there are more,
@@ -28,15 +29,33 @@ def check_checkpoint(estimator, value):
 
 def keeper_of(estimator, home, sample_weight, groups=None):
     """The `Keeper` of a fit of ``estimator`` to the rows of ``home``."""
-    wanted = estimator.checkpoint
-    if wanted is None:
+    if estimator.checkpoint is None:
         return Keeper()
-    wanted = wanted if isinstance(wanted, Checkpoint) else Checkpoint(wanted)
-    return Keeper(wanted, identity(estimator, home, sample_weight, groups), getattr(estimator, "max_time", None))
+    return Keeper(wanted(estimator), identity(estimator, home, sample_weight, groups),
+                  getattr(estimator, "max_time", None))
+
+
+def keeper_of_ranks(estimator, home, cards):
+    """The same for the rows of all ranks; ``cards``: what `of_rows` says of each rank's."""
+    if estimator.checkpoint is None:
+        return Keeper()
+    of_ranks = {f"{name} of rank {rank}": value for rank, card in enumerate(cards) for name, value in card.items()}
+    everything = {**of_call(estimator, home), "the number of ranks": str(len(cards)), **of_ranks}
+    return RankKeeper(home, wanted(estimator), everything, estimator.max_time)
+
+
+def wanted(estimator):
+    given = estimator.checkpoint
+    return given if isinstance(given, Checkpoint) else Checkpoint(given)
 
 
 def identity(estimator, home, sample_weight, groups):
     """What must be the same, by names for the user: numbers and words as they are, arrays by a sum."""
+    return {**of_call(estimator, home), **of_rows(home, sample_weight),
+            "the sum over groups": "none" if groups is None else sum_of(groups)}
+
+
+def of_call(estimator, home):
     start = (estimator.coef_, estimator.intercept_) if getattr(estimator, "_goes_on", False) else ()
     return {
         "the version of cmargin": __version__,
@@ -46,11 +65,15 @@ def identity(estimator, home, sample_weight, groups):
         "the shape of X": f"({home.n_rows}, {home.n_features})",
         "the dtype of X": str(home.dtype),
         "how X is stored": "CSR" if home.sparse else "dense",
+        "the sum over the weights to start from": sum_of(*start),
+    }
+
+
+def of_rows(home, sample_weight):
+    return {
         "the sum over X": sum_of_rows(home),
         "the sum over y": sum_of(home.y),
         "the sum over sample_weight": "none" if sample_weight is None else sum_of(np.asarray(sample_weight, float)),
-        "the sum over groups": "none" if groups is None else sum_of(groups),
-        "the sum over the weights to start from": sum_of(*start),
     }
 
 

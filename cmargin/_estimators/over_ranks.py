@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, validat
 
 from cmargin._core.small._openmp import effective_n_threads
 from cmargin._estimators.base import LARGEST
+from cmargin._estimators.identity import keeper_of_ranks, of_rows
 from cmargin._estimators.smsvm_fit import Labels
 from cmargin._estimators.validation import (
     ROWS,
@@ -24,7 +25,6 @@ from cmargin._estimators.validation import (
     positives_of,
 )
 from cmargin._runtime.blas_threads import single_threaded_blas
-from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin.homes.mpi import RankHome
 from cmargin.homes.open import open_rows
 from cmargin.homes.places import Place
@@ -49,6 +49,7 @@ class Card:
     kind: str = ""                                   # of y: "numbers", "strings", "objects", "an indicator"
     classes: np.ndarray | None = None
     counts: np.ndarray | None = None                 # rows of every class; of an indicator, positives of every column
+    sums: dict = field(default_factory=dict)         # over rows, labels and weights, where there is a checkpoint
 
 
 @dataclass
@@ -67,6 +68,7 @@ class Agreed:
     first: list = field(default_factory=list)        # of every rank's rows, its place among all
     factor: float = 1.0                              # of the weights, for a mean of 1
     class_weights: np.ndarray | None = None          # of the rows of every class or label
+    sums: list = field(default_factory=list)         # of every rank's card
 
     def __len__(self):
         """Problems."""
@@ -120,9 +122,11 @@ def _drive(home, estimator, begin):
     """Rank 0: train, let the others go. The ending, the exception of it, and a sentence where the fit fell short."""
     error, shortfall, before = None, None, vars(estimator).get("coef_")
     try:
-        fit, error, store, shortfall_of = estimator._train(home, None, begin, NO_KEEPER)
+        keeper = keeper_of_ranks(estimator, home, home.agreed.sums)
+        fit, error, store, shortfall_of = estimator._train(home, None, begin, keeper)
         store(fit)
         shortfall = shortfall_of(fit) if error is None else None
+        keeper.close()
     except BaseException as raised:
         error = raised
     home.end()
@@ -185,7 +189,7 @@ def _checked(estimator, X, y, sample_weight):
     if not estimator._takes_comm:
         raise ValueError(f"{type(estimator).__name__} does not take comm= yet.")
     estimator._check_parameters()
-    if estimator.checkpoint is not None:
+    if estimator.checkpoint is not None and not estimator._keeps_over_ranks:
         raise ValueError(f"{type(estimator).__name__}: checkpoint does not go with comm= yet; use checkpoint=None.")
     estimator._refuse_over_ranks()
     parameters = {name: value for name, value in estimator.get_params(deep=False).items()
@@ -202,9 +206,10 @@ def _checked(estimator, X, y, sample_weight):
             sample_weight = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True,
                                                  allow_all_zero_weights=True)
         heaviest = None if sample_weight is None else sample_weight.max()
+    sums = of_rows(home, sample_weight) if estimator.checkpoint is not None and home.n_rows else {}
     names = list(getattr(estimator, "feature_names_in_", ())) or None
     card = Card(type(estimator).__name__, parameters, home.n_rows, home.n_features, str(home.dtype),
-                "CSR" if home.sparse else "dense", names, heaviest, home.entries, kind, classes, counts)
+                "CSR" if home.sparse else "dense", names, heaviest, home.entries, kind, classes, counts, sums)
     return (home, sample_weight), card
 
 
@@ -250,7 +255,8 @@ def _compared(estimator, cards):
         raise ValueError("class_weight is not defined for a label indicator; give sample_weight instead.")
     heaviest = None if some.heaviest is None else max(card.heaviest for card in there.values())
     return Agreed(classes, counts, multilabel, some.dtype, some.layout, heaviest,
-                  sum(card.n_rows for card in cards), sum(card.entries for card in cards))
+                  sum(card.n_rows for card in cards), sum(card.entries for card in cards),
+                  sums=[card.sums for card in cards])
 
 
 def _must_agree(what, said):

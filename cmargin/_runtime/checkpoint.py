@@ -128,7 +128,7 @@ class Keeper:
         """Replace the file; where that fails the old one stays, the fit goes on, and a warning says so once."""
         begin = perf_counter()
         try:
-            write(self.path, self.part, self.identity, state)
+            self.put(state)
         except OSError as error:
             self.remove_part()
             self.tell(error)
@@ -137,6 +137,9 @@ class Keeper:
             raise
         now = perf_counter()
         self.next, self.reads = now + max(self.seconds, LEISURE * (now - begin)), reads
+
+    def put(self, state):
+        write(self.path, self.part, self.identity, state)
 
     def remove_part(self):
         with suppress(OSError):

@@ -5,6 +5,8 @@ places, its own among them, and fold what they say. Subsets of the rows stay whe
 only the heaviest rows come to rank 0.
 """
 
+import uuid
+
 import numpy as np
 
 from cmargin._core.newton._heavy_rows import heavy_limit
@@ -218,12 +220,26 @@ class RankPass:
 
         limit = heavy_limit(self.n_rows, lambda places: order_statistics(below, places))
         rows, codes, totals = zip(*self.call("heavy", limit), strict=True)
-        mean = sum(totals) / self.total_weight
+        return self.brought(rows, codes), sum(totals) / self.total_weight
+
+    def brought(self, rows, codes):
+        """A pass, on rank 0, over rows that all ranks have brought; None for none."""
         code = np.concatenate(codes)
         if not len(code):
-            return None, mean
+            return None
         n_threads = self.home.place.n_threads if len(code) * self.n_columns >= SMALL else 1
-        return open_rows(joined(rows)).row_pass(code, intercept=self.intercept, n_threads=n_threads), mean
+        return open_rows(joined(rows)).row_pass(code, intercept=self.intercept, n_threads=n_threads)
+
+    # ------------------------------------------------------------ a checkpoint
+
+    def kept(self):
+        """The name that every rank keeps its rows' state by, for its own file."""
+        name = uuid.uuid4().hex
+        self.call("keep_pass", name)
+        return {"name": name}
+
+    def take_back(self, kept):
+        return self.brought(*zip(*self.call("take_back_pass", kept["name"]), strict=True))
 
 
 def ridge_of_all(home, n_problems, intercept, l2):

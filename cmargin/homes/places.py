@@ -13,7 +13,9 @@ from functools import cached_property
 
 import numpy as np
 
+from cmargin._core.rows._row_state import take_back_rows
 from cmargin.homes.order import places_of
+from cmargin.homes.rank_files import RankFile
 from cmargin.homes.ranks import Failure, Interrupted
 from cmargin.homes.row_pass import SMALL
 from cmargin.homes.shared_start import losses_at, spaced
@@ -86,6 +88,7 @@ class Place:
         self.ranks, self.home, self.labels, self.weights, self.first = ranks, home, labels, weights, first
         self.n_threads = n_threads if home.entries >= SMALL else 1
         self.passes, self.works, self.sorted, self.failure = {}, {}, {}, None
+        self.file = RankFile(ranks.rank)
 
     # ------------------------------------------------------------ serving
 
@@ -184,6 +187,27 @@ class Place:
         rows.set_exact(mask)
         return self.home.unrepeated().take(index, self.home.dtype), rows.code[index], total
 
+    # ------------------------------------------------------------ a checkpoint
+
+    def keep_pass(self, key, name):
+        self.file.kept[name] = self.passes[key].kept()
+
+    def take_back_pass(self, key, name):
+        """The rows that stayed out of the curvature, and their codes."""
+        rows, kept = self.passes[key], self.file.found.pop(name)
+        take_back_rows(rows, kept)
+        index = np.flatnonzero(kept["exact"]) if kept["exact"] is not None else np.empty(0, np.intp)
+        return self.home.unrepeated().take(index, self.home.dtype), rows.code[index]
+
+    def open_file(self, *of):
+        self.file.open(*of)
+
+    def write_file(self, *of):
+        return self.file.write(*of)
+
+    def forget_files(self, path):
+        self.file.forget(path)
+
     # ------------------------------------------------------------ the shared start
 
     def start_rows(self, size, n_rows):
@@ -196,7 +220,6 @@ class Place:
         """Sums of the losses of the problems from ``first`` on at weights W."""
         codes = [self.labels.code(first + k, 1.0) for k in range(len(W))]
         return losses_at(self.home, codes, self.weights, W, intercept, loss)
-
 
     def largest(self):
         return self.home.largest() if self.home.entries else 0.0
