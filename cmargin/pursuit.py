@@ -135,7 +135,7 @@ class MarginPursuitClassifier(LinearOneVsRest):
         if self.scale == "one-shot" and self.l2 == 0:
             raise InvalidParameterError("scale='one-shot' divides by l2: give l2 > 0, or another scale.")
 
-    _takes_comm = _keeps_over_ranks = True
+    _takes_comm = True
 
     def _refuse_over_ranks(self):
         if self.solver == "sgd":

@@ -373,7 +373,8 @@ class SLNDClassifier(PosteriorPredictions):
         try:
             # a number beyond the range of doubles is told of once, by a warning of ours
             with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                fit, interruption = train(rows, lists, weight, settings, self._draw_seed(), start,
+                entropy = self._draw_seed() if keeper.found is None else keeper.found["entropy"]
+                fit, interruption = train(rows, lists, weight, settings, entropy, start,
                                           self._watch(store, self._line), run, keeper)
         except NonFiniteCurvature as error:
             raise ValueError(self._not_invertible(error, rows, about)) from error

@@ -142,7 +142,7 @@ class SmSVMClassifier(LinearClassifier):
         check_flag(self, "penalize_intercept", self.penalize_intercept)
         self._check_shared()
 
-    _takes_comm = _keeps_over_ranks = True
+    _takes_comm = True
     _leaves_out_weightless = _wants_both_signs = False
 
     def _refuse_over_ranks(self):

@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from estimators import quick_estimators
-from ranks_in_threads import on_ranks
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -225,14 +224,6 @@ def test_nothing_but_arrays_and_our_own_classes_is_loaded(foreign, tmp_path, mon
     with pytest.raises(pickle.UnpicklingError, match="a checkpoint holds no"):
         clone(GRADIENT).set_params(checkpoint="fit").fit(X, y)
     assert not os.path.exists("harm")
-
-
-def test_ranks_take_none_yet():
-    def work(comm):
-        return GRADIENT.__class__(checkpoint="fit").fit(X, y, comm=comm)
-
-    for error in on_ranks(2, work)[0]:
-        assert isinstance(error, ValueError) and "checkpoint does not go with comm= yet" in str(error)
 
 
 @pytest.mark.parametrize("wrong", [3, b"fit", ["fit"], {"path": "fit"}])

@@ -91,8 +91,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         finally:
             home.let_go()
 
-    _takes_comm = False              # whether `fit` does,
-    _keeps_over_ranks = False        # along with a checkpoint
+    _takes_comm = False              # whether `fit` does
     _leaves_out_weightless = True    # rows of weight 0,
     _wants_both_signs = True         # and label columns without a positive or a negative are refused
 

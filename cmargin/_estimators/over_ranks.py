@@ -189,8 +189,6 @@ def _checked(estimator, X, y, sample_weight):
     if not estimator._takes_comm:
         raise ValueError(f"{type(estimator).__name__} does not take comm= yet.")
     estimator._check_parameters()
-    if estimator.checkpoint is not None and not estimator._keeps_over_ranks:
-        raise ValueError(f"{type(estimator).__name__}: checkpoint does not go with comm= yet; use checkpoint=None.")
     estimator._refuse_over_ranks()
     parameters = {name: value for name, value in estimator.get_params(deep=False).items()
                   if name not in RANK_0_DECIDES and isinstance(value, (str, int, float, dict, type(None)))}

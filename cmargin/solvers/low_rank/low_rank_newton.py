@@ -141,7 +141,7 @@ class Run(Resumable):
 
     def __init__(self, home, lists, row_weight, settings, entropy, start):
         self.home, self.lists, self.row_weight = home, lists, row_weight
-        self.settings, self.start = settings, start
+        self.settings, self.start, self.entropy = settings, start, entropy
         self.clock = time.perf_counter()
         self.phase = dict.fromkeys(("hessian", "whiten", "steps"), 0.0)
         self.rng = np.random.default_rng(np.random.SeedSequence([entropy, 1]))

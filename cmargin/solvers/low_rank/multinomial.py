@@ -45,7 +45,7 @@ class MultinomialRun(Run):
 
     def __init__(self, home, lists, row_weight, settings, entropy, start, truth, n_classes):
         self.home, self.row_weight, self.settings, self.start = home, row_weight, settings, start
-        self.truth, self.n_classes = truth, n_classes
+        self.truth, self.n_classes, self.entropy = truth, n_classes, entropy
         self.clock, self.deadline = time.perf_counter(), settings.deadline
         self.phase = dict.fromkeys(("hessian", "whiten", "steps"), 0.0)
         self.rng = np.random.default_rng(np.random.SeedSequence([entropy, 1]))
