@@ -29,7 +29,8 @@ class Checkpoint:
     Parameters
     ----------
     path : str or path
-        Also a file of this name with ``.part`` behind it, while it is written.
+        Also a file of this name with ``.part`` behind it, while it is written; with ``comm=``, where rank 0's path
+        counts, files of every rank R with ``.rankR.0`` and ``.rankR.1``.
     seconds : float >= 0 or None, default=30.0
         Of training between two checkpoints, at least; more where writing takes more than a twentieth of the time, no
         more than a tenth of ``max_time``. None: only ``passes`` count.
