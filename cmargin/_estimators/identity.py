@@ -6,12 +6,12 @@ import sys
 import zlib
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 from cmargin import __version__
 from cmargin._estimators.validation import InvalidParameterError
 from cmargin._runtime.checkpoint import Checkpoint, Keeper
+from cmargin.homes.arrays import parts_of
 from cmargin.homes.rank_files import RankKeeper
 
 WITHOUT_EFFECT = ("callback", "checkpoint", "max_time", "n_jobs", "verbose")     # on the bits of the result
@@ -99,19 +99,15 @@ def sum_of(*arrays):
     """CRC-32 of the arrays, in hexadecimal digits."""
     found = 0
     for array in arrays:
-        for part in parts_of(array):
-            found = zlib.crc32(part, found)
+        found = with_array(array, found)
     return f"{found:08x}"
 
 
-def parts_of(array):
-    if sp.issparse(array):
-        return [np.ascontiguousarray(part) for part in (array.indptr.astype(np.int64), array.indices.astype(np.int64),
-                                                        array.data)]
-    array = np.asarray(array)
-    if array.dtype.kind in "OUST":
-        return ["\0".join(map(str, array.ravel())).encode()]
-    return [np.ascontiguousarray(array)]
+def with_array(array, found):
+    for part in parts_of(array):
+        words = part.dtype.kind in "OUST"
+        found = zlib.crc32("\0".join(map(str, part.ravel())).encode() if words else np.ascontiguousarray(part), found)
+    return found
 
 
 def sum_of_rows(home):
@@ -122,6 +118,5 @@ def sum_of_rows(home):
     rows, found = np.linspace(0, n - 1, min(n, wanted)).astype(np.int64), 0
     at_once = max(1, NUMBERS_AT_ONCE // each)
     for lo in range(0, len(rows), at_once):
-        for part in parts_of(home.take(rows[lo:lo + at_once], home.dtype)):
-            found = zlib.crc32(part, found)
+        found = with_array(home.take(rows[lo:lo + at_once], home.dtype), found)
     return f"{found:08x}"
