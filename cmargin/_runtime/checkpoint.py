@@ -41,9 +41,10 @@ class Checkpoint:
     -----
     A state is written where it is whole: after a pass, or after a look at all rows. Seconds in ``history_`` go on from
     those of the process before; ``max_time`` is that of one call. A file that cannot be written, on a full disk say,
-    costs one warning: the last one stays, training goes on, and the next is tried in its turn. Every fit needs a file of its own:
-    clones that a search trains side by side would take each other's. A checkpoint is a pickle, of which only arrays and
-    classes of this package are loaded; trust it as you would any pickle all the same.
+    costs one warning: the last one stays, training goes on, and the next is tried in its turn.
+
+    Every fit needs a file of its own: clones that a search trains side by side would take each other's. A checkpoint is
+    a pickle, of which only arrays and classes of this package are loaded; trust it as you would any pickle even so.
 
     Examples
     --------
