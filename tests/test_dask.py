@@ -3,10 +3,12 @@
 import logging
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -399,3 +401,17 @@ def test_a_worker_that_cannot_import_cmargin(client):
 def test_an_asynchronous_client_is_refused():
     with pytest.raises(ValueError, match="asynchronous=False"):
         dask_cluster.client_of(type("Client", (), {"asynchronous": True})())
+
+
+def test_the_comparison_prints_its_table():
+    script = Path(__file__).parent.parent / "asv_benches" / "compare_dask.py"
+    if not script.exists():
+        pytest.skip("the benchmarks are not beside the tests")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(script.parent.parent), *sys.path]))}
+    done = subprocess.run([sys.executable, str(script), "--quick", "--partitions", "2"], capture_output=True, text=True,
+                          timeout=LIMIT, env=environment)
+    assert done.returncode == 0, done.stderr[-2000:]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in done.stdout.splitlines() if "|" in line]
+    found = {row[0]: row for row in rows}
+    for name in ("SmSVM, hinge", "SmSVM, logistic", "margin pursuit"):
+        assert found[name][5] == found[name][6] and float(found[name][9]) < 1e-9
