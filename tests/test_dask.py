@@ -3,20 +3,25 @@
 import logging
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from conftest import blobs
 from sklearn.exceptions import ConvergenceWarning
+from workers_in_place import InPlace, home_of
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, SmSVMClassifierCV
 from cmargin.homes import open_rows
 from cmargin.homes.dask import home as dask_home
+from cmargin.solvers.newton.continuation_newton import Problem, Settings
+from cmargin.solvers.newton.growing import ways
 
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
@@ -78,6 +83,13 @@ def rows_there(X=X, parts=PARTS, broken=None):
 
 def beside(y, parts=PARTS):
     return da.from_array(y, chunks=(parts, *((size,) for size in y.shape[1:])))
+
+
+def test_no_cluster():                                                             # before there is one
+    with pytest.raises(ValueError, match=r"make a distributed\.Client first"):
+        SmSVMClassifier().fit(rows_there(), beside(Y))
+    with pytest.raises(ValueError, match=r"make a distributed\.Client first"):
+        open_rows(rows_there())
 
 
 # ---------------------------------------------------------------- one machine's weights
@@ -197,6 +209,36 @@ class Counter(distributed.SchedulerPlugin):
 
 def name_of(key):
     return key[0].rsplit("-", 1)[0] if isinstance(key, tuple) else str(key)
+
+
+class Losing(InPlace):
+    """Workers that lose now and then what they hold, and all that it was made of."""
+
+    def __init__(self):
+        super().__init__()
+        self.chance, self.lost = np.random.default_rng(2), 0
+
+    def told(self, futures, until=np.inf):
+        found = super().told(futures, until)
+        for future in futures:
+            if self.chance.random() < 0.3:
+                future.lose()
+                self.lost += 1
+        return found
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_what_is_lost_is_made_again_to_the_bit(loss):
+    rng = np.random.default_rng(3)
+    many = rng.standard_normal((24_000, 5)).astype("f")
+    many[:, 4] = np.where(rng.random(len(many)) < 0.01, 10.0, 0.0)             # few heavy rows, which are brought
+    code, found = np.where(many @ [1, -1, 0.5, 0, 0.2] + rng.standard_normal(len(many)) > 0, 1.0, -1.0), []
+    for cluster in (InPlace(), Losing()):
+        rows = home_of(many, code, [5000, 17_000], cluster).row_pass(0, intercept=True, n_threads=1)
+        *_, last = (driver.finish() for driver in ways(rows, Problem(1e-4, 0.0, 5, loss), Settings(), True, 3))
+        found.append((last.w.tobytes(), last.objective, last.dual, last.passes))
+    assert cluster.lost > 5 and ("heavy" in cluster.names or loss != "hinge")
+    assert found[0] == found[1]
 
 
 def test_a_worker_killed_in_mid_fit_changes_no_bit(monkeypatch):
@@ -328,15 +370,6 @@ def test_what_is_refused(client, given, error, text):
     assert not hasattr(model, "coef_") and not hasattr(model, "n_features_in_")
 
 
-def test_no_cluster():
-    if distributed.client._get_global_client() is not None:
-        pytest.skip("there is one")
-    with pytest.raises(ValueError, match=r"make a distributed\.Client first"):
-        SmSVMClassifier().fit(rows_there(), beside(Y))
-    with pytest.raises(ValueError, match=r"make a distributed\.Client first"):
-        open_rows(rows_there())
-
-
 def test_a_cluster_without_workers(monkeypatch):
     monkeypatch.setattr(dask_cluster, "PATIENCE", 0.3)
     monkeypatch.setattr(dask_cluster, "LOOK_ROUND", 0.1)
@@ -368,3 +401,17 @@ def test_a_worker_that_cannot_import_cmargin(client):
 def test_an_asynchronous_client_is_refused():
     with pytest.raises(ValueError, match="asynchronous=False"):
         dask_cluster.client_of(type("Client", (), {"asynchronous": True})())
+
+
+def test_the_comparison_prints_its_table():
+    script = Path(__file__).parent.parent / "asv_benches" / "compare_dask.py"
+    if not script.exists():
+        pytest.skip("the benchmarks are not beside the tests")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(script.parent.parent), *sys.path]))}
+    done = subprocess.run([sys.executable, str(script), "--quick", "--partitions", "2"], capture_output=True, text=True,
+                          timeout=LIMIT, env=environment)
+    assert done.returncode == 0, done.stderr[-2000:]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in done.stdout.splitlines() if "|" in line]
+    found = {row[0]: row for row in rows}
+    for name in ("SmSVM, hinge", "SmSVM, logistic", "margin pursuit"):
+        assert found[name][5] == found[name][6] and float(found[name][9]) < 1e-9

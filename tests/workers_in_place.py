@@ -59,10 +59,9 @@ def part_of(X, lo, hi):
     return part
 
 
-def home_of(X, code, cuts):
+def home_of(X, code, cuts, cluster=None):
     """`DaskHome` of one problem over parts of the rows."""
-    edges, cluster = [0, *cuts, X.shape[0]], InPlace()
-    parts = list(pairwise(edges))
+    parts, cluster = list(pairwise([0, *cuts, X.shape[0]])), InPlace() if cluster is None else cluster
     home = DaskHome(cluster, [Kept(part_of, X, lo, hi) for lo, hi in parts], None,
                     [hi - lo for lo, hi in parts], X.shape[1], X.dtype, hasattr(X, "indptr"))
     home.labelled = [Kept(Labelled, OneProblem(code[lo:hi]), np.ones(hi - lo), lo, place)

@@ -18,7 +18,7 @@ def dask_array_of(X):
     return X.to_dask_array() if hasattr(X, "to_dask_array") else X
 
 
-def open_rows(X, y=None, client=None):
+def open_rows(X, y=None, *, client=None):
     """The home of the rows of ``X``, as `cmargin.homes.base.Home` describes it.
 
     What the numbers are is not looked at: NaN and infinity are for those to refuse who were given the data.
@@ -33,7 +33,8 @@ def open_rows(X, y=None, client=None):
     y : (n,) or (n, n_labels) array or sparse matrix, or paths, optional
         Labels, kept beside the rows.
     client : distributed.Client, optional
-        Of the cluster, where X is a Dask collection; the one in use if None.
+        Of the cluster, where X is a Dask collection; the one in use if None. Views of such a home are there once its
+        partitions have agreed on labels, as `fit` lets them.
 
     Returns
     -------

@@ -107,6 +107,10 @@ class DaskHome(PlacesHome):
         return int(sum(self.sizes))
 
     @property
+    def entries(self):
+        return self.n_rows * self.n_features if self.agreed is None else self.agreed.entries
+
+    @property
     def n_places(self):
         return len(self.sizes)
 
