@@ -31,6 +31,7 @@ __all__ = [
     "__version__",
     "baselines",
     "datasets",
+    "export",
     "get_include",
     "homes",
     "margins",
@@ -43,7 +44,7 @@ __all__ = [
 def __getattr__(name):
     if name in _HOMES:
         return getattr(_import_module(_HOMES[name]), name)
-    if name in ("api", "baselines", "datasets", "homes", "margins", "plots"):
+    if name in ("api", "baselines", "datasets", "export", "homes", "margins", "plots"):
         return _import_module(f"cmargin.{name}")
     raise AttributeError(f"module 'cmargin' has no attribute {name!r}")
 

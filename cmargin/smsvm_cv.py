@@ -179,6 +179,13 @@ class SmSVMClassifierCV(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self.best_estimator_.predict(check_rows(self, X, reset=False))
 
+    def to_sklearn(self):
+        """The chosen estimator's `to_sklearn`."""
+        from cmargin.export.scikit_learn import scikit_learn_twin
+
+        check_is_fitted(self)
+        return scikit_learn_twin(self.best_estimator_, self)
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True

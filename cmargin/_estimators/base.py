@@ -206,6 +206,40 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         X = self._check_rows(X)
         return np.concatenate([self._decide(self._decisions(X[rows])) for rows in self._batches(X)])
 
+    def to_sklearn(self):
+        """The same classifier as an object of scikit-learn, which predicts without this package.
+
+        `LinearSVC` where there are scores alone; `LogisticRegression` with the multinomial loss and, of two classes,
+        with the logistic one; `OneVsRestClassifier` of such for more classes by the logistic loss, and for a label
+        indicator. Predictions are equal, and so are probabilities wherever this classifier has them with these losses.
+        The parameters are scikit-learn's defaults: what the object was not trained by. ``skl2onnx.to_onnx`` takes it.
+
+        Returns
+        -------
+        fitted classifier, with copies of the weights in their dtype
+
+        Raises
+        ------
+        ValueError
+            Where predictions are no linear function of the features: one-vs-rest SLND and BSN with drawn negatives and
+            another loss than the logistic one, whose correction for the prior is none.
+        """
+        from cmargin.export.scikit_learn import scikit_learn_twin  # which few need
+
+        check_is_fitted(self)
+        return scikit_learn_twin(self, self)
+
+    def _linear_form(self):
+        """Weights and intercepts whose scores `predict` goes by, and what makes probabilities of these scores.
+
+        Returns
+        -------
+        coef : (n_problems, n_features) array
+        intercept : (n_problems,) array
+        posterior : "logistic", "softmax" or None
+        """
+        return self.coef_, self.intercept_, "logistic" if getattr(self, "loss", None) == "logistic" else None
+
     def _decisions(self, X):
         """What `predict` takes the largest of, or the sign: (n, n_problems)."""
         return self._scores(X)

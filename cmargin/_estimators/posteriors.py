@@ -113,7 +113,23 @@ class PosteriorPredictions(LinearClassifier):
             f = np.clip(self._posterior_of(scores), 1e-15, 1 - 1e-15)
             odds = np.log(f) - np.log1p(-f)
             odds = odds + 1e-9 * scores              # where f is clipped, the score still ranks
-        return odds + _log_odds_of(self.class_prior_) - _log_odds_of(self.sampled_prior_)
+        return odds + self._prior_correction()
+
+    def _prior_correction(self):
+        """(n_problems,) what the log-odds gain from the prior of the rows visited to that of all rows."""
+        return _log_odds_of(self.class_prior_) - _log_odds_of(self.sampled_prior_)
+
+    def _linear_form(self):
+        if self._multinomial:
+            return self.coef_, self.intercept_, "logistic" if self._binary else "softmax"
+        correction = self._prior_correction()
+        if self.loss_ == "logistic":
+            intercept = (self.intercept_ + correction).astype(self.intercept_.dtype)
+            return self.coef_, intercept, "logistic"
+        if correction.any():
+            raise ValueError(f"With loss={self.loss_!r} and drawn negatives the correction for the prior is no linear "
+                             "function of the features; train with loss='logistic' or negatives_per_positive=None.")
+        return self.coef_, self.intercept_, None         # one rising function of every score: the order is the scores'
 
 
 def _log_odds_of(share):
