@@ -226,7 +226,7 @@ def test_nothing_but_arrays_and_our_own_classes_is_loaded(foreign, tmp_path, mon
     assert not os.path.exists("harm")
 
 
-@pytest.mark.parametrize("wrong", [3, b"fit", ["fit"], {"path": "fit"}])
+@pytest.mark.parametrize("wrong", [3, "", b"fit", ["fit"], {"path": "fit"}])
 def test_a_parameter_that_is_no_path(wrong):
     with pytest.raises(ValueError, match="'checkpoint' parameter of SmSVMClassifier must be a path"):
         SmSVMClassifier(checkpoint=wrong).fit(X, y)
@@ -240,6 +240,9 @@ def test_a_checkpoint_that_is_never_due_or_always(wrong, words):
         Checkpoint("fit", **wrong)
     with pytest.raises(TypeError):
         Checkpoint(3)
+    for path in ("", b"fit"):
+        with pytest.raises(ValueError, match="path must be a str"):
+            Checkpoint(path)
 
 
 # ---------------------------------------------------------------- written
@@ -293,6 +296,16 @@ def test_writing_takes_a_twentieth_of_the_time_at_most(tmp_path, monkeypatch):
     for reads in range(100):
         keeper.offer(reads, partial(due.append, reads))
     assert due[0] == 4 and set(np.diff(due)) == {20}
+
+
+def test_a_call_with_a_time_limit_gets_on_however_slow_the_disk(tmp_path, monkeypatch):
+    # writing took a second, 20 were waited for, and a fit of 19 at a time came no further
+    now = iter(np.arange(0.0, 1000.0, 1.0))
+    monkeypatch.setattr(files, "perf_counter", lambda: next(now))
+    keeper, due = Keeper(Checkpoint(tmp_path / "fit", seconds=5.0), {}, max_time=30.0), []
+    for reads in range(100):
+        keeper.offer(reads, partial(due.append, reads))
+    assert set(np.diff(due)) == {3}
 
 
 def test_a_number_of_passes_is_kept_to(tmp_path):

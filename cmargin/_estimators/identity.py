@@ -22,7 +22,7 @@ NUMBERS_AT_ONCE = 1 << 20
 
 def check_checkpoint(estimator, value):
     """Raise unless ``value`` is None, a path or a `Checkpoint`."""
-    if not (value is None or isinstance(value, (str, os.PathLike, Checkpoint))):
+    if value == "" or not (value is None or isinstance(value, (str, os.PathLike, Checkpoint))):
         raise InvalidParameterError(f"The 'checkpoint' parameter of {type(estimator).__name__} must be a path, a "
                                     f"cmargin.Checkpoint or None. Got {value!r} instead.")
 

@@ -58,7 +58,8 @@ class Checkpoint:
     passes: float | None = None
 
     def __post_init__(self):
-        os.fspath(self.path)
+        if not isinstance(os.fspath(self.path), str) or not os.fspath(self.path):
+            raise ValueError(f"Checkpoint: path must be a str or a path of one, and not empty, got {self.path!r}.")
         for name, least in (("seconds", 0.0), ("passes", 1e-300)):
             value = getattr(self, name)
             if value is not None and not value >= least:
@@ -90,12 +91,11 @@ class Keeper:
             return
         self.path, self.passes, self.identity = os.fspath(checkpoint.path), checkpoint.passes, identity
         self.seconds = float("inf") if checkpoint.seconds is None else checkpoint.seconds
-        if max_time is not None:
-            self.seconds = min(self.seconds, OF_MAX_TIME * max_time)
+        self.most = float("inf") if max_time is None else OF_MAX_TIME * max_time
         if os.path.exists(self.path):
             self.found = read(self.path, identity)
         self.try_folder()
-        self.next, self.reads = perf_counter() + self.seconds, None
+        self.next, self.reads = perf_counter() + min(self.seconds, self.most), None
 
     @property
     def active(self):
@@ -140,7 +140,8 @@ class Keeper:
             self.remove_part()
             raise
         now = perf_counter()
-        self.next, self.reads = now + max(self.seconds, LEISURE * (now - begin)), reads
+        # a call with a time limit must get on however slow the disk: it is made again and again
+        self.next, self.reads = now + min(max(self.seconds, LEISURE * (now - begin)), self.most), reads
 
     def put(self, state):
         write(self.path, self.part, self.identity, state)
