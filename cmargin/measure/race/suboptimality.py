@@ -5,7 +5,8 @@ from functools import partial
 import numpy as np
 
 from cmargin._runtime.blas_threads import single_threaded_blas
-from cmargin.measure.race.hinge import PEERS, squared_hinge_l1
+from cmargin.measure.race.hinge import squared_hinge_l1
+from cmargin.measure.race.losses import PEERS
 from cmargin.measure.race.traces import TimeUp, Trace, joined, passes_within, quiet, ratio, timed, trace, within
 
 TARGETS = (1e-2, 1e-3, 1e-4)
@@ -13,9 +14,13 @@ WARM_UP = 100                                  # seconds, which compiling the ke
 OTHER_OBJECTIVE = "LinearSVC-l1"
 
 
+LOSSES = {"hinge": lambda z: np.maximum(0.0, 1.0 - z), "squared_hinge": lambda z: np.maximum(0.0, 1.0 - z) ** 2,
+          "logistic": lambda z: np.logaddexp(0.0, -z)}
+
+
 def objective(w, problem):
-    """(l2/2) |w|^2 + l1 |w|_1 + mean hinge."""
-    loss = np.maximum(0.0, 1.0 - problem.y * (problem.X @ w)).mean()
+    """(l2/2) |w|^2 + l1 |w|_1 + mean loss, in float64."""
+    loss = LOSSES[problem.loss](problem.y * (problem.X @ w)).mean()
     return problem.l2 / 2 * float(w @ w) + problem.l1 * float(np.abs(w).sum()) + float(loss)
 
 
@@ -24,8 +29,12 @@ def settled(values):
     return len(values) > 6 and np.ptp(values[-4:]) <= 1e-7 * abs(values[-1])
 
 
-def trace_of(name, problem, limit, threads):
-    """One peer's trace in all its ways; a small problem goes first, so that imports and compilers are not timed."""
+def trace_of(name, problem, limit, threads, level=-np.inf):
+    """One peer's trace in all its ways; a small problem goes first, so that imports and compilers are not timed.
+
+    A way ends at the objective ``level``, and no later way is tried for longer than that took.
+    """
+    ways = PEERS[problem.loss][name].ways
     few = min(200, len(problem.y))
     small = problem._replace(X=problem.X[:few], y=np.where(np.arange(few) % 2, 1.0, -1.0))
 
@@ -36,15 +45,18 @@ def trace_of(name, problem, limit, threads):
 
     try:
         with quiet(), within(WARM_UP):
-            for run, _ in PEERS[name].ways:
+            for run, _ in ways:
                 run(small, 1.0, threads, 1)
     except TimeUp:
         return Trace([], 0.0, "broken off before it began")
     except Exception as error:
         return Trace([], 0.0, f"failed: {error}".split("\n")[0])
     traces, most = [], 1
-    for run, growth in PEERS[name].ways:
-        traces.append(trace(partial(_run, run, problem, threads, most), judge, limit, settled, growth))
+    for run, growth in ways:
+        traces.append(trace(partial(_run, run, problem, threads, most), judge, limit,
+                            lambda values: values[-1] <= level or settled(values), growth))
+        arrived = traces[-1].first(lambda value: value <= level)
+        limit = min(limit, arrived.seconds) if arrived else limit
         most = passes_within(traces[0].points, limit)
     return joined(traces)
 
@@ -89,7 +101,7 @@ def other_objective(problem, limit):
 
 def race(problem, limit, threads, names):
     """(rows, best objective, its certified distance from the optimum) of one binary problem."""
-    entrants = [name for name in names if PEERS[name].solves_l1 or not problem.l1]
+    entrants = [name for name in names if PEERS[problem.loss][name].solves_l1 or not problem.l1]
     traces = {name: trace_of(name, problem, limit, threads) for name in entrants}
     best, distance = reference(traces)
     rows = [row_of(name, t, best) for name, t in traces.items()]
