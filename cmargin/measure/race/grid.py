@@ -130,6 +130,7 @@ def measured(solver, problem, limit, threads, best):
     if nearest is not None:
         run = nearest.run[0]
         row |= {"distance": max(nearest.value / best - 1, 0.0), "how": run.how,
+                "lowest": min(p.value for p in trace.points) / best - 1,
                 "passes": run.passes if np.isfinite(run.passes) else None}
     return row | {"seconds": point.seconds if point else None}
 

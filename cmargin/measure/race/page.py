@@ -154,8 +154,9 @@ def circumstances(rows):
         yield (f"- Load average before the rows, this race included: median {np.median(load):.1f}, highest "
                f"{max(load):.1f}, on {cores} cores. {beside}")
     gaps = [row["gap"] for row in rows if row.get("gap") is not None and np.isfinite(row["gap"])]
-    if gaps:
-        yield f"- Largest certified gap of what was taken for an optimum: {max(gaps):.0e}."
+    if gaps and load:
+        yield (f"- Largest certified gap of what was taken for an optimum: {max(gaps):.0e}; the lowest objective that "
+               f"anybody found, relative to it: {min(row.get('lowest', np.inf) for row in rows):+.0e}.")
 
 
 def text_of(rows, open_ends, options, command, picture):

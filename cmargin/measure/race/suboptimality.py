@@ -7,7 +7,19 @@ import numpy as np
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.measure.race.hinge import squared_hinge_l1
 from cmargin.measure.race.losses import PEERS
-from cmargin.measure.race.traces import TimeUp, Trace, joined, passes_within, quiet, ratio, timed, trace, within
+from cmargin.measure.race.traces import (
+    REPEATS,
+    SHORT,
+    TimeUp,
+    Trace,
+    joined,
+    passes_within,
+    quiet,
+    ratio,
+    timed,
+    trace,
+    within,
+)
 
 TARGETS = (1e-2, 1e-3, 1e-4)
 WARM_UP = 100                                  # seconds, which compiling the kernels of a peer may take
@@ -56,7 +68,8 @@ def trace_of(name, problem, limit, threads, level=-np.inf):
         traces.append(trace(partial(_run, run, problem, threads, most), judge, limit,
                             lambda values: values[-1] <= level or settled(values), growth))
         arrived = traces[-1].first(lambda value: value <= level)
-        limit = min(limit, arrived.seconds) if arrived else limit
+        if arrived:                            # an alarm that rings while short runs are repeated would tell nothing
+            limit = min(limit, max(arrived.seconds, SHORT * REPEATS))
         most = passes_within(traces[0].points, limit)
     return joined(traces)
 
