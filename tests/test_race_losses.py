@@ -174,6 +174,19 @@ def test_words_for_what_did_not_arrive():
     assert grid.in_words({"end": "left out: sparse"}) == "left out: sparse"
 
 
+def test_a_solver_that_stops_by_itself_is_not_said_to_lack_time(monkeypatch):
+    # LIBLINEAR's dual hinge ends after 300 passes, elsewhere each time: it never settles, and takes no longer either
+    def run(problem, effort, threads, most):
+        return hinge.Run(np.full(7, 1 + 0.1 / effort), "x", 1.0)
+
+    monkeypatch.setitem(losses.PEERS["hinge"], "other", hinge.Peer(((run, 2.0),)))
+    monkeypatch.setattr(suboptimality, "settled", lambda values: False)
+    problem = tiny(1.0)
+    found = grid.measured("other", problem, 1.0, 1, grid.optimum(problem, 1)[0])
+    assert found["seconds"] is None and found["longest"] < 0.5
+    assert grid.in_words({"limit": 1.0} | found).startswith("stands still at distance")
+
+
 def test_a_page_that_cannot_be_written_leaves_the_last_one(tmp_path):
     path = tmp_path / "page.md"
     path.write_text("the last one")

@@ -143,7 +143,7 @@ def in_words(row):
         return row["end"]
     if "distance" not in row:
         return f"not within {row['limit']:g} s: {row['end']}"
-    if row["end"] == "settled":
+    if row["end"] in ("settled", "no more to ask for"):
         return f"stands still at distance {row['distance']:.1e}"
     return f"not within {row['limit']:g} s: distance {row['distance']:.1e}"
 
