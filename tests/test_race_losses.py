@@ -62,6 +62,12 @@ def test_a_way_ends_where_it_arrived_and_the_next_has_time_to_be_repeated(monkey
     assert [p.value <= level for p in trace.points] == [False, False, True, False, True]
 
 
+def test_on_one_thread_nobody_runs_twice():
+    peer = losses.PEERS["logistic"]["lbfgs"]
+    assert len(peer.ways_on(2)) == 2 and peer.ways_on(1) == peer.ways[:1]
+    assert losses.PEERS["hinge"]["LinearSVC"].ways_on(1) == losses.PEERS["hinge"]["LinearSVC"].ways
+
+
 def test_made_rows_depend_on_the_seed_and_stored_ones_keep_together():
     split = data.read("sparse", seed=5)
     assert split.X.shape == (50_000, 300) and set(split.X.data) == {1.0} and 11 < split.X.nnz / 50_000 <= 12
@@ -167,6 +173,28 @@ def test_lines_of_a_problem_say_medians_worst_and_who_never_came():
     assert next(page.problem_lines("hinge", page.groups(alone, "solver"), options))[4] == "<0.067"
 
 
+def test_who_stands_still_has_no_ratio():
+    options = type("Options", (), {"solvers": ["cmargin", "LinearSVC"], "time_limit": 2.0})
+    rows = [row("cmargin", 1, 0.1), row("LinearSVC", 1, None, end="settled", longest=0.01, distance=0.5)]
+    lines = list(page.problem_lines("hinge", page.groups(rows, "solver"), options))
+    assert [line[4] for line in lines] == ["–", "–"] and lines[1][2] == "stands still at distance 5.0e-01"
+
+
+def test_a_step_that_does_for_many_tolerances_is_no_standstill():
+    # one Newton step did for tol = 0.3 to 4e-4, and the solver was said to stand still at 3.5e-4
+    def run(problem, effort, threads, most):
+        return hinge.Run(np.full(7, 1.0 + (effort < 5000)), "x", 1.0)
+
+    peer = hinge.Peer(((run, 3.0),))
+    for level, arrives in ((-np.inf, False), (1.0, True)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(losses.PEERS["hinge"], "other", peer)
+            problem = tiny(1.0)
+            found = suboptimality.objective(np.ones(7), problem)
+            trace = suboptimality.trace_of("other", problem, 10.0, 1, level * found)
+        assert (min(p.value for p in trace.points) <= found) == arrives
+
+
 def test_words_for_what_did_not_arrive():
     assert grid.in_words(row("snapml", 1, None, end="settled", distance=2e-4)) == "stands still at distance 2.0e-04"
     assert grid.in_words(row("x", 1, None, end="failed: no")) == "failed: no"
@@ -180,7 +208,7 @@ def test_a_solver_that_stops_by_itself_is_not_said_to_lack_time(monkeypatch):
         return hinge.Run(np.full(7, 1 + 0.1 / effort), "x", 1.0)
 
     monkeypatch.setitem(losses.PEERS["hinge"], "other", hinge.Peer(((run, 2.0),)))
-    monkeypatch.setattr(suboptimality, "settled", lambda values: False)
+    monkeypatch.setattr(suboptimality, "settled", lambda values, alike: False)
     problem = tiny(1.0)
     found = grid.measured("other", problem, 1.0, 1, grid.optimum(problem, 1)[0])
     assert found["seconds"] is None and found["longest"] < 0.5

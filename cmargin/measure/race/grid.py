@@ -135,6 +135,11 @@ def measured(solver, problem, limit, threads, best):
     return row | {"seconds": point.seconds if point else None}
 
 
+def stands_still(row):
+    """Whether more time would not have helped."""
+    return row.get("seconds") is None and row["end"] in ("settled", "no more to ask for")
+
+
 def in_words(row):
     """One row's result: seconds, or why there are none."""
     if row.get("seconds") is not None:
@@ -143,7 +148,7 @@ def in_words(row):
         return row["end"]
     if "distance" not in row:
         return f"not within {row['limit']:g} s: {row['end']}"
-    if row["end"] in ("settled", "no more to ask for"):
+    if stands_still(row):
         return f"stands still at distance {row['distance']:.1e}"
     return f"not within {row['limit']:g} s: distance {row['distance']:.1e}"
 

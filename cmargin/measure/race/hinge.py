@@ -122,12 +122,17 @@ class Peer(NamedTuple):
     ways: tuple
     module: str = None         # what must be there to import; None: it always is
     solves_l1: bool = False
+    last_is_one_thread: bool = False           # the last way is the first on one thread
+
+    def ways_on(self, threads):
+        """The ways that differ on so many threads."""
+        return self.ways[:-1] if self.last_is_one_thread and threads == 1 else self.ways
 
 
 PEERS = {"cmargin": Peer(((cmargin, 3.0),), solves_l1=True),
          "LinearSVC": Peer(((linear_svc, 2.0), (linear_svc_by_tolerance, 3.0))),
          "SGD": Peer(((sgd, 2.0), (partial(sgd, average=True), 2.0)), solves_l1=True),
-         "snapml": Peer(((snapml, 2.0), (snapml_on_one_thread, 2.0)), "snapml"),
+         "snapml": Peer(((snapml, 2.0), (snapml_on_one_thread, 2.0)), "snapml", last_is_one_thread=True),
          "liblinear": Peer(((liblinear, 2.0),), "liblinear.liblinearutil"),
          "skglm": Peer(((skglm, 2.0), (skglm_working_sets, 2.0)), "skglm")}
 

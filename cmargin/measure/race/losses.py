@@ -38,7 +38,8 @@ def on_one_thread(problem, effort, threads, most, **parameters):
 
 
 def _by_blas(solver):
-    return Peer(tuple((partial(run, solver=solver), 2.0) for run in (logistic_regression, on_one_thread)))
+    return Peer(tuple((partial(run, solver=solver), 2.0) for run in (logistic_regression, on_one_thread)),
+                last_is_one_thread=True)
 
 
 def _scikit_learn(*settings):

@@ -12,13 +12,14 @@ import numpy as np
 
 from cmargin.experiments._frame import Table, groups
 from cmargin.experiments._page import machines, markdown
-from cmargin.measure.race.grid import EXACT, TARGET, in_words, solvers_of
+from cmargin.measure.race.grid import EXACT, TARGET, in_words, solvers_of, stands_still
 from cmargin.measure.race.hinge import installed
 from cmargin.measure.race.losses import OURS, PEERS
 
 TITLE = "Every loss on every shape"
-SETTING = f"""Seconds until the objective, computed by one function on the rows in float64, is within {TARGET:g} of its
-optimum, for which a fit of ours with a certified gap of {EXACT:g} is taken. Dense columns are standardised, sparse rows
+NEAR, EXACTLY = (f"{value:.0e}".replace("e-0", "e-") for value in (TARGET, EXACT))
+SETTING = f"""Seconds until the objective, computed by one function on the rows in float64, is within {NEAR} of its
+optimum, for which a fit of ours with tol={EXACTLY} is taken. Dense columns are standardised, sparse rows
 as stored; a column of ones, penalised like the rest, is everybody's intercept. Every solver is run from the start again
 and again, with twice the iterations each time (three times for tolerances), and the quickest run that is near enough
 counts: what a user would have waited who knew when to stop. `cmargin-certified` is one fit that stops by itself, at a
@@ -84,17 +85,21 @@ def ranking(rows):
                       *(f"{value:.3g}" if np.isfinite(value) else "never"
                         for value in ((np.median(factors), factors.max()) if count else (np.inf, np.inf)))])
     return Table(f"{count} problems; factors are over the quickest solver of each",
-                 ("solver", "quickest in", f"within {TARGET:g} in", "median factor", "worst factor"), lines)
+                 ("solver", "quickest in", f"within {NEAR} in", "median factor", "worst factor"), lines)
 
 
-def ratio(solver, medians, longest):
-    """Median seconds over those of the best peer, with < or > where one of the two never got there."""
-    mine = medians.get(solver, np.inf)
+def ratio(solver, medians, waited):
+    """Median seconds over those of the best peer, with < or > where one of the two had too little time.
+
+    ``waited``: of those who ran out of time, how long they ran; who stands still has no time that would do.
+    """
+    mine = medians[solver]
     best = min((value for name, value in medians.items() if name not in OURS), default=np.inf)
     if np.isfinite(best):
-        return f"{mine / best:.2g}" if np.isfinite(mine) else f">{longest[solver] / best:.2g}"
-    waited = [value for name, value in longest.items() if name not in OURS]
-    return f"<{mine / min(waited):.2g}" if np.isfinite(mine) and waited else "–"
+        seconds, sign = (mine, "") if np.isfinite(mine) else (waited.get(solver), ">")
+        return f"{sign}{seconds / best:.2g}" if seconds else "–"
+    late = [value for name, value in waited.items() if name not in OURS]
+    return f"<{mine / min(late):.2g}" if np.isfinite(mine) and late else "–"
 
 
 def line_of(solver, rows, limit, of_best):
@@ -115,11 +120,12 @@ def problem_lines(loss, by_solver, options):
     """Lines of one loss, set and penalty, a solver each; who is not there is a line that says so."""
     ran = {solver: rows for solver, rows in by_solver.items() if any("longest" in row for row in rows)}
     medians = {solver: float(np.median([seconds_of(row) for row in rows])) for solver, rows in ran.items()}
-    longest = {solver: float(np.median([row["longest"] for row in rows if "longest" in row]))
-               for solver, rows in ran.items()}
+    late = {solver: [row["longest"] for row in rows if not np.isfinite(seconds_of(row)) and not stands_still(row)]
+            for solver, rows in ran.items()}
+    waited = {solver: float(np.median(seconds)) for solver, seconds in late.items() if seconds}
     for solver in solvers_of(loss, options):
         if solver in ran:
-            yield line_of(solver, by_solver[solver], options.time_limit, ratio(solver, medians, longest))
+            yield line_of(solver, by_solver[solver], options.time_limit, ratio(solver, medians, waited))
             continue
         if solver in by_solver:
             why = by_solver[solver][0]["end"]
@@ -133,7 +139,7 @@ def table_of(loss, rows, options):
     lines = []
     for (data, l2), own in groups(rows, "data", "l2").items():
         n, m = own[0]["shape"]
-        name = f"{data}, {n:,} x {m:,}{' sparse' if own[0]['stored'] == 'sparse' else ''}"
+        name = f"{data}, {n:,} x {m:,}{', CSR' if own[0]['stored'] == 'sparse' else ''}"
         lines += [[name, f"{l2:g}", *line] for line in problem_lines(loss, groups(own, "solver"), options)]
     seeds = ", ".join(map(str, options.seeds))
     return Table(f"Seconds, median and worst over the seeds {seeds}; ratio: of medians, to the best of the other "
@@ -149,8 +155,8 @@ def circumstances(rows):
         cores = rows[0]["machine"]["cores"]
         beside = "Little else ran beside it."
         if np.median(load) > cores:
-            beside = ("**Other work ran beside it**: seconds are worth comparing within one problem, whose solvers ran "
-                      "in the same minutes, not with other pages.")
+            beside = ("**Other work ran beside it**: seconds are worth comparing within one problem at most, where "
+                      "factors below 2 say little, not with other pages.")
         yield (f"- Load average before the rows, this race included: median {np.median(load):.1f}, highest "
                f"{max(load):.1f}, on {cores} cores. {beside}")
     gaps = [row["gap"] for row in rows if row.get("gap") is not None and np.isfinite(row["gap"])]
@@ -161,7 +167,7 @@ def circumstances(rows):
 
 def text_of(rows, open_ends, options, command, picture):
     """The whole page."""
-    lines = [f"# {TITLE}", "", f"Made by `{command}`, {options.threads} threads, {options.time_limit:g} s for one "
+    lines = [f"# {TITLE}", "", f"Made by `{command}`; threads: {options.threads}; {options.time_limit:g} s for one "
              "run of a solver; whoever needs longer is a line that says so. How to read it: doc/race.md.", ""]
     if options.quick:
         lines += ["**A quick run on small data: it shows that the race runs, not who is fast.**", ""]
