@@ -23,7 +23,7 @@ from scipy.optimize import nnls
 from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
-from cmargin.homes import mpi, open_rows
+from cmargin.homes import mpi, open_rows, over_places
 from cmargin.measure import scaling
 from cmargin.measure.report import heading, table
 from cmargin.measure.scaling import Fit, Machine
@@ -115,7 +115,7 @@ class Counted:
             counted.note(op, home.shares.get(key, 1.0), parts.get("flags", 0), told, home.n_rows)
             return told
 
-        real_learn = self.learn = mpi.RankPass.learn
+        real_learn = self.learn = over_places.PlacesPass.learn
 
         def learn(rows, abouts):
             real_learn(rows, abouts)
@@ -125,11 +125,11 @@ class Counted:
             counted.counts["calls"] += 1
             return counted.call(home, *arguments)
 
-        mpi.RankHome.ask, mpi.RankHome.call, mpi.RankPass.learn = ask, call, learn
+        mpi.RankHome.ask, mpi.RankHome.call, over_places.PlacesPass.learn = ask, call, learn
         return self
 
     def __exit__(self, *error):
-        mpi.RankHome.ask, mpi.RankHome.call, mpi.RankPass.learn = self.real, self.call, self.learn
+        mpi.RankHome.ask, mpi.RankHome.call, over_places.PlacesPass.learn = self.real, self.call, self.learn
 
     def note(self, op, share, flags, told, n_rows):
         found = self.counts
