@@ -459,7 +459,7 @@ class BSNClassifier(SLNDClassifier):
         c_i: 1 (BSN), or the loss's curvature at the weights reached (SLND).
     loss, rank, tail, hessian_samples, hessian_refresh, negatives_per_positive, step_size, average, max_passes, tol, l2
         As in `SLNDClassifier`, with its defaults.
-    fit_intercept, class_weight, warm_start, max_time, random_state, n_jobs, verbose, callback
+    fit_intercept, class_weight, warm_start, max_time, random_state, n_jobs, verbose, callback, checkpoint
         As in `SLNDClassifier`, with its defaults.
 
     Attributes
