@@ -177,8 +177,9 @@ class PegasosClassifier(LinearOneVsRest):
         The step at t = 0, from where it falls as 1/(1 + t): 1/l2 gives the published steps. None: see above.
     tol
         Not used: ``max_passes`` passes of n steps are taken.
-    max_passes, trace, fit_intercept, class_weight, warm_start, max_time, random_state, n_jobs, verbose, callback,
-    checkpoint
+    max_passes, trace, fit_intercept, class_weight, warm_start
+        As in `MarginPursuitClassifier` with ``solver="sgd"``.
+    max_time, random_state, n_jobs, verbose, callback, checkpoint
         As in `MarginPursuitClassifier` with ``solver="sgd"``.
 
     Attributes
