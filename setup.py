@@ -63,7 +63,7 @@ def cythonize_strictly(extensions, directives):
     with heard() as words:
         modules = cythonize(extensions, compiler_directives=directives, include_path=[str(ROOT)],
                             nthreads=n_processes, shared_utility_qualified_name=SHARED)
-    if "performance hint" in words[0]:
+    if "performance hint" in words[0] and not DEBUG:       # where checks are asked for, hints are against them
         raise SystemExit("cmargin treats Cython performance hints as errors; see above")
     return modules
 

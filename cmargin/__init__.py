@@ -8,6 +8,7 @@ from importlib import import_module as _import_module
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
+    "Checkpoint": "cmargin._runtime.checkpoint",
     "SLNDClassifier": "cmargin.slnd",
     "BSNClassifier": "cmargin.slnd",
     "SmSVMClassifier": "cmargin.smsvm",
@@ -21,6 +22,7 @@ _HOMES = {
 
 __all__ = [
     "BSNClassifier",
+    "Checkpoint",
     "MarginPursuitClassifier",
     "PegasosClassifier",
     "SLNDClassifier",
@@ -29,6 +31,7 @@ __all__ = [
     "__version__",
     "baselines",
     "datasets",
+    "export",
     "get_include",
     "homes",
     "margins",
@@ -41,7 +44,7 @@ __all__ = [
 def __getattr__(name):
     if name in _HOMES:
         return getattr(_import_module(_HOMES[name]), name)
-    if name in ("api", "baselines", "datasets", "homes", "margins", "plots"):
+    if name in ("api", "baselines", "datasets", "export", "homes", "margins", "plots"):
         return _import_module(f"cmargin.{name}")
     raise AttributeError(f"module 'cmargin' has no attribute {name!r}")
 

@@ -1,9 +1,13 @@
-"""Command line of cmargin: ``python -m cmargin COMMAND``. Each command imports what it needs when it runs."""
+"""Command line: ``cmargin COMMAND``, or ``python -m cmargin``. Each command imports what it needs when it runs."""
 
 import argparse
 import os
 import sys
 import tempfile
+
+from cmargin import __version__
+from cmargin.command.guard import guarded
+from cmargin.command.options import add_commands
 
 
 def demo(arguments, parser):
@@ -44,17 +48,30 @@ def experiments(arguments, parser):
 
 
 def convert(arguments, parser):
-    from cmargin.convert import command
+    def work():
+        from cmargin.convert import command
 
-    try:
         return command(arguments)
-    except (ValueError, OSError) as error:
-        parser.error(str(error))
+
+    return guarded(work)
+
+
+def on_own_data(arguments):
+    """``cmargin fit``, ``predict`` and ``evaluate``; what they import may be interrupted too."""
+    def work():
+        from cmargin.command import run
+
+        return getattr(run, arguments.run)(arguments)
+
+    return guarded(work)
 
 
 def build_parser():
     parser = argparse.ArgumentParser(prog="cmargin", description="Linear classifiers that care about the margin.")
+    parser.add_argument("--version", action="version", version=f"cmargin {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    add_commands(commands)
 
     command = commands.add_parser("demo", help="train on bundled data, beside scikit-learn's linear classifiers",
                                   description="Train on data that comes with scikit-learn, print a table, save plots.")
@@ -92,7 +109,7 @@ def main(argv=None):
         arguments.rest = arguments_left
     elif arguments_left:
         parser.error(f"unrecognized arguments: {' '.join(arguments_left)}")
-    return arguments.run(arguments, parser)
+    return on_own_data(arguments) if isinstance(arguments.run, str) else arguments.run(arguments, parser)
 
 
 if __name__ == "__main__":

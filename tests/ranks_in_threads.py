@@ -7,8 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from cmargin.homes import open_rows
-from cmargin.homes.mpi import RankHome
-from cmargin.homes.places import Place
+from cmargin.homes.mpi import RankHome, RankPlace
 from cmargin.homes.ranks import Ranks
 
 LIMIT = 60                     # seconds after which a rank that waits for another gives up
@@ -109,7 +108,7 @@ def pass_over_ranks(X, code, cuts, intercept):
     def place(rank):
         lo, hi = edges[rank:rank + 2]
         ranks = Ranks(ThreadComm(meeting, rank))
-        return Place(ranks, open_rows(X[lo:hi]), OneProblem(code[lo:hi]), np.ones(hi - lo), lo, 1)
+        return RankPlace(ranks, open_rows(X[lo:hi]), OneProblem(code[lo:hi]), np.ones(hi - lo), lo, 1)
 
     def serve(rank):
         with suppress(threading.BrokenBarrierError):

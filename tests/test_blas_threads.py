@@ -221,6 +221,7 @@ def test_threads_that_share_out_classes_hold_too(per_thread, monkeypatch):
 
 def test_a_library_that_does_not_listen_is_told_of_once(monkeypatch):
     deaf = _Library("libdeaf.so", lambda: 4, [lambda n: None])
+    monkeypatch.delenv("CMARGIN_DEBUG", raising=False)
     monkeypatch.setattr(hold, "_libraries", [deaf])
     with pytest.warns(RuntimeWarning, match="keeps 4 threads whatever"):
         held_counts()

@@ -359,6 +359,7 @@ def test_a_callback_and_verbose(data, tmp_path, capsys):
 
 LIMITED = """
 import os, resource, sys
+sys.modules["pandas"] = None         # where it is installed scikit-learn loads it, and it takes half of the limit
 import numpy as np
 from cmargin import SmSVMClassifier
 

@@ -16,14 +16,17 @@ from estimators import quick_estimators
 from ranks_in_threads import pass_over_ranks
 from rows_in_files import files_of
 from sklearn.exceptions import ConvergenceWarning
+from workers_in_place import pass_over_partitions
 
 import cmargin
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, baselines
 from cmargin._estimators import base as estimator_base
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes import base, dual_rows, memory, open_rows, row_pass, score_blocks, softmax_rows, stochastic_rows
+from cmargin.homes.dask.home import DaskPass
 from cmargin.homes.files.home import FileHome
 from cmargin.homes.files.row_pass import FileRowPass
+from cmargin.homes.mpi import RankPass
 from cmargin.solvers.newton.continuation_newton import ContinuationNewton, Problem, Settings
 
 
@@ -41,6 +44,7 @@ PLACES = {
     "open_rows": lambda X, code: open_rows(X).row_pass(code, intercept=True, n_threads=2),
     "parts": lambda X, code: Elsewhere.of(X, code, [31, 170], True),
     "ranks": lambda X, code: pass_over_ranks(X, code, [31, 31, 170], True),        # of which one has no rows
+    "partitions": lambda X, code: pass_over_partitions(X, code, [31, 31, 170], True),
     "files": in_files,
 }
 SOURCE = Path(cmargin.__file__).parent
@@ -184,7 +188,8 @@ def declared(protocol):
 VIEWS = [(base.Home, memory.MemoryHome), (base.LocalRowPass, row_pass.MemoryRowPass),
          (base.DualPass, dual_rows.DualRowPass), (base.ScoreBlocks, score_blocks.ScoreBlocks),
          (base.SoftmaxPass, softmax_rows.SoftmaxRowPass), (base.StochasticRows, stochastic_rows.StochasticRows),
-         (base.Home, FileHome), (base.RowPass, FileRowPass)]
+         (base.Home, FileHome), (base.KeptRowPass, FileRowPass), (base.RowPass, DaskPass),
+         (base.KeptRowPass, RankPass)]
 
 
 @pytest.mark.parametrize("protocol, done", VIEWS, ids=lambda given: given.__name__)

@@ -13,7 +13,8 @@ from ranks_in_threads import on_ranks
 from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, baselines
-from cmargin.homes import mpi, places
+from cmargin.homes import over_places, places
+from cmargin.homes.mpi import RankHome, RankPlace
 from cmargin.homes.order import numbers_at, order_statistics, places_of
 from cmargin.solvers.low_rank.over_ranks import unevenness
 
@@ -149,14 +150,14 @@ def heavy():
 
 
 def test_the_same_rows_are_chosen_however_they_are_split(heavy, monkeypatch):
-    seen, real = [], mpi.RankPass.gather_heavy
+    seen, real = [], over_places.PlacesPass.gather_heavy
 
     def gather(self):
         found = real(self)
         seen.append(0 if found[0] is None else found[0].n_rows)
         return found
 
-    monkeypatch.setattr(mpi.RankPass, "gather_heavy", gather)
+    monkeypatch.setattr(over_places.PlacesPass, "gather_heavy", gather)
     for size, how in ((1, "even"), (2, "even"), (3, "uneven")):
         models, one, _ = fitted(lambda: SmSVMClassifier(l2=1e-5, random_state=4), size, *heavy, how=how)
         assert same_everywhere(models) and models[0].n_passes_ == pytest.approx(one.n_passes_)
@@ -167,11 +168,11 @@ def test_the_same_rows_are_chosen_however_they_are_split(heavy, monkeypatch):
 
 # ---------------------------------------------------------------- counts
 
-@pytest.mark.parametrize("settings, asked", [({"l1": 1e-2}, ()), ({"l2": 1e-5}, (mpi.EVALUATE,)),
-                                             ({"linear_solver": "cg"}, (mpi.PRODUCT,))], ids=str)
+@pytest.mark.parametrize("settings, asked", [({"l1": 1e-2}, ()), ({"l2": 1e-5}, (places.EVALUATE,)),
+                                             ({"linear_solver": "cg"}, (places.PRODUCT,))], ids=str)
 def test_messages_and_bytes_are_those_of_the_model(settings, asked, heavy, monkeypatch):
-    rows = heavy if mpi.EVALUATE in asked else (X, Y)
-    calls, real, p = [], mpi.RankHome.ask, rows[0].shape[1] + 1
+    rows = heavy if places.EVALUATE in asked else (X, Y)
+    calls, real, p = [], RankHome.ask, rows[0].shape[1] + 1
 
     def ask(self, op, n_columns, **parts):
         before = self.ranks.messages, self.ranks.bytes
@@ -179,15 +180,15 @@ def test_messages_and_bytes_are_those_of_the_model(settings, asked, heavy, monke
         calls.append((op, parts, self.ranks.messages - before[0], self.ranks.bytes - before[1]))
         return told
 
-    monkeypatch.setattr(mpi.RankHome, "ask", ask)
+    monkeypatch.setattr(RankHome, "ask", ask)
     _, _, comms = fitted(lambda: SmSVMClassifier(**settings), 2, *rows)
     request = 8 * (8 + p) + 1
-    assert {op for op, *_ in calls} >= {mpi.LOOK, mpi.ALONG, *asked}
+    assert {op for op, *_ in calls} >= {places.LOOK, places.ALONG, *asked}
     for op, parts, messages, n_bytes in calls:
         active = parts.get("active")
         block = p if active is None else len(active)
-        triangle = block * (block + 1) // 2 if parts.get("flags", 0) & mpi.HESSIAN else 0
-        sums = {mpi.LOOK: 16 + 3 * p + triangle, mpi.ALONG: 3}.get(op, p + 1)
+        triangle = block * (block + 1) // 2 if parts.get("flags", 0) & places.HESSIAN else 0
+        sums = {places.LOOK: 16 + 3 * p + triangle, places.ALONG: 3}.get(op, p + 1)
         assert (messages, n_bytes) == (2, request + 8 * (2 + sums))
     assert [name for name, _ in comms[0].calls].count("Reduce") == len(calls)
 
@@ -246,7 +247,7 @@ def test_an_error_on_one_rank_is_one_sentence_on_all(change, text, size):
 @pytest.mark.parametrize("work, text", [
     (lambda comm: SmSVMClassifier().fit(X, np.zeros(len(X)), comm=comm), "contains only one class: .*0.0.?$"),
     (lambda comm: SmSVMClassifier().fit(X, Y, np.zeros(len(X)), comm=comm), "leave every sample with weight 0.$"),
-    (lambda comm: SmSVMClassifier().fit(X[:0], Y[:0], comm=comm), "0 sample.* on all ranks"),
+    (lambda comm: SmSVMClassifier().fit(X[:0], Y[:0], comm=comm), "0 sample.* in all ranks"),
     (lambda comm: SmSVMClassifier(linear_solver="dual").fit(X, Y, comm=comm), "needs all rows in one place"),
     (lambda comm: SmSVMClassifier(linear_solver="woodbury").fit(X, Y, comm=comm), "needs all rows in one place"),
     (lambda comm: SmSVMClassifier(linear_solver="cg", l1=1.0).fit(X, Y, comm=comm), "needs l1=0"),
@@ -278,7 +279,7 @@ def test_a_communicator_without_the_methods():
 @pytest.mark.parametrize("where", ["look", "along", "sides"])
 def test_an_error_while_rows_are_read(rank, where, monkeypatch):
     # "sides" is asked when a pass is opened, by a call; the others are answered in sums
-    real = places.Place.__init__
+    real = RankPlace.__init__
 
     def broken(self, ranks, *others):
         real(self, ranks, *others)
@@ -301,7 +302,7 @@ def test_an_error_while_rows_are_read(rank, where, monkeypatch):
 
             self.open_pass = open_pass
 
-    monkeypatch.setattr(places.Place, "__init__", broken)
+    monkeypatch.setattr(RankPlace, "__init__", broken)
     error = refused(3, lambda comm: SmSVMClassifier().fit(X[comm.rank::3], Y[comm.rank::3], comm=comm))
     assert isinstance(error, MemoryError) and str(error) == f"no room here (on rank {rank})"
 

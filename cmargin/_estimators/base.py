@@ -10,6 +10,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from cmargin._estimators.by_blocks import lazy_on_workers
+from cmargin._estimators.identity import check_checkpoint, keeper_of
 from cmargin._estimators.progress import check_verbose, say
 from cmargin._estimators.refusal import keeps_last_fit
 from cmargin._estimators.scores import linear_scores
@@ -23,7 +25,7 @@ from cmargin._estimators.validation import (
     check_rows,
     in_range,
 )
-from cmargin.homes.open import open_rows
+from cmargin.homes.open import on_workers, open_rows
 
 SCORE_ENTRIES = 1 << 22  # scores held at a time by predict: 32 MB
 LARGEST = float(np.finfo(float).max)
@@ -32,8 +34,8 @@ LARGEST = float(np.finfo(float).max)
 class LinearClassifier(ClassifierMixin, BaseEstimator):
     """Base of estimators with ``coef_``, ``intercept_``, ``classes_`` and ``_multilabel``.
 
-    A subclass gives `_check_parameters`, and ``_train(home, sample_weight, begin)``, which returns the arguments of
-    `_finish`; ``home.y`` is y.
+    A subclass gives `_check_parameters`, and ``_train(home, sample_weight, begin, keeper)``, which returns the
+    arguments of `_finish`; ``home.y`` is y, ``keeper`` what writes checkpoints and has what the last one left.
     """
 
     def __sklearn_tags__(self):
@@ -56,7 +58,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         X : (n_samples, n_features) array or sparse matrix
             float32 and float64 are kept, C or F order, read-only or memory-mapped, without a copy; CSR likewise.
             Or paths of files that hold such rows, and memory maps that do not fit into memory: see
-            `cmargin.homes.files.open_files`.
+            `cmargin.homes.files.open_files`. Or a Dask array or dataframe, whose partitions stay on the workers of a
+            `dask.distributed` cluster; y and sample_weight are then Dask collections too, or arrays.
         y : (n_samples,) labels, or (n_samples, n_labels) indicator; or paths of .npy files
         sample_weight : (n_samples,) array or None
         comm : communicator with mpi4py's buffer methods, or None
@@ -80,19 +83,27 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
             warn_of(over_ranks.fit(self, X, y, sample_weight, comm, begin), stacklevel=4)
             return self
+        if on_workers(X):
+            from cmargin._estimators import over_workers
+
+            return self._finish(*over_workers.train(self, X, y, sample_weight, begin))
         self._check_parameters()
         home = open_rows(*self._check_data(X, y))
         try:
-            return self._finish(*self._train(home, sample_weight, begin))
+            keeper = keeper_of(self, home, sample_weight)
+            self._finish(*self._train(home, sample_weight, begin, keeper))
+            keeper.close()
+            return self
         finally:
             home.let_go()
 
-    _takes_comm = False              # whether `fit` does
+    _takes_comm = False              # whether `fit` does,
+    _takes_workers = False           # and Dask collections
     _leaves_out_weightless = True    # rows of weight 0,
     _wants_both_signs = True         # and label columns without a positive or a negative are refused
 
-    def _refuse_over_ranks(self):
-        """Raise ValueError for parameters that ``comm`` cannot go with."""
+    def _refuse_over_places(self, how):
+        """Raise ValueError for parameters that rows in several places cannot go with; ``how``: "with comm=", say."""
 
     def _check_shared(self):
         """Parameters that every subclass has."""
@@ -101,6 +112,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         check_verbose(self)
         check_class_weight(self, self.class_weight)
         check_parameter(self, "callback", self.callback, none=True, call=True)
+        check_checkpoint(self, self.checkpoint)
         for name in ("fit_intercept", "warm_start"):
             check_flag(self, name, getattr(self, name))
 
@@ -182,6 +194,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
     # ---------------------------------------------------------------- prediction
 
+    @lazy_on_workers
     def decision_function(self, X):
         """Scores h_c(x) = <w_c, x> + b_c.
 
@@ -193,6 +206,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         scores = self._decisions(self._check_rows(X))
         return scores.ravel() if self._binary else scores
 
+    @lazy_on_workers
     def predict(self, X):
         """Label of the largest `decision_function`, or the indicator of the labels where it is positive.
 
@@ -200,6 +214,40 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         """
         X = self._check_rows(X)
         return np.concatenate([self._decide(self._decisions(X[rows])) for rows in self._batches(X)])
+
+    def to_sklearn(self):
+        """The same classifier as an object of scikit-learn, which predicts without this package.
+
+        `LinearSVC` where there are scores alone; `LogisticRegression` with the multinomial loss and, of two classes,
+        with the logistic one; `OneVsRestClassifier` of such for more classes by the logistic loss, and for a label
+        indicator. Predictions are equal, and so are probabilities wherever this classifier has them with these losses.
+        The parameters are scikit-learn's defaults: what the object was not trained by. ``skl2onnx.to_onnx`` takes it.
+
+        Returns
+        -------
+        fitted classifier, with copies of the weights in their dtype
+
+        Raises
+        ------
+        ValueError
+            Where predictions are no linear function of the features: one-vs-rest SLND and BSN with drawn negatives and
+            another loss than the logistic one, whose correction for the prior is none.
+        """
+        from cmargin.export.scikit_learn import scikit_learn_twin  # which few need
+
+        check_is_fitted(self)
+        return scikit_learn_twin(self, self)
+
+    def _linear_form(self):
+        """Weights and intercepts whose scores `predict` goes by, and what makes probabilities of these scores.
+
+        Returns
+        -------
+        coef : (n_problems, n_features) array
+        intercept : (n_problems,) array
+        posterior : "logistic", "softmax" or None
+        """
+        return self.coef_, self.intercept_, "logistic" if getattr(self, "loss", None) == "logistic" else None
 
     def _decisions(self, X):
         """What `predict` takes the largest of, or the sign: (n, n_problems)."""

@@ -6,12 +6,14 @@ from scipy.special import expit, softmax
 from cmargin._core.losses._losses import LOSS_IDS
 from cmargin._core.losses._losses import posterior as _posterior
 from cmargin._estimators.base import LinearClassifier
+from cmargin._estimators.by_blocks import lazy_on_workers
 from cmargin._estimators.validation import check_parameter
 
 
 class PosteriorPredictions(LinearClassifier):
     """Base of linear classifiers with ``loss_``, ``class_prior_`` and ``sampled_prior_``."""
 
+    @lazy_on_workers
     def decision_function(self, X):
         """Log-odds of every class under the training prior: what `predict` takes the largest of, or the sign.
 
@@ -31,11 +33,13 @@ class PosteriorPredictions(LinearClassifier):
         """
         return super().decision_function(X)
 
+    @lazy_on_workers
     def scores(self, X):
         """Raw scores h_c(x) = <w_c, x> + b_c, under the prior of the rows visited; shaped as `decision_function`."""
         scores = self._scores(self._check_rows(X))
         return scores.ravel() if self._binary else scores
 
+    @lazy_on_workers
     def posterior(self, X):
         """Raw posteriors f(h_c(x)) under the prior of the rows visited (BSN eq. 4); shaped as `decision_function`."""
         scores = self.scores(X)
@@ -43,6 +47,7 @@ class PosteriorPredictions(LinearClassifier):
             return expit(scores) if self._binary else softmax(scores, axis=1)
         return self._posterior_of(scores)
 
+    @lazy_on_workers
     def predict_proba(self, X):
         """Class probabilities under the training prior.
 
@@ -66,6 +71,7 @@ class PosteriorPredictions(LinearClassifier):
         share[lost] = np.exp(odds[lost] - odds[lost].max(axis=1, keepdims=True))
         return share / share.sum(axis=1, keepdims=True)
 
+    @lazy_on_workers
     def predict_log_proba(self, X):
         """Logarithm of `predict_proba`."""
         return np.log(self.predict_proba(X))
@@ -113,7 +119,23 @@ class PosteriorPredictions(LinearClassifier):
             f = np.clip(self._posterior_of(scores), 1e-15, 1 - 1e-15)
             odds = np.log(f) - np.log1p(-f)
             odds = odds + 1e-9 * scores              # where f is clipped, the score still ranks
-        return odds + _log_odds_of(self.class_prior_) - _log_odds_of(self.sampled_prior_)
+        return odds + self._prior_correction()
+
+    def _prior_correction(self):
+        """(n_problems,) what the log-odds gain from the prior of the rows visited to that of all rows."""
+        return _log_odds_of(self.class_prior_) - _log_odds_of(self.sampled_prior_)
+
+    def _linear_form(self):
+        if self._multinomial:
+            return self.coef_, self.intercept_, "logistic" if self._binary else "softmax"
+        correction = self._prior_correction()
+        if self.loss_ == "logistic":
+            intercept = (self.intercept_ + correction).astype(self.intercept_.dtype)
+            return self.coef_, intercept, "logistic"
+        if correction.any():
+            raise ValueError(f"With loss={self.loss_!r} and drawn negatives the correction for the prior is no linear "
+                             "function of the features; train with loss='logistic' or negatives_per_positive=None.")
+        return self.coef_, self.intercept_, None         # one rising function of every score: the order is the scores'
 
 
 def _log_odds_of(share):

@@ -15,6 +15,7 @@ from cmargin._core.small._labels import count_codes, rows_by_class
 from cmargin._estimators.rows_in_files import check_row_files
 from cmargin.homes.files.home import refuse_files
 from cmargin.homes.files.sources import RowFiles, opened
+from cmargin.homes.open import on_workers
 
 # what `validate_data` is to make of rows: CSR or dense, float32 and float64 as they are, in any order, not copied
 ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": None, "accept_large_sparse": True}
@@ -130,6 +131,8 @@ def check_rows(estimator, X, y="no_validation", *, reset=True, multi_output=True
     ValueError
         For broken sparse matrices, NaN, infinities and shapes.
     """
+    if on_workers(X):
+        raise TypeError(f"{type(estimator).__name__} does not take Dask collections here; give X.compute().")
     alone = isinstance(y, str) and y == "no_validation"
     X, y = opened(X, y)
     if isinstance(X, RowFiles):

@@ -21,6 +21,7 @@ import numpy as np
 
 class Home(Protocol):
     in_memory: bool             # all views are of rows in memory; else `RowPass` is, whose questions may take long
+    together: bool              # one read answers the questions of several problems, which advance side by side for it
     n_rows: int
     n_features: int
     dtype: np.dtype             # float32 or float64
@@ -152,11 +153,26 @@ class RowPass(Protocol):
         variable is the slope after the step: the solver treats them exactly."""
 
 
-class LocalRowPass(RowPass, Protocol):
+class KeptRowPass(RowPass, Protocol):
+    """A row pass that can be written to a checkpoint, between two looks."""
+
+    def kept(self):
+        """What is kept of every row, a dictionary of arrays and numbers, or what stands for it."""
+
+    def take_back(self, kept):
+        """What another pass of the same problem on the same rows had `kept`; the heavy rows gathered by then, or
+        None."""
+
+
+class LocalRowPass(KeptRowPass, Protocol):
     """A row pass in memory also has numbers of every row, for where a problem goes from one solver to another."""
 
     def dual_variables(self):
         """(n_rows,) as the looks left them."""
+
+    def state(self):
+        """All that is kept of the rows and of the looks so far, to be sent or stored: `MemoryRowPass.from_state` goes
+        on from there. Not to be written to, for others may go on from it too."""
 
     def dual_sums(self, a, loss, must_balance):
         """What a bound is made of at dual variables ``a`` (n_rows,) found by other means; a read, or two."""

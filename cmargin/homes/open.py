@@ -8,7 +8,17 @@ from cmargin.homes.files.sources import RowFiles, opened
 from cmargin.homes.memory import MemoryHome
 
 
-def open_rows(X, y=None):
+def on_workers(X):
+    """Whether ``X`` is a Dask collection. Nothing is imported to know it."""
+    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
+
+
+def dask_array_of(X):
+    """A Dask collection as an array, of rows of unknown number where a dataframe does not say."""
+    return X.to_dask_array() if hasattr(X, "to_dask_array") else X
+
+
+def open_rows(X, y=None, *, client=None):
     """The home of the rows of ``X``, as `cmargin.homes.base.Home` describes it.
 
     What the numbers are is not looked at: NaN and infinity are for those to refuse who were given the data.
@@ -19,9 +29,12 @@ def open_rows(X, y=None):
         float32 or float64. Not copied, unless its numbers are not aligned, as in a column of a structured array; CSR
         rows that are not in SciPy's canonical format are copied for Newton's method and the dual. Or paths, or what
         `cmargin.homes.files.open_files` gives; such rows, and memory maps, that are too large for the memory left stay
-        in their files.
+        in their files. Or a Dask array or dataframe, whose partitions stay on the workers of a cluster.
     y : (n,) or (n, n_labels) array or sparse matrix, or paths, optional
         Labels, kept beside the rows.
+    client : distributed.Client, optional
+        Of the cluster, where X is a Dask collection; the one in use if None. Views of such a home are there once its
+        partitions have agreed on labels, as `fit` lets them.
 
     Returns
     -------
@@ -34,6 +47,10 @@ def open_rows(X, y=None):
     ValueError
         For another number of dimensions, labels of another number of rows, and sparse arrays that do not fit together.
     """
+    if on_workers(X):
+        from cmargin.homes.dask.collections import open_partitions
+
+        return open_partitions(X, y, client)
     X, y = opened(X, y)
     if isinstance(X, np.ndarray):
         if X.ndim != 2:

@@ -1,6 +1,7 @@
-"""A rank's own rows, and how it answers for them what rank 0 asks (`cmargin.homes.mpi`).
+"""Rows in one of several places, and how they answer what the driver of all places asks (`cmargin.homes.over_places`).
 
-Every step of a driver is one `Bcast` of a request, of one size for all questions, and one `Reduce` of packed sums:
+A question of a driver is a `Request`, and its answer an array of packed sums; over ranks of a communicator one `Bcast`
+of a buffer, of one size for all questions, and one `Reduce`:
 
     request   8 numbers, a vector of n_features + 1, a mask of as many bits for the columns of the curvature block
     sums      2 numbers (ranks that failed, ranks that were interrupted), then of a look 16, 3 n_columns and the upper
@@ -13,8 +14,8 @@ from functools import cached_property
 
 import numpy as np
 
+from cmargin.homes.failure import Failure, Interrupted
 from cmargin.homes.order import places_of
-from cmargin.homes.ranks import Failure, Interrupted
 from cmargin.homes.row_pass import SMALL
 from cmargin.homes.shared_start import losses_at, spaced
 
@@ -69,7 +70,7 @@ class Request:
 
 
 class Place:
-    """One rank's rows, and what it says of them. All methods below `what_failed` are calls.
+    """The rows of one place, and what it says of them. All methods below `what_failed` are calls.
 
     Parameters
     ----------
@@ -77,37 +78,21 @@ class Place:
     labels : object
         ``labels.code(c, weights)`` (n_rows,) of every problem, ``sample(rows)``, ``order()``, ``columns()``.
     weights : (n_rows,) array
-        Of mean 1 over all ranks.
+        Of mean 1 over all places.
     first : int
-        The place of the first row among all ranks' rows.
+        The place of the first row among those of all places.
+    where : str
+        What errors say of it: "on rank 1".
     """
 
-    def __init__(self, ranks, home, labels, weights, first, n_threads):
-        self.ranks, self.home, self.labels, self.weights, self.first = ranks, home, labels, weights, first
+    interrupted, break_off = False, None             # whether a Ctrl-C came; called between two slices of a look
+
+    def __init__(self, home, labels, weights, first, n_threads, where):
+        self.home, self.labels, self.weights, self.first, self.where = home, labels, weights, first, where
         self.n_threads = n_threads if home.entries >= SMALL else 1
         self.passes, self.works, self.sorted, self.failure = {}, {}, {}, None
 
-    # ------------------------------------------------------------ serving
-
-    def serve(self):
-        """Answer until rank 0 says that it has done."""
-        request = Request(self.home.n_features)
-        while True:
-            self.ranks.spread(request.buffer)
-            if request[OP] == END:
-                return
-            self.answer(request)
-
-    def answer(self, request, total=None):
-        """This rank's part in one request; what a call brought, on rank 0."""
-        self.passes.pop(request[GONE], None)
-        if request[OP] == CALL:
-            return self.ranks.gather(self.called(*self.ranks.share()))
-        if request[OP] == AVERAGE:
-            return self.averaged(request[KEY], *self.ranks.share())
-        part = self.reply(request)
-        self.ranks.add(part, total)
-        return None
+    # ------------------------------------------------------------ answering
 
     def called(self, method, arguments):
         try:
@@ -115,7 +100,7 @@ class Place:
         except Interrupted as interrupted:
             return interrupted
         except Exception as error:
-            return Failure(error).on(self.ranks.rank)
+            return Failure(error).at(self.where)
 
     def reply(self, request):
         """Sums; of zeros, but for the state before them, where there is trouble."""
@@ -129,10 +114,10 @@ class Place:
             part[:] = 0
             part[1] = 1
         except Exception as error:
-            self.failure = Failure(error).on(self.ranks.rank)
+            self.failure = Failure(error).at(self.where)
             part[:] = 0
             part[0] = 1
-        part[1] = part[1] or self.ranks.interrupts.came
+        part[1] = part[1] or self.interrupted
         return part
 
     def what_failed(self):
@@ -143,7 +128,7 @@ class Place:
     def open_pass(self, key, c, intercept):
         rows = self.home.row_pass(self.labels.code(c, self.weights), intercept=intercept,
                                    n_threads=self.n_threads)
-        rows.first, rows.between_slices = self.first, self.ranks.interrupts.break_off
+        rows.first, rows.between_slices = self.first, self.break_off
         self.passes[key] = rows
         return self.about(key)
 
@@ -151,6 +136,12 @@ class Place:
         rows = self.passes[of]
         self.passes[key], read = rows.gather_sample(*arguments)
         return (*self.about(key), read * rows.n_rows)
+
+    def chosen_rows(self, key, *arguments):
+        """The same rows and their code, to be read elsewhere; and how many were read for it."""
+        rows = self.passes[key]
+        part, read = rows.gather_sample(*arguments)
+        return self.home.unrepeated().take(part.rows, self.home.dtype), part.code, read * rows.n_rows
 
     def weigh_sides(self, key, positives, negatives):
         self.passes[key].weigh_sides(positives, negatives)
@@ -168,6 +159,14 @@ class Place:
 
     # ------------------------------------------------------------ the heaviest rows
 
+    def extent(self, key):
+        """Of the rows' measures that in the middle, the largest, and their sum; None without rows."""
+        rows = self.passes[key]
+        if not rows.n_rows:
+            return None
+        middle = (rows.n_rows - 1) // 2
+        return np.partition(rows.norms, middle)[middle], rows.norms.max(), float(np.abs(rows.code) @ rows.norms)
+
     def below(self, key, pivots):
         """How many of the rows' measures are below each pivot."""
         if self.sorted.get("key") != key:
@@ -175,19 +174,18 @@ class Place:
         return np.searchsorted(self.sorted["places"], pivots)
 
     def heavy(self, key, limit):
-        """The rows above the limit, which stay out of the curvature from here on; and what all measure."""
+        """The rows above the limit, which stay out of the curvature from here on."""
         rows, self.sorted = self.passes[key], {}
-        total = float(np.abs(rows.code) @ rows.norms)
         index = np.flatnonzero(rows.norms > limit)
         mask = np.zeros(rows.n_rows, np.uint8)
         mask[index] = 1
         rows.set_exact(mask)
-        return self.home.unrepeated().take(index, self.home.dtype), rows.code[index], total
+        return self.home.unrepeated().take(index, self.home.dtype), rows.code[index]
 
     # ------------------------------------------------------------ the shared start
 
     def start_rows(self, size, n_rows):
-        """This rank's part of a sample of ``size`` of all rows: rows, codes, weights."""
+        """Its part of a sample of ``size`` of all rows: rows, codes, weights."""
         n = self.home.n_rows
         rows = spaced(self.labels.order(), min(n, -(-size * n // max(1, n_rows))))
         return self.home.take(rows, np.float64), self.labels.sample(rows).astype(np.int8), self.weights[rows]
@@ -197,28 +195,17 @@ class Place:
         codes = [self.labels.code(first + k, 1.0) for k in range(len(W))]
         return losses_at(self.home, codes, self.weights, W, intercept, loss)
 
-
     def largest(self):
         return self.home.largest() if self.home.entries else 0.0
 
     # ------------------------------------------------------------ steps on these rows alone
 
     def begin_work(self, key, kind, *arguments):
-        """Make what a stochastic method keeps here; ``kind(place, ...)`` is a class that every rank can import."""
+        """Make what a stochastic method keeps here; ``kind(place, ...)`` is a class that every place can import."""
         self.works[key] = kind(self, *arguments)
 
     def work(self, key, method, *arguments):
         return getattr(self.works[key], method)(*arguments)
-
-    def averaged(self, key, n_places, *arguments):
-        """Every rank's weights become the mean of those of the ranks that have rows."""
-        work = self.works[key]
-        own = work.packed()
-        mean = np.zeros_like(own)
-        self.ranks.add(own, mean)
-        mean /= n_places                                        # rank 0's is spread
-        self.ranks.spread(mean)
-        work.take(mean, *arguments)
 
     # ------------------------------------------------------------ scores of all problems
 

@@ -10,11 +10,9 @@ import threading
 
 import numpy as np
 
+from cmargin.homes.failure import Interrupted
+
 NEEDED = ("Get_rank", "Get_size", "Bcast", "Gather", "Reduce")
-
-
-class Interrupted(Exception):
-    """A Ctrl-C that came while rows were read: what this rank answers then is of no use."""
 
 
 class Ranks:
@@ -80,27 +78,6 @@ class Ranks:
     def count(self, buffer):
         self.messages += 1
         self.bytes += buffer.nbytes
-
-
-class Failure:
-    """An error as other ranks may hear of it: of the same kind where that can be made of a sentence."""
-
-    def __init__(self, error):
-        self.text, self.kind = str(error), type(error)
-        try:
-            pickle.loads(pickle.dumps(self.kind))
-            if str(self.kind(self.text)) != self.text:
-                raise TypeError
-        except Exception:
-            self.text, self.kind = f"{self.kind.__name__}: {self.text}", RuntimeError
-
-    def on(self, rank):
-        """The same, and where."""
-        self.text = f"{self.text} (on rank {rank})"
-        return self
-
-    def error(self):
-        return self.kind(self.text)
 
 
 class HeldInterrupts:

@@ -1,5 +1,8 @@
 """Rows in memory: the home of `RowPass` over a dense array or a CSR matrix, read where it lies."""
 
+from dataclasses import dataclass, replace
+from functools import cached_property
+
 import numpy as np
 
 from cmargin._core.losses._losses import LOSS_IDS, gains
@@ -7,6 +10,7 @@ from cmargin._core.newton._certificate import ROUNDING
 from cmargin._core.newton._heavy_rows import heaviest
 from cmargin._core.rows._row_pass import RowBlocks
 from cmargin._core.rows._row_sample import chosen
+from cmargin._core.rows._row_state import kept_of_rows, take_back_rows
 
 # Entries of X; fewer are summed sooner than a second thread is awake, above all on a busy machine, where each look
 # waits for the other thread. 10,000 x 50 to a certified 1e-2: 7.2 ms on one thread, 4.0 ms on two.
@@ -17,6 +21,26 @@ def sides_of(code):
     """How many rows have a positive code, how many a negative one, and the weights of both."""
     counts = np.count_nonzero(code > 0), np.count_nonzero(code < 0)
     return counts, (np.maximum(code, 0).sum(), np.maximum(-code, 0).sum())
+
+
+@dataclass
+class RowState:
+    """A `MemoryRowPass` without its rows, as it may be sent elsewhere or kept."""
+
+    code: np.ndarray
+    intercept: bool
+    rows: np.ndarray | None
+    first: int
+    kept: dict
+
+    def with_own_code(self):
+        """The same, whose code may be written to."""
+        return replace(self, code=self.code.copy())
+
+    @property
+    def nbytes(self):
+        kept = (part for part in self.kept.values() if isinstance(part, np.ndarray))
+        return sum(part.nbytes for part in (self.code, self.rows, *kept) if part is not None)
 
 
 class MemoryRowPass(RowBlocks):
@@ -32,6 +56,8 @@ class MemoryRowPass(RowBlocks):
     n_threads : int
     rows : (n_rows,) intp array, optional
         Subset to read, ascending; ``code`` then has one entry per chosen row.
+    kept : dict, optional
+        `row_state` of another pass, from where this one goes on.
 
     Attributes
     ----------
@@ -41,12 +67,29 @@ class MemoryRowPass(RowBlocks):
 
     first = 0
 
-    def __init__(self, X, code, *, intercept, n_threads, rows=None):
+    def __init__(self, X, code, *, intercept, n_threads, rows=None, kept=None):
         self.X, self.rows = X, rows
         self.code, self.intercept = np.ascontiguousarray(code, float), intercept
-        self.total_weight = float(np.abs(self.code).sum())
         self.share = 1.0 if rows is None else len(rows) / max(1, self.X.shape[0])
-        super().__init__(self.X, self.code, intercept, n_threads, rows)
+        super().__init__(self.X, self.code, intercept, n_threads, rows, kept=kept)
+
+    @cached_property
+    def total_weight(self):
+        return float(np.abs(self.code).sum())
+
+    def state(self):
+        return RowState(self.code, self.intercept, self.rows, self.first, self.row_state)
+
+    @classmethod
+    def from_state(cls, X, state, n_threads, reads_only=False):
+        """The pass that ``state`` is of, over its rows ``X``, with copies of what looks write to unless it only
+        ``reads_only``: `along`, products, evaluations and margins."""
+        kept = state.kept
+        if not (reads_only and kept["per_row"].flags.writeable):
+            kept = kept | {name: kept[name].copy() for name in ("per_row", "duals") if kept[name] is not None}
+        rows = cls(X, state.code, intercept=state.intercept, n_threads=n_threads, rows=state.rows, kept=kept)
+        rows.first = state.first
+        return rows
 
     def subset(self, rows, weights):
         """Pass over ``rows`` (ascending intp), weights multiplied by ``weights``; X is shared."""
@@ -67,7 +110,7 @@ class MemoryRowPass(RowBlocks):
     def weigh_sides(self, positives, negatives):
         """Multiply the weights of either side; before `start`."""
         self.code *= np.where(self.code > 0, positives, negatives)
-        self.total_weight = float(np.abs(self.code).sum())
+        vars(self).pop("total_weight", None)
 
     def dual_sums(self, a, loss, must_balance):
         """What a bound is made of, `feasible`, for dual variables ``a`` (n_rows,); a read, two if ``must_balance``.
@@ -103,3 +146,10 @@ class MemoryRowPass(RowBlocks):
         mask[index] = 1
         self.set_exact(mask)
         return self.subset(index, 1.0), mean
+
+    def kept(self):
+        return kept_of_rows(self)
+
+    def take_back(self, kept):
+        take_back_rows(self, kept)
+        return None if kept["exact"] is None else self.subset(np.flatnonzero(kept["exact"]), 1.0)

@@ -64,12 +64,13 @@ def whiten_rows(
     """
     cdef Py_ssize_t b, lo, hi, k = P.shape[1], n_blocks = (row_hi - row_lo + BLOCK - 1) // BLOCK
     cdef Py_ssize_t n = rows.shape[0] if rows.shape[0] else X.view.n_rows
-    cdef bint centred = centre.shape[0] > 0
+    cdef bint centred = centre.shape[0] > 0, copies = X.view.starts == NULL and not tail_root > 0
     if P.shape[0] != X.view.n_features or factor.shape[0] != k or row_lo < 0 or row_hi > n:
         raise ValueError("whiten_rows: shapes do not fit")
     if row_hi > out.shape[0] or out.shape[1] != (X.view.n_features if tail_root > 0 else k):
         raise ValueError("whiten_rows: the output does not fit")
-    if min(dense.shape[0], low.shape[0]) < n_threads or (tail_root > 0 and low.shape[1] < BLOCK * k):
+    if (min(dense.shape[0], low.shape[0]) < n_threads or (tail_root > 0 and low.shape[1] < BLOCK * k)
+            or (copies and dense.shape[1] < BLOCK * X.view.n_features)):
         raise ValueError("whiten_rows: the workspace does not fit")
     if centred and (centre.shape[0] != X.view.n_features or centre_low.shape[0] != k):
         raise ValueError("whiten_rows: the centre does not fit")
@@ -81,4 +82,5 @@ def whiten_rows(
         hi = min(lo + BLOCK, row_hi)
         whiten_block(&X.view, &rows[lo] if rows.shape[0] else NULL, lo, hi - lo, &P[0, 0], k, &factor[0],
                      &centre[0] if centred else NULL, &centre_low[0] if centred else NULL, tail_root,
-                     &dense[threadid(), 0], &low[threadid(), 0], &out[lo, 0])
+                     &dense[threadid(), 0] if dense.shape[1] else NULL, &low[threadid(), 0] if low.shape[1] else NULL,
+                     &out[lo, 0])

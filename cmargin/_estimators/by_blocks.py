@@ -1,0 +1,46 @@
+"""Predictions for Dask collections: the same method on every block of rows, when somebody computes it."""
+
+from copy import copy
+from functools import wraps
+
+import numpy as np
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
+
+from cmargin._runtime.blas_threads import single_threaded_blas
+from cmargin.homes.open import dask_array_of, on_workers
+
+
+def lazy_on_workers(method):
+    """Decorator of a method of X alone whose result has a row for each of X: a Dask collection gives a dask array."""
+    @wraps(method)
+    def call(self, X):
+        return by_blocks(self, method, X) if on_workers(X) else method(self, X)
+
+    return call
+
+
+def by_blocks(estimator, method, X):
+    import dask
+
+    check_is_fitted(estimator)
+    _check_feature_names(estimator, getattr(X, "_meta", None), reset=False)
+    X = dask_array_of(X)
+    if X.ndim != 2:
+        raise ValueError(f"Expected 2D array, got {X.ndim}D array instead.")
+    if X.shape[1] != estimator.n_features_in_:
+        raise ValueError(f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
+                         f"{estimator.n_features_in_} features as input.")
+    there = copy(estimator)
+    vars(there).pop("feature_names_in_", None)       # they have been compared, and a block of an array has none
+    vars(there).pop("callback", None)                # which may be of no use elsewhere
+    like = method(there, np.zeros((1, X.shape[1]), X.dtype if X.dtype.kind == "f" else np.float64))
+    shape = {"drop_axis": 1} if like.ndim == 1 else {"chunks": (X.chunks[0], like.shape[1:])}
+    return X.rechunk({1: -1}).map_blocks(of_block, dask.delayed(there), method.__name__, like[:0], dtype=like.dtype,
+                                         meta=like[:0], token=f"cmargin-{method.__name__}", **shape)
+
+
+def of_block(X, estimator, name, nothing):
+    if not X.shape[0]:
+        return nothing
+    with single_threaded_blas():
+        return getattr(estimator, name)(X)

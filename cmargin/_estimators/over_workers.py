@@ -1,0 +1,90 @@
+"""`fit` of Dask collections: what partitions must agree on before they are trained on, by tasks on their workers.
+
+The estimator is on the client's side, and so is the driver; workers see a copy of it, to check their rows by.
+"""
+
+from sklearn.base import clone
+from sklearn.utils.validation import _check_feature_names
+
+from cmargin._estimators.agreement import (
+    DRIVER_DECIDES,
+    IN_PARTITIONS,
+    balanced,
+    checked,
+    compared,
+    first_failure,
+    weighed,
+)
+from cmargin._runtime.checkpoint import NO_KEEPER
+from cmargin.homes.dask.collections import beside, open_partitions
+from cmargin.homes.dask.tasks import Labelled, says_failure
+from cmargin.homes.failure import Failure
+from cmargin.homes.open import open_rows
+
+
+def train(estimator, X, y, sample_weight, begin):
+    """`LinearClassifier._train` on all partitions together."""
+    if not estimator._takes_workers:
+        raise ValueError(f"{type(estimator).__name__} does not take Dask collections yet, as SmSVMClassifier and "
+                         "MarginPursuitClassifier do; give X.compute().")
+    estimator._check_parameters()
+    estimator._refuse_over_places("with Dask collections")
+    if estimator.checkpoint is not None:
+        raise ValueError("checkpoint= does not go with Dask collections yet; a worker that dies loses nothing there.")
+    home = open_partitions(X, y)
+    try:
+        agree(estimator, home, sample_weight)
+        _check_feature_names(estimator, getattr(X, "_meta", None), reset=True)
+        estimator.n_features_in_ = home.n_features
+        return estimator._train(home, None, begin, NO_KEEPER)
+    finally:
+        home.let_go()
+
+
+def agree(estimator, home, sample_weight):
+    """Let ``home`` know what its partitions say of labels and weights."""
+    parameters = estimator.get_params(deep=False).items()
+    there = type(estimator)(**{name: None if name in DRIVER_DECIDES else value for name, value in parameters})
+    cluster, weights = home.cluster, None if sample_weight is None else beside(home, sample_weight, "sample_weight")
+
+    def told(futures):
+        every = cluster.told(futures)
+        cluster.forget(futures)
+        failure = first_failure(every, IN_PARTITIONS[1])
+        if failure is not None:
+            raise failure.error()
+        return every
+
+    cards = told(cluster.everywhere("check", card_of, *home.beside(weights, there)))
+    agreed = compared(there, cards, IN_PARTITIONS)
+    weighed_there = cluster.everywhere("weigh", weigh, *home.beside(weights, there, agreed))
+    home.agreed = balanced(agreed, told(cluster.everywhere("sums-of-weigh", sums_of, weighed_there)))
+    home.labelled = cluster.everywhere("label", label, weighed_there, *home.beside(home.agreed)[2:],
+                                       list(range(home.n_places)))
+    home.n_jobs = estimator.n_jobs
+    cluster.forget(weighed_there)                    # once the labels are made of them
+
+
+@says_failure
+def card_of(X, y, sample_weight, estimator):
+    """A `Card` of rows that are read as they are from now on."""
+    _, card = checked(clone(estimator), X, y, sample_weight)
+    open_rows(X)
+    return card
+
+
+@says_failure
+def weigh(X, y, sample_weight, estimator, agreed):
+    """Labels, weights up to a factor, and their sums."""
+    (_, labels, weight), sums = weighed(estimator, open_rows(X, y), sample_weight, agreed, False)
+    return labels, weight, sums
+
+
+@says_failure
+def sums_of(weighed_there):
+    return weighed_there if isinstance(weighed_there, Failure) else weighed_there[2]
+
+
+def label(weighed_there, agreed, place):
+    labels, weight, _ = weighed_there
+    return Labelled(labels, weight * agreed.factor, agreed.first[place], place)

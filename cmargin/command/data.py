@@ -1,0 +1,102 @@
+"""Rows and labels by the name of a file."""
+
+import os
+from zipfile import BadZipFile
+
+import numpy as np
+import scipy.sparse as sp
+
+from cmargin.command.tables import NO_LABEL, Table, read_csv, read_parquet
+from cmargin.homes.files import open_files
+from cmargin.homes.files.arrays_in_files import array_of_npy
+from cmargin.homes.files.sources import labels_of
+
+SVMLIGHT = (".svm", ".svmlight", ".libsvm", ".txt")
+
+
+def read(path, options, known=None):
+    """The `Table` of a file; ``known``: the `Model` that its rows are for. ``y`` is None where there are no labels."""
+    if not os.path.exists(path):
+        raise FileNotFoundError(2, "No such file or folder", path)
+    apart = None if options.labels is None else np.asarray(labels_of(_labels_path(options.labels)))
+    try:
+        table = _read(path, options, known)
+    except (ValueError, BadZipFile) as error:                # what libraries say may lack the name of the file
+        raise ValueError(str(error) if path in str(error) else f"{path}: {error}") from None
+    if apart is not None:
+        table.y = apart
+    if known is not None and table.X.shape[1] != known.n_features:
+        raise ValueError(f"{path} has rows of {table.X.shape[1]} features; the model was trained on "
+                         f"{known.n_features}.")
+    if table.y is not None and len(table.y) != table.X.shape[0]:
+        raise ValueError(f"{path} has {table.X.shape[0]} rows and {len(table.y)} labels.")
+    return table
+
+
+def _read(path, options, known):
+    ending = os.path.splitext(path)[1].lower()
+    label = NO_LABEL if options.labels is not None and options.label is None else options.label
+    if ending in (".csv", ".tsv"):
+        return read_csv(path, header=options.header, label=label, known=known)
+    if ending == ".parquet":
+        return read_parquet(path, label=label, known=known)
+    if ending in SVMLIGHT:
+        return _svmlight(path, options.zero_based, known)
+    if ending == ".npz":
+        return _npz(path)
+    if ending == ".npy" or os.path.isdir(path):
+        return _rows(path)
+    raise ValueError(f"{path} is of no kind that is read: .csv, .tsv, .parquet, {', '.join(SVMLIGHT)}, .npz, .npy, or "
+                     "a folder from `cmargin convert`.")
+
+
+def with_labels(path, options, known=None):
+    table = read(path, options, known)
+    if table.y is None:
+        raise ValueError(f"{path} holds no labels; --labels names a file of them, --label a column of a table.")
+    if table.y.dtype.kind == "U" and (table.y == "").any():
+        raise ValueError(f"{path}, row {np.flatnonzero(table.y == '')[0] + 1}: the label is empty.")
+    return table
+
+
+def _labels_path(path):
+    if not path.endswith((".npy", ".npz")):
+        raise ValueError(f"{path}: labels in a file of their own must be .npy.")
+    return path
+
+
+def _rows(path):
+    """Of .npy or a folder; what does not fit into memory stays where it is."""
+    beside = os.path.join(path, "labels.npy")
+    y = np.load(beside, allow_pickle=False) if os.path.exists(beside) else None
+    if path.endswith(".npy"):
+        array = array_of_npy(path)
+        if array.dtype.kind in "iub":                        # the estimators read floats where they lie
+            return Table(array.load().astype(float), y, None, None)
+    return Table(open_files(path), y, None, None)
+
+
+def _svmlight(path, zero_based, known):
+    from sklearn.datasets import load_svmlight_file
+
+    with open(path, "rb") as file:
+        X, y = load_svmlight_file(file, zero_based=zero_based, n_features=None if known is None else known.n_features)
+    if not X.shape[0]:
+        raise ValueError(f"{path} has no rows.")
+    return Table(X, y.astype(np.int64) if (y == np.rint(y)).all() else y, None, None)
+
+
+def _npz(path):
+    with np.load(path, allow_pickle=False) as arrays:
+        names = set(arrays.files)
+        y = next((arrays[name] for name in ("y", "labels") if name in names), None)
+        if {"data", "indices", "indptr", "shape"} <= names:
+            X = sp.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=tuple(arrays["shape"]))
+        elif "X" in names or len(names) == 1:
+            X = arrays["X" if "X" in names else arrays.files[0]]
+        else:
+            raise ValueError(f"{path} must hold X and y, or the arrays of a CSR matrix and y; it holds "
+                             f"{', '.join(sorted(names))}.")
+    if X.dtype.kind not in "iubf":
+        raise ValueError(f"{path}: X holds {X.dtype}, not numbers.")
+    return Table(X if X.dtype in (np.float32, np.float64) else X.astype(float), y, None, None)

@@ -1,0 +1,75 @@
+"""Options of ``cmargin fit``, ``predict`` and ``evaluate``; nothing heavy is imported before one of them runs."""
+
+import argparse
+
+METHODS = ("slnd", "bsn", "smsvm", "pursuit", "pegasos")
+DATA_HELP = ("rows: .csv, .tsv or .parquet with a column of labels; .svm, .svmlight, .libsvm or .txt as svmlight; .npz "
+             "with X and y; .npy or a folder from `cmargin convert`, labels beside it")
+
+
+def add_commands(commands):
+    """Add the three to the subparsers."""
+    fit = commands.add_parser("fit", help="train a classifier on your own data", description=(
+        "Train a classifier on the rows of DATA and store it in a file. A Ctrl-C stores the best weights so far."))
+    _data(fit)
+    fit.add_argument("--model", metavar="FILE", required=True, help="where to store the model")
+    fit.add_argument("--method", choices=METHODS, default="slnd", help="default: slnd")
+    fit.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], type=_assignment,
+                     help="a parameter of the method's class, such as l2=1e-3; may be repeated")
+    fit.add_argument("--scale", choices=("auto", "columns", "rows", "none"), default="auto", help=(
+        "columns to mean 0 and variance 1, rows to length 1, or neither; stored with the model. auto, the default: "
+        "columns of dense data that fit into memory"))
+    fit.add_argument("--max-time", metavar="SECONDS", type=_positive, help="stop after that, with the best weights")
+    fit.add_argument("--seed", metavar="N", type=int, default=0, help="of what is random; default: 0")
+    fit.add_argument("--threads", metavar="N", type=int, help="default: as many as OpenMP offers")
+    fit.add_argument("--quiet", action="store_true", help="print errors only")
+    fit.set_defaults(run="fit")
+
+    predict = commands.add_parser("predict", help="label rows with a stored model", description=(
+        "Print a label for every row of DATA, or its probabilities or scores, one line a row."))
+    _data(predict)
+    _model(predict)
+    predict.add_argument("--what", choices=("labels", "probabilities", "scores"), default="labels")
+    predict.add_argument("--out", metavar="FILE", help="a text file, or .npy; default: standard output")
+    predict.set_defaults(run="predict")
+
+    evaluate = commands.add_parser("evaluate", help="say how good a stored model is on some rows", description=(
+        "Accuracy, margins and, where there are probabilities, calibration of a model on the rows of DATA."))
+    _data(evaluate)
+    _model(evaluate)
+    evaluate.add_argument("--format", choices=("text", "json", "html"), default="text", help=(
+        "html is one page that holds its plots; default: text"))
+    evaluate.add_argument("--out", metavar="FILE", help="default: standard output")
+    evaluate.set_defaults(run="evaluate")
+
+
+def _data(command):
+    command.add_argument("data", metavar="DATA", help=DATA_HELP)
+    command.add_argument("--label", metavar="COLUMN", help="of a table: name or number, from 0, of the column of "
+                                                           "labels; default: the last")
+    command.add_argument("--labels", metavar="FILE", help=".npy of the labels of .npy, .npz or a folder")
+    command.add_argument("--header", choices=("auto", "yes", "no"), default="auto", help=(
+        "whether a text table begins with names; auto: where no cell of the first line is a number"))
+    command.add_argument("--zero-based", action="store_true", help="of svmlight: the first column is called 0, not 1")
+
+
+def _model(command):
+    command.add_argument("--model", metavar="FILE", required=True,
+                         help="from `cmargin fit`; a pickle: open only what you trust")
+
+
+def _assignment(text):
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got {text!r}")
+    return name, value
+
+
+def _positive(text):
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected seconds above 0, got {text!r}")
+    return value

@@ -1,0 +1,123 @@
+"""The report as one HTML page that holds its plots, drawn by matplotlib where it is installed."""
+
+import io
+from html import escape
+
+import numpy as np
+
+from cmargin.command.report import ABOUT, CLASS_COLUMNS, MOST_CLASSES, class_lines, heading, lines, trained
+
+STYLE = """
+:root { color-scheme: light; }
+body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.4rem; margin-bottom: .2rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
+p.about, figcaption, footer { color: #555; font-size: .9rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; padding: .2rem 1.2rem .2rem 0; border-bottom: 1px solid #ddd; white-space: nowrap; }
+table.facts td { white-space: normal; }
+table.numbers td:nth-child(n+2):nth-child(-n+4), table.numbers th:nth-child(n+2):nth-child(-n+4) { text-align: right; }
+.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); gap: 1rem; }
+figure { margin: 0; } svg { width: 100%; height: auto; }
+"""
+
+
+def as_html(told, curves):
+    """A page of its own: no script, no file and no address outside."""
+    figures = "".join(f"<figure>{svg}<figcaption>{escape(words)}</figcaption></figure>" for svg, words in plots(curves))
+    figures = figures or "<p>The plots are drawn by matplotlib, which is not installed.</p>"
+    pairs = "".join(f"<tr><th scope='row'>{escape(what)}</th><td>{escape(value)}</td></tr>"
+                    for what, value in lines(told))
+    head = "".join(f"<th>{column}</th>" for column in CLASS_COLUMNS)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in class_lines(told))
+    many = f" (the {MOST_CLASSES} found worst of {len(told['classes'])})" if len(told["classes"]) > MOST_CLASSES else ""
+    title = escape(heading(told))
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title><style>{STYLE}</style></head>
+<body>
+<h1>{title}</h1>
+<p class="about">{escape(ABOUT)}</p>
+<div class="wide"><table class="facts">{pairs}</table></div>
+<h2>Plots</h2>
+<div class="plots">{figures}</div>
+<h2>Classes{many}</h2>
+<div class="wide"><table class="numbers"><tr>{head}</tr>{body}</table></div>
+<footer><p>{escape(trained(told))}</p></footer>
+</body>
+</html>"""
+
+
+def plots(curves):
+    """(SVG, caption) of every plot that there are numbers for; none without matplotlib."""
+    try:
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+    except ImportError:
+        return
+    draw = [(_margins, "How far the right class is ahead of the best other one; left of 0 are the mistakes.")]
+    if "margin error" in curves:
+        draw += [(_margin_error, "Share of rows whose right class is given at most this probability."),
+                 (_reliability, "What was promised and what came true, by bins; on the line both agree.")]
+    if curves["confusion"] is not None and len(curves["classes"]) <= MOST_CLASSES:
+        draw.append((_confusion, "What rows of a class, a line, were taken for, in per cent of them."))
+    elif curves["confusion"] is not None:
+        draw.append((_recalls, "How much of each class was found, from the worst to the best."))
+    for number, (work, words) in enumerate(draw):
+        figure = Figure(figsize=(6.0, 4.2), layout="constrained")
+        work(figure.subplots(), curves)
+        out = io.StringIO()
+        with rc_context({"svg.hashsalt": f"cmargin {number}"}):       # ids of its own for every plot of the page
+            figure.savefig(out, format="svg", metadata={"Date": None})
+        yield out.getvalue()[out.getvalue().index("<svg"):], words
+
+
+def _margins(axis, curves):
+    from cmargin.plots import MarginDistributionDisplay
+
+    bins = int(np.clip(4 * len(curves["margins"]) ** (1 / 3), 20, 80))
+    MarginDistributionDisplay(margins=curves["margins"]).plot(ax=axis, bins=bins)
+    axis.set_xlabel("margin (score units; vertical: location estimate)")
+
+
+def _margin_error(axis, curves):
+    from cmargin.plots import MarginErrorDisplay
+
+    MarginErrorDisplay(theta=curves["theta"], error=curves["margin error"]).plot(ax=axis)
+    axis.set_xlabel("probability θ of the right class")
+    axis.set_ylabel("share of rows at or below θ")
+
+
+def _reliability(axis, curves):
+    promise, kept, n = curves["reliability"]
+    axis.plot([0, 1], [0, 1], color="0.6", linewidth=1)
+    axis.plot(promise, kept, color="#0072B2", linewidth=1, alpha=0.4)
+    axis.scatter(promise, kept, s=20 + 180 * n / n.max(), color="#0072B2", alpha=0.8, linewidth=0, zorder=3)
+    axis.set(xlabel="probability of the predicted class (dot size: rows)", xlim=(0, 1.02), ylim=(0, 1.02),
+             ylabel="share of predictions that were right")
+    axis.grid(color="#dddddd", linewidth=0.6)
+    axis.set_axisbelow(True)
+
+
+def _confusion(axis, curves):
+    counts, names = curves["confusion"], [name[:14] for name in curves["classes"]]
+    shares = 100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    axis.imshow(np.sqrt(shares), cmap="Blues", vmin=0, vmax=10, aspect="auto")       # so that few mistakes are seen
+    small = max(5, 10 - len(names) // 4)
+    axis.set_xticks(range(len(names)), names, rotation=90 if max(map(len, names)) > 3 else 0, fontsize=small)
+    axis.set_yticks(range(len(names)), names, fontsize=small)
+    axis.set(xlabel="taken for", ylabel="class")
+    if len(names) <= 20:
+        for i, j in np.argwhere(counts > 0):
+            axis.text(j, i, f"{shares[i, j]:.3g}" if shares[i, j] < 99.95 else "100", ha="center", va="center",
+                      fontsize=small - 1, color="white" if shares[i, j] > 36 else "#222")
+
+
+def _recalls(axis, curves):
+    counts = curves["confusion"]
+    rows = counts.sum(axis=1)
+    found = np.sort(np.diag(counts)[rows > 0] / rows[rows > 0])
+    axis.plot(np.arange(1, len(found) + 1), 100 * found, color="#0072B2", drawstyle="steps-mid")
+    axis.set(xlabel="classes, the worst first", ylabel="found (% of the rows of the class)", ylim=(0, 102))
+    axis.grid(color="#dddddd", linewidth=0.6)

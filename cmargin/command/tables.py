@@ -1,0 +1,179 @@
+"""Tables with a column of labels: CSV, by pandas where it is installed and by NumPy otherwise, and Parquet."""
+
+import csv
+
+import numpy as np
+
+DELIMITERS = ",;\t "             # the first of them that the first line has
+NO_LABEL = object()              # in place of the column of labels: they are in a file of their own
+
+
+class Table:
+    """Columns of numbers, and one of labels.
+
+    Attributes
+    ----------
+    X : (n, m) array
+    y : (n,) array or None
+    columns : list of str or None
+    label : str or int or None
+    """
+
+    def __init__(self, X, y, columns, label):
+        self.X, self.y, self.columns, self.label = X, y, columns, label
+
+
+def read_csv(path, *, header, label, known=None):
+    """``label``: name or number of the column of labels, None for the last, `NO_LABEL`; ``known``: the `Model`."""
+    with open(path, encoding="utf-8-sig", errors="replace", newline="") as file:
+        first = file.readline()
+    if not first.strip():
+        raise ValueError(f"{path} begins with an empty line, or is empty.")
+    delimiter = "\t" if path.endswith(".tsv") else next((d for d in DELIMITERS if d in first.strip()), ",")
+    cells = next(csv.reader([first.strip("\r\n")], delimiter=delimiter))
+    names = [cell.strip() for cell in cells]
+    has_names = header == "yes" or (header == "auto" and not any(map(_is_number, names)))
+    place, wanted = _places(path, names if has_names else None, len(names), label, known)
+    numbers, labels = _cells(path, delimiter, has_names, wanted, place)
+    if not len(numbers):
+        raise ValueError(f"{path} has no rows.")
+    _refuse_gaps(path, numbers, names if has_names else None, wanted)
+    columns = [names[j] for j in wanted] if has_names else None
+    return Table(numbers, None if place is None else labels_from(labels), columns,
+                 place if place is None or not has_names else names[place])
+
+
+def _is_number(cell):
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _places(path, names, n_columns, label, known):
+    """Place of the labels or None, and those of the features in their order."""
+    if known is not None and known.columns and names:            # by their names, whatever their order
+        missing = [name for name in known.columns if name not in names]
+        if missing:
+            raise ValueError(f"{path} has no column {missing[0]!r}, which the model was trained on.")
+        place = _place(path, names, n_columns, known.label if label is None else label, known)
+        return place, [names.index(name) for name in known.columns]
+    place = _place(path, names, n_columns, label, known)
+    return place, [j for j in range(n_columns) if j != place]
+
+
+def _place(path, names, n_columns, label, known):
+    if label is NO_LABEL:
+        return None
+    if label is None and known is not None:
+        if n_columns == known.n_features:                        # rows without labels
+            return None
+        label = known.label
+    if label is None:
+        return n_columns - 1
+    if names and str(label) in names:
+        return names.index(str(label))
+    if str(label).lstrip("-").isdecimal() and -n_columns <= int(label) < n_columns:
+        return int(label) % n_columns
+    if known is not None and names:
+        return None
+    raise ValueError(f"{path} has no column {label!r}; it has {', '.join(names) if names else f'{n_columns} columns'}.")
+
+
+def _cells(path, delimiter, has_names, wanted, place):
+    """(n, m) floats with NaN in empty cells, and the texts of the labels."""
+    try:
+        import pandas
+    except ImportError:
+        return _by_numpy(path, delimiter, has_names, wanted, place)
+    try:
+        frame = pandas.read_csv(path, sep=delimiter, header=None, skiprows=int(has_names), dtype=str, na_filter=False,
+                                skipinitialspace=True, encoding="utf-8-sig", encoding_errors="replace")
+    except pandas.errors.EmptyDataError:
+        return np.empty((0, len(wanted))), None
+    if frame.shape[1] <= max([*wanted, place or 0]):
+        raise ValueError(f"{path} has rows of {frame.shape[1]} columns where its first line has more.")
+    numbers = np.empty((len(frame), len(wanted)))
+    for k, j in enumerate(wanted):
+        column = frame.iloc[:, j]
+        numbers[:, k] = pandas.to_numeric(column.where(column.str.strip() != ""), errors="coerce")
+        wrong = np.flatnonzero(np.isnan(numbers[:, k]) & (column.str.strip() != ""))
+        if len(wrong) and column.iloc[wrong[0]].strip().lower() not in ("nan", "na"):
+            raise _no_number(path, wrong[0] + 1, j, column.iloc[wrong[0]])
+    return numbers, None if place is None else frame.iloc[:, place].to_numpy(str)
+
+
+def _by_numpy(path, delimiter, has_names, wanted, place):
+    numbers, labels = [], []
+    with open(path, encoding="utf-8-sig", errors="replace", newline="") as file:
+        rows = csv.reader(file, delimiter=delimiter, skipinitialspace=True)
+        if has_names:
+            next(rows)
+        for number, row in enumerate(filter(None, rows), 1):
+            if len(row) <= max([*wanted, place or 0]):
+                raise ValueError(f"{path}, row {number}, has {len(row)} cells where the first line has more.")
+            numbers.append([_number(path, number, j, row[j]) for j in wanted])
+            labels.append("" if place is None else row[place])
+    return np.array(numbers, float).reshape(len(numbers), len(wanted)), None if place is None else np.array(labels, str)
+
+
+def _number(path, number, j, cell):
+    try:
+        return float(cell) if cell.strip() else np.nan
+    except ValueError:
+        if cell.strip().lower() == "na":
+            return np.nan
+        raise _no_number(path, number, j, cell) from None
+
+
+def _no_number(path, number, j, cell):
+    return ValueError(f"{path}, row {number}, column {j + 1}: {cell.strip()[:40]!r} is no number. Features must be "
+                      "numbers; --label names the column of labels, --header says whether names come first.")
+
+
+def _refuse_gaps(path, numbers, names, wanted):
+    gaps = ~np.isfinite(numbers)
+    if gaps.any():
+        i, k = np.argwhere(gaps)[0]
+        where = repr(names[wanted[k]]) if names else wanted[k] + 1
+        raise ValueError(f"{path}, row {i + 1}, column {where}: empty, NaN or infinite ({gaps.sum()} such cells); "
+                         "fill them or leave such rows out.")
+
+
+def labels_from(texts):
+    """Labels as they were meant: integers where all are, else texts."""
+    texts = np.char.strip(np.asarray(texts, str))
+    try:
+        numbers = texts.astype(float)
+    except ValueError:
+        return texts
+    if not np.isfinite(numbers).all() or (numbers != np.rint(numbers)).any() or np.abs(numbers).max(initial=0) > 2**53:
+        return texts
+    return numbers.astype(np.int64)
+
+
+def read_parquet(path, *, label, known=None):
+    """As `read_csv`, of a Parquet file, by pyarrow."""
+    with open(path, "rb"):
+        pass
+    try:
+        import pyarrow.parquet as parquet
+    except ImportError:
+        raise ImportError(f"{path} is read by pyarrow, which is not installed.") from None
+    table = parquet.read_table(path)
+    names = list(map(str, table.column_names))
+    place, wanted = _places(path, names, len(names), label, known)
+    columns = []
+    for j in wanted:
+        column = table.column(j).to_numpy()
+        if column.dtype.kind not in "fiub":
+            raise ValueError(f"{path}, column {names[j]!r} holds {table.schema.types[j]}, not numbers; --label names "
+                             "the column of labels.")
+        columns.append(column)
+    single = all(column.dtype == np.float32 for column in columns)
+    X = np.column_stack([column.astype(np.float32 if single else float) for column in columns])
+    _refuse_gaps(path, X, names, wanted)
+    y = None if place is None else np.asarray(table.column(place).to_pylist())
+    return Table(X, y if y is None or y.dtype.kind in "iub" else labels_from(y), [names[j] for j in wanted],
+                 None if place is None else names[place])

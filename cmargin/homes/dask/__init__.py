@@ -1,0 +1,1 @@
+"""Rows that live with the workers of a dask.distributed cluster, in partitions."""

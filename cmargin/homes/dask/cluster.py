@@ -1,0 +1,114 @@
+"""Tasks on every partition of a cluster, and their answers: nothing hangs, and what goes wrong is a sentence."""
+
+import uuid
+from time import perf_counter
+
+import distributed
+import numpy as np
+
+POLL = 0.1                     # seconds between two moments at which Python is heard while workers are at work
+LOOK_ROUND = 2.0               # and between two looks at whether there are workers at all,
+PATIENCE = 30.0                # without which nobody waits longer than that
+
+
+def client_of(client=None):
+    """``client``, or the one that this thread would use; ValueError where there is none."""
+    if client is None:
+        try:
+            client = distributed.get_client()
+        except ValueError:
+            raise ValueError("Rows in Dask collections are read by the workers of a dask.distributed cluster, and "
+                             "there is none: make a distributed.Client first, or give X.compute().") from None
+    if client.asynchronous:
+        raise ValueError("An asynchronous dask.distributed Client cannot wait for a fit; make one with "
+                         "asynchronous=False.")
+    return client
+
+
+def check_imports(client):
+    """Raise ImportError unless scheduler and workers know this package: a worker that is sent what it cannot read dies,
+    and another is tried after it. What is sent here, everybody can read."""
+    line = "import cmargin.homes.dask.tasks"
+    try:
+        client.run_on_scheduler(exec, line)
+        client.run(exec, line)
+    except ImportError as error:
+        raise ImportError(f"The workers and the scheduler of the Dask cluster must have cmargin installed: {error}"
+                          ) from error
+
+
+class Cluster:
+    """A client, and how tasks are sent and waited for.
+
+    Attributes
+    ----------
+    heard : callable
+        Called about ten times a second while workers are at work; may raise.
+    """
+
+    def __init__(self, client):
+        self.client, self.heard, self.alone_since = client, lambda: None, None
+
+    def everywhere(self, name, function, *columns):
+        """Futures of ``function`` of every partition, called ``name`` on the dashboard; columns are lists by partition.
+
+        Nothing is found by what it was made of: two fits never share a task.
+        """
+        token = uuid.uuid4().hex
+        keys = [(f"cmargin-{name}-{token}", place) for place in range(len(columns[0]))]
+        return self.client.map(function, *columns, key=keys, pure=False)
+
+    def told(self, futures, until=np.inf):
+        """What the futures come to, in their order; None where the clock says ``until`` first.
+
+        Without such a time somebody waits for the answer alone, and must be heard here.
+        """
+        looked = perf_counter()
+        while True:
+            try:
+                distributed.wait(futures, timeout=POLL)
+                return self.client.gather(futures)
+            except TimeoutError:
+                pass
+            except Exception as error:
+                raise in_words(error) from error
+            if perf_counter() > until:
+                return None
+            if until == np.inf:
+                self.heard()
+            if perf_counter() - looked > LOOK_ROUND:
+                looked = perf_counter()
+                self.look_for_workers()
+
+    @staticmethod
+    def forget(futures):
+        """Let the workers forget results: not when these objects go, which tracebacks may keep, but now."""
+        for future in futures or ():
+            if future is not None:
+                future.release()
+
+    def look_for_workers(self):
+        if self.client.status not in ("running", "connecting"):
+            raise RuntimeError("The connection to the scheduler of the Dask cluster is lost.")
+        if self.client.nthreads():
+            self.alone_since = None
+            return
+        self.alone_since = self.alone_since or perf_counter()
+        if perf_counter() - self.alone_since > PATIENCE:
+            raise RuntimeError(f"The Dask cluster has had no worker for {PATIENCE:g} seconds.")
+
+    def memory(self):
+        """Bytes that its workers may use; infinite where they do not say."""
+        workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
+        return sum(worker["memory_limit"] or float("inf") for worker in workers)
+
+
+def in_words(error):
+    """The same as one sentence where it is the cluster's."""
+    if isinstance(error, distributed.scheduler.KilledWorker):
+        return RuntimeError("Workers of the Dask cluster died again and again while they read a partition, as they do "
+                            f"where memory is short: {error}")
+    if isinstance(error, distributed.client.FutureCancelledError):
+        return RuntimeError("The Dask cluster has lost partitions that it cannot make again, as where they were "
+                            f"scattered to a worker that died: {error}")
+    return error

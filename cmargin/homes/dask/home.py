@@ -1,0 +1,220 @@
+"""The home of rows in partitions on workers: a round of tasks, one a partition, answers all questions asked by then.
+
+X, labels and weights stay on the workers, and so does what passes keep of every row: the task of a round takes the
+result of the one before. The old one is let go when the new one is there; the scheduler remembers how all of them were
+made. Sums are folded here, in the order of the partitions.
+"""
+
+from time import perf_counter
+
+import numpy as np
+
+from cmargin._core.small._openmp import effective_n_threads
+from cmargin.homes.dask.tasks import Round, answers_of, reading, turn
+from cmargin.homes.failure import Failure
+from cmargin.homes.files.home import STATE
+from cmargin.homes.over_places import PlacesHome, PlacesPass
+from cmargin.homes.places import ALONG, EVALUATE, LOOK, PRODUCT
+
+NAMES = {LOOK: "look", ALONG: "along", PRODUCT: "product", EVALUATE: "evaluate"}      # of tasks, on the dashboard
+BROUGHT = 1 << 27              # bytes of all problems' subsets that come here
+KEPT = 0.2                     # of the workers' memory that states of problems may take
+
+
+class Question:
+    """What is asked of all places, and what is made of their answers."""
+
+    wanted, answer = True, None
+
+    def __init__(self, method, arguments, fold):
+        self.method, self.arguments, self.fold = method, arguments, fold
+
+    @property
+    def name(self):
+        return NAMES[self.arguments[0]] if self.method == "asked" else self.method.replace("_", "-")
+
+
+def folded(parts):
+    """The sum of arrays, in their order."""
+    total = parts[0].copy()
+    for part in parts[1:]:
+        total += part
+    return total
+
+
+class DaskPass(PlacesPass):
+    """`PlacesPass` whose questions wait for the next round, so that those of all problems make one."""
+
+    posts = ("look", "along", "product", "evaluate")
+
+    def post(self, kind, asked):
+        if kind == "evaluate":
+            asked["squares"] = True
+        op, parts = self.question(kind, asked)
+        parts = {name: np.array(part) if isinstance(part, np.ndarray) else part for name, part in parts.items()}
+
+        def fold(told):
+            answer = self.answer(kind, asked, folded(told))
+            return answer[1:] if kind == "along" else answer
+
+        return self.home.post(Question("asked", (op, {"key": self.key, **parts}), fold))
+
+    def work(self, until):
+        self.home.work(until)
+
+    def gather_sample(self, positives, negatives, seed, column_weight=None):
+        """Few rows come here, where their questions need no rounds."""
+        counts, home = self.sides()[0], self.home
+        wanted = (positives * counts[0] + negatives * counts[1]) * home.row_bytes * len(home.agreed)
+        if wanted > BROUGHT:
+            return super().gather_sample(positives, negatives, seed, column_weight)
+        X, codes, reads = zip(*self.call("chosen_rows", positives, negatives, seed, column_weight), strict=True)
+        rows = self.brought(X, codes)
+        rows.share = rows.n_rows / max(1, home.n_rows)
+        return rows, sum(reads) / max(1, home.n_rows)
+
+
+class DaskHome(PlacesHome):
+    """`PlacesHome` over the partitions of a cluster.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    X : list of futures
+        Of arrays or CSR matrices, partition by partition.
+    y : list of futures, or None
+    sizes : rows of every partition
+    n_features, dtype, sparse : of all
+
+    Attributes
+    ----------
+    agreed, labelled : what `cmargin._estimators.over_workers` finds; futures of `Labelled`
+    n_jobs : int or None
+        Threads of a task; None: 1, as a worker runs a task in each of its own.
+    rounds : int
+    """
+
+    together, pass_kind = True, DaskPass
+
+    def __init__(self, cluster, X, y, sizes, n_features, dtype, sparse):
+        super().__init__(n_features, dtype, sparse, None)
+        self.cluster, self.X, self.labels, self.sizes = cluster, X, y, sizes
+        self.labelled, self.turns, self.n_jobs, self.n_threads = None, [None] * len(X), None, effective_n_threads(None)
+        self.orders, self.waiting, self.asked, self.underway, self.rounds = [], [], [], None, 0
+
+    @property
+    def n_rows(self):
+        return int(sum(self.sizes))
+
+    @property
+    def entries(self):
+        return self.n_rows * self.n_features if self.agreed is None else self.agreed.entries
+
+    @property
+    def n_places(self):
+        return len(self.sizes)
+
+    def beside(self, *columns):
+        """Futures of the rows and labels, and other columns by partition, or what is the same for all of them."""
+        return [self.X, self.labels, *(one if isinstance(one, list) else [one] * self.n_places for one in columns)]
+
+    @property
+    def row_bytes(self):
+        return self.entries / max(1, self.n_rows) * self.dtype.itemsize
+
+    @property
+    def between_chunks(self):
+        return self.cluster.heard
+
+    @between_chunks.setter
+    def between_chunks(self, heard):
+        self.cluster.heard = heard
+
+    def let_go(self):
+        """The workers may forget all that is not somebody else's."""
+        self.drop_questions()
+        for futures in (self.labelled, self.turns):
+            self.cluster.forget(futures)
+        self.X = self.labels = self.labelled = self.turns = None
+
+    def problems_at_once(self, wanted):
+        """For so many problems there is memory for what is kept of every row, old and new."""
+        room = KEPT * self.cluster.memory() / (2 * STATE * max(1, self.n_rows))
+        return int(max(1, min(wanted, room)))
+
+    # ------------------------------------------------------------ rounds
+
+    def ask(self, op, n_columns, **parts):
+        return self.answered(Question("asked", (op, parts), folded))
+
+    def call(self, method, *arguments):
+        return self.answered(Question(method, arguments, list))
+
+    def order(self, method, *arguments):
+        self.orders.append((method, arguments))
+
+    def answered(self, question):
+        self.post(question)
+        self.work()
+        return question.answer
+
+    def post(self, question):
+        self.waiting.append(question)
+        return question
+
+    def work(self, until=np.inf):
+        """Go on with the rounds that answer what is asked, to their end or until the clock says ``until``."""
+        try:
+            while self.asked or self.waiting:
+                if not self.asked:
+                    self.send()
+                if self.asked and not self.take(until):
+                    return
+                if perf_counter() > until:
+                    return
+        except BaseException:
+            self.drop_questions()
+            raise
+
+    def drop_questions(self):
+        """The turns before the round under way are as they were."""
+        for futures in self.underway or ():
+            self.cluster.forget(futures)
+        self.waiting, self.asked, self.underway = [], [], None
+
+    def send(self):
+        """A round for all who wait, and for what was ordered before."""
+        self.asked, self.waiting = [question for question in self.waiting if question.wanted], []
+        if not self.asked:
+            return
+        orders, self.orders = self.orders, []
+        this_round = Round([*orders, *((question.method, question.arguments) for question in self.asked)], (),
+                           self.n_jobs)
+        name, turns = "+".join(sorted({question.name for question in self.asked})), None
+        rounds = [this_round] * len(self.X)
+        if this_round.reads_only:
+            answers = self.cluster.everywhere(name, reading, self.X, self.labelled, self.turns, rounds)
+        else:
+            this_round.gone, self.gone = tuple(self.gone), []
+            turns = self.cluster.everywhere(name, turn, self.X, self.labelled, self.turns, rounds)
+            answers = self.cluster.everywhere(f"sums-of-{name}", answers_of, turns)
+        self.underway, self.rounds = (turns, answers), self.rounds + 1
+
+    def take(self, until):
+        """The answers of the round under way; False where the clock says ``until`` first."""
+        turns, answers = self.underway
+        told = self.cluster.told(answers, until)
+        if told is None:
+            return False
+        for said in told:
+            for answer in said:
+                if isinstance(answer, Failure):
+                    raise answer.error()
+        asked, self.asked, self.underway = self.asked, [], None
+        self.cluster.forget(answers)
+        if turns is not None:
+            self.cluster.forget(self.turns)
+            self.turns = turns
+        for question, *parts in zip(asked, *(said[-len(asked):] for said in told), strict=True):
+            question.answer = question.fold(parts)
+        return True

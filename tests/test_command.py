@@ -1,0 +1,512 @@
+"""``cmargin fit``, ``predict``, ``evaluate``: every format, every exit code, one sentence for whatever is wrong."""
+
+import importlib.util
+import json
+import os
+import pickle
+import re
+import signal
+import subprocess
+import sys
+from html.parser import HTMLParser
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from conftest import blobs
+from sklearn.datasets import dump_svmlight_file
+from sklearn.preprocessing import StandardScaler
+
+from cmargin import SLNDClassifier, SmSVMClassifier
+from cmargin.__main__ import main
+from cmargin.command import methods, progress, tables
+from cmargin.command.model import load
+from cmargin.convert import convert
+from cmargin.homes.files import sources
+
+X, Y = blobs(n=300, d=5, k=3, spread=0.5)
+NAMES = np.array(["ash", "birch", "elm"])
+COLUMNS = ["age", "girth", "height", "leaf area", "year"]
+PANDAS = importlib.util.find_spec("pandas") is not None
+
+
+def csv_text(rows=X, labels=NAMES[Y], header=True, separator=",", place=5):
+    lines = [[*COLUMNS[:place], "tree", *COLUMNS[place:]]] if header else []
+    lines += [[*map(repr, row[:place].tolist()), str(label), *map(repr, row[place:].tolist())]
+              for row, label in zip(rows, labels, strict=True)]
+    return "".join(separator.join(line) + "\n" for line in lines)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "trees.csv").write_text(csv_text())
+    return tmp_path
+
+
+@pytest.fixture(params=["pandas", "numpy"])
+def reader(request, monkeypatch):
+    """By pandas, and as if it were not installed."""
+    if request.param == "numpy":
+        monkeypatch.setattr(tables, "_cells", tables._by_numpy)
+    elif not PANDAS:
+        pytest.skip("no pandas")
+
+
+def started(*argv):
+    """A process of its own."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    return subprocess.Popen([sys.executable, *argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            env=environment)
+
+
+def failed(capsys, *argv, status=1):
+    """The sentence on standard error."""
+    assert main([*map(str, argv)]) == status
+    heard = capsys.readouterr()
+    assert heard.out == "" and re.fullmatch(r"(cmargin: warning: .*\n)*cmargin: error: [^\n]+\n", heard.err), heard.err
+    return heard.err
+
+
+# ---------------------------------------------------------------- formats
+
+def write_csv(path):
+    (path / "d.csv").write_text(csv_text())
+
+
+def write_tsv(path):
+    (path / "d.tsv").write_text(csv_text(header=False, separator="\t"))
+
+
+def write_npz(path):
+    np.savez(path / "d.npz", X=X.astype("f"), y=NAMES[Y])
+
+
+def write_whole_npz(path):
+    np.savez(path / "d.npz", X=np.rint(10 * X).astype(np.int16), y=Y)
+
+
+def write_csr(path):
+    rows = sp.csr_matrix(X)
+    np.savez(path / "d.npz", data=rows.data, indices=rows.indices, indptr=rows.indptr, shape=rows.shape, labels=Y)
+
+
+def write_npy(path):
+    np.save(path / "d.npy", X)
+    np.save(path / "labels.npy", Y)
+
+
+def write_whole_npy(path):
+    np.save(path / "d.npy", np.rint(10 * X).astype(np.int16))
+    np.save(path / "labels.npy", Y)
+
+
+def write_svm(path):
+    dump_svmlight_file(X, Y, str(path / "d.svm"), zero_based=False)
+
+
+def write_folder(path):
+    dump_svmlight_file(X, Y, str(path / "text"), zero_based=False)
+    convert(str(path / "text"), str(path / "d"))
+
+
+def write_parquet(path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = {name: X[:, j] for j, name in enumerate(COLUMNS)}
+    parquet.write_table(arrow.table({**columns, "tree": NAMES[Y]}), path / "d.parquet")
+
+
+@pytest.mark.parametrize("write, name, more", [
+    (write_csv, "d.csv", ()), (write_tsv, "d.tsv", ()), (write_npz, "d.npz", ()), (write_csr, "d.npz", ()),
+    (write_whole_npz, "d.npz", ()),
+    (write_npy, "d.npy", ("--labels", "labels.npy")), (write_whole_npy, "d.npy", ("--labels", "labels.npy")),
+    (write_svm, "d.svm", ()), (write_folder, "d", ()), (write_parquet, "d.parquet", ())])
+@pytest.mark.parametrize("method", ["slnd", "smsvm"])
+def test_every_format_is_trained_on_and_predicted(write, name, more, method, folder, capsys):
+    write(folder)
+    assert main(["fit", name, *more, "--method", method, "--model", "m", "--seed", "3"]) == 0
+    told = capsys.readouterr()
+    assert "300 rows x 5, 3 classes" in told.out and "The model is in m." in told.out and told.err == ""
+    assert main(["evaluate", name, *more, "--model", "m", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["accuracy"] > 0.85
+    assert main(["predict", name, "--model", "m", "--out", "p.txt"]) == 0
+    lines = (folder / "p.txt").read_text().split()
+    truth = NAMES[Y] if name in ("d.csv", "d.tsv", "d.parquet") or write is write_npz else Y.astype(str)
+    assert len(lines) == 300 and np.mean(np.array(lines) == truth) > 0.85
+    assert sorted(path.name for path in folder.glob("*.part")) == []
+
+
+def test_a_csv_is_what_the_estimator_sees(folder, reader, capsys):
+    main(["fit", "trees.csv", "--method", "smsvm", "--set", "l2=1e-3", "--model", "m"])
+    ours = SmSVMClassifier(l2=1e-3, random_state=0).fit(StandardScaler().fit_transform(X), NAMES[Y])
+    np.testing.assert_array_equal(load("m").classifier.coef_, ours.coef_)
+    capsys.readouterr()
+    main(["predict", "trees.csv", "--model", "m", "--what", "scores"])
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert head == "ash,birch,elm"
+    scores = ours.decision_function(StandardScaler().fit_transform(X))
+    np.testing.assert_allclose([[float(cell) for cell in line.split(",")] for line in lines], scores, rtol=1e-12)
+
+
+@pytest.mark.parametrize("options, text", [
+    (["--label", "tree"], csv_text(place=2)), (["--label", "2"], csv_text(place=2, header=False)),
+    (["--label", "-1"], csv_text()), ([], csv_text(separator=";")),
+    ([], "\ufeff" + csv_text(header=False)), (["--header", "no"], csv_text(header=False)),
+    ([], csv_text().replace("\n", "\n\n").replace("\n\n", "\n", 1)), ([], csv_text().replace(",", " , "))])
+def test_where_labels_and_names_are(options, text, folder, reader):
+    (folder / "d.csv").write_text(text)
+    assert main(["fit", "d.csv", *options, "--model", "m", "--quiet", "--set", "max_passes=2"]) == 0
+    found = load("m")
+    assert found.classifier.classes_.tolist() == NAMES.tolist() and found.classifier.coef_.shape == (3, 5)
+    assert found.columns in (COLUMNS, None) and (found.columns is None) == (text.strip("\ufeff-")[0].isdecimal())
+
+
+def test_labels_of_a_table_in_a_file_of_their_own(folder, reader, capsys):
+    (folder / "alone.csv").write_text("".join(line.rsplit(",", 1)[0] + "\n" for line in csv_text().splitlines()))
+    np.save("labels.npy", NAMES[Y])
+    assert main(["fit", "alone.csv", "--labels", "labels.npy", "--model", "m", "--quiet"]) == 0
+    assert load("m").columns == COLUMNS and load("m").label is None
+    assert main(["evaluate", "alone.csv", "--labels", "labels.npy", "--model", "m"]) == 0
+    capsys.readouterr()
+    assert main(["predict", "alone.csv", "--model", "m"]) == 0
+    assert len(capsys.readouterr().out.split()) == 300
+
+
+def test_columns_are_known_by_their_names(folder, reader, capsys):
+    assert main(["fit", "trees.csv", "--model", "m", "--quiet"]) == 0
+    main(["predict", "trees.csv", "--model", "m"])
+    first = capsys.readouterr().out
+    turned = "".join(",".join(line.split(",")[::-1]) + "\n" for line in csv_text().splitlines())
+    (folder / "turned.csv").write_text(turned)
+    (folder / "alone.csv").write_text("".join(line.rsplit(",", 1)[0] + "\n" for line in csv_text().splitlines()))
+    for name in ("turned.csv", "alone.csv"):
+        assert main(["predict", name, "--model", "m"]) == 0
+        assert capsys.readouterr().out == first
+    assert main(["evaluate", "turned.csv", "--model", "m"]) == 0
+    assert "accuracy" in capsys.readouterr().out
+    (folder / "less.csv").write_text(csv_text().replace("leaf area", "leaves"))
+    assert "has no column 'leaf area', which the model was trained on" in failed(
+        capsys, "predict", "less.csv", "--model", "m")
+
+
+def test_labels_are_what_they_look_like():
+    assert tables.labels_from(["1", " 2", "1.0"]).tolist() == [1, 2, 1]
+    assert tables.labels_from(["1", "x"]).tolist() == ["1", "x"] and tables.labels_from(["0.5"]).tolist() == ["0.5"]
+    assert tables.labels_from(["nan", "1"]).tolist() == ["nan", "1"]
+
+
+def test_a_model_of_dense_rows_takes_sparse_ones(folder, capsys):
+    write_npz(folder)
+    main(["fit", "d.npz", "--model", "m", "--quiet"])
+    main(["predict", "d.npz", "--model", "m"])
+    dense = capsys.readouterr().out
+    dump_svmlight_file(X.astype("f"), Y, "d.svm", zero_based=False)
+    main(["predict", "d.svm", "--model", "m"])
+    assert capsys.readouterr().out == dense
+    for scale in ("columns", "rows", "none"):
+        assert main(["fit", "d.svm", "--model", "m", "--scale", scale, "--quiet"]) == 0
+
+
+def test_rows_that_stay_in_their_file(folder, capsys, monkeypatch):
+    write_npy(folder)
+    given = ["d.npy", "--labels", "labels.npy", "--model"]
+    main(["fit", *given, "whole", "--method", "smsvm", "--scale", "none", "--quiet"])
+    main(["evaluate", *given, "whole", "--format", "json"])
+    whole = json.loads(capsys.readouterr().out)
+    monkeypatch.setattr(sources, "FITS", 0.0)
+    assert main(["fit", *given, "m", "--method", "smsvm", "--quiet"]) == 0
+    assert load("m").scaler is None
+    main(["evaluate", *given, "m", "--format", "json"])
+    told = json.loads(capsys.readouterr().out)
+    assert told["accuracy"] == whole["accuracy"]
+    assert told["margins"]["median"] == pytest.approx(whole["margins"]["median"], rel=1e-3)
+    assert "needs rows that fit into memory; use --scale none" in failed(capsys, "fit", *given, "m", "--scale", "rows")
+    assert "memory" in failed(capsys, "fit", *given, "m")
+
+
+# ---------------------------------------------------------------- what is wrong
+
+@pytest.mark.parametrize("text, words", [
+    ("", "is empty"), ("a,b,tree\n", "has no rows"), ("a,tree\n1,x\nyes,y\n", "row 2, column 1: 'yes' is no number"),
+    ("a,tree\n1,x\n,y\n", "row 2, column 'a': empty, NaN or infinite"), ("a,tree\n1,x\ninf,y\n", "column 'a': empty"),
+    ("a,tree\n1,x\nNA,y\n", "row 2, column 'a'"), ("a,tree\n1,x\n2,x\n", "only one class"),
+    ("1,x\n2, \n", "row 2: the label is empty"),
+    ("1,x\n2,y\n\xff,x\n", "row 3, column 1"), ("a,b,tree\n1,2,x\n1\n", "row")])
+def test_tables_that_are_refused(text, words, folder, reader, capsys):
+    (folder / "d.csv").write_bytes(text.encode("latin1"))
+    assert words in failed(capsys, "fit", "d.csv", "--model", "m")
+    assert not (folder / "m").exists()
+
+
+def test_files_that_are_refused(folder, capsys):
+    np.save("X.npy", X)
+    np.save("short.npy", Y[:7])
+    np.savez("three.npz", a=X, b=Y, c=Y)
+    np.savez("words.npz", X=X.astype(str), y=Y)
+    for name in ("three.npz", "X.npy"):
+        (folder / f"broken.{name[-3:]}").write_bytes((folder / name).read_bytes()[:700])
+    (folder / "text.svm").write_text("1 1:a\n")
+    (folder / "d.xls").write_text("")
+    for argv, words in (
+            (["none.csv"], "none.csv: No such file or folder"), (["d.xls"], "is of no kind that is read"),
+            (["X.npy"], "holds no labels; --labels names"), (["three.npz"], "it holds a, b, c"),
+            (["words.npz"], "not numbers"), (["broken.npz"], "broken.npz: "), (["broken.npy"], "broken.npy"),
+            (["X.npy", "--labels", "short.npy"], "300 rows and 7 labels"), (["X.npy", "--labels", "d.xls"], "be .npy"),
+            (["text.svm"], "text.svm: "), (["trees.csv", "--label", "oak"], "has no column 'oak'; it has age")):
+        assert words in failed(capsys, "fit", *argv, "--model", "m")
+    assert "No such folder" in failed(capsys, "fit", "trees.csv", "--model", "no/m")
+    assert "Is a directory" in failed(capsys, "fit", "trees.csv", "--model", folder)
+
+
+def test_models_that_are_refused(folder, capsys):
+    main(["fit", "trees.csv", "--model", "m", "--quiet", "--method", "smsvm"])
+    (folder / "other").write_bytes(pickle.dumps({"x": 1}))
+    np.savez("wide.npz", X=np.ones((2, 9)), y=[1, 2])
+    np.savez("unknown.npz", X=X, y=["oak"] * 300)
+    for argv, words in ((["trees.csv", "--model", "trees.csv"], "no model of `cmargin fit`"),
+                        (["trees.csv", "--model", "other"], "no model"),
+                        (["trees.csv", "--model", "none"], "none: No such"),
+                        (["wide.npz", "--model", "m"], "9 features; the model was trained on 5")):
+        assert words in failed(capsys, "predict", *argv)
+        assert words in failed(capsys, "evaluate", *argv)
+    assert "has no probabilities" in failed(capsys, "predict", "trees.csv", "--model", "m", "--what", "probabilities")
+    assert "none of the labels of unknown.npz" in failed(capsys, "evaluate", "unknown.npz", "--model", "m")
+    assert "No such folder" in failed(capsys, "predict", "trees.csv", "--model", "m", "--out", "no/p.txt")
+
+
+@pytest.mark.parametrize("argv", [["fit"], ["fit", "trees.csv"], ["evaluate", "trees.csv"], *(
+    ["fit", "trees.csv", "--model", "m", *more]
+    for more in (["--method", "svm"], ["--set", "l2"], ["--max-time", "-1"]))])
+def test_usage_ends_with_status_2(argv, folder, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(argv)
+    assert ended.value.code == 2 and "usage: cmargin" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given, words", [
+    ("rank=x", "'rank' parameter"), ("ranks=3", "takes no 'ranks' by --set; it takes loss, rank"),
+    ("n_jobs=2", "takes no"), ("loss=hinge", "'loss' parameter")])
+def test_parameters_that_are_refused(given, words, folder, capsys):
+    assert words in failed(capsys, "fit", "trees.csv", "--model", "m", "--set", given, status=2)
+
+
+def test_what_nobody_foresaw_is_a_sentence_too(folder, capsys, monkeypatch):
+    def broken(*arguments, **more):
+        raise ZeroDivisionError("so it goes")
+
+    monkeypatch.setattr(methods, "make", broken)
+    assert "ZeroDivisionError: so it goes (CMARGIN_TRACEBACK=1" in failed(capsys, "fit", "trees.csv", "--model", "m")
+    monkeypatch.setenv("CMARGIN_TRACEBACK", "1")
+    with pytest.raises(ZeroDivisionError):
+        main(["fit", "trees.csv", "--model", "m"])
+
+
+def test_warnings_are_a_line(folder, capsys):
+    assert main(["fit", "trees.csv", "--model", "m", "--method", "smsvm", "--set", "max_passes=2"]) == 0
+    err = capsys.readouterr().err
+    assert re.fullmatch(r"cmargin: warning: SmSVMClassifier stopped at [^\n]*\n", err)
+
+
+def test_another_version_warns(folder, capsys):
+    main(["fit", "trees.csv", "--model", "m", "--quiet"])
+    found = pickle.loads((folder / "m").read_bytes())
+    (folder / "m").write_bytes(pickle.dumps({**found, "version": "0.0.1"}))
+    assert main(["predict", "trees.csv", "--model", "m"]) == 0
+    assert "m was made by cmargin 0.0.1; this is" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- interrupts and progress
+
+def test_an_interrupt_stores_the_best_weights(folder, capsys, monkeypatch):
+    def watched(estimator, n_problems, bar):
+        def callback(model):
+            if model.n_iter_ == 2:
+                raise KeyboardInterrupt
+        estimator.callback = callback
+
+    monkeypatch.setattr(methods, "watched", watched)
+    assert main(["fit", "trees.csv", "--model", "m", "--set", "step_size=1.0"]) == 130
+    assert "Interrupted: the best weights so far are in m." in capsys.readouterr().out
+    found = load("m")
+    assert found.facts["interrupted"] and found.classifier.n_iter_ == 2 and found.classifier.callback is None
+    assert main(["evaluate", "trees.csv", "--model", "m"]) == 0
+    assert "; interrupted." in capsys.readouterr().out
+
+
+def test_an_interrupt_before_there_is_anything(folder, capsys, monkeypatch):
+    def interrupted(*arguments, **more):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(methods, "make", interrupted)
+    assert main(["fit", "trees.csv", "--model", "m"]) == 130
+    assert capsys.readouterr().err == "cmargin: interrupted.\n" and not (folder / "m").exists()
+
+
+def test_ctrl_c_in_earnest(folder):
+    program = """
+import sys
+from cmargin.command import methods
+def watched(estimator, n_problems, bar):
+    estimator.callback = lambda model: print("pass", flush=True) if model.n_iter_ == 1 else None
+methods.watched = watched
+from cmargin.__main__ import main
+sys.exit(main(["fit", "trees.csv", "--model", "m", "--set", "max_passes=1000000", "--set", "step_size=1.0"]))
+"""
+    process = started("-c", program)
+    assert process.stdout.readline() == "pass\n"
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130 and "Interrupted" in out and "Traceback" not in err, (out, err)
+    assert load("m").classifier.n_iter_ < 1000000
+
+
+class Terminal(list):
+    def isatty(self):
+        return True
+
+    def write(self, text):
+        self.append(text)
+
+    def flush(self):
+        pass
+
+
+@pytest.mark.parametrize("method", ["slnd", "pursuit", "smsvm"])
+@pytest.mark.parametrize("tqdm", [False, True])
+def test_a_line_on_a_terminal(method, tqdm, folder, monkeypatch):
+    if tqdm and importlib.util.find_spec("tqdm") is None:
+        pytest.skip("no tqdm")
+    if not tqdm:
+        monkeypatch.setitem(sys.modules, "tqdm", None)
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    np.savez("two.npz", X=X, y=Y > 0)
+    assert main(["fit", "two.npz", "--model", "m", "--method", method]) == 0
+    text = "".join(terminal)
+    assert text.count("\r") > 2 and ("objective" in text or tqdm) and "\n" not in text.strip("\n\r ")
+    assert not tqdm or "pass" in text
+    terminal.clear()
+    assert main(["fit", "two.npz", "--model", "m", "--method", method, "--quiet"]) == 0
+    assert not terminal
+
+
+def test_nothing_elsewhere():
+    assert isinstance(progress.progress(10, "pass", False), progress.Silence)
+
+
+def test_many_classes_of_smsvm_are_not_watched():
+    for n_problems, there in ((3, False), (1, True)):
+        estimator = SmSVMClassifier()
+        methods.watched(estimator, n_problems, SimpleNamespace(step=len))
+        assert (estimator.callback is not None) == there
+
+
+# ---------------------------------------------------------------- the report
+
+@pytest.fixture
+def evaluated(folder, capsys):
+    main(["fit", "trees.csv", "--model", "m", "--quiet", "--seed", "5"])
+
+    def told(*argv, data="trees.csv"):
+        assert main(["evaluate", data, "--model", "m", *argv]) == 0
+        return capsys.readouterr().out
+
+    return told
+
+
+def test_numbers_are_the_librarys(evaluated):
+    told = json.loads(evaluated("--format", "json"))
+    rows = StandardScaler().fit_transform(X)
+    model = SLNDClassifier(random_state=5).fit(rows, NAMES[Y])
+    scores, shares = model.decision_function(rows), model.predict_proba(rows)
+    at = np.arange(len(Y))
+    others = np.where(np.arange(3) == Y[:, None], -np.inf, scores)
+    lead = scores[at, Y] - others.max(axis=1)
+    assert told["accuracy"] == pytest.approx(model.score(rows, NAMES[Y])) == np.mean(lead > 0)
+    assert told["margins"]["median"] == pytest.approx(np.median(lead))
+    assert told["margins"]["share at most 0"] == pytest.approx(np.mean(lead <= 0))
+    assert told["log-loss"] == pytest.approx(-np.mean(np.log(shares[at, Y])))
+    assert told["most frequent class"] == pytest.approx(np.bincount(Y).max() / len(Y))
+    assert [one["rows"] for one in told["classes"]] == np.bincount(Y).tolist()
+    assert told["classes"][0]["found"] == pytest.approx(np.mean(model.predict(rows)[Y == 0] == "ash"))
+
+
+def test_labels_that_are_not_known_count_as_wrong(evaluated, folder):
+    (folder / "new.csv").write_text(csv_text(labels=np.where(np.arange(300) < 30, "oak", NAMES[Y])))
+    told = json.loads(evaluated("--format", "json", data="new.csv"))
+    assert told["data"]["labels not known"] == 30 and 0.7 < told["accuracy"] <= 0.9
+    assert sum(one["rows"] for one in told["classes"]) == 270
+    assert "30 rows, counted as wrong" in evaluated(data="new.csv")
+
+
+class Page(HTMLParser):
+    """Tags, and whatever points outside."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.outside, self.tags = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.outside += [value for name, value in attributes if name in ("src", "href", "xlink:href")
+                         and not value.startswith(("#", "data:"))]
+        if tag not in ("meta", "br", "link"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_page_stands_alone(evaluated, folder):
+    pytest.importorskip("matplotlib")
+    assert evaluated("--format", "html", "--out", "page.html") == ""
+    text = (folder / "page.html").read_text()
+    page = Page(text)
+    assert page.open == [] and page.outside == [] and page.tags.count("svg") == page.tags.count("figcaption") == 4
+    assert "script" not in page.tags and "<title>SLNDClassifier (m; 3 classes" in text and "birch" in text
+
+
+def test_the_page_without_matplotlib(evaluated, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    page = evaluated("--format", "html")
+    assert "matplotlib, which is not installed" in page and Page(page).tags.count("svg") == 0
+
+
+def test_the_page_escapes_names(folder, capsys):
+    np.savez("d.npz", X=X, y=np.array(["<b>&", "a", "c"])[Y])
+    main(["fit", "d.npz", "--model", "m", "--quiet"])
+    assert main(["evaluate", "d.npz", "--model", "m", "--format", "html"]) == 0
+    page = capsys.readouterr().out
+    assert "<b>" not in page and "&lt;b&gt;&amp;" in page
+
+
+def test_many_classes(folder, capsys):
+    rows, y = blobs(n=900, d=12, k=40)
+    np.savez("d.npz", X=rows, y=y)
+    main(["fit", "d.npz", "--model", "m", "--quiet"])
+    main(["evaluate", "d.npz", "--model", "m"])
+    text = capsys.readouterr().out
+    assert "right class among the best 5" in text and "The 30 classes found worst of 40." in text
+    main(["evaluate", "d.npz", "--model", "m", "--format", "html"])
+    assert "the worst first" not in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- the command itself
+
+def test_the_version_loads_nothing_heavy():
+    code = ("import sys; from cmargin.__main__ import main\n"
+            "try: main(['--version'])\n"
+            "except SystemExit: print({'numpy', 'scipy', 'sklearn', 'matplotlib'} & set(sys.modules))")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and re.fullmatch(r"cmargin \S+\nset\(\)\n", done.stdout), done.stderr
+
+
+def test_whoever_reads_may_stop_early(folder):
+    main(["fit", "trees.csv", "--model", "m", "--quiet"])
+    (folder / "long.csv").write_text(csv_text().split("\n", 1)[0] + "\n" + csv_text(header=False) * 40)
+    process = started("-m", "cmargin", "predict", "long.csv", "--model", "m")
+    assert process.stdout.readline().strip() in NAMES
+    process.stdout.close()
+    assert process.stderr.read() == "" and process.wait(30) == 0

@@ -1,0 +1,100 @@
+"""The cost model of doc/scaling.md: its bytes are those of fits over ranks, its terms grow as they are said to."""
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from conftest import blobs
+from ranks_in_threads import on_ranks
+
+from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
+from cmargin.homes import mpi, places
+from cmargin.measure import scaling
+from cmargin.measure.scaling import Fit, Machine
+
+HERE = Path(__file__).parent
+MPIEXEC = shutil.which("mpiexec", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+MACHINE = Machine(row=1e-8, column=1e-9, square=1e-10, along=1e-9, softmax=1e-10, question=1e-5, answer=1e-5,
+                  latency=1e-6, byte=1e-10)
+FIT = Fit(curved=5.0, reads=6.0, along=1.0, looks=12, blocks=11, lines=7, products=2, calls=20)
+X, Y = blobs(n=400, d=6, k=2)
+
+
+@pytest.mark.parametrize("make", [SmSVMClassifier, lambda: SmSVMClassifier(l2=1e-5, loss="logistic"),
+                                  lambda: SmSVMClassifier(linear_solver="cg"),
+                                  lambda: MarginPursuitClassifier(l2=1e-2, trace=False)])
+def test_bytes_are_those_that_a_fit_sends(make, monkeypatch):
+    counts, sent, real = dict.fromkeys(("looks", "blocks", "lines", "products"), 0), [], mpi.RankHome.ask
+
+    def ask(self, op, n_columns, **parts):
+        before = self.ranks.bytes
+        counts[{places.LOOK: "looks", places.ALONG: "lines"}.get(op, "products")] += 1
+        counts["blocks"] += bool(parts.get("flags", 0) & places.HESSIAN)
+        told = real(self, op, n_columns, **parts)
+        sent.append(self.ranks.bytes - before)
+        return told
+
+    monkeypatch.setattr(mpi.RankHome, "ask", ask)
+    models, _ = on_ranks(2, lambda comm: make().fit(X[comm.rank::2], Y[comm.rank::2], comm=comm))
+    assert hasattr(models[0], "coef_") and len(sent) > 4
+    assert scaling.fit_bytes(Fit(curved=0, reads=0, along=0, **counts), X.shape[1]) == sum(sent)
+
+
+def test_bytes_of_a_mean_of_slnd():
+    rows, y = blobs(n=400, d=6, k=4)
+    _, comms = on_ranks(2, lambda comm: SLNDClassifier(max_passes=1, random_state=0).fit(
+        rows[comm.rank::2], y[comm.rank::2], comm=comm))
+    assert {n_bytes for name, n_bytes in comms[0].calls if name == "Reduce"} == {scaling.average_bytes(4, 6)}
+
+
+def test_terms_by_the_number_of_ranks():
+    one, two, many = (scaling.sums_fit(MACHINE, FIT, 10**8, 54, n_ranks) for n_ranks in (1, 2, 1024))
+    assert one.latency == one.bytes == 0 and one.rows == 2 * two.rows == 1024 * many.rows
+    assert many.latency == pytest.approx(10 * two.latency) and many.bytes == pytest.approx(10 * two.bytes)
+    assert many.alone - one.alone == pytest.approx(1023 * 20 * 1e-5)             # answers to calls, one after another
+    three = scaling.sums_fit(MACHINE, FIT, 10**8, 54, 2, n_problems=3)
+    assert three.total == pytest.approx(3 * two.total)
+    heavy = scaling.sums_fit(MACHINE, replace(FIT, heavy=0.1), 10**8, 54, 1024)
+    assert heavy.alone - many.alone == pytest.approx(0.1 * 10**8 * MACHINE.look(55, 1))
+    wide = [scaling.sums_fit(MACHINE, FIT, 10**8, m, 1024) for m in (1000, 2000)]
+    assert wide[1].bytes / wide[0].bytes == pytest.approx(4, rel=0.02)
+
+
+def test_terms_of_slnd():
+    some, all_ = (scaling.slnd_pass(MACHINE, 10**8, 100, 50, 16, averages) for averages in (10, 1000))
+    assert some.rows == all_.rows == pytest.approx(10**8 / 16 * 100 * 50 * 1e-10)
+    assert all_.bytes == pytest.approx(100 * some.bytes) and all_.alone == pytest.approx(100 * some.alone)
+    apart = [scaling.one_vs_rest_pass(MACHINE, 10**8, 100, 50, n_ranks) for n_ranks in (1, 50, 100, 200)]
+    assert apart[0].bytes == 0 and apart[0].rows == pytest.approx(50 * apart[1].rows)
+    assert apart[2].rows == apart[3].rows == pytest.approx(apart[0].rows / 100)  # no more classes to divide
+
+
+def test_where_it_ends():
+    def totals(*seconds):
+        return [scaling.Terms(value, 0, 0, 0) for value in seconds]
+
+    assert scaling.speed_up_ends(totals(8, 4, 3.5, 3.4), (1, 2, 4, 8)) == 2
+    assert scaling.speed_up_ends(totals(8, 4, 2, 1), (1, 2, 4, 8)) is None
+    assert scaling.in_network(MACHINE, 5e-6, 1e9) == replace(MACHINE, latency=5e-6, byte=1e-9)
+
+
+def test_the_script_measures_and_draws(tmp_path):
+    script = HERE.parent / "asv_benches" / "compare_scaling.py"
+    if not script.exists() or MPIEXEC is None:
+        pytest.skip("the benchmarks are not beside the tests, or there is no mpiexec")
+    pytest.importorskip("mpi4py")
+    pytest.importorskip("matplotlib")
+    environment = {**os.environ, "PATH": os.pathsep.join([str(Path(MPIEXEC).parent), os.environ["PATH"]]),
+                   "PYTHONPATH": os.pathsep.join(filter(None, [str(HERE.parent), *sys.path]))}
+    figure = str(tmp_path / "a.png")
+    done = subprocess.run([sys.executable, str(script), "--quick", "--ranks", "2", "--figure", figure],
+                          capture_output=True, text=True, timeout=300, env=environment)
+    assert done.returncode == 0, done.stderr[-2000:]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in done.stdout.splitlines() if "|" in line]
+    beside = [row for row in cells if len(row) == 9 and row[0] in ("SmSVM", "margin pursuit", "SLND, a pass")]
+    assert len(beside) == 3 and all(float(row[5]) > 0 and float(row[6]) > 0 for row in beside)
+    assert (tmp_path / "a.png").stat().st_size > 20_000

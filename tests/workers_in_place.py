@@ -1,0 +1,74 @@
+"""Workers that are not there: tasks run at once, with arguments and results as they would be sent, and kept."""
+
+import pickle
+from itertools import pairwise
+from types import SimpleNamespace
+
+import numpy as np
+from ranks_in_threads import OneProblem
+
+from cmargin.homes.dask.home import DaskHome
+from cmargin.homes.dask.tasks import Labelled
+
+
+class Kept:
+    """A task and its result; made again after `lose`."""
+
+    def __init__(self, function, *arguments):
+        self.function, self.arguments, self.text = function, arguments, None
+
+    def result(self):
+        if self.text is None:
+            given = [one.result() if isinstance(one, Kept) else one for one in self.arguments]
+            before = pickle.dumps(given)
+            self.text = pickle.dumps(self.function(*given))
+            assert pickle.dumps(given) == before, "a task writes to what it is given"
+        return pickle.loads(self.text)
+
+    def lose(self):
+        """As a worker that dies loses it, and all that it was made of."""
+        self.text = None
+        for one in self.arguments:
+            if isinstance(one, Kept):
+                one.lose()
+
+
+class InPlace:
+    """What `cmargin.homes.dask.cluster.Cluster` is to a home."""
+
+    def __init__(self):
+        self.heard, self.names = lambda: None, []
+
+    def everywhere(self, name, function, *columns):
+        self.names.append(name)
+        return [Kept(function, *arguments) for arguments in zip(*columns, strict=True)]
+
+    def told(self, futures, until=np.inf):
+        return [future.result() for future in futures]
+
+    def forget(self, futures):
+        pass
+
+    def memory(self):
+        return np.inf
+
+
+def part_of(X, lo, hi):
+    part = X[lo:hi]
+    getattr(part, "has_canonical_format", None)                  # which SciPy notes in the matrix
+    return part
+
+
+def home_of(X, code, cuts, cluster=None):
+    """`DaskHome` of one problem over parts of the rows."""
+    parts, cluster = list(pairwise([0, *cuts, X.shape[0]])), InPlace() if cluster is None else cluster
+    home = DaskHome(cluster, [Kept(part_of, X, lo, hi) for lo, hi in parts], None,
+                    [hi - lo for lo, hi in parts], X.shape[1], X.dtype, hasattr(X, "indptr"))
+    home.labelled = [Kept(Labelled, OneProblem(code[lo:hi]), np.ones(hi - lo), lo, place)
+                     for place, (lo, hi) in enumerate(parts)]
+    home.agreed = type("Agreed", (SimpleNamespace,), {"__len__": lambda self: 1})(n_rows=X.shape[0], entries=X.size)
+    return home
+
+
+def pass_over_partitions(X, code, cuts, intercept):
+    return home_of(X, code, cuts).row_pass(0, intercept=intercept, n_threads=1)
