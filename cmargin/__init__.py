@@ -8,6 +8,7 @@ from importlib import import_module as _import_module
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
+    "Checkpoint": "cmargin._runtime.checkpoint",
     "SLNDClassifier": "cmargin.slnd",
     "BSNClassifier": "cmargin.slnd",
     "SmSVMClassifier": "cmargin.smsvm",
@@ -21,6 +22,7 @@ _HOMES = {
 
 __all__ = [
     "BSNClassifier",
+    "Checkpoint",
     "MarginPursuitClassifier",
     "PegasosClassifier",
     "SLNDClassifier",

@@ -55,6 +55,10 @@ class MarginPursuitClassifier(LinearOneVsRest):
         True, or a number above 0: print a line after every pass.
     callback : callable or None, default=None
         ``callback(self)`` after every pass, the fitted attributes set; a true answer stops the fit.
+    checkpoint : path, `cmargin.Checkpoint` or None, default=None
+        File in which the state of `fit` is kept, every 30 seconds or as the `Checkpoint` says: the same call in another
+        process goes on from there, to the same bits, and is refused where parameters or data are others. The file of
+        a fit that time or an interrupt has ended stays; else it is removed at the end.
 
     Attributes
     ----------
@@ -102,7 +106,7 @@ class MarginPursuitClassifier(LinearOneVsRest):
 
     def __init__(self, *, margin=1.0, scale="auto", l2=0.0, solver="newton", step_size=None, tol=1e-6, max_passes=100,
                  trace=True, fit_intercept=True, class_weight=None, warm_start=False, max_time=None, random_state=None,
-                 n_jobs=None, verbose=0, callback=None):
+                 n_jobs=None, verbose=0, callback=None, checkpoint=None):
         self.margin = margin
         self.scale = scale
         self.l2 = l2
@@ -119,6 +123,7 @@ class MarginPursuitClassifier(LinearOneVsRest):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callback = callback
+        self.checkpoint = checkpoint
 
     def _check_parameters(self):
         check_parameter(self, "margin", self.margin, real=POSITIVE)
@@ -171,7 +176,8 @@ class PegasosClassifier(LinearOneVsRest):
         The step at t = 0, from where it falls as 1/(1 + t): 1/l2 gives the published steps. None: see above.
     tol
         Not used: ``max_passes`` passes of n steps are taken.
-    max_passes, trace, fit_intercept, class_weight, warm_start, max_time, random_state, n_jobs, verbose, callback
+    max_passes, trace, fit_intercept, class_weight, warm_start, max_time, random_state, n_jobs, verbose, callback,
+    checkpoint
         As in `MarginPursuitClassifier` with ``solver="sgd"``.
 
     Attributes
@@ -182,7 +188,7 @@ class PegasosClassifier(LinearOneVsRest):
 
     def __init__(self, *, l2=1e-4, step_size=None, tol=1e-6, max_passes=100, trace=True, fit_intercept=True,
                  class_weight=None, warm_start=False, max_time=None, random_state=None, n_jobs=None, verbose=0,
-                 callback=None):
+                 callback=None, checkpoint=None):
         self.l2 = l2
         self.step_size = step_size
         self.tol = tol
@@ -196,6 +202,7 @@ class PegasosClassifier(LinearOneVsRest):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callback = callback
+        self.checkpoint = checkpoint
 
     def _check_parameters(self):
         check_parameter(self, "l2", self.l2, real=POSITIVE)

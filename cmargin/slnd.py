@@ -24,6 +24,7 @@ from cmargin._estimators.validation import (
     encode_labels,
 )
 from cmargin._runtime.blas_threads import single_threaded_blas
+from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin.homes.open import open_rows
 from cmargin.homes.stochastic_rows import NonFiniteCurvature
 from cmargin.solvers.low_rank.class_lists import ClassLists, ClassShares
@@ -103,6 +104,10 @@ class SLNDClassifier(PosteriorPredictions):
     callback : callable or None, default=None
         ``callback(self)`` after every pass, the fitted attributes set; a true answer stops the fit. Its time is in
         neither ``history_`` nor ``max_time``.
+    checkpoint : path, `cmargin.Checkpoint` or None, default=None
+        File in which the state of `fit` is kept, every 30 seconds or as the `Checkpoint` says: the same call in another
+        process goes on from there, to the same bits, and is refused where parameters or data are others. The file of
+        a fit that time or an interrupt has ended stays; else it is removed at the end. `partial_fit` keeps none.
 
     Attributes
     ----------
@@ -163,7 +168,7 @@ class SLNDClassifier(PosteriorPredictions):
     def __init__(self, *, loss="auto", rank="auto", tail="scale", hessian_samples=None, curvature="loss",
                  hessian_refresh=None, negatives_per_positive=9, step_size="auto", average=True, max_passes=10,
                  tol=None, l2=0.0, fit_intercept=True, class_weight=None, warm_start=False, max_time=None,
-                 random_state=None, n_jobs=None, verbose=0, callback=None):
+                 random_state=None, n_jobs=None, verbose=0, callback=None, checkpoint=None):
         self.loss = loss
         self.rank = rank
         self.tail = tail
@@ -184,6 +189,7 @@ class SLNDClassifier(PosteriorPredictions):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callback = callback
+        self.checkpoint = checkpoint
 
     _losses = ("auto", "multinomial", *CALIBRATED)
     _joint = MultinomialRun          # what trains all classes at once
@@ -209,7 +215,7 @@ class SLNDClassifier(PosteriorPredictions):
         if self._penalised and self.l2 > 0:
             raise ValueError(f"{type(self).__name__}: l2 > 0 does not take comm= yet; use l2=0, or SmSVMClassifier.")
 
-    def _train_over_ranks(self, home, begin):
+    def _train_over_ranks(self, home, begin, keeper):
         agreed = home.agreed
         labels = agreed.classes, None if agreed.multilabel else np.empty(0, np.int64), None
         if self._loss_for(*labels[:2]) != "multinomial":
@@ -224,14 +230,14 @@ class SLNDClassifier(PosteriorPredictions):
         about = self._about(shares, None, agreed.classes, False, "multinomial", False)
         run = partial(MultinomialOverRanks, n_classes=len(agreed.classes))
         rows = home.stochastic_rows(None)
-        return self._run_on(rows, shares, None, about, run, begin, start, self.max_passes, False)
+        return self._run_on(rows, shares, None, about, run, begin, start, self.max_passes, False, keeper)
 
-    def _train(self, home, sample_weight, begin):
+    def _train(self, home, sample_weight, begin, keeper):
         if home.agreed is not None:
-            return self._train_over_ranks(home, begin)
+            return self._train_over_ranks(home, begin, keeper)
         labels = encode_labels(home.y)
         start = self._go_on(home, labels) if self._goes_on else None
-        return self._train_on(home, labels, sample_weight, begin, start, self.max_passes)
+        return self._train_on(home, labels, sample_weight, begin, start, self.max_passes, keeper=keeper)
 
     @keeps_last_fit
     def partial_fit(self, X, y, classes=None, sample_weight=None):
@@ -332,7 +338,7 @@ class SLNDClassifier(PosteriorPredictions):
             raise ValueError(f"class_weight names {unknown!r}, which are not among the classes {classes!r}.")
         return np.array([self.class_weight.get(c, 1.0) for c in classes.tolist()], dtype=float)
 
-    def _train_on(self, home, labels, sample_weight, begin, start, max_passes, in_parts=False):
+    def _train_on(self, home, labels, sample_weight, begin, start, max_passes, in_parts=False, keeper=NO_KEEPER):
         classes, codes, Y = labels
         self._check_rank(home.n_features)
         weight, _ = self._weights(sample_weight, home, classes, codes)
@@ -344,12 +350,12 @@ class SLNDClassifier(PosteriorPredictions):
         about = self._about(lists, weight, classes, codes is None, loss, in_parts and start is not None)
         if self._penalised and self.l2 > 0:
             refuse_penalty(self, loss, in_parts)
-            return fit_optimum(self, home, codes, weight, about, begin)
+            return fit_optimum(self, home, codes, weight, about, begin, keeper)
         run = self._run()
         if loss == "multinomial":
             run = partial(self._joint, truth=codes.astype(np.int64), n_classes=len(classes))
         rows = home.stochastic_rows(effective_n_threads(self.n_jobs))
-        return self._run_on(rows, lists, weight, about, run, begin, start, max_passes, in_parts)
+        return self._run_on(rows, lists, weight, about, run, begin, start, max_passes, in_parts, keeper)
 
     def _check_rank(self, n_features):
         if self.rank != "auto" and self.rank > n_features:
@@ -357,7 +363,7 @@ class SLNDClassifier(PosteriorPredictions):
                 f"The 'rank' parameter of {type(self).__name__} must be an int in the range "
                 f"[1, n_features={n_features}]. Got {self.rank} instead.")
 
-    def _run_on(self, rows, lists, weight, about, run, begin, start, max_passes, in_parts):
+    def _run_on(self, rows, lists, weight, about, run, begin, start, max_passes, in_parts, keeper):
         """What `_train` returns, by ``run`` on ``rows``, whatever they are."""
         loss = about["loss_"]
         settings = Settings(
@@ -367,8 +373,9 @@ class SLNDClassifier(PosteriorPredictions):
         try:
             # a number beyond the range of doubles is told of once, by a warning of ours
             with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                fit, interruption = train(rows, lists, weight, settings, self._draw_seed(), start,
-                                          self._watch(store, self._line), run)
+                entropy = self._draw_seed() if keeper.found is None else keeper.found["entropy"]
+                fit, interruption = train(rows, lists, weight, settings, entropy, start,
+                                          self._watch(store, self._line), run, keeper)
         except NonFiniteCurvature as error:
             raise ValueError(self._not_invertible(error, rows, about)) from error
         return fit, interruption, store, self._shortfall
@@ -450,10 +457,10 @@ class BSNClassifier(SLNDClassifier):
     def __init__(self, *, loss="auto", rank="auto", tail="scale", hessian_samples=None, curvature="covariance",
                  hessian_refresh=None, negatives_per_positive=9, step_size="auto", average=True, max_passes=10,
                  tol=None, l2=0.0, fit_intercept=True, class_weight=None, warm_start=False, max_time=None,
-                 random_state=None, n_jobs=None, verbose=0, callback=None):
+                 random_state=None, n_jobs=None, verbose=0, callback=None, checkpoint=None):
         super().__init__(
             loss=loss, rank=rank, tail=tail, hessian_samples=hessian_samples, curvature=curvature,
             hessian_refresh=hessian_refresh, negatives_per_positive=negatives_per_positive, step_size=step_size,
             average=average, max_passes=max_passes, tol=tol, l2=l2, fit_intercept=fit_intercept,
             class_weight=class_weight, warm_start=warm_start, max_time=max_time, random_state=random_state,
-            n_jobs=n_jobs, verbose=verbose, callback=callback)
+            n_jobs=n_jobs, verbose=verbose, callback=callback, checkpoint=checkpoint)

@@ -76,6 +76,10 @@ class SmSVMClassifier(LinearClassifier):
     callback : callable or None
         Called with the estimator after every Newton step ("dual": look at all rows), its fitted attributes set to the
         best point so far; a true answer stops the fit.
+    checkpoint : path, `cmargin.Checkpoint` or None, default None
+        File in which the state of `fit` is kept, every 30 seconds or as the `Checkpoint` says: the same call in another
+        process goes on from there, to the same bits, and is refused where parameters or data are others. The file of
+        a fit that time or an interrupt has ended stays; else it is removed at the end.
 
     Attributes
     ----------
@@ -97,7 +101,7 @@ class SmSVMClassifier(LinearClassifier):
     def __init__(self, l2=None, C=None, l1=0.0, loss="hinge", tol=1e-4, max_passes=1000, smoothing=1.0,
                  smoothing_decay=0.5, newton_tol=0.1, line_search="exact", linear_solver="auto", subset_growth="auto",
                  penalize_intercept=False, fit_intercept=True, class_weight=None, warm_start=False, max_time=None,
-                 random_state=None, n_jobs=None, verbose=0, callback=None):
+                 random_state=None, n_jobs=None, verbose=0, callback=None, checkpoint=None):
         self.l2 = l2
         self.C = C
         self.l1 = l1
@@ -119,6 +123,7 @@ class SmSVMClassifier(LinearClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callback = callback
+        self.checkpoint = checkpoint
 
     def _check_parameters(self):
         check_parameter(self, "l2", self.l2, real=NOT_NEGATIVE, none=True)
@@ -155,17 +160,18 @@ class SmSVMClassifier(LinearClassifier):
         return Labels(classes, codes, None if positives is None else 2.0 * positives.toarray().T - 1.0), weights, \
             total_weight
 
-    def _train(self, home, sample_weight, begin):
+    def _train(self, home, sample_weight, begin, keeper):
         if home.agreed is not None:
             labels, weights, total_weight = home.agreed, None, home.agreed.total_weight
         else:
             labels, weights, total_weight = self._labels_and_weights(home, sample_weight)
         if self._goes_on:
             self._check_last_fit(home, labels.classes, labels.multilabel)
-        fit, interruption = SmSVMFit(self, home, labels, weights, total_weight, begin), None
+        fit, interruption = SmSVMFit(self, home, labels, weights, total_weight, begin, keeper), None
         try:
             with single_threaded_blas():
                 fit.run()
+            keeper.end(fit.ended())
         except KeyboardInterrupt as stop:
             interruption = stop
         except FloatingPointError:

@@ -1,6 +1,7 @@
 """SmSVM with its penalties chosen by cross-validation, and the nested cross-validation of the paper (Algorithm 5)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.model_selection import check_cv
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, indexable
 
+from cmargin._estimators.identity import check_checkpoint, keeper_of
 from cmargin._estimators.progress import check_verbose, say
 from cmargin._estimators.refusal import keeps_last_fit
 from cmargin._estimators.validation import check_in_memory, check_rows, code_labels, in_range, sliceable
@@ -22,28 +24,45 @@ def _rows(array, index):
     return None if array is None else array[index]
 
 
-def _path_scores(estimator, X, y, weights, train, test, l2s, l1s, standardize, after_fit=lambda text: None):
-    """Accuracy on ``test`` after training on ``train``, (n_l2s, n_l1s), and the reads of the data it took.
+WARM = ("coef_", "intercept_", "classes_", "n_features_in_", "_multilabel")        # what the next fit of a path needs
+
+
+@dataclass
+class Fold:
+    """How far a fold has come: accuracies (n_l2s, n_l1s), reads, fits done, and what the last one left."""
+
+    scores: np.ndarray
+    passes: float = 0.0
+    n_done: int = 0
+    last: dict = field(default_factory=dict)
+
+
+def _path_scores(estimator, X, y, weights, train, test, l2s, l1s, standardize, after_fit=lambda text: None, fold=None):
+    """Accuracy on ``test`` after training on ``train``, and the reads of the data it took: a `Fold`.
 
     Every l1 path runs from the largest l2 down, each fit from the one before; the tolerance is relative to the
     objective itself, so a warm start changes the way, not the end. ``after_fit`` is told of every fit in a line.
+    ``fold``: one that has been begun, to go on with.
     """
+    fold = Fold(np.zeros((len(l2s), len(l1s)))) if fold is None else fold
     X_train, X_test = X[train], X[test]
     if standardize:
         scaler = StandardScaler(with_mean=not open_rows(X_train).sparse).fit(X_train)
         X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
     test_weights = None if weights is None else in_range(weights[test])         # their sum is finite
-    scores, passes = np.zeros((len(l2s), len(l1s))), 0.0
-    for k, l1 in enumerate(l1s):
-        model = clone(estimator).set_params(l1=l1, warm_start=True)
-        for i in np.argsort(l2s)[::-1]:
-            begin = perf_counter()
-            model.set_params(l2=l2s[i], C=None).fit(X_train, y[train], _rows(weights, train))
-            scores[i, k] = model.score(X_test, y[test], test_weights)
-            passes += model.n_passes_
-            after_fit(f"l2={l2s[i]:g}, l1={l1:g}: accuracy {scores[i, k]:.4f}, {model.n_passes_:.4g} reads, "
-                      f"{perf_counter() - begin:.2f} s")
-    return scores, passes
+    downwards = np.argsort(l2s)[::-1]
+    for number in range(fold.n_done, len(l1s) * len(l2s)):
+        (k, place), begin = divmod(number, len(l2s)), perf_counter()
+        i, model = downwards[place], clone(estimator).set_params(l1=l1s[k], l2=l2s[downwards[place]], C=None)
+        if place > 0:
+            vars(model).update(fold.last, warm_start=True)
+        model.fit(X_train, y[train], _rows(weights, train))
+        fold.scores[i, k] = model.score(X_test, y[test], test_weights)
+        fold.passes += model.n_passes_
+        fold.n_done, fold.last = number + 1, {name: vars(model)[name] for name in WARM}
+        after_fit(f"l2={l2s[i]:g}, l1={l1s[k]:g}: accuracy {fold.scores[i, k]:.4f}, {model.n_passes_:.4g} reads, "
+                  f"{perf_counter() - begin:.2f} s")
+    return fold
 
 
 class SmSVMClassifierCV(ClassifierMixin, BaseEstimator):
@@ -61,6 +80,9 @@ class SmSVMClassifierCV(ClassifierMixin, BaseEstimator):
         front for that.
     verbose : bool or int, default 0
         True, or a number above 0: print a line after every fit of a fold.
+    checkpoint : path, `cmargin.Checkpoint` or None, default None
+        File in which the scores are kept, as by `SmSVMClassifier`, after fits of a fold: one that was under way is made
+        again. ``estimator`` has none of its own.
 
     Attributes
     ----------
@@ -80,13 +102,14 @@ class SmSVMClassifierCV(ClassifierMixin, BaseEstimator):
     }
 
     def __init__(self, l2s=(1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1), l1s=(0.0,), cv=5, estimator=None, standardize=False,
-                 verbose=0):
+                 verbose=0, checkpoint=None):
         self.l2s = l2s
         self.l1s = l1s
         self.cv = cv
         self.estimator = estimator
         self.standardize = standardize
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     @keeps_last_fit
     def fit(self, X, y, sample_weight=None, groups=None):
@@ -106,14 +129,25 @@ class SmSVMClassifierCV(ClassifierMixin, BaseEstimator):
         """
         self._validate_params()
         check_verbose(self)
+        check_checkpoint(self, self.checkpoint)
         estimator = SmSVMClassifier() if self.estimator is None else self.estimator
         l2s, l1s = self._grid("l2s"), self._grid("l1s")
         X, y, weights = _checked(self, X, y, sample_weight)
-        found = []
-        for number, fold in enumerate(check_cv(self.cv, y, classifier=True).split(X, y, groups), 1):
-            found.append(_path_scores(estimator, X, y, weights, *fold, l2s, l1s, self.standardize,
-                                      lambda text, number=number: say(self, f"fold {number}, {text}")))
-        scores = np.stack([score for score, _ in found])
+        if estimator.checkpoint is not None:
+            raise ValueError("The fits of a search take no checkpoint of their own; give it to SmSVMClassifierCV.")
+        keeper = keeper_of(self, open_rows(X, y), weights, groups)
+        found = [] if keeper.found is None else keeper.found
+
+        def after_fit(number, text):
+            say(self, f"fold {number}, {text}")
+            keeper.offer(sum(fold.passes for fold in found), lambda: found)
+
+        for number, (train, test) in enumerate(check_cv(self.cv, y, classifier=True).split(X, y, groups), 1):
+            if number > len(found):
+                found.append(Fold(np.zeros((len(l2s), len(l1s)))))
+            _path_scores(estimator, X, y, weights, train, test, l2s, l1s, self.standardize,
+                         partial(after_fit, number), found[number - 1])
+        scores = np.stack([fold.scores for fold in found])
         mean = scores.mean(axis=0)
         ties = np.argwhere(mean >= mean.max() - 1e-12)
         i, k = max(ties, key=lambda at: (l1s[at[1]], l2s[at[0]]))
@@ -122,8 +156,10 @@ class SmSVMClassifierCV(ClassifierMixin, BaseEstimator):
         best = clone(estimator).set_params(l2=l2, C=None, l1=l1).fit(X, y, weights)
         vars(self).update(
             {name: getattr(best, name) for name in OF_THE_BEST}, best_estimator_=best, l2_=l2, l1_=l1, scores_=scores,
-            n_passes_=best.n_passes_ + sum(passes for _, passes in found),
+            n_passes_=best.n_passes_ + sum(fold.passes for fold in found),
         )
+        keeper.end("converged")
+        keeper.close()
         return self
 
     def _grid(self, name):
@@ -201,9 +237,9 @@ def nested_cross_validation(X, y, l2s, l1s=(0.0,), *, outer=10, inner=6, estimat
     for train, test in check_cv(outer, y, classifier=True).split(X, y):
         search = SmSVMClassifierCV(l2s, l1s, inner, estimator, standardize).fit(X[train], y[train])
         best = clone(estimator).set_params(l2=search.l2_, C=None, l1=search.l1_)
-        score, spent = _path_scores(best, X, y, None, train, test, [search.l2_], [search.l1_], standardize)
-        scores.append(score[0, 0])
+        fold = _path_scores(best, X, y, None, train, test, [search.l2_], [search.l1_], standardize)
+        scores.append(fold.scores[0, 0])
         chosen.append((search.l2_, search.l1_))
-        passes += spent + search.n_passes_
+        passes += fold.passes + search.n_passes_
     l2, l1 = np.array(chosen).T
     return NestedScores(np.array(scores), l2, l1, passes)

@@ -26,6 +26,7 @@ from cmargin.homes import base, dual_rows, memory, open_rows, row_pass, score_bl
 from cmargin.homes.dask.home import DaskPass
 from cmargin.homes.files.home import FileHome
 from cmargin.homes.files.row_pass import FileRowPass
+from cmargin.homes.mpi import RankPass
 from cmargin.solvers.newton.continuation_newton import ContinuationNewton, Problem, Settings
 
 
@@ -187,7 +188,8 @@ def declared(protocol):
 VIEWS = [(base.Home, memory.MemoryHome), (base.LocalRowPass, row_pass.MemoryRowPass),
          (base.DualPass, dual_rows.DualRowPass), (base.ScoreBlocks, score_blocks.ScoreBlocks),
          (base.SoftmaxPass, softmax_rows.SoftmaxRowPass), (base.StochasticRows, stochastic_rows.StochasticRows),
-         (base.Home, FileHome), (base.RowPass, FileRowPass), (base.RowPass, DaskPass)]
+         (base.Home, FileHome), (base.KeptRowPass, FileRowPass), (base.RowPass, DaskPass),
+         (base.KeptRowPass, RankPass)]
 
 
 @pytest.mark.parametrize("protocol, done", VIEWS, ids=lambda given: given.__name__)

@@ -15,11 +15,16 @@ pytestmark = pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
 LIMIT = 100                    # seconds; a program takes a few
 
 
+def started(size, program, *arguments):
+    """The process, when all ranks have come to their end, whatever that was."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    return subprocess.run([MPIEXEC, "-n", str(size), sys.executable, str(HERE / "mpi_programs" / program),
+                           *map(str, arguments)], capture_output=True, text=True, timeout=LIMIT, env=environment)
+
+
 def ran(size, program, *arguments):
     """What the ranks print; each must come to its end."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    process = subprocess.run([MPIEXEC, "-n", str(size), sys.executable, str(HERE / "mpi_programs" / program),
-                              *map(str, arguments)], capture_output=True, text=True, timeout=LIMIT, env=environment)
+    process = started(size, program, *arguments)
     assert process.returncode == 0, process.stdout[-2000:] + process.stderr[-4000:]
     lines = process.stdout.splitlines()                            # rank 0's: those of two may get mixed up
     assert lines[-1] == f"done {list(range(size))}"
@@ -42,6 +47,19 @@ def test_an_error_on_one_rank_ends_all(size):
 def test_an_interrupt_of_one_rank_ends_all_with_the_best_weights(size, rank, estimator):
     _, seconds = ran(size, "interrupt.py", rank, estimator)[-2].split()
     assert float(seconds) < 20                                     # a guard against hanging, not a figure
+
+
+@pytest.mark.parametrize("size, rank, writes, estimator", [(2, 0, 2, "SmSVM"), (3, 2, 2, "SLND")])
+def test_a_fit_of_which_a_rank_is_killed_goes_on_to_the_same_bits(size, rank, writes, estimator, tmp_path):
+    for folder in ("alone", "killed"):
+        (tmp_path / folder).mkdir()
+    alone = ran(size, "killed.py", tmp_path / "alone", estimator, -1, 0)
+    assert started(size, "killed.py", tmp_path / "killed", estimator, rank, writes).returncode != 0
+    assert "fit" in os.listdir(tmp_path / "killed")
+    again = ran(size, "killed.py", tmp_path / "killed", estimator, -1, 0)
+    assert again[-2].split()[:2] == alone[-2].split()[:2] and int(again[-2].split()[3]) < int(alone[-2].split()[3])
+    assert (tmp_path / "killed" / "coef.npy").read_bytes() == (tmp_path / "alone" / "coef.npy").read_bytes()
+    assert os.listdir(tmp_path / "killed") == ["coef.npy"]
 
 
 def test_the_comparison_with_two_threads_prints_its_table():

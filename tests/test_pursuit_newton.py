@@ -240,7 +240,7 @@ def test_an_interrupt_side_by_side_leaves_what_every_class_has(monkeypatch):
 def test_a_class_begun_and_not_looked_at_keeps_the_ridge_regression(monkeypatch):
     X, y = load_digits(return_X_y=True)
 
-    def pressed(ways, n_threads, status, at_once):
+    def pressed(ways, n_threads, status, at_once, parts):
         for _, way in zip(range(4), ways, strict=False):
             assert next(way).asks == "look"
         raise KeyboardInterrupt

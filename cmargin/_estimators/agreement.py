@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
 
 from cmargin._estimators.base import LARGEST
+from cmargin._estimators.identity import of_rows
 from cmargin._estimators.smsvm_fit import Labels
 from cmargin._estimators.validation import (
     ROWS,
@@ -45,6 +46,7 @@ class Card:
     kind: str = ""                                   # of y: "numbers", "strings", "objects", "an indicator"
     classes: np.ndarray | None = None
     counts: np.ndarray | None = None                 # rows of every class; of an indicator, positives of every column
+    sums: dict = field(default_factory=dict)         # over rows, labels and weights, where there is a checkpoint
 
 
 @dataclass
@@ -63,6 +65,7 @@ class Agreed:
     first: list = field(default_factory=list)        # of every place's rows, the place of its first among all
     factor: float = 1.0                              # of the weights, for a mean of 1
     class_weights: np.ndarray | None = None          # of the rows of every class or label
+    sums: list = field(default_factory=list)         # of every place's card
 
     def __len__(self):
         """Problems."""
@@ -93,9 +96,10 @@ def checked(estimator, X, y, sample_weight):
             sample_weight = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True,
                                                  allow_all_zero_weights=True)
         heaviest = None if sample_weight is None else sample_weight.max()
+    sums = of_rows(home, sample_weight) if estimator.checkpoint is not None and home.n_rows else {}
     names = list(getattr(estimator, "feature_names_in_", ())) or None
     card = Card(type(estimator).__name__, parameters, home.n_rows, home.n_features, str(home.dtype),
-                "CSR" if home.sparse else "dense", names, heaviest, home.entries, kind, classes, counts)
+                "CSR" if home.sparse else "dense", names, heaviest, home.entries, kind, classes, counts, sums)
     return (home, sample_weight), card
 
 
@@ -145,7 +149,8 @@ def compared(estimator, cards, places):
         raise ValueError("class_weight is not defined for a label indicator; give sample_weight instead.")
     heaviest = None if some.heaviest is None else max(card.heaviest for card in there.values())
     return Agreed(classes, counts, multilabel, some.dtype, some.layout, heaviest,
-                  sum(card.n_rows for card in cards), sum(card.entries for card in cards))
+                  sum(card.n_rows for card in cards), sum(card.entries for card in cards),
+                  sums=[card.sums for card in cards])
 
 
 def _must_agree(what, said, places, one):

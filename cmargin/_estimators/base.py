@@ -11,6 +11,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from cmargin._estimators.by_blocks import lazy_on_workers
+from cmargin._estimators.identity import check_checkpoint, keeper_of
 from cmargin._estimators.progress import check_verbose, say
 from cmargin._estimators.refusal import keeps_last_fit
 from cmargin._estimators.scores import linear_scores
@@ -33,8 +34,8 @@ LARGEST = float(np.finfo(float).max)
 class LinearClassifier(ClassifierMixin, BaseEstimator):
     """Base of estimators with ``coef_``, ``intercept_``, ``classes_`` and ``_multilabel``.
 
-    A subclass gives `_check_parameters`, and ``_train(home, sample_weight, begin)``, which returns the arguments of
-    `_finish`; ``home.y`` is y.
+    A subclass gives `_check_parameters`, and ``_train(home, sample_weight, begin, keeper)``, which returns the
+    arguments of `_finish`; ``home.y`` is y, ``keeper`` what writes checkpoints and has what the last one left.
     """
 
     def __sklearn_tags__(self):
@@ -89,7 +90,10 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         home = open_rows(*self._check_data(X, y))
         try:
-            return self._finish(*self._train(home, sample_weight, begin))
+            keeper = keeper_of(self, home, sample_weight)
+            self._finish(*self._train(home, sample_weight, begin, keeper))
+            keeper.close()
+            return self
         finally:
             home.let_go()
 
@@ -108,6 +112,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         check_verbose(self)
         check_class_weight(self, self.class_weight)
         check_parameter(self, "callback", self.callback, none=True, call=True)
+        check_checkpoint(self, self.checkpoint)
         for name in ("fit_intercept", "warm_start"):
             check_flag(self, name, getattr(self, name))
 

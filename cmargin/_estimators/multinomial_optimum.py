@@ -21,7 +21,7 @@ def refuse_penalty(estimator, loss, partial):
             f"loss={loss!r}. SmSVMClassifier(loss='logistic', l2=...) has the penalised logistic loss.")
 
 
-def fit_optimum(estimator, home, codes, weight, about, begin):
+def fit_optimum(estimator, home, codes, weight, about, begin, keeper):
     """Minimise the penalised multinomial objective.
 
     Parameters
@@ -32,6 +32,7 @@ def fit_optimum(estimator, home, codes, weight, about, begin):
     weight : (n,) array of mean 1 or None
     about : dict of what is known of the classes
     begin : float, on the clock of `time.perf_counter`
+    keeper : Keeper
 
     Returns
     -------
@@ -49,7 +50,7 @@ def fit_optimum(estimator, home, codes, weight, about, begin):
                 f"{last['seconds']:.2f} s")
 
     result, interruption = solve(home, codes, weight, len(about["classes_"]), settings, start,
-                                 estimator._watch(store, line))
+                                 estimator._watch(store, line), keeper)
     return result, interruption, store, partial(_shortfall, estimator, settings.tol)
 
 

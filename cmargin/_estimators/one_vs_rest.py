@@ -20,7 +20,7 @@ class LinearOneVsRest(LinearClassifier):
 
     _wants_tol = True        # whether to warn where a fit ends above ``tol``
 
-    def _train(self, home, sample_weight, begin):
+    def _train(self, home, sample_weight, begin, keeper):
         Y = weight = None
         if home.agreed is not None:
             classes, multilabel = home.agreed.classes, home.agreed.multilabel
@@ -39,7 +39,7 @@ class LinearOneVsRest(LinearClassifier):
         # a number beyond the range of doubles is told of once, by a warning of ours
         with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             run = self._run(blocks, start, self._deadline(begin))
-            fit, interruption = run.run(self._watch(store, self._line))
+            fit, interruption = run.run(self._watch(store, self._line), keeper)
         return fit, interruption, store, self._shortfall
 
     def _check_parameters(self):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from cmargin._core.small._openmp import effective_n_threads
 from cmargin._estimators.agreement import ON_RANKS, balanced, checked, compared, first_failure, weighed
+from cmargin._estimators.identity import keeper_of_ranks
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes.failure import Failure
 from cmargin.homes.mpi import RankHome, RankPlace
@@ -54,9 +55,11 @@ def _drive(home, estimator, begin):
     """Rank 0: train, let the others go. The ending, the exception of it, and a sentence where the fit fell short."""
     error, shortfall, before = None, None, vars(estimator).get("coef_")
     try:
-        fit, error, store, shortfall_of = estimator._train(home, None, begin)
+        keeper = keeper_of_ranks(estimator, home, home.agreed.sums)
+        fit, error, store, shortfall_of = estimator._train(home, None, begin, keeper)
         store(fit)
         shortfall = shortfall_of(fit) if error is None else None
+        keeper.close()
     except BaseException as raised:
         error = raised
     home.end()

@@ -15,6 +15,7 @@ from cmargin._estimators.agreement import (
     first_failure,
     weighed,
 )
+from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin.homes.dask.collections import beside, open_partitions
 from cmargin.homes.dask.tasks import Labelled, says_failure
 from cmargin.homes.failure import Failure
@@ -28,12 +29,14 @@ def train(estimator, X, y, sample_weight, begin):
                          "MarginPursuitClassifier do; give X.compute().")
     estimator._check_parameters()
     estimator._refuse_over_places("with Dask collections")
+    if estimator.checkpoint is not None:
+        raise ValueError("checkpoint= does not go with Dask collections yet; a worker that dies loses nothing there.")
     home = open_partitions(X, y)
     try:
         agree(estimator, home, sample_weight)
         _check_feature_names(estimator, getattr(X, "_meta", None), reset=True)
         estimator.n_features_in_ = home.n_features
-        return estimator._train(home, None, begin)
+        return estimator._train(home, None, begin, NO_KEEPER)
     finally:
         home.let_go()
 

@@ -16,6 +16,7 @@ from cmargin._estimators.base import untrained
 from cmargin._estimators.progress import say
 from cmargin._estimators.validation import indicator_of
 from cmargin._runtime.blas_threads import single_threaded_blas
+from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin._runtime.clock import TimeUp
 from cmargin.homes.dual_rows import worth_sweeping
 from cmargin.homes.row_pass import SMALL
@@ -24,11 +25,13 @@ from cmargin.solvers.dual.dual_newton import DualNewton
 from cmargin.solvers.newton.continuation_newton import HISTORY, ContinuationNewton, Problem, Result, Settings
 from cmargin.solvers.newton.growing import SMALLEST, ways
 from cmargin.solvers.newton.paper_newton import PaperNewton
+from cmargin.solvers.newton.parts import Parts
 from cmargin.solvers.newton.slices import side_by_side
 
 SMALLEST_NUMBER, LARGEST_NUMBER = float(np.finfo(float).tiny), float(np.finfo(float).max)
 WARM_WIDTH = 0.1               # smoothing that a warm start begins with, at most
 NOWHERE = {True: 0.5, False: 0.1}    # a gap that sweeps of sparse and of dense rows end with, too large for a start
+UNFINISHED = ("waiting", "running", "stopped", "max_time")
 LATE = 0.3                     # seconds that an interrupted fit may take to say how good the classes are
 
 
@@ -83,7 +86,7 @@ class Labels:
 class SmSVMFit:
     """Nothing of the estimator is touched before `publish`."""
 
-    def __init__(self, estimator, home, labels, weights, total_weight, started):
+    def __init__(self, estimator, home, labels, weights, total_weight, started, keeper=NO_KEEPER):
         """``weights``: of mean 1, or None; ``total_weight``: their sum as they were given."""
         self.estimator, self.home, self.labels, self.weights = estimator, home, labels, weights
         self.n, self.m = home.n_rows, home.n_features
@@ -101,6 +104,7 @@ class SmSVMFit:
         self.warm = self._warm_start(p)
         self.results = [Result(np.zeros(p), status="waiting") for _ in range(len(labels))]
         self.start = self.reduced = self.dual = None
+        self.keeper, self.parts = keeper, Parts(keeper, self._rest)
         if e.linear_solver == "cg" and e.l1 > 0:
             raise ValueError("linear_solver='cg' needs l1=0: an l1 model is solved on its active block, by 'cholesky'.")
         hinge = e.loss == "hinge"
@@ -141,10 +145,12 @@ class SmSVMFit:
         if self.by_dual:
             self.dual = self.home.dual_rows(self.intercept, self.free is not None)
         self.seeds = self._draw_seeds()
+        if self.keeper.found is not None:
+            self._go_on_from(self.keeper.found)
         try:
             if self.home.together and n_classes > 1 and e.callback is None:
                 side_by_side((self.ways(c, self.n_threads) for c in range(n_classes)), 1, "stopped",
-                             self.interrupted.set, self.home.problems_at_once(n_classes))
+                             self.interrupted.set, self.home.problems_at_once(n_classes), self.parts)
             elif n_classes < 2 or n_classes < self.n_threads or self.n_threads == 1 or e.callback is not None:
                 for c in range(n_classes):
                     self.solve(c, self.n_threads)
@@ -152,16 +158,17 @@ class SmSVMFit:
                 self.solve_in_threads(n_classes)
             else:
                 side_by_side((self.ways(c, 1) for c in range(n_classes)), self.n_threads, "stopped",
-                             self.interrupted.set)
+                             self.interrupted.set, parts=self.parts)
         finally:
             self.use_the_start()
 
     def solve(self, c, n_threads):
         """Problem c, to its end or to that of the time."""
         for driver in self.ways(c, n_threads):
-            driver.finish()
+            driver.finish(self.parts)
 
     def solve_in_threads(self, n_classes):
+        self.parts.copies = True
         with ThreadPoolExecutor(self.n_threads) as pool:       # the kernels hold no GIL
             solve = single_threaded_blas()(self.solve)          # a library may count threads in every thread
             futures = [pool.submit(solve, c, 1) for c in range(n_classes)]
@@ -186,9 +193,29 @@ class SmSVMFit:
             self.start = self.home.shared_start(self.labels, weights, self.intercept, self.l2, e.loss)
             self.start.evaluate(out_of_time)
 
+    # ------------------------------------------------------------ a checkpoint
+
+    def _rest(self, at_work):
+        """What it holds besides the problems at work: seeds, and the results of those that have come to their end."""
+        ended = [None if c in at_work or result.status in UNFINISHED else result
+                 for c, result in enumerate(self.results)]
+        return {"seeds": self.seeds, "results": ended}
+
+    def _go_on_from(self, found):
+        self.seeds = found["seeds"]
+        self.results = [own if ended is None else ended
+                        for own, ended in zip(self.results, found["results"], strict=True)]
+
+    def ended(self):
+        """How the fit ended, for `Keeper.end`."""
+        late = any(result.status in UNFINISHED for result in self.results) and not self.interrupted.is_set()
+        return "max_time" if late else "converged"
+
+    # ------------------------------------------------------------ what is left of a fit that was stopped
+
     def use_the_start(self):
         """Weights of the shared start for classes that have nothing better."""
-        stopped = [c for c, r in enumerate(self.results) if r.status in ("waiting", "running", "stopped", "max_time")]
+        stopped = [c for c, r in enumerate(self.results) if r.status in UNFINISHED]
         if not stopped:
             return
         if self.start is None and len(self.results) > 1:
@@ -216,32 +243,45 @@ class SmSVMFit:
     def ways(self, c, n_threads):
         """Yield what brings problem c to its end, driver after driver, each to be finished before the next."""
         result = self.results[c]
-        if self.interrupted.is_set() or self.late():
+        if self.interrupted.is_set() or self.late() or result.status != "waiting":     # ended before a checkpoint
             return
+        found = self.parts.begin(c)
         result.status = "running"
         code = self.labels.code(c, self.weights)
         rows = self.home.row_pass(code, intercept=self.intercept, n_threads=n_threads)
         problem = Problem(self.l2, float(self.estimator.l1), self.free, self.estimator.loss)
         try:
-            yield from self.drivers(c, rows, code, problem, n_threads, result)
+            for driver in self.drivers(c, rows, code, problem, n_threads, result, found):
+                yield driver.of_problem(c, self.parts)
         except TimeUp:                           # while rows of a subset were gathered
             result.status = "max_time"
         if not np.isfinite(result.objective) and (self.home.in_memory or not self.late()):       # stopped on a subset
             last = ContinuationNewton(rows, problem, Settings(), result, w=result.w)
             last.certify(result.status)
-            yield last
+            yield last.of_problem(c, self.parts)
+        self.parts.end(c, result.status)
 
-    def drivers(self, c, rows, code, problem, n_threads, result):
-        e = self.estimator
+    def drivers(self, c, rows, code, problem, n_threads, result, found):
+        """``found``: what the problem gave for the checkpoint that the fit goes on from, or None."""
+        e, stage = self.estimator, None if found is None else found["stage"]
         settings = Settings(e.tol, e.max_passes, e.smoothing, e.smoothing_decay, e.linear_solver, self.deadline,
                             None if e.callback is None else self._asked_to_stop, tell=self._teller(c),
                             between=self._between_slices)
         w, before = None if self.warm is None else self.warm[c], None
         if w is not None:
             result.w = np.array(w, float)
-        if self.dual is not None:
+        if stage == "whole":
+            newton = ContinuationNewton(rows, problem, settings, result)
+            newton.go_on_from(found)
+            yield newton
+            return
+        if self.dual is not None and stage in (None, "dual"):
             before = DualNewton(self.dual.row_pass(code), problem, settings, result, self.seeds[c], w,
-                                self.reads_to_try(), on_trial=e.linear_solver == "auto" and not self.home.sparse)
+                                self.reads_to_try(), e.linear_solver == "auto" and not self.home.sparse,
+                                self.parts, (c, "dual"))
+            if found is not None:
+                before.go_on_from(found)
+                stage = found = None
             before.run()
             if result.status != "left":
                 yield from self.certified(before, rows, problem, settings, result)
@@ -253,15 +293,15 @@ class SmSVMFit:
                 result.objective = np.inf        # what comes next begins anew
         width = None if w is None else min(e.smoothing, WARM_WIDTH)
         if self.by_rows:
-            yield from self.reduced_drivers(rows, code, problem, settings, result, w, width, n_threads, before)
+            yield from self.reduced_drivers(rows, code, problem, settings, result, w, width, n_threads, before, found)
         elif e.line_search == "quadratic":
             newton = PaperNewton(rows, problem, settings, e.newton_tol, result, w)
-            newton.begin()
+            newton.begin_or_go_on(found)
             yield newton
         else:
             # over files a subset each would be a read each, where all problems share every read
             grow = e.subset_growth == "auto" and (self.home.in_memory or len(self.labels) == 1)
-            yield from ways(rows, problem, settings, grow, self.seeds[c], w, width, result, before)
+            yield from ways(rows, problem, settings, grow, self.seeds[c], w, width, result, before, found)
 
     def reads_to_try(self):
         """Reads that the dual may take before Newton's method goes on."""
@@ -289,27 +329,28 @@ class SmSVMFit:
                 self.reduced = self.home.reduced()
         return self.reduced
 
-    def reduced_drivers(self, rows, code, problem, settings, result, w, width, n_threads, before):
+    def reduced_drivers(self, rows, code, problem, settings, result, w, width, n_threads, before, found):
         """In as many unknowns as there are rows; what is reported is evaluated on the rows themselves."""
         e = self.estimator
         wide = self.wide_rows()
         small = wide.rows(code, self.intercept, n_threads)
         inner = replace(problem, free=None if problem.free is None else small.n_columns - 1)
         t = None if w is None else wide.into(w, self.intercept)
-        found = Result(np.zeros(small.n_columns) if t is None else t.copy(), passes=result.passes, n_iter=result.n_iter,
-                       history=list(result.history))
-        newton = ContinuationNewton(small, inner, settings, found, width, t, before)
-        newton.begin()
+        inside = Result(np.zeros(small.n_columns) if t is None else t.copy(), passes=result.passes,
+                        n_iter=result.n_iter, history=list(result.history))
+        newton = ContinuationNewton(small, inner, settings, inside, width, t, before)
+        newton.way = (None, "narrow")
+        newton.begin_or_go_on(found)
         whole = None
         try:
             yield newton
         finally:
-            newton.store(found)
-            at = wide.out_of(found.w, self.intercept)
-            result.history, result.n_iter, result.passes = found.history, found.n_iter, found.passes
+            newton.store(inside)
+            at = wide.out_of(inside.w, self.intercept)
+            result.history, result.n_iter, result.passes = inside.history, inside.n_iter, inside.passes
             result.objective, result.dual = np.inf, 0.0
             whole = ContinuationNewton(rows, problem, settings, result, min(e.smoothing, WARM_WIDTH), at, newton)
-            whole.certify_with(found.status, small.dual_variables() if found.n_iter else None)
+            whole.certify_with(inside.status, small.dual_variables() if inside.n_iter else None)
             whole.finish()
         if result.status == "running":           # nearly dependent rows: go on where nothing was lost
             whole.resume()

@@ -20,6 +20,14 @@ class RunClock:
         self.begin, self.deadline = perf_counter(), deadline
         self.phases = {"steps": 0.0, "trace": 0.0}
 
+    def __getstate__(self):
+        return self.seconds, self.phases
+
+    def __setstate__(self, state):
+        """Goes on in another process: without its deadline, which was that of the call."""
+        seconds, self.phases = state
+        self.begin, self.deadline = perf_counter() - seconds, None
+
     @property
     def seconds(self):
         return perf_counter() - self.begin

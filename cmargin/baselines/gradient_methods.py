@@ -33,7 +33,7 @@ COMMON = """tol : float, default=1e-6
     trace : bool, default=False
         Record the margin distribution after every pass, as `MarginPursuitClassifier` does: one more read.
     fit_intercept : bool, default=True
-    class_weight, warm_start, max_time, random_state, n_jobs, verbose, callback
+    class_weight, warm_start, max_time, random_state, n_jobs, verbose, callback, checkpoint
         As in `MarginPursuitClassifier`; the order of mini-batches is what is random.
 
     Attributes
@@ -98,7 +98,8 @@ class NesterovClassifier(_RuledClassifier):
 
     def __init__(self, *, loss="logistic", l2=1e-4, l1=0.0, smoothing=0.5, step_size="auto", momentum="auto",
                  batch_size=None, tol=1e-6, max_passes=200, trace=False, fit_intercept=True, class_weight=None,
-                 warm_start=False, max_time=None, random_state=None, n_jobs=None, verbose=0, callback=None):
+                 warm_start=False, max_time=None, random_state=None, n_jobs=None, verbose=0, callback=None,
+                 checkpoint=None):
         self.loss = loss
         self.l2 = l2
         self.l1 = l1
@@ -117,6 +118,7 @@ class NesterovClassifier(_RuledClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callback = callback
+        self.checkpoint = checkpoint
 
     def _check_parameters(self):
         check_parameter(self, "step_size", self.step_size, options=("auto",), real=POSITIVE)
@@ -151,7 +153,8 @@ class AdaDeltaClassifier(_RuledClassifier):
 
     def __init__(self, *, loss="logistic", l2=1e-4, l1=0.0, smoothing=0.5, decay=0.9, epsilon=1e-8, step_size=1.0,
                  batch_size=64, tol=1e-6, max_passes=50, trace=False, fit_intercept=True, class_weight=None,
-                 warm_start=False, max_time=None, random_state=None, n_jobs=None, verbose=0, callback=None):
+                 warm_start=False, max_time=None, random_state=None, n_jobs=None, verbose=0, callback=None,
+                 checkpoint=None):
         self.loss = loss
         self.l2 = l2
         self.l1 = l1
@@ -171,6 +174,7 @@ class AdaDeltaClassifier(_RuledClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callback = callback
+        self.checkpoint = checkpoint
 
     def _check_parameters(self):
         check_parameter(self, "step_size", self.step_size, real=POSITIVE)
@@ -205,7 +209,7 @@ class AdamClassifier(_RuledClassifier):
     def __init__(self, *, loss="logistic", l2=1e-4, l1=0.0, smoothing=0.5, beta_1=0.9, beta_2=0.999, epsilon=1e-8,
                  step_size=1e-3, batch_size=64, tol=1e-6, max_passes=50, trace=False, fit_intercept=True,
                  class_weight=None, warm_start=False, max_time=None, random_state=None, n_jobs=None, verbose=0,
-                 callback=None):
+                 callback=None, checkpoint=None):
         self.loss = loss
         self.l2 = l2
         self.l1 = l1
@@ -226,6 +230,7 @@ class AdamClassifier(_RuledClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callback = callback
+        self.checkpoint = checkpoint
 
     def _check_parameters(self):
         check_parameter(self, "step_size", self.step_size, real=POSITIVE)
@@ -256,7 +261,7 @@ class CGDescentClassifier(FullBatchClassifier):
     trace : bool, default=False
         Record the margin distribution after every iteration, as `MarginPursuitClassifier` does.
     fit_intercept : bool, default=True
-    class_weight, warm_start, max_time, n_jobs, verbose, callback
+    class_weight, warm_start, max_time, n_jobs, verbose, callback, checkpoint
         As in `MarginPursuitClassifier`.
 
     Attributes
@@ -275,7 +280,7 @@ class CGDescentClassifier(FullBatchClassifier):
 
     def __init__(self, *, loss="logistic", l2=1e-4, l1=0.0, smoothing=0.5, tol=1e-6, max_passes=1000, trace=False,
                  fit_intercept=True, class_weight=None, warm_start=False, max_time=None, n_jobs=None, verbose=0,
-                 callback=None):
+                 callback=None, checkpoint=None):
         self.loss = loss
         self.l2 = l2
         self.l1 = l1
@@ -290,6 +295,7 @@ class CGDescentClassifier(FullBatchClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callback = callback
+        self.checkpoint = checkpoint
 
     def _check_parameters(self):
         check_parameter(self, "loss", self.loss, options=SMOOTH)

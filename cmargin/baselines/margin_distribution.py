@@ -12,7 +12,7 @@ COMMON = """tol : float, default=1e-6
         Record the margin distribution after every iteration, as `MarginPursuitClassifier` does.
     fit_intercept : bool, default=True
         The intercept is not penalised.
-    class_weight, warm_start, max_time, n_jobs, verbose, callback
+    class_weight, warm_start, max_time, n_jobs, verbose, callback, checkpoint
         As in `MarginPursuitClassifier`.
 
     Attributes
@@ -42,7 +42,7 @@ class ODMClassifier(FullBatchClassifier):
 
     def __init__(self, *, variance_weight=1.0, mean_weight=1.0, hinge_weight=1.0, l2=1.0, smoothing=1e-3, tol=1e-6,
                  max_passes=500, trace=True, fit_intercept=True, class_weight=None, warm_start=False, max_time=None,
-                 n_jobs=None, verbose=0, callback=None):
+                 n_jobs=None, verbose=0, callback=None, checkpoint=None):
         self.variance_weight = variance_weight
         self.mean_weight = mean_weight
         self.hinge_weight = hinge_weight
@@ -58,6 +58,7 @@ class ODMClassifier(FullBatchClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callback = callback
+        self.checkpoint = checkpoint
 
     @property
     def _widths(self):
@@ -85,7 +86,8 @@ class ProjectionProfileClassifier(FullBatchClassifier):
     _intervals = {"alpha": POSITIVE, "beta": POSITIVE, "l2": NOT_NEGATIVE}
 
     def __init__(self, *, alpha=1.0, beta=1.0, l2=1e-3, tol=1e-6, max_passes=500, trace=True, fit_intercept=True,
-                 class_weight=None, warm_start=False, max_time=None, n_jobs=None, verbose=0, callback=None):
+                 class_weight=None, warm_start=False, max_time=None, n_jobs=None, verbose=0, callback=None,
+                 checkpoint=None):
         self.alpha = alpha
         self.beta = beta
         self.l2 = l2
@@ -99,6 +101,7 @@ class ProjectionProfileClassifier(FullBatchClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callback = callback
+        self.checkpoint = checkpoint
 
     def _objective(self, blocks, c, width):
         return ProjectionProfile(blocks, c, float(self.l2), self.fit_intercept, float(self.alpha), float(self.beta))
@@ -124,7 +127,8 @@ class CatoniHingeClassifier(FullBatchClassifier):
     _intervals = {"scale": POSITIVE, "l2": NOT_NEGATIVE, "smoothing": POSITIVE}
 
     def __init__(self, *, scale=1.0, l2=1e-3, smoothing=1e-3, tol=1e-6, max_passes=500, trace=True, fit_intercept=True,
-                 class_weight=None, warm_start=False, max_time=None, n_jobs=None, verbose=0, callback=None):
+                 class_weight=None, warm_start=False, max_time=None, n_jobs=None, verbose=0, callback=None,
+                 checkpoint=None):
         self.scale = scale
         self.l2 = l2
         self.smoothing = smoothing
@@ -138,6 +142,7 @@ class CatoniHingeClassifier(FullBatchClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callback = callback
+        self.checkpoint = checkpoint
 
     @property
     def _widths(self):

@@ -9,7 +9,7 @@ from cmargin.solvers.low_rank.sgdqn import SGDQNRun
 
 COMMON = """negatives_per_positive, max_passes, tol, fit_intercept, class_weight, warm_start
         As in `SLNDClassifier`.
-    max_time, random_state, n_jobs, verbose, callback
+    max_time, random_state, n_jobs, verbose, callback, checkpoint
         As in `SLNDClassifier`.
 
     Attributes
@@ -42,7 +42,7 @@ class BalancedSGDClassifier(SLNDClassifier):
 
     def __init__(self, *, loss="logistic", negatives_per_positive=9, step_size="auto", average=True, max_passes=10,
                  tol=None, fit_intercept=True, class_weight=None, warm_start=False, max_time=None, random_state=None,
-                 n_jobs=None, verbose=0, callback=None):
+                 n_jobs=None, verbose=0, callback=None, checkpoint=None):
         self.loss = loss
         self.negatives_per_positive = negatives_per_positive
         self.step_size = step_size
@@ -57,6 +57,7 @@ class BalancedSGDClassifier(SLNDClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callback = callback
+        self.checkpoint = checkpoint
 
     def _check_parameters(self):
         check_parameter(self, "step_size", self.step_size, options=("auto",), real=POSITIVE)
@@ -90,12 +91,13 @@ class PreconditionedSGDClassifier(BalancedSGDClassifier):
 
     def __init__(self, *, loss="logistic", preconditioner="whiten", hessian_samples=None, negatives_per_positive=9,
                  step_size="auto", average=True, max_passes=10, tol=None, fit_intercept=True, class_weight=None,
-                 warm_start=False, max_time=None, random_state=None, n_jobs=None, verbose=0, callback=None):
+                 warm_start=False, max_time=None, random_state=None, n_jobs=None, verbose=0, callback=None,
+                 checkpoint=None):
         super().__init__(
             loss=loss, negatives_per_positive=negatives_per_positive, step_size=step_size, average=average,
             max_passes=max_passes, tol=tol, fit_intercept=fit_intercept, class_weight=class_weight,
             warm_start=warm_start, max_time=max_time, random_state=random_state, n_jobs=n_jobs, verbose=verbose,
-            callback=callback)
+            callback=callback, checkpoint=checkpoint)
         self.preconditioner = preconditioner
         self.hessian_samples = hessian_samples
 
@@ -140,7 +142,7 @@ class SGDQNClassifier(BalancedSGDClassifier):
 
     def __init__(self, *, loss="logistic", l2=1e-5, skip="auto", negatives_per_positive=9, step_size="auto",
                  max_passes=10, tol=None, fit_intercept=True, class_weight=None, warm_start=False, max_time=None,
-                 random_state=None, n_jobs=None, verbose=0, callback=None):
+                 random_state=None, n_jobs=None, verbose=0, callback=None, checkpoint=None):
         self.loss = loss
         self.l2 = l2
         self.skip = skip
@@ -156,6 +158,7 @@ class SGDQNClassifier(BalancedSGDClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callback = callback
+        self.checkpoint = checkpoint
 
     def _check_parameters(self):
         check_parameter(self, "l2", self.l2, real=POSITIVE)

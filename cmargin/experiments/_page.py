@@ -28,15 +28,15 @@ def markdown(table):
     return ([table.caption + ":", ""] if table.caption else []) + lines + [""]
 
 
-def _machines(outcome):
+def machines(cells):
     """One line for each machine that cells were measured on."""
     different = []
-    for kept in outcome.cells:
+    for kept in cells:
         if kept["machine"] not in different:
             different.append(kept["machine"])
     for described in different:
         on = "" if len(different) == 1 else \
-            f"{sum(kept['machine'] == described for kept in outcome.cells)} of the measurements: "
+            f"{sum(kept['machine'] == described for kept in cells)} of the measurements: "
         hardware = f"{described['processor']}, {described['cores']} cores, {described['threads']} threads"
         rest = ", ".join(f"{name} {value}" for name, value in described.items()
                          if name not in ("processor", "cores", "threads", "system"))
@@ -72,7 +72,7 @@ def page(module, name, outcome, picture, quick):
     lines += ["## Did the paper's claims hold?", ""]
     for claim in module.claims(outcome.rows):
         lines += [f"- **{VERDICT[claim.held]}** The paper: {claim.text} Here: {claim.found}"]
-    lines += ["", "## Machine", "", *_machines(outcome)]
+    lines += ["", "## Machine", "", *machines(outcome.cells)]
     seconds = sum(kept["seconds"] for kept in outcome.cells)
     lines += [f"- {len(outcome.cells)} measurements, {seconds:.0f} s in all."]
     lines += [f"- Warning in {count} of them: {text}." for text, count in outcome.warnings.items()]

@@ -9,6 +9,13 @@ def joined(parts):
     return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
 
 
+def parts_of(array):
+    """The arrays that hold its numbers, those of CSR rows with indices of 64 bits."""
+    if sp.issparse(array):
+        return [array.indptr.astype(np.int64), array.indices.astype(np.int64), array.data]
+    return [np.asarray(array)]
+
+
 def dense(X):
     """The array that ``X`` is, or that a sparse ``X`` stands for."""
     return X.toarray() if sp.issparse(X) else X

@@ -153,7 +153,18 @@ class RowPass(Protocol):
         variable is the slope after the step: the solver treats them exactly."""
 
 
-class LocalRowPass(RowPass, Protocol):
+class KeptRowPass(RowPass, Protocol):
+    """A row pass that can be written to a checkpoint, between two looks."""
+
+    def kept(self):
+        """What is kept of every row, a dictionary of arrays and numbers, or what stands for it."""
+
+    def take_back(self, kept):
+        """What another pass of the same problem on the same rows had `kept`; the heavy rows gathered by then, or
+        None."""
+
+
+class LocalRowPass(KeptRowPass, Protocol):
     """A row pass in memory also has numbers of every row, for where a problem goes from one solver to another."""
 
     def dual_variables(self):

@@ -4,11 +4,15 @@ Every rank has a `RankPlace`, its own rows as a home in memory. Rank 0 has the `
 places, its own among them, and fold what they say.
 """
 
+import uuid
+
 import numpy as np
 
+from cmargin._core.rows._row_state import take_back_rows
 from cmargin.homes.failure import Failure, Interrupted
-from cmargin.homes.over_places import PlacesHome
+from cmargin.homes.over_places import PlacesHome, PlacesPass
 from cmargin.homes.places import AVERAGE, CALL, END, GONE, KEY, OP, STATE, Place, Request
+from cmargin.homes.rank_files import RankFile
 
 
 class RankPlace(Place):
@@ -16,7 +20,7 @@ class RankPlace(Place):
 
     def __init__(self, ranks, home, labels, weights, first, n_threads):
         super().__init__(home, labels, weights, first, n_threads, f"on rank {ranks.rank}")
-        self.ranks, self.break_off = ranks, ranks.interrupts.break_off
+        self.ranks, self.break_off, self.file = ranks, ranks.interrupts.break_off, RankFile(ranks.rank)
 
     @property
     def interrupted(self):
@@ -52,6 +56,41 @@ class RankPlace(Place):
         self.ranks.spread(mean)
         work.take(mean, *arguments)
 
+    # ------------------------------------------------------------ a checkpoint
+
+    def keep_pass(self, key, name):
+        self.file.kept[name] = self.passes[key].kept()
+
+    def take_back_pass(self, key, name):
+        """The rows that stayed out of the curvature, and their codes."""
+        rows, kept = self.passes[key], self.file.found.pop(name)
+        take_back_rows(rows, kept)
+        index = np.flatnonzero(kept["exact"]) if kept["exact"] is not None else np.empty(0, np.intp)
+        return self.home.unrepeated().take(index, self.home.dtype), rows.code[index]
+
+    def open_file(self, *of):
+        self.file.open(*of)
+
+    def write_file(self, *of):
+        return self.file.write(*of)
+
+    def forget_files(self, path):
+        self.file.forget(path)
+
+
+class RankPass(PlacesPass):
+    """`PlacesPass` whose rows' state every rank can keep in a file of its own."""
+
+    def kept(self):
+        """The name that every rank keeps its rows' state by."""
+        name = uuid.uuid4().hex
+        self.call("keep_pass", name)
+        return {"name": name}
+
+    def take_back(self, kept):
+        rows, codes = zip(*self.call("take_back_pass", kept["name"]), strict=True)
+        return self.brought(rows, codes) if any(map(len, codes)) else None
+
 
 class RankHome(PlacesHome):
     """`PlacesHome` on rank 0.
@@ -63,6 +102,8 @@ class RankHome(PlacesHome):
         Rank 0's own.
     agreed : as of `PlacesHome`
     """
+
+    pass_kind = RankPass
 
     def __init__(self, ranks, place, agreed):
         home = place.home

@@ -13,6 +13,11 @@ cdef struct kept_curvature:
     double *pairs                # (room, 2 n + 2): step, change of the gradient along it, product of both, work
 
 
+# numbers of a pair
+cdef inline Py_ssize_t kept_row_size(Py_ssize_t n) noexcept nogil:
+    return 2 * n + 2
+
+
 # H = upper / total + diag(ridge); nothing is factored yet, no pairs
 cdef void kept_take(kept_curvature *kept, const double *upper, double total, const double *ridge) noexcept nogil
 

@@ -81,7 +81,7 @@ cdef bint kept_factor(kept_curvature *kept) noexcept nogil:
 
 
 cdef void kept_add(kept_curvature *kept, const double *step, const double *change) noexcept nogil:
-    cdef Py_ssize_t n = kept.n, size = 2 * n + 2, room
+    cdef Py_ssize_t n = kept.n, size = kept_row_size(n), room
     cdef double bend = dot(n, step, change)
     cdef double *pair
     if not bend > FLAT * sqrt(dot(n, step, step)) * sqrt(dot(n, change, change)):
@@ -113,7 +113,7 @@ cdef void solve_start(const kept_curvature *kept, double *x, double *scratch) no
 
 
 cdef void kept_solve(kept_curvature *kept, const double *rhs, double factor, double *x, double *scratch) noexcept nogil:
-    cdef Py_ssize_t n = kept.n, size = 2 * n + 2, k
+    cdef Py_ssize_t n = kept.n, size = kept_row_size(n), k
     cdef double *pair
     memcpy(x, rhs, n * sizeof(double))
     scal(n, factor, x)

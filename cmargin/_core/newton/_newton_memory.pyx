@@ -3,9 +3,10 @@
 import numpy as np
 
 from libc.math cimport INFINITY, NAN
-from libc.stdlib cimport free
+from libc.stdlib cimport free, malloc
 
-from cmargin._core.newton._driver cimport Driver
+from cmargin._core.newton._driver cimport PAUSE, Driver
+from cmargin._core.small._carry cimport carrier, carry
 from cmargin._core.small._clock cimport seconds
 from cmargin._core.newton._heavy_rows cimport heavy_work_size
 from cmargin._core.newton._newton cimport (
@@ -37,6 +38,50 @@ cdef bint ask_python_for_room(newton_state *at, Py_ssize_t order) noexcept with 
     except MemoryError:
         return False
     return True
+
+
+cdef enum:
+    CARRIED = 1024               # bytes, and more than there are
+
+
+cdef Py_ssize_t carry_numbers(newton_state *at, char *place, bint back) noexcept nogil:
+    # what a driver is between two steps, beside vectors and what its maker tells it; how many bytes
+    cdef carrier by
+    by.place, by.back = place, back
+    carry(&by, &at.value, sizeof(at.value))
+    carry(&by, &at.first, sizeof(at.first))
+    carry(&by, &at.predicted, sizeof(at.predicted))
+    carry(&by, &at.step, sizeof(at.step))
+    carry(&by, &at.blind, sizeof(at.blind))
+    carry(&by, &at.to, sizeof(at.to))
+    carry(&by, &at.rule, sizeof(at.rule))
+    carry(&by, at.sums, sizeof(at.sums))
+    carry(&by, &at.mean_curvature, sizeof(at.mean_curvature))
+    carry(&by, &at.order, sizeof(at.order))
+    carry(&by, &at.n_active, sizeof(at.n_active))
+    carry(&by, &at.dual, sizeof(at.dual))
+    carry(&by, &at.told.total, sizeof(at.told.total))
+    carry(&by, &at.best.total, sizeof(at.best.total))
+    carry(&by, &at.has_best, sizeof(at.has_best))
+    carry(&by, &at.objective, sizeof(at.objective))
+    carry(&by, &at.best_dual, sizeof(at.best_dual))
+    carry(&by, &at.knows_rms, sizeof(at.knows_rms))
+    carry(&by, &at.has_scale, sizeof(at.has_scale))
+    carry(&by, &at.drift, sizeof(at.drift))
+    carry(&by, &at.resumed, sizeof(at.resumed))
+    carry(&by, &at.passes, sizeof(at.passes))
+    carry(&by, &at.spent, sizeof(at.spent))
+    carry(&by, &at.n_iter, sizeof(at.n_iter))
+    carry(&by, &at.status, sizeof(at.status))
+    carry(&by, &at.seconds_look, sizeof(at.seconds_look))
+    carry(&by, &at.seconds_system, sizeof(at.seconds_system))
+    carry(&by, &at.seconds_search, sizeof(at.seconds_search))
+    carry(&by, &at.heavy_in_block, sizeof(at.heavy_in_block))
+    carry(&by, &at.narrowest, sizeof(at.narrowest))
+    carry(&by, &at.adjust, sizeof(at.adjust))
+    carry(&by, &at.directions, sizeof(at.directions))
+    carry(&by, &at.asked_for, sizeof(at.asked_for))
+    return by.place - place
 
 
 cdef class Newton(Driver):
@@ -221,12 +266,7 @@ cdef class Newton(Driver):
     def attach(self, RowBlocks heavy, double mean):
         """The answer to "gather": the heaviest rows, or None; and the mean of sum_j x_ij^2 / column_scale_j."""
         cdef newton_state *at = &self.at
-        cdef double[::1] room
-        self.heavy_home = heavy
-        if heavy is not None:
-            must_fit(heavy.n_columns == at.p, "heavy rows")
-            room = self.heavy_room = np.empty(heavy_work_size(at.p, at.l1 > 0) + 1)
-            at.heavy_work, at.heavy, at.heavy_in_block = &room[0], &heavy.rows, True
+        self.treat_exactly(heavy)
         rms = np.sqrt(mean * np.maximum(self.vectors[SCALE, :at.p], 1e-300))
         rms[at.n_features:] = 1.0
         self.vectors[RMS, :at.p] = rms
@@ -234,6 +274,66 @@ cdef class Newton(Driver):
         at.drift = rounding_of(at, at.w)
         go_on(at)
 
+    def treat_exactly(self, RowBlocks heavy):
+        """From here on these rows, or none for None."""
+        cdef newton_state *at = &self.at
+        cdef double[::1] room
+        self.heavy_home = heavy
+        if heavy is not None:
+            must_fit(heavy.n_columns == at.p, "heavy rows")
+            room = self.heavy_room = np.empty(heavy_work_size(at.p, at.l1 > 0) + 1)
+            at.heavy_work, at.heavy, at.heavy_in_block = &room[0], &heavy.rows, True
+
     def go_on(self):
         """After a pause."""
         go_on(&self.at)
+
+    # ------------------------------------------------------------ a checkpoint, at a pause
+
+    @property
+    def pauses(self):
+        """Whether it pauses after every look."""
+        return self.at.pauses
+
+    @pauses.setter
+    def pauses(self, bint pauses):
+        self.at.pauses = pauses
+
+    @property
+    def reads(self):
+        return self.at.passes
+
+    def kept(self):
+        """What it is at a pause, a dictionary; its arrays are those that it goes on with."""
+        cdef newton_state *at = &self.at
+        cdef char room[CARRIED]
+        cdef Py_ssize_t size = carry_numbers(at, room, False)
+        block = np.asarray(<double[:at.order, :at.order]> at.block) if at.has_block and at.order > 0 else None
+        return dict(numbers=room[:size], seconds=seconds() - at.started, vectors=self.vectors, places=self.places,
+                    flags=self.flags, block=block, has_block=at.has_block, earlier=self.earlier, history=self.history())
+
+    def take_back(self, dict kept):
+        """At the pause where another, of the same problem on the same rows, was `kept`."""
+        cdef newton_state *at = &self.at
+        cdef char room[CARRIED]
+        cdef double[:, ::1] block
+        cdef double[::1] history = np.array(kept["history"], float).reshape(-1)
+        cdef bytes numbers = kept["numbers"]
+        cdef Py_ssize_t i
+        must_fit(len(numbers) == carry_numbers(at, room, False), "take_back")
+        carry_numbers(at, numbers, True)
+        self.vectors[...], self.places[...], self.flags[...] = kept["vectors"], kept["places"], kept["flags"]
+        at.started, self.earlier = seconds() - kept["seconds"], list(kept["earlier"])
+        at.has_block, at.block = kept["has_block"], NULL
+        if kept["block"] is not None:
+            block = self.block_told = kept["block"]
+            must_fit(block.shape[0] == block.shape[1] == at.order, "take_back")
+            at.block = &block[0, 0]
+        free(at.history)
+        at.history_rows = at.history_room = len(kept["history"])
+        at.history = <double *> malloc((history.shape[0] + 1) * sizeof(double))
+        if at.history == NULL:
+            raise MemoryError
+        for i in range(history.shape[0]):
+            at.history[i] = history[i]
+        at.ask.kind, self.under_way = PAUSE, False

@@ -3,14 +3,16 @@
 import numpy as np
 
 from libc.math cimport INFINITY
-from libc.stdlib cimport free
+from libc.stdlib cimport free, malloc
 
-from cmargin._core.newton._driver cimport Driver
-from cmargin._core.newton._kept_curvature cimport kept_free
+from cmargin._core.newton._driver cimport PAUSE, Driver
+from cmargin._core.newton._kept_curvature cimport kept_curvature, kept_free, kept_row_size
 from cmargin._core.newton._pursuit_newton cimport (
     arrive, n_columns_recorded, pursuit_answers_to, pursuit_begin, pursuit_leave, pursuit_state, rescale, status_id,
 )
 from cmargin._core.small._margin_summary cimport N_TRACED
+from cmargin._core.small._carry cimport carrier, carry
+from cmargin._core.small._clock cimport seconds
 from cmargin._core.small._shapes cimport must_fit
 
 cdef enum:                       # vectors of a driver
@@ -19,6 +21,46 @@ cdef enum:                       # vectors of a driver
 
 # names of `status_id`. "stalled": no decrease that the value could show
 STATUS = ("waiting", "running", "tol", "stalled", "diverged", "max_passes", "max_time", "callback", "interrupted")
+
+
+cdef enum:
+    CARRIED = 512                # bytes, and more than there are
+
+
+cdef Py_ssize_t carry_numbers(pursuit_state *at, char *place, bint back) noexcept nogil:
+    # what a driver is between two steps, beside vectors and what its maker tells it; how many bytes
+    cdef carrier by
+    by.place, by.back = place, back
+    carry(&by, &at.scale, sizeof(at.scale))
+    carry(&by, &at.value, sizeof(at.value))
+    carry(&by, &at.before, sizeof(at.before))
+    carry(&by, &at.first, sizeof(at.first))
+    carry(&by, &at.slope, sizeof(at.slope))
+    carry(&by, &at.curvature, sizeof(at.curvature))
+    carry(&by, &at.step, sizeof(at.step))
+    carry(&by, &at.objective, sizeof(at.objective))
+    carry(&by, &at.gradient_norm, sizeof(at.gradient_norm))
+    carry(&by, &at.norm_at_zero, sizeof(at.norm_at_zero))
+    carry(&by, &at.kept.ready, sizeof(at.kept.ready))
+    carry(&by, &at.kept.whole, sizeof(at.kept.whole))
+    carry(&by, &at.fall, sizeof(at.fall))
+    carry(&by, &at.steps_kept, sizeof(at.steps_kept))
+    carry(&by, &at.status, sizeof(at.status))
+    carry(&by, &at.passes, sizeof(at.passes))
+    carry(&by, &at.reads, sizeof(at.reads))
+    carry(&by, &at.seconds_steps, sizeof(at.seconds_steps))
+    carry(&by, &at.seconds_trace, sizeof(at.seconds_trace))
+    return by.place - place
+
+
+cdef double *copied(const double[::1] numbers) except NULL:
+    cdef double *own = <double *> malloc((numbers.shape[0] + 1) * sizeof(double))
+    cdef Py_ssize_t i
+    if own == NULL:
+        raise MemoryError
+    for i in range(numbers.shape[0]):
+        own[i] = numbers[i]
+    return own
 
 
 cdef class PursuitSteps(Driver):
@@ -142,6 +184,61 @@ cdef class PursuitSteps(Driver):
         """Seconds that do not count: a callback's."""
         self.at.started += pause
         self.at.deadline += pause
+
+    # ------------------------------------------------------------ a checkpoint, at a pause
+
+    @property
+    def pauses(self):
+        """Whether it pauses after every pass."""
+        return self.at.pauses
+
+    @pauses.setter
+    def pauses(self, bint pauses):
+        self.at.pauses = pauses
+
+    @property
+    def reads(self):
+        return self.at.reads
+
+    def kept(self):
+        """What it is at a pause, a dictionary; its arrays are those that it goes on with, or copies."""
+        cdef pursuit_state *at = &self.at
+        cdef kept_curvature *kept = &at.kept
+        cdef char room[CARRIED]
+        cdef Py_ssize_t size = carry_numbers(at, room, False), n = kept.n
+        curvature = None
+        if kept.matrix != NULL:
+            curvature = (np.asarray(<double[:n, :n]> kept.matrix), np.asarray(<double[:n]> kept.own))
+        pairs = np.empty((0, kept_row_size(n)))
+        if kept.n_pairs > 0:
+            pairs = np.asarray(<double[:kept.n_pairs, :kept_row_size(n)]> kept.pairs)
+        return dict(numbers=room[:size], seconds=seconds() - at.started, vectors=self.vectors, curvature=curvature,
+                    pairs=pairs, history=self.history_from(0))
+
+    def take_back(self, dict kept):
+        """At the pause where another, of the same problem on the same rows, was `kept`."""
+        cdef pursuit_state *at = &self.at
+        cdef char room[CARRIED]
+        cdef bytes numbers = kept["numbers"]
+        must_fit(len(numbers) == carry_numbers(at, room, False), "take_back")
+        carry_numbers(at, numbers, True)
+        self.vectors[...] = kept["vectors"]
+        at.started = seconds() - kept["seconds"]
+        free(at.history)
+        at.history = NULL
+        at.history = copied(np.array(kept["history"], float).reshape(-1))
+        at.history_rows = at.history_room = len(kept["history"])
+        self.take_back_curvature(kept["curvature"], kept["pairs"])
+        at.ask.kind, self.under_way = PAUSE, False
+
+    cdef int take_back_curvature(self, curvature, pairs) except -1:
+        cdef kept_curvature *kept = &self.at.kept
+        kept_free(kept)
+        kept.matrix = kept.own = kept.pairs = NULL
+        kept.pairs, kept.n_pairs, kept.room = copied(pairs.reshape(-1)), len(pairs), len(pairs)
+        if curvature is not None:
+            kept.matrix, kept.own = copied(curvature[0].reshape(-1)), copied(curvature[1])
+        return 0
 
     def leave(self, status):
         """End here; a look under way is lost."""

@@ -17,6 +17,7 @@ from libc.stdint cimport uint64_t
 from cmargin._core.rows._dual_rows cimport AHEAD, Centre
 from cmargin._core.rows._rows cimport Rows
 from cmargin._core.rows._tiles cimport add_row, fetch_row, row_product, row_source, source_of
+from cmargin._core.small._carry cimport carrier, carry
 from cmargin._core.small._random cimport shuffle_places
 from cmargin._core.small._shapes cimport must_fit
 
@@ -25,6 +26,7 @@ cdef enum:
     NEVER = 2147483647
     RATE_OVER = 16                   # sweeps over which their rate of convergence is measured
     KEPT = RATE_OVER + 1
+    CARRIED = 1024                   # bytes of its numbers, and more than there are
 
 cdef enum wish_id:
     ANOTHER_SWEEP, A_LOOK, A_STEP, TO_GIVE_UP
@@ -219,6 +221,57 @@ cdef class DualSweeps:
             self.centre.take(-removed, w)
             w[n_columns - 1] = 0
         return np.asarray(a), np.asarray(w), self.rows_read
+
+    # ------------------------------------------------------------ a checkpoint, between two calls of `run`
+
+    cdef Py_ssize_t carry_numbers(self, char *place, bint back) noexcept nogil:
+        cdef carrier by
+        by.place, by.back = place, back
+        carry(&by, &self.total, sizeof(self.total))
+        carry(&by, &self.balance, sizeof(self.balance))
+        carry(&by, &self.smallest, sizeof(self.smallest))
+        carry(&by, &self.largest, sizeof(self.largest))
+        carry(&by, &self.seen, sizeof(self.seen))
+        carry(&by, &self.gap_before, sizeof(self.gap_before))
+        carry(&by, &self.held, sizeof(self.held))
+        carry(&by, &self.constant, sizeof(self.constant))
+        carry(&by, self.gaps, sizeof(self.gaps))
+        carry(&by, &self.under_way, sizeof(self.under_way))
+        carry(&by, &self.stretches, sizeof(self.stretches))
+        carry(&by, &self.n_turns, sizeof(self.n_turns))
+        carry(&by, &self.n_gaps, sizeof(self.n_gaps))
+        carry(&by, &self.on_face, sizeof(self.on_face))
+        carry(&by, &self.at, sizeof(self.at))
+        carry(&by, &self.now, sizeof(self.now))
+        carry(&by, &self.n_active, sizeof(self.n_active))
+        carry(&by, &self.moved, sizeof(self.moved))
+        carry(&by, &self.low, sizeof(self.low))
+        carry(&by, &self.high, sizeof(self.high))
+        carry(&by, &self.part, sizeof(self.part))
+        carry(&by, &self.gap, sizeof(self.gap))
+        carry(&by, &self.enough, sizeof(self.enough))
+        carry(&by, &self.patience, sizeof(self.patience))
+        return by.place - place
+
+    def arrays(self):
+        cdef object own = np.asarray
+        return [own(self.a), own(self.w), own(self.before), own(self.w_before), own(self.apart), own(self.order),
+                own(self.turn), own(self.nap), own(self.wake), own(self.stream)]
+
+    def kept(self):
+        """A dictionary; its arrays are those that it goes on with."""
+        cdef char room[CARRIED]
+        cdef Py_ssize_t size = self.carry_numbers(room, False)
+        return dict(numbers=room[:size], arrays=self.arrays())
+
+    def take_back(self, dict kept):
+        """What others of the same problem had `kept`."""
+        cdef char room[CARRIED]
+        cdef bytes numbers = kept["numbers"]
+        must_fit(len(numbers) == self.carry_numbers(room, False), "take_back")
+        self.carry_numbers(numbers, True)
+        for own, saved in zip(self.arrays(), kept["arrays"], strict=True):
+            own[...] = saved
 
     # ------------------------------------------------------------ one sweep
 

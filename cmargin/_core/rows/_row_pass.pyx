@@ -249,7 +249,7 @@ cdef class RowBlocks:
     window : int
         Rows that are here at a time, at most, where ``X`` has none (`_row_windows`); 0: all are here.
     kept : dict, optional
-        `kept` of another pass over the same rows, which is not to be asked any more: this one goes on from there.
+        `row_state` of another pass over the same rows, which is not to be asked any more: this one goes on from there.
     """
 
     def __init__(self, Rows X, const double[::1] code, bint intercept, int n_threads,
@@ -297,7 +297,7 @@ cdef class RowBlocks:
             self.take(kept)
 
     @property
-    def kept(self):
+    def row_state(self):
         """What is known of every row, and of the looks so far, but for the active columns: arrays as they are, that
         the next look writes to, and numbers."""
         cdef pass_job *job = &self.rows.job

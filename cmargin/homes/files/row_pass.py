@@ -8,6 +8,7 @@ import numpy as np
 
 from cmargin._core.newton._heavy_rows import heaviest
 from cmargin._core.rows._row_sample import chosen
+from cmargin._core.rows._row_state import kept_of_rows, take_back_rows
 from cmargin._core.rows._row_windows import RowWindows
 from cmargin._runtime.clock import TimeUp
 from cmargin.homes.files.gathered import SampleQuestion
@@ -185,3 +186,16 @@ class FileRowPass:
         mask[index] = 1
         self.blocks.set_exact(mask)
         return heavy, mean
+
+    # ------------------------------------------------------------ a checkpoint
+
+    def kept(self):
+        self.blocks.see_all()
+        return kept_of_rows(self.blocks)
+
+    def take_back(self, kept):
+        take_back_rows(self.blocks, kept)
+        if kept["exact"] is None:
+            return None
+        index = np.flatnonzero(kept["exact"])
+        return self.gathered(self.place.take(index, self.place.dtype), index, 1.0)

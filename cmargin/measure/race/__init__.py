@@ -4,9 +4,12 @@
     data          bundled sets, generated ones, and files
     traces        ever longer runs of one solver, each timed from its start
     hinge         who solves one hinge problem: the packages' parameters in terms of one objective
+    losses        who takes the other losses
     suboptimality seconds until an objective is reached
     classifiers   who classifies into many classes
     accuracy      seconds until a test accuracy is reached
+    grid          all losses, sets, penalties and seeds: what is measured and kept
+    page          the page and plots of that
     tables        what is printed and stored
 """
 

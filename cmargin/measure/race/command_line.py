@@ -2,66 +2,107 @@
 
 import argparse
 import os
+import shlex
 import sys
 from itertools import product
+from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
 from cmargin.measure.limits import dsyrk_rate, memory_rate
-from cmargin.measure.race import accuracy, suboptimality, tables
+from cmargin.measure.race import accuracy, grid, suboptimality, tables
 from cmargin.measure.race.classifiers import contenders
 from cmargin.measure.race.data import BUNDLED, SYNTHETIC, LeftOut, Problem, codes, prepare, read
 from cmargin.measure.race.hinge import PEERS, installed
+from cmargin.measure.race.losses import PEERS as PEERS_OF
+from cmargin.measure.race.page import write_page
 
-EVERYDAY = {"objective": ["breast_cancer", "digits", "tall", "wide"], "accuracy": ["digits"]}
+EVERYDAY = {"objective": ["breast_cancer", "digits", "tall", "wide"], "accuracy": ["digits"],
+            "losses": ["breast_cancer", "digits:8", "wine:1", "tall", "wide", "sparse"]}
+L2 = {"objective": [1e-3], "accuracy": [], "losses": [1e-2, 1e-4]}
+QUICK = {"data": ["wine:1"], "l2": [1e-2], "seeds": [701, 702], "time_limit": 0.2}
+
+
+EVERYDAY_SEEDS = [701, 702, 703]               # none of those that constants were chosen on
 
 
 def build_parser():
     parser = argparse.ArgumentParser(
-        prog="cmargin race", description="Seconds to a relative suboptimality of one hinge objective, or to a test "
+        prog="cmargin race", description="Seconds to a relative suboptimality of one objective, or to a test "
         "accuracy, for cmargin and every other package that is installed. doc/race.md says how to read the tables.")
-    parser.add_argument("--task", choices=list(EVERYDAY), default="objective")
+    parser.add_argument("--task", choices=list(EVERYDAY), default="objective",
+                        help="one hinge objective, a test accuracy, or all losses, sets and seeds, with a page")
     parser.add_argument("--data", nargs="+", metavar="NAME", help=f"{', '.join([*BUNDLED, *SYNTHETIC])}, or NAME.npz "
                         "in $CMARGIN_DATA; NAME:CLASS for one class against the rest")
-    parser.add_argument("--l2", nargs="+", type=float, default=[1e-3], help="objective: one race for each")
+    parser.add_argument("--l2", nargs="+", type=float, help="objective, losses: one race for each")
     parser.add_argument("--l1", nargs="+", type=float, default=[0.0], help="objective: one race for each")
     parser.add_argument("--intercept", choices=["penalized", "none"], default="penalized",
                         help="objective: a penalised column of ones for everybody, or nothing for anybody")
     parser.add_argument("--costs", nargs="+", type=float, default=[0.1, 1.0, 10.0], metavar="C",
                         help="accuracy: the values of C tried for SmSVM, LinearSVC and LogisticRegression")
-    parser.add_argument("--time-limit", type=float, default=10.0, metavar="SECONDS",
-                        help="of one run; doubling up to it takes about twice as long, for every solver and way")
-    parser.add_argument("--solvers", nargs="+", metavar="NAME", help="default: all that are installed; objective: "
-                        f"{', '.join(PEERS)}; accuracy: {', '.join(contenders([]))}")
+    parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="of one run (default: 10); "
+                        "doubling up to it takes about twice as long, for every solver and way")
+    parser.add_argument("--solvers", nargs="+", metavar="NAME", help="default: all that are installed; "
+                        + "; ".join(f"{task}: {', '.join(known(task))}" for task in EVERYDAY))
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--csv", metavar="FILE", help="write the table here too")
+    parser.add_argument("--csv", metavar="FILE", help="objective, accuracy: write the table here too")
+    parser.add_argument("--losses", nargs="+", choices=list(PEERS_OF), default=list(PEERS_OF), metavar="LOSS",
+                        help=f"losses: {', '.join(PEERS_OF)} (default: all)")
+    parser.add_argument("--seeds", nargs="+", type=int, help="losses: orders of the rows, draws of made sets "
+                        f"(default: {' '.join(map(str, EVERYDAY_SEEDS))})")
+    parser.add_argument("--out", metavar="DIR", default="results", help="losses: folder of the page (default: results)")
+    parser.add_argument("--quick", action="store_true", help="losses: one small set, in seconds")
     return parser
 
 
+def known(task):
+    """Names of the solvers of a task."""
+    if task == "accuracy":
+        return list(contenders([]))
+    return list(PEERS) if task == "objective" else list(dict.fromkeys(name for of in PEERS_OF.values() for name in of))
+
+
 def checked(parser, options):
-    """Options that argparse cannot check on its own."""
-    known = PEERS if options.task == "objective" else contenders([])
+    """Options that argparse cannot check on its own, and what stands for those that were not given."""
+    quick = QUICK if options.quick and options.task == "losses" else {}
+    everyday = {"data": EVERYDAY[options.task], "l2": L2[options.task], "seeds": EVERYDAY_SEEDS, "time_limit": 10.0}
+    for name, value in (everyday | quick).items():
+        if getattr(options, name) is None:
+            setattr(options, name, value)
     for name in options.solvers or ():
-        if name not in known:
-            parser.error(f"--task {options.task} knows no solver {name!r}; it knows {', '.join(known)}")
+        if name not in known(options.task):
+            parser.error(f"--task {options.task} knows no solver {name!r}; it knows {', '.join(known(options.task))}")
     if options.threads < 1 or options.time_limit <= 0:
         parser.error("--threads and --time-limit must be above 0")
-    if min(options.l2) <= 0 or min(options.l1) < 0 or min(options.costs) <= 0:
+    if min(options.l2, default=1) <= 0 or min(options.l1) < 0 or min(options.costs) <= 0:
         parser.error("--l2 and --costs must be above 0, --l1 at least 0: the other packages know no unpenalised hinge")
-    if options.csv:
-        try:                                    # before the hours, not after them
+    if min(options.seeds) < 0:
+        parser.error("--seeds must be at least 0")
+    check_writable(parser, options)
+    if options.task == "accuracy":
+        options.solvers = options.solvers or known(options.task)
+    if options.task == "objective":
+        absent = [name for name in options.solvers or PEERS if not installed(PEERS[name].module)]
+        if absent:
+            print(f"not installed, so not in the race: {', '.join(absent)}")
+        options.solvers = [name for name in options.solvers or PEERS if name not in absent]
+    return options
+
+
+def check_writable(parser, options):
+    """Before the hours, not after them."""
+    if options.task == "losses":
+        try:
+            os.makedirs(options.out, exist_ok=True)
+        except OSError as error:
+            parser.error(f"--out cannot be written: {error}")
+        if not os.access(options.out, os.W_OK):
+            parser.error(f"--out cannot be written: {options.out}")
+    elif options.csv:
+        try:
             open(options.csv, "a").close()
         except OSError as error:
             parser.error(f"--csv cannot be written: {error}")
-    options.data = options.data or EVERYDAY[options.task]
-    if options.task == "accuracy":
-        options.solvers = options.solvers or list(known)
-        return options
-    absent = [name for name in options.solvers or known if not installed(PEERS[name].module)]
-    if absent:
-        print(f"not installed, so not in the race: {', '.join(absent)}")
-    options.solvers = [name for name in options.solvers or known if name not in absent]
-    return options
 
 
 def objective_race(entry, options, machine, folder, results):
@@ -116,9 +157,12 @@ def introduce(options):
 
 
 def main(argv=None):
-    """Tables on standard output, CSV where asked; returns the exit status, 1 where something was left out."""
+    """Tables on standard output, a CSV or a page; the exit status: 1 where something was left out, 130 on a Ctrl-C."""
+    argv = sys.argv[1:] if argv is None else list(argv)
     parser = build_parser()
     options = checked(parser, parser.parse_args(argv))
+    if options.task == "losses":
+        return losses_race(options, shlex.join(["python", "-m", "cmargin", "race", *argv]))
     machine = memory_rate(options.threads), dsyrk_rate(options.threads)
     print(f"machine, {options.threads} threads: memory is read at {machine[0] / 1e9:.1f} GB/s, dsyrk does "
           f"{machine[1] / 1e9:.0f} Gflop/s")
@@ -127,14 +171,35 @@ def main(argv=None):
                                            "dsyrk_Gflop_per_s": machine[1] / 1e9})
     race = objective_race if options.task == "objective" else accuracy_race
     introduce(options)
+    left_out = each(options, lambda entry, folder: race(entry, options, machine, folder, results))
+    return int(bool(left_out) or results.failed)
+
+
+def each(options, race):
+    """``race(entry, folder)`` for every data set; the sentences on those that were left out, which are printed."""
     left_out = []
     with threadpool_limits(options.threads):
         for entry in options.data:
             try:
-                race(entry, options, machine, os.environ.get("CMARGIN_DATA"), results)
+                race(entry, os.environ.get("CMARGIN_DATA"))
             except LeftOut as reason:
                 left_out.append(f"race: {entry} was left out: {reason}")
                 print(f"# {left_out[-1]}", flush=True)
     for line in left_out:                   # once more at the end, where it is not lost among the tables
         print(line, file=sys.stderr)
-    return int(bool(left_out) or results.failed)
+    return left_out
+
+
+def losses_race(options, command):
+    """All that is not measured yet; then, or after a Ctrl-C, the page of what there is."""
+    stem = "race-quick" if options.quick else "race"
+    kept = grid.Kept(Path(options.out) / f"{stem}.jsonl")
+    try:
+        open_ends = each(options, lambda entry, folder: grid.race(entry, options, kept, folder,
+                                                                  lambda line: print(line, flush=True)))
+        status = int(bool(open_ends))
+    except KeyboardInterrupt:
+        open_ends, status = ["stopped before its end; the same command goes on from there."], 130
+        print(f"\nrace: {open_ends[0]}", file=sys.stderr)
+    print(write_page(options.out, stem, grid.standing(kept, options), open_ends, options, command))
+    return status

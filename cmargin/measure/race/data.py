@@ -1,4 +1,4 @@
-"""Data of the races: scikit-learn's bundled sets, the SmSVM paper's synthetic ones, and NAME.npz in a folder.
+"""Data of the races: scikit-learn's bundled sets, made ones, and NAME.npz in a folder.
 
 A file holds dense `X`, `y` or CSR `data`, `indices`, `indptr`, `shape`, `y`, every key with the suffixes `_train` and
 `_test` where a split exists.
@@ -14,7 +14,6 @@ import scipy.sparse as sp
 from cmargin.datasets import GENERATED
 
 BUNDLED = ("breast_cancer", "digits", "iris", "wine")
-SYNTHETIC = ("tall", "wide")
 
 
 class LeftOut(Exception):
@@ -29,11 +28,13 @@ class Split(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Minimise (l2/2) |w|^2 + l1 |w|_1 + mean hinge; an intercept is the last column of X, penalised like the rest."""
+    """Minimise (l2/2) |w|^2 + l1 |w|_1 + mean loss; an intercept is the last column of X, penalised like the rest."""
     X: object
     y: np.ndarray              # -1 or +1
     l2: float
     l1: float = 0.0
+    loss: str = "hinge"        # or "squared_hinge", "logistic"
+    seed: int = 0              # of whatever a solver draws
 
     @property
     def C(self):
@@ -41,10 +42,24 @@ class Problem(NamedTuple):
         return 1 / (self.l2 * len(self.y))
 
 
-def read(name, folder=None):
-    """The set as stored, X a fresh array or CSR matrix; test rows where there is a split."""
+def sparse_rows(seed=0):
+    """50,000 x 300 rows of 0/1 with 12 entries or a few less, 3 % of them positive by a noisy plane."""
+    n, m, entries = 50_000, 300, 12
+    rng = np.random.default_rng([seed, n, m])
+    X = sp.coo_matrix((np.ones(n * entries), (np.repeat(np.arange(n), entries), rng.integers(0, m, n * entries))),
+                      shape=(n, m)).tocsr()
+    X.data[:] = 1.0                            # a column that was drawn twice is there once
+    score = X @ rng.standard_normal(m) + rng.logistic(size=n)
+    return Split(X, np.where(score > np.quantile(score, 0.97), 1, -1))
+
+
+SYNTHETIC = {"tall": GENERATED["tall"], "wide": GENERATED["wide"], "sparse": sparse_rows}
+
+
+def read(name, folder=None, seed=0):
+    """The set as stored, X a fresh array or CSR matrix; test rows where there is a split. ``seed``: of a made set."""
     if name in SYNTHETIC:
-        made = GENERATED[name]()
+        made = SYNTHETIC[name](seed)
         return Split(made.X, made.y)
     if name in BUNDLED:
         import sklearn.datasets

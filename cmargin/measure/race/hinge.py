@@ -2,6 +2,8 @@
 
     (l2/2) |w|^2 + l1 |w|_1 + (1/N) sum_i max(0, 1 - y_i <w, x_i>)
 
+Some take other losses as well: ``problem.loss`` says which, losses.py who.
+
 All get X in float64, C order or CSR, without any intercept of their own: where one is wanted it is a column of X.
 Whatever a package converts X to is part of its time, as it is for its users. ``effort`` is a number of passes, or
 goes as one over a tolerance; ``most`` is how many passes there is time for at all.
@@ -28,16 +30,17 @@ def cmargin(problem, effort, threads, most):
     """Tolerances 0.3, 0.1, 0.033, ..."""
     from cmargin.smsvm import SmSVMClassifier
     tol = 0.3 / effort
-    model = SmSVMClassifier(l2=problem.l2, l1=problem.l1, tol=tol, max_passes=1000, fit_intercept=False,
-                            n_jobs=threads, random_state=0)
+    model = SmSVMClassifier(l2=problem.l2, l1=problem.l1, loss=problem.loss, tol=tol, max_passes=1000,
+                            fit_intercept=False, n_jobs=threads, random_state=problem.seed)
     model.fit(problem.X, problem.y)
     return Run(model.coef_[0], f"tol={tol:.0e}", model.n_passes_, float(model.duality_gap_[0]))
 
 
-def linear_svc(problem, effort, threads, most, tol=1e-9):
+def linear_svc(problem, effort, threads, most, tol=1e-9, dual=True):
     """So many passes. With tol=1e-12 it never looked again at rows it had set aside, and ended far from the optimum."""
     from sklearn.svm import LinearSVC
-    model = LinearSVC(loss="hinge", C=problem.C, tol=tol, max_iter=int(effort), fit_intercept=False, random_state=0)
+    model = LinearSVC(loss=problem.loss, C=problem.C, tol=tol, max_iter=int(effort), fit_intercept=False, dual=dual,
+                      random_state=problem.seed)
     model.fit(problem.X, problem.y)
     return Run(model.coef_[0], f"{model.n_iter_} passes", float(model.n_iter_))
 
@@ -49,11 +52,12 @@ def linear_svc_by_tolerance(problem, effort, threads, most):
 
 
 def sgd(problem, effort, threads, most, average=False):
-    """SGD's penalty is alpha ((1 - r) |w|^2/2 + r |w|_1): alpha = l1 + l2, r = l1 / alpha."""
+    """Hinge alone. SGD's penalty is alpha ((1 - r) |w|^2/2 + r |w|_1): alpha = l1 + l2, r = l1 / alpha."""
     from sklearn.linear_model import SGDClassifier
     alpha = problem.l1 + problem.l2
     model = SGDClassifier(penalty="elasticnet" if problem.l1 else "l2", alpha=alpha, l1_ratio=problem.l1 / alpha,
-                          tol=None, max_iter=int(effort), fit_intercept=False, average=average, random_state=0)
+                          tol=None, max_iter=int(effort), fit_intercept=False, average=average,
+                          random_state=problem.seed)
     model.fit(problem.X, problem.y)
     return Run(model.coef_[0], f"{int(effort)} passes{', averaged' if average else ''}", float(effort))
 
@@ -61,8 +65,11 @@ def sgd(problem, effort, threads, most, average=False):
 def snapml(problem, effort, threads, most):
     """snapml's regularizer is 1/C. It computes in float32, whatever it is given."""
     package = import_module("snapml")
-    model = package.SupportVectorMachine(regularizer=1 / problem.C, max_iter=int(effort), tol=1e-12, n_jobs=threads,
-                                         fit_intercept=False, verbose=False)
+    make = package.LogisticRegression
+    if problem.loss != "logistic":
+        make = partial(package.SupportVectorMachine, loss=problem.loss)
+    model = make(regularizer=1 / problem.C, max_iter=int(effort), tol=1e-12, n_jobs=threads, fit_intercept=False,
+                 verbose=False, random_state=problem.seed)
     model.fit(problem.X, problem.y)
     return Run(np.ravel(model.coef_).astype(float), f"{int(effort)} passes, n_jobs={threads}", float(effort))
 
@@ -72,14 +79,14 @@ def snapml_on_one_thread(problem, effort, threads, most):
     return snapml(problem, effort, 1, most)
 
 
-def liblinear(problem, effort, threads, most):
-    """LIBLINEAR's own package, dual hinge (-s 3), -e 1, 0.5, ...; it stops at 300 passes whatever -e says.
+def liblinear(problem, effort, threads, most, kind=3):
+    """LIBLINEAR's own package, -s ``kind``, -e 1, 0.5, ...; its dual hinge (3) stops at 300 passes whatever -e says.
 
     It turns a dense array into its nodes by a Python loop over the rows, CSR by a compiled one: 2.9 s and 0.14 s for a
     tenth of covtype. So X goes through CSR, in the time counted. The multicore edition goes by the same name.
     """
     package = import_module("liblinear.liblinearutil")
-    options = f"-s 3 -q -e {1 / effort:.17g} -c {problem.C:.17g}"
+    options = f"-s {kind} -q -e {1 / effort:.17g} -c {problem.C:.17g}"
     try:
         parameter = package.parameter(f"{options} -m {threads}")
     except ValueError:                         # "Wrong options": the edition for one thread
@@ -89,7 +96,8 @@ def liblinear(problem, effort, threads, most):
     converting = perf_counter() - start
     model = package.train(nodes, parameter)
     w = np.ctypeslib.as_array(model.w, (problem.X.shape[1],)).copy()
-    return Run(w if model.get_labels()[0] > 0 else -w, f"-e {1 / effort:.1g}, converting: {converting:.2g} s")
+    return Run(w if model.get_labels()[0] > 0 else -w,
+               f"-s {kind} -e {1 / effort:.1g}, converting: {converting:.2g} s")
 
 
 def skglm(problem, effort, threads, most):
@@ -114,12 +122,17 @@ class Peer(NamedTuple):
     ways: tuple
     module: str = None         # what must be there to import; None: it always is
     solves_l1: bool = False
+    last_is_one_thread: bool = False           # the last way is the first on one thread
+
+    def ways_on(self, threads):
+        """The ways that differ on so many threads."""
+        return self.ways[:-1] if self.last_is_one_thread and threads == 1 else self.ways
 
 
 PEERS = {"cmargin": Peer(((cmargin, 3.0),), solves_l1=True),
          "LinearSVC": Peer(((linear_svc, 2.0), (linear_svc_by_tolerance, 3.0))),
          "SGD": Peer(((sgd, 2.0), (partial(sgd, average=True), 2.0)), solves_l1=True),
-         "snapml": Peer(((snapml, 2.0), (snapml_on_one_thread, 2.0)), "snapml"),
+         "snapml": Peer(((snapml, 2.0), (snapml_on_one_thread, 2.0)), "snapml", last_is_one_thread=True),
          "liblinear": Peer(((liblinear, 2.0),), "liblinear.liblinearutil"),
          "skglm": Peer(((skglm, 2.0), (skglm_working_sets, 2.0)), "skglm")}
 

@@ -5,27 +5,50 @@ from functools import partial
 import numpy as np
 
 from cmargin._runtime.blas_threads import single_threaded_blas
-from cmargin.measure.race.hinge import PEERS, squared_hinge_l1
-from cmargin.measure.race.traces import TimeUp, Trace, joined, passes_within, quiet, ratio, timed, trace, within
+from cmargin.measure.race.hinge import squared_hinge_l1
+from cmargin.measure.race.losses import PEERS
+from cmargin.measure.race.traces import (
+    REPEATS,
+    SHORT,
+    TimeUp,
+    Trace,
+    joined,
+    passes_within,
+    quiet,
+    ratio,
+    timed,
+    trace,
+    within,
+)
 
 TARGETS = (1e-2, 1e-3, 1e-4)
 WARM_UP = 100                                  # seconds, which compiling the kernels of a peer may take
 OTHER_OBJECTIVE = "LinearSVC-l1"
 
 
+LOSSES = {"hinge": lambda z: np.maximum(0.0, 1.0 - z), "squared_hinge": lambda z: np.maximum(0.0, 1.0 - z) ** 2,
+          "logistic": lambda z: np.logaddexp(0.0, -z)}
+
+
 def objective(w, problem):
-    """(l2/2) |w|^2 + l1 |w|_1 + mean hinge."""
-    loss = np.maximum(0.0, 1.0 - problem.y * (problem.X @ w)).mean()
+    """(l2/2) |w|^2 + l1 |w|_1 + mean loss, in float64."""
+    loss = LOSSES[problem.loss](problem.y * (problem.X @ w)).mean()
     return problem.l2 / 2 * float(w @ w) + problem.l1 * float(np.abs(w).sum()) + float(loss)
 
 
-def settled(values):
+def settled(values, alike=4):
     """Eight times the effort changed nothing. Mere lack of progress says little: a dual solver's objective may rise."""
-    return len(values) > 6 and np.ptp(values[-4:]) <= 1e-7 * abs(values[-1])
+    return len(values) > alike + 2 and np.ptp(values[-alike:]) <= 1e-7 * abs(values[-1])
 
 
-def trace_of(name, problem, limit, threads):
-    """One peer's trace in all its ways; a small problem goes first, so that imports and compilers are not timed."""
+def trace_of(name, problem, limit, threads, level=-np.inf):
+    """One peer's trace in all its ways; a small problem goes first, so that imports and compilers are not timed.
+
+    A way ends at the objective ``level``, and no later way is tried for longer than that took. Short of it twelve runs
+    alike end it, not four: one Newton step may do for tolerances from 0.3 to 4e-4.
+    """
+    alike = 4 if np.isneginf(level) else 12
+    ways = PEERS[problem.loss][name].ways_on(threads)
     few = min(200, len(problem.y))
     small = problem._replace(X=problem.X[:few], y=np.where(np.arange(few) % 2, 1.0, -1.0))
 
@@ -36,15 +59,19 @@ def trace_of(name, problem, limit, threads):
 
     try:
         with quiet(), within(WARM_UP):
-            for run, _ in PEERS[name].ways:
+            for run, _ in ways:
                 run(small, 1.0, threads, 1)
     except TimeUp:
         return Trace([], 0.0, "broken off before it began")
     except Exception as error:
         return Trace([], 0.0, f"failed: {error}".split("\n")[0])
     traces, most = [], 1
-    for run, growth in PEERS[name].ways:
-        traces.append(trace(partial(_run, run, problem, threads, most), judge, limit, settled, growth))
+    for run, growth in ways:
+        traces.append(trace(partial(_run, run, problem, threads, most), judge, limit,
+                            lambda values: values[-1] <= level or settled(values, alike), growth))
+        arrived = traces[-1].first(lambda value: value <= level)
+        if arrived:                            # an alarm that rings while short runs are repeated would tell nothing
+            limit = min(limit, max(arrived.seconds, SHORT * REPEATS))
         most = passes_within(traces[0].points, limit)
     return joined(traces)
 
@@ -89,7 +116,7 @@ def other_objective(problem, limit):
 
 def race(problem, limit, threads, names):
     """(rows, best objective, its certified distance from the optimum) of one binary problem."""
-    entrants = [name for name in names if PEERS[name].solves_l1 or not problem.l1]
+    entrants = [name for name in names if PEERS[problem.loss][name].solves_l1 or not problem.l1]
     traces = {name: trace_of(name, problem, limit, threads) for name in entrants}
     best, distance = reference(traces)
     rows = [row_of(name, t, best) for name, t in traces.items()]

@@ -137,8 +137,10 @@ def trace(run, judge, limit, settled, growth=2.0):
         longest = max(longest, seconds)
         if settled([p.value for p in points]):
             return Trace(points, longest, "settled")
-        if expected(points, growth) > limit or effort > 1e8:
+        if expected(points, growth) > limit:
             return Trace(points, longest, "time limit")
+        if effort > 1e8:                       # LIBLINEAR's 300 passes, whatever it is told
+            return Trace(points, longest, "no more to ask for")
         effort *= growth
 
 

@@ -27,6 +27,7 @@ from cmargin._core.newton._certificate import ROUNDING, dual_value
 from cmargin._core.rows._dual_looks import best_scale, best_shift, hinge, margins
 from cmargin._core.rows._dual_sweeps import WISHES
 from cmargin.solvers.low_rank.class_passes import class_streams
+from cmargin.solvers.newton.parts import NO_PARTS
 
 NEWTON_ENOUGH = 0.4            # of the gap wanted, or a tenth of the gap before: where a Newton step ends
 SWEEPS_PER_LOOK = 12           # sweeps and Newton steps without a look at all rows, at least,
@@ -60,9 +61,12 @@ class DualNewton:
         Reads after which the status is "left": Newton's method on all columns had better go on.
     on_trial : bool, optional
         Leave far sooner where the gap does not fall fast enough.
+    parts, way : Parts, tuple
+        Of a checkpoint, and what it names this problem by.
     """
 
-    def __init__(self, rows, problem, settings, result, seed=0, w=None, enough_reads=np.inf, on_trial=False):
+    def __init__(self, rows, problem, settings, result, seed=0, w=None, enough_reads=np.inf, on_trial=False,
+                 parts=NO_PARTS, way=()):
         shared = rows.shared
         self.rows, self.settings, self.result = rows, settings, result
         self.gives_up, self.on_trial = enough_reads < settings.max_passes, on_trial
@@ -75,10 +79,12 @@ class DualNewton:
         self.w = np.zeros(shared.n_features + 1)           # the last entry times `bias` is the intercept
         self.sweeps = rows.sweeps(self.upper, self.a, self.w, class_streams(seed, 1)[0], SLOW)
         self.on_face = 0
+        self.parts, self.way = parts, way
         self.started = perf_counter()
         self.seconds = dict.fromkeys(("look", "system", "search"), 0.0)
         if w is not None:
             self.start_at(w)
+        self.since = 0, self.spent, np.inf                 # sweeps since a look; reads and gap at it
 
     def start_at(self, w):
         """Dual variables from a primal point: the bounds that its deficits point to, times the best common factor."""
@@ -101,9 +107,11 @@ class DualNewton:
     # ------------------------------------------------------------ the loop
 
     def run(self):
-        since, read, gap = 0, self.spent, np.inf           # sweeps since a look; reads and gap at it
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):      # numbers too large end as a gap of inf
             while self.result.status == "running":
+                if self.parts.wants(self.way, self.spent):
+                    self.parts.take(self.way, self.kept())
+                since, read, gap = self.since
                 wish, n_sweeps = self.sweep(SWEEPS_PER_LOOK - since % SWEEPS_PER_LOOK)
                 since += n_sweeps
                 if wish == WISHES["to give up"]:
@@ -117,7 +125,22 @@ class DualNewton:
                     self.look()
                     self.sweeps.part *= AGAIN if wish == WISHES["a look"] else 1.0
                     since, read, gap = 0, self.spent, self.sweeps.gap
+                self.since = since, read, gap
         return self.result
+
+    def kept(self):
+        """What it is between two sweeps, a dictionary; its arrays are those that it goes on with."""
+        return {"result": self.result, "sweeps": self.sweeps.kept(), "reads": self.rows.reads, "limit": self.limit,
+                "since": self.since, "on_face": self.on_face, "seconds": self.seconds,
+                "elapsed": perf_counter() - self.started}
+
+    def go_on_from(self, kept):
+        """Where another, of the same problem on the same rows, was `kept`."""
+        vars(self.result).update(vars(kept["result"]))
+        self.sweeps.take_back(kept["sweeps"])              # a and w too
+        self.rows.reads, self.limit, self.since = kept["reads"], kept["limit"], kept["since"]
+        self.on_face, self.seconds = kept["on_face"], kept["seconds"]
+        self.started = perf_counter() - kept["elapsed"]
 
     def hand_over(self):
         """What Newton's method on all columns may go on with."""

@@ -85,12 +85,21 @@ class RuledDescent(GradientDescent):
         Seeds the order of the batches.
     """
 
+    made_again = (*GradientDescent.made_again, "W", "bias")
+
     def __init__(self, blocks, settings, start, trace, make_rule, batch_size=None, entropy=0):
         super().__init__(blocks, settings, start, trace)
-        self.V = np.column_stack([self.W, self.bias])
-        self.W, self.bias = self.V[:, :-1], self.V[:, -1]            # views: a rule moves both
+        self.look_at(np.column_stack([self.W, self.bias]))
         self.rule, self.entropy = make_rule(self.V), entropy
         self.n_batches = 1 if batch_size is None else -(-blocks.n_rows // batch_size)
+
+    def look_at(self, V):
+        self.V = V
+        self.W, self.bias = V[:, :-1], V[:, -1]                      # views: a rule moves both
+
+    def go_on_from(self, state):
+        super().go_on_from(state)
+        self.look_at(self.V)
 
     def longest_step(self):
         s = self.settings

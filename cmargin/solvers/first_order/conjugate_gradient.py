@@ -9,11 +9,13 @@ The margins z and their change along d are kept per row: an iteration reads X tw
 gradient, which is the work of one evaluation of value and gradient, however many steps the line search tries.
 """
 
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from cmargin._core.losses._losses import LOSS_IDS, evaluate
 from cmargin._core.rows import _line_sums
+from cmargin._runtime.checkpoint import Resumable
 from cmargin.solvers.first_order.full_batch import FullBatch, Objective
 from cmargin.solvers.first_order.hager_zhang import LineSearch, OutOfTrials, first_step, next_step
 from cmargin.solvers.low_rank.class_passes import worthwhile_threads
@@ -43,12 +45,19 @@ class SmoothRisk(Objective):
         return self.weight @ value, self.weight * slope
 
 
-class Line:
+class Line(Resumable):
     """A `SmoothRisk` along lines: the point v, its margins, and the change of the margins along d."""
 
-    def __init__(self, risk, v):
-        self.risk, self.v = risk, v.copy()
+    made_again = ("risk", "threads")
+
+    def __init__(self, risk, v, found=None):
+        """``found``: the `snapshot` of another line of the same risk, to stand where that was."""
+        self.risk = risk
         self.threads = worthwhile_threads(risk.blocks.n_threads, len(risk.y) * POINT_NUMBERS)
+        if found is not None:
+            self.go_on_from(found)
+            return
+        self.v = v.copy()
         self.value, self.gradient = risk(v)
         self.z, self.slope = np.ascontiguousarray(risk.seen[3]), np.empty(len(risk.y))
 
@@ -75,45 +84,65 @@ class Line:
         risk.seen = (self.v.copy(), self.value, np.linalg.norm(self.gradient), self.z)
 
 
+@dataclass
+class Descent:
+    """How far a problem has come."""
+
+    at_zero: float               # gradient norm at w = 0
+    d: np.ndarray                # the next direction
+    last: float | None = None    # the last step
+    passes: int = 0
+    line: dict | None = None     # of a checkpoint: the point
+
+
 class CGDescent(FullBatch):
     """All problems of an estimator, one after the other; parameters as in `FullBatch`."""
 
+    made_again = (*FullBatch.made_again, "line")
+
     def one_class(self, c, on_pass):
-        v = np.append(self.fit.W[c], self.fit.bias[c])
-        risk = self.make(c, self.widths[0])
-        risk(np.zeros_like(v))
-        at_zero = max(risk.seen[2], np.finfo(float).tiny)
-        line = Line(risk, v)
-        self.keep(c, 0, v, risk, at_zero, None)
+        risk, v = self.make(c, self.widths[0]), np.append(self.fit.W[c], self.fit.bias[c])
+        if self.progress is None:
+            risk(np.zeros_like(v))
+            at_zero = max(risk.seen[2], np.finfo(float).tiny)
+            self.line = Line(risk, v)
+            self.progress = Descent(at_zero, -self.line.gradient)
+            self.keep(c, 0, v, risk, at_zero, None)
+        else:
+            risk.reads, self.line = self.reads[c], Line(risk, v, self.progress.line)
+        at = self.progress
         try:
-            for passes in self.steps(line, self.settings.tol * at_zero):
-                self.keep(c, passes, line.v, risk, at_zero, on_pass)
+            for passes in self.steps(self.line, at, self.settings.tol * at.at_zero):
+                self.keep(c, passes, self.line.v, risk, at.at_zero, on_pass)
+                self.keeper.offer(self.fit.reads, self.snapshot)
         except OutOfTrials:
             pass                 # no step lowers the objective any more: to within rounding, this is the minimum
         finally:
             self.count(c, risk)
 
-    def steps(self, line, enough):
+    def snapshot(self):
+        return {**super().snapshot(), "progress": replace(self.progress, line=self.line.snapshot())}
+
+    def steps(self, line, at, enough):
         """Yield the number of iterations after each; ends at a gradient norm of ``enough`` or after ``max_passes``."""
-        d, last = -line.gradient, None
-        for passes in range(1, self.settings.max_passes + 1):
+        while at.passes < self.settings.max_passes:
             norm = np.linalg.norm(line.gradient)
             if norm <= enough:
                 return
-            slope = line.gradient @ d
+            slope = line.gradient @ at.d
             if not slope < 0:                            # rounding: begin anew
-                d, slope = -line.gradient, -norm**2
-            phi = line.along(d)
+                at.d, slope = -line.gradient, -norm**2
+            phi = line.along(at.d)
             self.clock.watch()
-            if last is None:
+            if at.last is None:
                 step = first_step(np.abs(line.v).max(), line.value, np.abs(line.gradient).max(), norm**2)
             else:
-                step = next_step(phi, line.value, slope, last)
+                step = next_step(phi, line.value, slope, at.last)
             trial, before = LineSearch(phi, line.value, slope).search(step), line.gradient
             line.settle(trial)
-            last = trial.step
-            d = -line.gradient + beta(line.gradient, before, d) * d
-            yield passes
+            at.last, at.passes = trial.step, at.passes + 1
+            at.d = -line.gradient + beta(line.gradient, before, at.d) * at.d
+            yield at.passes
 
 
 def beta(gradient, before, d):

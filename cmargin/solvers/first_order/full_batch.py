@@ -3,11 +3,14 @@
 Each objective answers ``(value, gradient)`` for one binary problem at v = (w, b), from blocks of rows folded in order.
 """
 
+from dataclasses import dataclass, field
+
 import numpy as np
 from scipy.optimize import minimize
 
 from cmargin._core.losses._losses import LOSS_IDS, evaluate
 from cmargin._core.small import _catoni
+from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin.solvers.first_order.margin_pursuit import Fit
 from cmargin.solvers.first_order.penalty import Penalty
@@ -130,7 +133,19 @@ class CatoniRisk(Objective):
         return at, pull / total * slope
 
 
-class FullBatch:
+@dataclass
+class Progress:
+    """How far a problem has come by L-BFGS."""
+
+    v: np.ndarray                # where the present width was begun,
+    at_zero: float = 0.0         # the gradient norm at w = 0 by it,
+    begun: int = 0               # and passes by then
+    width: int = 0               # its place in the list
+    passes: int = 0
+    answers: list = field(default_factory=list)     # (value, gradient) of every point that SciPy has asked for since
+
+
+class FullBatch(Resumable):
     """All problems of an estimator, one after the other, by L-BFGS-B.
 
     Parameters
@@ -143,7 +158,14 @@ class FullBatch:
     settings : Settings of `cmargin.solvers.first_order.margin_pursuit`
     start : Start
     trace : MarginTrace or None
+
+    Notes
+    -----
+    The state of L-BFGS is SciPy's own and cannot be taken out. A checkpoint has the answers it was given instead: given
+    again, without a read of the rows, they lead it to the same point.
     """
+
+    made_again = ("blocks", "make", "widths", "settings", "trace", "keeper")
 
     def __init__(self, blocks, make, widths, settings, start, trace):
         self.blocks, self.make, self.widths, self.settings = blocks, make, widths, settings
@@ -153,13 +175,19 @@ class FullBatch:
         bias = np.zeros(K) if start.bias is None else start.bias.astype(float)
         self.fit = Fit(W, bias, np.full(K, settings.scale), np.full(K, np.inf), np.full(K, np.inf))
         self.reads = np.zeros(K)         # of every problem
+        self.n_done, self.progress = 0, None             # problems at their end, and how far the next has come
+        self.keeper = NO_KEEPER
 
-    def run(self, on_pass=None):
+    def run(self, on_pass=None, keeper=NO_KEEPER):
         """Train; returns the fit and the KeyboardInterrupt that ended it, or None."""
-        fit = self.fit
+        if keeper.found is not None:
+            keeper.found["clock"].deadline = self.clock.deadline
+            self.go_on_from(keeper.found)
+        fit, self.keeper = self.fit, keeper
         try:
-            for c in range(self.blocks.n_problems):
+            for c in range(self.n_done, self.blocks.n_problems):
                 self.one_class(c, on_pass)
+                self.n_done, self.progress = c + 1, None
         except TimeUp:
             fit.stopped = "max_time"
         except AskedToStop:
@@ -169,40 +197,56 @@ class FullBatch:
             return fit, interruption
         else:
             fit.stopped = "tol" if np.all(fit.gradient_norm <= self.settings.tol) else "max_passes"
+        keeper.end(fit.stopped)
         return fit, None
 
     def one_class(self, c, on_pass):
-        fit, v, passes = self.fit, np.append(self.fit.W[c], self.fit.bias[c]), 0
-        for width in self.widths:
-            objective = self.make(c, width)
+        if self.progress is None:
+            self.progress = Progress(np.append(self.fit.W[c], self.fit.bias[c]))
+        at = self.progress
+        for k in range(at.width, len(self.widths)):
+            last, objective = k == len(self.widths) - 1, self.make(c, self.widths[k])
             objective.reads = self.reads[c]              # those of the widths before count on
-            objective(np.zeros_like(v))
-            at_zero = max(objective.seen[2], np.finfo(float).tiny)
-
-            def value(v, objective=objective):
-                self.clock.watch()
-                return objective(v)
-
-            def after(v, objective=objective, at_zero=at_zero):
-                nonlocal passes
-                passes += 1
-                self.keep(c, passes, v, objective, at_zero, on_pass)
-
-            objective(v)
-            self.keep(c, passes, v, objective, at_zero, None)
-            room, tol = self.settings.max_passes - passes, self.settings.tol
-            if width != self.widths[-1]:
-                tol = max(tol, ROUGH)
+            if not at.answers:
+                at.width, at.begun = k, at.passes
+                objective(np.zeros_like(at.v))
+                at.at_zero = max(objective.seen[2], np.finfo(float).tiny)
+                objective(at.v)
+                self.keep(c, at.passes, at.v, objective, at.at_zero, None)
+            room = self.settings.max_passes - at.begun
             if room < 1:
                 break
-            found = minimize(value, v, jac=True, method="L-BFGS-B", callback=after, options={
-                # the largest entry of the gradient is looked at: its norm is at most sqrt(d) times that
-                "gtol": tol * at_zero / np.sqrt(len(v)), "ftol": 0.0, "maxiter": room,
-                "maxfun": 20 * room, "maxcor": CORRECTIONS})
-            v = found.x
-            if width != self.widths[-1]:
-                fit.gradient_norm[c] = np.inf            # not yet the objective that was asked for
+            at.v = self.minimised(c, objective, room, self.settings.tol if last else max(self.settings.tol, ROUGH),
+                                  on_pass)
+            at.answers = []
+            if not last:
+                self.fit.gradient_norm[c] = np.inf       # not yet the objective that was asked for
             self.count(c, objective)
+
+    def minimised(self, c, objective, room, tol, on_pass):
+        """The minimum of one width, from where it was begun, or from where its answers lead."""
+        at, told, again = self.progress, self.progress.passes, iter(list(self.progress.answers))
+        at.passes = at.begun
+
+        def value(v):
+            answer = next(again, None)
+            if answer is None:
+                self.clock.watch()
+                answer = objective(v)
+                if self.keeper.active:
+                    at.answers.append((answer[0], answer[1].copy()))
+            return answer
+
+        def after(v):
+            at.passes += 1
+            if at.passes > told:
+                self.keep(c, at.passes, v, objective, at.at_zero, on_pass)
+                self.keeper.offer(self.fit.reads, self.snapshot)
+
+        # the largest entry of the gradient is looked at: its norm is at most sqrt(d) times that
+        return minimize(value, at.v, jac=True, method="L-BFGS-B", callback=after, options={
+            "gtol": tol * at.at_zero / np.sqrt(len(at.v)), "ftol": 0.0, "maxiter": room, "maxfun": 20 * room,
+            "maxcor": CORRECTIONS}).x
 
     def count(self, c, objective):
         self.reads[c] = objective.reads
@@ -211,7 +255,7 @@ class FullBatch:
     def keep(self, c, passes, v, objective, at_zero, on_pass):
         """Weights of problem ``c`` after so many iterations: L-BFGS only takes steps that lower the objective."""
         fit = self.fit
-        if not np.array_equal(objective.seen[0], v):
+        if objective.seen is None or not np.array_equal(objective.seen[0], v):
             objective(v)
         _, value, norm, z = objective.seen
         self.count(c, objective)

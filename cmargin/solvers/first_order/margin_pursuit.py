@@ -12,6 +12,7 @@ import numpy as np
 
 from cmargin._core.losses._losses import LOSS_IDS, mean_losses
 from cmargin._core.stochastic import _alias, _projected_sgd
+from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin._runtime.workspace import aligned_rows
 from cmargin.solvers.first_order.penalty import Penalty
@@ -98,8 +99,10 @@ def loss_of(settings, scale):
     return LOSS_IDS[settings.loss], float(settings.level), scale
 
 
-class FirstOrder:
+class FirstOrder(Resumable):
     """What the two first-order solvers share: the loop over passes, the look after each, the clock."""
+
+    made_again = ("blocks", "settings", "start", "trace")
 
     def __init__(self, blocks, settings, start, trace, dtype):
         self.blocks, self.settings, self.start, self.trace = blocks, settings, start, trace
@@ -112,12 +115,16 @@ class FirstOrder:
         self.fit = Fit(self.W.copy(), self.bias.copy(), self.scale, np.full(K, np.inf), np.full(K, np.nan),
                        steps_taken=start.steps_taken)
 
-    def run(self, on_pass=None):
+    def run(self, on_pass=None, keeper=NO_KEEPER):
         """Train; returns the fit and the KeyboardInterrupt that ended it, or None."""
+        if keeper.found is not None:
+            self.go_on_from(keeper.found)
         fit, settings = self.fit, self.settings
         try:
-            self.prepare()
+            if keeper.found is None:
+                self.prepare()
             while fit.passes < settings.max_passes and not self.converged():
+                keeper.offer(fit.reads, self.snapshot)
                 self.clock.timed("steps", self.one_pass)
                 fit.passes += 1
                 objective = self.clock.timed("trace", self.look)
@@ -141,7 +148,12 @@ class FirstOrder:
             return fit, interruption
         if self.converged():
             fit.stopped = "tol"
+        keeper.end(fit.stopped)
         return fit, None
+
+    def go_on_from(self, state):
+        state["clock"].deadline = self.clock.deadline
+        super().go_on_from(state)
 
     def keep_something(self):
         """Before the first look there is no best iterate: what has been reached is better than nothing."""
@@ -256,6 +268,8 @@ class ProjectedSGD(FirstOrder):
     1 / (l2 (1 + t)), takes the weights from one end of the ball to the other until t is about E|x|^2 / l2.
     """
 
+    made_again = (*FirstOrder.made_again, "home", "squares", "cut", "other", "positives", "starts", "smooth", "delay")
+
     def __init__(self, blocks, settings, start, trace, home, entropy):
         super().__init__(blocks, settings, start, trace, home.dtype)
         self.home = home
@@ -272,9 +286,16 @@ class ProjectedSGD(FirstOrder):
         self.t = np.full(K, start.steps_taken, np.int64)
 
     def prepare(self):
+        self.measure_rows()
+        self.fit.reads += 1
+
+    def go_on_from(self, state):
+        self.measure_rows()
+        super().go_on_from(state)
+
+    def measure_rows(self):
         blocks, s = self.blocks, self.settings
         self.squares = blocks.row_squares()
-        self.fit.reads += 1
         self.cut, self.other = weighted_draws(blocks.weight)
         Y = blocks.Y.tocsc()
         self.positives, self.starts = Y.indices.astype(np.int64), Y.indptr.astype(np.int64)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cmargin._core.losses._losses import AT_ZERO, LARGEST_CURVATURE, LOSS_IDS, evaluate
+from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
 from cmargin._runtime.clock import TimeUp
 from cmargin.solvers.low_rank.class_lists import ClassLists
 from cmargin.solvers.low_rank.class_passes import STREAM_WORDS, ClassPasses, class_streams
@@ -88,7 +89,7 @@ def constant_score(loss, share):
 
 
 def train(home, lists: ClassLists, row_weight, settings: Settings, entropy, start=None, on_pass=None,
-          make=None):
+          make=None, keeper=NO_KEEPER):
     """Train every class of ``lists`` on the rows of ``home``.
 
     Parameters
@@ -104,6 +105,8 @@ def train(home, lists: ClassLists, row_weight, settings: Settings, entropy, star
         Called with the `Fit` so far after every pass; a true answer stops.
     make : callable or None
         A `Run` of another kind; what is given to it is what is given to `Run`.
+    keeper : Keeper
+        Writes checkpoints, after passes.
 
     Returns
     -------
@@ -114,8 +117,11 @@ def train(home, lists: ClassLists, row_weight, settings: Settings, entropy, star
     run = (make or Run)(home, lists, row_weight, settings, entropy, start or Start())
     interrupted = None
     try:
-        run.prepare()
-        run.passes(on_pass)
+        if keeper.found is None:
+            run.prepare()
+        else:
+            run.go_on_from(keeper.found)
+        run.passes(on_pass, keeper)
     except TimeUp:
         run.fit.stopped = "max_time" if run.fit.passes < settings.max_passes else "max_passes"
         run.undo_divergence()
@@ -124,15 +130,18 @@ def train(home, lists: ClassLists, row_weight, settings: Settings, entropy, star
         run.fit.drop_what_is_half_recorded()
         run.undo_divergence()
     run.keep_weights()
+    keeper.end(run.fit.stopped)
     return run.fit, interrupted
 
 
-class Run:
+class Run(Resumable):
     """One call of `train`: its data, its weights, its clock."""
+
+    made_again = ("home", "lists", "row_weight", "settings", "start", "runner", "earlier", "Z", "clock", "rng")
 
     def __init__(self, home, lists, row_weight, settings, entropy, start):
         self.home, self.lists, self.row_weight = home, lists, row_weight
-        self.settings, self.start = settings, start
+        self.settings, self.start, self.entropy = settings, start, entropy
         self.clock = time.perf_counter()
         self.phase = dict.fromkeys(("hessian", "whiten", "steps"), 0.0)
         self.rng = np.random.default_rng(np.random.SeedSequence([entropy, 1]))
@@ -240,6 +249,26 @@ class Run:
         offsets = np.concatenate([[0], np.cumsum([len(p) for p in parts])]).astype(np.int64)
         return offsets, np.concatenate(parts)
 
+    # ---- a checkpoint
+
+    def snapshot(self):
+        return {**super().snapshot(), "rng": self.rng.bit_generator.state, "whitened": self.Z is not None,
+                "seconds": time.perf_counter() - self.clock}
+
+    def go_on_from(self, state):
+        self.rng.bit_generator.state = state.pop("rng")
+        self.clock, whitened = time.perf_counter() - state.pop("seconds"), state.pop("whitened")
+        super().go_on_from(state)
+        self._share_again()
+        if whitened:
+            reads = self.fit.reads
+            self.Z = self._whiten()
+            self.fit.reads = reads                # which counts what this answer took to find, once
+
+    def _share_again(self):
+        """What is made anew has arrays of the state."""
+        self.runner.streams = self.fit.streams
+
     # ---- the size of a step
 
     def _bias_rate(self):
@@ -261,9 +290,10 @@ class Run:
 
     # ---- passes
 
-    def passes(self, on_pass):
+    def passes(self, on_pass, keeper):
         s, fit = self.settings, self.fit
         while fit.passes < s.max_passes:
+            keeper.offer(fit.reads, self.snapshot)
             if s.hessian_refresh and fit.passes and fit.passes % s.hessian_refresh == 0:
                 self._timed("hessian", self._refresh)
             self.earlier = self.weights.copy()

@@ -40,17 +40,18 @@ REFIT_SHARE = 0.04         # of the rows held out: with more, passes over all ro
 class MultinomialRun(Run):
     """One call of `train` for the multinomial risk; ``truth`` (n_rows,) int64 holds the class of every row."""
 
+    made_again = ("home", "row_weight", "settings", "start", "truth", "passes_over", "Z", "clock", "deadline", "rng")
     trial_batch = None         # rows of a trial's batch; None: as many as a pass over all rows takes
 
     def __init__(self, home, lists, row_weight, settings, entropy, start, truth, n_classes):
         self.home, self.row_weight, self.settings, self.start = home, row_weight, settings, start
-        self.truth, self.n_classes = truth, n_classes
+        self.truth, self.n_classes, self.entropy = truth, n_classes, entropy
         self.clock, self.deadline = time.perf_counter(), settings.deadline
         self.phase = dict.fromkeys(("hessian", "whiten", "steps"), 0.0)
         self.rng = np.random.default_rng(np.random.SeedSequence([entropy, 1]))
         self.stream = class_streams([entropy, 2, start.passes_done], 1)[0]             # of the batches' order
         self.weights = self.passes_over = self.best = self.kept = None
-        self.sweep, self.halvings = "plain", 0
+        self.sweep, self.n_swept, self.halvings = "plain", 0, 0       # what the passes are for, how many there were
         home.between_chunks = self._watch_time
         self.W, self.bias = self._start_weights()
         n_problems = lists.n_classes
@@ -103,7 +104,8 @@ class MultinomialRun(Run):
             fit.inverse, step = self._timed("steps", self._choose, inverses, n_held, step)
         fit.step = FALLBACK if step is None else step
         monitored = asked is None and start.decay == "pass" and n_held and s.max_passes >= LEAST_PASSES
-        self.n_held = n_held if monitored else 0
+        self.n_held, self.best = n_held if monitored else 0, (np.inf, 0)
+        self.sweep = "monitored" if monitored else "plain"
         self.Z = self._timed("whiten", self._whiten)
         self._begin(self.W, self.bias)
 
@@ -126,13 +128,24 @@ class MultinomialRun(Run):
 
     def _begin(self, W, bias):
         """Weights in the basis of the inverse there is, and the passes that move them."""
-        weight = None if self.row_weight is None else self.row_weight[self.order]
-        n_classes, batch = self.n_classes, batch_size(self.home.n_rows, self.home.sparse)
         self.weights = SoftmaxWeights.start(self.fit.inverse, W, bias, self.settings.average, MEAN_STRIDE)
-        self.passes_over = SoftmaxPasses(self.home, self.fit.inverse, self.Z, self.order, self.truth[self.order],
-                                         weight, n_classes, batch)
+        batch = self._open_passes()
         self.starts = np.arange(0, self.home.n_rows, batch, dtype=np.int64)
         self.held = np.arange(self.home.n_rows - self.n_held, self.home.n_rows, batch, dtype=np.int64)
+
+    def _open_passes(self):
+        weight = None if self.row_weight is None else self.row_weight[self.order]
+        batch = batch_size(self.home.n_rows, self.home.sparse)
+        self.passes_over = SoftmaxPasses(self.home, self.fit.inverse, self.Z, self.order, self.truth[self.order],
+                                         weight, self.n_classes, batch)
+        return batch
+
+    def go_on_from(self, state):
+        super().go_on_from(state)
+        self._open_passes()
+
+    def _share_again(self):
+        pass
 
     def _invert(self, scores_from):
         """Covariance of a fresh random subset, inverted; weighted by mean p(1 - p) at weights, if so asked."""
@@ -176,26 +189,25 @@ class MultinomialRun(Run):
 
     # ---- passes
 
-    def passes(self, on_pass):
-        s = self.settings
-        if not self.n_held:
-            self._sweep("plain", s.max_passes, on_pass)
-            return
-        self.best = (np.inf, 0)
-        stopped = self._sweep("monitored", s.max_passes, on_pass)
-        if not stopped and self.best[1] and self.n_held > REFIT_SHARE * self._n_rows():
-            self.n_held = 0
+    def passes(self, on_pass, keeper):
+        if self.sweep != "all rows":
+            stopped = self._sweep(self.settings.max_passes, on_pass, keeper)
+            if stopped or not self.best[1] or not self.n_held > REFIT_SHARE * self._n_rows():
+                return
+            self.n_held, self.sweep, self.n_swept = 0, "all rows", 0
             self._begin(self.W, self.bias)
-            self._sweep("all rows", self.best[1], on_pass)
+        self._sweep(self.best[1], on_pass, keeper)
 
     def _n_rows(self):
         """That the passes are over."""
         return self.home.n_rows
 
-    def _sweep(self, kind, n_passes, on_pass):
-        """Up to ``n_passes`` passes; True if the callback or tol ended them."""
-        self.sweep, s, fit = kind, self.settings, self.fit
-        for number in range(1, n_passes + 1):
+    def _sweep(self, n_passes, on_pass, keeper):
+        """Passes until there were ``n_passes`` of this kind, at most; True if the callback or tol ended them."""
+        kind, s, fit = self.sweep, self.settings, self.fit
+        for number in range(self.n_swept + 1, n_passes + 1):
+            self.n_swept = number - 1
+            keeper.offer(fit.reads, self.snapshot)
             if s.hessian_refresh and number > 1 and (number - 1) % s.hessian_refresh == 0:
                 self._timed("hessian", self._refresh)
             step = self._step(number)

@@ -10,6 +10,7 @@ The weights are those of a split, not of the data alone; they are the same from 
 """
 
 import copy
+import uuid
 
 import numpy as np
 
@@ -95,6 +96,16 @@ class LocalPasses:
         """Sums over the rows as their batches were last met: loss, errors, weight; and how many rows."""
         return (*self.passes.met(self.n_train), self.n_train) if self.n_train else (0.0, 0.0, 0.0, 0)
 
+    # ------------------------------------------------------------ a checkpoint
+
+    def keep(self, name):
+        self.place.file.kept[name] = {"weights": self.weights, "stream": self.stream,
+                                      "starts": self.starts if self.n_train else None}
+
+    def take_back(self, name):
+        """After `whiten`: what was kept under that name, of the same order of the rows."""
+        vars(self).update(self.place.file.found.pop(name))
+
     def class_counts(self):
         return np.bincount(self.truth, minlength=self.n_classes)
 
@@ -126,6 +137,8 @@ class MultinomialOverRanks(MultinomialRun):
     lists : object with ``n_classes``, problems
     others : as of `MultinomialRun`
     """
+
+    made_again = (*MultinomialRun.made_again, "all", "ranks", "key")
 
     def __init__(self, rows, lists, row_weight, settings, entropy, start, n_classes):
         home = rows.home
@@ -179,6 +192,17 @@ class MultinomialOverRanks(MultinomialRun):
         self.n_batches, self.n_done = -(-self.largest // self.trial_batch), 0
         self._ask("whiten", self.fit.inverse, bool(self.n_held), self.n_batches)
         self._ask("start", self.fit.inverse, W, bias, self.settings.average)
+
+    def snapshot(self):
+        name = uuid.uuid4().hex
+        self._ask("keep", name)
+        return {**super().snapshot(), "name": name}
+
+    def go_on_from(self, state):
+        name = state.pop("name")
+        super().go_on_from(state)
+        self._ask("whiten", self.fit.inverse, bool(self.n_held), self.n_batches)
+        self._ask("take_back", name)
 
     def _ask(self, *what):
         return self.all.call("work", self.key, *what)

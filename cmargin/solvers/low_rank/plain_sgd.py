@@ -67,12 +67,19 @@ class DiagonalRun(PlainRun):
 
     def prepare(self):
         self.column_scale = self._timed("hessian", self.home.column_scale, self.row_weight)
-        self.home = self.runner.home = self._timed("whiten", self.home.over_columns, self.column_scale)
-        self.home.between_chunks = self._watch_time
+        self._timed("whiten", self._scale_rows)
         self.fit.reads += 2
         if self.start.W is not None:
             self.start = replace(self.start, W=(self.start.W * self.column_scale).astype(self.home.dtype))
         super().prepare()
+
+    def _scale_rows(self):
+        self.home = self.runner.home = self.home.over_columns(self.column_scale)
+        self.home.between_chunks = self._watch_time
+
+    def _share_again(self):
+        super()._share_again()
+        self._scale_rows()
 
     def _linear(self):
         W, bias = super()._linear()

@@ -89,6 +89,10 @@ class ContinuationNewton(InSlices, Newton):
         super().__init__(rows, problem, settings, self.result, w, settings.smoothing if width is None else width,
                          by_products=by_products, **given)
 
+    @property
+    def pauses_anyway(self):
+        return self.settings.pauses
+
     def attend(self):
         """What the compiled steps leave to Python, between two slices."""
         if self.asks == "gather":

@@ -50,16 +50,19 @@ def subset_of(rows, seed):
     return (part if part.n_rows else None), reads + read
 
 
-def ways(rows, problem, settings, grow, seed, w=None, width=None, result=None, before=None):
+def ways(rows, problem, settings, grow, seed, w=None, width=None, result=None, before=None, found=None):
     """Yield `ContinuationNewton`, on a subset first if ``grow`` and if it pays, each to be brought to its end.
 
     ``seed`` chooses the rows; ``w`` is a warm start, ``width`` the smoothing to start it with.
     ``before``: who gave up on the same problem; its time and reads count.
+    ``found``: what the driver of the subset gave for a checkpoint, to go on from there.
     """
     result = Result(np.zeros(rows.n_columns)) if result is None else result
-    n_iter, history = result.n_iter, list(result.history)
+    n_iter, history = (result.n_iter, list(result.history)) if found is None else found["before"]
     first, subset = before, None
-    if grow and w is None and worth_growing(rows) and settings.max_passes >= 2 * rows.share:
+    if found is not None:
+        subset, reads = subset_of(rows, int(seed))
+    elif grow and w is None and worth_growing(rows) and settings.max_passes >= 2 * rows.share:
         subset, reads = subset_of(rows, int(seed))
     if subset is not None:
         def hand_over():                         # whoever looks in meanwhile finds the subset's point and counts,
@@ -74,8 +77,9 @@ def ways(rows, problem, settings, grow, seed, w=None, width=None, result=None, b
         part = settings.for_subset(WIDTH_OF_HANDOVER, rows.share)
         first = ContinuationNewton(subset, problem, replace(part, stop=settings.stop and stop),
                                    Result(np.zeros(rows.n_columns), passes=result.passes), before=before)
+        first.way, first.more = (None, "subset"), {"before": (n_iter, history)}
         first.count(reads)
-        first.begin()
+        first.begin_or_go_on(found)
         try:
             yield first
         finally:

@@ -115,15 +115,19 @@ class ClassInverse(ClassBlocks):
         The rows ``subset``.
     subset : (n,) array
     l2 : float
+    probs : (n, n_classes) float32 array or None
+        Of these rows; None: those at hand.
 
     Attributes
     ----------
+    probs : as above
     sound : bool
         Whether single precision could hold it.
     """
 
-    def __init__(self, home, X, subset, l2):
-        probs, weight = home.probs[subset].astype(np.float32, copy=False), home.weight[subset]
+    def __init__(self, home, X, subset, l2, probs=None):
+        probs = home.probs[subset].astype(np.float32, copy=False) if probs is None else probs
+        self.probs, weight = probs, home.weight[subset]
         super().__init__(X, probs, weight / weight.sum(), l2, home.intercept, home.n_threads)
         self.cost, self.sound = class_inverse_cost(home, len(subset)), True
         flops = len(X) * float(home.n_features) ** 2

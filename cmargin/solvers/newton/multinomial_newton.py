@@ -28,6 +28,7 @@ import numpy as np
 
 from cmargin._core.newton._multinomial_step import MultinomialStep
 from cmargin._runtime.blas_threads import single_threaded_blas
+from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
 from cmargin._runtime.clock import TimeUp
 from cmargin.solvers.newton.multinomial_inverse import (
     SAMPLE,
@@ -112,7 +113,7 @@ class Result:
     history: dict = field(default_factory=lambda: {name: [] for name in HISTORY})
 
 
-def solve(home, labels, weight, n_classes, settings, start=None, on_step=None):
+def solve(home, labels, weight, n_classes, settings, start=None, on_step=None, keeper=NO_KEEPER):
     """Minimise P over the rows of ``home``.
 
     Parameters
@@ -126,6 +127,8 @@ def solve(home, labels, weight, n_classes, settings, start=None, on_step=None):
     start : (W, bias) or None
     on_step : callable or None
         Called with the `Result` so far after every Newton step; a true answer stops.
+    keeper : Keeper
+        Writes checkpoints, before steps.
 
     Returns
     -------
@@ -150,11 +153,12 @@ def solve(home, labels, weight, n_classes, settings, start=None, on_step=None):
     interrupted = None
     with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):     # numbers too large are refused
         try:
-            run.go(on_step)
+            run.go(on_step, keeper)
         except TimeUp:
             run.result.stopped = "max_time"
         except KeyboardInterrupt as interruption:
             run.result.stopped, interrupted = "interrupted", interruption
+    keeper.end(run.result.stopped)
     return (run.result if len(met) == n_classes else spread(run.result, met, n_classes)), interrupted
 
 
@@ -190,8 +194,11 @@ def dual_value(entropy, gradient, class_sums, share, l2, intercept):
     return (1 - t) * entropy - t * np.sum(known * np.log(known)) - np.sum(mixed**2) / (2 * l2)
 
 
-class Run:
+class Run(Resumable):
     """One call of `solve`: its data, its point, its clock."""
+
+    made_again = ("settings", "clock", "home", "share", "order", "newton", "inverse", "kronecker", "class_rows",
+                  "class_copy")
 
     def __init__(self, home, labels, weight, n_classes, settings):
         self.settings, self.clock = settings, time.perf_counter()
@@ -239,26 +246,58 @@ class Run:
             features = features - np.outer(self.kronecker.mean, gradient[-1])
         return np.sum(features**2) / (2 * self.settings.l2)
 
-    def go(self, on_step):
+    def go(self, on_step, keeper=NO_KEEPER):
+        if keeper.found is not None:
+            self.go_on_from(keeper.found)
+        ended = keeper.found is None and self.arrive(*self.home.risk(self.V), on_step)
+        while not ended:
+            keeper.offer(self.result.reads, self.snapshot)
+            risk, gradient = self.step(self.value, self.G)
+            self.result.n_newton += 1
+            ended = self.arrive(risk, gradient, on_step)
+
+    def arrive(self, risk, gradient, on_step):
+        """Look at the point V, with its risk and gradient; whether this is the end."""
         home, s, result = self.home, self.settings, self.result
-        risk, gradient = home.risk(self.V)
-        for _ in range(s.max_newton + 1):
+        value, G = risk + self.penalty(self.V), self.full_gradient(gradient)
+        near = self.features_gap(G) <= SURE * s.tol * value
+        if near or self.stands(value):
+            if self.certify(VAIN if near else 1):
+                return True
+            risk, gradient = home.risk(self.V)
             value, G = risk + self.penalty(self.V), self.full_gradient(gradient)
-            near = self.features_gap(G) <= SURE * s.tol * value
-            if near or self.stands(value):
-                if self.certify(VAIN if near else 1):
-                    return
-                risk, gradient = home.risk(self.V)
-                value, G = risk + self.penalty(self.V), self.full_gradient(gradient)
-            self.note(value, G)
-            if on_step is not None and on_step(result):
-                result.stopped = "callback"
-                return
-            if result.n_newton == s.max_newton:
-                break
-            risk, gradient = self.step(value, G)
-            result.n_newton += 1
-        self.certify()
+        self.note(value, G)
+        if on_step is not None and on_step(result):
+            result.stopped = "callback"
+            return True
+        if result.n_newton == s.max_newton:
+            self.certify()
+            return True
+        self.value, self.G = value, G
+        return False
+
+    # ---- a checkpoint
+
+    def snapshot(self):
+        home, inverse = self.home, self.inverse
+        return {**super().snapshot(), "seconds": time.perf_counter() - self.clock, "reads": home.reads,
+                "scores": home.scores, "probs": home.probs, "prepared": self.kronecker is not None,
+                "probs_of_inverse": None if inverse is self.kronecker else inverse.probs}
+
+    def go_on_from(self, state):
+        home = self.home
+        self.clock, reads = time.perf_counter() - state.pop("seconds"), state.pop("reads")
+        home.keep(state["scores"].dtype)
+        home.scores[:], home.probs[:] = state.pop("scores"), state.pop("probs")
+        prepared, probs = state.pop("prepared"), state.pop("probs_of_inverse")
+        super().go_on_from(state)
+        if prepared:
+            self.prepare()
+        if probs is not None:
+            self.inverse = ClassInverse(home, self.class_copy, self.class_rows, self.settings.l2, probs)
+        home.reads = reads
+
+    # ---- steps
 
     def stands(self, value):
         """Have `PATIENCE` steps not lowered P? The gap, |dP/dW|^2 over l2, is then one of rounding where l2 is tiny."""
@@ -322,15 +361,18 @@ class Run:
     def renew_inverse(self):
         """A preconditioner at the present point; one of every class once as much has been spent as it costs."""
         home, s = self.home, self.settings
-        n = class_inverse_sample(home)
         if self.kronecker is None:
-            self.kronecker = KroneckerInverse(home, np.sort(self.order[:SAMPLE]), s.l2)
-            self.class_rows = np.sort(self.order[:n])
-            self.class_copy = home.copy_of(self.class_rows) if n else None
-        elif n and self.spent >= (self.inverse.cost or 4):
+            self.prepare()
+        elif self.class_copy is not None and self.spent >= (self.inverse.cost or 4):
             inverse = ClassInverse(home, self.class_copy, self.class_rows, s.l2)
             self.spent, self.built = 0, self.built + inverse.cost
             self.inverse = inverse if inverse.sound else self.kronecker
-        if self.inverse is None or self.inverse is self.kronecker:
-            self.inverse = self.kronecker
+        if self.inverse is self.kronecker:
             self.inverse.update(home.class_curvature(home.probs, slice(0, None, max(1, home.n_rows // 4096))))
+
+    def prepare(self):
+        """What preconditioners have of the rows."""
+        home, n = self.home, class_inverse_sample(self.home)
+        self.kronecker = self.inverse = KroneckerInverse(home, np.sort(self.order[:SAMPLE]), self.settings.l2)
+        self.class_rows = np.sort(self.order[:n])
+        self.class_copy = home.copy_of(self.class_rows) if n else None

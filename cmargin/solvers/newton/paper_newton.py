@@ -10,4 +10,5 @@ class PaperNewton(ContinuationNewton):
 
     def __init__(self, rows, problem, settings, newton_tol, result, w=None):
         super().__init__(rows, problem, settings, result, w=w)
+        self.way = (None, "paper")
         self.take_published_steps(newton_tol, WIDTH_MIN)

@@ -10,16 +10,19 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from cmargin._core.newton._pursuit_memory import PursuitSteps
+from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin._runtime.clock import TimeUp
 from cmargin.homes.row_pass import SMALL
 from cmargin.solvers.first_order.margin_pursuit import Fit, one_shot_scale
 from cmargin.solvers.newton.growing import subset_of, worth_growing
+from cmargin.solvers.newton.parts import Parts
 from cmargin.solvers.newton.slices import InSlices, side_by_side
 
 MANY_COLUMNS = 2000          # from here on conjugate gradients instead of a factor
 ENOUGH_OF_A_SUBSET = 0.03    # of its gradient at w = 0; below, a subset's own noise is fitted
 SEED_OF_SUBSET = 11          # the rows read first change the result within tol only
 LATE = 0.3                   # seconds that a fit that was stopped may take to say how good the ridge regression is
+UNFINISHED = ("waiting", "running", "max_time", "callback", "interrupted")
 ORDER = ("interrupted", "diverged", "max_time", "callback", "stalled", "max_passes", "tol")     # the worst first
 
 
@@ -74,6 +77,10 @@ class PursuitNewton(InSlices, PursuitSteps):
         self.home.pursue(self.settings.level, self.settings.scale)
         super().begin()
 
+    @property
+    def pauses_anyway(self):
+        return self.after_pass is not None
+
     def attend(self):
         """What the compiled steps leave to Python, between two slices."""
         if self.asks == "margins":
@@ -102,7 +109,7 @@ class PursuitNewton(InSlices, PursuitSteps):
 class OnSubset(PursuitNewton):
     """The same problem on a tenth of the rows, whose objective and gradient are not those of all."""
 
-    of_subset = True
+    of_subset, way = True, (None, "subset")
 
     @classmethod
     def of(cls, rows, settings, result):
@@ -134,20 +141,38 @@ class NewtonClasses:
         self.seconds_in_all = np.zeros(2)        # and their sum
         self.reads_of_all = np.zeros(K)          # to choose a tenth of them
         self.ridge, self.reads_before, self.stops = None, 0.0, False
+        self.parts = Parts()
 
-    def run(self, on_pass=None):
+    def run(self, on_pass=None, keeper=NO_KEEPER):
         """Train; returns the fit and the KeyboardInterrupt that ended it, or None."""
-        interruption = None
+        interruption, self.parts = None, Parts(keeper, self.rest)
+        if keeper.found is not None:
+            self.go_on_from(keeper.found)
         self.blocks.home.between_chunks, self.give_up_at = self.watch_time, self.settings.deadline
         try:
             if self.settings.deadline is not None or on_pass is not None:
                 self.use_ridge(self.out_of_time)
             self.reads_before = self.blocks.reduce()
+            if on_pass is not None:              # and classes are brought to their end one after the other
+                for c in self.trained():
+                    self.take_in(c)
             self.solve(on_pass)
         except KeyboardInterrupt as ended:
             interruption = ended
         self.publish(interruption)
+        keeper.end(self.fit.stopped)
         return self.fit, interruption
+
+    def rest(self, at_work):
+        """What a checkpoint holds besides the problems at work: results of those that have come to their end."""
+        ended = [None if c in at_work or result.status in UNFINISHED else result
+                 for c, result in enumerate(self.results)]
+        return {"results": ended, "reads_of_all": self.reads_of_all, "seconds": time.perf_counter() - self.clock}
+
+    def go_on_from(self, found):
+        self.reads_of_all, self.clock = found["reads_of_all"], time.perf_counter() - found["seconds"]
+        self.results = [own if ended is None else ended
+                        for own, ended in zip(self.results, found["results"], strict=True)]
 
     def solve(self, on_pass):
         blocks, n_problems = self.blocks, self.blocks.n_problems
@@ -158,22 +183,30 @@ class NewtonClasses:
             n_threads = 1
         if many and on_pass is None:
             side_by_side((self.ways(c, n_threads if together else 1) for c in range(n_problems)), n_threads,
-                         "interrupted", at_once=blocks.home.problems_at_once(n_problems) if together else None)
+                         "interrupted", at_once=blocks.home.problems_at_once(n_problems) if together else None,
+                         parts=self.parts)
             return
         for c in range(n_problems):
             for driver in self.ways(c, n_threads, on_pass):
-                driver.finish()
+                driver.finish(self.parts)
 
     def ways(self, c, n_threads, on_pass=None):
         """Yield what brings problem ``c`` to its end, driver after driver, each to be finished before the next."""
-        result, settings = self.results[c], self.settings
-        if self.stops or self.out_of_time():
+        result = self.results[c]
+        if self.stops or self.out_of_time() or result.status != "waiting":             # ended before a checkpoint
             return
+        for driver in self.drivers(c, n_threads, on_pass, self.parts.begin(c)):
+            yield driver.of_problem(c, self.parts)
+        self.parts.end(c, result.status)
+
+    def drivers(self, c, n_threads, on_pass, found):
+        """``found``: what the problem gave for the checkpoint that the fit goes on from, or None."""
+        result, settings, stage = self.results[c], self.settings, None if found is None else found["stage"]
         w = np.append(self.fit.W[c], self.fit.bias[c]) if self.start.W is not None else None
         rows, w = self.blocks.row_pass(c, settings.fit_intercept, n_threads, w)
         result.status, result.w = "running", np.zeros(rows.n_columns) if w is None else w
-        part, reads = None, 0.0
-        if w is None and (self.blocks.home.in_memory or len(self.results) == 1):
+        part, reads = None, self.reads_of_all[c]
+        if stage != "whole" and w is None and (self.blocks.home.in_memory or len(self.results) == 1):
             try:
                 part, reads = OnSubset.of(rows, settings, result)
             except TimeUp:
@@ -181,12 +214,13 @@ class NewtonClasses:
                 return
         self.reads_of_all[c] = reads
         if part is not None:
-            part.begin()
+            part.begin_or_go_on(found)
+            found = None
             yield part
         after_pass = None if on_pass is None else lambda driver: self.asked_to_stop(on_pass, c, driver)
         newton = PursuitNewton(rows, self.settings, w, result=result, trace=self.trace, after_pass=after_pass,
                                before=part, started=self.clock)
-        newton.begin()
+        newton.begin_or_go_on(found)
         yield newton
 
     def watch_time(self):

@@ -5,6 +5,7 @@ from time import perf_counter
 import numpy as np
 
 from cmargin._core.newton._driver import advance_all
+from cmargin.solvers.newton.parts import NO_PARTS
 
 SLICE = 0.1                    # seconds between two moments at which Python is heard
 AT_ONCE = 4                    # problems begun for every thread that works on them
@@ -35,21 +36,62 @@ class InSlices:
     """
 
     left = False                       # ended from outside
+    gift = None                        # what was given for a checkpoint, until that is written
+    way, more = (None, "whole"), {}    # what a checkpoint names it by: problem, stage; and what it needs besides
     posted = None                      # the question that rows elsewhere will answer with their next read
 
     def run(self):
         self.begin()
         return self.finish()
 
-    def finish(self):
+    def finish(self, parts=NO_PARTS):
         """To the end, alone."""
         try:
             while self.asks is not None:
                 self.advance(perf_counter() + SLICE)
-                self.attend()
+                self.attend_to(parts)
         finally:
             self.store(self.result)
         return self.result
+
+    def attend_to(self, parts):
+        """`attend`; but where a checkpoint is due, first stop at the next pause, give what is kept, wait for others.
+
+        The pause leaves no trace: what follows it is what would have followed without it.
+        """
+        if self.gift is not None:
+            if parts.waits_with(self.gift):
+                return
+            self.gift = None
+        elif self.asks is not None and not self.left and parts.wants(self.way, self.reads):
+            if self.asks == "pause":
+                self.gift = parts.take(self.way, {"driver": self.kept(), "rows": self.home.kept(), **self.more})
+                self.pauses = self.pauses_anyway or parts.by_passes
+                if self.gift is not None:
+                    return
+            else:
+                self.pauses = True
+        self.attend()
+
+    def of_problem(self, c, parts):
+        """It works on problem ``c``, whose checkpoint is of ``parts``; before it is attended to."""
+        self.way = (c, *self.way[1:])
+        self.pauses = self.pauses_anyway or parts.by_passes
+        return self
+
+    def begin_or_go_on(self, kept):
+        """`begin`; where ``kept`` is not None, `go_on_from` it."""
+        if kept is None:
+            self.begin()
+        else:
+            self.go_on_from(kept)
+
+    def go_on_from(self, kept):
+        """At the pause where another driver gave ``kept``."""
+        heavy = self.home.take_back(kept["rows"])
+        if heavy is not None:
+            self.treat_exactly(heavy)
+        self.take_back(kept["driver"])
 
     def advance(self, until):
         """Until a question is for Python, or the clock says ``until``; rows that are not here answer through Python."""
@@ -85,7 +127,7 @@ class InSlices:
                 self.tell(np.inf, np.zeros(self.home.n_columns))
 
 
-def side_by_side(ways, n_threads, status, interrupted=lambda: None, at_once=None):
+def side_by_side(ways, n_threads, status, interrupted=lambda: None, at_once=None, parts=NO_PARTS):
     """A few problems at a time, each on one thread without the interpreter where its rows are here, slice by slice.
 
     Parameters
@@ -98,6 +140,8 @@ def side_by_side(ways, n_threads, status, interrupted=lambda: None, at_once=None
         Called before they are left so.
     at_once : int, optional
         Problems begun at a time; a few for every thread if None.
+    parts : Parts
+        Of a checkpoint: when one is due the drivers at work wait for each other, each at its next pause.
     """
     ways, at_once = iter(ways), AT_ONCE * n_threads if at_once is None else at_once
     at_work = []                                            # a problem's way, and the driver it has come to
@@ -115,7 +159,7 @@ def side_by_side(ways, n_threads, status, interrupted=lambda: None, at_once=None
             for _, driver in at_work:
                 if not driver.home_is_here:
                     driver.advance(until)
-                driver.attend()
+                driver.attend_to(parts)
             come_to = [driver if driver.asks is not None else next(way, None) for way, driver in at_work]
             at_work = [(way, driver) for (way, _), driver in zip(at_work, come_to, strict=True) if driver is not None]
     except BaseException:

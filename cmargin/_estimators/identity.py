@@ -1,0 +1,122 @@
+"""What makes a fit this fit and no other: a checkpoint is taken up only where parameters and data are the same."""
+
+import os
+import platform
+import sys
+import zlib
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from cmargin import __version__
+from cmargin._estimators.validation import InvalidParameterError
+from cmargin._runtime.checkpoint import Checkpoint, Keeper
+from cmargin.homes.arrays import parts_of
+from cmargin.homes.rank_files import RankKeeper
+
+WITHOUT_EFFECT = ("callback", "checkpoint", "max_time", "n_jobs", "verbose")     # on the bits of the result
+MOST_NUMBERS = 1 << 24           # of X that are summed: evenly spaced rows where there are more,
+MOST_FILE_ROWS = 256             # and no more than so many of files, each of which may be a read of its own
+NUMBERS_AT_ONCE = 1 << 20
+
+
+def check_checkpoint(estimator, value):
+    """Raise unless ``value`` is None, a path or a `Checkpoint`."""
+    if value == "" or not (value is None or isinstance(value, (str, os.PathLike, Checkpoint))):
+        raise InvalidParameterError(f"The 'checkpoint' parameter of {type(estimator).__name__} must be a path, a "
+                                    f"cmargin.Checkpoint or None. Got {value!r} instead.")
+
+
+def keeper_of(estimator, home, sample_weight, groups=None):
+    """The `Keeper` of a fit of ``estimator`` to the rows of ``home``."""
+    if estimator.checkpoint is None:
+        return Keeper()
+    return Keeper(wanted(estimator), identity(estimator, home, sample_weight, groups),
+                  getattr(estimator, "max_time", None))
+
+
+def keeper_of_ranks(estimator, home, cards):
+    """The same for the rows of all ranks; ``cards``: what `of_rows` says of each rank's."""
+    if estimator.checkpoint is None:
+        return Keeper()
+    of_ranks = {f"{name} of rank {rank}": value for rank, card in enumerate(cards) for name, value in card.items()}
+    everything = {**of_call(estimator, home), "the number of ranks": str(len(cards)), **of_ranks}
+    return RankKeeper(home, wanted(estimator), everything, estimator.max_time)
+
+
+def wanted(estimator):
+    given = estimator.checkpoint
+    return given if isinstance(given, Checkpoint) else Checkpoint(given)
+
+
+def identity(estimator, home, sample_weight, groups):
+    """What must be the same, by names for the user: numbers and words as they are, arrays by a sum."""
+    return {**of_call(estimator, home), **of_rows(home, sample_weight),
+            "the sum over groups": "none" if groups is None else sum_of(groups)}
+
+
+def of_call(estimator, home):
+    start = (estimator.coef_, estimator.intercept_) if getattr(estimator, "_goes_on", False) else ()
+    return {
+        "the version of cmargin": __version__,
+        "the machine": f"{platform.machine()}, {sys.byteorder}-endian",
+        "the estimator": type(estimator).__name__,
+        **parameters(estimator),
+        "the shape of X": f"({home.n_rows}, {home.n_features})",
+        "the dtype of X": str(home.dtype),
+        "how X is stored": "CSR" if home.sparse else "dense",
+        "the sum over the weights to start from": sum_of(*start),
+    }
+
+
+def of_rows(home, sample_weight):
+    return {
+        "the sum over X": sum_of_rows(home),
+        "the sum over y": sum_of(home.y),
+        "the sum over sample_weight": "none" if sample_weight is None else sum_of(np.asarray(sample_weight, float)),
+    }
+
+
+def parameters(estimator):
+    return {name: in_words(value) for name, value in estimator.get_params(deep=False).items()
+            if name not in WITHOUT_EFFECT}
+
+
+def in_words(value):
+    if isinstance(value, BaseEstimator):
+        return f"{type(value).__name__} {parameters(value)}"
+    if isinstance(value, np.random.RandomState):
+        keys, *rest = value.get_state()[1:]
+        return f"a RandomState ({sum_of(keys)}, {[in_words(number) for number in rest]})"
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, dict):
+        return repr({in_words(key): in_words(item) for key, item in value.items()})
+    return repr(value)
+
+
+def sum_of(*arrays):
+    """CRC-32 of the arrays, in hexadecimal digits."""
+    found = 0
+    for array in arrays:
+        found = with_array(array, found)
+    return f"{found:08x}"
+
+
+def with_array(array, found):
+    for part in parts_of(array):
+        words = part.dtype.kind in "OUST"
+        found = zlib.crc32("\0".join(map(str, part.ravel())).encode() if words else np.ascontiguousarray(part), found)
+    return found
+
+
+def sum_of_rows(home):
+    """Of all rows or, of many, of rows evenly spaced among them."""
+    each, n = max(1, home.entries // max(1, home.n_rows)), home.n_rows
+    wanted = n if home.entries <= MOST_NUMBERS else max(1, MOST_NUMBERS // each)
+    wanted = wanted if home.in_memory else min(wanted, MOST_FILE_ROWS)
+    rows, found = np.linspace(0, n - 1, min(n, wanted)).astype(np.int64), 0
+    at_once = max(1, NUMBERS_AT_ONCE // each)
+    for lo in range(0, len(rows), at_once):
+        found = with_array(home.take(rows[lo:lo + at_once], home.dtype), found)
+    return f"{found:08x}"
