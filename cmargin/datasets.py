@@ -65,7 +65,7 @@ def load(name, *, folder=None, dtype=None, seed=0, download=False):
     Parameters
     ----------
     name : str
-        One of `BUNDLED` or `GENERATED`, or NAME for NAME.npz.
+        One of ``BUNDLED`` or ``GENERATED``, or NAME for NAME.npz.
     folder : path, optional
         Where NAME.npz lies; by default the folder that the environment variable CMARGIN_DATA names.
     dtype : optional

@@ -9,7 +9,7 @@ from cmargin.solvers.newton.pursuit_newton import NewtonClasses
 class MarginPursuitClassifier(LinearOneVsRest):
     """Margin pursuit, one-vs-rest: margins are drawn to a level γ by Catoni's influence function.
 
-    For every class c, with margins z_i = y_ic (<w_c, x_i> + b_c),
+    For every class c, with margins ``z_i = y_ic (<w_c, x_i> + b_c)``::
 
         Q(w) = (1/n) sum_i s_i s² ρ((γ - z_i)/s) + (l2/2) |w|²          (margin pursuit, eq. 5)
 
@@ -23,7 +23,7 @@ class MarginPursuitClassifier(LinearOneVsRest):
     scale : "auto", "one-shot" or float, default="auto"
         s, the width of the quadratic part. "auto": s = γ, the s = γ = 1 of the paper's experiments in the units of the
         level; margins from -0.41 γ to 2.41 γ then lie inside √2 s. "one-shot": s = γ for the first pass, then
-        s = √(n v / (2 l2 ln 20)), v the 75 % quantile of |z_i|, once and for each class (section 4); needs l2 > 0.
+        s = √(n v / (2 l2 ln 20)), v the 75 % quantile of ``|z_i|``, once and for each class (section 4); needs l2 > 0.
         No rule draws random numbers.
     l2 : float, default=0.0
         λ.
@@ -34,7 +34,8 @@ class MarginPursuitClassifier(LinearOneVsRest):
         others.
     step_size : float or None, default=None
         "gd": α; None: one over the largest eigenvalue of the second moment, plus l2. "sgd": the step at t = 0; it
-        falls as 1/(1 + t), without l2 as 1/√(1 + t); None: 1/(s √l2), without l2 1/mean(|x|²). Not used by "newton".
+        falls as 1/(1 + t), without l2 as 1/√(1 + t); None: 1/(s √l2), without l2
+        ``1/mean(|x|²)``. Not used by "newton".
     tol : float, default=1e-6
         "newton", "gd": stop where the gradient norm is ``tol`` times that at w = 0. "sgd" takes ``max_passes``.
     max_passes : int, default=100
@@ -164,10 +165,10 @@ class MarginPursuitClassifier(LinearOneVsRest):
 class PegasosClassifier(LinearOneVsRest):
     """Pegasos: the l2-penalised hinge by projected stochastic subgradient steps (Shalev-Shwartz et al. 2011).
 
-    (1/n) sum_i s_i max(0, 1 - z_i) + (l2/2) |(w, b)|², one random row a step, drawn as often as its weight says, step
-    1/(l2 (1 + t) + mean(|x|²)), projection onto the ball of radius 1/√l2; the yardstick of the margin-pursuit
+    ``(1/n) sum_i s_i max(0, 1 - z_i) + (l2/2) |(w, b)|²``, one random row a step, drawn as often as its weight says,
+    step ``1/(l2 (1 + t) + mean(|x|²))``, projection onto the ball of radius 1/√l2; the yardstick of the margin-pursuit
     experiments, with the same trace and interface. The published step is 1/(l2 (1 + t)): until t is about
-    mean(|x|²)/l2 it throws the weights from one end of the ball to the other, and is left for ``step_size``.
+    ``mean(|x|²)/l2`` it throws the weights from one end of the ball to the other, and is left for ``step_size``.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ SOLVERS = ("auto", "cholesky", "woodbury", "cg", "dual")
 class SmSVMClassifier(LinearClassifier):
     """Linear support vector machine trained by Newton's method on a smoothed hinge.
 
-    Minimises, for every class against the rest,
+    Minimises, for every class against the rest::
 
         l2/2 |w|^2 + (1/N) sum_i s_i F(y_i (<w, x_i> + b)) + l1 |w|_1,     sum_i s_i = N
 
@@ -31,7 +31,7 @@ class SmSVMClassifier(LinearClassifier):
     l2 : float or None, default None
         Weight of the quadratic penalty, at least 0. None: 1e-4, or what ``C`` says.
     C : float or None, default None
-        Instead of ``l2``, as `sklearn.svm.LinearSVC` and `sklearn.linear_model.LogisticRegression` have it:
+        Instead of ``l2``, as ``sklearn.svm.LinearSVC`` and ``sklearn.linear_model.LogisticRegression`` have it:
         ``l2 = 1 / (C * sum of the weights)``, the weights as given, 1 each where there are none. The objective is
         then theirs over ``C`` times that sum.
     l1 : float, default 0

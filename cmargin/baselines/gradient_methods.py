@@ -11,14 +11,14 @@ from cmargin.solvers.first_order.margin_pursuit import Settings, Start
 SMOOTH = ("logistic", "calibrated_hinge", "squared", "smoothed_hinge")
 SHARE = (0.0, 1 - 1e-16, "(0.0, 1.0)")
 
-OBJECTIVE = """(1/n) sum_i s_i F(z_i) + (l2/2) |w|² + l1 |w|₁ for every one-vs-rest problem, z_i = y_i (<w, x_i> + b);
-    b is not penalised."""
+OBJECTIVE = """``(1/n) sum_i s_i F(z_i) + (l2/2) |w|² + l1 |w|₁`` for every one-vs-rest problem,
+    ``z_i = y_i (<w, x_i> + b)``; b is not penalised."""
 
 LOSS = """loss : {"logistic", "calibrated_hinge", "squared", "smoothed_hinge"}, default="logistic"
         F. With "calibrated_hinge" and l2=0 separable data have no minimum.
     l2 : float >= 0, default=1e-4
     l1 : float >= 0, default=0.0
-        |w| is taken as √(w² + 10⁻⁶) - 10⁻³, so that there is a gradient; no weight becomes exactly 0.
+        ``|w|`` is taken as √(w² + 10⁻⁶) - 10⁻³, so that there is a gradient; no weight becomes exactly 0.
     smoothing : float > 0, default=0.5
         Width of the smoothed hinge; others ignore it."""
 

@@ -24,8 +24,8 @@ COMMON = """tol : float, default=1e-6
 class ODMClassifier(FullBatchClassifier):
     __doc__ = f"""Optimal margin distribution machine (Zhang and Zhou; margin pursuit, section 2.1).
 
-    (l2/2) |w|² + λ1 v - λ2 m + λ3 (1/n) sum_i max(0, 1 - z_i), m and v the mean and the variance of the margins z_i.
-    The hinge is smoothed to a width of ``smoothing``, which adds at most λ3 smoothing / 2.
+    ``(l2/2) |w|² + λ1 v - λ2 m + λ3 (1/n) sum_i max(0, 1 - z_i)``, m and v the mean and the variance of the
+    margins z_i. The hinge is smoothed to a width of ``smoothing``, which adds at most λ3 smoothing / 2.
 
     Parameters
     ----------
@@ -72,9 +72,9 @@ class ODMClassifier(FullBatchClassifier):
 class ProjectionProfileClassifier(FullBatchClassifier):
     __doc__ = f"""Projection-profile loss of Garg and Roth (margin pursuit, section 2.1).
 
-    (1/n) sum_i l(z_i) + (l2/2) |w|² with l(z) = exp(-α z²) for z > 0 and exp(-β z) else: a bound on how often a random
-    projection changes the prediction where it is right, an exponential loss where it is wrong. Neither convex nor
-    smooth at z = 0: a minimum found is a local one, and L-BFGS may stop short of ``tol`` at a kink.
+    ``(1/n) sum_i l(z_i) + (l2/2) |w|²`` with l(z) = exp(-α z²) for z > 0 and exp(-β z) else: a bound on how often a
+    random projection changes the prediction where it is right, an exponential loss where it is wrong. Neither convex
+    nor smooth at z = 0: a minimum found is a local one, and L-BFGS may stop short of ``tol`` at a kink.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class ProjectionProfileClassifier(FullBatchClassifier):
 class CatoniHingeClassifier(FullBatchClassifier):
     __doc__ = f"""Robust hinge risk of Brownlees, Joly and Lugosi (margin pursuit, section 2.1).
 
-    γ̂(w) + (l2/2) |w|² with γ̂ Catoni's estimate of location of the hinge losses at scale s: the root of
+    ``γ̂(w) + (l2/2) |w|²`` with γ̂ Catoni's estimate of location of the hinge losses at scale s: the root of
     sum_i ψ((γ̂ - max(0, 1 - z_i))/s) = 0. Nearly the mean loss for large s, the median loss for small s. Not convex:
     a minimum found is a local one. The hinge is smoothed to a width of ``smoothing``. Losses weigh equally:
     sample_weight and class_weight must be constant.

@@ -29,7 +29,8 @@ class BalancedSGDClassifier(SLNDClassifier):
     ----------
     loss : {{"logistic", "calibrated_hinge", "squared"}}, default="logistic"
     step_size : "auto" or float, default="auto"
-        Relative: η = step_size / (F''(0) (mean |x|² + 1)) / pass. "auto": chosen on held-out rows of a small subset.
+        Relative: ``η = step_size / (F''(0) (mean |x|² + 1)) / pass``. "auto": chosen on held-out rows of a small
+        subset.
     average : bool, default=True
         Return the mean of the iterates, late ones weighing more, instead of the last.
     {COMMON}
@@ -115,7 +116,7 @@ class PreconditionedSGDClassifier(BalancedSGDClassifier):
 class SGDQNClassifier(BalancedSGDClassifier):
     __doc__ = f"""SGD-QN, the corrected form: SGD with a gain for every weight, learned from how the gradient changes.
 
-    (1/n) sum_i s_i F(y_i h(x_i)) + (l2/2) |w|² by w ← w + s_i y_i p_i B x_i, with B diagonal, one for each class;
+    ``(1/n) sum_i s_i F(y_i h(x_i)) + (l2/2) |w|²`` by w ← w + s_i y_i p_i B x_i, with B diagonal, one for each class;
     every ``skip`` steps the penalty's w ← w - skip l2 B w, and in the step after it B_j ← B_j / (1 + skip B_j r_j), r_j
     the change of the gradient over that of the weight, clipped to [l2, 100 l2]. The intercept has a gain too and is
     not penalised. The last iterate is returned.
@@ -128,8 +129,8 @@ class SGDQNClassifier(BalancedSGDClassifier):
     skip : "auto" or int, default="auto"
         "auto": 16, for CSR rows more, as a sweep over all weights costs more than a row.
     step_size : "auto" or float, default="auto"
-        The first gain, relative: B = step_size / (F''(0) (mean |x|² + 1)). "auto": chosen on held-out rows of a small
-        subset.
+        The first gain, relative: ``B = step_size / (F''(0) (mean |x|² + 1))``. "auto": chosen on held-out rows of
+        a small subset.
     {COMMON}
 
     References

@@ -232,7 +232,7 @@ class ScoreBlocks(Protocol):
         """The rows of a slice, float64."""
 
     def row_squares(self):
-        """(n_rows,) of |x|^2; a read."""
+        """(n_rows,) of ``|x|^2``; a read."""
 
     def largest_curvature(self, intercept, n_products=8):
         """The largest eigenvalue of the second moment, from below; so many reads."""

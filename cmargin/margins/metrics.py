@@ -88,7 +88,7 @@ def classes_before_label(scores, labels):
 def expected_calibration_error(posteriors, y, n_bins=15):
     """Mean distance between what the posteriors promise and what happened, over bins of equal promise.
 
-    ECE = Σ_b (n_b / n) |share that came true in b - mean posterior in b|, with ``n_bins`` bins of equal width over
+    ``ECE = Σ_b (n_b / n) |share that came true in b - mean posterior in b|``, with ``n_bins`` bins of equal width over
     [0, 1], each closed on the left, the last one on both sides. 0 is perfect; at most 1.
 
     Parameters
