@@ -25,11 +25,12 @@ from cmargin._estimators.validation import (
 )
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.checkpoint import NO_KEEPER
-from cmargin.homes.open import open_rows
+from cmargin.homes.open import beside, open_rows
 from cmargin.homes.stochastic_rows import NonFiniteCurvature
 from cmargin.solvers.low_rank.class_lists import ClassLists, ClassShares
 from cmargin.solvers.low_rank.low_rank_newton import Settings, Start, train
 from cmargin.solvers.low_rank.multinomial import MultinomialRun
+from cmargin.solvers.low_rank.on_device import MultinomialOnDevice
 from cmargin.solvers.low_rank.over_ranks import MultinomialOverRanks
 
 ONE_CLASS = "The rows of positive weight are of only one class; at least 2 classes are needed."
@@ -269,6 +270,7 @@ class SLNDClassifier(PosteriorPredictions):
                 "order to use 'balanced' weights, use compute_class_weight('balanced', classes=classes, y=y), y being "
                 "a large part of the labels, and pass them by class as class_weight.")
         first = not hasattr(self, "coef_")
+        sample_weight = beside(X, sample_weight, "sample_weight")
         X, y = check_rows(self, X, y, reset=first)
         if first and classes is None and np.ndim(y) < 2:
             raise ValueError("classes must be passed on the first call to partial_fit.")
@@ -355,6 +357,10 @@ class SLNDClassifier(PosteriorPredictions):
         if loss == "multinomial":
             run = partial(self._joint, truth=codes.astype(np.int64), n_classes=len(classes))
         rows = home.stochastic_rows(effective_n_threads(self.n_jobs))
+        if rows.by_batches:
+            if loss != "multinomial" or self._joint is not MultinomialRun:
+                home.refuse(f"{type(self).__name__} with loss={loss!r}, which reads one row at a time,")
+            run = partial(MultinomialOnDevice, truth=codes.astype(np.int64), n_classes=len(classes))
         return self._run_on(rows, lists, weight, about, run, begin, start, max_passes, in_parts, keeper)
 
     def _check_rank(self, n_features):

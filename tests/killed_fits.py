@@ -74,6 +74,18 @@ WIDE = {"smsvm": SmSVMClassifier(l2=1e-3), "pursuit": MarginPursuitClassifier(l2
 IN_FILES = {"smsvm": SmSVMClassifier(**SEED), "pursuit": MarginPursuitClassifier(l2=1e-3)}
 
 
+class StopAt:
+    """Callback that presses Ctrl-C after ``n`` passes."""
+
+    def __init__(self, n):
+        self.left = n
+
+    def __call__(self, model):
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+
+
 def blobs(n, d, k, seed=3):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d))

@@ -27,21 +27,9 @@ from cmargin.solvers.newton import slices
 X, y = killed_fits.blobs(400, 9, 3)
 
 
-class StopAt:
-    """Callback that presses Ctrl-C after ``n`` passes."""
-
-    def __init__(self, n):
-        self.left = n
-
-    def __call__(self, model):
-        self.left -= 1
-        if self.left == 0:
-            raise KeyboardInterrupt
-
-
 def stopped(model, path, n=3, data=(X, y), **fit):
     """Fit it until a Ctrl-C after ``n`` passes; the checkpoint is left."""
-    model = clone(model).set_params(checkpoint=Checkpoint(path, **killed_fits.OFTEN), callback=StopAt(n))
+    model = clone(model).set_params(checkpoint=Checkpoint(path, **killed_fits.OFTEN), callback=killed_fits.StopAt(n))
     with pytest.raises(KeyboardInterrupt):
         model.fit(*data, **fit)
     assert os.path.exists(path)
@@ -174,7 +162,7 @@ def test_what_does_not_change_the_result_may_change(tmp_path):
 def test_another_start_is_another_fit(tmp_path):
     model = clone(GRADIENT).fit(X, y).set_params(warm_start=True, max_passes=20, tol=1e-12,
                                                  checkpoint=Checkpoint(tmp_path / "fit", **killed_fits.OFTEN))
-    model.set_params(callback=StopAt(2))
+    model.set_params(callback=killed_fits.StopAt(2))
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     with pytest.raises(ValueError, match="the weights to start from"):

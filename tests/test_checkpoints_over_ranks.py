@@ -25,18 +25,6 @@ MODELS = {
 }
 
 
-class StopAt:
-    """Callback that presses Ctrl-C after ``n`` passes."""
-
-    def __init__(self, n):
-        self.left = n
-
-    def __call__(self, model):
-        self.left -= 1
-        if self.left == 0:
-            raise KeyboardInterrupt
-
-
 def over_ranks(model, size, data=(X, y), **parameters):
     rows, labels = data
 
@@ -49,7 +37,7 @@ def over_ranks(model, size, data=(X, y), **parameters):
 def stopped(model, size, folder, n=3, data=(X, y)):
     """Fit until a Ctrl-C on rank 0; what the next call is given."""
     kept = {"checkpoint": Checkpoint(folder / "fit", **killed_fits.OFTEN)}
-    found = over_ranks(model, size, data, callback=StopAt(n), **kept)
+    found = over_ranks(model, size, data, callback=killed_fits.StopAt(n), **kept)
     assert all(isinstance(one, KeyboardInterrupt) for one in found), found
     assert {"fit", *(f"fit.rank{rank}.1" for rank in range(size))} <= set(os.listdir(folder))
     return {"callback": lambda model: False, **kept}

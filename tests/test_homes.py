@@ -16,6 +16,7 @@ from estimators import quick_estimators
 from ranks_in_threads import pass_over_ranks
 from rows_in_files import files_of
 from sklearn.exceptions import ConvergenceWarning
+from tensors import strict, strict_on
 from workers_in_place import pass_over_partitions
 
 import cmargin
@@ -24,6 +25,10 @@ from cmargin._estimators import base as estimator_base
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes import base, dual_rows, memory, open_rows, row_pass, score_blocks, softmax_rows, stochastic_rows
 from cmargin.homes.dask.home import DaskPass
+from cmargin.homes.device.home import DeviceHome
+from cmargin.homes.device.row_pass import DeviceRowPass
+from cmargin.homes.device.score_blocks import DeviceScoreBlocks
+from cmargin.homes.device.stochastic_rows import DeviceStochasticRows
 from cmargin.homes.files.home import FileHome
 from cmargin.homes.files.row_pass import FileRowPass
 from cmargin.homes.mpi import RankPass
@@ -47,6 +52,9 @@ PLACES = {
     "partitions": lambda X, code: pass_over_partitions(X, code, [31, 31, 170], True),
     "files": in_files,
 }
+if strict is not None:
+    PLACES["device"] = lambda X, code: open_rows(strict_on("device1")(naive.dense(X))).row_pass(
+        code, intercept=True, n_threads=1)
 SOURCE = Path(cmargin.__file__).parent
 ASKS = re.compile(r"issparse\(|isspmatrix|isinstance\((X|rows|self\.X)\b|hasattr\(\w*X\b|type\(\w*X\)|\bhome\.X\b")
 MAY_ASK = ("homes/", "_core/rows/", "_estimators/validation.py")
@@ -188,8 +196,9 @@ def declared(protocol):
 VIEWS = [(base.Home, memory.MemoryHome), (base.LocalRowPass, row_pass.MemoryRowPass),
          (base.DualPass, dual_rows.DualRowPass), (base.ScoreBlocks, score_blocks.ScoreBlocks),
          (base.SoftmaxPass, softmax_rows.SoftmaxRowPass), (base.StochasticRows, stochastic_rows.StochasticRows),
-         (base.Home, FileHome), (base.KeptRowPass, FileRowPass), (base.RowPass, DaskPass),
-         (base.KeptRowPass, RankPass)]
+         (base.Home, FileHome), (base.KeptRowPass, FileRowPass), (base.RowPass, DaskPass), (base.KeptRowPass, RankPass),
+         (base.Home, DeviceHome), (base.RowPass, DeviceRowPass), (base.ScoreBlocks, DeviceScoreBlocks),
+         (base.StochasticRows, DeviceStochasticRows)]
 
 
 @pytest.mark.parametrize("protocol, done", VIEWS, ids=lambda given: given.__name__)

@@ -354,7 +354,8 @@ def test_accuracy_race():
 def test_every_contender_learns(name):
     task, _ = digits_task()
     run, settings = contenders([1.0])[name]
-    found = run(task.small(), settings[0], 0.5, 1)
+    limit = 5.0 if name == "newton-cholesky" else 0.5      # its first run alone took over a second on a busy machine
+    found = run(task.small(), settings[0], limit, 1)
     assert found.points and max(p.value[0] for p in found.points) > 80 and not found.end.startswith("failed")
     assert all(p.value[0] <= p.value[1] for p in found.points)
 

@@ -1,7 +1,9 @@
 """The race over losses, sets, penalties and seeds: its cells, the file they are kept in, the page."""
 
 import json
+import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -193,6 +195,14 @@ def test_a_step_that_does_for_many_tolerances_is_no_standstill():
             found = suboptimality.objective(np.ones(7), problem)
             trace = suboptimality.trace_of("other", problem, 10.0, 1, level * found)
         assert (min(p.value for p in trace.points) <= found) == arrives
+
+
+def test_an_interrupt_that_a_callback_swallows_is_raised_after_it():
+    # LIBLINEAR prints by a callback of ctypes, where a Ctrl-C was lost and the race went on
+    hook = sys.unraisablehook
+    with pytest.raises(KeyboardInterrupt), traces.quiet():
+        sys.unraisablehook(SimpleNamespace(exc_value=KeyboardInterrupt()))
+    assert sys.unraisablehook is hook
 
 
 def test_words_for_what_did_not_arrive():

@@ -14,7 +14,7 @@ from cmargin._estimators.by_blocks import lazy_on_workers
 from cmargin._estimators.identity import check_checkpoint, keeper_of
 from cmargin._estimators.progress import check_verbose, say
 from cmargin._estimators.refusal import keeps_last_fit
-from cmargin._estimators.scores import linear_scores
+from cmargin._estimators.scores import as_given, linear_scores
 from cmargin._estimators.validation import (
     INT_MAX,
     POSITIVE,
@@ -25,7 +25,8 @@ from cmargin._estimators.validation import (
     check_rows,
     in_range,
 )
-from cmargin.homes.open import on_workers, open_rows
+from cmargin.homes.device.arrays import namespace_of, to_host
+from cmargin.homes.open import beside, on_workers, open_rows
 
 SCORE_ENTRIES = 1 << 22  # scores held at a time by predict: 32 MB
 LARGEST = float(np.finfo(float).max)
@@ -59,8 +60,10 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             float32 and float64 are kept, C or F order, read-only or memory-mapped, without a copy; CSR likewise.
             Or paths of files that hold such rows, and memory maps that do not fit into memory: see
             `cmargin.homes.files.open_files`. Or a Dask array or dataframe, whose partitions stay on the workers of a
-            `dask.distributed` cluster; y and sample_weight are then Dask collections too, or arrays.
-        y : (n_samples,) labels, or (n_samples, n_labels) indicator; or paths of .npy files
+            `dask.distributed` cluster; y and sample_weight are then Dask collections too, or arrays. Or a torch tensor,
+            a CuPy array, or any array of the array API standard, which stays on its device; half precision is made
+            single, whole numbers double.
+        y : (n_samples,) labels, or (n_samples, n_labels) indicator; or paths of .npy files; or a tensor where X is
         sample_weight : (n_samples,) array or None
         comm : communicator with mpi4py's buffer methods, or None
             Train on the rows of all its ranks together: every rank calls `fit` with its own rows, which stay where they
@@ -88,6 +91,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
             return self._finish(*over_workers.train(self, X, y, sample_weight, begin))
         self._check_parameters()
+        sample_weight = beside(X, sample_weight, "sample_weight")
         home = open_rows(*self._check_data(X, y))
         try:
             keeper = keeper_of(self, home, sample_weight)
@@ -201,16 +205,19 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         (n_samples,) array for two classes (positive: ``classes_[1]``), else (n_samples, n_problems); finite: a row
-        whose scores leave the range of its dtype keeps their signs and proportions, the largest at the end of the range
+        whose scores leave the range of its dtype keeps their signs and proportions, the largest at the end of the
+        range. Of a tensor X, a tensor of its library and dtype where X is
         """
-        scores = self._decisions(self._check_rows(X))
-        return scores.ravel() if self._binary else scores
+        X = self._check_rows(X)
+        scores = as_given(X, self._decisions(X))
+        return scores[:, 0] if self._binary else scores
 
     @lazy_on_workers
     def predict(self, X):
         """Label of the largest `decision_function`, or the indicator of the labels where it is positive.
 
-        Rows are scored in batches: n_samples times n_classes scores are never held at once.
+        Rows are scored in batches: n_samples times n_classes scores are never held at once. A NumPy array, as
+        ``classes_`` is, whatever X is.
         """
         X = self._check_rows(X)
         return np.concatenate([self._decide(self._decisions(X[rows])) for rows in self._batches(X)])
@@ -255,10 +262,14 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
     def _decide(self, decisions):
         if self._multilabel:
-            return (decisions > 0).astype(int)
+            return to_host(decisions > 0).astype(int)
         if self._binary:
-            return self.classes_[(decisions.ravel() > 0).astype(int)]
-        return self.classes_[decisions.argmax(axis=1)]
+            return self.classes_[to_host(decisions[:, 0] > 0).astype(int)]
+        return self.classes_[to_host(namespace_of(decisions).argmax(decisions, axis=1))]
+
+    def score(self, X, y, sample_weight=None):
+        """Accuracy on ``X`` and ``y``; of an indicator, the share of rows whose labels are all right."""
+        return super().score(X, beside(X, y, "y"), beside(X, sample_weight, "sample_weight"))
 
     @property
     def _binary(self):
@@ -308,7 +319,7 @@ def rows_that_count(home, Y, codes, weight):
     """Rows, labels and weights without rows of weight 0, the weights of mean 1; None where they are or all are 1."""
     if weight is None:
         return home, Y, codes, None
-    if not weight.all() and home.in_memory:         # elsewhere they stay, and count nothing
+    if not weight.all() and not home.shares_reads:  # in files they stay, and count nothing
         kept = np.flatnonzero(weight)               # the only copy of X
         home, Y, codes, weight = home.keep(kept), Y[kept], None if codes is None else codes[kept], weight[kept]
     return home, Y, codes, of_mean_1(weight)

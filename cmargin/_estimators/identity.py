@@ -31,6 +31,8 @@ def keeper_of(estimator, home, sample_weight, groups=None):
     """The `Keeper` of a fit of ``estimator`` to the rows of ``home``."""
     if estimator.checkpoint is None:
         return Keeper()
+    if not home.checkpoints:
+        raise ValueError("checkpoint= is for rows in memory, in files and over ranks; these live on a device.")
     return Keeper(wanted(estimator), identity(estimator, home, sample_weight, groups),
                   getattr(estimator, "max_time", None))
 

@@ -115,5 +115,5 @@ def _checked(estimator, X, y, sample_weight):
     estimator._refuse_over_places("with comm=")
     (home, sample_weight), card = checked(estimator, X, y, sample_weight)
     if not home.in_memory:
-        raise ValueError("Rows in files do not take comm= yet; read those of each rank into memory.")
+        raise ValueError("Rows in files or on a device do not take comm= yet; read those of each rank into memory.")
     return (home, sample_weight), card

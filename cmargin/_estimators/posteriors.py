@@ -1,13 +1,15 @@
 """Prediction from scores of a calibrated or the multinomial loss: posteriors, prior correction, top-k in batches."""
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import expit
 
 from cmargin._core.losses._losses import LOSS_IDS
 from cmargin._core.losses._losses import posterior as _posterior
 from cmargin._estimators.base import LinearClassifier
 from cmargin._estimators.by_blocks import lazy_on_workers
+from cmargin._estimators.scores import as_given, softmax_of
 from cmargin._estimators.validation import check_parameter
+from cmargin.homes.device.arrays import namespace_of, on_device, to_host
 
 
 class PosteriorPredictions(LinearClassifier):
@@ -29,7 +31,8 @@ class PosteriorPredictions(LinearClassifier):
         -------
         (n_samples,) array for two classes (positive: ``classes_[1]``), else (n_samples, n_problems); float64 and
         finite: a row whose scores leave the range of its dtype keeps their signs and proportions, the largest at the
-        end of the range
+        end of the range. Of a tensor X, as from all methods but those that give labels: a tensor of its library and
+        dtype, where X is
         """
         return super().decision_function(X)
 
@@ -37,15 +40,17 @@ class PosteriorPredictions(LinearClassifier):
     def scores(self, X):
         """Raw scores h_c(x) = <w_c, x> + b_c, under the prior of the rows visited; shaped as `decision_function`."""
         scores = self._scores(self._check_rows(X))
-        return scores.ravel() if self._binary else scores
+        return scores[:, 0] if self._binary else scores
 
     @lazy_on_workers
     def posterior(self, X):
         """Raw posteriors f(h_c(x)) under the prior of the rows visited (BSN eq. 4); shaped as `decision_function`."""
-        scores = self.scores(X)
-        if self._multinomial:
-            return expit(scores) if self._binary else softmax(scores, axis=1)
-        return self._posterior_of(scores)
+        X = self._check_rows(X)
+        scores = self._scores(X)
+        if self._multinomial and not self._binary:
+            return softmax_of(scores)
+        scores = to_host(scores[:, 0] if self._binary else scores)
+        return as_given(X, expit(scores) if self._multinomial else self._posterior_of(scores))
 
     @lazy_on_workers
     def predict_proba(self, X):
@@ -59,9 +64,13 @@ class PosteriorPredictions(LinearClassifier):
         (n_samples, n_classes) array; for an indicator, each label's probability, not normalised; of the multinomial
         loss the softmax of the scores
         """
-        odds = self._decisions(self._check_rows(X))
+        X = self._check_rows(X)
+        odds = self._decisions(X)
         if self._multinomial and not self._binary:
-            return softmax(odds, axis=1)
+            return softmax_of(odds)
+        return as_given(X, self._shares_of(to_host(odds)))
+
+    def _shares_of(self, odds):
         share = expit(odds)
         if self._binary and not self._multilabel:
             return np.hstack([expit(-odds), share])
@@ -74,7 +83,8 @@ class PosteriorPredictions(LinearClassifier):
     @lazy_on_workers
     def predict_log_proba(self, X):
         """Logarithm of `predict_proba`."""
-        return np.log(self.predict_proba(X))
+        shares = self.predict_proba(X)
+        return namespace_of(shares).log(shares)
 
     def predict_top_k(self, X, k):
         """The ``k`` most probable classes of every row, most probable first, scored in batches of rows.
@@ -90,7 +100,7 @@ class PosteriorPredictions(LinearClassifier):
         """
         X = self._check_rows(X)
         check_parameter(self, "k", k, integer=(1, len(self.classes_), f"[1, n_classes={len(self.classes_)}]"))
-        return np.concatenate([self._top(self._decisions(X[rows]), k) for rows in self._batches(X)])
+        return np.concatenate([self._top(to_host(self._decisions(X[rows])), k) for rows in self._batches(X)])
 
     def _top(self, odds, k):
         if self._binary and not self._multilabel:
@@ -110,7 +120,10 @@ class PosteriorPredictions(LinearClassifier):
 
     def _decisions(self, X):
         """Corrected log-odds of every problem, (n, n_problems)."""
-        scores = np.asarray(self._scores(X), dtype=np.float64)
+        scores = self._scores(X)
+        if self._multinomial and on_device(scores):
+            return scores
+        scores = np.asarray(to_host(scores), dtype=np.float64)
         if self._multinomial:
             return scores
         if self.loss_ == "logistic":

@@ -1,9 +1,11 @@
 """Scores of a linear model that are numbers, whatever finite numbers the rows and the weights hold."""
 
 import numpy as np
+from scipy.special import softmax
 from sklearn.utils.extmath import safe_sparse_dot
 
 from cmargin.homes.arrays import dense
+from cmargin.homes.device.arrays import namespace_of, on_device
 
 
 def linear_scores(X, coef, intercept):
@@ -15,14 +17,16 @@ def linear_scores(X, coef, intercept):
 
     Parameters
     ----------
-    X : (n, n_features) array or CSR matrix, finite; or rows in files
+    X : (n, n_features) array or CSR matrix, finite; or rows in files, or on a device
     coef : (n_problems, n_features) array, finite
     intercept : (n_problems,) array, finite
 
     Returns
     -------
-    (n, n_problems) array of the dtype of X and coef
+    (n, n_problems) array of the dtype of X and coef; of the library of X and where X is, for rows on a device
     """
+    if getattr(X, "linear_scores", None) is not None:
+        return _scores_on_device(X, coef, intercept)
     at_once = getattr(X, "at_once", None)
     if at_once is not None:
         return np.concatenate([linear_scores(X[lo:lo + at_once], coef, intercept) for lo in range(0, len(X), at_once)])
@@ -34,6 +38,32 @@ def linear_scores(X, coef, intercept):
     if len(lost):
         scores[lost] = _scaled_scores(X[lost], coef, intercept, np.finfo(scores.dtype).max)
     return scores
+
+
+def as_given(X, result):
+    """An array made of scores of the rows ``X``, in their library and where they are."""
+    back = getattr(X, "back", None)
+    return result if back is None or on_device(result) else back(result)
+
+
+def softmax_of(scores):
+    """Row by row."""
+    if not on_device(scores):
+        return softmax(scores, axis=1)
+    xp = namespace_of(scores)
+    e = xp.exp(scores - xp.max(scores, axis=1, keepdims=True))
+    return e / xp.sum(e, axis=1, keepdims=True)
+
+
+def _scores_on_device(X, coef, intercept):
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = X.linear_scores(coef, intercept)
+    if X.like(scores).not_finite() is None:
+        return scores
+    found = X.like(scores).in_memory()                       # few rows, if any: what is lost is mended there
+    lost = np.flatnonzero(~np.isfinite(found).all(axis=1))
+    found[lost] = _scaled_scores(X.take(lost).in_memory(), coef, intercept, np.finfo(found.dtype).max)
+    return X.back(found)
 
 
 def _scaled_scores(X, coef, intercept, largest):

@@ -148,7 +148,7 @@ class SmSVMFit:
         if self.keeper.found is not None:
             self._go_on_from(self.keeper.found)
         try:
-            if self.home.together and n_classes > 1 and e.callback is None:
+            if self.home.shares_reads and n_classes > 1 and e.callback is None:
                 side_by_side((self.ways(c, self.n_threads) for c in range(n_classes)), 1, "stopped",
                              self.interrupted.set, self.home.problems_at_once(n_classes), self.parts)
             elif n_classes < 2 or n_classes < self.n_threads or self.n_threads == 1 or e.callback is not None:
@@ -300,7 +300,8 @@ class SmSVMFit:
             yield newton
         else:
             # over files a subset each would be a read each, where all problems share every read
-            grow = e.subset_growth == "auto" and (self.home.in_memory or len(self.labels) == 1)
+            grow = e.subset_growth == "auto" and (self.home.in_memory or not self.home.shares_reads
+                                                  or len(self.labels) == 1)
             yield from ways(rows, problem, settings, grow, self.seeds[c], w, width, result, before, found)
 
     def reads_to_try(self):

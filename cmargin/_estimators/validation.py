@@ -12,10 +12,12 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from cmargin._core.rows._structure import check_structure
 from cmargin._core.small._arrays import all_finite
 from cmargin._core.small._labels import count_codes, rows_by_class
-from cmargin._estimators.rows_in_files import check_row_files
+from cmargin._estimators.rows_elsewhere import check_device_rows, check_row_files
+from cmargin.homes.device.home import refuse_device
+from cmargin.homes.device.rows import DeviceRows
 from cmargin.homes.files.home import refuse_files
-from cmargin.homes.files.sources import RowFiles, opened
-from cmargin.homes.open import on_workers
+from cmargin.homes.files.sources import RowFiles
+from cmargin.homes.open import on_workers, opened
 
 # what `validate_data` is to make of rows: CSR or dense, float32 and float64 as they are, in any order, not copied
 ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": None, "accept_large_sparse": True}
@@ -113,7 +115,7 @@ def check_rows(estimator, X, y="no_validation", *, reset=True, multi_output=True
     Parameters
     ----------
     estimator : the estimator whose ``n_features_in_`` and ``feature_names_in_`` are set, or compared with
-    X : (n, n_features) array or sparse matrix of any format; or rows in files, as `open_files` takes them
+    X : (n, n_features) array or sparse matrix of any format; or rows in files, as `open_files` takes them; or a tensor
     y : (n,) or (n, n_labels) array or sparse matrix, or paths of labels; left out where there are no targets
     reset : bool
         True in `fit`; False where X must be as at the last fit.
@@ -123,7 +125,7 @@ def check_rows(estimator, X, y="no_validation", *, reset=True, multi_output=True
     Returns
     -------
     X : (n, n_features) array or CSR matrix, float32 or float64, the one given wherever that is possible; `RowFiles`
-        where they are too large
+        where they are too large, `DeviceRows` of a tensor
     y : array or CSR matrix, where ``y`` was given
 
     Raises
@@ -137,6 +139,8 @@ def check_rows(estimator, X, y="no_validation", *, reset=True, multi_output=True
     X, y = opened(X, y)
     if isinstance(X, RowFiles):
         return check_row_files(estimator, X, y, not alone, reset)
+    if isinstance(X, DeviceRows):
+        return check_device_rows(estimator, X, y, not alone, reset)
     if clean(X) and (alone or clean_labels(y, len(X))) and take_as_given(estimator, X, reset):
         return X if alone else (X, y)
     check_structure(X)
@@ -171,9 +175,11 @@ def take_as_given(estimator, X, reset):
 
 
 def check_in_memory(X, what):
-    """Raise for rows in files, which ``what`` cannot go by."""
+    """Raise for rows in files and on a device, which ``what`` cannot go by."""
     if isinstance(X, RowFiles):
         refuse_files(what)
+    if isinstance(X, DeviceRows):
+        refuse_device(what)
 
 
 def sliceable(X):

@@ -20,8 +20,9 @@ import numpy as np
 
 
 class Home(Protocol):
-    in_memory: bool             # all views are of rows in memory; else `RowPass` is, whose questions may take long
-    together: bool              # one read answers the questions of several problems, which advance side by side for it
+    in_memory: bool             # all views are of rows in memory; else those whose answers are sums
+    shares_reads: bool          # one read answers the questions of all problems that wait for one, and takes long
+    checkpoints: bool           # what passes keep of the rows can be written down
     n_rows: int
     n_features: int
     dtype: np.dtype             # float32 or float64
@@ -76,6 +77,7 @@ class RowPass(Protocol):
     n_features: int
     total_weight: float         # sum of s
     share: float                # cost of one look in reads of the whole data
+    rounding: float             # of a look's sum, beside the root mean square of a term
 
     # ------------------------------------------------------------ sums
 
@@ -293,6 +295,7 @@ class StochasticRows(Protocol):
     n_threads: int
     dtype: np.dtype
     sparse: bool
+    by_batches: bool            # no compiled step can read a single row: they live elsewhere
     rows: object                # what compiled steps read single rows by
 
     def between_chunks(self):

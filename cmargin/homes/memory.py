@@ -29,7 +29,7 @@ class MemoryHome:
     """
 
     agreed = None
-    in_memory, together = True, False
+    in_memory, shares_reads, checkpoints = True, False, True
 
     def __init__(self, X, y=None):
         self.X, self.y, self.rows = X, y, Rows(X)

@@ -164,5 +164,7 @@ class RankHome(PlacesHome):
 class RankRows:
     """What a stochastic method over all ranks begins with; its steps are `Place.work`, where the rows are."""
 
+    by_batches = False
+
     def __init__(self, home):
         self.home = home

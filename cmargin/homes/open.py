@@ -3,8 +3,12 @@
 import numpy as np
 import scipy.sparse as sp
 
+from cmargin.homes.device.arrays import beside, brought, on_device
+from cmargin.homes.device.home import DeviceHome
+from cmargin.homes.device.rows import DeviceRows
+from cmargin.homes.files import sources
 from cmargin.homes.files.home import FileHome
-from cmargin.homes.files.sources import RowFiles, opened
+from cmargin.homes.files.sources import RowFiles
 from cmargin.homes.memory import MemoryHome
 
 
@@ -18,6 +22,14 @@ def dask_array_of(X):
     return X.to_dask_array() if hasattr(X, "to_dask_array") else X
 
 
+def opened(X, y):
+    """Rows that are tensors, paths, or memory maps too large for memory, opened, and their labels; or as given."""
+    if isinstance(X, DeviceRows):
+        return X, beside(X.X, y, "y")
+    X, y = brought(X, "X"), beside(X, y, "y")
+    return (DeviceRows(X), y) if on_device(X) else sources.opened(X, y)
+
+
 def open_rows(X, y=None, *, client=None):
     """The home of the rows of ``X``, as `cmargin.homes.base.Home` describes it.
 
@@ -29,9 +41,10 @@ def open_rows(X, y=None, *, client=None):
         float32 or float64. Not copied, unless its numbers are not aligned, as in a column of a structured array; CSR
         rows that are not in SciPy's canonical format are copied for Newton's method and the dual. Or paths, or what
         `cmargin.homes.files.open_files` gives; such rows, and memory maps, that are too large for the memory left stay
-        in their files. Or a Dask array or dataframe, whose partitions stay on the workers of a cluster.
+        in their files. Or a Dask array or dataframe, whose partitions stay on the workers of a cluster. Or a torch
+        tensor, a CuPy array, any array of the array API standard: it stays on its device.
     y : (n,) or (n, n_labels) array or sparse matrix, or paths, optional
-        Labels, kept beside the rows.
+        Labels, kept beside the rows; in memory, where those on X's device are brought once.
     client : distributed.Client, optional
         Of the cluster, where X is a Dask collection; the one in use if None. Views of such a home are there once its
         partitions have agreed on labels, as `fit` lets them.
@@ -56,9 +69,10 @@ def open_rows(X, y=None, *, client=None):
         if X.ndim != 2:
             raise ValueError(f"Expected 2D array, got {X.ndim}D array instead.")
         X = np.asarray(X) if X.flags.aligned else np.array(X)
-    elif not sp.issparse(X) and not isinstance(X, RowFiles):
+    elif not sp.issparse(X) and not isinstance(X, (RowFiles, DeviceRows)):
         raise TypeError(f"Rows can be a NumPy array or a CSR matrix, not {type(X).__name__}.")
-    home = FileHome(X, y) if isinstance(X, RowFiles) else MemoryHome(X, y)
+    kind = FileHome if isinstance(X, RowFiles) else DeviceHome if isinstance(X, DeviceRows) else MemoryHome
+    home = kind(X, y)
     if y is not None and y.shape[0] != home.n_rows:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: [{home.n_rows}, {y.shape[0]}]")
     return home

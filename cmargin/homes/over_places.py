@@ -7,6 +7,7 @@ rows stay where they are, as passes of their own; only the heaviest rows come to
 
 import numpy as np
 
+from cmargin._core.newton._certificate import ROUNDING
 from cmargin._core.newton._heavy_rows import LARGE, heavy_limit
 from cmargin.homes.arrays import joined
 from cmargin.homes.open import open_rows
@@ -49,7 +50,8 @@ class PlacesHome:
     """
 
     row_is_contiguous = in_memory = True                   # each place's are
-    y, n_threads, together = None, 1, False
+    shares_reads, checkpoints = False, True
+    y, n_threads = None, 1
 
     def __init__(self, n_features, dtype, sparse, agreed):
         self.n_features, self.dtype, self.sparse, self.agreed = n_features, dtype, sparse, agreed
@@ -93,6 +95,8 @@ class PlacesHome:
 
 class PlacesPass:
     """`RowPass` over all places, which read the rows."""
+
+    rounding = ROUNDING
 
     def __init__(self, home, key, intercept, abouts):
         self.home, self.key, self.intercept = home, key, intercept

@@ -65,7 +65,7 @@ class MemoryRowPass(RowBlocks):
         The place of the first row in the whole data, of which these may be a part.
     """
 
-    first = 0
+    first, rounding = 0, ROUNDING
 
     def __init__(self, X, code, *, intercept, n_threads, rows=None, kept=None):
         self.X, self.rows = X, rows

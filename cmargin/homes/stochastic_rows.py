@@ -28,6 +28,8 @@ class StochasticRows:
     n_threads : int
     """
 
+    by_batches = False
+
     def __init__(self, home, n_threads):
         self.home, self.n_threads = home, n_threads
         self._X, self.rows = home.X, home.rows

@@ -92,6 +92,7 @@ cdef struct newton_state:
     bint knows_rms
     double *column_scale         # (p,) curvature of the columns, where a subset of the rows has told it
     bint has_scale
+    double rounding              # of a sum that a look tells, beside the root mean square of a term
     double drift                 # what rounding may have done to the objective since the start
     int resumed
     # ---- counts

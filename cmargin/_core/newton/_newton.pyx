@@ -64,7 +64,7 @@ cdef double rounding_of(const newton_state *at, const double *e) noexcept nogil:
         return INFINITY
     for j in range(at.p):
         total += fabs(e[j]) * at.rms[j]
-    return at.steepest * ROUNDING_OF_SUMS * total
+    return at.steepest * at.rounding * total
 
 
 cdef inline double gap_of(const newton_state *at) noexcept nogil:
@@ -202,6 +202,7 @@ cdef void judge(newton_state *at) noexcept nogil:
 cdef void newton_answers_to(newton_state *at) noexcept nogil:
     at.ask.told_look, at.ask.told_along = told_look, told_along
     at.ask.told_product, at.ask.told_evaluation = told_product, told_evaluation
+    at.rounding = ROUNDING_OF_SUMS               # unless the rows' home says otherwise
 
 
 cdef void newton_begin(newton_state *at) noexcept nogil:
@@ -521,9 +522,9 @@ cdef void settled(newton_state *at) noexcept nogil:
     cdef Py_ssize_t j
     if at.has_best:
         if at.free >= 0:                         # sum a y is 0 to rounding only, and costs the intercept times that
-            best.total -= ROUNDING_OF_SUMS * fabs(at.best_w[at.free]) * best.total
+            best.total -= at.rounding * fabs(at.best_w[at.free]) * best.total
         for j in range(at.p):
-            at.taken[j] = ROUNDING_OF_SUMS * at.rms[j]
+            at.taken[j] = at.rounding * at.rms[j]
         at.best_dual = dual_bound(&best, at.l2, at.l1, at.taken, at.scratch)
     if at.history_rows > 0:
         at.history[(at.history_rows - 1) * HISTORY_COLUMNS] = at.passes

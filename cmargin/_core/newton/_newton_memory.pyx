@@ -118,7 +118,7 @@ cdef class Newton(Driver):
         newton_answers_to(at)
         at.owner, at.make_room, at.start_step = <void *> self, room_for_block, start_step
         at.p, at.n_rows, at.n_features = home.n_columns, home.n_rows, home.n_features
-        at.n, at.share = home.total_weight, home.share
+        at.n, at.share, at.rounding = home.total_weight, home.share, home.rounding
         at.l2, at.l1 = problem.l2, problem.l1
         at.free = -1 if problem.free is None else problem.free
         must_fit(at.free == -1 or at.free == at.p - 1, "free: the last column")

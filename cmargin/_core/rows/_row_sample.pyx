@@ -21,6 +21,7 @@ from cmargin._core.small._random cimport mixed, number_of
 from cmargin._core.small._shapes cimport must_fit
 
 cdef double LEAST = 0.1, LONGEST = 3.0
+CHANCE = LEAST, LONGEST                  # the same for Python
 cdef Py_ssize_t SLICE = 1 << 16          # rows between two moments at which Python is heard
 
 
@@ -85,3 +86,14 @@ def chosen(Rows X, const double[::1] code, double positives, double negatives, u
                     rows[found], chance[found] = i, min(limit, 1.0)
                     found += 1
     return np.array(rows[:found]), np.array(chance[:found]), n_read
+
+
+def numbers(uint64_t seed, Py_ssize_t n):
+    """(n,) of the rows' own random numbers in [0, 1): for rows that are chosen elsewhere by the same rule."""
+    cdef uint64_t start = mixed(seed)
+    cdef double[::1] out = np.empty(n)
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(n):
+            out[i] = number_of(start, i)
+    return np.asarray(out)

@@ -85,10 +85,12 @@ def draw_lists(
         must_fit(offsets[o + 1] - offsets[o] >= starts[c + 1] - starts[c] + n_negatives[c], "draw_lists, lists")
         for k in range(starts[c], starts[c + 1]):
             must_fit(0 <= positives[k] < n_rows, "draw_lists, positives")
+    cdef const int64_t *all_positives = &positives[0] if positives.shape[0] else NULL      # a class may have none
+    cdef int64_t *all_visits = &visits[0] if visits.shape[0] else NULL
     for o in prange(offsets.shape[0] - 1, nogil=True, num_threads=n_threads, schedule="dynamic"):
         c = class_lo + o
-        draw_list(&positives[starts[c]], starts[c + 1] - starts[c], n_rows, n_negatives[c], &streams[c, 0],
-                  &taken[threadid(), 0], &visits[offsets[o]])
+        draw_list(all_positives + starts[c], starts[c + 1] - starts[c], n_rows, n_negatives[c], &streams[c, 0],
+                  &taken[threadid(), 0], all_visits + offsets[o])
 
 
 # ---------------------------------------------------------------- steps

@@ -193,7 +193,8 @@ def low_rank_classes(
     for c in prange(curvature.shape[0], nogil=True, num_threads=n_threads, schedule="dynamic"):
         t = threadid()
         status_out[c] = leading_pairs(&X.view, &rows[0], m, &curvature[c, 0], gram_or_null, centre_or_null, k,
-                                      n_values, floor, &A[t, 0], &vectors[t, 0, 0], &values[t, 0], &block[t, 0],
+                                      n_values, floor, &A[t, 0], &vectors[t, 0, 0], &values[t, 0],
+                                      &block[t, 0] if block.shape[1] else NULL,
                                       &work[t, 0], &iwork[t, 0], &values_out[c, 0], &trace_out[c], &P_out[c, 0, 0])
 
 

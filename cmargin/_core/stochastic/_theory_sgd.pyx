@@ -130,11 +130,13 @@ def run_theory_steps(
                            and dense.shape[1] >= d))
              and work.shape[0] >= n_threads and work.shape[1] == 2 and work.shape[2] >= longest,
              "run_theory_steps, workspace")
+    cdef const int64_t *all_visits = &visits[0] if visits.shape[0] else NULL        # a class may have none,
+    cdef const int64_t *all_subset = &subset[0] if subset.shape[0] else NULL        # nor a row of the subset
     for o in prange(offsets.shape[0] - 1, nogil=True, num_threads=n_threads, schedule="dynamic"):
         c = class_lo + o
         t = threadid()
-        theory_class(&X.view, &Z[0, 0], Z.shape[1], weight, &visits[offsets[o]], first,
-                     min(last, offsets[o + 1] - offsets[o]), &subset[subset_offsets[c]],
+        theory_class(&X.view, &Z[0, 0], Z.shape[1], weight, all_visits + offsets[o], first,
+                     min(last, offsets[o + 1] - offsets[o]), all_subset + subset_offsets[c],
                      subset_offsets[c + 1] - subset_offsets[c], loss, curvature, bias_rate, low_sign, tail_inverse,
                      &U[c, 0], &V[c, 0] if tail else NULL, &bias[c, 0], &n_steps[c], &sums[c, 0],
                      &dense[t, 0] if tail else NULL, &work[t, 0, 0], &work[t, 1, 0])

@@ -94,7 +94,7 @@ class DaskHome(PlacesHome):
     rounds : int
     """
 
-    together, pass_kind = True, DaskPass
+    shares_reads, pass_kind = True, DaskPass
 
     def __init__(self, cluster, X, y, sizes, n_features, dtype, sparse):
         super().__init__(n_features, dtype, sparse, None)

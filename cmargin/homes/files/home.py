@@ -48,7 +48,7 @@ class FileHome:
         Bytes read at a time, about.
     """
 
-    agreed, in_memory, together = None, False, True
+    agreed, in_memory, shares_reads, checkpoints = None, False, True, True
 
     def __init__(self, files, y=None, chunk=None):
         self.files, self.y, self.check = files, y, files.check

@@ -6,6 +6,7 @@ windows are added up in their order.
 
 import numpy as np
 
+from cmargin._core.newton._certificate import ROUNDING
 from cmargin._core.newton._heavy_rows import heaviest
 from cmargin._core.rows._row_sample import chosen
 from cmargin._core.rows._row_state import kept_of_rows, take_back_rows
@@ -90,7 +91,7 @@ class FileRowPass:
         On one chunk.
     """
 
-    share = 1.0
+    share, rounding = 1.0, ROUNDING
     posts, not_when_late = ("look", "product", "evaluate"), ("evaluate",)
 
     def __init__(self, home, code, intercept, n_threads):

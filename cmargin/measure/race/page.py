@@ -155,8 +155,8 @@ def circumstances(rows):
         cores = rows[0]["machine"]["cores"]
         beside = "Little else ran beside it."
         if np.median(load) > cores:
-            beside = ("**Other work ran beside it**: seconds are worth comparing within one problem at most, where "
-                      "factors below 2 say little, not with other pages.")
+            beside = ("**Other work ran beside it**: these are no figures to quote. `cmargin` and `cmargin-certified` "
+                      "are often the very same fit, and show how far two of its rows may be apart.")
         yield (f"- Load average before the rows, this race included: median {np.median(load):.1f}, highest "
                f"{max(load):.1f}, on {cores} cores. {beside}")
     gaps = [row["gap"] for row in rows if row.get("gap") is not None and np.isfinite(row["gap"])]

@@ -79,12 +79,15 @@ def passes_within(points, limit):
 def quiet():
     """No warnings, printed ones included: every run is stopped early on purpose, and told so by its solver.
 
-    Nor a word where the alarm goes off inside a callback of compiled code, which goes on.
+    Nor a word where the alarm goes off inside a callback of compiled code, which goes on. A Ctrl-C that was lost there,
+    as in LIBLINEAR's printing, is raised at the end.
     """
-    before = sys.unraisablehook
+    before, lost = sys.unraisablehook, []
 
     def hook(report):
-        if not isinstance(report.exc_value, TimeUp):
+        if isinstance(report.exc_value, KeyboardInterrupt):
+            lost.append(report.exc_value)
+        elif not isinstance(report.exc_value, TimeUp):
             before(report)
 
     sys.unraisablehook = hook
@@ -94,6 +97,8 @@ def quiet():
             yield
     finally:
         sys.unraisablehook = before
+        if lost:
+            raise KeyboardInterrupt
 
 
 def timed(run):

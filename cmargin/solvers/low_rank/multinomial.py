@@ -42,6 +42,7 @@ class MultinomialRun(Run):
 
     made_again = ("home", "row_weight", "settings", "start", "truth", "passes_over", "Z", "clock", "deadline", "rng")
     trial_batch = None         # rows of a trial's batch; None: as many as a pass over all rows takes
+    passes_of = SoftmaxPasses
 
     def __init__(self, home, lists, row_weight, settings, entropy, start, truth, n_classes):
         self.home, self.row_weight, self.settings, self.start = home, row_weight, settings, start
@@ -114,13 +115,16 @@ class MultinomialRun(Run):
         return split_order(self.truth, self.n_classes, self.rng)
 
     def _choose(self, inverses, n_held, step):
-        trial = Trial(self.home, self.truth, self.row_weight, self.order, n_held, self.W, self.bias, self._eta,
-                      self._bias_rate(), np.random.default_rng(self.rng.integers(1 << 62)), self.trial_batch)
+        trial = self._trial(self.home, self.truth, self.row_weight, self.order, n_held)
         inverse, losses = automatic_rank(trial, inverses, FIRST_STEP if step is None else step)
         if step is None:
             step = automatic_step(trial, losses)
         self.fit.reads += trial.reads
         return inverse, step
+
+    def _trial(self, home, truth, row_weight, order, n_held):
+        return Trial(home, truth, row_weight, order, n_held, self.W, self.bias, self._eta, self._bias_rate(),
+                     np.random.default_rng(self.rng.integers(1 << 62)), self.trial_batch)
 
     def _whiten(self, out=None):
         self.fit.reads += 1
@@ -135,9 +139,9 @@ class MultinomialRun(Run):
 
     def _open_passes(self):
         weight = None if self.row_weight is None else self.row_weight[self.order]
-        batch = batch_size(self.home.n_rows, self.home.sparse)
-        self.passes_over = SoftmaxPasses(self.home, self.fit.inverse, self.Z, self.order, self.truth[self.order],
-                                         weight, self.n_classes, batch)
+        batch = self._batch()
+        self.passes_over = self.passes_of(self.home, self.fit.inverse, self.Z, self.order, self.truth[self.order],
+                                          weight, self.n_classes, batch)
         return batch
 
     def go_on_from(self, state):
@@ -146,6 +150,10 @@ class MultinomialRun(Run):
 
     def _share_again(self):
         pass
+
+    def _batch(self):
+        """Rows of one."""
+        return batch_size(self.home.n_rows, self.home.sparse)
 
     def _invert(self, scores_from):
         """Covariance of a fresh random subset, inverted; weighted by mean p(1 - p) at weights, if so asked."""

@@ -177,7 +177,7 @@ class NewtonClasses:
     def solve(self, on_pass):
         blocks, n_problems = self.blocks, self.blocks.n_problems
         n_threads = blocks.n_threads
-        together = blocks.home.together          # all share every read, and a thread is one of those who read
+        together = blocks.home.shares_reads      # all share every read, and a thread is one of those who read
         many = n_problems >= max(2, 1 if together else n_threads)
         if blocks.n_rows * blocks.n_features < SMALL and not many:
             n_threads = 1
@@ -205,8 +205,10 @@ class NewtonClasses:
         w = np.append(self.fit.W[c], self.fit.bias[c]) if self.start.W is not None else None
         rows, w = self.blocks.row_pass(c, settings.fit_intercept, n_threads, w)
         result.status, result.w = "running", np.zeros(rows.n_columns) if w is None else w
+        home = self.blocks.home
         part, reads = None, self.reads_of_all[c]
-        if stage != "whole" and w is None and (self.blocks.home.in_memory or len(self.results) == 1):
+        if stage != "whole" and w is None and (home.in_memory or not home.shares_reads
+                                                  or len(self.results) == 1):
             try:
                 part, reads = OnSubset.of(rows, settings, result)
             except TimeUp:
@@ -297,7 +299,7 @@ class NewtonClasses:
             return
         value = np.full(len(W), np.inf)
         losses = iter(())                        # of rows in files each would be another read
-        if self.blocks.home.in_memory:
+        if self.blocks.home.in_memory or not self.blocks.home.shares_reads:
             losses = self.blocks.mean_losses(W, bias, s.loss, s.level, fit.scale)
         while not late() and (found := next(losses, None)) is not None:
             value[found[0]] = found[1]

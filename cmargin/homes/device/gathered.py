@@ -1,0 +1,57 @@
+"""A few rows of a device: a subset that stays there, and the heaviest, which come to memory."""
+
+import numpy as np
+
+from cmargin._core.newton._heavy_rows import heavy_limit
+from cmargin._core.rows._row_sample import CHANCE, numbers
+from cmargin.homes.device.arrays import to_host
+from cmargin.homes.device.rows import DeviceRows
+from cmargin.homes.memory import MemoryHome
+
+
+def sample_of(rows, code, positives, negatives, seed, column_weight=None):
+    """Rows chosen on the device as `_core/rows/_row_sample.pyx` chooses them, and their codes for as many as they are.
+
+    Where the device has no double precision, a row whose number lies within rounding of its probability may be chosen
+    here and not there.
+    """
+    xp, at = rows.xp, rows.at
+    chance = xp.where(code > 0, float(positives), xp.where(code < 0, float(negatives), xp.zeros_like(code)))
+    if column_weight is not None:
+        least, longest = CHANCE
+        weight = rows.of_columns(column_weight)[0]
+        squares = xp.concat([xp.matmul(X * X, weight) for X in map(rows.wide, rows.blocks)])
+        chance = chance * (least + (1 - least) * xp.where(squares < longest, squares, longest))       # NaN is long too
+    there = xp.nonzero(at.put(numbers(seed, len(rows))) < chance)[0]
+    chance = xp.take(chance, there)
+    return DeviceRows(xp.take(rows.X, there, axis=0)), xp.take(code, there) / xp.where(chance > 1, 1.0, chance)
+
+
+def heavy_rows(home):
+    """The heaviest rows of a `DeviceRowPass` whose last look measured them.
+
+    Returns
+    -------
+    heavy : MemoryRowPass or None
+    mean : float
+        Of the measures.
+    masks : list of bool arrays on the device, one a block
+        Which rows they are.
+    """
+    xp, rows, code = home.xp, home.rows, home.code
+    norms = xp.concat([state.norm for state in home.state])
+    ascending = xp.sort(norms)
+
+    def at(places):
+        return to_host(xp.take(ascending, rows.at.put(np.array(places, np.int64)))).astype(float)
+
+    limit = float(heavy_limit(len(rows), at))
+    mean = float(xp.sum(xp.abs(code) * norms)) / home.total_weight
+    if not np.isfinite(limit):
+        return None, mean, None
+    masks = [state.norm > limit for state in home.state]
+    there = xp.nonzero(norms > limit)[0]
+    if there.shape[0] == 0:
+        return None, mean, None
+    X, codes = (np.array(to_host(xp.take(a, there, axis=0))) for a in (rows.X, code))
+    return MemoryHome(X).row_pass(codes.astype(float), intercept=home.intercept, n_threads=1), mean, masks

@@ -1,0 +1,110 @@
+"""The losses as expressions of arrays, for rows that compiled code cannot reach.
+
+What `_core/losses` says of one margin at a time is said here of arrays of any library; `tests/test_device.py` holds the
+two to each other. ``xp`` are the library's functions, z margins, u = 1 - z deficits.
+"""
+
+from typing import NamedTuple
+
+ROOT_2_3 = 0.94280904158206336587            # 2 sqrt(2) / 3
+UNBOUNDED = 1e30                             # dual variables that may be as large have no upper end
+
+
+class Point(NamedTuple):
+    """Of every row."""
+
+    value: object
+    slope: object
+    curvature: object
+
+
+def positive(xp, x):
+    """NaN stays."""
+    return xp.where(x <= 0, 0.0, x)
+
+
+def hinge(xp, z):
+    return Point(positive(xp, 1 - z), xp.where(z < 1, -1.0, xp.zeros_like(z)), xp.zeros_like(z))
+
+
+def squared_hinge(xp, z):
+    u = positive(xp, 1 - z)
+    return Point(u * u, -2 * u, xp.where(z <= 1, 2.0, xp.zeros_like(z)))
+
+
+def logistic(xp, z):
+    e = xp.exp(-xp.abs(z))
+    share = 1 / (1 + e)
+    return Point(xp.log1p(e) + positive(xp, -z), xp.where(z > 0, -e * share, -share), e * share * share)
+
+
+def calibrated_hinge(xp, z):
+    reach = 1 / (2 + xp.abs(z))
+    return Point(positive(xp, -z) - xp.log(2 + xp.abs(z)), xp.where(z > 0, -reach, reach - 1), reach * reach)
+
+
+def squared(xp, z):
+    return Point((1 - z) * (1 - z) / 4, (z - 1) / 2, xp.full_like(z, 0.5))
+
+
+def margin_pursuit(xp, z, level, scale):
+    u = (level - z) / scale
+    square, inside = u * u, u * u <= 2
+    flat = ROOT_2_3 * xp.sign(u)
+    square = xp.where(inside, square, 0.0)                               # far out its square may overflow
+    return Point(scale**2 * xp.where(inside, square / 2 - square * square / 24, ROOT_2_3 * xp.abs(u) - 0.5),
+                 -scale * xp.where(inside, u - u * square / 6, flat),
+                 xp.where(inside, 1 - square / 2, 0.0))
+
+
+class SmoothedHinge:
+    """(u + root) / 2, root = sqrt(width^2 + u^2), written without cancellation far from the hinge; SmSVM eq. (6)."""
+
+    def __init__(self, xp, u, width):
+        self.xp, self.u, self.width = xp, u, width
+        root = xp.sqrt(width**2 + u * u)
+        self.inverse = 1 / root
+        self.above = width**2 / (2 * (root + xp.abs(u)))
+
+    @property
+    def value(self):
+        return positive(self.xp, self.u) + self.above
+
+    @property
+    def slope(self):
+        """In u: a dual variable."""
+        tail = self.above * self.inverse
+        return self.xp.where(self.u > 0, 1 - tail, tail)
+
+    @property
+    def curvature(self):
+        share = self.width * self.inverse
+        return share * share * self.inverse / 2
+
+    def dual_curvature(self, a):
+        """With the dual variable ``a`` as an unknown of its own; see ``_smoothed_hinge.h``."""
+        return positive(self.xp, 1 - (2 * a - 1) * self.u * self.inverse) * self.inverse / 2
+
+
+def smoothed_hinge(xp, z, width):
+    at = SmoothedHinge(xp, 1 - z, width)
+    return Point(at.value, -at.slope, at.curvature)
+
+
+def entropy(xp, a):
+    def part(x):
+        return -x * xp.log(xp.where(x <= 0, 1.0, x))
+
+    return part(a) + part(1 - a)
+
+
+# value, slope and curvature by name; and -F*(-a), what a dual variable is worth, of those that have a dual
+LOSSES = {"logistic": logistic, "calibrated_hinge": calibrated_hinge, "squared": squared, "hinge": hinge,
+          "smoothed_hinge": smoothed_hinge, "margin_pursuit": margin_pursuit, "squared_hinge": squared_hinge}
+GAINS = {"hinge": lambda xp, a: a, "squared_hinge": lambda xp, a: a - a * a / 4, "logistic": entropy}
+
+
+def clipped(xp, a, largest):
+    """Dual variables between 0 and ``largest``."""
+    a = positive(xp, a)
+    return a if largest > UNBOUNDED else xp.where(a > largest, largest, a)
