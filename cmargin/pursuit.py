@@ -93,7 +93,7 @@ class MarginPursuitClassifier(LinearOneVsRest):
 
     References
     ----------
-    M. J. Holland, "Classification using margin pursuit", 2018.
+    Matthew J. Holland, "Classification using margin pursuit", 2018.
 
     Examples
     --------

@@ -15,7 +15,7 @@ OBJECTIVE = """``(1/n) sum_i s_i F(z_i) + (l2/2) |w|² + l1 |w|₁`` for every o
     ``z_i = y_i (<w, x_i> + b)``; b is not penalised."""
 
 LOSS = """loss : {"logistic", "calibrated_hinge", "squared", "smoothed_hinge"}, default="logistic"
-        F. With "calibrated_hinge" and l2=0 separable data have no minimum.
+        The loss F. With "calibrated_hinge" and l2=0 separable data have no minimum.
     l2 : float >= 0, default=1e-4
     l1 : float >= 0, default=0.0
         ``|w|`` is taken as √(w² + 10⁻⁶) - 10⁻³, so that there is a gradient; no weight becomes exactly 0.
@@ -148,7 +148,7 @@ class AdaDeltaClassifier(_RuledClassifier):
 
     References
     ----------
-    M. Zeiler, "ADADELTA: an adaptive learning rate method", 2012. Defaults are the SmSVM paper's.
+    Matthew Zeiler, "ADADELTA: an adaptive learning rate method", 2012. Defaults are the SmSVM paper's.
     """
 
     def __init__(self, *, loss="logistic", l2=1e-4, l1=0.0, smoothing=0.5, decay=0.9, epsilon=1e-8, step_size=1.0,
@@ -203,7 +203,7 @@ class AdamClassifier(_RuledClassifier):
 
     References
     ----------
-    D. Kingma and J. Ba, "Adam: a method for stochastic optimization", 2015.
+    Diederik Kingma and Jimmy Ba, "Adam: a method for stochastic optimization", 2015.
     """
 
     def __init__(self, *, loss="logistic", l2=1e-4, l1=0.0, smoothing=0.5, beta_1=0.9, beta_2=0.999, epsilon=1e-8,

@@ -118,7 +118,7 @@ class CatoniHingeClassifier(FullBatchClassifier):
     Parameters
     ----------
     scale : float > 0, default=1.0
-        s.
+        The scale s.
     l2 : float >= 0, default=1e-3
     smoothing : float > 0, default=1e-3
     {COMMON}

@@ -37,7 +37,7 @@ def excess_risk_bound(n_samples, n_features, *, strong_convexity, input_variance
     margin, scale : float, default=1.0
         γ and s of the loss.
     n_iter : int, optional
-        T. Without it the limit T → ∞: no optimisation term.
+        Steps T. Without it the limit T → ∞: no optimisation term.
     step_size : float, optional
         α in (0, 2/(κ + v_X)], by default 1/v_X.
     initial_distance : float, default=1.0
