@@ -149,8 +149,8 @@ def run_qn_steps(
     cdef const int64_t *all_visits = &visits[0] if visits.shape[0] else NULL        # a class may have none
     for o in prange(offsets.shape[0] - 1, nogil=True, num_threads=n_threads, schedule="dynamic"):
         c = class_lo + o
-        one_class(&X.view, weight, all_visits + offsets[o] + first, min(last, offsets[o + 1] - offsets[o]) - first, loss,
-                  l2, skip, &W[c, 0], &gain[c, 0], &state[c, 0], &sums[c, 0], &work[threadid(), 0, 0],
+        one_class(&X.view, weight, all_visits + offsets[o] + first, min(last, offsets[o + 1] - offsets[o]) - first,
+                  loss, l2, skip, &W[c, 0], &gain[c, 0], &state[c, 0], &sums[c, 0], &work[threadid(), 0, 0],
                   &work[threadid(), 1, 0], &work[threadid(), 2, 0])
 
 
