@@ -181,8 +181,9 @@ def run_steps(
              and (not (tail and average) or (V_lag.shape[0] == n_classes and V_lag.shape[1] == d)),
              "run_steps, weights")
     must_fit(work.shape[0] >= n_threads and work.shape[1] == 2 and work.shape[2] >= width, "run_steps, workspace")
+    cdef const int64_t *all_visits = &visits[0] if visits.shape[0] else NULL        # a class may have none
     for o in prange(offsets.shape[0] - 1, nogil=True, num_threads=n_threads, schedule="dynamic"):
-        one_class(&X.view, &Z[0, 0], Z.shape[1], weight, &visits[offsets[o]], first,
+        one_class(&X.view, &Z[0, 0], Z.shape[1], weight, all_visits + offsets[o], first,
                   min(last, offsets[o + 1] - offsets[o]), loss, step[class_lo + o], bias_rate, low_sign, tail_inverse,
                   &U[class_lo + o, 0], &U_mean[class_lo + o, 0] if average else NULL,
                   &V[class_lo + o, 0] if tail else NULL, &V_lag[class_lo + o, 0] if tail and average else NULL,

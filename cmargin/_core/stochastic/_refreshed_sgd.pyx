@@ -74,10 +74,11 @@ def run_refreshed_steps(
     must_fit(min(dense.shape[0], low.shape[0], out.shape[0], base.shape[0], picked.shape[0]) >= n_threads
              and dense.shape[1] >= BLOCK * d and low.shape[1] >= BLOCK * k and out.shape[1] >= BLOCK * width
              and base.shape[1] >= BLOCK and picked.shape[1] >= BLOCK, "run_refreshed_steps, workspace")
+    cdef const int64_t *all_visits = &visits[0] if visits.shape[0] else NULL        # a class may have none
     for o in prange(offsets.shape[0] - 1, nogil=True, num_threads=n_threads, schedule="dynamic"):
         t = threadid()
         c = (class_lo + o) * shared
-        one_class(&X.view, weight, &visits[offsets[o]], first, min(last, offsets[o + 1] - offsets[o]), loss,
+        one_class(&X.view, weight, all_visits + offsets[o], first, min(last, offsets[o + 1] - offsets[o]), loss,
                   step[class_lo + o], bias_rate[class_lo + o], low_sign, &P[c, 0, 0], P.shape[2], &factor[c, 0],
                   tail_root[c], tail_inverse[c], &W[class_lo + o, 0], &U[class_lo + o, 0], U.shape[1],
                   &U_mean[class_lo + o, 0] if average else NULL, &V[class_lo + o, 0] if tail else NULL,

@@ -146,10 +146,11 @@ def run_qn_steps(
              and gain.shape[0] == state.shape[0] == sums.shape[0] == n_classes and state.shape[1] == N_STATE
              and sums.shape[1] == 3, "run_qn_steps")
     must_fit(work.shape[0] >= n_threads and work.shape[1] == 3 and work.shape[2] >= d, "run_qn_steps, workspace")
+    cdef const int64_t *all_visits = &visits[0] if visits.shape[0] else NULL        # a class may have none
     for o in prange(offsets.shape[0] - 1, nogil=True, num_threads=n_threads, schedule="dynamic"):
         c = class_lo + o
-        one_class(&X.view, weight, &visits[offsets[o]] + first, min(last, offsets[o + 1] - offsets[o]) - first, loss,
-                  l2, skip, &W[c, 0], &gain[c, 0], &state[c, 0], &sums[c, 0], &work[threadid(), 0, 0],
+        one_class(&X.view, weight, all_visits + offsets[o] + first, min(last, offsets[o + 1] - offsets[o]) - first,
+                  loss, l2, skip, &W[c, 0], &gain[c, 0], &state[c, 0], &sums[c, 0], &work[threadid(), 0, 0],
                   &work[threadid(), 1, 0], &work[threadid(), 2, 0])
 
 
