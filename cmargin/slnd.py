@@ -457,7 +457,7 @@ class BSNClassifier(SLNDClassifier):
     """Boosting Stochastic Newton descent: SLND with one preconditioner for all classes, the inverse covariance.
 
     `SLNDClassifier` with ``curvature="covariance"``, c_i = 1 in H (BSN eq. 15). Until H is estimated anew
-    (``hessian_refresh``) both make the same steps.
+    (``hessian_refresh``) both make the same steps. References are there.
 
     Parameters
     ----------
@@ -474,11 +474,6 @@ class BSNClassifier(SLNDClassifier):
         As there.
     objective_, duality_gap_, n_iter_, n_passes_, history_, n_features_in_, feature_names_in_
         As there.
-
-    References
-    ----------
-    W. Bel Haj Ali, M. Barlaud, R. Nock, "Boosting stochastic Newton descent for bigdata large scale classification",
-    2014.
 
     Examples
     --------
