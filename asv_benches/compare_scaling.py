@@ -23,7 +23,7 @@ from scipy.optimize import nnls
 from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
-from cmargin.homes import mpi, open_rows, over_places
+from cmargin.homes import mpi, open_rows, over_places, places
 from cmargin.measure import scaling
 from cmargin.measure.report import heading, table
 from cmargin.measure.scaling import Fit, Machine
@@ -133,13 +133,13 @@ class Counted:
 
     def note(self, op, share, flags, told, n_rows):
         found = self.counts
-        if op == mpi.ALONG:
+        if op == places.ALONG:
             found["along"] += share
             found["lines"] += 1
             return
         found["reads"] += share
-        found["looks" if op == mpi.LOOK else "products"] += 1
-        if flags & mpi.HESSIAN:
+        found["looks" if op == places.LOOK else "products"] += 1
+        if flags & places.HESSIAN:
             found["blocks"] += 1
             found["curved"] += told[CURVED] / n_rows
 
