@@ -9,6 +9,7 @@ nothing.
 """
 
 import contextlib
+import functools
 import multiprocessing
 import os
 import sys
@@ -18,6 +19,7 @@ from pathlib import Path
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
 CORE = ROOT / "cmargin" / "_core"
@@ -90,6 +92,15 @@ class BuildInBothPlaces(build_ext):
                 self.copy_extensions_to_source()
 
 
+class ConfiguredBuildPy(build_py):
+    """What was found on this machine is written before the files of the package are gathered: it is one of them."""
+
+    def run(self):
+        configure()
+        super().run()
+
+
+@functools.cache
 def configure():
     """Look at this machine, write down what was found, and return the flags for OpenMP."""
     flags, why = openmp_flags(os.environ.get("CMARGIN_OPENMP", "auto"))
@@ -123,4 +134,4 @@ SHARED = "cmargin._core._cyutility"
 EXTENSIONS.append(Extension(SHARED, ["cmargin/_core/_cyutility.c"]))
 
 if __name__ == "__main__":
-    setup(ext_modules=EXTENSIONS, cmdclass={"build_ext": BuildInBothPlaces})
+    setup(ext_modules=EXTENSIONS, cmdclass={"build_ext": BuildInBothPlaces, "build_py": ConfiguredBuildPy})
