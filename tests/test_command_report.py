@@ -1,0 +1,108 @@
+"""``cmargin evaluate``: what is said of a model, as numbers, as text and as a page."""
+
+import json
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from conftest import blobs
+from sklearn.preprocessing import StandardScaler
+from trees import NAMES, X, Y, csv_text, written
+
+from cmargin import SLNDClassifier
+from cmargin.__main__ import main
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    return written(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def evaluated(folder, capsys):
+    main(["fit", "trees.csv", "--model", "m", "--quiet", "--seed", "5"])
+
+    def told(*argv, data="trees.csv"):
+        assert main(["evaluate", data, "--model", "m", *argv]) == 0
+        return capsys.readouterr().out
+
+    return told
+
+
+def test_numbers_are_the_librarys(evaluated):
+    told = json.loads(evaluated("--format", "json"))
+    rows = StandardScaler().fit_transform(X)
+    model = SLNDClassifier(random_state=5).fit(rows, NAMES[Y])
+    scores, shares = model.decision_function(rows), model.predict_proba(rows)
+    at = np.arange(len(Y))
+    others = np.where(np.arange(3) == Y[:, None], -np.inf, scores)
+    lead = scores[at, Y] - others.max(axis=1)
+    assert told["accuracy"] == pytest.approx(model.score(rows, NAMES[Y])) == np.mean(lead > 0)
+    assert told["margins"]["median"] == pytest.approx(np.median(lead))
+    assert told["margins"]["share at most 0"] == pytest.approx(np.mean(lead <= 0))
+    assert told["log-loss"] == pytest.approx(-np.mean(np.log(shares[at, Y])))
+    assert told["most frequent class"] == pytest.approx(np.bincount(Y).max() / len(Y))
+    assert [one["rows"] for one in told["classes"]] == np.bincount(Y).tolist()
+    assert told["classes"][0]["found"] == pytest.approx(np.mean(model.predict(rows)[Y == 0] == "ash"))
+
+
+def test_labels_that_are_not_known_count_as_wrong(evaluated, folder):
+    (folder / "new.csv").write_text(csv_text(labels=np.where(np.arange(300) < 30, "oak", NAMES[Y])))
+    told = json.loads(evaluated("--format", "json", data="new.csv"))
+    assert told["data"]["labels not known"] == 30 and 0.7 < told["accuracy"] <= 0.9
+    assert sum(one["rows"] for one in told["classes"]) == 270
+    assert "30 rows, counted as wrong" in evaluated(data="new.csv")
+
+
+class Page(HTMLParser):
+    """Tags, and whatever points outside."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.outside, self.tags = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.outside += [value for name, value in attributes if name in ("src", "href", "xlink:href")
+                         and not value.startswith(("#", "data:"))]
+        if tag not in ("meta", "br", "link"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_page_stands_alone(evaluated, folder):
+    pytest.importorskip("matplotlib")
+    assert evaluated("--format", "html", "--out", "page.html") == ""
+    text = (folder / "page.html").read_text()
+    page = Page(text)
+    assert page.open == [] and page.outside == [] and page.tags.count("svg") == page.tags.count("figcaption") == 4
+    assert "script" not in page.tags and "<title>SLNDClassifier (m; 3 classes" in text and "birch" in text
+
+
+def test_the_page_without_matplotlib(evaluated, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    page = evaluated("--format", "html")
+    assert "matplotlib, which is not installed" in page and Page(page).tags.count("svg") == 0
+
+
+def test_the_page_escapes_names(folder, capsys):
+    np.savez("d.npz", X=X, y=np.array(["<b>&", "a", "c"])[Y])
+    main(["fit", "d.npz", "--model", "m", "--quiet"])
+    assert main(["evaluate", "d.npz", "--model", "m", "--format", "html"]) == 0
+    page = capsys.readouterr().out
+    assert "<b>" not in page and "&lt;b&gt;&amp;" in page
+
+
+def test_many_classes(folder, capsys):
+    rows, y = blobs(n=900, d=12, k=40)
+    np.savez("d.npz", X=rows, y=y)
+    main(["fit", "d.npz", "--model", "m", "--quiet"])
+    main(["evaluate", "d.npz", "--model", "m"])
+    text = capsys.readouterr().out
+    assert "right class among the best 5" in text and "The 30 classes found worst of 40." in text
+    main(["evaluate", "d.npz", "--model", "m", "--format", "html"])
+    assert "the worst first" not in capsys.readouterr().err

@@ -1,0 +1,22 @@
+"""A small table of trees, with labels, as the tests of the command write it."""
+
+import numpy as np
+from conftest import blobs
+
+X, Y = blobs(n=300, d=5, k=3, spread=0.5)
+NAMES = np.array(["ash", "birch", "elm"])
+COLUMNS = ["age", "girth", "height", "leaf area", "year"]
+
+
+def csv_text(rows=X, labels=NAMES[Y], header=True, separator=",", place=5):
+    lines = [[*COLUMNS[:place], "tree", *COLUMNS[place:]]] if header else []
+    lines += [[*map(repr, row[:place].tolist()), str(label), *map(repr, row[place:].tolist())]
+              for row, label in zip(rows, labels, strict=True)]
+    return "".join(separator.join(line) + "\n" for line in lines)
+
+
+def written(tmp_path, monkeypatch):
+    """The folder one is in from here on, with trees.csv."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "trees.csv").write_text(csv_text())
+    return tmp_path
