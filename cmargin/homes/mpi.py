@@ -9,7 +9,9 @@ import uuid
 import numpy as np
 
 from cmargin._core.rows._row_state import take_back_rows
+from cmargin.homes.arrays import joined
 from cmargin.homes.failure import Failure, Interrupted
+from cmargin.homes.open import open_rows
 from cmargin.homes.over_places import PlacesHome, PlacesPass
 from cmargin.homes.places import AVERAGE, CALL, END, GONE, KEY, OP, STATE, Place, Request
 from cmargin.homes.rank_files import RankFile
@@ -168,3 +170,7 @@ class RankRows:
 
     def __init__(self, home):
         self.home = home
+
+    def brought(self, parts):
+        """`StochasticRows`, on rank 0, of a few rows that all ranks have brought."""
+        return open_rows(joined(parts)).stochastic_rows(self.home.place.n_threads)

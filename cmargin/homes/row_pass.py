@@ -56,8 +56,6 @@ class MemoryRowPass(RowBlocks):
     n_threads : int
     rows : (n_rows,) intp array, optional
         Subset to read, ascending; ``code`` then has one entry per chosen row.
-    kept : dict, optional
-        `row_state` of another pass, from where this one goes on.
 
     Attributes
     ----------
@@ -67,27 +65,25 @@ class MemoryRowPass(RowBlocks):
 
     first, rounding = 0, ROUNDING
 
-    def __init__(self, X, code, *, intercept, n_threads, rows=None, kept=None):
+    def __init__(self, X, code, *, intercept, n_threads, rows=None):
         self.X, self.rows = X, rows
         self.code, self.intercept = np.ascontiguousarray(code, float), intercept
         self.share = 1.0 if rows is None else len(rows) / max(1, self.X.shape[0])
-        super().__init__(self.X, self.code, intercept, n_threads, rows, kept=kept)
+        super().__init__(self.X, self.code, intercept, n_threads, rows)
 
     @cached_property
     def total_weight(self):
         return float(np.abs(self.code).sum())
 
     def state(self):
-        return RowState(self.code, self.intercept, self.rows, self.first, self.row_state)
+        return RowState(self.code, self.intercept, self.rows, self.first, kept_of_rows(self))
 
     @classmethod
     def from_state(cls, X, state, n_threads, reads_only=False):
         """The pass that ``state`` is of, over its rows ``X``, with copies of what looks write to unless it only
         ``reads_only``: `along`, products, evaluations and margins."""
-        kept = state.kept
-        if not (reads_only and kept["per_row"].flags.writeable):
-            kept = kept | {name: kept[name].copy() for name in ("per_row", "duals") if kept[name] is not None}
-        rows = cls(X, state.code, intercept=state.intercept, n_threads=n_threads, rows=state.rows, kept=kept)
+        rows = cls(X, state.code, intercept=state.intercept, n_threads=n_threads, rows=state.rows)
+        take_back_rows(rows, state.kept, not (reads_only and state.kept["per_row"].flags.writeable))
         rows.first = state.first
         return rows
 
@@ -148,7 +144,7 @@ class MemoryRowPass(RowBlocks):
         return self.subset(index, 1.0), mean
 
     def kept(self):
-        return kept_of_rows(self)
+        return kept_of_rows(self, measures=False)
 
     def take_back(self, kept):
         take_back_rows(self, kept)

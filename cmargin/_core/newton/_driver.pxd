@@ -38,6 +38,7 @@ cdef struct request:
     Py_ssize_t n_levels
     const double *levels         # of their quantiles
     double *traced               # (N_TRACED + n_levels,) OUT
+    bint pauses                  # the driver is to ask for a PAUSE after every pass or look
     bint out_of_memory           # nothing can be done: no memory,
     bint not_finite              # or a curvature that is not finite
     double left                  # when `answer` left the driver,

@@ -110,6 +110,15 @@ cdef class Driver:
         """What is asked next, None at the end."""
         return ASKS[self.question.kind]
 
+    @property
+    def pauses(self):
+        """Whether it pauses after every pass, or look."""
+        return self.question.pauses
+
+    @pauses.setter
+    def pauses(self, bint pauses):
+        self.question.pauses = pauses
+
     cdef int look_for_trouble(self) except -1:
         if self.question.out_of_memory:
             raise MemoryError("no memory for the curvature of so many columns")

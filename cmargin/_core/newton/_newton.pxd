@@ -46,7 +46,6 @@ cdef struct newton_state:
     double width_end             # leave once the smoothing is below: a subset
     bint by_products             # directions by conjugate gradients
     bint wide_l1                 # the curvature block holds the columns in use only
-    bint pauses                  # PAUSE after every look
     bint published               # Algorithms 1 to 4 of the paper, see `_published_newton`
     double newton_tol
     void (*start_step)(newton_state *at) noexcept nogil        # the strategy: what a step asks first,

@@ -258,7 +258,7 @@ cdef void go_on(newton_state *at) noexcept nogil:
 
 cdef void next_step(newton_state *at) noexcept nogil:
     at.ask.kind = PAUSE
-    if not at.pauses:
+    if not at.ask.pauses:
         go_on(at)
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 
 from libc.math cimport INFINITY, NAN
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport free
 
 from cmargin._core.newton._driver cimport PAUSE, Driver
-from cmargin._core.small._carry cimport carrier, carry
+from cmargin._core.small._carry cimport carrier, carry, copied
 from cmargin._core.small._clock cimport seconds
 from cmargin._core.newton._heavy_rows cimport heavy_work_size
 from cmargin._core.newton._newton cimport (
@@ -124,7 +124,7 @@ cdef class Newton(Driver):
         must_fit(at.free == -1 or at.free == at.p - 1, "free: the last column")
         at.smooth, at.steepest = problem.loss != "hinge", STEEPEST[problem.loss]
         at.tol, at.max_passes, at.width_end = settings.tol, settings.max_passes, settings.width_end
-        at.deadline, at.pauses = settings.deadline, settings.pauses
+        at.deadline, at.ask.pauses = settings.deadline, settings.pauses
         at.by_products, at.wide_l1 = by_products, at.l1 > 0 and at.p > FULL_BLOCK and not by_products
         begin_rule(&at.rule, width, settings.smoothing, decay, settings.tol)
         at.objective, at.best_dual, at.predicted = result.objective, result.dual, INFINITY
@@ -291,15 +291,6 @@ cdef class Newton(Driver):
     # ------------------------------------------------------------ a checkpoint, at a pause
 
     @property
-    def pauses(self):
-        """Whether it pauses after every look."""
-        return self.at.pauses
-
-    @pauses.setter
-    def pauses(self, bint pauses):
-        self.at.pauses = pauses
-
-    @property
     def reads(self):
         return self.at.passes
 
@@ -317,9 +308,7 @@ cdef class Newton(Driver):
         cdef newton_state *at = &self.at
         cdef char room[CARRIED]
         cdef double[:, ::1] block
-        cdef double[::1] history = np.array(kept["history"], float).reshape(-1)
         cdef bytes numbers = kept["numbers"]
-        cdef Py_ssize_t i
         must_fit(len(numbers) == carry_numbers(at, room, False), "take_back")
         carry_numbers(at, numbers, True)
         self.vectors[...], self.places[...], self.flags[...] = kept["vectors"], kept["places"], kept["flags"]
@@ -330,10 +319,8 @@ cdef class Newton(Driver):
             must_fit(block.shape[0] == block.shape[1] == at.order, "take_back")
             at.block = &block[0, 0]
         free(at.history)
+        at.history = NULL
+        at.history_rows = at.history_room = 0
+        at.history = copied(np.array(kept["history"], float).reshape(-1))
         at.history_rows = at.history_room = len(kept["history"])
-        at.history = <double *> malloc((history.shape[0] + 1) * sizeof(double))
-        if at.history == NULL:
-            raise MemoryError
-        for i in range(history.shape[0]):
-            at.history[i] = history[i]
         at.ask.kind, self.under_way = PAUSE, False

@@ -3,7 +3,7 @@
 import numpy as np
 
 from libc.math cimport INFINITY
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport free
 
 from cmargin._core.newton._driver cimport PAUSE, Driver
 from cmargin._core.newton._kept_curvature cimport kept_curvature, kept_free, kept_row_size
@@ -11,7 +11,7 @@ from cmargin._core.newton._pursuit_newton cimport (
     arrive, n_columns_recorded, pursuit_answers_to, pursuit_begin, pursuit_leave, pursuit_state, rescale, status_id,
 )
 from cmargin._core.small._margin_summary cimport N_TRACED
-from cmargin._core.small._carry cimport carrier, carry
+from cmargin._core.small._carry cimport carrier, carry, copied
 from cmargin._core.small._clock cimport seconds
 from cmargin._core.small._shapes cimport must_fit
 
@@ -53,16 +53,6 @@ cdef Py_ssize_t carry_numbers(pursuit_state *at, char *place, bint back) noexcep
     return by.place - place
 
 
-cdef double *copied(const double[::1] numbers) except NULL:
-    cdef double *own = <double *> malloc((numbers.shape[0] + 1) * sizeof(double))
-    cdef Py_ssize_t i
-    if own == NULL:
-        raise MemoryError
-    for i in range(numbers.shape[0]):
-        own[i] = numbers[i]
-    return own
-
-
 cdef class PursuitSteps(Driver):
     """One binary problem on its way. `cmargin.solvers.newton.pursuit_newton` puts it to use.
 
@@ -99,7 +89,7 @@ cdef class PursuitSteps(Driver):
         at.p, at.n, at.share = home.n_columns, home.total_weight, home.share
         at.level, at.scale = settings.level, settings.scale
         at.tol, at.max_passes, at.by_products, at.fall = tol, settings.max_passes, by_products, fall
-        at.one_shot, at.pauses, at.records, at.started = settings.one_shot, pauses, records, started
+        at.one_shot, at.ask.pauses, at.records, at.started = settings.one_shot, pauses, records, started
         at.reads, at.seconds_steps = reads, spent_seconds
         at.deadline = INFINITY if settings.deadline is None else settings.deadline
         at.objective = at.gradient_norm = INFINITY
@@ -188,15 +178,6 @@ cdef class PursuitSteps(Driver):
     # ------------------------------------------------------------ a checkpoint, at a pause
 
     @property
-    def pauses(self):
-        """Whether it pauses after every pass."""
-        return self.at.pauses
-
-    @pauses.setter
-    def pauses(self, bint pauses):
-        self.at.pauses = pauses
-
-    @property
     def reads(self):
         return self.at.reads
 
@@ -226,6 +207,7 @@ cdef class PursuitSteps(Driver):
         at.started = seconds() - kept["seconds"]
         free(at.history)
         at.history = NULL
+        at.history_rows = at.history_room = 0
         at.history = copied(np.array(kept["history"], float).reshape(-1))
         at.history_rows = at.history_room = len(kept["history"])
         self.take_back_curvature(kept["curvature"], kept["pairs"])

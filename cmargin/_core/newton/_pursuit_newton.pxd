@@ -26,8 +26,7 @@ cdef struct pursuit_state:
     double max_passes
     double deadline                      # on the clock of `seconds`
     bint by_products                     # directions by conjugate gradients
-    bint one_shot                        # PAUSE after the first pass,
-    bint pauses                          # and after every pass
+    bint one_shot                        # PAUSE after the first pass
     bint records
     # ---- the point last looked at, the one kept, and the step between
     double *w                            # (p,) as all vectors

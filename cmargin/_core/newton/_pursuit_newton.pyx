@@ -304,7 +304,7 @@ cdef void record(pursuit_state *at) noexcept nogil:
         row[6], row[7], row[8] = at.gradient_norm, at.step, at.scale
         if size > N_RECORDED:
             memcpy(row + N_RECORDED, at.ask.traced, (size - N_RECORDED) * sizeof(double))
-    if at.pauses or (at.one_shot and at.passes == 1):
+    if at.ask.pauses or (at.one_shot and at.passes == 1):
         at.ask.kind = PAUSE
     else:
         arrive(at)

@@ -46,7 +46,6 @@ cdef class RowBlocks:
     cdef public object between_slices        # called between two slices of a long look; what it raises ends the look
     cdef readonly int n_threads
     cdef readonly Py_ssize_t n_rows, n_columns, n_features
-    cdef int take(self, dict kept) except -1
     cdef int make_room(self, Py_ssize_t order) except -1
     cdef int ask_for(self, const double[::1] direction, double step, double line_width, double width, double floor,
                      bint with_hessian) except -1

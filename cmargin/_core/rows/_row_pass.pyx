@@ -248,12 +248,10 @@ cdef class RowBlocks:
         The subset of rows to read, ascending.
     window : int
         Rows that are here at a time, at most, where ``X`` has none (`_row_windows`); 0: all are here.
-    kept : dict, optional
-        `row_state` of another pass over the same rows, which is not to be asked any more: this one goes on from there.
     """
 
     def __init__(self, Rows X, const double[::1] code, bint intercept, int n_threads,
-                 const Py_ssize_t[::1] rows=None, Py_ssize_t window=0, dict kept=None):
+                 const Py_ssize_t[::1] rows=None, Py_ssize_t window=0):
         cdef Py_ssize_t n = code.shape[0]
         cdef double[:, ::1] per_row, sums
         cdef double[:, :, ::1] gradient
@@ -264,7 +262,7 @@ cdef class RowBlocks:
         if rows is not None:
             check_ascending("rows", rows, X.shape[0])
         job.loss = SMOOTHED_HINGE
-        self.per_row = np.empty((2, n)) if kept is None else kept["per_row"]
+        self.per_row = np.empty((2, n))
         self.keep = (X, code, rows, None, None)
         self.n_rows, self.n_features = n, X.view.n_features
         self.n_columns = X.view.n_features + intercept
@@ -291,39 +289,7 @@ cdef class RowBlocks:
             active = self.position_ = np.empty(max(1, self.n_columns), np.intp)
             self.rows.position = &active[0]
         pass_set_active(&self.rows, self.n_columns, NULL)
-        if kept is None:
-            pass_start(&self.rows, False)
-        else:
-            self.take(kept)
-
-    @property
-    def row_state(self):
-        """What is known of every row, and of the looks so far, but for the active columns: arrays as they are, that
-        the next look writes to, and numbers."""
-        cdef pass_job *job = &self.rows.job
-        cdef double[:, ::1] duals = self.duals
-        return {"per_row": self.per_row, "duals": self.duals, "norms": self.norms_,
-                "exact": None if self.keep[3] is None else np.asarray(self.keep[3]),
-                "norm_weight": None if job.norms == NULL else np.asarray(self.keep[4]),
-                "turned": duals is not None and self.n_rows > 0 and job.dual != &duals[0, 0],
-                "at": (job.loss, job.level, job.scale, job.pending, job.at.primal, self.rows.begun, self.rows.fresh,
-                       self.rows.forgets)}
-
-    cdef int take(self, dict kept) except -1:
-        cdef pass_job *job = &self.rows.job
-        cdef double[:, ::1] duals = kept["duals"]
-        cdef Py_ssize_t turned = kept["turned"]
-        self.duals = kept["duals"]
-        if duals is not None and self.n_rows > 0:
-            job.dual, job.dual_next = &duals[turned, 0], &duals[1 - turned, 0]
-        (job.loss, job.level, job.scale, job.pending, job.at.primal, self.rows.begun, self.rows.fresh,
-         self.rows.forgets) = kept["at"]
-        self.set_exact(kept["exact"])
-        if kept["norm_weight"] is not None:
-            self.measure_rows(kept["norm_weight"])
-        elif kept["norms"] is not None:
-            self.norms_ = kept["norms"]
-        return 0
+        pass_start(&self.rows, False)
 
     cdef int make_room(self, Py_ssize_t order) except -1:
         # one part per thread, a cache line apart

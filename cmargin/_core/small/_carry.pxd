@@ -1,5 +1,6 @@
-"""Numbers of a struct into bytes and back again, by one list of them for both ways."""
+"""Numbers of a struct into bytes and back again, by one list of them for both ways; arrays that C code owns."""
 
+from libc.stdlib cimport malloc
 from libc.string cimport memcpy
 
 
@@ -14,3 +15,13 @@ cdef inline void carry(carrier *by, void *number, size_t size) noexcept nogil:
     else:
         memcpy(by.place, number, size)
     by.place += size
+
+
+cdef inline double *copied(const double[::1] numbers) except NULL:
+    # in memory of its own, to be freed
+    cdef double *own = <double *> malloc((numbers.shape[0] + 1) * sizeof(double))
+    if own == NULL:
+        raise MemoryError
+    if numbers.shape[0] > 0:
+        memcpy(own, &numbers[0], numbers.shape[0] * sizeof(double))
+    return own

@@ -6,6 +6,7 @@ from cmargin.homes.device.row_pass import DeviceRowPass
 from cmargin.homes.device.score_blocks import DeviceScoreBlocks
 from cmargin.homes.device.shared_start import DeviceStart
 from cmargin.homes.device.stochastic_rows import DeviceStochasticRows
+from cmargin.homes.elsewhere import RowsElsewhere
 
 STATE = 48                   # bytes that a problem keeps of a row
 
@@ -16,7 +17,7 @@ def refuse_device(what):
                      "BSNClassifier (l2=0) train there; give the others the rows as a NumPy array.")
 
 
-class DeviceHome:
+class DeviceHome(RowsElsewhere):
     """`Home` over a tensor.
 
     Parameters
@@ -73,15 +74,6 @@ class DeviceHome:
 
     def shared_start(self, codes, weights, intercept, l2, loss):
         return DeviceStart(self, codes, weights, intercept, l2, loss)
-
-    def reduced(self):
-        self.refuse("linear_solver='woodbury'")
-
-    def dual_rows(self, intercept, free):
-        self.refuse("linear_solver='dual'")
-
-    def softmax_pass(self, labels, weight, n_classes, intercept, n_threads):
-        self.refuse("The multinomial optimum")
 
     def stochastic_rows(self, n_threads):
         return DeviceStochasticRows(self, n_threads)

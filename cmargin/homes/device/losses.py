@@ -33,12 +33,14 @@ def squared_hinge(xp, z):
 
 
 def logistic(xp, z):
+    """F(z) = ln(1 + e^-z), SLND eq. (2)."""
     e = xp.exp(-xp.abs(z))
     share = 1 / (1 + e)
     return Point(xp.log1p(e) + positive(xp, -z), xp.where(z > 0, -e * share, -share), e * share * share)
 
 
 def calibrated_hinge(xp, z):
+    """F(z) = max(0, -z) - ln(2 + |z|), SLND eq. (3)."""
     reach = 1 / (2 + xp.abs(z))
     return Point(positive(xp, -z) - xp.log(2 + xp.abs(z)), xp.where(z > 0, -reach, reach - 1), reach * reach)
 
@@ -48,6 +50,7 @@ def squared(xp, z):
 
 
 def margin_pursuit(xp, z, level, scale):
+    """F(z) = scale^2 rho((level - z) / scale); rho, and its slope psi, margin pursuit eq. (2)."""
     u = (level - z) / scale
     square, inside = u * u, u * u <= 2
     flat = ROOT_2_3 * xp.sign(u)

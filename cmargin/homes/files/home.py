@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cmargin._core.rows._rows import Rows
+from cmargin.homes.elsewhere import RowsElsewhere
 from cmargin.homes.files.formats import Room
 from cmargin.homes.files.memory_left import memory_left
 from cmargin.homes.files.read_ahead import ReadAhead, in_background, wait_for
@@ -36,7 +37,7 @@ class Chunk:
     rows: Rows
 
 
-class FileHome:
+class FileHome(RowsElsewhere):
     """`Home` over files.
 
     Parameters
@@ -213,15 +214,6 @@ class FileHome:
 
     def shared_start(self, codes, weights, intercept, l2, loss):
         return FileSharedStart(self, codes, weights, intercept, l2, loss)
-
-    def reduced(self):
-        self.refuse("linear_solver='woodbury'")
-
-    def dual_rows(self, intercept, free):
-        self.refuse("linear_solver='dual'")
-
-    def softmax_pass(self, labels, weight, n_classes, intercept, n_threads):
-        self.refuse("The multinomial optimum")
 
     def stochastic_rows(self, n_threads):
         self.refuse("A stochastic method, which reads one row at a time,")

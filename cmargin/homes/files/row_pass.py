@@ -192,7 +192,7 @@ class FileRowPass:
 
     def kept(self):
         self.blocks.see_all()
-        return kept_of_rows(self.blocks)
+        return kept_of_rows(self.blocks, measures=False)
 
     def take_back(self, kept):
         take_back_rows(self.blocks, kept)

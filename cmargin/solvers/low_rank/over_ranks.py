@@ -15,8 +15,6 @@ import uuid
 import numpy as np
 
 from cmargin._core.small._sampling import shuffle
-from cmargin.homes.arrays import joined
-from cmargin.homes.open import open_rows
 from cmargin.solvers.low_rank.class_passes import class_streams
 from cmargin.solvers.low_rank.low_rank import default_samples
 from cmargin.solvers.low_rank.multinomial import MultinomialRun
@@ -133,26 +131,25 @@ class MultinomialOverRanks(MultinomialRun):
 
     Parameters
     ----------
-    rows : RankRows
+    there : RankRows
     lists : object with ``n_classes``, problems
     others : as of `MultinomialRun`
     """
 
     made_again = (*MultinomialRun.made_again, "all", "ranks", "key")
 
-    def __init__(self, rows, lists, row_weight, settings, entropy, start, n_classes):
-        home = rows.home
+    def __init__(self, there, lists, row_weight, settings, entropy, start, n_classes):
+        home = there.home
         self.all, self.n_rows, self.ranks = home, home.n_rows, home.ranks
         self.key, self.shares = home.new_key(), home.agreed.class_weights
         home.call("begin_work", self.key, LocalPasses, self.n_rows, n_classes, entropy)
         wanted = settings.hessian_samples or default_samples(self.n_rows, home.n_features, settings.rank, settings.tail)
         share = min(1.0, max(TRIAL_ROWS, wanted) / self.n_rows)
-        parts = home.call("work", self.key, "sample", share)
-        rows, truth, weight, counts = zip(*parts, strict=True)
+        parts, truth, weight, counts = zip(*home.call("work", self.key, "sample", share), strict=True)
         # those held out last, as in an order of all rows
         held = np.concatenate([np.repeat([False, True], pair) for pair in counts])
         self.sample_order, self.n_held_there = np.argsort(held, kind="stable").astype(np.int64), int(held.sum())
-        sample = open_rows(joined(rows)).stochastic_rows(home.place.n_threads)
+        sample = there.brought(parts)
         super().__init__(sample, lists, np.concatenate(weight), settings, entropy, start, np.concatenate(truth),
                          n_classes)
         self.largest, self.n_places = max(home.sizes), np.count_nonzero(home.sizes)
