@@ -26,5 +26,4 @@ def installed(folder):
     package = Path(cmargin.__file__).parent
     for module in package.rglob(f"*{sysconfig.get_config_var('EXT_SUFFIX')}"):
         shutil.copy2(module, folder / "cmargin" / module.relative_to(package).parent)
-    shutil.copy2(package / "_build_config.py", folder / "cmargin")
     return folder

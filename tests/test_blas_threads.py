@@ -86,6 +86,29 @@ def test_holds_of_several_threads_overlap_and_the_last_one_out_gives_back(two_th
     assert counts() == {2} and hold._users == 0
 
 
+def test_a_hold_inside_another_waits_for_nobody(two_threads, monkeypatch):
+    # a small fit has sixty of them: with the lock each waited for those of other threads
+    class Counting:
+        entered = 0
+
+        def __enter__(self):
+            self.entered += 1
+
+        def __exit__(self, *error):
+            pass
+
+    monkeypatch.setattr(hold, "_lock", Counting())
+    with single_threaded_blas():
+        for _ in range(5):
+            with single_threaded_blas():
+                assert counts() == {1}
+        for library in _find():
+            library.set(2)                               # by somebody else
+        with single_threaded_blas():
+            assert counts() == {1}
+    assert hold._lock.entered == 3 and counts() == {2} and hold._users == 0
+
+
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, GeneratorExit])
 def test_an_error_gives_back(two_threads, error):
     with pytest.raises(error), single_threaded_blas(), single_threaded_blas():

@@ -1,9 +1,11 @@
 import io
 import os
+import shutil
 import subprocess
 import sys
 
 import pytest
+from installation import ROOT, run
 from threadpoolctl import threadpool_info
 
 import cmargin
@@ -88,3 +90,18 @@ def test_blas_is_held_to_one_thread_by_count_and_given_back():
     assert all(n == 1 for n in blas_threads())
     second.__exit__(None, None, None)
     assert blas_threads() == before
+
+
+def test_what_a_build_finds_is_packaged(tmp_path):
+    # a first build found it after the files of the package had been gathered
+    if not (ROOT / "setup.py").exists():
+        pytest.skip("the tests are not in a checkout")
+    fresh = tmp_path / "fresh"
+    leave = shutil.ignore_patterns("*.so", "*.c", "__pycache__", "_build_config.py", "_blas_int.pxi")
+    for name in ("cmargin", "build_tools"):
+        shutil.copytree(ROOT / name, fresh / name, ignore=leave)
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy2(ROOT / name, fresh)
+    run([sys.executable, "setup.py", "-q", "build_py", "-d", str(tmp_path / "out")], fresh)
+    assert (tmp_path / "out" / "cmargin" / "_build_config.py").exists()
+    assert (tmp_path / "out" / "cmargin" / "_core" / "linalg" / "_blas_int.pxi").exists()

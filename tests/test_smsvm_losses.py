@@ -15,8 +15,10 @@ from sklearn.svm import LinearSVC
 
 from cmargin import SmSVMClassifier
 from cmargin._core.losses._losses import LOSS_IDS, gains
+from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes import open_rows
 from cmargin.solvers.newton import growing
+from cmargin.solvers.newton.continuation_newton import Problem, Settings
 
 X_bc, y_bc = load_breast_cancer(return_X_y=True)
 X_bc = scale(X_bc)
@@ -193,3 +195,16 @@ def test_rows_far_larger_than_others_stay_in_the_curvature(name, monkeypatch):
     y = np.where(X[:, 0] + 0.1 * X[:, 5] - 0.05 * X[:, 4] + rng.standard_normal(20_000) > 0, 1, -1)
     model = SmSVMClassifier(loss=name, l2=1e-5).fit(X, y)
     assert model.duality_gap_[0] <= 1e-4 and model.n_passes_ < 8
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("loss", SMOOTH)
+def test_a_subset_is_left_where_its_end_cannot_be_seen_in_the_gaps_of_the_whole(loss, seed):
+    # left at a gap of 3e-2, it cost a look at all rows
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((40_000, 20))
+    code = np.where(X @ rng.standard_normal(20) + 2 * rng.standard_normal(40_000) > 0, 1.0, -1.0)
+    rows = open_rows(X).row_pass(code, intercept=False, n_threads=1)
+    with single_threaded_blas():
+        first = next(growing.ways(rows, Problem(1e-3, 0.0, None, loss), Settings(), True, seed))
+        assert first.finish().gap <= 3e-4
