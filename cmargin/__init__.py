@@ -7,6 +7,17 @@ from importlib import import_module as _import_module
 
 __version__ = "0.1.0.dev0"
 
+TYPE_CHECKING = False       # as of typing, whose import is not needed for it
+if TYPE_CHECKING:           # what a type checker cannot follow through `__getattr__`
+    from cmargin import baselines, datasets, export, homes, margins, plots
+    from cmargin._runtime.checkpoint import Checkpoint
+    from cmargin._runtime.include import get_include
+    from cmargin._runtime.show_config import show_config
+    from cmargin.pursuit import MarginPursuitClassifier, PegasosClassifier
+    from cmargin.slnd import BSNClassifier, SLNDClassifier
+    from cmargin.smsvm import SmSVMClassifier
+    from cmargin.smsvm_cv import SmSVMClassifierCV, nested_cross_validation
+
 _HOMES = {
     "Checkpoint": "cmargin._runtime.checkpoint",
     "SLNDClassifier": "cmargin.slnd",
@@ -41,12 +52,13 @@ __all__ = [
 ]
 
 
-def __getattr__(name):
-    if name in _HOMES:
-        return getattr(_import_module(_HOMES[name]), name)
-    if name in ("api", "baselines", "datasets", "export", "homes", "margins", "plots"):
-        return _import_module(f"cmargin.{name}")
-    raise AttributeError(f"module 'cmargin' has no attribute {name!r}")
+if not TYPE_CHECKING:       # which would take any name for one of these
+    def __getattr__(name):
+        if name in _HOMES:
+            return getattr(_import_module(_HOMES[name]), name)
+        if name in ("api", "baselines", "datasets", "export", "homes", "margins", "plots"):
+            return _import_module(f"cmargin.{name}")
+        raise AttributeError(f"module 'cmargin' has no attribute {name!r}")
 
 
 def __dir__():

@@ -7,6 +7,7 @@ stand in for data that cannot be had carry "stand-in" in their name.
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -39,18 +40,18 @@ class DataSet:
     """
 
     name: str
-    X: object                      # (n, m) array or CSR matrix; the training rows where there is a split
+    X: Any                         # (n, m) array or CSR matrix; the training rows where there is a split
     y: np.ndarray                  # (n,)
-    X_test: object = None
-    y_test: np.ndarray = None
+    X_test: Any = None
+    y_test: np.ndarray | None = None
     note: str = ""
 
     @property
-    def has_split(self):
+    def has_split(self) -> bool:
         return self.y_test is not None
 
 
-def available(name, folder=None):
+def available(name: str, folder: str | os.PathLike[str] | None = None) -> bool:
     """True if `load` would find the set without downloading anything."""
     try:
         _local(name, folder)
@@ -59,7 +60,8 @@ def available(name, folder=None):
     return True
 
 
-def load(name, *, folder=None, dtype=None, seed=0, download=False):
+def load(name: str, *, folder: str | os.PathLike[str] | None = None, dtype: Any = None, seed: int = 0,
+         download: bool = False) -> DataSet:
     """One data set by name.
 
     Parameters

@@ -6,7 +6,10 @@ constructor from arrays, labels first, and draws with
 next of the Okabe-Ito colours, which colour-blind readers can tell apart, and the next line style.
 """
 
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -164,21 +167,21 @@ class MarginDistributionDisplay:
     np.float64(1.0)
     """
 
-    def __init__(self, *, margins, name=None):
+    def __init__(self, *, margins: ArrayLike, name: str | None = None) -> None:
         self.margins, self.name = np.asarray(margins, dtype=np.float64), name
 
     @classmethod
-    def from_estimator(cls, estimator, X, y, *, name=None, **plot):
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, name: str | None = None, **plot: Any) -> Self:
         """Margins of an estimator's scores; of its predicted class where it has several (BSN eq. 6)."""
         estimator, X = _innermost(estimator, X)
         return cls.from_predictions(_coded(estimator, y), _decision(estimator, X), name=_name(estimator, name), **plot)
 
     @classmethod
-    def from_predictions(cls, y_true, scores, *, name=None, **plot):
+    def from_predictions(cls, y_true: Any, scores: Any, *, name: str | None = None, **plot: Any) -> Self:
         """From labels, and scores (n,) or (n, K), as `cmargin.margins.margin` takes them."""
         return cls(margins=margin(scores, _labels_first(y_true, scores, "scores"), loss=None), name=name).plot(**plot)
 
-    def plot(self, ax=None, *, kind="histogram", bins=None, **style):
+    def plot(self, ax: Any = None, *, kind: str = "histogram", bins: Any = None, **style: Any) -> Self:
         """Draw; ``kind`` is "histogram" (a density, ``bins`` as numpy.histogram) or "cumulative"."""
         _one_of(kind, "kind", ("histogram", "cumulative"))
         ax = _axes(ax)
@@ -215,11 +218,12 @@ class MarginErrorDisplay:
     ax_, figure_
     """
 
-    def __init__(self, *, theta, error, name=None):
+    def __init__(self, *, theta: ArrayLike, error: ArrayLike, name: str | None = None) -> None:
         self.theta, self.error, self.name = np.asarray(theta), np.asarray(error), name
 
     @classmethod
-    def from_estimator(cls, estimator, X, y, *, loss="auto", name=None, **plot):
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, loss: str | None = "auto", name: str | None = None,
+                       **plot: Any) -> Self:
         """``loss``: whose posterior turns scores into margins; "auto" asks the estimator."""
         estimator, X = _innermost(estimator, X)
         if loss == "auto":
@@ -231,13 +235,14 @@ class MarginErrorDisplay:
                                     name=_name(estimator, name), **plot)
 
     @classmethod
-    def from_predictions(cls, y_true, scores, *, loss="logistic", name=None, **plot):
+    def from_predictions(cls, y_true: Any, scores: Any, *, loss: str | None = "logistic", name: str | None = None,
+                         **plot: Any) -> Self:
         """From labels, and scores (n,) or (n, K), as `cmargin.margins.margin` takes them."""
         theta = np.linspace(0, 1, CURVE_POINTS)
         margins = margin(scores, _labels_first(y_true, scores, "scores"), loss)
         return cls(theta=theta, error=margin_error(margins, theta), name=name).plot(**plot)
 
-    def plot(self, ax=None, **style):
+    def plot(self, ax: Any = None, **style: Any) -> Self:
         ax = _axes(ax)
         _reference_line(ax, 0.5, linestyle=":")
         (self.line_,) = ax.plot(self.theta, self.error, drawstyle="steps-post", gid=MARK,
@@ -264,11 +269,11 @@ class EntropyAccuracyDisplay:
     ax_, figure_
     """
 
-    def __init__(self, *, entropy, accuracy, name=None):
+    def __init__(self, *, entropy: ArrayLike, accuracy: ArrayLike, name: str | None = None) -> None:
         self.entropy, self.accuracy, self.name = np.asarray(entropy), np.asarray(accuracy), name
 
     @classmethod
-    def from_estimator(cls, estimator, X, y, *, name=None, **plot):
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, name: str | None = None, **plot: Any) -> Self:
         """For estimators with ``posterior``, else ``predict_proba``."""
         estimator, X = _innermost(estimator, X)
         if not hasattr(estimator, "posterior") and not hasattr(estimator, "predict_proba"):
@@ -280,7 +285,7 @@ class EntropyAccuracyDisplay:
         return cls.from_predictions(labels, posteriors, name=_name(estimator, name), **plot)
 
     @classmethod
-    def from_predictions(cls, y_true, posteriors, *, name=None, **plot):
+    def from_predictions(cls, y_true: Any, posteriors: Any, *, name: str | None = None, **plot: Any) -> Self:
         """From class indices and posteriors (n, K), or labels of -1/+1 or 0/1 and (n,), the first class being 1 - f."""
         y, f = _labels_first(y_true, posteriors, "posteriors"), np.asarray(posteriors, dtype=np.float64)
         if y.ndim != 1 or y.dtype.kind not in "biuf":
@@ -300,7 +305,7 @@ class EntropyAccuracyDisplay:
         accuracy = np.divide(right, counts, out=np.full(len(counts), np.nan), where=counts > 0)
         return cls(entropy=entropy, accuracy=accuracy, name=name).plot(**plot)
 
-    def plot(self, ax=None, **style):
+    def plot(self, ax: Any = None, **style: Any) -> Self:
         ax = _axes(ax)
         order = sum(artist.get_gid() == MARK for artist in ax.get_children())
         style = {"color": OKABE_ITO[order % len(OKABE_ITO)], "marker": "os^Dv"[order % 5], "s": 30, "alpha": 0.8,
@@ -326,20 +331,21 @@ class ConvergenceDisplay:
     ax_, figure_
     """
 
-    def __init__(self, *, history, name=None):
+    def __init__(self, *, history: dict[str, np.ndarray], name: str | None = None) -> None:
         self.history, self.name = history, name
 
     @classmethod
-    def from_estimator(cls, estimator, *, name=None, **plot):
+    def from_estimator(cls, estimator: Any, *, name: str | None = None, **plot: Any) -> Self:
         estimator, _ = _innermost(estimator)
         check_is_fitted(estimator, "history_")
         return cls.from_history(estimator.history_, name=_name(estimator, name), **plot)
 
     @classmethod
-    def from_history(cls, history, *, name=None, **plot):
+    def from_history(cls, history: dict[str, np.ndarray], *, name: str | None = None, **plot: Any) -> Self:
         return cls(history=history, name=name).plot(**plot)
 
-    def plot(self, ax=None, *, x="seconds", y="objective", problem=None, log="auto", best=False, **style):
+    def plot(self, ax: Any = None, *, x: str = "seconds", y: str = "objective", problem: Any = None,
+             log: bool | str = "auto", best: bool = False, **style: Any) -> Self:
         """Draw column ``y`` against column ``x``.
 
         Parameters
@@ -392,20 +398,21 @@ class SpectrumDisplay:
     ax_, figure_
     """
 
-    def __init__(self, *, eigenvalues, rank=None, name=None):
+    def __init__(self, *, eigenvalues: ArrayLike, rank: int | None = None, name: str | None = None) -> None:
         self.eigenvalues, self.rank, self.name = np.asarray(eigenvalues), rank, name
 
     @classmethod
-    def from_estimator(cls, estimator, *, name=None, **plot):
+    def from_estimator(cls, estimator: Any, *, name: str | None = None, **plot: Any) -> Self:
         estimator, _ = _innermost(estimator)
         check_is_fitted(estimator, "eigenvalues_")
         return cls.from_eigenvalues(estimator.eigenvalues_, rank=estimator.rank_, name=_name(estimator, name), **plot)
 
     @classmethod
-    def from_eigenvalues(cls, eigenvalues, *, rank=None, name=None, **plot):
+    def from_eigenvalues(cls, eigenvalues: ArrayLike, *, rank: int | None = None, name: str | None = None,
+                         **plot: Any) -> Self:
         return cls(eigenvalues=eigenvalues, rank=rank, name=name).plot(**plot)
 
-    def plot(self, ax=None, *, log=True, **style):
+    def plot(self, ax: Any = None, *, log: bool = True, **style: Any) -> Self:
         ax = _axes(ax)
         positive = np.where(self.eigenvalues > 0, self.eigenvalues, np.nan) if log else self.eigenvalues
         style = {**_style(ax), "marker": ".", "label": self.name, **style}
@@ -436,11 +443,11 @@ class PsiTransformDisplay:
     ax_, figure_
     """
 
-    def __init__(self, *, levels):
+    def __init__(self, *, levels: Any) -> None:
         self.levels = [(float(level), float(scale)) for level, scale in levels]
 
     @classmethod
-    def from_estimator(cls, estimator, **plot):
+    def from_estimator(cls, estimator: Any, **plot: Any) -> Self:
         """The level and the scale, or scales, a `MarginPursuitClassifier` was trained with."""
         estimator, _ = _innermost(estimator)
         check_is_fitted(estimator, "scale_")
@@ -448,12 +455,12 @@ class PsiTransformDisplay:
         return cls(levels=[(estimator.margin, scale) for scale in scales[:: max(1, len(scales) // 5)]]).plot(**plot)
 
     @classmethod
-    def from_levels(cls, margin=(0.5, 1.0, 2.0), scale=1.0, **plot):
+    def from_levels(cls, margin: ArrayLike = (0.5, 1.0, 2.0), scale: ArrayLike = 1.0, **plot: Any) -> Self:
         """Levels γ and scales s, broadcast against each other."""
         pairs = np.broadcast_arrays(np.atleast_1d(margin), np.atleast_1d(scale))
         return cls(levels=list(zip(*(values.ravel() for values in pairs), strict=True))).plot(**plot)
 
-    def plot(self, ax=None, *, inverse=False, **style):
+    def plot(self, ax: Any = None, *, inverse: bool = False, **style: Any) -> Self:
         """Draw Ψ(a) for a in [0, 1], or the bound Ψ⁻¹ on the excess 0-1 risk with ``inverse=True``."""
         ax = _axes(ax)
         self.lines_ = []

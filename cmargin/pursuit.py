@@ -1,6 +1,7 @@
 """Margin pursuit: a linear classifier that wants every margin near one level, neither below nor far above it."""
 
 from cmargin._estimators.one_vs_rest import LinearOneVsRest
+from cmargin._estimators.types import Callback, CheckpointFile, ClassWeight, RandomState
 from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE, InvalidParameterError, check_parameter
 from cmargin.solvers.first_order.margin_pursuit import GradientDescent, ProjectedSGD, Settings, Start
 from cmargin.solvers.newton.pursuit_newton import NewtonClasses
@@ -105,9 +106,11 @@ class MarginPursuitClassifier(LinearOneVsRest):
     True
     """
 
-    def __init__(self, *, margin=1.0, scale="auto", l2=0.0, solver="newton", step_size=None, tol=1e-6, max_passes=100,
-                 trace=True, fit_intercept=True, class_weight=None, warm_start=False, max_time=None, random_state=None,
-                 n_jobs=None, verbose=0, callback=None, checkpoint=None):
+    def __init__(self, *, margin: float = 1.0, scale: float | str = "auto", l2: float = 0.0, solver: str = "newton",
+                 step_size: float | None = None, tol: float = 1e-6, max_passes: int = 100, trace: bool = True,
+                 fit_intercept: bool = True, class_weight: ClassWeight = None, warm_start: bool = False,
+                 max_time: float | None = None, random_state: RandomState = None, n_jobs: int | None = None,
+                 verbose: int = 0, callback: Callback = None, checkpoint: CheckpointFile = None) -> None:
         self.margin = margin
         self.scale = scale
         self.l2 = l2
@@ -188,9 +191,11 @@ class PegasosClassifier(LinearOneVsRest):
         As there; ``margin_location`` at scale 1.
     """
 
-    def __init__(self, *, l2=1e-4, step_size=None, tol=1e-6, max_passes=100, trace=True, fit_intercept=True,
-                 class_weight=None, warm_start=False, max_time=None, random_state=None, n_jobs=None, verbose=0,
-                 callback=None, checkpoint=None):
+    def __init__(self, *, l2: float = 1e-4, step_size: float | None = None, tol: float = 1e-6, max_passes: int = 100,
+                 trace: bool = True, fit_intercept: bool = True, class_weight: ClassWeight = None,
+                 warm_start: bool = False, max_time: float | None = None, random_state: RandomState = None,
+                 n_jobs: int | None = None, verbose: int = 0, callback: Callback = None,
+                 checkpoint: CheckpointFile = None) -> None:
         self.l2 = l2
         self.step_size = step_size
         self.tol = tol

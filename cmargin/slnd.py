@@ -3,6 +3,7 @@
 import time
 from dataclasses import replace
 from functools import partial
+from typing import Any, Self
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from cmargin._estimators.base import rows_that_count
 from cmargin._estimators.multinomial_optimum import fit_optimum, refuse_penalty
 from cmargin._estimators.posteriors import PosteriorPredictions
 from cmargin._estimators.refusal import keeps_last_fit
+from cmargin._estimators.types import Callback, CheckpointFile, ClassWeight, RandomState
 from cmargin._estimators.validation import (
     COUNT,
     INT_MAX,
@@ -166,10 +168,13 @@ class SLNDClassifier(PosteriorPredictions):
     True
     """
 
-    def __init__(self, *, loss="auto", rank="auto", tail="scale", hessian_samples=None, curvature="loss",
-                 hessian_refresh=None, negatives_per_positive=9, step_size="auto", average=True, max_passes=10,
-                 tol=None, l2=0.0, fit_intercept=True, class_weight=None, warm_start=False, max_time=None,
-                 random_state=None, n_jobs=None, verbose=0, callback=None, checkpoint=None):
+    def __init__(self, *, loss: str = "auto", rank: int | str = "auto", tail: str = "scale",
+                 hessian_samples: int | None = None, curvature: str = "loss", hessian_refresh: int | None = None,
+                 negatives_per_positive: float | None = 9, step_size: float | str = "auto", average: bool = True,
+                 max_passes: int = 10, tol: float | None = None, l2: float = 0.0, fit_intercept: bool = True,
+                 class_weight: ClassWeight = None, warm_start: bool = False, max_time: float | None = None,
+                 random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0,
+                 callback: Callback = None, checkpoint: CheckpointFile = None) -> None:
         self.loss = loss
         self.rank = rank
         self.tail = tail
@@ -194,6 +199,7 @@ class SLNDClassifier(PosteriorPredictions):
 
     _losses = ("auto", "multinomial", *CALIBRATED)
     _joint = MultinomialRun          # what trains all classes at once
+    _takes_comm = True
     _penalised = True                # l2 > 0 is a penalty, and the fit goes to the optimum
 
     def __sklearn_tags__(self):
@@ -201,13 +207,9 @@ class SLNDClassifier(PosteriorPredictions):
         tags.classifier_tags.multi_label = self.loss != "multinomial"
         return tags
 
-    # ---------------------------------------------------------------- training
-
     def _check_data(self, X, y):
         """Going on needs the columns of the last fit, by their names too."""
         return check_rows(self, X, y, reset=not self._goes_on)
-
-    _takes_comm = True
 
     def _refuse_over_places(self, how):
         if self.loss in CALIBRATED or self.step_size == "theory":
@@ -241,7 +243,7 @@ class SLNDClassifier(PosteriorPredictions):
         return self._train_on(home, labels, sample_weight, begin, start, self.max_passes, keeper=keeper)
 
     @keeps_last_fit
-    def partial_fit(self, X, y, classes=None, sample_weight=None):
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """One pass over a batch of rows, going on from the weights there are.
 
         The first call fixes the classes, the preconditioner and the step; later the step falls as one over the square
@@ -250,8 +252,7 @@ class SLNDClassifier(PosteriorPredictions):
         Parameters
         ----------
         X, y, sample_weight : as in `fit`
-        classes : array of all labels
-            Needed at the first call, unless y is an indicator.
+        classes : array of all labels, needed at the first call unless y is an indicator
 
         Returns
         -------
@@ -484,10 +485,13 @@ class BSNClassifier(SLNDClassifier):
     True
     """
 
-    def __init__(self, *, loss="auto", rank="auto", tail="scale", hessian_samples=None, curvature="covariance",
-                 hessian_refresh=None, negatives_per_positive=9, step_size="auto", average=True, max_passes=10,
-                 tol=None, l2=0.0, fit_intercept=True, class_weight=None, warm_start=False, max_time=None,
-                 random_state=None, n_jobs=None, verbose=0, callback=None, checkpoint=None):
+    def __init__(self, *, loss: str = "auto", rank: int | str = "auto", tail: str = "scale",
+                 hessian_samples: int | None = None, curvature: str = "covariance", hessian_refresh: int | None = None,
+                 negatives_per_positive: float | None = 9, step_size: float | str = "auto", average: bool = True,
+                 max_passes: int = 10, tol: float | None = None, l2: float = 0.0, fit_intercept: bool = True,
+                 class_weight: ClassWeight = None, warm_start: bool = False, max_time: float | None = None,
+                 random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0,
+                 callback: Callback = None, checkpoint: CheckpointFile = None) -> None:
         super().__init__(
             loss=loss, rank=rank, tail=tail, hessian_samples=hessian_samples, curvature=curvature,
             hessian_refresh=hessian_refresh, negatives_per_positive=negatives_per_positive, step_size=step_size,

@@ -4,6 +4,7 @@ import numpy as np
 
 from cmargin._estimators.base import LinearClassifier, of_mean_1
 from cmargin._estimators.smsvm_fit import Labels, SmSVMFit
+from cmargin._estimators.types import Callback, CheckpointFile, ClassWeight, RandomState
 from cmargin._estimators.validation import (
     NOT_NEGATIVE,
     POSITIVE,
@@ -98,10 +99,13 @@ class SmSVMClassifier(LinearClassifier):
         One entry per look at the data; ``class`` says whose.
     """
 
-    def __init__(self, l2=None, C=None, l1=0.0, loss="hinge", tol=1e-4, max_passes=1000, smoothing=1.0,
-                 smoothing_decay=0.5, newton_tol=0.1, line_search="exact", linear_solver="auto", subset_growth="auto",
-                 penalize_intercept=False, fit_intercept=True, class_weight=None, warm_start=False, max_time=None,
-                 random_state=None, n_jobs=None, verbose=0, callback=None, checkpoint=None):
+    def __init__(self, l2: float | None = None, C: float | None = None, l1: float = 0.0, loss: str = "hinge",
+                 tol: float = 1e-4, max_passes: float = 1000, smoothing: float = 1.0, smoothing_decay: float = 0.5,
+                 newton_tol: float = 0.1, line_search: str = "exact", linear_solver: str = "auto",
+                 subset_growth: str | None = "auto", penalize_intercept: bool = False, fit_intercept: bool = True,
+                 class_weight: ClassWeight = None, warm_start: bool = False, max_time: float | None = None,
+                 random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0,
+                 callback: Callback = None, checkpoint: CheckpointFile = None) -> None:
         self.l2 = l2
         self.C = C
         self.l1 = l1

@@ -1,8 +1,10 @@
 """SmSVM with its penalties chosen by cross-validation, and the nested cross-validation of the paper (Algorithm 5)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -13,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, inde
 from cmargin._estimators.identity import check_checkpoint, keeper_of
 from cmargin._estimators.progress import check_verbose, say
 from cmargin._estimators.refusal import keeps_last_fit
+from cmargin._estimators.types import CheckpointFile
 from cmargin._estimators.validation import check_in_memory, check_rows, code_labels, in_range, sliceable
 from cmargin.homes import open_rows
 from cmargin.smsvm import SmSVMClassifier
@@ -100,9 +103,18 @@ class SmSVMClassifierCV(ClassifierMixin, BaseEstimator):
         "l2s": ["array-like"], "l1s": ["array-like"], "cv": ["cv_object"],
         "estimator": [SmSVMClassifier, None], "standardize": ["boolean"],
     }
+    coef_: np.ndarray
+    intercept_: np.ndarray
+    classes_: np.ndarray
+    best_estimator_: SmSVMClassifier
+    l2_: float
+    l1_: float
+    scores_: np.ndarray
+    n_passes_: float
 
-    def __init__(self, l2s=(1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1), l1s=(0.0,), cv=5, estimator=None, standardize=False,
-                 verbose=0, checkpoint=None):
+    def __init__(self, l2s: Sequence[float] = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1), l1s: Sequence[float] = (0.0,),
+                 cv: Any = 5, estimator: SmSVMClassifier | None = None, standardize: bool = False, verbose: int = 0,
+                 checkpoint: CheckpointFile = None) -> None:
         self.l2s = l2s
         self.l1s = l1s
         self.cv = cv
@@ -112,7 +124,7 @@ class SmSVMClassifierCV(ClassifierMixin, BaseEstimator):
         self.checkpoint = checkpoint
 
     @keeps_last_fit
-    def fit(self, X, y, sample_weight=None, groups=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose the penalties and fit to X, y.
 
         Parameters
@@ -154,7 +166,7 @@ class SmSVMClassifierCV(ClassifierMixin, BaseEstimator):
         l2, l1 = float(l2s[i]), float(l1s[k])
         say(self, f"chose l2={l2:g}, l1={l1:g}: accuracy {mean[i, k]:.4f}; fits all rows with them")
         best = clone(estimator).set_params(l2=l2, C=None, l1=l1).fit(X, y, weights)
-        vars(self).update(
+        self.__dict__.update(
             {name: getattr(best, name) for name in OF_THE_BEST}, best_estimator_=best, l2_=l2, l1_=l1, scores_=scores,
             n_passes_=best.n_passes_ + sum(fold.passes for fold in found),
         )
@@ -169,17 +181,17 @@ class SmSVMClassifierCV(ClassifierMixin, BaseEstimator):
                              f" range [0.0, inf). Got {getattr(self, name)!r} instead.")
         return grid
 
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> np.ndarray:
         """Scores of the chosen estimator."""
         check_is_fitted(self)
         return self.best_estimator_.decision_function(check_rows(self, X, reset=False))
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """Labels by the chosen estimator."""
         check_is_fitted(self)
         return self.best_estimator_.predict(check_rows(self, X, reset=False))
 
-    def to_sklearn(self):
+    def to_sklearn(self) -> Any:
         """The chosen estimator's `to_sklearn`."""
         from cmargin.export.scikit_learn import scikit_learn_twin
 
@@ -209,11 +221,13 @@ class NestedScores:
     n_passes: float                # reads of the data, all folds together
 
     @property
-    def mean(self):
+    def mean(self) -> float:
         return float(self.test_scores.mean())
 
 
-def nested_cross_validation(X, y, l2s, l1s=(0.0,), *, outer=10, inner=6, estimator=None, standardize=True):
+def nested_cross_validation(X: Any, y: Any, l2s: Sequence[float], l1s: Sequence[float] = (0.0,), *, outer: Any = 10,
+                            inner: Any = 6, estimator: SmSVMClassifier | None = None,
+                            standardize: bool = True) -> NestedScores:
     """Algorithm 5: penalties chosen inside, accuracy measured outside, columns scaled by training rows only.
 
     Parameters

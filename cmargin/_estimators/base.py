@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -39,6 +40,14 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     arguments of `_finish`; ``home.y`` is y, ``keeper`` what writes checkpoints and has what the last one left.
     """
 
+    coef_: np.ndarray
+    intercept_: np.ndarray
+    classes_: np.ndarray
+    n_features_in_: int
+    n_iter_: int
+    n_passes_: float
+    history_: dict[str, np.ndarray]
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -48,7 +57,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     # ---------------------------------------------------------------- training
 
     @keeps_last_fit
-    def fit(self, X, y, sample_weight=None, comm=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, comm: Any = None) -> Self:
         """Train from zero (or from the last weights with ``warm_start``).
 
         On KeyboardInterrupt the best weights so far are stored before the interrupt goes on; a fit that is refused or
@@ -199,7 +208,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     # ---------------------------------------------------------------- prediction
 
     @lazy_on_workers
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> np.ndarray:
         """Scores h_c(x) = <w_c, x> + b_c.
 
         Returns
@@ -213,7 +222,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         return scores[:, 0] if self._binary else scores
 
     @lazy_on_workers
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """Label of the largest `decision_function`, or the indicator of the labels where it is positive.
 
         Rows are scored in batches: n_samples times n_classes scores are never held at once. A NumPy array, as
@@ -222,7 +231,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         X = self._check_rows(X)
         return np.concatenate([self._decide(self._decisions(X[rows])) for rows in self._batches(X)])
 
-    def to_sklearn(self):
+    def to_sklearn(self) -> Any:
         """The same classifier as an object of scikit-learn, which predicts without this package.
 
         `LinearSVC` where there are scores alone; `LogisticRegression` with the multinomial loss and, of two classes,
@@ -267,7 +276,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             return self.classes_[to_host(decisions[:, 0] > 0).astype(int)]
         return self.classes_[to_host(namespace_of(decisions).argmax(decisions, axis=1))]
 
-    def score(self, X, y, sample_weight=None):
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on ``X`` and ``y``; of an indicator, the share of rows whose labels are all right."""
         return super().score(X, beside(X, y, "y"), beside(X, sample_weight, "sample_weight"))
 

@@ -2,21 +2,23 @@
 
 from copy import copy
 from functools import wraps
+from typing import cast
 
 import numpy as np
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
+from cmargin._estimators.types import Method
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes.open import dask_array_of, on_workers
 
 
-def lazy_on_workers(method):
+def lazy_on_workers(method: Method) -> Method:
     """Decorator of a method of X alone whose result has a row for each of X: a Dask collection gives a dask array."""
     @wraps(method)
     def call(self, X):
         return by_blocks(self, method, X) if on_workers(X) else method(self, X)
 
-    return call
+    return cast(Method, call)
 
 
 def by_blocks(estimator, method, X):

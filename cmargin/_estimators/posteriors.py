@@ -1,5 +1,7 @@
 """Prediction from scores of a calibrated or the multinomial loss: posteriors, prior correction, top-k in batches."""
 
+from typing import Any
+
 import numpy as np
 from scipy.special import expit
 
@@ -16,7 +18,7 @@ class PosteriorPredictions(LinearClassifier):
     """Base of linear classifiers with ``loss_``, ``class_prior_`` and ``sampled_prior_``."""
 
     @lazy_on_workers
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> np.ndarray:
         """Log-odds of every class under the training prior: what `predict` takes the largest of, or the sign.
 
         ln(f/(1-f)) at the scores h_c(x), plus ln(pi/(1-pi)) - ln(r/(1-r)), pi the share of the class's positives and r
@@ -37,13 +39,13 @@ class PosteriorPredictions(LinearClassifier):
         return super().decision_function(X)
 
     @lazy_on_workers
-    def scores(self, X):
+    def scores(self, X: Any) -> np.ndarray:
         """Raw scores h_c(x) = <w_c, x> + b_c, under the prior of the rows visited; shaped as `decision_function`."""
         scores = self._scores(self._check_rows(X))
         return scores[:, 0] if self._binary else scores
 
     @lazy_on_workers
-    def posterior(self, X):
+    def posterior(self, X: Any) -> np.ndarray:
         """Raw posteriors f(h_c(x)) under the prior of the rows visited (BSN eq. 4); shaped as `decision_function`."""
         X = self._check_rows(X)
         scores = self._scores(X)
@@ -53,7 +55,7 @@ class PosteriorPredictions(LinearClassifier):
         return as_given(X, expit(scores) if self._multinomial else self._posterior_of(scores))
 
     @lazy_on_workers
-    def predict_proba(self, X):
+    def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities under the training prior.
 
         The logistic function of every `decision_function`, normalised over the classes (BSN eq. 4; the correction for
@@ -81,12 +83,12 @@ class PosteriorPredictions(LinearClassifier):
         return share / share.sum(axis=1, keepdims=True)
 
     @lazy_on_workers
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithm of `predict_proba`."""
         shares = self.predict_proba(X)
         return namespace_of(shares).log(shares)
 
-    def predict_top_k(self, X, k):
+    def predict_top_k(self, X: Any, k: int) -> np.ndarray:
         """The ``k`` most probable classes of every row, most probable first, scored in batches of rows.
 
         Parameters

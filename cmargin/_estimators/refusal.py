@@ -1,9 +1,12 @@
 """A call of `fit` that ends before it trained anything leaves its estimator as it was."""
 
 from functools import wraps
+from typing import cast
+
+from cmargin._estimators.types import Method
 
 
-def keeps_last_fit(method):
+def keeps_last_fit(method: Method) -> Method:
     """Decorator of `fit` and `partial_fit`: where the call raises before there are new weights, undo what it set.
 
     A refusal comes after scikit-learn has set ``n_features_in_`` and ``feature_names_in_``, and often after the labels
@@ -31,4 +34,4 @@ def keeps_last_fit(method):
                 vars(self).update(before)
             raise
 
-    return call
+    return cast(Method, call)

@@ -173,7 +173,7 @@ NO_KEEPER = Keeper()
 class Resumable:
     """A run whose state is its attributes, but for ``made_again``: what data, parameters and this call make anew."""
 
-    made_again = ()
+    made_again: tuple[str, ...] = ()
 
     def snapshot(self):
         return {name: value for name, value in vars(self).items() if name not in self.made_again}

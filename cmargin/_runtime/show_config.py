@@ -2,6 +2,7 @@
 
 import platform
 import sys
+from typing import TextIO
 
 import numpy
 import scipy
@@ -13,7 +14,7 @@ from cmargin import _build_config
 from cmargin._core.small._openmp import effective_n_threads, threads_seen
 
 
-def show_config(file=None):
+def show_config(file: TextIO | None = None) -> None:
     """Print versions, OpenMP, BLAS and threads to ``file`` (standard output by default)."""
     file = sys.stdout if file is None else file
     threads = effective_n_threads(None)

@@ -9,7 +9,7 @@ from cmargin.solvers.first_order.margin_pursuit import Settings, Start
 class FullBatchClassifier(LinearOneVsRest):
     """Base of these estimators; a subclass gives ``_objective(blocks, problem, width)``."""
 
-    _intervals = {}      # of its own parameters, as `check_parameter` has them
+    _intervals: dict[str, tuple] = {}      # of its own parameters, as `check_parameter` has them
     _widths = (0.0,)     # of the smoothing, one after the other
     _scale = 1.0         # of the location estimate in the trace
     _solver = FullBatch

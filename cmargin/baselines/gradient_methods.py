@@ -1,6 +1,7 @@
 """Gradient methods on a smooth objective: CG_DESCENT, Nesterov's acceleration, AdaDelta, Adam."""
 
 from cmargin._estimators.one_vs_rest import LinearOneVsRest
+from cmargin._estimators.types import Callback, CheckpointFile, ClassWeight, RandomState
 from cmargin._estimators.validation import COUNT, NOT_NEGATIVE, POSITIVE, check_parameter
 from cmargin.baselines._full_batch import FullBatchClassifier
 from cmargin.solvers.first_order import accelerated
@@ -96,10 +97,12 @@ class NesterovClassifier(_RuledClassifier):
     and E. Candès, "Adaptive restart for accelerated gradient schemes", 2015.
     """
 
-    def __init__(self, *, loss="logistic", l2=1e-4, l1=0.0, smoothing=0.5, step_size="auto", momentum="auto",
-                 batch_size=None, tol=1e-6, max_passes=200, trace=False, fit_intercept=True, class_weight=None,
-                 warm_start=False, max_time=None, random_state=None, n_jobs=None, verbose=0, callback=None,
-                 checkpoint=None):
+    def __init__(self, *, loss: str = "logistic", l2: float = 1e-4, l1: float = 0.0, smoothing: float = 0.5,
+                 step_size: float | str = "auto", momentum: float | str = "auto", batch_size: int | None = None,
+                 tol: float = 1e-6, max_passes: int = 200, trace: bool = False, fit_intercept: bool = True,
+                 class_weight: ClassWeight = None, warm_start: bool = False, max_time: float | None = None,
+                 random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0,
+                 callback: Callback = None, checkpoint: CheckpointFile = None) -> None:
         self.loss = loss
         self.l2 = l2
         self.l1 = l1
@@ -151,10 +154,12 @@ class AdaDeltaClassifier(_RuledClassifier):
     Matthew Zeiler, "ADADELTA: an adaptive learning rate method", 2012. Defaults are the SmSVM paper's.
     """
 
-    def __init__(self, *, loss="logistic", l2=1e-4, l1=0.0, smoothing=0.5, decay=0.9, epsilon=1e-8, step_size=1.0,
-                 batch_size=64, tol=1e-6, max_passes=50, trace=False, fit_intercept=True, class_weight=None,
-                 warm_start=False, max_time=None, random_state=None, n_jobs=None, verbose=0, callback=None,
-                 checkpoint=None):
+    def __init__(self, *, loss: str = "logistic", l2: float = 1e-4, l1: float = 0.0, smoothing: float = 0.5,
+                 decay: float = 0.9, epsilon: float = 1e-8, step_size: float = 1.0, batch_size: int | None = 64,
+                 tol: float = 1e-6, max_passes: int = 50, trace: bool = False, fit_intercept: bool = True,
+                 class_weight: ClassWeight = None, warm_start: bool = False, max_time: float | None = None,
+                 random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0,
+                 callback: Callback = None, checkpoint: CheckpointFile = None) -> None:
         self.loss = loss
         self.l2 = l2
         self.l1 = l1
@@ -206,10 +211,12 @@ class AdamClassifier(_RuledClassifier):
     Diederik Kingma and Jimmy Ba, "Adam: a method for stochastic optimization", 2015.
     """
 
-    def __init__(self, *, loss="logistic", l2=1e-4, l1=0.0, smoothing=0.5, beta_1=0.9, beta_2=0.999, epsilon=1e-8,
-                 step_size=1e-3, batch_size=64, tol=1e-6, max_passes=50, trace=False, fit_intercept=True,
-                 class_weight=None, warm_start=False, max_time=None, random_state=None, n_jobs=None, verbose=0,
-                 callback=None, checkpoint=None):
+    def __init__(self, *, loss: str = "logistic", l2: float = 1e-4, l1: float = 0.0, smoothing: float = 0.5,
+                 beta_1: float = 0.9, beta_2: float = 0.999, epsilon: float = 1e-8, step_size: float = 1e-3,
+                 batch_size: int | None = 64, tol: float = 1e-6, max_passes: int = 50, trace: bool = False,
+                 fit_intercept: bool = True, class_weight: ClassWeight = None, warm_start: bool = False,
+                 max_time: float | None = None, random_state: RandomState = None, n_jobs: int | None = None,
+                 verbose: int = 0, callback: Callback = None, checkpoint: CheckpointFile = None) -> None:
         self.loss = loss
         self.l2 = l2
         self.l1 = l1
@@ -278,9 +285,11 @@ class CGDescentClassifier(FullBatchClassifier):
     _solver = CGDescent
     _intervals = {"l2": NOT_NEGATIVE, "l1": NOT_NEGATIVE, "smoothing": POSITIVE}
 
-    def __init__(self, *, loss="logistic", l2=1e-4, l1=0.0, smoothing=0.5, tol=1e-6, max_passes=1000, trace=False,
-                 fit_intercept=True, class_weight=None, warm_start=False, max_time=None, n_jobs=None, verbose=0,
-                 callback=None, checkpoint=None):
+    def __init__(self, *, loss: str = "logistic", l2: float = 1e-4, l1: float = 0.0, smoothing: float = 0.5,
+                 tol: float = 1e-6, max_passes: int = 1000, trace: bool = False, fit_intercept: bool = True,
+                 class_weight: ClassWeight = None, warm_start: bool = False, max_time: float | None = None,
+                 n_jobs: int | None = None, verbose: int = 0, callback: Callback = None,
+                 checkpoint: CheckpointFile = None) -> None:
         self.loss = loss
         self.l2 = l2
         self.l1 = l1

@@ -1,5 +1,6 @@
 """Other methods that look at the whole margin distribution, to compare margin pursuit with: full-batch, by L-BFGS."""
 
+from cmargin._estimators.types import Callback, CheckpointFile, ClassWeight
 from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE
 from cmargin.baselines._full_batch import FullBatchClassifier
 from cmargin.solvers.first_order.full_batch import CatoniRisk, MarginMoments, ProjectionProfile
@@ -40,9 +41,11 @@ class ODMClassifier(FullBatchClassifier):
     _intervals = {"variance_weight": NOT_NEGATIVE, "mean_weight": NOT_NEGATIVE, "hinge_weight": NOT_NEGATIVE,
                   "l2": POSITIVE, "smoothing": POSITIVE}
 
-    def __init__(self, *, variance_weight=1.0, mean_weight=1.0, hinge_weight=1.0, l2=1.0, smoothing=1e-3, tol=1e-6,
-                 max_passes=500, trace=True, fit_intercept=True, class_weight=None, warm_start=False, max_time=None,
-                 n_jobs=None, verbose=0, callback=None, checkpoint=None):
+    def __init__(self, *, variance_weight: float = 1.0, mean_weight: float = 1.0, hinge_weight: float = 1.0,
+                 l2: float = 1.0, smoothing: float = 1e-3, tol: float = 1e-6, max_passes: int = 500, trace: bool = True,
+                 fit_intercept: bool = True, class_weight: ClassWeight = None, warm_start: bool = False,
+                 max_time: float | None = None, n_jobs: int | None = None, verbose: int = 0, callback: Callback = None,
+                 checkpoint: CheckpointFile = None) -> None:
         self.variance_weight = variance_weight
         self.mean_weight = mean_weight
         self.hinge_weight = hinge_weight
@@ -85,9 +88,11 @@ class ProjectionProfileClassifier(FullBatchClassifier):
 
     _intervals = {"alpha": POSITIVE, "beta": POSITIVE, "l2": NOT_NEGATIVE}
 
-    def __init__(self, *, alpha=1.0, beta=1.0, l2=1e-3, tol=1e-6, max_passes=500, trace=True, fit_intercept=True,
-                 class_weight=None, warm_start=False, max_time=None, n_jobs=None, verbose=0, callback=None,
-                 checkpoint=None):
+    def __init__(self, *, alpha: float = 1.0, beta: float = 1.0, l2: float = 1e-3, tol: float = 1e-6,
+                 max_passes: int = 500, trace: bool = True, fit_intercept: bool = True,
+                 class_weight: ClassWeight = None, warm_start: bool = False, max_time: float | None = None,
+                 n_jobs: int | None = None, verbose: int = 0, callback: Callback = None,
+                 checkpoint: CheckpointFile = None) -> None:
         self.alpha = alpha
         self.beta = beta
         self.l2 = l2
@@ -126,9 +131,11 @@ class CatoniHingeClassifier(FullBatchClassifier):
 
     _intervals = {"scale": POSITIVE, "l2": NOT_NEGATIVE, "smoothing": POSITIVE}
 
-    def __init__(self, *, scale=1.0, l2=1e-3, smoothing=1e-3, tol=1e-6, max_passes=500, trace=True, fit_intercept=True,
-                 class_weight=None, warm_start=False, max_time=None, n_jobs=None, verbose=0, callback=None,
-                 checkpoint=None):
+    def __init__(self, *, scale: float = 1.0, l2: float = 1e-3, smoothing: float = 1e-3, tol: float = 1e-6,
+                 max_passes: int = 500, trace: bool = True, fit_intercept: bool = True,
+                 class_weight: ClassWeight = None, warm_start: bool = False, max_time: float | None = None,
+                 n_jobs: int | None = None, verbose: int = 0, callback: Callback = None,
+                 checkpoint: CheckpointFile = None) -> None:
         self.scale = scale
         self.l2 = l2
         self.smoothing = smoothing

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from cmargin._estimators.types import Callback, CheckpointFile, ClassWeight, RandomState
 from cmargin._estimators.validation import COUNT, POSITIVE, check_parameter
 from cmargin.slnd import CALIBRATED, SLNDClassifier
 from cmargin.solvers.low_rank.plain_sgd import DiagonalRun, PlainRun, WhitenRun
@@ -38,12 +39,15 @@ class BalancedSGDClassifier(SLNDClassifier):
 
     _penalised = False
     # the low-rank method's parameters, out of use here
-    rank, tail, hessian_samples, curvature, hessian_refresh = "auto", "scale", None, "covariance", None
+    rank, tail, curvature, hessian_refresh = "auto", "scale", "covariance", None
+    hessian_samples: int | None = None
     _losses = CALIBRATED
 
-    def __init__(self, *, loss="logistic", negatives_per_positive=9, step_size="auto", average=True, max_passes=10,
-                 tol=None, fit_intercept=True, class_weight=None, warm_start=False, max_time=None, random_state=None,
-                 n_jobs=None, verbose=0, callback=None, checkpoint=None):
+    def __init__(self, *, loss: str = "logistic", negatives_per_positive: float | None = 9,
+                 step_size: float | str = "auto", average: bool = True, max_passes: int = 10, tol: float | None = None,
+                 fit_intercept: bool = True, class_weight: ClassWeight = None, warm_start: bool = False,
+                 max_time: float | None = None, random_state: RandomState = None, n_jobs: int | None = None,
+                 verbose: int = 0, callback: Callback = None, checkpoint: CheckpointFile = None) -> None:
         self.loss = loss
         self.negatives_per_positive = negatives_per_positive
         self.step_size = step_size
@@ -90,10 +94,12 @@ class PreconditionedSGDClassifier(BalancedSGDClassifier):
     {COMMON}
     """
 
-    def __init__(self, *, loss="logistic", preconditioner="whiten", hessian_samples=None, negatives_per_positive=9,
-                 step_size="auto", average=True, max_passes=10, tol=None, fit_intercept=True, class_weight=None,
-                 warm_start=False, max_time=None, random_state=None, n_jobs=None, verbose=0, callback=None,
-                 checkpoint=None):
+    def __init__(self, *, loss: str = "logistic", preconditioner: str = "whiten", hessian_samples: int | None = None,
+                 negatives_per_positive: float | None = 9, step_size: float | str = "auto", average: bool = True,
+                 max_passes: int = 10, tol: float | None = None, fit_intercept: bool = True,
+                 class_weight: ClassWeight = None, warm_start: bool = False, max_time: float | None = None,
+                 random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0,
+                 callback: Callback = None, checkpoint: CheckpointFile = None) -> None:
         super().__init__(
             loss=loss, negatives_per_positive=negatives_per_positive, step_size=step_size, average=average,
             max_passes=max_passes, tol=tol, fit_intercept=fit_intercept, class_weight=class_weight,
@@ -141,9 +147,12 @@ class SGDQNClassifier(BalancedSGDClassifier):
 
     average = False          # there is no mean
 
-    def __init__(self, *, loss="logistic", l2=1e-5, skip="auto", negatives_per_positive=9, step_size="auto",
-                 max_passes=10, tol=None, fit_intercept=True, class_weight=None, warm_start=False, max_time=None,
-                 random_state=None, n_jobs=None, verbose=0, callback=None, checkpoint=None):
+    def __init__(self, *, loss: str = "logistic", l2: float = 1e-5, skip: int | str = "auto",
+                 negatives_per_positive: float | None = 9, step_size: float | str = "auto", max_passes: int = 10,
+                 tol: float | None = None, fit_intercept: bool = True, class_weight: ClassWeight = None,
+                 warm_start: bool = False, max_time: float | None = None, random_state: RandomState = None,
+                 n_jobs: int | None = None, verbose: int = 0, callback: Callback = None,
+                 checkpoint: CheckpointFile = None) -> None:
         self.loss = loss
         self.l2 = l2
         self.skip = skip

@@ -18,7 +18,7 @@ The papers use Fisher vectors of Caltech256, SUN and ImageNet, which are not to 
 `sector` (105 classes of texts, 6,412 x 55,197, sparse), with the original test rows. Rows are l2-normalised,
 float32."""
 # The papers draw one negative per positive and take no mean of the iterates; SLND and BSN drop the tail
-AS_PUBLISHED = {"SGD": {"negatives_per_positive": 1, "average": False}}
+AS_PUBLISHED: dict[str, dict[str, object]] = {"SGD": {"negatives_per_positive": 1, "average": False}}
 AS_PUBLISHED["SLND"] = AS_PUBLISHED["BSN"] = {**AS_PUBLISHED["SGD"], "tail": "drop"}
 PUBLISHED_TEXT = """\
 "As published": one negative per positive, the last iterate instead of a mean, and a dropped tail where there is

@@ -15,9 +15,13 @@ the first feature here.
 """
 
 import os
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
+
+if TYPE_CHECKING:
+    from cmargin.smsvm import SmSVMClassifier
 
 INT = np.iinfo(np.int32)                             # labels are C ints there
 LOSS_OF = {
@@ -27,7 +31,7 @@ LOSS_OF = {
 }
 
 
-def save_liblinear(estimator, path):
+def save_liblinear(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write a trained classifier as a text model that LIBLINEAR's ``predict`` reads.
 
     The solver type is L2R_LR where the scores are log-odds, so that ``predict -b 1`` gives the probabilities too;
@@ -76,7 +80,7 @@ def _whole_labels(classes):
     return [int(label) for label in classes.tolist()]
 
 
-def load_liblinear(path):
+def load_liblinear(path: str | os.PathLike[str]) -> "SmSVMClassifier":
     """Read a text model that LIBLINEAR, or `save_liblinear`, wrote.
 
     Parameters
@@ -111,8 +115,8 @@ def load_liblinear(path):
     else:
         coef, intercept = coef[order], intercept[order]
     model = SmSVMClassifier(loss=LOSS_OF[head["solver_type"]])
-    vars(model).update(coef_=np.ascontiguousarray(coef), intercept_=intercept, classes_=labels[order],
-                       n_features_in_=coef.shape[1], _multilabel=False)
+    model.__dict__.update(coef_=np.ascontiguousarray(coef), intercept_=intercept, classes_=labels[order],
+                          n_features_in_=coef.shape[1], _multilabel=False)
     return model
 
 

@@ -1,5 +1,7 @@
 """The one place that asks what a data matrix is: what is given, opened as the home of its rows."""
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -30,7 +32,7 @@ def opened(X, y):
     return (DeviceRows(X), y) if on_device(X) else sources.opened(X, y)
 
 
-def open_rows(X, y=None, *, client=None):
+def open_rows(X: Any, y: Any = None, *, client: Any = None) -> Any:
     """The home of the rows of ``X``, as `cmargin.homes.base.Home` describes it.
 
     What the numbers are is not looked at: NaN and infinity are for those to refuse who were given the data.

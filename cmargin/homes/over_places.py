@@ -51,6 +51,7 @@ class PlacesHome:
 
     row_is_contiguous = in_memory = True                   # each place's are
     shares_reads, checkpoints = False, True
+    pass_kind: type                                        # `PlacesPass` where a subclass has none of its own
     y, n_threads = None, 1
 
     def __init__(self, n_features, dtype, sparse, agreed):

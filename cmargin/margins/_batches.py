@@ -4,7 +4,12 @@ Every function of this package takes its rows as an array or as an iterator of r
 bounded size: nothing of size rows x classes is ever made, and a float32 or memory-mapped array is never copied whole.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
+from numpy.typing import ArrayLike
+
+Batches = ArrayLike | Iterable[ArrayLike]     # of rows
 
 BLOCK_ENTRIES = 1 << 18     # 2 MB of float64: stays in cache, and a Python loop over blocks answers Ctrl-C
 

@@ -18,8 +18,10 @@ class ExcessRiskBound(NamedTuple):
     statistical: float
 
 
-def excess_risk_bound(n_samples, n_features, *, strong_convexity, input_variance, margin=1.0, scale=1.0, n_iter=None,
-                      step_size=None, initial_distance=1.0, delta=0.05, subgaussian=1.0, diameter=1.0):
+def excess_risk_bound(n_samples: int, n_features: int, *, strong_convexity: float, input_variance: float,
+                      margin: float = 1.0, scale: float = 1.0, n_iter: int | None = None,
+                      step_size: float | None = None, initial_distance: float = 1.0, delta: float = 0.05,
+                      subgaussian: float = 1.0, diameter: float = 1.0) -> ExcessRiskBound:
     """Bound on R(w_T) - R*, the excess 0-1 risk after T steps of gradient descent (Algorithm 1), but for a chance 2δ.
 
     Ψ⁻¹_{s,γ}( (1 - αβ)^T v_X ‖w_0 - w*‖² + 4 v_X/(β² n) ((1+δ) v_X + 2 s ε*)² ) with β = 2κ v_X/(κ + v_X) and

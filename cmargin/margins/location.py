@@ -2,16 +2,17 @@
 
 import math
 import sys
+from typing import Any
 
 import numpy as np
 
 from cmargin._core.small import _catoni
 from cmargin._core.small._margin_summary import power_of_two
-from cmargin.margins._batches import gathered
+from cmargin.margins._batches import Batches, gathered
 from cmargin.margins._checks import confidence, count, nonnegative_number, positive_number
 
 
-def location_estimate(margins, scale=None, *, delta=0.05):
+def location_estimate(margins: Batches, scale: float | None = None, *, delta: float = 0.05) -> Any:
     """Catoni's estimate of location: the root γ̂ of Σ_i ψ((γ - q_i)/s) = 0, the minimiser in γ of margin pursuit's Q.
 
     Between the median (s → 0; exactly the median once s is small enough) and the mean (s → ∞, with an error below
@@ -31,10 +32,10 @@ def location_estimate(margins, scale=None, *, delta=0.05):
     -------
     location : float, or (K,) array
     """
-    margins = gathered(margins, "margins", ndims=(1, 2))
-    if margins.ndim == 2:
-        return np.array([location_of(np.ascontiguousarray(q), scale, delta) for q in margins.T])
-    return location_of(np.ascontiguousarray(margins), scale, delta)
+    mu = gathered(margins, "margins", ndims=(1, 2))
+    if mu.ndim == 2:
+        return np.array([location_of(np.ascontiguousarray(q), scale, delta) for q in mu.T])
+    return location_of(np.ascontiguousarray(mu), scale, delta)
 
 
 def location_of(q, scale, delta):
@@ -54,13 +55,13 @@ def location_of(q, scale, delta):
     return (_catoni.location(q, median, scale) if scale >= sys.float_info.min else median) * unit
 
 
-def confidence_scale(n_samples, variance, delta=0.05):
+def confidence_scale(n_samples: int, variance: float, delta: float = 0.05) -> float:
     """s = √(n v / (2 ln(2/δ))), the scale at which `confidence_radius` holds (Lemma 6); v bounds the variance."""
     spread = math.sqrt(positive_number(variance, "variance"))
     return spread * math.sqrt(count(n_samples, "n_samples") / (2 * log_of_two_over(delta)))
 
 
-def confidence_radius(n_samples, variance, delta=0.05):
+def confidence_radius(n_samples: int, variance: float, delta: float = 0.05) -> float:
     """√(2 v ln(2/δ) / n): how far the mean lies from the location estimate, but for a chance δ (Lemma 6).
 
     For n independent margins of a variance of at most ``variance``, however heavy their tails, and the scale

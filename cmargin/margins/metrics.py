@@ -1,14 +1,16 @@
 """Binary entropy, top-k accuracy, calibration error and the weak separability of a stochastic Newton step."""
 
 from numbers import Integral
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import entr
 
-from cmargin.margins._batches import as_real, labelled_blocks, row_blocks
+from cmargin.margins._batches import Batches, as_real, labelled_blocks, row_blocks
 
 
-def binary_entropy(posteriors):
+def binary_entropy(posteriors: Batches) -> Any:
     """Mean entropy of the Bernoulli variables that the posteriors describe, one number per class (BSN eq. 5).
 
     BE_c = -(1/m) Σ_i [f_ic ln f_ic + (1 - f_ic) ln(1 - f_ic)], in nats, 0 ln 0 = 0: 0 where every posterior is 0
@@ -33,7 +35,7 @@ def binary_entropy(posteriors):
     return entropy if np.ndim(entropy) else float(entropy)
 
 
-def top_k_accuracy(scores, y, k):
+def top_k_accuracy(scores: Batches, y: ArrayLike, k: int) -> float:
     """Share of samples whose label is among their ``k`` highest scores.
 
     Nothing is sorted: a label is among the k highest if fewer than k classes come before it, and those are counted.
@@ -85,7 +87,7 @@ def classes_before_label(scores, labels):
     return np.where(labels.any(axis=1), count, n_classes) if labels.ndim == 2 else count
 
 
-def expected_calibration_error(posteriors, y, n_bins=15):
+def expected_calibration_error(posteriors: Batches, y: ArrayLike, n_bins: int = 15) -> Any:
     """Mean distance between what the posteriors promise and what happened, over bins of equal promise.
 
     ``ECE = Σ_b (n_b / n) |share that came true in b - mean posterior in b|``, with ``n_bins`` bins of equal width over
@@ -135,7 +137,7 @@ def promises(posteriors, labels):
     return posteriors[np.arange(len(best)), best][:, None], (best == labels).astype(np.float64)[:, None]
 
 
-def weak_separability(p, s):
+def weak_separability(p: ArrayLike, s: ArrayLike) -> Any:
     """γ_t = p_tᵀ s_t / ‖s_t‖₁, by how much the step of sample i_t beats a random one (SLND eq. 14).
 
     Parameters
@@ -150,15 +152,15 @@ def weak_separability(p, s):
     gamma : float, or (T,) array if ``p`` or ``s`` has rows
         At most max p; the step makes progress on the risk where it is positive (SLND theorem 2).
     """
-    p, s = (finite_rows(values, name) for values, name in ((p, "p"), (s, "s")))
-    if p.shape[-1] != s.shape[-1] or (p.ndim == s.ndim == 2 and len(p) != len(s)):
-        raise ValueError(f"p and s must agree in shape, got {p.shape} and {s.shape}")
-    largest = np.abs(s).max(axis=-1, keepdims=True)
+    P, S = finite_rows(p, "p"), finite_rows(s, "s")
+    if P.shape[-1] != S.shape[-1] or (P.ndim == S.ndim == 2 and len(P) != len(S)):
+        raise ValueError(f"p and s must agree in shape, got {P.shape} and {S.shape}")
+    largest = np.abs(S).max(axis=-1, keepdims=True)
     if not np.all(largest > 0):
         raise ValueError("s is zero throughout a step, so that the weak separability of it is not defined")
-    share = s / largest                              # no sum leaves the range of doubles
+    share = S / largest                              # no sum leaves the range of doubles
     share /= np.abs(share).sum(axis=-1, keepdims=True)
-    gamma = np.einsum("...j,...j->...", p, share)
+    gamma = np.einsum("...j,...j->...", P, share)
     return gamma if np.ndim(gamma) else float(gamma)
 
 

@@ -1,13 +1,16 @@
 """Margins read as posteriors, and the share of them below a threshold (BSN eq. 6 and 7)."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from cmargin._core.losses import _losses
 from cmargin._core.losses._losses import CALIBRATED
-from cmargin.margins._batches import labelled_blocks, row_blocks
+from cmargin.margins._batches import Batches, labelled_blocks, row_blocks
 
 
-def margin(scores, y, loss="logistic"):
+def margin(scores: Batches, y: ArrayLike, loss: str | None = "logistic") -> np.ndarray:
     """Margin of every sample.
 
     With one score per class the margin looks at the predicted class, î = argmax_c h_c(x_i): μ_i = f(y_{i,î} h_î(x_i)),
@@ -55,7 +58,7 @@ def signed_score(scores, labels):
     return np.where(right, 1.0, -1.0) * scores[rows, best]
 
 
-def margin_error(margins, theta):
+def margin_error(margins: Batches, theta: ArrayLike) -> Any:
     """Share of margins at or below a threshold, ε_μ(θ) = (1/m) Σ [μ_i ≤ θ] (BSN eq. 7).
 
     Parameters

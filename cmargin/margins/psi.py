@@ -1,6 +1,9 @@
 """The Ψ-transform of margin pursuit, its inverse, and the cubic equations behind them (margin pursuit, Lemma 8)."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from cmargin._core.small import _catoni
 from cmargin.margins._batches import as_real
@@ -9,7 +12,7 @@ from cmargin.margins._checks import positive_array
 CHUNK = 1 << 19     # points between two looks for Ctrl-C: 20 ms of transform, 0.3 s of inverse
 
 
-def psi_transform(a, margin=1.0, scale=1.0):
+def psi_transform(a: ArrayLike, margin: ArrayLike = 1.0, scale: ArrayLike = 1.0) -> Any:
     """Ψ_{s,γ}(a): the least excess of margin pursuit's risk that an excess ``a`` of the 0-1 risk can come with.
 
     Ψ_{s,γ}(R(h) - R*) <= R_φ(h) - R_φ* for φ(z) = s² ρ((γ - z)/s). Convex and increasing on [0, 1], from 0 to
@@ -34,7 +37,7 @@ def psi_transform(a, margin=1.0, scale=1.0):
     return elementwise(_catoni.psi_transform, as_real(a, "a"), margin, scale, refusal)
 
 
-def psi_inverse(value, margin=1.0, scale=1.0):
+def psi_inverse(value: ArrayLike, margin: ArrayLike = 1.0, scale: ArrayLike = 1.0) -> Any:
     """a in [0, 1] with Ψ_{s,γ}(a) = ``value``: the bound on the excess 0-1 risk that an excess surrogate risk buys.
 
     By safeguarded Newton on ln Ψ against ln a, to rounding also relative to an ``a`` near 0.
@@ -78,7 +81,7 @@ def elementwise(kernel, x, margin, scale, refusal):
     return out.reshape(shape) if shape else float(out[0])
 
 
-def cubic_roots(a, b, c, d):
+def cubic_roots(a: ArrayLike, b: ArrayLike, c: ArrayLike, d: ArrayLike) -> np.ndarray:
     """Real roots of a u³ + b u² + c u + d = 0, whatever the sign of the discriminant and whichever coefficients are 0.
 
     A real root by Newton from outside all of them, then the quadratic that is left (Kahan 1986): each root is that of
@@ -96,17 +99,17 @@ def cubic_roots(a, b, c, d):
         equation. Two roots of a cubic, real or complex, nearer each other than about 1e-7 of their size are a double
         root but for the rounding of the coefficients, and given as one.
     """
-    coefficients = np.broadcast_arrays(*(as_real(values, name).astype(np.float64)
-                                         for values, name in zip((a, b, c, d), "abcd", strict=True)))
-    shape = coefficients[0].shape
-    if not all(np.isfinite(values).all() for values in coefficients):
+    given = np.broadcast_arrays(*(as_real(values, name).astype(np.float64)
+                                  for values, name in zip((a, b, c, d), "abcd", strict=True)))
+    shape = given[0].shape
+    if not all(np.isfinite(values).all() for values in given):
         raise ValueError("the coefficients of a cubic must be finite, found NaN or infinity")
-    coefficients = [np.ascontiguousarray(values).ravel() for values in coefficients]
+    coefficients = [np.ascontiguousarray(values).ravel() for values in given]
     n = len(coefficients[0])
     roots, counts = np.empty((n, 3)), np.empty(n, dtype=np.intc)
     for lo in range(0, n, CHUNK):
         part = slice(lo, lo + CHUNK)
-        _catoni.cubic_roots(*(values[part] for values in coefficients), roots[part], counts[part])
+        _catoni.cubic_roots(*(values[part] for values in (*coefficients, roots, counts)))
     if (counts < 0).any():
         raise ValueError("every number solves 0 = 0: at least one coefficient must differ from 0")
     return roots.reshape(*shape, 3) if shape else roots[0, :counts[0]]

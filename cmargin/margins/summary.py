@@ -1,14 +1,18 @@
 """A margin distribution in a handful of numbers, as the traces of margin pursuit's figures 3 to 5 show it."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from cmargin._core.small import _margin_summary
-from cmargin.margins._batches import gathered
+from cmargin.margins._batches import Batches, gathered
 from cmargin.margins._checks import positive_number
 from cmargin.margins.location import confidence_scale
 
 
-def margin_summary(margins, *, scale=None, delta=0.05, quantiles=(0.05, 0.25, 0.5, 0.75, 0.95)):
+def margin_summary(margins: Batches, *, scale: float | None = None, delta: float = 0.05,
+                   quantiles: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95)) -> dict[str, Any]:
     """Where the margins lie, how widely and how evenly they spread, and how many are on the wrong side.
 
     Parameters
@@ -30,14 +34,14 @@ def margin_summary(margins, *, scale=None, delta=0.05, quantiles=(0.05, 0.25, 0.
         over variance^{3/2}, 0 where all margins are equal; ``share_nonpositive``, of margins <= 0, the training error
         if these are training margins; ``quantiles``, array of one row per level.
     """
-    margins = gathered(margins, "margins", ndims=(1, 2))
+    mu = gathered(margins, "margins", ndims=(1, 2))
     levels = np.array(quantiles, dtype=np.float64, order="C")
     if levels.ndim != 1 or not ((levels >= 0) & (levels <= 1)).all():
         raise ValueError("quantiles must be a sequence of levels between 0 and 1")
-    columns = [summary_of(np.ascontiguousarray(q), scale, delta, levels) for q in np.atleast_2d(margins.T)]
+    columns = [summary_of(np.ascontiguousarray(q), scale, delta, levels) for q in np.atleast_2d(mu.T)]
     if not all(np.isfinite(column["variance"]) for column in columns):
         raise ValueError("the margins are too large for a variance in the range of doubles; scale them down")
-    if margins.ndim == 1:
+    if mu.ndim == 1:
         return columns[0]
     return {key: np.stack([column[key] for column in columns], axis=-1) for key in columns[0]}
 

@@ -24,7 +24,7 @@ class Split(NamedTuple):
     X: object
     y: np.ndarray
     X_test: object = None
-    y_test: np.ndarray = None
+    y_test: np.ndarray | None = None
 
 
 class Problem(NamedTuple):

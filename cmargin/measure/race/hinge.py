@@ -120,7 +120,7 @@ def skglm_working_sets(problem, effort, threads, most):
 class Peer(NamedTuple):
     """``ways`` are (run, growth of the effort from run to run): the quickest of them counts at every target."""
     ways: tuple
-    module: str = None         # what must be there to import; None: it always is
+    module: str | None = None  # what must be there to import; None: it always is
     solves_l1: bool = False
     last_is_one_thread: bool = False           # the last way is the first on one thread
 

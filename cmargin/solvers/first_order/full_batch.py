@@ -165,7 +165,7 @@ class FullBatch(Resumable):
     again, without a read of the rows, they lead it to the same point.
     """
 
-    made_again = ("blocks", "make", "widths", "settings", "trace", "keeper")
+    made_again: tuple[str, ...] = ("blocks", "make", "widths", "settings", "trace", "keeper")
 
     def __init__(self, blocks, make, widths, settings, start, trace):
         self.blocks, self.make, self.widths, self.settings = blocks, make, widths, settings

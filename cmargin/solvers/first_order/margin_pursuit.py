@@ -102,7 +102,7 @@ def loss_of(settings, scale):
 class FirstOrder(Resumable):
     """What the two first-order solvers share: the loop over passes, the look after each, the clock."""
 
-    made_again = ("blocks", "settings", "start", "trace")
+    made_again: tuple[str, ...] = ("blocks", "settings", "start", "trace")
 
     def __init__(self, blocks, settings, start, trace, dtype):
         self.blocks, self.settings, self.start, self.trace = blocks, settings, start, trace

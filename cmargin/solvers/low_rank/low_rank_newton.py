@@ -12,7 +12,6 @@ import numpy as np
 from cmargin._core.losses._losses import AT_ZERO, LARGEST_CURVATURE, LOSS_IDS, evaluate
 from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
 from cmargin._runtime.clock import TimeUp
-from cmargin.solvers.low_rank.class_lists import ClassLists
 from cmargin.solvers.low_rank.class_passes import STREAM_WORDS, ClassPasses, class_streams
 from cmargin.solvers.low_rank.class_weights import ClassWeights
 from cmargin.solvers.low_rank.low_rank import LowRankInverse, build_inverse, default_samples
@@ -88,8 +87,7 @@ def constant_score(loss, share):
     return np.where(share >= 0.5, (2 * share - 1) / (1 - share), (2 * share - 1) / share)
 
 
-def train(home, lists: ClassLists, row_weight, settings: Settings, entropy, start=None, on_pass=None,
-          make=None, keeper=NO_KEEPER):
+def train(home, lists, row_weight, settings, entropy, start=None, on_pass=None, make=None, keeper=NO_KEEPER):
     """Train every class of ``lists`` on the rows of ``home``.
 
     Parameters
@@ -137,7 +135,8 @@ def train(home, lists: ClassLists, row_weight, settings: Settings, entropy, star
 class Run(Resumable):
     """One call of `train`: its data, its weights, its clock."""
 
-    made_again = ("home", "lists", "row_weight", "settings", "start", "runner", "earlier", "Z", "clock", "rng")
+    made_again: tuple[str, ...] = (
+        "home", "lists", "row_weight", "settings", "start", "runner", "earlier", "Z", "clock", "rng")
 
     def __init__(self, home, lists, row_weight, settings, entropy, start):
         self.home, self.lists, self.row_weight = home, lists, row_weight

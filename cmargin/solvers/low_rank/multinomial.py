@@ -40,9 +40,10 @@ REFIT_SHARE = 0.04         # of the rows held out: with more, passes over all ro
 class MultinomialRun(Run):
     """One call of `train` for the multinomial risk; ``truth`` (n_rows,) int64 holds the class of every row."""
 
-    made_again = ("home", "row_weight", "settings", "start", "truth", "passes_over", "Z", "clock", "deadline", "rng")
+    made_again: tuple[str, ...] = (
+        "home", "row_weight", "settings", "start", "truth", "passes_over", "Z", "clock", "deadline", "rng")
     trial_batch = None         # rows of a trial's batch; None: as many as a pass over all rows takes
-    passes_of = SoftmaxPasses
+    passes_of: type = SoftmaxPasses
 
     def __init__(self, home, lists, row_weight, settings, entropy, start, truth, n_classes):
         self.home, self.row_weight, self.settings, self.start = home, row_weight, settings, start

@@ -37,7 +37,8 @@ class InSlices:
 
     left = False                       # ended from outside
     gift = None                        # what was given for a checkpoint, until that is written
-    way, more = (None, "whole"), {}    # what a checkpoint names it by: problem, stage; and what it needs besides
+    way = None, "whole"                # what a checkpoint names it by: problem, stage;
+    more: dict[str, object] = {}       # and what it needs besides
     posted = None                      # the question that rows elsewhere will answer with their next read
 
     def run(self):

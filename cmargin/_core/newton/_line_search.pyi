@@ -1,0 +1,10 @@
+# Written by `python -m build_tools.stubs`.
+
+from typing import Any
+
+import numpy as np
+
+def quadratic_step(w: np.ndarray, d: np.ndarray, b: float, a: float, weight: np.ndarray, s_max: float = ...) -> Any: ...
+def exact_step(
+    along: Any, w: np.ndarray, d: np.ndarray, weight: np.ndarray, s_max: float, tol: float = ..., max_trials: int = ...,
+) -> Any: ...

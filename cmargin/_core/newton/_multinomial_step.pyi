@@ -1,0 +1,18 @@
+# Written by `python -m build_tools.stubs`.
+
+from typing import Any
+
+from cmargin._core.rows._softmax_rows import SoftmaxRows
+
+class MultinomialStep:
+    step: Any
+    risk: Any
+    products: Any
+    direction: Any
+    gradient: Any
+    room: Any
+    def __init__(self, rows: SoftmaxRows, l2: float, most: int, per_call: int) -> None: ...
+    def go(self, lasting: float) -> Any: ...
+    def begin(
+        self, inverse: Any, mean: Any, V: Any, G: Any, enough: Any, scores: Any, probs: Any, change: Any,
+    ) -> Any: ...

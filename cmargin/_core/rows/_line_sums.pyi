@@ -1,0 +1,13 @@
+# Written by `python -m build_tools.stubs`.
+
+from typing import Any
+
+import numpy as np
+
+def along(
+    loss: int, a: float, weight: np.ndarray, z: np.ndarray, change: np.ndarray, step: float, n_threads: int,
+) -> Any: ...
+def move(
+    loss: int, a: float, weight: np.ndarray, z: np.ndarray, change: np.ndarray, step: float, slope_out: np.ndarray,
+    n_threads: int,
+) -> Any: ...

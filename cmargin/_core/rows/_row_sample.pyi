@@ -1,0 +1,14 @@
+# Written by `python -m build_tools.stubs`.
+
+from typing import Any
+
+import numpy as np
+
+from cmargin._core.rows._rows import Rows
+
+CHANCE: tuple[Any, ...]
+def chosen(
+    X: Rows, code: np.ndarray, positives: float, negatives: float, seed: int, first: int = ...,
+    weight: np.ndarray | None = ...,
+) -> Any: ...
+def numbers(seed: int, n: int) -> Any: ...

@@ -1,0 +1,9 @@
+# Written by `python -m build_tools.stubs`.
+
+from typing import Any
+
+import numpy as np
+
+def power_of_two(size: float) -> Any: ...
+def summarise(q: np.ndarray, levels: np.ndarray, scale: float, reach: float, quantiles_out: np.ndarray) -> Any: ...
+def summarise_problems(q: np.ndarray, levels: np.ndarray, scale: np.ndarray, out: np.ndarray) -> Any: ...

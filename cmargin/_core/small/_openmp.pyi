@@ -1,0 +1,6 @@
+# Written by `python -m build_tools.stubs`.
+
+from typing import Any
+
+def effective_n_threads(n_jobs: Any = ...) -> Any: ...
+def threads_seen(n_threads: int) -> Any: ...
