@@ -79,10 +79,10 @@ class BuildInBothPlaces(build_ext):
             self.parallel = processors()
 
     def run(self):
-        flags = configure()
+        flags, link_flags = configure()
         for extension in self.extensions:
             extension.extra_compile_args = OPTIMISE + flags
-            extension.extra_link_args = list(flags)
+            extension.extra_link_args = list(link_flags)
         self.extensions = cythonize_strictly(self.extensions, DIRECTIVES)
         for extension in self.extensions:
             extension._needs_stub = False          # as setuptools had it for those that cythonize replaced
@@ -102,14 +102,14 @@ class ConfiguredBuildPy(build_py):
 
 @functools.cache
 def configure():
-    """Look at this machine, write down what was found, and return the flags for OpenMP."""
-    flags, why = openmp_flags(os.environ.get("CMARGIN_OPENMP", "auto"))
+    """Look at this machine, write down what was found, and return the flags for OpenMP, to compile and to link."""
+    flags, link_flags, why = openmp_flags(os.environ.get("CMARGIN_OPENMP", "auto"))
     width = write_blas_int(CORE / "linalg" / "_blas_int.pxi", write_if_changed)
     write_if_changed(
         ROOT / "cmargin" / "_build_config.py",
         f'"""Written by setup.py."""\n\nOPENMP = {bool(flags)}\nOPENMP_REASON = {why!r}\nBLAS_INT_BITS = {width}\n',
     )
-    return list(flags)
+    return flags, link_flags
 
 
 DEBUG = os.environ.get("CMARGIN_DEBUG", "0") == "1"
@@ -122,8 +122,10 @@ DIRECTIVES = {
     "embedsignature": True,
     "freethreading_compatible": True,
 }
-# symbols for a debugger make the modules four times as large, and take a third of the time
-OPTIMISE = [] if sys.platform == "win32" else ["-O3", "-fno-math-errno", "-fno-trapping-math", "-g" if DEBUG else "-g0"]
+if sys.platform == "win32":
+    OPTIMISE = ["/std:c11"]      # our headers say restrict
+else:  # symbols for a debugger make the modules four times as large, and take a third of the time
+    OPTIMISE = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-g" if DEBUG else "-g0"]
 HEADERS = ["cmargin/include", *sorted({str(path.parent.relative_to(ROOT)) for path in CORE.glob("*/*.h")})]
 EXTENSIONS = [
     Extension(".".join(path.with_suffix("").parts), [str(path)], include_dirs=HEADERS)

@@ -24,8 +24,17 @@ int main(void) {
 """
 
 
-def probe(flags):
-    """Return "" if a two-thread program builds with ``flags`` and really runs on two threads, else why not."""
+def spellings():
+    """(compiler flags, linker flags) that ask for OpenMP, the likeliest first."""
+    if sys.platform == "win32":
+        return [(["/openmp"], [])]
+    usual = ["-fopenmp"], ["-fopenmp"]
+    # Apple's clang reads the pragmas, but takes header and library from elsewhere: CPPFLAGS and LDFLAGS say where
+    return [usual, (["-Xpreprocessor", "-fopenmp"], ["-lomp"])] if sys.platform == "darwin" else [usual]
+
+
+def probe(flags, link_flags):
+    """Return "" if a two-thread program builds with these and really runs on two threads, else why not."""
     compiler = new_compiler()
     customize_compiler(compiler)
     with tempfile.TemporaryDirectory() as folder:
@@ -33,7 +42,7 @@ def probe(flags):
         source.write_text(PROBE)
         try:
             objects = compiler.compile([str(source)], output_dir=folder, extra_postargs=flags)
-            compiler.link_executable(objects, str(Path(folder) / "probe"), extra_postargs=flags)
+            compiler.link_executable(objects, str(Path(folder) / "probe"), extra_postargs=link_flags)
         except Exception as error:  # distutils raises several unrelated classes
             return f"the OpenMP probe did not build with {' '.join(flags)}: {type(error).__name__}"
         program = next(p for p in Path(folder).rglob("probe*") if p.suffix in ("", ".exe"))
@@ -47,16 +56,16 @@ def probe(flags):
 
 
 def openmp_flags(wish):
-    """Return (compiler and linker flags, reason): no flags mean a serial build, and the reason says why."""
+    """Return (compiler flags, linker flags, reason): no flags mean a serial build, and the reason says why."""
     if wish not in ("auto", "0", "1"):
         raise SystemExit(f"CMARGIN_OPENMP must be auto, 0 or 1; got {wish!r}")
     if wish == "0":
-        return [], "switched off by CMARGIN_OPENMP=0"
-    flags = ["/openmp"] if sys.platform == "win32" else ["-fopenmp"]
-    why_not = probe(flags)
-    if not why_not:
-        return flags, "found by compiling, linking and running a probe"
+        return [], [], "switched off by CMARGIN_OPENMP=0"
+    for flags, link_flags in spellings():
+        why_not = probe(flags, link_flags)
+        if not why_not:
+            return flags, link_flags, "found by compiling, linking and running a probe"
     if wish == "1":
         raise SystemExit(f"CMARGIN_OPENMP=1, but {why_not}")
     print(f"cmargin: building without OpenMP, everything will run on one thread ({why_not})", file=sys.stderr)
-    return [], why_not
+    return [], [], why_not

@@ -2,6 +2,7 @@
 
 import platform
 import sys
+from pathlib import Path
 from typing import TextIO
 
 import numpy
@@ -32,7 +33,9 @@ def show_config(file: TextIO | None = None) -> None:
         ("BLAS integers", f"{_build_config.BLAS_INT_BITS} bits"),
     ]
     for pool in threadpool_info():
-        name = f"{pool['internal_api']} {pool.get('version') or ''}".strip()
+        # two copies of one OpenMP are told apart by their files
+        name = Path(pool["filepath"]).name if pool["user_api"] == "openmp" else pool["internal_api"]
+        name = f"{name} {pool.get('version') or ''}".strip()
         rows.append((f"loaded {pool['user_api']}", f"{name}, {pool['num_threads']} threads"))
     width = max(len(name) for name, _ in rows)
     for name, text in rows:

@@ -4,6 +4,8 @@ cdef extern from *:
     """
     #include <time.h>
     #if defined(_WIN32)
+    #define WIN32_LEAN_AND_MEAN
+    #define NOMINMAX
     #include <windows.h>
     static double cmargin_seconds(void) {
         LARGE_INTEGER now, rate;

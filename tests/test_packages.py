@@ -1,0 +1,69 @@
+"""What is packaged, and what a wheel meets where it is installed."""
+
+import subprocess
+import sys
+import tarfile
+
+import numpy as np
+import pytest
+from installation import ROOT, installed, run
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+from cmargin import SLNDClassifier, SmSVMClassifier, _build_config
+from cmargin._core.small._openmp import threads_seen
+
+IN_A_CHECKOUT = pytest.mark.skipif(not (ROOT / "setup.py").exists(), reason="the tests are not in a checkout")
+OF_THE_CHECKOUT = {".ci/run", ".gitignore"}
+BUILT = {".so", ".pyd", ".pyc", ".o"}
+DATA = {".npz", ".npy", ".csv", ".parquet", ".svm", ".jsonl", ".gz", ".bz2"}
+
+
+@IN_A_CHECKOUT
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="nothing says which files belong to the project")
+def test_an_sdist_has_every_file_and_nothing_that_was_built(tmp_path):
+    wanted = set(run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], ROOT).splitlines())
+    wanted = {name for name in wanted if (ROOT / name).exists()} - OF_THE_CHECKOUT
+    run([sys.executable, "setup.py", "-q", "egg_info", "-e", str(tmp_path), "sdist", "-d", str(tmp_path)], ROOT)
+    archive, = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as files:
+        sizes = {name.partition("/")[2]: size for name, size in ((f.name, f.size) for f in files if f.isfile())}
+    there = set(sizes)
+    assert wanted - there == set()
+    more = there - wanted
+    assert {name for name in more if not name.startswith("cmargin.egg-info/")} <= {"PKG-INFO", "setup.cfg"}
+    assert {"tests/conftest.py", "asv_benches/asv.conf.json", "build_tools/openmp.py", "cmargin/py.typed"} <= there
+    endings = {"." + name.rpartition(".")[2] for name in there}
+    assert endings & BUILT == set() and endings & DATA == set()
+    assert max(sizes.values()) < 500_000 and archive.stat().st_size < 5_000_000
+
+
+@IN_A_CHECKOUT
+def test_types_and_headers_are_installed(tmp_path):
+    package = installed(tmp_path) / "cmargin"
+    for name in ("py.typed", "api.pxd", "include/cmargin.h", "_core/losses/_losses.pyi", "_core/losses/_losses.pxd"):
+        assert (package / name).exists(), name
+
+
+FITS_BESIDE_SCIKIT_LEARN = """
+import sys
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import HistGradientBoostingClassifier
+from cmargin import SLNDClassifier, SmSVMClassifier
+X, y = load_breast_cancer(return_X_y=True)
+for _ in range(2):
+    HistGradientBoostingClassifier(max_iter=2).fit(X, y)
+    weights = [SLNDClassifier(random_state=3, n_jobs=2).fit(X, y).coef_, SmSVMClassifier(n_jobs=2).fit(X, y).coef_]
+sys.stdout.buffer.write(b"".join(w.tobytes() for w in weights))
+"""
+
+
+def test_an_openmp_of_scikit_learns_own_does_no_harm():
+    # both wheels bring a copy of the compiler's library: two pools of threads in one process
+    X, y = load_breast_cancer(return_X_y=True)
+    alone = [SLNDClassifier(random_state=3, n_jobs=1).fit(X, y).coef_, SmSVMClassifier(n_jobs=1).fit(X, y).coef_]
+    done = subprocess.run([sys.executable, "-c", FITS_BESIDE_SCIKIT_LEARN], capture_output=True, timeout=120)
+    assert done.returncode == 0, done.stderr.decode()
+    assert np.array_equal(np.frombuffer(done.stdout), np.concatenate([w.ravel() for w in alone]))
+    HistGradientBoostingClassifier(max_iter=1).fit(X, y)
+    assert threads_seen(2) == (2 if _build_config.OPENMP else 1)
