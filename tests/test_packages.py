@@ -1,8 +1,10 @@
 """What is packaged, and what a wheel meets where it is installed."""
 
+import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from installation import ROOT, installed, run
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import HistGradientBoostingClassifier
 
+import cmargin
 from cmargin import SLNDClassifier, SmSVMClassifier, _build_config
 from cmargin._core.small._openmp import threads_seen
 
@@ -43,6 +46,15 @@ def test_types_and_headers_are_installed(tmp_path):
     package = installed(tmp_path) / "cmargin"
     for name in ("py.typed", "api.pxd", "include/cmargin.h", "_core/losses/_losses.pyi", "_core/losses/_losses.pxd"):
         assert (package / name).exists(), name
+
+
+@IN_A_CHECKOUT
+def test_version_and_dependencies_are_written_the_same_everywhere():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    recipe = (ROOT / "build_tools" / "conda" / "recipe.yaml").read_text()
+    assert project["version"] == cmargin.__version__ == re.search(r'version: "(.*)"', recipe)[1]
+    run_time = recipe.partition("  run:\n    - python\n")[2].partition("\n\n")[0]
+    assert [line.strip(" -").replace(" ", "") for line in run_time.splitlines()] == project["dependencies"]
 
 
 FITS_BESIDE_SCIKIT_LEARN = """
