@@ -3,6 +3,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 
 import pytest
 from installation import ROOT, run
@@ -74,6 +75,15 @@ def test_kernels_solvers_and_the_c_interface_do_without_scikit_learn():
         "        importlib.import_module(module.name)")
     assert {"cmargin.api", "cmargin._core.newton._newton", "cmargin.solvers.dual.dual_newton"} <= found
     assert not [name for name in found if name.split(".")[0] == "sklearn"]
+
+
+@pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python has the lock")
+def test_no_module_brings_the_interpreters_lock_back():
+    code = ("import sys, importlib, pkgutil, cmargin.api, cmargin._core\n"
+            "for module in pkgutil.walk_packages(cmargin._core.__path__, 'cmargin._core.'):\n"
+            "    importlib.import_module(module.name)\n"
+            "assert not sys._is_gil_enabled()")
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
 
 
 def blas_threads():
