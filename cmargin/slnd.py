@@ -31,6 +31,7 @@ from cmargin.solvers.low_rank.class_lists import ClassLists, ClassShares
 from cmargin.solvers.low_rank.low_rank_newton import Settings, Start, train
 from cmargin.solvers.low_rank.multinomial import MultinomialRun
 from cmargin.solvers.low_rank.on_device import MultinomialOnDevice
+from cmargin.solvers.low_rank.over_files import MultinomialOverFiles
 from cmargin.solvers.low_rank.over_ranks import MultinomialOverRanks
 
 ONE_CLASS = "The rows of positive weight are of only one class; at least 2 classes are needed."
@@ -279,6 +280,8 @@ class SLNDClassifier(PosteriorPredictions):
             raise ValueError(
                 f"`classes={classes!r}` is not the same as on last call to partial_fit, was: {self.classes_!r}")
         labels, home = encode_labels(y, classes=known), open_rows(X, y)
+        if home.shares_reads:
+            home.refuse("partial_fit")
         start = None if first else self._go_on(home, labels, decay="call")
         return self._finish(*self._train_on(home, labels, sample_weight, begin, start, 1, in_parts=True))
 
@@ -360,7 +363,8 @@ class SLNDClassifier(PosteriorPredictions):
         if rows.by_batches:
             if loss != "multinomial" or self._joint is not MultinomialRun:
                 home.refuse(f"{type(self).__name__} with loss={loss!r}, which reads one row at a time,")
-            run = partial(MultinomialOnDevice, truth=codes.astype(np.int64), n_classes=len(classes))
+            kind = MultinomialOverFiles if home.shares_reads else MultinomialOnDevice
+            run = partial(kind, truth=codes.astype(np.int64), n_classes=len(classes))
         return self._run_on(rows, lists, weight, about, run, begin, start, max_passes, in_parts, keeper)
 
     def _check_rank(self, n_features):
