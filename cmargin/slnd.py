@@ -33,6 +33,7 @@ from cmargin.solvers.low_rank.multinomial import MultinomialRun
 from cmargin.solvers.low_rank.on_device import MultinomialOnDevice
 from cmargin.solvers.low_rank.over_files import MultinomialOverFiles
 from cmargin.solvers.low_rank.over_ranks import MultinomialOverRanks
+from cmargin.solvers.low_rank.over_workers import MultinomialOverWorkers
 
 ONE_CLASS = "The rows of positive weight are of only one class; at least 2 classes are needed."
 MOST_CLASSES = 2000     # of loss="auto" as multinomial: there it takes 25 times as long as drawn negatives (decisions)
@@ -208,21 +209,20 @@ class SLNDClassifier(PosteriorPredictions):
         """Going on needs the columns of the last fit, by their names too."""
         return check_rows(self, X, y, reset=not self._goes_on)
 
-    _takes_comm = True
+    _takes_comm = _takes_workers = True
 
     def _refuse_over_places(self, how):
         if self.loss in CALIBRATED or self.step_size == "theory":
-            raise ValueError(f"{type(self).__name__}: one-vs-rest losses do not take comm= yet; use "
-                             "loss='multinomial'.")
+            raise ValueError(f"{type(self).__name__}: one-vs-rest losses do not go {how} yet; use loss='multinomial'.")
         if self._penalised and self.l2 > 0:
-            raise ValueError(f"{type(self).__name__}: l2 > 0 does not take comm= yet; use l2=0, or SmSVMClassifier.")
+            raise ValueError(f"{type(self).__name__}: l2 > 0 does not go {how} yet; use l2=0, or SmSVMClassifier.")
 
-    def _train_over_ranks(self, home, begin, keeper):
+    def _train_over_places(self, home, begin, keeper):
         agreed = home.agreed
         labels = agreed.classes, None if agreed.multilabel else np.empty(0, np.int64), None
         if self._loss_for(*labels[:2]) != "multinomial":
             raise ValueError(f"{type(self).__name__}: two classes, an indicator or more than {MOST_CLASSES} classes do "
-                             "not take comm= yet, unless exclusive classes with loss='multinomial'.")
+                             "not go with comm= or Dask yet, unless exclusive classes with loss='multinomial'.")
         if np.count_nonzero(agreed.class_weights) < 2:
             raise ValueError(ONE_CLASS)
         start = self._go_on(home, labels) if self._goes_on else None
@@ -230,13 +230,14 @@ class SLNDClassifier(PosteriorPredictions):
         self._check_rank(home.n_features)
         shares = ClassShares(positive, agreed.n_rows)
         about = self._about(shares, None, agreed.classes, False, "multinomial", False)
-        run = partial(MultinomialOverRanks, n_classes=len(agreed.classes))
+        kind = MultinomialOverWorkers if home.shares_reads else MultinomialOverRanks
+        run = partial(kind, n_classes=len(agreed.classes))
         rows = home.stochastic_rows(None)
         return self._run_on(rows, shares, None, about, run, begin, start, self.max_passes, False, keeper)
 
     def _train(self, home, sample_weight, begin, keeper):
         if home.agreed is not None:
-            return self._train_over_ranks(home, begin, keeper)
+            return self._train_over_places(home, begin, keeper)
         labels = encode_labels(home.y)
         start = self._go_on(home, labels) if self._goes_on else None
         return self._train_on(home, labels, sample_weight, begin, start, self.max_passes, keeper=keeper)

@@ -83,12 +83,15 @@ class Place:
         The place of the first row among those of all places.
     where : str
         What errors say of it: "on rank 1".
+    number : int
+        Of the place.
     """
 
     interrupted, break_off = False, None             # whether a Ctrl-C came; called between two slices of a look
 
-    def __init__(self, home, labels, weights, first, n_threads, where):
-        self.home, self.labels, self.weights, self.first, self.where = home, labels, weights, first, where
+    def __init__(self, home, labels, weights, first, n_threads, where, number=0):
+        self.home, self.labels, self.weights, self.first = home, labels, weights, first
+        self.where, self.number = where, number
         self.n_threads = n_threads if home.entries >= SMALL else 1
         self.passes, self.works, self.sorted, self.failure = {}, {}, {}, None
 
