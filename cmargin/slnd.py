@@ -28,6 +28,7 @@ from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin.homes.open import beside, open_rows
 from cmargin.homes.stochastic_rows import NonFiniteCurvature
 from cmargin.solvers.low_rank.class_lists import ClassLists, ClassShares
+from cmargin.solvers.low_rank.classes_over_ranks import ClassesOverRanks, RankShares
 from cmargin.solvers.low_rank.low_rank_newton import Settings, Start, train
 from cmargin.solvers.low_rank.multinomial import MultinomialRun
 from cmargin.solvers.low_rank.on_device import MultinomialOnDevice
@@ -212,26 +213,34 @@ class SLNDClassifier(PosteriorPredictions):
     _takes_comm = _takes_workers = True
 
     def _refuse_over_places(self, how):
-        if self.loss in CALIBRATED or self.step_size == "theory":
-            raise ValueError(f"{type(self).__name__}: one-vs-rest losses do not go {how} yet; use loss='multinomial'.")
+        for name, refused in (("step_size='theory'", self.step_size == "theory"),
+                              ("hessian_refresh", self.hessian_refresh is not None and self.loss in CALIBRATED)):
+            if refused:
+                raise ValueError(f"{type(self).__name__}: {name} does not go {how} yet, with a one-vs-rest loss.")
         if self._penalised and self.l2 > 0:
             raise ValueError(f"{type(self).__name__}: l2 > 0 does not go {how} yet; use l2=0, or SmSVMClassifier.")
 
     def _train_over_places(self, home, begin, keeper):
         agreed = home.agreed
         labels = agreed.classes, None if agreed.multilabel else np.empty(0, np.int64), None
-        if self._loss_for(*labels[:2]) != "multinomial":
-            raise ValueError(f"{type(self).__name__}: two classes, an indicator or more than {MOST_CLASSES} classes do "
-                             "not go with comm= or Dask yet, unless exclusive classes with loss='multinomial'.")
-        if np.count_nonzero(agreed.class_weights) < 2:
+        loss = self._loss_for(*labels[:2])
+        if not agreed.multilabel and np.count_nonzero(agreed.class_weights) < 2:
             raise ValueError(ONE_CLASS)
         start = self._go_on(home, labels) if self._goes_on else None
-        positive = agreed.class_weights if len(agreed) > 1 else agreed.class_weights[1:]
+        positive = agreed.class_weights if len(agreed) > 1 or agreed.multilabel else agreed.class_weights[1:]
         self._check_rank(home.n_features)
-        shares = ClassShares(positive, agreed.n_rows)
-        about = self._about(shares, None, agreed.classes, False, "multinomial", False)
-        kind = MultinomialOverWorkers if home.shares_reads else MultinomialOverRanks
-        run = partial(kind, n_classes=len(agreed.classes))
+        if loss == "multinomial":
+            shares = ClassShares(positive, agreed.n_rows)
+            kind = MultinomialOverWorkers if home.shares_reads else MultinomialOverRanks
+            run = partial(kind, n_classes=len(agreed.classes))
+        elif home.shares_reads:
+            raise ValueError(f"{type(self).__name__}: one-vs-rest losses, which two classes, an indicator and more "
+                             f"than {MOST_CLASSES} classes have by default, do not go with Dask collections yet; "
+                             "exclusive classes do with loss='multinomial'.")
+        else:
+            shares = RankShares(home, positive, self.negatives_per_positive)
+            run = partial(ClassesOverRanks, negatives_per_positive=self.negatives_per_positive)
+        about = self._about(shares, None, agreed.classes, agreed.multilabel, loss, False)
         rows = home.stochastic_rows(None)
         return self._run_on(rows, shares, None, about, run, begin, start, self.max_passes, False, keeper)
 

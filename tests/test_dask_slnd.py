@@ -195,8 +195,8 @@ def test_an_error_is_a_sentence(client):                                        
 
 
 @pytest.mark.parametrize("estimator, labels, text", [
-    (SLNDClassifier(loss="logistic"), 3, "one-vs-rest losses do not go with Dask collections yet"),
-    (SLNDClassifier(), 2, "two classes, .* do not go with comm= or Dask yet"),
+    (SLNDClassifier(loss="logistic"), 3, "one-vs-rest losses, .* do not go with Dask collections yet"),
+    (SLNDClassifier(), 2, "two classes, .* do not go with Dask collections yet"),
     (SLNDClassifier(l2=1.0), 3, "l2 > 0 does not go with Dask collections yet"),
     (baselines.BalancedSGDClassifier(), 3, "does not take Dask collections yet"),
     (SLNDClassifier(checkpoint="here"), 3, "checkpoint= does not go with Dask collections yet")],

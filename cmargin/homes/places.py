@@ -207,8 +207,17 @@ class Place:
         """Make what a stochastic method keeps here; ``kind(place, ...)`` is a class that every place can import."""
         self.works[key] = kind(self, *arguments)
 
+    def positives(self):
+        """How many rows, and positives of every problem."""
+        Y = self.labels.columns()
+        return Y.shape[0], Y.getnnz(axis=0).astype(np.int64)
+
     def work(self, key, method, *arguments):
         return getattr(self.works[key], method)(*arguments)
+
+    def work_of(self, key, number, method, *arguments):
+        """The same in one place alone."""
+        return self.work(key, method, *arguments) if number == self.number else None
 
     # ------------------------------------------------------------ scores of all problems
 
