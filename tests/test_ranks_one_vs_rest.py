@@ -9,8 +9,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import BSNClassifier, Checkpoint, SLNDClassifier
 from cmargin._core.stochastic._class_sgd import mean_stride
+from cmargin.solvers.low_rank import classes_over_ranks
 from cmargin.solvers.low_rank.class_weights import ClassWeights
-from cmargin.solvers.low_rank.classes_over_ranks import LocalClassPasses, shared_out
+from cmargin.solvers.low_rank.classes_over_ranks import LocalClassPasses, RankShares, divided, shared_out
 
 
 def split(n, size, how, y):
@@ -37,7 +38,8 @@ def fitted(make, size, X, y, weight=None, how="even"):
 
 
 @pytest.mark.parametrize("settings, sparse, how, size, below", [
-    ({}, False, "even", 2, 0.03), ({}, True, "uneven", 3, 0.03), ({}, False, "by class", 2, 0.05),
+    ({}, False, "even", 2, 0.03), ({}, True, "uneven", 3, 0.03), ({}, False, "by class", 2, 0.02),
+    ({"step_size": 0.2}, True, "by class", 3, 0.02),
     ({"average": False, "step_size": 0.2}, True, "even", 2, 0.03), ({"loss": "squared"}, False, "even", 3, 0.03),
     ({"loss": "calibrated_hinge", "rank": 5, "tail": "drop"}, True, "even", 2, 0.03),
     ({"class_weight": "balanced", "negatives_per_positive": None}, False, "uneven", 2, 0.03),
@@ -87,11 +89,24 @@ def test_two_classes_and_an_indicator():
     assert alone.coef_.shape == (1, 8) and (alone.predict(X) == Y[:, 2]).mean() > 0.9
 
 
-def test_negatives_are_shared_out():
-    others = np.array([[10, 0, 3], [30, 7, 3], [0, 0, 3]])
-    found = shared_out(np.array([8, 7, 5]), others)
+def test_lists_are_shared_out_or_divided():
+    shares = RankShares.__new__(RankShares)
+    shares.others, shares.n_negatives = np.array([[10, 0, 3], [30, 7, 3], [0, 0, 3]]), np.array([8, 7, 5])
+    shares.positives = np.array([[1, 2, 0], [0, 1, 0], [3, 0, 9]])
+    positives, found = shared_out(shares)
     np.testing.assert_array_equal(found[:, :2], [[2, 0], [6, 7], [0, 0]])
-    assert found.sum(axis=0).tolist() == [8, 7, 5] and (found <= others).all()
+    assert found.sum(axis=0).tolist() == [8, 7, 5] and (found <= shares.others).all() and positives is shares.positives
+    positives, found = divided(shares)                                   # lists of 12, 10, 14
+    np.testing.assert_array_equal(positives, [[0, 0, 9], [4, 0, 0], [0, 3, 0]])
+    np.testing.assert_array_equal(found, [[0, 0, 5], [8, 0, 0], [0, 7, 0]])
+
+
+def test_rows_too_large_to_be_shared_stay_where_they_are(monkeypatch):
+    X, y = blobs(n=900, d=7, k=3)
+    monkeypatch.setattr(classes_over_ranks, "SHARED", 0)
+    found = fitted(lambda: SLNDClassifier(loss="logistic", max_passes=3, random_state=1), 2, X, y, None, "by class")[0]
+    one = SLNDClassifier(loss="logistic", max_passes=3, random_state=1).fit(X, y)
+    assert found.score(X, y) > one.score(X, y) - 0.1
 
 
 @pytest.mark.parametrize("tail", [False, True], ids=["dense", "tail of CSR"])

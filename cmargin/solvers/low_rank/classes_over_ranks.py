@@ -3,8 +3,12 @@
 H, the rank and the step are chosen on rank 0, from a sample of all ranks' rows. A class's list is shared out: a rank
 visits the positives it has, and of the negatives that one machine would draw its share by the negatives it has. With
 v_r visits on rank r and V on all, the mean of the weights counts rank r by v_r / V, and steps are V^2 / sum v_r^2 times
-as long, R times on R equal ranks: the mean move is then what one machine would have moved by. A rank that has all
-positives of a class but few of its negatives would move far between two means, so these are more where ranks differ.
+as long, R times on R equal ranks: the mean move is then what one machine would have moved by.
+
+A rank that has all positives of a class but few of its negatives moves far to their side between two means. Where ranks
+differ much in their classes, and all rows are not too large, every rank is therefore given all rows and the classes are
+divided: steps are one machine's then. Rows that are too large for that should be put in a random order first: more
+means help, but not enough (doc/decisions.md).
 """
 
 import copy
@@ -14,6 +18,7 @@ import numpy as np
 
 from cmargin._core.stochastic._class_sgd import mean_stride
 from cmargin.homes.arrays import joined
+from cmargin.homes.open import open_rows
 from cmargin.solvers.low_rank.class_lists import ClassLists, ClassShares
 from cmargin.solvers.low_rank.class_passes import ClassPasses, class_streams
 from cmargin.solvers.low_rank.low_rank import default_samples
@@ -22,6 +27,7 @@ from cmargin.solvers.low_rank.multinomial_choice import TRIAL_ROWS
 from cmargin.solvers.low_rank.over_places import AVERAGES, UNEVEN, unevenness
 
 MOST_MEANS = 128           # of a pass, where classes lie unevenly
+SHARED = 1 << 28           # and bytes of all rows that every rank is given there
 
 
 class SampleLists(ClassLists):
@@ -53,7 +59,7 @@ class LocalClassPasses:
         self.place, self.loss, self.entropy, self.weights = place, loss, entropy, None
         self.rows = place.home.stochastic_rows(place.n_threads)
         self.rows.between_chunks = place.break_off or self.rows.between_chunks
-        self.Y = place.labels.columns()
+        self.Y, self.row_weight = place.labels.columns(), place.weights
         self.streams = class_streams([entropy, 4, place.number], self.Y.shape[1])
 
     def sample(self, share):
@@ -62,11 +68,21 @@ class LocalClassPasses:
         chosen = np.sort(rng.permutation(n)[:int(np.ceil(share * n))])
         return self.place.home.take(chosen, self.rows.dtype), self.Y.tocsr()[chosen], self.place.weights[chosen]
 
+    def take_rows(self, X, Y, row_weight):
+        """All rows of all ranks, in place of this one's."""
+        heard, self.Y, self.row_weight = self.rows.between_chunks, Y.tocsc(), row_weight
+        self.rows = open_rows(X).stochastic_rows(self.place.n_threads)
+        self.rows.between_chunks = heard
+
     def share_out(self, n_negatives, part):
-        """How many negatives every class draws here, and what this rank counts for in the mean of its weights."""
-        lists = ClassLists.from_indicator(self.Y, None)
+        """How many negatives every class draws here, and what this rank counts for in the mean of its weights: where
+        that is nothing its list is empty."""
+        Y = self.Y.copy()
+        Y.data[np.repeat(part == 0, np.diff(Y.indptr))] = 0
+        Y.eliminate_zeros()
+        lists = ClassLists.from_indicator(Y, None)
         self.lists = ClassLists(lists.positives, lists.starts, n_negatives, lists.n_rows)
-        self.runner = ClassPasses(self.rows, self.lists, self.place.weights, self.loss, self.streams)
+        self.runner = ClassPasses(self.rows, self.lists, self.row_weight, self.loss, self.streams)
         self.part_of_mean, self.ends = part, np.concatenate([[0], np.cumsum(self.lists.lengths)])
 
     def whiten(self, inverse):
@@ -126,13 +142,6 @@ def _lag(n_steps):
     return np.divide(2.0, samples * (samples + 1), out=np.zeros(len(samples)), where=samples > 0)
 
 
-def shared_out(n_negatives, others):
-    """(n_ranks, n_classes): the negatives that a class draws, by those that each rank has."""
-    total = np.maximum(others.sum(axis=0), 1)
-    ends = np.cumsum(others, axis=0) * (n_negatives / total)
-    return np.minimum(np.diff(np.rint(ends).astype(np.int64), axis=0, prepend=0), others)
-
-
 class RankShares(ClassShares):
     """`ClassShares`, and how many rows and positives of every class each rank has."""
 
@@ -146,6 +155,24 @@ class RankShares(ClassShares):
     def lengths(self):
         """Visits of every class in a pass, of all ranks."""
         return self.positives.sum(axis=0) + self.n_negatives
+
+
+def shared_out(shares):
+    """(n_ranks, n_classes) positives, and negatives of each class by those that every rank has."""
+    others = shares.others
+    ends = np.cumsum(others, axis=0) * (shares.n_negatives / np.maximum(others.sum(axis=0), 1))
+    return shares.positives, np.minimum(np.diff(np.rint(ends).astype(np.int64), axis=0, prepend=0), others)
+
+
+def divided(shares):
+    """The same where every class is one rank's, the longest lists first to whom has least."""
+    lengths, n_ranks = shares.lengths(), len(shares.positives)
+    mine, load = np.zeros((n_ranks, len(lengths)), np.int64), np.zeros(n_ranks)
+    for c in np.argsort(-lengths, kind="stable"):
+        rank = np.argmin(load)
+        mine[rank, c] = 1
+        load[rank] += lengths[c]
+    return mine * shares.positives.sum(axis=0), mine * shares.n_negatives
 
 
 class ClassesOverRanks(Run):
@@ -166,26 +193,29 @@ class ClassesOverRanks(Run):
         self.all, self.n_rows, self.key = home, home.n_rows, home.new_key()
         home.call("begin_work", self.key, LocalClassPasses, settings.loss, entropy)
         wanted = settings.hessian_samples or default_samples(self.n_rows, home.n_features, settings.rank, settings.tail)
-        share = min(1.0, max(TRIAL_ROWS, wanted) / self.n_rows)
-        self._share_out(shares)
+        uneven = unevenness(np.hstack([shares.positives, shares.others.sum(axis=1)[:, None]])) > UNEVEN
+        self.divided = uneven and home.entries * home.dtype.itemsize <= SHARED
+        share = 1.0 if self.divided else min(1.0, max(TRIAL_ROWS, wanted) / self.n_rows)
         parts, positives, weight = zip(*self._ask("sample", share), strict=True)
-        lists = SampleLists.from_indicator(joined(positives).tocsc(), negatives_per_positive)
+        Y, weight = joined(positives), np.concatenate(weight)
+        if self.divided:
+            self._ask("take_rows", joined(parts), Y, weight)
+        self._share_out(*(divided if self.divided else shared_out)(shares))
+        self.n_parts = MOST_MEANS if uneven and not self.divided else AVERAGES
+        lists = SampleLists.from_indicator(Y.tocsc(), negatives_per_positive)
         lists.of_all(shares.shares(None), shares.lengths())
-        super().__init__(there.brought(parts), lists, np.concatenate(weight), settings, entropy, start)
+        super().__init__(there.brought(parts), lists, weight, settings, entropy, start)
 
     def _ask(self, *what):
         return self.all.call("work", self.key, *what)
 
-    def _share_out(self, shares):
-        """Every rank's part of each class's list."""
-        negatives = shared_out(shares.n_negatives, shares.others)
-        visits = (shares.positives + negatives).astype(float)
+    def _share_out(self, positives, negatives):
+        """Every rank's part of each class's list: (n_ranks, n_classes) of its visits."""
+        visits = (positives + negatives).astype(float)
         visits[:, visits.sum(axis=0) == 0] = 1.0                        # a class nobody visits
         self.longer = visits.sum(axis=0)**2 / (visits**2).sum(axis=0)
         for rank, part in enumerate(visits / visits.sum(axis=0)):
             self.all.call("work_of", self.key, rank, "share_out", negatives[rank], part)
-        uneven = unevenness(np.hstack([shares.positives, shares.others.sum(axis=1)[:, None]]))
-        self.n_parts = MOST_MEANS if uneven > UNEVEN else AVERAGES
 
     def _n_rows(self):
         return self.n_rows
