@@ -1,6 +1,7 @@
 """SLND over ranks beside one machine: test accuracy by the number of passes, ranks, and how rows lie with them.
 
     python asv_benches/compare_ranks.py --data FOLDER [--sets mnist,tinyimagenet,digits] [--ranks 1,2,4,8] [--seeds N]
+        [--loss auto|logistic|...]
 
 The ranks are threads of this process. Rows are split at random, evenly, or by class: sorted by it, then cut; or
 half or a fifth of them by class. Printed is
@@ -70,17 +71,19 @@ def main():
     parser.add_argument("--ways", default="random,by class")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--loss", default="auto")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    settings = {"loss": options.loss}
     for name in options.sets.split(","):
         data, rows = split_of(name, options.data), []
         X, X_test, y, y_test = data
         seeds = range(options.first_seed, options.first_seed + options.seeds)
-        one = np.array([accuracies({}, X, X_test, y, y_test, 0, "random", seed) for seed in seeds])
+        one = np.array([accuracies(settings, X, X_test, y, y_test, 0, "random", seed) for seed in seeds])
         rows.append(["one machine", "", *np.median(one, axis=0).round(2), ""])
         for size in map(int, options.ranks.split(",")):
             for how in options.ways.split(","):
-                found = np.array([accuracies({}, X, X_test, y, y_test, size, how, seed) for seed in seeds])
+                found = np.array([accuracies(settings, X, X_test, y, y_test, size, how, seed) for seed in seeds])
                 later = (found[:, 1:3] - one[:, :2]).min()
                 rows.append([f"{size} ranks", how, *np.median(found, axis=0).round(2),
                              f"{(found - one).min():.2f}, {later:.2f}"])

@@ -30,10 +30,13 @@ from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin.homes.open import beside, open_rows
 from cmargin.homes.stochastic_rows import NonFiniteCurvature
 from cmargin.solvers.low_rank.class_lists import ClassLists, ClassShares
+from cmargin.solvers.low_rank.classes_over_ranks import ClassesOverRanks, RankShares
 from cmargin.solvers.low_rank.low_rank_newton import Settings, Start, train
 from cmargin.solvers.low_rank.multinomial import MultinomialRun
 from cmargin.solvers.low_rank.on_device import MultinomialOnDevice
+from cmargin.solvers.low_rank.over_files import MultinomialOverFiles
 from cmargin.solvers.low_rank.over_ranks import MultinomialOverRanks
+from cmargin.solvers.low_rank.over_workers import MultinomialOverWorkers
 
 ONE_CLASS = "The rows of positive weight are of only one class; at least 2 classes are needed."
 MOST_CLASSES = 2000     # of loss="auto" as multinomial: there it takes 25 times as long as drawn negatives (decisions)
@@ -199,7 +202,7 @@ class SLNDClassifier(PosteriorPredictions):
 
     _losses = ("auto", "multinomial", *CALIBRATED)
     _joint = MultinomialRun          # what trains all classes at once
-    _takes_comm = True
+    _takes_comm = _takes_workers = True
     _penalised = True                # l2 > 0 is a penalty, and the fit goes to the optimum
 
     def __sklearn_tags__(self):
@@ -212,32 +215,40 @@ class SLNDClassifier(PosteriorPredictions):
         return check_rows(self, X, y, reset=not self._goes_on)
 
     def _refuse_over_places(self, how):
-        if self.loss in CALIBRATED or self.step_size == "theory":
-            raise ValueError(f"{type(self).__name__}: one-vs-rest losses do not take comm= yet; use "
-                             "loss='multinomial'.")
+        for name, refused in (("step_size='theory'", self.step_size == "theory"),
+                              ("hessian_refresh", self.hessian_refresh is not None and self.loss in CALIBRATED)):
+            if refused:
+                raise ValueError(f"{type(self).__name__}: {name} does not go {how} yet, with a one-vs-rest loss.")
         if self._penalised and self.l2 > 0:
-            raise ValueError(f"{type(self).__name__}: l2 > 0 does not take comm= yet; use l2=0, or SmSVMClassifier.")
+            raise ValueError(f"{type(self).__name__}: l2 > 0 does not go {how} yet; use l2=0, or SmSVMClassifier.")
 
-    def _train_over_ranks(self, home, begin, keeper):
+    def _train_over_places(self, home, begin, keeper):
         agreed = home.agreed
         labels = agreed.classes, None if agreed.multilabel else np.empty(0, np.int64), None
-        if self._loss_for(*labels[:2]) != "multinomial":
-            raise ValueError(f"{type(self).__name__}: two classes, an indicator or more than {MOST_CLASSES} classes do "
-                             "not take comm= yet, unless exclusive classes with loss='multinomial'.")
-        if np.count_nonzero(agreed.class_weights) < 2:
+        loss = self._loss_for(*labels[:2])
+        if not agreed.multilabel and np.count_nonzero(agreed.class_weights) < 2:
             raise ValueError(ONE_CLASS)
         start = self._go_on(home, labels) if self._goes_on else None
-        positive = agreed.class_weights if len(agreed) > 1 else agreed.class_weights[1:]
+        positive = agreed.class_weights if len(agreed) > 1 or agreed.multilabel else agreed.class_weights[1:]
         self._check_rank(home.n_features)
-        shares = ClassShares(positive, agreed.n_rows)
-        about = self._about(shares, None, agreed.classes, False, "multinomial", False)
-        run = partial(MultinomialOverRanks, n_classes=len(agreed.classes))
+        if loss == "multinomial":
+            shares = ClassShares(positive, agreed.n_rows)
+            kind = MultinomialOverWorkers if home.shares_reads else MultinomialOverRanks
+            run = partial(kind, n_classes=len(agreed.classes))
+        elif home.shares_reads:
+            raise ValueError(f"{type(self).__name__}: one-vs-rest losses, which two classes, an indicator and more "
+                             f"than {MOST_CLASSES} classes have by default, do not go with Dask collections yet; "
+                             "exclusive classes do with loss='multinomial'.")
+        else:
+            shares = RankShares(home, positive, self.negatives_per_positive)
+            run = partial(ClassesOverRanks, negatives_per_positive=self.negatives_per_positive)
+        about = self._about(shares, None, agreed.classes, agreed.multilabel, loss, False)
         rows = home.stochastic_rows(None)
         return self._run_on(rows, shares, None, about, run, begin, start, self.max_passes, False, keeper)
 
     def _train(self, home, sample_weight, begin, keeper):
         if home.agreed is not None:
-            return self._train_over_ranks(home, begin, keeper)
+            return self._train_over_places(home, begin, keeper)
         labels = encode_labels(home.y)
         start = self._go_on(home, labels) if self._goes_on else None
         return self._train_on(home, labels, sample_weight, begin, start, self.max_passes, keeper=keeper)
@@ -280,6 +291,8 @@ class SLNDClassifier(PosteriorPredictions):
             raise ValueError(
                 f"`classes={classes!r}` is not the same as on last call to partial_fit, was: {self.classes_!r}")
         labels, home = encode_labels(y, classes=known), open_rows(X, y)
+        if home.shares_reads:
+            home.refuse("partial_fit")
         start = None if first else self._go_on(home, labels, decay="call")
         return self._finish(*self._train_on(home, labels, sample_weight, begin, start, 1, in_parts=True))
 
@@ -361,7 +374,8 @@ class SLNDClassifier(PosteriorPredictions):
         if rows.by_batches:
             if loss != "multinomial" or self._joint is not MultinomialRun:
                 home.refuse(f"{type(self).__name__} with loss={loss!r}, which reads one row at a time,")
-            run = partial(MultinomialOnDevice, truth=codes.astype(np.int64), n_classes=len(classes))
+            kind = MultinomialOverFiles if home.shares_reads else MultinomialOnDevice
+            run = partial(kind, truth=codes.astype(np.int64), n_classes=len(classes))
         return self._run_on(rows, lists, weight, about, run, begin, start, max_passes, in_parts, keeper)
 
     def _check_rank(self, n_features):

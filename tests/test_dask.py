@@ -359,10 +359,9 @@ def test_partitions_that_do_not_fit_together(client, broken, error, text):
     (lambda: (SmSVMClassifier(), beside(Y), beside(Y)), ValueError, "Expected 2D array, got 1D"),
     (lambda: (SmSVMClassifier(linear_solver="dual"), rows_there(), beside(Y)), ValueError, "with Dask collections use"),
     (lambda: (MarginPursuitClassifier(solver="sgd"), rows_there(), beside(Y)), ValueError, "with Dask collections use"),
-    (lambda: (SLNDClassifier(), rows_there(), beside(Y)), ValueError, "does not take Dask collections yet"),
     (lambda: (SmSVMClassifierCV(), rows_there(), beside(Y)), TypeError, "does not take Dask collections"),
     (lambda: (SmSVMClassifier(tol=-1), rows_there(), beside(Y)), ValueError, "'tol' parameter"),
-], ids=["X of unknown length", "y of unknown length", "length", "one class", "1D", "dual", "sgd", "SLND", "CV", "tol"])
+], ids=["X of unknown length", "y of unknown length", "length", "one class", "1D", "dual", "sgd", "CV", "tol"])
 def test_what_is_refused(client, given, error, text):
     model, X, y = given()
     with pytest.raises(error, match=text):

@@ -31,6 +31,7 @@ from cmargin.homes.device.score_blocks import DeviceScoreBlocks
 from cmargin.homes.device.stochastic_rows import DeviceStochasticRows
 from cmargin.homes.files.home import FileHome
 from cmargin.homes.files.row_pass import FileRowPass
+from cmargin.homes.files.stochastic_rows import FileStochasticRows
 from cmargin.homes.mpi import RankPass
 from cmargin.solvers.newton.continuation_newton import ContinuationNewton, Problem, Settings
 
@@ -198,7 +199,7 @@ VIEWS = [(base.Home, memory.MemoryHome), (base.LocalRowPass, row_pass.MemoryRowP
          (base.SoftmaxPass, softmax_rows.SoftmaxRowPass), (base.StochasticRows, stochastic_rows.StochasticRows),
          (base.Home, FileHome), (base.KeptRowPass, FileRowPass), (base.RowPass, DaskPass), (base.KeptRowPass, RankPass),
          (base.Home, DeviceHome), (base.RowPass, DeviceRowPass), (base.ScoreBlocks, DeviceScoreBlocks),
-         (base.StochasticRows, DeviceStochasticRows)]
+         (base.StochasticRows, DeviceStochasticRows), (base.StochasticRows, FileStochasticRows)]
 
 
 @pytest.mark.parametrize("protocol, done", VIEWS, ids=lambda given: given.__name__)

@@ -25,8 +25,8 @@ from cmargin.homes.open import open_rows
 def train(estimator, X, y, sample_weight, begin):
     """`LinearClassifier._train` on all partitions together."""
     if not estimator._takes_workers:
-        raise ValueError(f"{type(estimator).__name__} does not take Dask collections yet, as SmSVMClassifier and "
-                         "MarginPursuitClassifier do; give X.compute().")
+        raise ValueError(f"{type(estimator).__name__} does not take Dask collections yet, as SmSVMClassifier, "
+                         "MarginPursuitClassifier and the multinomial SLNDClassifier do; give X.compute().")
     estimator._check_parameters()
     estimator._refuse_over_places("with Dask collections")
     if estimator.checkpoint is not None:

@@ -68,7 +68,7 @@ class BalancedSGDClassifier(SLNDClassifier):
         check_parameter(self, "step_size", self.step_size, options=("auto",), real=POSITIVE)
         super()._check_parameters()
 
-    _takes_comm = False
+    _takes_comm = _takes_workers = False
 
     def _run(self):
         return PlainRun

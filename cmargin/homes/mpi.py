@@ -9,9 +9,7 @@ import uuid
 import numpy as np
 
 from cmargin._core.rows._row_state import take_back_rows
-from cmargin.homes.arrays import joined
 from cmargin.homes.failure import Failure, Interrupted
-from cmargin.homes.open import open_rows
 from cmargin.homes.over_places import PlacesHome, PlacesPass
 from cmargin.homes.places import AVERAGE, CALL, END, GONE, KEY, OP, STATE, Place, Request
 from cmargin.homes.rank_files import RankFile
@@ -21,7 +19,7 @@ class RankPlace(Place):
     """One rank's rows, and its part in what is asked."""
 
     def __init__(self, ranks, home, labels, weights, first, n_threads):
-        super().__init__(home, labels, weights, first, n_threads, f"on rank {ranks.rank}")
+        super().__init__(home, labels, weights, first, n_threads, f"on rank {ranks.rank}", ranks.rank)
         self.ranks, self.break_off, self.file = ranks, ranks.interrupts.break_off, RankFile(ranks.rank)
 
     @property
@@ -158,19 +156,3 @@ class RankHome(PlacesHome):
         """Let the others go."""
         self.ranks.interrupts.holding = True
         self.send(END, key=-1)
-
-    def stochastic_rows(self, n_threads):
-        return RankRows(self)
-
-
-class RankRows:
-    """What a stochastic method over all ranks begins with; its steps are `Place.work`, where the rows are."""
-
-    by_batches = False
-
-    def __init__(self, home):
-        self.home = home
-
-    def brought(self, parts):
-        """`StochasticRows`, on rank 0, of a few rows that all ranks have brought."""
-        return open_rows(joined(parts)).stochastic_rows(self.home.place.n_threads)

@@ -95,6 +95,9 @@ class PlacesHome:
     def score_blocks(self, Y, weight, n_threads):
         return PlacesBlocks(self)
 
+    def stochastic_rows(self, n_threads):
+        return PlacesRows(self)
+
 
 class PlacesPass:
     """`RowPass` over all places, which read the rows."""
@@ -299,3 +302,16 @@ class PlacesBlocks:
 
     def mean_losses(self, W, bias, loss, level, scale):
         yield slice(0, len(W)), sum(self.home.call("score_losses", W, bias, loss, level, scale)) / self.n_rows
+
+
+class PlacesRows:
+    """What a stochastic method over all places begins with; its steps are taken where the rows are."""
+
+    by_batches = False
+
+    def __init__(self, home):
+        self.home = home
+
+    def brought(self, parts):
+        """`StochasticRows`, here, of a few rows that places have sent."""
+        return open_rows(joined(parts)).stochastic_rows(self.home.n_threads)

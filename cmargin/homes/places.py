@@ -84,12 +84,15 @@ class Place:
         The place of the first row among those of all places.
     where : str
         What errors say of it: "on rank 1".
+    number : int
+        Of the place.
     """
 
     interrupted, break_off = False, None             # whether a Ctrl-C came; called between two slices of a look
 
-    def __init__(self, home, labels, weights, first, n_threads, where):
-        self.home, self.labels, self.weights, self.first, self.where = home, labels, weights, first, where
+    def __init__(self, home, labels, weights, first, n_threads, where, number=0):
+        self.home, self.labels, self.weights, self.first = home, labels, weights, first
+        self.where, self.number = where, number
         self.n_threads = n_threads if home.entries >= SMALL else 1
         self.passes, self.works, self.sorted, self.failure = {}, {}, {}, None
 
@@ -205,8 +208,17 @@ class Place:
         """Make what a stochastic method keeps here; ``kind(place, ...)`` is a class that every place can import."""
         self.works[key] = kind(self, *arguments)
 
+    def positives(self):
+        """How many rows, and positives of every problem."""
+        Y = self.labels.columns()
+        return Y.shape[0], Y.getnnz(axis=0).astype(np.int64)
+
     def work(self, key, method, *arguments):
         return getattr(self.works[key], method)(*arguments)
+
+    def work_of(self, key, number, method, *arguments):
+        """The same in one place alone."""
+        return self.work(key, method, *arguments) if number == self.number else None
 
     # ------------------------------------------------------------ scores of all problems
 

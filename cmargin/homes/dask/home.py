@@ -101,6 +101,7 @@ class DaskHome(PlacesHome):
         self.cluster, self.X, self.labels, self.sizes = cluster, X, y, sizes
         self.labelled, self.turns, self.n_jobs, self.n_threads = None, [None] * len(X), None, effective_n_threads(None)
         self.orders, self.waiting, self.asked, self.underway, self.rounds = [], [], [], None, 0
+        self.kept = []                                       # futures of what a stochastic method keeps there
 
     @property
     def n_rows(self):
@@ -135,7 +136,13 @@ class DaskHome(PlacesHome):
         self.drop_questions()
         for futures in (self.labelled, self.turns):
             self.cluster.forget(futures)
+        self.keep_there([])
         self.X = self.labels = self.labelled = self.turns = None
+
+    def keep_there(self, futures):
+        """Results that stay on the workers, instead of those before."""
+        self.cluster.forget(self.kept)
+        self.kept = futures
 
     def problems_at_once(self, wanted):
         """For so many problems there is memory for what is kept of every row, old and new."""

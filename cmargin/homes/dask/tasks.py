@@ -26,7 +26,7 @@ class Labelled:
 
     def __init__(self, labels, weights, first, partition):
         self.labels, self.weights, self.first = labels, weights, first
-        self.where = f"in partition {partition}"
+        self.where, self.number = f"in partition {partition}", partition
 
     def __sizeof__(self):
         label = getattr(self.labels, "label", None)
@@ -81,7 +81,8 @@ class Partition(Place):
 
     def __init__(self, X, labelled, before, this_round):
         n_threads = 1 if this_round.n_jobs is None else effective_n_threads(this_round.n_jobs)
-        super().__init__(open_rows(X), labelled.labels, labelled.weights, labelled.first, n_threads, labelled.where)
+        super().__init__(open_rows(X), labelled.labels, labelled.weights, labelled.first, n_threads, labelled.where,
+                         labelled.number)
         states = {} if before is None else {key: state for key, state in before.states.items()
                                             if key not in this_round.gone}
         self.passes = Passes(states, lambda: self.home.unrepeated().rows, self.n_threads, this_round.moved)

@@ -1,6 +1,7 @@
 """Rows in one place, a file or the few files of a CSR matrix: their sizes, and a range of them read into memory.
 
-Each has ``name``, ``n_rows``, ``n_features``, ``dtype``, ``sparse`` and ``entries``, the numbers stored; and
+Each has ``name``, ``n_rows``, ``n_features``, ``dtype``, ``sparse``, ``entries``, the numbers stored, and ``any_rows``:
+whether some are read without their neighbours; and
 
     edges(size) -> places of rows between which there are at most ``size`` bytes, or one row, or what is read at once
     read(lo, hi, room) -> rows lo .. hi - 1, an array or CSR matrix, mapped or in memory that ``room`` lends
@@ -45,7 +46,7 @@ class DenseRows:
         Bytes from one column to the next in F order, where rows were cut off.
     """
 
-    sparse = False
+    sparse, any_rows = False, True
 
     def __init__(self, array, column_stride=None):
         if len(array.shape) != 2:
@@ -73,7 +74,7 @@ class DenseRows:
 class CSRRows:
     """Rows of a CSR matrix whose three arrays are in files."""
 
-    sparse = True
+    sparse, any_rows = True, True
 
     def __init__(self, name, arrays):
         missing = [part for part in CSR_ARRAYS if part not in arrays]
@@ -124,7 +125,7 @@ class CSRRows:
 class ParquetRows:
     """Rows of a Parquet file all of whose columns are features; a row group is read at a time."""
 
-    sparse = False
+    sparse, any_rows = False, False
 
     def __init__(self, path):
         opened(path).close()

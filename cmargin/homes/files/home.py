@@ -15,6 +15,7 @@ from cmargin.homes.files.read_ahead import ReadAhead, in_background, wait_for
 from cmargin.homes.files.row_pass import FileRowPass
 from cmargin.homes.files.score_blocks import FileScoreBlocks
 from cmargin.homes.files.shared_start import FileSharedStart
+from cmargin.homes.files.stochastic_rows import FileStochasticRows
 
 CHUNK = 1 << 25              # bytes; doc/decisions.md
 STATE = 48                   # bytes that a problem keeps of a row: code, deficit, change, two dual variables, measure
@@ -23,9 +24,9 @@ GATHERED = 0.25              # of the memory left that gathered rows may take
 
 
 def refuse_files(what):
-    raise ValueError(f"{what} needs the rows in memory, and these stay in files: SmSVMClassifier and "
-                     "MarginPursuitClassifier (solver='newton' or 'gd') read them chunk by chunk, and partial_fit of "
-                     "SLNDClassifier takes slices of open_files(...).")
+    raise ValueError(f"{what} needs the rows in memory, and these stay in files: SmSVMClassifier, "
+                     "MarginPursuitClassifier (solver='newton' or 'gd') and the multinomial SLNDClassifier and "
+                     "BSNClassifier (l2=0) read them chunk by chunk, and partial_fit takes slices of open_files(...).")
 
 
 @dataclass
@@ -56,12 +57,14 @@ class FileHome(RowsElsewhere):
         self.n_rows, self.n_features = files.shape
         self.dtype, self.sparse, self.entries = files.dtype, files.sparse, files.entries
         self.row_is_contiguous = False
-        self.chunks = files.chunks(CHUNK if chunk is None else chunk)
+        self.chunk = CHUNK if chunk is None else chunk
+        self.chunks = files.chunks(self.chunk)
         self.most_rows = max((hi - lo for lo, hi in self.chunks), default=1)
         self.tidy = np.zeros(len(self.chunks), bool)     # chunks known to store no entry in parts
         self.checked = 0                                 # rows below have been shown to ``check``
         self.given_up = threading.Event()
-        self.ahead, self.being_read = ReadAhead(self.load, len(self.chunks), self.given_up), None
+        self.readers, self.being_read = [], None
+        self.ahead = self.reader(ReadAhead(self.load, len(self.chunks), self.given_up))
         self.waiting, self.reading, self.at = [], [], 0
         self.reads = 0.0                                 # of all rows, by chunks
         self.between_chunks = lambda: None               # called while a disk is waited for; may raise
@@ -73,6 +76,15 @@ class FileHome(RowsElsewhere):
         return Rows(sp.csr_matrix(none) if self.sparse else none)
 
     # ------------------------------------------------------------ reading
+
+    def reader(self, ahead):
+        """A `ReadAhead` that ends with the fit."""
+        self.readers.append(ahead)
+        return ahead
+
+    def heard(self):
+        """While a disk is waited for."""
+        self.between_chunks()
 
     def load(self, k, room):
         """Chunk ``k``; on a thread of its own."""
@@ -180,7 +192,7 @@ class FileHome(RowsElsewhere):
         """Read no more: whoever owns the files may write to them again. A disk is waited for half a second at most."""
         self.given_up.set()
         until = perf_counter() + PATIENCE
-        for future in (self.ahead.future, self.being_read):
+        for future in (*(ahead.future for ahead in self.readers), self.being_read):
             if future is not None:
                 wait_for(future, until)
 
@@ -216,7 +228,7 @@ class FileHome(RowsElsewhere):
         return FileSharedStart(self, codes, weights, intercept, l2, loss)
 
     def stochastic_rows(self, n_threads):
-        self.refuse("A stochastic method, which reads one row at a time,")
+        return FileStochasticRows(self, n_threads)
 
     def refuse(self, what):
         refuse_files(what)

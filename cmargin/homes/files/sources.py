@@ -41,7 +41,7 @@ class RowFiles:
         self.n_features, self.dtype, self.sparse = first.n_features, first.dtype, first.sparse
         self.starts = [0, *np.cumsum([part.n_rows for part in parts]).tolist()]
         self.n_rows, self.entries = self.starts[-1], sum(part.entries for part in parts)
-        self.shape = self.n_rows, self.n_features
+        self.shape, self.any_rows = (self.n_rows, self.n_features), all(part.any_rows for part in parts)
         each = self.dtype.itemsize + (parts[0].indices.dtype.itemsize if self.sparse else 0)
         self.nbytes = self.entries * each + (8 * (self.n_rows + 1) if self.sparse else 0)
 

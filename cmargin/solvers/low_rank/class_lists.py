@@ -28,14 +28,18 @@ class ClassLists:
         Y = Y.tocsc()
         Y.sort_indices()
         counts = np.diff(Y.indptr).astype(np.int64)
-        others = Y.shape[0] - counts
-        if negatives_per_positive is None:
-            wanted = others
-        else:
-            asked = np.maximum(np.rint(float(negatives_per_positive) * counts), 1)
-            wanted = np.minimum(others, asked).astype(np.int64)          # the minimum first: 1e20 is no int64
-            wanted[counts == 0] = 0
+        wanted = cls.wanted(counts, Y.shape[0] - counts, negatives_per_positive)
         return cls(Y.indices.astype(np.int64), Y.indptr.astype(np.int64), wanted, Y.shape[0])
+
+    @staticmethod
+    def wanted(positives, others, negatives_per_positive):
+        """(n_classes,) negatives a pass, of classes with so many positives and other rows."""
+        if negatives_per_positive is None:
+            return others
+        asked = np.maximum(np.rint(float(negatives_per_positive) * positives), 1)
+        wanted = np.minimum(others, asked).astype(np.int64)              # the minimum first: 1e20 is no int64
+        wanted[positives == 0] = 0
+        return wanted
 
     @property
     def n_classes(self):
@@ -73,11 +77,13 @@ class ClassLists:
 
 
 class ClassShares:
-    """Of rows that lie elsewhere: what each class weighs among so many rows of mean weight 1, all of them visited."""
+    """Of rows that lie elsewhere: what each class weighs among so many rows of mean weight 1, and the share of its
+    other rows that is drawn in a pass."""
 
-    def __init__(self, positive, n_rows):
-        self.positive, self.n_rows, self.n_classes = positive, n_rows, len(positive)
+    def __init__(self, positive, n_rows, drawn=1.0):
+        self.positive, self.n_rows, self.n_classes, self.drawn = positive, n_rows, len(positive), drawn
 
     def shares(self, weight):
+        """As of `ClassLists`."""
         total = np.full(self.n_classes, float(self.n_rows))
-        return total, self.positive, total
+        return total, self.positive, self.positive + (total - self.positive) * self.drawn

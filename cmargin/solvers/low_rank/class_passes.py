@@ -62,24 +62,38 @@ class ClassPasses:
 
     def run(self, take_steps, numbers_per_step):
         """One pass: draw every list, then ``take_steps(class_lo, offsets, visits, first, last)`` slice by slice."""
-        lists = self.lists
-        self.threads = threads = worthwhile_threads(self.most_threads, lists.lengths.sum() * numbers_per_step)
+        self._wake(self.lists.lengths.sum() * numbers_per_step)
         for class_lo, offsets in self._batches():
-            visits = np.empty(max(int(offsets[-1]), 1), np.int64)
-            _class_sgd.draw_lists(lists.positives, lists.starts, lists.n_negatives, self.streams, self.taken, class_lo,
-                                  offsets, visits, threads)
-            n_drawn, longest = len(offsets) - 1, int(np.diff(offsets).max())
-            # Whole blocks, and never from the thread count: where a slice ends shows in the bits of a refreshed pass
-            # (rows whitened together) and of a theory pass (scores of the subset summed up anew)
-            per_slice = max(1, int(SLICE_NUMBERS / numbers_per_step / n_drawn / SLICE_BLOCK)) * SLICE_BLOCK
-            for first in range(0, longest, per_slice):
-                take_steps(class_lo, offsets, visits, first, min(first + per_slice, longest))
-                if self.deadline is not None and time.perf_counter() > self.deadline:
-                    raise TimeUp
+            self._in_slices(take_steps, numbers_per_step, class_lo, offsets, self.drawn(class_lo, offsets))
 
-    def plain(self, Z, inverse, weights, step, bias_rate):
-        """Pass over whitened rows; returns sums (n_classes, 3): loss, errors, weight."""
-        sums, threads = np.zeros((self.lists.n_classes, 3)), self.most_threads
+    def _wake(self, numbers):
+        """As many threads as are worth it for so many numbers to be read."""
+        self.threads = worthwhile_threads(self.most_threads, numbers)
+
+    def drawn(self, class_lo, offsets):
+        """The visits of classes from ``class_lo`` on, whose lists begin at ``offsets``."""
+        lists, visits = self.lists, np.empty(max(int(offsets[-1]), 1), np.int64)
+        _class_sgd.draw_lists(lists.positives, lists.starts, lists.n_negatives, self.streams, self.taken, class_lo,
+                              offsets, visits, self.threads)
+        return visits
+
+    def _in_slices(self, take_steps, numbers_per_step, class_lo, offsets, visits):
+        n_drawn, longest = len(offsets) - 1, int(np.diff(offsets).max())
+        # Whole blocks, and never from the thread count: where a slice ends shows in the bits of a refreshed pass (rows
+        # whitened together) and of a theory pass (scores of the subset summed up anew)
+        per_slice = max(1, int(SLICE_NUMBERS / numbers_per_step / n_drawn / SLICE_BLOCK)) * SLICE_BLOCK
+        for first in range(0, longest, per_slice):
+            take_steps(class_lo, offsets, visits, first, min(first + per_slice, longest))
+            self.home.between_chunks()
+            if self.deadline is not None and time.perf_counter() > self.deadline:
+                raise TimeUp
+
+    def plain(self, Z, inverse, weights, step, bias_rate, lists=None):
+        """Pass over whitened rows; returns sums (n_classes, 3): loss, errors, weight.
+
+        ``lists``: offsets and visits of all classes, drawn before; None: those of a pass, drawn now.
+        """
+        sums, threads, numbers = np.zeros((self.lists.n_classes, 3)), self.most_threads, Z.shape[1] + STEP_OVERHEAD
         work = aligned_rows((threads, 2, Z.shape[1]), Z.dtype)
 
         def take_steps(class_lo, offsets, visits, first, last):
@@ -88,7 +102,11 @@ class ClassPasses:
                                  weights.U_mean, weights.V, weights.V_lag, weights.bias, weights.n_steps, sums, work,
                                  self.threads)
 
-        self.run(take_steps, Z.shape[1] + STEP_OVERHEAD)
+        if lists is None:
+            self.run(take_steps, numbers)
+        else:
+            self._wake(lists[0][-1] * numbers)
+            self._in_slices(take_steps, numbers, 0, *lists)
         return sums
 
     def refreshed(self, inverse, weights, step, bias_rate):

@@ -300,7 +300,7 @@ class Run(Resumable):
             sums = self._timed("steps", self._one_pass, step)
             self.undo_divergence()
             fit.passes += 1
-            fit.reads += self.lists.lengths.sum() / (self.home.n_rows * self.lists.n_classes)
+            fit.reads += self.lists.lengths.sum() / (self._n_rows() * self.lists.n_classes)
             self._record(sums, step)
             if on_pass is not None:
                 self.keep_weights()
@@ -314,6 +314,10 @@ class Run(Resumable):
                 fit.stopped = "tol"
                 return
             self._watch_time()
+
+    def _n_rows(self):
+        """That the passes are over."""
+        return self.home.n_rows
 
     def _one_pass(self, step):
         if self.Z is None:

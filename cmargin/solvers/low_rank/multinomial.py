@@ -269,7 +269,7 @@ class MultinomialRun(Run):
         """A new inverse at the weights reached, and every row whitened anew."""
         W, bias = self.weights.linear(self.fit.inverse)
         inverse, spectrum = self._invert((W, bias))
-        self.weights, out = None, self.Z if inverse.width == self.Z.shape[1] else None
+        self.weights, out = None, self.Z if self.Z is not None and inverse.width == self.Z.shape[1] else None
         self.fit.inverse, self.fit.spectrum = inverse, spectrum
         self.Z = self._whiten(out)
         self._begin(W, bias)

@@ -1,30 +1,15 @@
-"""SLND on the multinomial risk where rows live on a device: batches are products there, choices are made in memory.
-
-H, rank and step come from the rows that one machine would have taken, copied to memory, by the same steps.
-"""
-
-import numpy as np
+"""SLND on the multinomial risk where rows live on a device: batches are products there."""
 
 from cmargin.homes.device.softmax_passes import DevicePasses
-from cmargin.solvers.low_rank.multinomial import MultinomialRun
-from cmargin.solvers.low_rank.multinomial_choice import TRIAL_ROWS, batch_size
+from cmargin.solvers.low_rank.elsewhere import MultinomialElsewhere
 
 MOST, BATCHES = 1024, 256      # rows of a batch: as many, where a pass still has so many batches (doc/decisions.md)
 
 
-class MultinomialOnDevice(MultinomialRun):
+class MultinomialOnDevice(MultinomialElsewhere):
     """`MultinomialRun` on `DeviceStochasticRows`."""
 
     passes_of = DevicePasses
-
-    def _trial(self, home, truth, row_weight, order, n_held):
-        """On rows in memory: those that a trial on all rows takes."""
-        self.trial_batch, n_train = batch_size(home.n_rows, home.sparse), len(order) - n_held
-        rows = np.concatenate([order[:min(TRIAL_ROWS, n_train)], order[n_train:]])
-        weight = None if row_weight is None else row_weight[rows]
-        trial = super()._trial(home.few(rows), truth[rows], weight, np.arange(len(rows)), n_held)
-        trial.n_all = n_train
-        return trial
 
     def _batch(self):
         """A batch costs the launches of its operations, whatever its rows."""
@@ -32,9 +17,3 @@ class MultinomialOnDevice(MultinomialRun):
         while size < MOST and self.home.n_rows >= 2 * size * BATCHES:
             size *= 2
         return size
-
-    def _choose(self, inverses, n_held, step):
-        before, n = self.fit.reads, self.home.n_rows
-        found = super()._choose(inverses, n_held, step)
-        self.fit.reads = before + (self.fit.reads - before) * min(n, TRIAL_ROWS + n_held) / n
-        return found

@@ -1,192 +1,33 @@
-"""SLND on the multinomial risk over ranks: every rank steps through its own rows, and weights are averaged often.
-
-What is chosen, H, rank and step, is chosen on rank 0 from a sample of all ranks' rows; by it the passes are judged.
-Every rank whitens its rows by the same inverse and takes a tenth of its pass, in as many batches as every other; then
-all go on from the mean of their weights. R ranks take R times the step: the mean of their moves is then what one
-machine would have moved by, had it seen their rows at once. A rank that has met few classes alone for a tenth of a pass
-moves far to their side: where the ranks' classes differ much, the mean is taken after every batch.
-
-The weights are those of a split, not of the data alone; they are the same from run to run, and on all ranks.
-"""
+"""SLND on the multinomial risk over ranks: the driver on rank 0, `LocalPasses` on all of them."""
 
 import copy
 import uuid
 
 import numpy as np
 
-from cmargin._core.small._sampling import shuffle
-from cmargin.solvers.low_rank.class_passes import class_streams
-from cmargin.solvers.low_rank.low_rank import default_samples
-from cmargin.solvers.low_rank.multinomial import MultinomialRun
-from cmargin.solvers.low_rank.multinomial_choice import (
-    HELD_LEAST,
-    MEAN_STRIDE,
-    TRIAL_ROWS,
-    batch_size,
-    split_order,
-)
-from cmargin.solvers.low_rank.softmax_passes import SoftmaxPasses
-from cmargin.solvers.low_rank.softmax_weights import SoftmaxWeights
-
-AVERAGES = 10              # of a pass,
-FEW = 64                   # or one after every batch where a pass of a rank has no more of them than this,
-UNEVEN = 0.2               # or where more of the rows than this would have to change places for all ranks to have each
-                           # class in the same share
+from cmargin.solvers.low_rank.over_places import LocalPasses, MultinomialOverPlaces
 
 
-def unevenness(counts):
-    """Part of the rows that would have to change places; ``counts``: (n_ranks, n_classes) rows of every class."""
-    wanted = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
-    return np.abs(counts - wanted).sum() / 2 / counts.sum()
+class MultinomialOverRanks(MultinomialOverPlaces):
+    """`MultinomialOverPlaces` on a `RankHome`."""
 
+    made_again = (*MultinomialOverPlaces.made_again, "key")
 
-class LocalPasses:
-    """What every rank keeps of a multinomial fit, and does when asked: its order, whitened rows and weights.
+    def _open(self, n_classes, entropy):
+        self.key = self.all.new_key()
+        self.largest, self.n_places = max(self.all.sizes), np.count_nonzero(self.all.sizes)
+        self.all.call("begin_work", self.key, LocalPasses, self.n_rows, n_classes, entropy)
 
-    Parameters
-    ----------
-    place : Place
-    n_rows, n_classes : int
-        Of all ranks.
-    entropy : int
-    """
+    def _ask(self, *what):
+        return self.all.call("work", self.key, *what)
 
-    def __init__(self, place, n_rows, n_classes, entropy):
-        self.place, self.n_classes, self.weights = place, n_classes, None
-        self.rows = place.home.stochastic_rows(place.n_threads)
-        self.rows.between_chunks = place.ranks.interrupts.break_off
-        self.truth = place.labels.label.astype(np.int64)
-        rank = place.ranks.rank
-        self.order, self.n_held = split_order(self.truth, n_classes, np.random.default_rng([entropy, 3, rank]), n_rows)
-        self.stream = class_streams([entropy, 4, rank], 1)[0]
+    def _sampled(self, share):
+        return self._ask("sample", share)
 
-    def sample(self, share):
-        """This share of the rows not held out, and those that are: rows, classes, weights, how many of each."""
-        n = len(self.order) - self.n_held
-        chosen = np.concatenate([self.order[:int(np.ceil(share * n))], self.order[n:]])
-        return (self.place.home.take(chosen, self.rows.dtype), self.truth[chosen], self.place.weights[chosen],
-                (len(chosen) - self.n_held, self.n_held))
+    def _class_counts(self):
+        return self._ask("class_counts")
 
-    def start(self, inverse, W, bias, average):
-        """Begin, or go on, at these weights."""
-        self.weights = SoftmaxWeights.start(inverse, W, bias, average, MEAN_STRIDE)
-
-    def whiten(self, inverse, holds_out, n_batches):
-        """Make ready for passes of so many batches, over all rows or without those held out."""
-        self.n_train = len(self.order) - (self.n_held if holds_out else 0)
-        if not self.n_train:
-            return
-        Z = self.rows.whiten(inverse, self.order)
-        size = -(-self.n_train // n_batches)
-        self.starts = np.arange(n_batches, dtype=np.int64) * self.n_train // n_batches
-        self.passes = SoftmaxPasses(self.rows, inverse, Z, self.order, self.truth[self.order],
-                                    self.place.weights[self.order], self.n_classes, size)
-
-    def part(self, first, last, step, bias_rate):
-        """Steps through some of the batches of a pass, which begins anew at the first."""
-        if not self.n_train:
-            return
-        if not first:
-            shuffle(self.starts, self.stream)
-        self.passes.run(self.weights, self.starts[first:last], np.full(last - first, step), bias_rate, self.n_train)
-
-    def met(self):
-        """Sums over the rows as their batches were last met: loss, errors, weight; and how many rows."""
-        return (*self.passes.met(self.n_train), self.n_train) if self.n_train else (0.0, 0.0, 0.0, 0)
-
-    # ------------------------------------------------------------ a checkpoint
-
-    def keep(self, name):
-        self.place.file.kept[name] = {"weights": self.weights, "stream": self.stream,
-                                      "starts": self.starts if self.n_train else None}
-
-    def take_back(self, name):
-        """After `whiten`: what was kept under that name, of the same order of the rows."""
-        vars(self).update(self.place.file.found.pop(name))
-
-    def class_counts(self):
-        return np.bincount(self.truth, minlength=self.n_classes)
-
-    # ------------------------------------------------------------ weights
-
-    def moved(self):
-        w = self.weights
-        return w.U, w.U_mean, w.V, w.V_lag, w.shift, w.bias
-
-    def packed(self):
-        """The weights in one array; zeros where there are no rows to have moved them."""
-        out = np.concatenate([np.ravel(part).astype(float) for part in self.moved()])
-        return out if self.n_train else np.zeros(len(out))
-
-    def take(self, mean, n_done):
-        at = 0
-        for part in self.moved():
-            part[...] = mean[at:at + part.size].reshape(part.shape)
-            at += part.size
-        self.weights.n_done = n_done
-
-
-class MultinomialOverRanks(MultinomialRun):
-    """`MultinomialRun` whose own rows are a sample on rank 0; its passes are those of all ranks.
-
-    Parameters
-    ----------
-    there : RankRows
-    lists : object with ``n_classes``, problems
-    others : as of `MultinomialRun`
-    """
-
-    made_again = (*MultinomialRun.made_again, "all", "ranks", "key")
-
-    def __init__(self, there, lists, row_weight, settings, entropy, start, n_classes):
-        home = there.home
-        self.all, self.n_rows, self.ranks = home, home.n_rows, home.ranks
-        self.key, self.shares = home.new_key(), home.agreed.class_weights
-        home.call("begin_work", self.key, LocalPasses, self.n_rows, n_classes, entropy)
-        wanted = settings.hessian_samples or default_samples(self.n_rows, home.n_features, settings.rank, settings.tail)
-        share = min(1.0, max(TRIAL_ROWS, wanted) / self.n_rows)
-        parts, truth, weight, counts = zip(*home.call("work", self.key, "sample", share), strict=True)
-        # those held out last, as in an order of all rows
-        held = np.concatenate([np.repeat([False, True], pair) for pair in counts])
-        self.sample_order, self.n_held_there = np.argsort(held, kind="stable").astype(np.int64), int(held.sum())
-        sample = there.brought(parts)
-        super().__init__(sample, lists, np.concatenate(weight), settings, entropy, start, np.concatenate(truth),
-                         n_classes)
-        self.largest, self.n_places = max(home.sizes), np.count_nonzero(home.sizes)
-        self.trial_batch = batch_size(self.largest, sample.sparse)
-        self.uneven = unevenness(np.array(self._ask("class_counts")))
-
-    def _log_shares(self):
-        if not self.settings.fit_intercept:
-            return np.zeros(self.n_classes)
-        return np.log(np.maximum(self.shares / self.shares.sum(), 0.5 / self.n_rows))
-
-    def _split(self):
-        n_held = self.n_held_there if self.n_held_there >= HELD_LEAST else 0
-        return self.sample_order, n_held
-
-    def _counted(self, work, *arguments):
-        """``work``, whose reads of the sample count as those of so few rows."""
-        before = self.fit.reads
-        found = work(*arguments)
-        self.fit.reads = before + (self.fit.reads - before) * self.home.n_rows / self.n_rows
-        return found
-
-    def _invert(self, scores_from):
-        return self._counted(super()._invert, scores_from)
-
-    def _choose(self, inverses, n_held, step):
-        inverse, found = self._counted(super()._choose, inverses, n_held, step)
-        if step is None:                         # chosen for as many rows as the sample has
-            found *= ((self.home.n_rows - n_held) / (self.n_rows - n_held)) ** 0.25
-        return inverse, found
-
-    # ---- passes
-
-    def _begin(self, W, bias):
-        """On rank 0 what judges held-out rows, everywhere what takes the steps."""
-        super()._begin(W, bias)
-        self.n_batches, self.n_done = -(-self.largest // self.trial_batch), 0
+    def _spread(self, W, bias):
         self._ask("whiten", self.fit.inverse, bool(self.n_held), self.n_batches)
         self._ask("start", self.fit.inverse, W, bias, self.settings.average)
 
@@ -201,15 +42,8 @@ class MultinomialOverRanks(MultinomialRun):
         self._ask("whiten", self.fit.inverse, bool(self.n_held), self.n_batches)
         self._ask("take_back", name)
 
-    def _ask(self, *what):
-        return self.all.call("work", self.key, *what)
-
-    def _n_rows(self):
-        return self.n_rows
-
     def _one_pass(self, step):
-        n_parts = self.n_batches if self.n_batches <= FEW or self.uneven > UNEVEN else AVERAGES
-        for part in np.array_split(np.arange(self.n_batches), n_parts):
+        for part in np.array_split(np.arange(self.n_batches), self._n_parts()):
             self._ask("part", int(part[0]), int(part[-1]) + 1, step * self.n_places, self._bias_rate())
             self.n_done += len(part)
             self.all.average(self.key, self.n_places, self.n_done)

@@ -1,0 +1,289 @@
+"""SLND on rows in files: windows of rows from all over them, the same bits however they lie, bounded memory."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from conftest import blobs
+from rows_in_files import IN_FILES, files_of
+from sklearn.exceptions import ConvergenceWarning
+
+from cmargin import BSNClassifier, Checkpoint, SLNDClassifier
+from cmargin.homes import open_rows
+from cmargin.homes.files import home, open_files
+from cmargin.homes.files import windows as windows_module
+from cmargin.homes.files.arrays_in_files import ArrayInFile
+from cmargin.homes.files.windows import Windows
+
+CHUNK = 4000
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch):
+    """So that a few hundred rows are many windows, of pieces of a few rows."""
+    monkeypatch.setattr(home, "CHUNK", CHUNK)
+    monkeypatch.setattr(windows_module, "SHORTEST", 1)
+
+
+@pytest.fixture
+def data():
+    X, y = blobs(n=900, d=9, k=3)
+    return np.where(np.abs(X) > 0.4, X, 0.0).astype(np.float32), y.astype(np.int64)
+
+
+def windows_of(X, y, kind, folder, seed=3):
+    return Windows(open_rows(files_of(X, kind, folder)), y, int(y.max()) + 1, seed)
+
+
+def model(**parameters):
+    return SLNDClassifier(**{"loss": "multinomial", "random_state": 5, "max_passes": 5, **parameters})
+
+
+# ---------------------------------------------------------------- windows
+
+@pytest.mark.parametrize("kind", IN_FILES)
+def test_a_pass_reads_every_row_once_in_another_order(data, kind, tmp_path):
+    X, y = data
+    windows, orders = windows_of(X, y, kind, tmp_path), []
+    assert windows.n > 5
+    for number in (0, 1):
+        seen = []
+        for rows, part in windows.of_pass(number):
+            np.testing.assert_array_equal(part.toarray() if sp.issparse(part) else part, X[rows])
+            assert len(rows) <= 1.5 * windows.size
+            seen.append(rows)
+        orders.append(np.concatenate(seen))
+        np.testing.assert_array_equal(np.sort(orders[-1]), np.arange(len(X)))
+    assert (orders[0] != orders[1]).any()
+    windows.home.let_go()
+
+
+def test_windows_of_rows_sorted_by_class_have_all_of_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(home, "CHUNK", 32_000)                       # 400 rows
+    rng = np.random.default_rng(1)
+    y = np.sort(rng.choice(8, 4000, p=np.arange(1, 9) / 36))
+    X = rng.standard_normal((4000, 10))
+    mixed = windows_of(X, y, "npy C", tmp_path)
+    lengths = [len(mixed.edges)]
+    for rows, _ in mixed.of_pass(0):
+        shares = np.bincount(y[rows], minlength=8) / len(rows)
+        assert np.abs(shares - np.arange(1, 9) / 36).sum() / 2 < 0.12
+    mixed.home.let_go()
+    at_random = windows_of(X, rng.permutation(y), "npy C", tmp_path)
+    lengths.append(len(at_random.edges))
+    at_random.home.let_go()
+    assert lengths[0] >= 2 * lengths[1]                              # long pieces where they will do
+
+
+def test_row_groups_of_parquet_are_read_whole(data, tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    X, y = data
+    table = arrow.table({f"x{j}": X[:, j] for j in range(X.shape[1])})
+    parquet.write_table(table, tmp_path / "X.parquet", row_group_size=250)
+    files = open_files(tmp_path / "X.parquet", in_memory=False)
+    assert Windows(open_rows(files), y, 3, 1).edges.tolist() == [0, 250, 500, 750, 900]
+    assert model().fit(files, y).score(X, y) > 0.7
+
+
+# ---------------------------------------------------------------- fits
+
+@pytest.mark.parametrize("kind", ["npy C", "csr npz"])
+@pytest.mark.parametrize("parameters", [
+    {}, {"step_size": 0.5, "average": False}, {"tail": "drop", "rank": 4, "step_size": 0.5},
+    {"step_size": 0.5, "hessian_refresh": 2}, {"fit_intercept": False, "hessian_samples": 100, "step_size": 1.0},
+    {"class_weight": "balanced", "step_size": 1.0}], ids=str)
+@pytest.mark.parametrize("in_order", [False, True], ids=["random", "sorted"])
+def test_fits_are_as_good_as_in_memory(digits, parameters, kind, in_order, tmp_path, monkeypatch):
+    monkeypatch.setattr(home, "CHUNK", 1 << 16)                      # 10 windows
+    X, X_test, y, y_test = digits
+    X = X[np.argsort(y, kind="stable")] if in_order else X
+    y = np.sort(y) if in_order else y
+    weight = np.where(np.arange(len(y)) % 7, 1.5, 0.0)
+    memory = model(**parameters).fit(X, y, weight)
+    there = model(**parameters).fit(files_of(X, kind, tmp_path), y, weight)
+    assert there.score(X_test, y_test) > memory.score(X_test, y_test) - 0.015
+    if "step_size" in parameters:                                    # else the rows held out end the passes
+        assert there.history_["objective"][-1] == pytest.approx(memory.history_["objective"][-1], rel=0.1)
+        assert there.n_passes_ <= memory.n_passes_ and there.n_iter_ == 5
+    assert there.history_.keys() == memory.history_.keys()
+    np.testing.assert_allclose(there.class_prior_, memory.class_prior_)
+
+
+def test_what_is_chosen_is_what_memory_chooses(digits, tmp_path, monkeypatch):
+    monkeypatch.setattr(home, "CHUNK", 1 << 16)
+    X, _, y, _ = digits
+    memory, there = model().fit(X, y), model().fit(files_of(X, "npy C", tmp_path), y)
+    assert there.step_size_ == memory.step_size_ and there.rank_ == memory.rank_
+    np.testing.assert_array_equal(there.eigenvalues_, memory.eigenvalues_)
+    np.testing.assert_array_equal(there.preconditioner_.eigenvectors, memory.preconditioner_.eigenvectors)
+
+
+@pytest.mark.parametrize("kinds", [["npy C", "npy F", "npz", "memmap", "memmap F", "shards"],
+                                   ["csr npz", "csr folder", "csr shards"]], ids=["dense", "csr"])
+def test_the_same_bits_however_the_rows_lie_in_files_and_for_any_number_of_threads(data, kinds, tmp_path):
+    X, y = data
+    found = set()
+    for kind in kinds:
+        (tmp_path / kind).mkdir()
+        files = files_of(X, kind, tmp_path / kind)
+        for n_jobs in (1, 2):
+            fitted = model(n_jobs=n_jobs, max_passes=4).fit(files, y)
+            found.add(fitted.coef_.tobytes() + fitted.intercept_.tobytes())
+    assert len(found) == 1
+
+
+def test_bsn_two_classes_a_warm_start_and_labels_in_files(data, tmp_path):
+    X, y = data
+    np.save(tmp_path / "y.npy", (y > 0).astype(int))
+    files = files_of(X, "npy C", tmp_path)
+    two = BSNClassifier(loss="multinomial", random_state=1, warm_start=True, max_passes=3)
+    two.fit(files, str(tmp_path / "y.npy"))
+    first, n_first = two.score(files, y > 0), two._passes_total
+    two.fit(files, str(tmp_path / "y.npy"))
+    assert two.coef_.shape == (1, 9) and two._passes_total > n_first
+    assert min(first, two.score(files, y > 0)) > 0.8
+
+
+def test_a_checkpoint_is_gone_on_with_to_the_same_bits(data, tmp_path):
+    X, y = data
+    files, path = files_of(X, "npy C", tmp_path), tmp_path / "fit"
+    settings = {"max_passes": 6, "step_size": 0.5}
+    alone = model(**settings).fit(files, y)
+    calls = []
+
+    def stop(fit):
+        calls.append(fit)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        model(**settings, callback=stop, checkpoint=Checkpoint(path, seconds=None, passes=1e-9)).fit(files, y)
+    assert path.exists()
+    again = model(**settings, checkpoint=path).fit(files, y)
+    np.testing.assert_array_equal(again.coef_, alone.coef_)
+    assert len(again.history_["pass"]) == 6 and not path.exists()
+
+
+# ---------------------------------------------------------------- refused, interrupted
+
+def test_numbers_are_checked_when_they_are_first_read(data, tmp_path):
+    X, y = data
+    for row in (0, 450, 899):
+        broken = X.copy()
+        broken[row, 3] = np.nan
+        for kind in ("npy C", "csr npz"):
+            fitted = model().fit(X, y)
+            before = fitted.coef_
+            with pytest.raises(ValueError, match="Input X contains NaN"):
+                fitted.fit(files_of(broken, kind, tmp_path), y)
+            assert fitted.coef_ is before
+
+
+@pytest.mark.parametrize("parameters", [{"loss": "logistic"}, {"loss": "auto", "step_size": "theory"}, {"l2": 1e-3}],
+                         ids=str)
+def test_what_needs_rows_in_memory_says_so(data, parameters, tmp_path):
+    with pytest.raises(ValueError, match="needs the rows in memory, and these stay in files"):
+        model(**parameters).fit(files_of(data[0], "npy C", tmp_path), data[1])
+
+
+def test_partial_fit_takes_slices(data, tmp_path):
+    X, y = data
+    files = files_of(X, "npy C", tmp_path)
+    with pytest.raises(ValueError, match="partial_fit needs the rows in memory"):
+        model().partial_fit(files, y, classes=[0, 1, 2])
+    fitted = model().partial_fit(files[:400], y[:400], classes=[0, 1, 2]).partial_fit(files[400:], y[400:])
+    assert fitted.score(files, y) > 0.7
+
+
+class SlowDisk:
+    """Answers after ``seconds`` once so many reads were done."""
+
+    def __init__(self, monkeypatch, seconds, after):
+        self.reads, part = 0, ArrayInFile.part
+
+        def slow(array, first, n, given_up):
+            self.reads += 1
+            if self.reads > after:
+                given_up.wait(seconds)
+            return part(array, first, n, given_up)
+
+        monkeypatch.setattr(ArrayInFile, "part", slow)
+
+
+@pytest.mark.parametrize("after", [0, 200, 600])
+def test_ctrl_c_while_the_disk_is_slow(data, after, tmp_path, monkeypatch):
+    X, y = data
+    files = files_of(X, "npy C", tmp_path)
+    SlowDisk(monkeypatch, 30.0, after)
+    pressed, fitted = [], model(max_passes=50, step_size=0.5)
+
+    def press():
+        pressed.append(time.perf_counter())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Timer(0.5, press).start()
+    with pytest.raises(KeyboardInterrupt):
+        fitted.fit(files, y)
+    assert time.perf_counter() - pressed[0] < 1.0
+    assert np.isfinite(fitted.coef_).all() and fitted.coef_.shape == (3, 9)
+    assert not [thread for thread in threading.enumerate() if thread.name == "cmargin-reads" and thread.is_alive()]
+
+
+def test_max_time_while_the_disk_is_slow(data, tmp_path, monkeypatch):
+    X, y = data
+    files = files_of(X, "npy C", tmp_path)
+    SlowDisk(monkeypatch, 20.0, 600)
+    begin = time.perf_counter()
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        fitted = model(max_time=0.5, max_passes=50, step_size=0.5).fit(files, y)
+    assert time.perf_counter() - begin < 3.0 and fitted.score(X, y) > 0.5
+
+
+# ---------------------------------------------------------------- more than memory
+
+LIMITED = """
+import resource, sys
+sys.modules["pandas"] = None         # where it is installed scikit-learn loads it, and it takes half of the limit
+import numpy as np
+from cmargin import SLNDClassifier
+from cmargin.homes.files import open_files
+
+SLNDClassifier(n_jobs=1, loss="multinomial", max_passes=1).fit(np.eye(60), np.arange(60) % 3)
+pages = int(open("/proc/self/statm").read().split()[0])
+files = open_files([sys.argv[1]] * int(sys.argv[4]), in_memory=False)
+limit = files.nbytes // 4
+assert pages * resource.getpagesize() + (50 << 20) < limit, (pages * resource.getpagesize(), limit)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+try:
+    np.empty(files.nbytes // 3, np.uint8)
+    raise SystemExit("the limit does not hold")
+except MemoryError:
+    pass
+y = np.tile(np.load(sys.argv[2]), int(sys.argv[4]))
+model = SLNDClassifier(max_passes=1, step_size=1.0, n_jobs=1, random_state=0).fit(files, y)
+np.save(sys.argv[3], np.column_stack([model.coef_, model.intercept_]))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limit of the address space is Linux's")
+def test_files_four_times_the_address_space(tmp_path):
+    # one shard many times, so that the disk holds 60 MB and the rows are 3.4 GB
+    X, y = blobs(n=15_000, d=1000, k=4, spread=4.0)
+    X, shards = X.astype(np.float32), 56
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", y.astype(np.int64))
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    paths = [str(tmp_path / name) for name in ("X.npy", "y.npy", "found.npy")]
+    done = subprocess.run([sys.executable, "-c", LIMITED, *paths, str(shards)], capture_output=True, text=True,
+                          env=environment, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = np.load(tmp_path / "found.npy")
+    right = (X @ found[:, :-1].T + found[:, -1]).argmax(axis=1) == y
+    memory = SLNDClassifier(max_passes=1, step_size=1.0, random_state=0).fit(X, y)
+    assert right.mean() > memory.score(X, y) - 0.005
