@@ -266,9 +266,10 @@ class SLNDClassifier(PosteriorPredictions):
         self._check_parameters()
         if isinstance(self.class_weight, str):
             raise ValueError(
-                f"class_weight '{self.class_weight}' is not supported for partial_fit, which never sees all labels. In "
-                "order to use 'balanced' weights, use compute_class_weight('balanced', classes=classes, y=y), y being "
-                "a large part of the labels, and pass them by class as class_weight.")
+                f"class_weight '{self.class_weight}' is not supported for partial_fit. In order to use 'balanced' "
+                "weights, use compute_class_weight('balanced', classes=classes, y=y). In place of y you can use a "
+                "large enough sample of the full training set target to properly estimate the class frequency "
+                "distributions. Pass the resulting weights as the class_weight parameter.")
         first = not hasattr(self, "coef_")
         sample_weight = beside(X, sample_weight, "sample_weight")
         X, y = check_rows(self, X, y, reset=first)

@@ -1,8 +1,11 @@
 """SmSVM: linear classification by a hinge or logistic loss with l2 and l1 penalties, with a certificate."""
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 
 from cmargin._estimators.base import LinearClassifier, of_mean_1
+from cmargin._estimators.by_blocks import lazy_on_workers
+from cmargin._estimators.scores import as_given, shares_of
 from cmargin._estimators.smsvm_fit import Labels, SmSVMFit
 from cmargin._estimators.validation import (
     NOT_NEGATIVE,
@@ -13,8 +16,15 @@ from cmargin._estimators.validation import (
     code_labels,
 )
 from cmargin._runtime.blas_threads import single_threaded_blas
+from cmargin.homes.device.arrays import namespace_of, to_host
 
 SOLVERS = ("auto", "cholesky", "woodbury", "cg", "dual")
+
+
+def _of_logistic_loss(estimator):
+    if estimator.loss != "logistic":
+        raise AttributeError(f"probability estimates are not available for loss={estimator.loss!r}")
+    return True
 
 
 class SmSVMClassifier(LinearClassifier):
@@ -178,3 +188,24 @@ class SmSVMClassifier(LinearClassifier):
             raise ValueError("X holds values so large that sums of their squares overflow; scale the features.") \
                 from None
         return fit, interruption, SmSVMFit.publish, SmSVMFit.shortfall
+
+    # ---------------------------------------------------------------- prediction
+
+    @available_if(_of_logistic_loss)
+    @lazy_on_workers
+    def predict_proba(self, X):
+        """Class probabilities, with ``loss="logistic"``: 1 / (1 + e^-score), normalised over more than two classes.
+
+        Returns
+        -------
+        (n_samples, n_classes) array; for an indicator, each label's probability, not normalised
+        """
+        X = self._check_rows(X)
+        return as_given(X, shares_of(to_host(self._scores(X)), self._multilabel))
+
+    @available_if(_of_logistic_loss)
+    @lazy_on_workers
+    def predict_log_proba(self, X):
+        """Logarithm of `predict_proba`."""
+        shares = self.predict_proba(X)
+        return namespace_of(shares).log(shares)

@@ -2,6 +2,8 @@
 
 from functools import wraps
 
+from scipy.sparse import issparse
+
 
 def keeps_last_fit(method):
     """Decorator of `fit` and `partial_fit`: where the call raises before there are new weights, undo what it set.
@@ -17,10 +19,13 @@ def keeps_last_fit(method):
         @keeps_last_fit
         def fit(self, X, y, sample_weight=None):
 
-    is all that an estimator needs. The decorator is one more frame, which the ``stacklevel`` of a warning must count.
+    is all that an estimator needs; weights of which `sparsify` made a matrix are an array again. The decorator is one
+    more frame, which the ``stacklevel`` of a warning must count.
     """
     @wraps(method)
     def call(self, *args, **kwargs):
+        if issparse(vars(self).get("coef_")):
+            self.densify()
         before = dict(vars(self))
         try:
             return method(self, *args, **kwargs)
