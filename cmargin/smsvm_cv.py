@@ -14,6 +14,7 @@ from cmargin._estimators.identity import check_checkpoint, keeper_of
 from cmargin._estimators.progress import check_verbose, say
 from cmargin._estimators.refusal import keeps_last_fit
 from cmargin._estimators.validation import check_in_memory, check_rows, code_labels, in_range, sliceable
+from cmargin._estimators.versions import VersionInPickle
 from cmargin.homes import open_rows
 from cmargin.smsvm import SmSVMClassifier
 
@@ -65,7 +66,7 @@ def _path_scores(estimator, X, y, weights, train, test, l2s, l1s, standardize, a
     return fold
 
 
-class SmSVMClassifierCV(ClassifierMixin, BaseEstimator):
+class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
     """`SmSVMClassifier` with l2 and l1 chosen from a grid by cross-validated accuracy, then fitted to all rows.
 
     Parameters

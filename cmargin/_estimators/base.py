@@ -26,6 +26,7 @@ from cmargin._estimators.validation import (
     check_rows,
     in_range,
 )
+from cmargin._estimators.versions import VersionInPickle
 from cmargin.homes.arrays import dense
 from cmargin.homes.device.arrays import namespace_of, to_host
 from cmargin.homes.open import beside, on_workers, open_rows
@@ -34,7 +35,7 @@ SCORE_ENTRIES = 1 << 22  # scores held at a time by predict: 32 MB
 LARGEST = float(np.finfo(float).max)
 
 
-class LinearClassifier(ClassifierMixin, BaseEstimator):
+class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
     """Base of estimators with ``coef_``, ``intercept_``, ``classes_`` and ``_multilabel``.
 
     A subclass gives `_check_parameters`, and ``_train(home, sample_weight, begin, keeper)``, which returns the
