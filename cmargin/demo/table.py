@@ -35,8 +35,8 @@ THETA = np.linspace(0, 1, 501)
 
 NOTES = """\
 photographs: from which of two photographs do 3 x 3 pixels come? All three minimise the same objective, l2/2 |w|^2 +
-mean hinge with l2=1e-4 and no intercept. gap: how far above its minimum, relatively; of cmargin what its certificate proves
-(of the worst class), of scikit-learn what is measured against that.
+mean hinge with l2=1e-4 and no intercept. gap: how far above its minimum, relatively; of cmargin what its certificate
+proves (of the worst class), of scikit-learn what is measured against that.
 digits: ten classes. All classifiers have their default parameters, but SmSVM l2=0.01 and where a loss is named.
 LogisticRegression and SLNDClassifier train all classes jointly, the others each class against the rest.
 One third of the rows is for testing; columns are standardised on the others. passes: reads of the training rows, the
