@@ -70,6 +70,7 @@ cdef struct newton_state:
     double sums[10]              # as _row_blocks.pxd has them, the first six per weight
     double mean_curvature
     double *block                # (order, order) upper triangle of the curvature; scaled in place
+    bint rough                   # the next may be summed in single precision, see `allows_rounding`
     Py_ssize_t order
     bint has_block
     double dual

@@ -26,8 +26,9 @@ from cmargin._core.newton._driver cimport ALONG, DONE, EVALUATE, GATHER, LOOK, P
 from cmargin._core.newton._heavy_rows cimport heavy_direction
 from cmargin._core.newton._line_search cimport ARMIJO, l1_slope, search_begin, search_told
 from cmargin._core.newton._newton_system cimport (
-    MODEL_ROUNDS, MODEL_TOL, curvature_is_lost, l1_minimum, l1_work_size, solve_upper,
+    MODEL_ROUNDS, MODEL_TOL, allows_rounding, curvature_is_lost, l1_minimum, l1_work_size, solve_upper,
 )
+from cmargin._core.rows._row_pass cimport BLOCK, NO_BLOCK, ROUGH_BLOCK
 from cmargin._core.small._sorting cimport sort_with_index
 from cmargin._core.newton._width_rule cimport NARROWEST, back_up, width_after
 
@@ -94,14 +95,15 @@ cdef void ask_look(newton_state *at, phase_id phase, const double *direction, do
     at.ask.kind, at.ask.restart, at.ask.norm_weight = LOOK, False, NULL
     at.ask.look.direction, at.ask.look.step = direction, step
     at.ask.look.line_width, at.ask.look.width = at.rule.width, width
-    at.ask.look.with_hessian, at.ask.look.floor = with_hessian, floor_of(at)
+    at.ask.look.with_hessian = NO_BLOCK if not with_hessian else ROUGH_BLOCK if at.rough else BLOCK
+    at.ask.look.floor = floor_of(at)
     at.ask.new_active, at.ask.n_active = at.n_active >= 0, at.n_active
     at.ask.active = at.active
 
 
 cdef void ask_first_look(newton_state *at, phase_id phase, bint with_hessian) noexcept nogil:
     # the rows' numbers afresh
-    at.drift = 0
+    at.drift, at.rough = 0, False
     ask_look(at, phase, at.w, 1.0, at.rule.width, with_hessian)
     at.ask.restart, at.ask.primal = True, at.published
 
@@ -323,6 +325,7 @@ cdef bint solve_block(newton_state *at) noexcept nogil:
     else:
         ridge = solve_upper(order, at.block, 1, g, d, l1 + order)
         done = ridge == ridge
+        at.rough = ridge == 0 and allows_rounding(order, at.block, l1 + order)
         for i in range(order):
             d[i] = -d[i]
     memset(at.d, 0, at.p * sizeof(double))
