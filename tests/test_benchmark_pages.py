@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-if not (Path(__file__).resolve().parents[1] / "asv_benches").exists():
-    pytest.skip("the benchmarks are not beside the tests", allow_module_level=True)
+pytest.importorskip("asv_benches", reason="the benchmarks are not beside the tests")
 
 from asv_benches import limits
 from asv_benches.page import main as make_page
