@@ -36,6 +36,7 @@ cdef struct newton_state:
     double share                 # cost of a look in reads of the whole data
     double l2
     double l1
+    double path_l2               # of the steps, where it is not ``l2``, see `_l2_path`; 0: not yet
     int loss
     bint smooth                  # a loss that needs no smoothing
     double steepest              # root mean square slope where the objective is 1, at most

@@ -24,6 +24,7 @@ from cmargin._core.small._clock cimport seconds
 from cmargin._core.newton._conjugate_gradients cimport cg_begin, cg_told, conjugate_gradients
 from cmargin._core.newton._driver cimport ALONG, DONE, EVALUATE, GATHER, LOOK, PAUSE, PRODUCT
 from cmargin._core.newton._heavy_rows cimport heavy_direction
+from cmargin._core.newton._l2_path cimport follow_path, leave_path, penalty_of_path
 from cmargin._core.newton._line_search cimport ARMIJO, l1_slope, search_begin, search_told
 from cmargin._core.newton._newton_system cimport (
     MODEL_ROUNDS, MODEL_TOL, allows_rounding, curvature_is_lost, l1_minimum, l1_work_size, solve_upper,
@@ -143,7 +144,7 @@ cdef void told_look(void *driver, const double *sums, const double *gradient, do
 
 
 cdef void after_look(newton_state *at, double step) noexcept nogil:
-    cdef double penalty = penalty_of(at, at.w), objective = at.sums[2] + penalty
+    cdef double penalty = penalty_of(at, at.w), objective = at.sums[2] + penalty - penalty_of_path(at)
     cdef Py_ssize_t j
     for j in range(at.p):
         at.g[j] += at.l2_each[j] * at.w[j]
@@ -209,7 +210,7 @@ cdef void newton_answers_to(newton_state *at) noexcept nogil:
 
 cdef void newton_begin(newton_state *at) noexcept nogil:
     cdef Py_ssize_t j
-    at.status, at.n_active = RUNNING, -1
+    at.status, at.n_active, at.path_l2 = RUNNING, -1, 0
     ask_first_look(at, FIRST_LOOK, not (at.wide_l1 or at.by_products))
     at.ask.new_active, at.ask.active = True, NULL
     if at.has_scale and not at.wide_l1 and not at.smooth and not at.published:
@@ -267,6 +268,7 @@ cdef void next_step(newton_state *at) noexcept nogil:
 cdef void newton_leave(newton_state *at, status_id status) noexcept nogil:
     # in the middle of a look, say: what is known of the best point stands, unless nothing is
     at.status = status
+    leave_path(at)
     if isfinite(at.objective):
         at.ask.kind = DONE
     else:
@@ -489,7 +491,7 @@ cdef void accept(newton_state *at) noexcept nogil:
     after_look(at, at.step)
     if not at.smooth:
         back_up(&at.rule, gap_of(at))
-    elif at.predicted == 0 and at.status == RUNNING:
+    elif not follow_path(at) and at.predicted == 0 and at.status == RUNNING:
         at.status = ROUNDED
     next_step(at)
 
@@ -498,6 +500,7 @@ cdef void accept(newton_state *at) noexcept nogil:
 
 cdef void newton_settle(newton_state *at) noexcept nogil:
     # The objective and the bound to report: of the rows as given, at the numbers returned
+    leave_path(at)
     at.ask.kind = DONE
     if at.width_end > 0:                         # a subset's are not reported
         return
