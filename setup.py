@@ -3,6 +3,7 @@
 Environment
     CMARGIN_OPENMP   auto (default): use OpenMP if a probe compiles, links and runs; 0: never; 1: fail without it
     CMARGIN_DEBUG    1: bounds checks on, for hunting a crash
+    CMARGIN_TRACE    1: lines of the compiled modules are told to coverage; some hundred times slower
 
 Modules are translated and compiled side by side, on as many processors as this process may use; an sdist translates
 nothing.
@@ -65,7 +66,7 @@ def cythonize_strictly(extensions, directives):
     with heard() as words:
         modules = cythonize(extensions, compiler_directives=directives, include_path=[str(ROOT)],
                             nthreads=n_processes, shared_utility_qualified_name=SHARED)
-    if "performance hint" in words[0] and not DEBUG:       # where checks are asked for, hints are against them
+    if "performance hint" in words[0] and not (DEBUG or TRACE):     # where checks are asked for, hints are against them
         raise SystemExit("cmargin treats Cython performance hints as errors; see above")
     return modules
 
@@ -112,7 +113,7 @@ def configure():
     return flags, link_flags
 
 
-DEBUG = os.environ.get("CMARGIN_DEBUG", "0") == "1"
+DEBUG, TRACE = (os.environ.get(name, "0") == "1" for name in ("CMARGIN_DEBUG", "CMARGIN_TRACE"))
 DIRECTIVES = {
     "language_level": 3,
     "boundscheck": DEBUG,
@@ -121,14 +122,16 @@ DIRECTIVES = {
     "initializedcheck": DEBUG,
     "embedsignature": True,
     "freethreading_compatible": True,
+    "linetrace": TRACE,
 }
+MACROS = [("CYTHON_TRACE_NOGIL", "1")] if TRACE else []
 if sys.platform == "win32":
     OPTIMISE = ["/std:c11"]      # our headers say restrict
 else:  # symbols for a debugger make the modules four times as large, and take a third of the time
     OPTIMISE = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-g" if DEBUG else "-g0"]
 HEADERS = ["cmargin/include", *sorted({str(path.parent.relative_to(ROOT)) for path in CORE.glob("*/*.h")})]
 EXTENSIONS = [
-    Extension(".".join(path.with_suffix("").parts), [str(path)], include_dirs=HEADERS)
+    Extension(".".join(path.with_suffix("").parts), [str(path)], include_dirs=HEADERS, define_macros=MACROS)
     for path in sorted(path.relative_to(ROOT) for path in [*CORE.glob("*/*.pyx"), ROOT / "cmargin" / "api.pyx"])
 ]
 # what Cython puts into every module that looks at arrays is one module of its own: half of the C code

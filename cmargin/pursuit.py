@@ -1,5 +1,6 @@
 """Margin pursuit: a linear classifier that wants every margin near one level, neither below nor far above it."""
 
+from cmargin._estimators.docstrings import described_by, example
 from cmargin._estimators.one_vs_rest import LinearOneVsRest
 from cmargin._estimators.types import Callback, CheckpointFile, ClassWeight, RandomState
 from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE, InvalidParameterError, check_parameter
@@ -45,6 +46,7 @@ class MarginPursuitClassifier(LinearOneVsRest):
         Record the margin distribution after every pass: one more read with "gd" and "sgd".
     fit_intercept : bool, default=True
     class_weight : dict, "balanced" or None, default=None
+        Weight of the rows of each class, in every one-vs-rest problem.
     warm_start : bool, default=False
         Go on from the last fit's weights.
     max_time : float or None, default=None
@@ -85,7 +87,9 @@ class MarginPursuitClassifier(LinearOneVsRest):
         margin_mean, margin_median, margin_location (Catoni's estimate at s), margin_variance, margin_skewness,
         margin_q05, margin_q25, margin_q75, margin_q95, margin_share_negative (share <= 0): one-vs-rest margins,
         averaged over the problems.
-    n_features_in_, feature_names_in_
+    n_features_in_ : int
+    feature_names_in_ : (n_features,) array
+        Where X had names of columns.
 
     Notes
     -----
@@ -102,7 +106,7 @@ class MarginPursuitClassifier(LinearOneVsRest):
     >>> from sklearn.preprocessing import scale
     >>> from cmargin import MarginPursuitClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> MarginPursuitClassifier(solver="gd", l2=0.01, max_passes=200).fit(scale(X), y).score(scale(X), y) > 0.95
+    >>> MarginPursuitClassifier(l2=0.01).fit(scale(X), y).score(scale(X), y) > 0.95
     True
     """
 
@@ -165,8 +169,9 @@ class MarginPursuitClassifier(LinearOneVsRest):
         super()._store(fit, dtype, scale_=fit.scale.copy(), _steps_taken=fit.steps_taken)
 
 
+@described_by(MarginPursuitClassifier)
 class PegasosClassifier(LinearOneVsRest):
-    """Pegasos: the l2-penalised hinge by projected stochastic subgradient steps (Shalev-Shwartz et al. 2011).
+    __doc__ = f"""Pegasos: the l2-penalised hinge by projected stochastic subgradient steps.
 
     ``(1/n) sum_i s_i max(0, 1 - z_i) + (l2/2) |(w, b)|²``, one random row a step, drawn as often as its weight says,
     step ``1/(l2 (1 + t) + mean(|x|²))``, projection onto the ball of radius 1/√l2; the yardstick of the margin-pursuit
@@ -176,19 +181,32 @@ class PegasosClassifier(LinearOneVsRest):
     Parameters
     ----------
     l2 : float > 0, default=1e-4
+        Weight of the penalty, which the intercept is under too.
     step_size : float or None, default=None
         The step at t = 0, from where it falls as 1/(1 + t): 1/l2 gives the published steps. None: see above.
-    tol
+    tol : float, default=1e-6
         Not used: ``max_passes`` passes of n steps are taken.
-    max_passes, trace, fit_intercept, class_weight, warm_start
-        As in `MarginPursuitClassifier` with ``solver="sgd"``.
-    max_time, random_state, n_jobs, verbose, callback, checkpoint
-        As in `MarginPursuitClassifier` with ``solver="sgd"``.
+    max_passes : int, default=100
+        Passes of n steps each.
+    trace : bool, default=True
+        Record the margin distribution after every pass: one more read.
+    random_state : int, RandomState or None, default=None
+        The first weights and the rows.
+    fit_intercept, class_weight, warm_start, max_time, n_jobs, verbose, callback, checkpoint
+        As in `MarginPursuitClassifier`.
 
     Attributes
     ----------
-    coef_, intercept_, classes_, objective_, n_iter_, n_passes_, history_
-        As there; ``margin_location`` at scale 1.
+    coef_, intercept_, classes_, objective_, gradient_norm_, n_iter_, n_passes_, n_features_in_, feature_names_in_
+        As in `MarginPursuitClassifier`.
+    history_ : dict of arrays, one entry a pass
+        As by `MarginPursuitClassifier` with ``solver="sgd"``; ``margin_location`` at scale 1.
+
+    References
+    ----------
+    S. Shalev-Shwartz, Y. Singer, N. Srebro, A. Cotter, "Pegasos: primal estimated sub-gradient solver for SVM", 2011.
+
+    {example("PegasosClassifier", "random_state=0", "cmargin")}
     """
 
     def __init__(self, *, l2: float = 1e-4, step_size: float | None = None, tol: float = 1e-6, max_passes: int = 100,

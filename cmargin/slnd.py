@@ -10,6 +10,7 @@ import numpy as np
 from cmargin._core.losses._losses import CALIBRATED
 from cmargin._core.small._openmp import effective_n_threads
 from cmargin._estimators.base import rows_that_count
+from cmargin._estimators.docstrings import described_by
 from cmargin._estimators.multinomial_optimum import fit_optimum, refuse_penalty
 from cmargin._estimators.posteriors import PosteriorPredictions
 from cmargin._estimators.refusal import keeps_last_fit
@@ -144,7 +145,8 @@ class SLNDClassifier(PosteriorPredictions):
         multinomial: of rows with another class on top), step (mean eta), visits. With ``l2`` one entry a Newton step:
         class, passes, seconds, objective, gap (an estimate), products.
     n_features_in_ : int
-    feature_names_in_ : (n_features,) array, if X had column names
+    feature_names_in_ : (n_features,) array
+        Where X had names of columns.
 
     Notes
     -----
@@ -278,9 +280,10 @@ class SLNDClassifier(PosteriorPredictions):
         self._check_parameters()
         if isinstance(self.class_weight, str):
             raise ValueError(
-                f"class_weight '{self.class_weight}' is not supported for partial_fit, which never sees all labels. In "
-                "order to use 'balanced' weights, use compute_class_weight('balanced', classes=classes, y=y), y being "
-                "a large part of the labels, and pass them by class as class_weight.")
+                f"class_weight '{self.class_weight}' is not supported for partial_fit. In order to use 'balanced' "
+                "weights, use compute_class_weight('balanced', classes=classes, y=y). In place of y you can use a "
+                "large enough sample of the full training set target to properly estimate the class frequency "
+                "distributions. Pass the resulting weights as the class_weight parameter.")
         first = not hasattr(self, "coef_")
         sample_weight = beside(X, sample_weight, "sample_weight")
         X, y = check_rows(self, X, y, reset=first)
@@ -468,6 +471,7 @@ class SLNDClassifier(PosteriorPredictions):
         return None if text is None else f"{type(self).__name__}: {text}"
 
 
+@described_by(SLNDClassifier)
 class BSNClassifier(SLNDClassifier):
     """Boosting Stochastic Newton descent: SLND with one preconditioner for all classes, the inverse covariance.
 
@@ -479,16 +483,16 @@ class BSNClassifier(SLNDClassifier):
     curvature : {"covariance", "loss"}, default="covariance"
         c_i: 1 (BSN), or the loss's curvature at the weights reached (SLND).
     loss, rank, tail, hessian_samples, hessian_refresh, negatives_per_positive, step_size, average, max_passes, tol, l2
-        As in `SLNDClassifier`, with its defaults.
+        As in `SLNDClassifier`.
     fit_intercept, class_weight, warm_start, max_time, random_state, n_jobs, verbose, callback, checkpoint
-        As in `SLNDClassifier`, with its defaults.
+        As in `SLNDClassifier`.
 
     Attributes
     ----------
     classes_, loss_, coef_, intercept_, eigenvalues_, preconditioner_, rank_, step_size_, class_prior_, sampled_prior_
-        As there.
+        As in `SLNDClassifier`.
     objective_, duality_gap_, n_iter_, n_passes_, history_, n_features_in_, feature_names_in_
-        As there.
+        As in `SLNDClassifier`.
 
     Examples
     --------

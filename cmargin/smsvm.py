@@ -1,8 +1,11 @@
 """SmSVM: linear classification by a hinge or logistic loss with l2 and l1 penalties, with a certificate."""
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 
 from cmargin._estimators.base import LinearClassifier, of_mean_1
+from cmargin._estimators.by_blocks import lazy_on_workers
+from cmargin._estimators.scores import as_given, shares_of
 from cmargin._estimators.smsvm_fit import Labels, SmSVMFit
 from cmargin._estimators.types import Callback, CheckpointFile, ClassWeight, RandomState
 from cmargin._estimators.validation import (
@@ -14,8 +17,15 @@ from cmargin._estimators.validation import (
     code_labels,
 )
 from cmargin._runtime.blas_threads import single_threaded_blas
+from cmargin.homes.device.arrays import namespace_of, to_host
 
 SOLVERS = ("auto", "cholesky", "woodbury", "cg", "dual")
+
+
+def _of_logistic_loss(estimator):
+    if estimator.loss != "logistic":
+        raise AttributeError(f"probability estimates are not available for loss={estimator.loss!r}")
+    return True
 
 
 class SmSVMClassifier(LinearClassifier):
@@ -29,55 +39,57 @@ class SmSVMClassifier(LinearClassifier):
 
     Parameters
     ----------
-    l2 : float or None, default None
+    l2 : float or None, default=None
         Weight of the quadratic penalty, at least 0. None: 1e-4, or what ``C`` says.
-    C : float or None, default None
+    C : float or None, default=None
         Instead of ``l2``, as ``sklearn.svm.LinearSVC`` and ``sklearn.linear_model.LogisticRegression`` have it:
         ``l2 = 1 / (C * sum of the weights)``, the weights as given, 1 each where there are none. The objective is
         then theirs over ``C`` times that sum.
-    l1 : float, default 0
+    l1 : float, default=0.0
         Weight of the l1 penalty, at least 0.
-    loss : {"hinge", "squared_hinge", "logistic"}, default "hinge"
+    loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
         F(z) = max(0, 1 - z), max(0, 1 - z)^2 or ln(1 + e^-z). The last two need no smoothing.
-    tol : float, default 1e-4
+    tol : float, default=1e-4
         Relative duality gap (objective - bound) / objective at which a class is done.
-    max_passes : float, default 1000
+    max_passes : float, default=1000
         Reads of the data after which a class is left as it is, with a warning that names its gap. Products of
         ``linear_solver="cg"`` are not limited, and the first look is always taken.
-    smoothing : float, default 1.0
+    smoothing : float, default=1.0
         First width of the smoothed hinge; not used by the other losses.
-    smoothing_decay : float, default 0.5
+    smoothing_decay : float, default=0.5
         Factor of the width after a step; with the exact line search, where it starts before it adapts.
-    newton_tol : float, default 0.1
+    newton_tol : float, default=0.1
         ``line_search="quadratic"`` only: the width is reduced when the predicted decrease is below ``newton_tol``
         times it.
-    line_search : {"exact", "quadratic"}, default "exact"
+    line_search : {"exact", "quadratic"}, default="exact"
         "quadratic" with ``smoothing_decay=0.1`` is the published algorithm, step for step.
-    linear_solver : {"auto", "cholesky", "woodbury", "cg", "dual"}, default "auto"
+    linear_solver : {"auto", "cholesky", "woodbury", "cg", "dual"}, default="auto"
         How the Newton system is solved. "woodbury" works in as many unknowns as there are rows; it and "cg", which
         forms no matrix, need l1=0. "dual" does without smoothing and solves in the rows at the hinge alone; it needs
         l1=0, l2>0. "auto" takes it for CSR data with more than 4,000 columns, or 600 and no more rows, and begins
         with it where more than 128 columns make curvature dear beside the rows, dense or not. It works on one thread a
         class. Dense rows whose columns do not lie side by side are copied for it, by "auto" up to 50 million numbers.
-    subset_growth : {"auto", None}, default "auto"
+    subset_growth : {"auto", None}, default="auto"
         Solve on a tenth of the rows first where there are many.
-    penalize_intercept : bool, default False
+    penalize_intercept : bool, default=False
         Penalise the intercept like a coefficient, as the published algorithm and LIBLINEAR do.
-    fit_intercept : bool, default True
-    class_weight : dict, "balanced" or None
-    warm_start : bool, default False
+    fit_intercept : bool, default=True
+    class_weight : dict, "balanced" or None, default=None
+        Weight of the rows of each class, in every one-vs-rest problem.
+    warm_start : bool, default=False
         Start from the coefficients of the last fit.
-    max_time : float or None
+    max_time : float or None, default=None
         Seconds after which the best point so far is kept.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=None
         Chooses the rows of a first subset; orders the sweeps of the dual, the same every time where it is None.
-    n_jobs : int or None
-        Threads; the result is the same to the bit for any number.
-    verbose : int, default 0
-    callback : callable or None
+    n_jobs : int or None, default=None
+        Threads. None: as many as OpenMP offers; -1: all processors. The result is the same to the bit for any number.
+    verbose : bool or int, default=0
+        True, or a number above 0: print a line after every look at the data.
+    callback : callable or None, default=None
         Called with the estimator after every Newton step ("dual": look at all rows), its fitted attributes set to the
         best point so far; a true answer stops the fit.
-    checkpoint : path, `cmargin.Checkpoint` or None, default None
+    checkpoint : path, `cmargin.Checkpoint` or None, default=None
         File in which the state of `fit` is kept, every 30 seconds or as the `Checkpoint` says: the same call in another
         process goes on from there, to the same bits, and is refused where parameters or data are others. The file of
         a fit that time or an interrupt has ended stays; else it is removed at the end.
@@ -97,6 +109,21 @@ class SmSVMClassifier(LinearClassifier):
         Reads of the data, in reads of all of it, summed over the classes.
     history_ : dict of arrays
         One entry per look at the data; ``class`` says whose.
+    n_features_in_ : int
+    feature_names_in_ : (n_features,) array
+        Where X had names of columns.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from cmargin import SmSVMClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = SmSVMClassifier(C=1.0, loss="squared_hinge", penalize_intercept=True)     # LinearSVC(C=1.0)
+    >>> model.fit(scale(X), y).score(scale(X), y) > 0.98
+    True
+    >>> bool(model.duality_gap_[0] <= 1e-4)                                               # proven, not hoped for
+    True
     """
 
     def __init__(self, l2: float | None = None, C: float | None = None, l1: float = 0.0, loss: str = "hinge",
@@ -182,3 +209,24 @@ class SmSVMClassifier(LinearClassifier):
             raise ValueError("X holds values so large that sums of their squares overflow; scale the features.") \
                 from None
         return fit, interruption, SmSVMFit.publish, SmSVMFit.shortfall
+
+    # ---------------------------------------------------------------- prediction
+
+    @available_if(_of_logistic_loss)
+    @lazy_on_workers
+    def predict_proba(self, X):
+        """Class probabilities, with ``loss="logistic"``: 1 / (1 + e^-score), normalised over more than two classes.
+
+        Returns
+        -------
+        (n_samples, n_classes) array; for an indicator, each label's probability, not normalised
+        """
+        X = self._check_rows(X)
+        return as_given(X, shares_of(to_host(self._scores(X)), self._multilabel))
+
+    @available_if(_of_logistic_loss)
+    @lazy_on_workers
+    def predict_log_proba(self, X):
+        """Logarithm of `predict_proba`."""
+        shares = self.predict_proba(X)
+        return namespace_of(shares).log(shares)

@@ -17,6 +17,7 @@ from cmargin._estimators.progress import check_verbose, say
 from cmargin._estimators.refusal import keeps_last_fit
 from cmargin._estimators.types import CheckpointFile
 from cmargin._estimators.validation import check_in_memory, check_rows, code_labels, in_range, sliceable
+from cmargin._estimators.versions import VersionInPickle
 from cmargin.homes import open_rows
 from cmargin.smsvm import SmSVMClassifier
 
@@ -68,22 +69,25 @@ def _path_scores(estimator, X, y, weights, train, test, l2s, l1s, standardize, a
     return fold
 
 
-class SmSVMClassifierCV(ClassifierMixin, BaseEstimator):
+class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
     """`SmSVMClassifier` with l2 and l1 chosen from a grid by cross-validated accuracy, then fitted to all rows.
 
     Parameters
     ----------
-    l2s : sequence of float, default (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
-    l1s : sequence of float, default (0.0,)
-    cv : int, splitter or None, default 5
-    estimator : SmSVMClassifier or None
-        Supplies every other parameter.
-    standardize : bool, default False
+    l2s : sequence of float, default=(1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+        Weights of the quadratic penalty to try, at least 0.
+    l1s : sequence of float, default=(0.0,)
+        Weights of the l1 penalty to try, each with every l2.
+    cv : int, splitter or None, default=5
+        Folds, or what splits the rows, as in scikit-learn.
+    estimator : SmSVMClassifier or None, default=None
+        Supplies every other parameter. None: their defaults.
+    standardize : bool, default=False
         Score each fold with columns scaled by its own training rows. The final fit takes X as it is: put a scaler in
         front for that.
-    verbose : bool or int, default 0
+    verbose : bool or int, default=0
         True, or a number above 0: print a line after every fit of a fold.
-    checkpoint : path, `cmargin.Checkpoint` or None, default None
+    checkpoint : path, `cmargin.Checkpoint` or None, default=None
         File in which the scores are kept, as by `SmSVMClassifier`, after fits of a fold: one that was under way is made
         again. ``estimator`` has none of its own.
 
@@ -92,11 +96,25 @@ class SmSVMClassifierCV(ClassifierMixin, BaseEstimator):
     l2_, l1_ : float
         The chosen penalties; of equal scores the strongest l1, then the strongest l2.
     scores_ : (n_folds, n_l2s, n_l1s) array
+        Accuracy on the rows of each fold that were held out.
     best_estimator_ : SmSVMClassifier
-    coef_, intercept_, classes_, duality_gap_, n_iter_, history_
+    coef_, intercept_, classes_, duality_gap_, n_iter_, history_ : as in `SmSVMClassifier`
         Of ``best_estimator_``.
     n_passes_ : float
         Reads of the data, those of the folds included.
+    n_features_in_ : int
+    feature_names_in_ : (n_features,) array
+        Where X had names of columns.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from cmargin import SmSVMClassifierCV
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> search = SmSVMClassifierCV(l2s=(1e-4, 1e-3, 1e-2), cv=3).fit(scale(X), y)
+    >>> search.l2_ in search.l2s and search.scores_.shape == (3, 3, 1)
+    True
     """
 
     _parameter_constraints = {

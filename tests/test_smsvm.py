@@ -29,7 +29,8 @@ X_bc, y_bc = load_breast_cancer(return_X_y=True)
 X_bc = scale(X_bc)
 
 
-@parametrize_with_checks([SmSVMClassifier()])
+@parametrize_with_checks([SmSVMClassifier(), SmSVMClassifier(loss="logistic", l1=1e-3),
+                          SmSVMClassifier(loss="squared_hinge", C=1.0)])
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
 

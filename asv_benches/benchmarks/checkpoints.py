@@ -74,6 +74,9 @@ class Cost:
     def track_milliseconds_a_file(self, method):
         return 1e3 * median(seconds for _, seconds in self.written())
 
+    track_seconds_over_alone.unit, track_bytes_a_row.unit = "times", "bytes a row"
+    track_milliseconds_a_file.unit = "ms"
+
 
 if __name__ == "__main__":
     print(f"{ROWS:,} x {COLUMNS} float32\nmethod     over alone   bytes a row   ms a file")

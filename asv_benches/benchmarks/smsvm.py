@@ -148,6 +148,8 @@ class Fit:
     def track_seconds_in_looks(self, shape, l2, tol):
         return float(self.fit(l2, tol).history_["seconds_look"][-1])
 
+    track_passes.unit, track_gap.unit, track_seconds_in_looks.unit = "passes", "of the objective", "s"
+
 
 def make_text(n, m=50_000, entries=70):
     """Rows of unit length with about ``entries`` Zipf columns, weighted by rarity; labels of a noisy sparse model."""
@@ -192,3 +194,5 @@ class Sparse:
 
     def track_gap(self, n, C, intercept):
         return float(self.fit(n, C, intercept).duality_gap_[0])
+
+    track_passes.unit, track_gap.unit = "passes", "of the objective"

@@ -5,6 +5,7 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -26,6 +27,8 @@ from cmargin._estimators.validation import (
     check_rows,
     in_range,
 )
+from cmargin._estimators.versions import VersionInPickle
+from cmargin.homes.arrays import dense
 from cmargin.homes.device.arrays import namespace_of, to_host
 from cmargin.homes.open import beside, on_workers, open_rows
 
@@ -33,7 +36,7 @@ SCORE_ENTRIES = 1 << 22  # scores held at a time by predict: 32 MB
 LARGEST = float(np.finfo(float).max)
 
 
-class LinearClassifier(ClassifierMixin, BaseEstimator):
+class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
     """Base of estimators with ``coef_``, ``intercept_``, ``classes_`` and ``_multilabel``.
 
     A subclass gives `_check_parameters`, and ``_train(home, sample_weight, begin, keeper)``, which returns the
@@ -254,6 +257,31 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return scikit_learn_twin(self, self)
 
+    def sparsify(self):
+        """Keep ``coef_`` as a CSR matrix: less memory and quicker predictions where most of it is 0, as by l1.
+
+        Predictions are the same. Training brings it back, as `densify` does; where less than half of it is 0, nothing
+        is gained.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        self.coef_ = sp.csr_matrix(self.coef_)
+        return self
+
+    def densify(self):
+        """Keep ``coef_`` as an array again, after `sparsify`.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        self.coef_ = dense(self.coef_)
+        return self
+
     def _linear_form(self):
         """Weights and intercepts whose scores `predict` goes by, and what makes probabilities of these scores.
 
@@ -263,7 +291,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         intercept : (n_problems,) array
         posterior : "logistic", "softmax" or None
         """
-        return self.coef_, self.intercept_, "logistic" if getattr(self, "loss", None) == "logistic" else None
+        return dense(self.coef_), self.intercept_, "logistic" if getattr(self, "loss", None) == "logistic" else None
 
     def _decisions(self, X):
         """What `predict` takes the largest of, or the sign: (n, n_problems)."""
@@ -282,14 +310,14 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def _binary(self):
-        return len(self.coef_) == 1
+        return self.coef_.shape[0] == 1
 
     def _check_rows(self, X):
         check_is_fitted(self)
         return check_rows(self, X, reset=False)
 
     def _batches(self, X):
-        size = max(1, SCORE_ENTRIES // len(self.coef_))
+        size = max(1, SCORE_ENTRIES // self.coef_.shape[0])
         size = min(size, getattr(X, "at_once", size))        # rows in files are read batch by batch
         return [slice(lo, lo + size) for lo in range(0, X.shape[0], size)]
 

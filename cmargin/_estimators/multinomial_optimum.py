@@ -6,7 +6,7 @@ import numpy as np
 
 from cmargin._core.small._openmp import effective_n_threads
 from cmargin._estimators.validation import InvalidParameterError
-from cmargin.solvers.newton.multinomial_newton import Settings, solve
+from cmargin.solvers.newton.multinomial_newton import ABSENT, Settings, solve
 
 TOL = 1e-4               # relative duality gap where ``tol`` is None
 
@@ -64,9 +64,14 @@ def _shortfall(estimator, tol, result):
 
 
 def _store(estimator, result, about):
-    """Everything at once; objective and gap hold for these float64 weights."""
+    """Everything at once; objective and gap hold for these float64 weights.
+
+    The softmax is the same for intercepts that are all larger by one number: of these the ones of mean 0 over the
+    classes that there are rows of, as in LogisticRegression.
+    """
     vars(estimator).update(
-        about, coef_=result.W.copy(), intercept_=result.bias.copy(), objective_=float(result.objective),
+        about, coef_=result.W.copy(),
+        intercept_=result.bias - result.bias[result.bias > ABSENT].mean(), objective_=float(result.objective),
         duality_gap_=float(result.gap), n_iter_=int(result.n_newton), n_passes_=float(result.reads),
         history_={name: np.asarray(column) for name, column in result.history.items()},
         preconditioner_=None, rank_=0, step_size_=None, _asked_step=None, _recipe=None, _streams=None, _passes_total=0)

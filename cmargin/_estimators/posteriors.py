@@ -9,8 +9,9 @@ from cmargin._core.losses._losses import LOSS_IDS
 from cmargin._core.losses._losses import posterior as _posterior
 from cmargin._estimators.base import LinearClassifier
 from cmargin._estimators.by_blocks import lazy_on_workers
-from cmargin._estimators.scores import as_given, softmax_of
+from cmargin._estimators.scores import as_given, shares_of, softmax_of
 from cmargin._estimators.validation import check_parameter
+from cmargin.homes.arrays import dense
 from cmargin.homes.device.arrays import namespace_of, on_device, to_host
 
 
@@ -70,17 +71,7 @@ class PosteriorPredictions(LinearClassifier):
         odds = self._decisions(X)
         if self._multinomial and not self._binary:
             return softmax_of(odds)
-        return as_given(X, self._shares_of(to_host(odds)))
-
-    def _shares_of(self, odds):
-        share = expit(odds)
-        if self._binary and not self._multilabel:
-            return np.hstack([expit(-odds), share])
-        if self._multilabel:
-            return share
-        lost = share.sum(axis=1) < np.finfo(float).tiny          # every class is ruled out: what is left of their odds
-        share[lost] = np.exp(odds[lost] - odds[lost].max(axis=1, keepdims=True))
-        return share / share.sum(axis=1, keepdims=True)
+        return as_given(X, shares_of(to_host(odds), self._multilabel))
 
     @lazy_on_workers
     def predict_log_proba(self, X: Any) -> np.ndarray:
@@ -142,15 +133,15 @@ class PosteriorPredictions(LinearClassifier):
 
     def _linear_form(self):
         if self._multinomial:
-            return self.coef_, self.intercept_, "logistic" if self._binary else "softmax"
+            return dense(self.coef_), self.intercept_, "logistic" if self._binary else "softmax"
         correction = self._prior_correction()
         if self.loss_ == "logistic":
             intercept = (self.intercept_ + correction).astype(self.intercept_.dtype)
-            return self.coef_, intercept, "logistic"
+            return dense(self.coef_), intercept, "logistic"
         if correction.any():
             raise ValueError(f"With loss={self.loss_!r} and drawn negatives the correction for the prior is no linear "
                              "function of the features; train with loss='logistic' or negatives_per_positive=None.")
-        return self.coef_, self.intercept_, None         # one rising function of every score: the order is the scores'
+        return dense(self.coef_), self.intercept_, None  # one rising function of every score: the order is the scores'
 
 
 def _log_odds_of(share):

@@ -5,6 +5,8 @@ from typing import cast
 
 from cmargin._estimators.types import Method
 
+from scipy.sparse import issparse
+
 
 def keeps_last_fit(method: Method) -> Method:
     """Decorator of `fit` and `partial_fit`: where the call raises before there are new weights, undo what it set.
@@ -20,10 +22,13 @@ def keeps_last_fit(method: Method) -> Method:
         @keeps_last_fit
         def fit(self, X, y, sample_weight=None):
 
-    is all that an estimator needs. The decorator is one more frame, which the ``stacklevel`` of a warning must count.
+    is all that an estimator needs; weights of which `sparsify` made a matrix are an array again. The decorator is one
+    more frame, which the ``stacklevel`` of a warning must count.
     """
     @wraps(method)
     def call(self, *args, **kwargs):
+        if issparse(vars(self).get("coef_")):
+            self.densify()
         before = dict(vars(self))
         try:
             return method(self, *args, **kwargs)

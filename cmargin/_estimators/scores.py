@@ -1,7 +1,8 @@
 """Scores of a linear model that are numbers, whatever finite numbers the rows and the weights hold."""
 
 import numpy as np
-from scipy.special import softmax
+from scipy.sparse import issparse
+from scipy.special import expit, softmax
 from sklearn.utils.extmath import safe_sparse_dot
 
 from cmargin.homes.arrays import dense
@@ -18,7 +19,7 @@ def linear_scores(X, coef, intercept):
     Parameters
     ----------
     X : (n, n_features) array or CSR matrix, finite; or rows in files, or on a device
-    coef : (n_problems, n_features) array, finite
+    coef : (n_problems, n_features) array or CSR matrix, finite
     intercept : (n_problems,) array, finite
 
     Returns
@@ -32,7 +33,7 @@ def linear_scores(X, coef, intercept):
         return np.concatenate([linear_scores(X[lo:lo + at_once], coef, intercept) for lo in range(0, len(X), at_once)])
     with np.errstate(over="ignore", invalid="ignore"):
         near = coef.astype(X.dtype, copy=False)              # or rows of single precision would be copied as doubles
-        near = near if np.isfinite(near).all() else coef
+        near = near if np.isfinite(near.data if issparse(near) else near).all() else coef
         scores = np.asarray(safe_sparse_dot(X, near.T, dense_output=True) + intercept)
     lost = np.flatnonzero(~np.isfinite(scores).all(axis=1))
     if len(lost):
@@ -55,9 +56,30 @@ def softmax_of(scores):
     return e / xp.sum(e, axis=1, keepdims=True)
 
 
+def shares_of(odds, multilabel):
+    """Probabilities of log-odds of one problem each, normalised over the classes unless ``multilabel``.
+
+    Parameters
+    ----------
+    odds : (n, n_problems) array; one column: of two classes, the log-odds of the second
+
+    Returns
+    -------
+    (n, n_classes) array
+    """
+    share = expit(odds)
+    if multilabel:
+        return share
+    if odds.shape[1] == 1:
+        return np.hstack([expit(-odds), share])
+    lost = share.sum(axis=1) < np.finfo(float).tiny              # every class is ruled out: what is left of their odds
+    share[lost] = np.exp(odds[lost] - odds[lost].max(axis=1, keepdims=True))
+    return share / share.sum(axis=1, keepdims=True)
+
+
 def _scores_on_device(X, coef, intercept):
     with np.errstate(over="ignore", invalid="ignore"):
-        scores = X.linear_scores(coef, intercept)
+        scores = X.linear_scores(dense(coef), intercept)
     if X.like(scores).not_finite() is None:
         return scores
     found = X.like(scores).in_memory()                       # few rows, if any: what is lost is mended there
@@ -67,7 +89,7 @@ def _scores_on_device(X, coef, intercept):
 
 
 def _scaled_scores(X, coef, intercept, largest):
-    rows = np.asarray(dense(X), dtype=np.float64)
+    rows, coef = np.asarray(dense(X), dtype=np.float64), dense(coef)
     row_size = _exponent(np.abs(rows).max(axis=1, keepdims=True))
     size = _exponent(np.abs(coef).max())
     # entries of at most 1 each, so that the sum is at most n_features; b is one more product, of b and 1

@@ -1,9 +1,11 @@
 """Gradient methods on a smooth objective: CG_DESCENT, Nesterov's acceleration, AdaDelta, Adam."""
 
+from cmargin._estimators.docstrings import described_by, example
 from cmargin._estimators.one_vs_rest import LinearOneVsRest
 from cmargin._estimators.types import Callback, CheckpointFile, ClassWeight, RandomState
 from cmargin._estimators.validation import COUNT, NOT_NEGATIVE, POSITIVE, check_parameter
 from cmargin.baselines._full_batch import FullBatchClassifier
+from cmargin.pursuit import MarginPursuitClassifier
 from cmargin.solvers.first_order import accelerated
 from cmargin.solvers.first_order.accelerated import RuledDescent, best_constant
 from cmargin.solvers.first_order.conjugate_gradient import CGDescent, SmoothRisk
@@ -18,12 +20,14 @@ OBJECTIVE = """``(1/n) sum_i s_i F(z_i) + (l2/2) |w|² + l1 |w|₁`` for every o
 LOSS = """loss : {"logistic", "calibrated_hinge", "squared", "smoothed_hinge"}, default="logistic"
         The loss F. With "calibrated_hinge" and l2=0 separable data have no minimum.
     l2 : float >= 0, default=1e-4
+        Weight of the quadratic penalty.
     l1 : float >= 0, default=0.0
         ``|w|`` is taken as √(w² + 10⁻⁶) - 10⁻³, so that there is a gradient; no weight becomes exactly 0.
     smoothing : float > 0, default=0.5
         Width of the smoothed hinge; others ignore it."""
 
 BATCHES = """step_size : float > 0, default={step}
+        Factor of every move.
     batch_size : int or None, default=64
         Rows of a step; batch j of B holds the rows j, j + B, j + 2 B, ..., and the order of the batches is drawn anew
         for every pass. None: all rows."""
@@ -31,18 +35,23 @@ BATCHES = """step_size : float > 0, default={step}
 COMMON = """tol : float, default=1e-6
         Stop where the gradient norm of every problem is ``tol`` times that at w = 0, after any pass.
     max_passes : int, default={passes}
+        Passes over the data.
     trace : bool, default=False
         Record the margin distribution after every pass, as `MarginPursuitClassifier` does: one more read.
-    fit_intercept : bool, default=True
-    class_weight, warm_start, max_time, random_state, n_jobs, verbose, callback, checkpoint
-        As in `MarginPursuitClassifier`; the order of mini-batches is what is random.
+    random_state : int, RandomState or None, default=None
+        Order of the mini-batches.
+    fit_intercept, class_weight, warm_start, max_time, n_jobs, verbose, callback, checkpoint
+        As in `MarginPursuitClassifier`.
 
     Attributes
     ----------
-    coef_, intercept_, classes_, objective_, gradient_norm_, n_iter_, n_passes_, history_
-        As there: the iterate of the smallest objective. ``n_passes_`` counts the reads that looked for it too: with
-        mini-batches one a pass for the steps, one for the objective and its gradient, whose time is in
-        ``seconds_trace``."""
+    n_iter_ : int
+        Passes.
+    n_passes_ : float
+        Reads of the data, those that looked for the iterate of the smallest objective too: with mini-batches one a
+        pass for the steps, one for the objective and its gradient, whose time is in ``seconds_trace``.
+    coef_, intercept_, classes_, objective_, gradient_norm_, history_, n_features_in_, feature_names_in_
+        As in `MarginPursuitClassifier`."""
 
 
 class _RuledClassifier(LinearOneVsRest):
@@ -72,6 +81,7 @@ class _RuledClassifier(LinearOneVsRest):
                             self._draw_seed())
 
 
+@described_by(MarginPursuitClassifier)
 class NesterovClassifier(_RuledClassifier):
     __doc__ = f"""Nesterov's accelerated gradient.
 
@@ -90,6 +100,8 @@ class NesterovClassifier(_RuledClassifier):
     batch_size : int or None, default=None
         Rows of a step, as in `AdamClassifier`. None: all rows.
     {COMMON.format(passes=200)}
+
+    {example("NesterovClassifier", "tol=1e-3")}
 
     References
     ----------
@@ -133,6 +145,7 @@ class NesterovClassifier(_RuledClassifier):
         return accelerated.Nesterov(V, automatic if self.momentum == "auto" else self.momentum)
 
 
+@described_by(MarginPursuitClassifier)
 class AdaDeltaClassifier(_RuledClassifier):
     _from_constant = True
     __doc__ = f"""AdaDelta: a step for every weight, from decaying means of squared gradients and squared moves.
@@ -143,11 +156,13 @@ class AdaDeltaClassifier(_RuledClassifier):
     ----------
     {LOSS}
     decay : float in (0, 1), default=0.9
-        ρ.
+        Decay ρ of both means.
     epsilon : float > 0, default=1e-8
         ε; the first moves have about its root for a length.
     {BATCHES.format(step=1.0)}
     {COMMON.format(passes=50)}
+
+    {example("AdaDeltaClassifier", "max_passes=100, random_state=0")}
 
     References
     ----------
@@ -191,6 +206,7 @@ class AdaDeltaClassifier(_RuledClassifier):
         return accelerated.AdaDelta(V, self.decay, self.epsilon)
 
 
+@described_by(MarginPursuitClassifier)
 class AdamClassifier(_RuledClassifier):
     _from_constant = True
     __doc__ = f"""Adam: steps along the mean gradient, for every weight over the root of its mean square.
@@ -200,11 +216,16 @@ class AdamClassifier(_RuledClassifier):
     Parameters
     ----------
     {LOSS}
-    beta_1, beta_2 : float in (0, 1), default=0.9, 0.999
-        Decay of the two means; the SmSVM paper's are 0.9 and 0.8.
+    beta_1 : float in (0, 1), default=0.9
+        Decay of the mean gradient; the SmSVM paper's is 0.9 too.
+    beta_2 : float in (0, 1), default=0.999
+        Decay of the mean square; the SmSVM paper's is 0.8.
     epsilon : float > 0, default=1e-8
+        Added to the root of the mean square.
     {BATCHES.format(step=1e-3)}
     {COMMON.format(passes=50)}
+
+    {example("AdamClassifier", "random_state=0")}
 
     References
     ----------
@@ -250,6 +271,7 @@ class AdamClassifier(_RuledClassifier):
         return accelerated.Adam(V, self.beta_1, self.beta_2, self.epsilon)
 
 
+@described_by(MarginPursuitClassifier)
 class CGDescentClassifier(FullBatchClassifier):
     __doc__ = f"""CG_DESCENT: nonlinear conjugate gradients with the approximate Wolfe line search.
 
@@ -267,14 +289,17 @@ class CGDescentClassifier(FullBatchClassifier):
         Iterations, of each class.
     trace : bool, default=False
         Record the margin distribution after every iteration, as `MarginPursuitClassifier` does.
-    fit_intercept : bool, default=True
-    class_weight, warm_start, max_time, n_jobs, verbose, callback, checkpoint
+    fit_intercept, class_weight, warm_start, max_time, n_jobs, verbose, callback, checkpoint
         As in `MarginPursuitClassifier`.
 
     Attributes
     ----------
-    coef_, intercept_, classes_, objective_, gradient_norm_, n_iter_, n_passes_, history_
-        As there.
+    n_iter_ : int
+        Iterations of the class that took most.
+    coef_, intercept_, classes_, objective_, gradient_norm_, n_passes_, history_, n_features_in_, feature_names_in_
+        As in `MarginPursuitClassifier`.
+
+    {example("CGDescentClassifier")}
 
     References
     ----------

@@ -1,8 +1,10 @@
 """Other methods that look at the whole margin distribution, to compare margin pursuit with: full-batch, by L-BFGS."""
 
+from cmargin._estimators.docstrings import described_by, example
 from cmargin._estimators.types import Callback, CheckpointFile, ClassWeight
 from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE
 from cmargin.baselines._full_batch import FullBatchClassifier
+from cmargin.pursuit import MarginPursuitClassifier
 from cmargin.solvers.first_order.full_batch import CatoniRisk, MarginMoments, ProjectionProfile
 
 COMMON = """tol : float, default=1e-6
@@ -18,10 +20,13 @@ COMMON = """tol : float, default=1e-6
 
     Attributes
     ----------
-    coef_, intercept_, classes_, objective_, gradient_norm_, n_iter_, n_passes_, history_
-        As there."""
+    n_iter_ : int
+        Iterations of the class that took most.
+    coef_, intercept_, classes_, objective_, gradient_norm_, n_passes_, history_, n_features_in_, feature_names_in_
+        As in `MarginPursuitClassifier`."""
 
 
+@described_by(MarginPursuitClassifier)
 class ODMClassifier(FullBatchClassifier):
     __doc__ = f"""Optimal margin distribution machine (Zhang and Zhou; margin pursuit, section 2.1).
 
@@ -35,7 +40,10 @@ class ODMClassifier(FullBatchClassifier):
     l2 : float > 0, default=1.0
         The paper's is 1, the other weights being relative to it.
     smoothing : float > 0, default=1e-3
+        Width of the smoothed hinge at the end.
     {COMMON}
+
+    {example("ODMClassifier")}
     """
 
     _intervals = {"variance_weight": NOT_NEGATIVE, "mean_weight": NOT_NEGATIVE, "hinge_weight": NOT_NEGATIVE,
@@ -72,6 +80,7 @@ class ODMClassifier(FullBatchClassifier):
                              float(self.mean_weight), float(self.hinge_weight), width)
 
 
+@described_by(MarginPursuitClassifier)
 class ProjectionProfileClassifier(FullBatchClassifier):
     __doc__ = f"""Projection-profile loss of Garg and Roth (margin pursuit, section 2.1).
 
@@ -82,8 +91,12 @@ class ProjectionProfileClassifier(FullBatchClassifier):
     Parameters
     ----------
     alpha, beta : float > 0, default=1.0
+        α, of margins above 0, and β, of those below.
     l2 : float >= 0, default=1e-3
+        Weight of the penalty.
     {COMMON}
+
+    {example("ProjectionProfileClassifier", "tol=0.01")}
     """
 
     _intervals = {"alpha": POSITIVE, "beta": POSITIVE, "l2": NOT_NEGATIVE}
@@ -112,6 +125,7 @@ class ProjectionProfileClassifier(FullBatchClassifier):
         return ProjectionProfile(blocks, c, float(self.l2), self.fit_intercept, float(self.alpha), float(self.beta))
 
 
+@described_by(MarginPursuitClassifier)
 class CatoniHingeClassifier(FullBatchClassifier):
     __doc__ = f"""Robust hinge risk of Brownlees, Joly and Lugosi (margin pursuit, section 2.1).
 
@@ -125,8 +139,12 @@ class CatoniHingeClassifier(FullBatchClassifier):
     scale : float > 0, default=1.0
         The scale s.
     l2 : float >= 0, default=1e-3
+        Weight of the penalty.
     smoothing : float > 0, default=1e-3
+        Width of the smoothed hinge at the end.
     {COMMON}
+
+    {example("CatoniHingeClassifier")}
     """
 
     _intervals = {"scale": POSITIVE, "l2": NOT_NEGATIVE, "smoothing": POSITIVE}

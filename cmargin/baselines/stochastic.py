@@ -2,23 +2,31 @@
 
 from functools import partial
 
+from cmargin._estimators.docstrings import described_by, example
 from cmargin._estimators.types import Callback, CheckpointFile, ClassWeight, RandomState
 from cmargin._estimators.validation import COUNT, POSITIVE, check_parameter
 from cmargin.slnd import CALIBRATED, SLNDClassifier
 from cmargin.solvers.low_rank.plain_sgd import DiagonalRun, PlainRun, WhitenRun
 from cmargin.solvers.low_rank.sgdqn import SGDQNRun
 
-COMMON = """negatives_per_positive, max_passes, tol, fit_intercept, class_weight, warm_start
+COMMON = """max_passes : int, default=10
+        Sweeps over each class's list of rows.
+    tol : float or None, default=None
+        Stop when the risk falls by less than ``tol * |F(0)|`` in a pass. None: never.
+    negatives_per_positive, fit_intercept, class_weight, warm_start
         As in `SLNDClassifier`.
     max_time, random_state, n_jobs, verbose, callback, checkpoint
         As in `SLNDClassifier`.
 
     Attributes
     ----------
-    coef_, intercept_, classes_, step_size_, class_prior_, sampled_prior_, n_iter_, n_passes_, history_
-        As there; likewise `partial_fit`, `scores`, `posterior`, `predict_proba` and `predict_top_k`."""
+    classes_, loss_, coef_, intercept_, preconditioner_, rank_, step_size_, class_prior_, sampled_prior_
+        As in `SLNDClassifier`.
+    n_iter_, n_passes_, history_, n_features_in_, feature_names_in_
+        As in `SLNDClassifier`."""
 
 
+@described_by(SLNDClassifier)
 class BalancedSGDClassifier(SLNDClassifier):
     __doc__ = f"""Stochastic gradient descent, one-vs-rest, on balanced lists: SLND with H* = I.
 
@@ -35,6 +43,8 @@ class BalancedSGDClassifier(SLNDClassifier):
     average : bool, default=True
         Return the mean of the iterates, late ones weighing more, instead of the last.
     {COMMON}
+
+    {example("BalancedSGDClassifier", "random_state=0")}
     """
 
     _penalised = False
@@ -74,6 +84,7 @@ class BalancedSGDClassifier(SLNDClassifier):
         return PlainRun
 
 
+@described_by(SLNDClassifier)
 class PreconditionedSGDClassifier(BalancedSGDClassifier):
     __doc__ = f"""SGD on preconditioned rows (SGD-P): the rows are transformed once, and trained on by SGD.
 
@@ -83,8 +94,11 @@ class PreconditionedSGDClassifier(BalancedSGDClassifier):
 
     Parameters
     ----------
-    loss, step_size, average
-        As in `BalancedSGDClassifier`, the rows being the preconditioned ones.
+    loss : {{"logistic", "calibrated_hinge", "squared"}}, default="logistic"
+    step_size : "auto" or float, default="auto"
+        Relative, as in `BalancedSGDClassifier`, the rows being the preconditioned ones.
+    average : bool, default=True
+        Return the mean of the iterates, late ones weighing more, instead of the last.
     preconditioner : {{"whiten", "diagonal"}}, default="whiten"
         "whiten": D^(-1/2) P'x over all eigenvalues of at least 1e-4 of the largest, which is BSN with a dropped tail
         at that rank; a dense matrix, also for CSR rows. "diagonal": columns over their root mean square; CSR rows
@@ -92,6 +106,10 @@ class PreconditionedSGDClassifier(BalancedSGDClassifier):
     hessian_samples : int or None, default=None
         Rows behind the second moment that is inverted by "whiten". None: 20 for every feature, 1,000 at least.
     {COMMON}
+    eigenvalues_
+        As in `SLNDClassifier`.
+
+    {example("PreconditionedSGDClassifier", "random_state=0")}
     """
 
     def __init__(self, *, loss: str = "logistic", preconditioner: str = "whiten", hessian_samples: int | None = None,
@@ -119,6 +137,7 @@ class PreconditionedSGDClassifier(BalancedSGDClassifier):
         return WhitenRun if self.preconditioner == "whiten" else DiagonalRun
 
 
+@described_by(SLNDClassifier)
 class SGDQNClassifier(BalancedSGDClassifier):
     __doc__ = f"""SGD-QN, the corrected form: SGD with a gain for every weight, learned from how the gradient changes.
 
@@ -143,6 +162,8 @@ class SGDQNClassifier(BalancedSGDClassifier):
     ----------
     A. Bordes, L. Bottou, P. Gallinari, "SGD-QN: careful quasi-Newton stochastic gradient descent", 2009; A. Bordes,
     L. Bottou, P. Gallinari, J. Chang, S. A. Smith, "Erratum: SGDQN is less careful than expected", 2010.
+
+    {example("SGDQNClassifier", "random_state=0")}
     """
 
     average = False          # there is no mean

@@ -1,9 +1,11 @@
 """A model file: a pickle of the classifier with its scaler, the names of its columns, and what it was trained on."""
 
 import pickle
+import warnings
 from dataclasses import dataclass, field
 
 from cmargin import __version__
+from cmargin._estimators.versions import InconsistentVersionWarning
 from cmargin.command.guard import say
 from cmargin.command.whole import whole_file
 from cmargin.homes.arrays import dense
@@ -50,7 +52,8 @@ class Model:
 
 
 def load(path):
-    with open(path, "rb") as file:
+    with open(path, "rb") as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore", InconsistentVersionWarning)              # said below, of the file
         try:
             found = pickle.load(file)
         except Exception as error:               # whatever unpickling something else may come to
