@@ -21,8 +21,8 @@ A row whose z_i'z_i is a multiple of the mean would be moved far past what its s
     (1 + step (m + bias_rate) / 4) / (1 + step (z_i'z_i + bias_rate) / 4),     m the mean of z'z,
 
 which is what an implicit step leaves of the row at curvature 1/4 = max p (1 - p), relative to a row of mean length. It
-is 1 where all rows have one length, and in the limit of short steps: the minimum sought is that of the risk. It is never
-less than `LEAST_WORTH`, or a class of one row that is far from all others would not be learnt.
+is 1 where all rows have one length, and in the limit of short steps: the minimum sought is that of the risk. Never less
+than `LEAST_WORTH`, or a class of one row far from all others would not be learnt.
 
 After the batches, others are only looked at, by the mean of the weights where there is one: passes judged by held-out
 rows are one call, which lets other threads of Python in once.
