@@ -20,17 +20,24 @@ def gradient(X, y, W, b, weight):
     return G.T @ X, G.sum(axis=0)
 
 
-def literal_batches(X, y, batches, eta, H_star, centre, bias_rate, weight, W, b):
+def worth(Z, eta, H_star, mean_length, bias_rate):
+    """What is left of the gradients of rows Z, less the centre: far ones are not moved past what is to mend."""
+    length = np.einsum("ij,jk,ik->i", Z, H_star, Z)
+    return np.maximum(0.25, (1 + eta * (mean_length + bias_rate) / 4) / (1 + eta * (length + bias_rate) / 4))
+
+
+def literal_batches(X, y, batches, eta, H_star, centre, mean_length, bias_rate, weight, W, b):
     """W -= eta G' (X_B - centre) H* and, for the scores of the centre, b -= eta bias_rate G' 1, batch after batch.
 
-    ``b`` is the intercept of rows as they are. Returns every (W, b), the start included, and the loss of every row met.
+    ``b`` is the intercept of rows as they are, ``mean_length`` the mean of (x - centre)' H* (x - centre). Returns every
+    (W, b), the start included, and the loss of every row met.
     """
     b = b + W @ centre
     iterates, losses = [(W, b - W @ centre)], []
     for rows in batches:
         Z = X[rows] - centre
         losses.append(weight[rows] * row_losses(Z @ W.T + b, y[rows]))
-        in_W, in_b = gradient(Z, y[rows], W, b, weight[rows])
+        in_W, in_b = gradient(Z, y[rows], W, b, weight[rows] * worth(Z, eta, H_star, mean_length, bias_rate))
         W, b = W - eta * in_W @ H_star, b - eta * bias_rate * in_b
         iterates.append((W, b - W @ centre))
     return iterates, losses

@@ -13,7 +13,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cmargin import BSNClassifier, SLNDClassifier
+from cmargin._core.stochastic import _softmax_sgd
 from cmargin.margins import expected_calibration_error
+from cmargin.solvers.low_rank import multinomial_choice
 from cmargin.solvers.low_rank.multinomial_choice import batch_size, split_order
 
 STOCHASTIC = "a random order of batches cannot repeat a row bit for bit; tested in expectation below"
@@ -121,8 +123,11 @@ def test_risk_falls_to_the_minimum_where_there_is_one():
     assert model.history_["objective"][-1] < model.history_["objective"][0]
 
 
-def test_weights_equal_repetitions():
-    # exact where a batch is all rows: one batch a pass, whose sums do not know in how many parts a weight came
+def test_weights_equal_repetitions(monkeypatch):
+    # exact where a batch is all rows: one batch a pass, whose sums do not know in how many parts a weight came; what
+    # rows of other lengths are worth depends on the step, which is another one here
+    monkeypatch.setattr(multinomial_choice, "LEAST_BATCH", 16)
+    monkeypatch.setattr(_softmax_sgd, "LARGEST_LENGTH", 0.0)
     X, y = blobs(n=60)
     X, y = X[:9], np.arange(9) % 3
     weight = np.array([1, 2, 1, 1, 1, 2, 1, 2, 1])
@@ -204,7 +209,7 @@ def test_columns_that_are_constant_or_zero_and_rows_that_are_zero():
     assert np.isfinite(fit(np.zeros((6, 2)), [0, 1, 2, 1, 0, 2]).intercept_).all()
 
 
-def test_a_class_of_one_row_and_a_batch_larger_than_the_data():
+def test_a_class_of_one_row_and_a_batch_larger_than_the_data(monkeypatch):
     X, y = blobs(n=400)
     X[0], y = 30.0, np.where(y == 0, 1, y)
     y[0] = 0
@@ -212,6 +217,7 @@ def test_a_class_of_one_row_and_a_batch_larger_than_the_data():
     assert model.predict(X[:1])[0] == 0
     order, n_held = split_order(y.astype(np.int64), 4, np.random.default_rng(0))
     assert n_held >= 20 and 0 in order[:-n_held] and sorted(order) == list(range(400))
+    monkeypatch.setattr(multinomial_choice, "LEAST_BATCH", 16)
     assert batch_size(9, False) == 16 and fit(X[:9], np.arange(9) % 3).coef_.shape == (3, 12)
 
 

@@ -56,7 +56,8 @@ class Setting:
 
     def literal(self, W, b, eta=0.01, rate=1.0):
         rows = [self.order[lo:min(lo + BATCH, self.n_train)] for lo in self.batches]
-        return literal_batches(self.X, self.y, rows, eta, self.H_star, self.centre, rate, self.weight, W, b)
+        return literal_batches(self.X, self.y, rows, eta, self.H_star, self.centre, self.inverse.mean_square[0], rate,
+                               self.weight, W, b)
 
 
 def close(a, b, bound=1e-10):
@@ -128,11 +129,12 @@ def test_the_wide_route_centres_too():
 
 
 def test_the_step_is_along_the_gradient_of_the_risk():
-    # central differences of the risk of one batch, at weights that are not zero
+    # central differences of the risk of one batch, at weights that are not zero; its rows are all worth the same
     s, rng = Setting(), np.random.default_rng(3)
     W, b = 0.2 * rng.standard_normal((4, 12)), rng.standard_normal(4)
     rows = s.order[:BATCH]
     weights, passes = s.weights(W=W, bias=b), s.passes()
+    passes.length[:] = passes.mean_length
     passes.run(weights, np.zeros(1, np.int64), np.full(1, 1.0), 0.0, s.n_train)
     moved = (weights.linear(s.inverse)[0] - W) @ np.linalg.inv(s.H_star)
     for c, j in ((0, 0), (1, 5), (3, 11)):
@@ -145,6 +147,27 @@ def test_the_step_is_along_the_gradient_of_the_risk():
         np.testing.assert_allclose(-moved[c, j], (risks[0] - risks[1]) / 2e-5, rtol=1e-6, atol=1e-6)
     exact, _ = gradient(s.X[rows] - s.centre, s.y[rows], W, b + W @ s.centre, s.weight[rows])
     close(-moved, exact, 1e-9)
+
+
+@pytest.mark.parametrize("tail", ["drop", "scale"])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(("times", "least", "most"), [(3, 0.25, 0.7), (100, 0.25, 0.25)])
+def test_a_row_far_out_is_not_moved_far_past_what_its_step_is_to_mend(tail, sparse, times, least, most, dtype):
+    # One entry of a standardised column that is rare can make a row 30 times as long as others. By plain steps its own
+    # score went 30 times as far as was meant, and the next such row's the other way.
+    s = Setting(sparse, tail, dtype, weighted=False)
+    far, rows = s.order[0], s.X[s.order].astype(float) - s.centre
+    np.testing.assert_allclose(s.passes().length, np.einsum("ij,jk,ik->i", rows, s.H_star, rows), rtol=1e-3)
+    s.X[far] = s.centre + times * (s.X[far] - s.centre)
+    s.home = open_rows(sp.csr_matrix(s.X) if sparse else s.X).stochastic_rows(2)
+    weights, passes = s.weights(), s.passes()
+    passes.batch = 1
+    eta, length = 1.0 / (passes.mean_length + 1), passes.length[0] + 1
+    passes.run(weights, np.zeros(1, np.int64), np.full(1, eta), 1.0, s.n_train)
+    W, b = weights.linear(s.inverse)
+    worth = (s.X[far] @ W[s.y[far]] + b[s.y[far]]) / (0.75 * eta * length)     # G of its class is -3/4 at equal scores
+    assert worth == pytest.approx(max(0.25, 1.25 / (1 + eta * length / 4)), rel=1e-3)
+    assert least - 1e-3 < worth < most + 1e-3
 
 
 def test_sums_are_those_met_before_each_step():
@@ -262,7 +285,8 @@ def test_softmax_and_its_loss_are_those_of_numpy_to_the_type_s_rounding(k, dtype
     reach = np.abs(scores).max() * np.finfo(dtype).eps * 200
     np.testing.assert_allclose(passes.loss[:s.n_train], expected, rtol=1e-5 if dtype == np.float32 else 1e-12,
                                atol=3 * reach)
-    # and the probabilities: the change of the bias in one batch
+    # and the probabilities: the change of the bias in one batch whose rows are all worth the same
+    passes.length[:] = passes.mean_length
     weights = s.weights(W=np.zeros_like(W), bias=b)
     passes.run(weights, np.zeros(1, np.int64), np.ones(1), 1.0, s.n_train)
     rows = s.order[:BATCH]

@@ -16,12 +16,22 @@ U is cut into blocks of classes and of columns, a plan of its shape alone. A blo
 with its weights, and moves them: one thread does both, so that a block's weights stay in its cache. In between, each
 row's score is the sum of its blocks in order. So the bits do not depend on the number of threads.
 
+A row whose z_i'z_i is a multiple of the mean would be moved far past what its step is to mend. So G_i is also times
+
+    (1 + step (m + bias_rate) / 4) / (1 + step (z_i'z_i + bias_rate) / 4),     m the mean of z'z,
+
+which is what an implicit step leaves of the row at curvature 1/4 = max p (1 - p), relative to a row of mean length. It
+is 1 where all rows have one length, and in the limit of short steps: the minimum sought is that of the risk. Never less
+than `LEAST_WORTH`, or a class of one row far from all others would not be learnt.
+
 After the batches, others are only looked at, by the mean of the weights where there is one: passes judged by held-out
 rows are one call, which lets other threads of Python in once.
 """
 
+import numpy as np
+
 from cython cimport floating
-from cython.parallel cimport parallel
+from cython.parallel cimport parallel, prange
 from libc.math cimport INFINITY, isfinite, log
 from libc.stdint cimport int64_t
 
@@ -29,8 +39,12 @@ from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, gemm
 from cmargin._core.rows._dense_tile cimport column_of
 from cmargin._core.rows._rows cimport Rows, rows_view
 from cmargin._core.small._openmp cimport meet, omp_get_num_threads, omp_get_thread_num
-from cmargin._core.small._simd cimport row_axpy, row_lerp, row_prefetch
+from cmargin._core.small._shapes cimport must_fit
+from cmargin._core.small._simd cimport row_axpy, row_dot, row_lerp, row_prefetch
 from cmargin._core.stochastic._softmax cimport softmax_row
+
+LARGEST_LENGTH = 1e300          # of a whitened row, squared, so that no step of zero times it is NaN
+LEAST_WORTH = 0.25              # of a row far out
 
 cdef enum:
     ROW_GROUP = 8               # rows whose softmax one thread takes at a time
@@ -48,6 +62,7 @@ cdef struct block_plan:
     double low_sign
     double tail_inverse
     double centre_square
+    double least_worth
 
 
 # ---------------------------------------------------------------- one block of weights
@@ -131,11 +146,21 @@ cdef void block_update(const block_plan *at, Py_ssize_t block, const rows_view *
                 row_axpy(change * lag, G + i * at.n_classes + class_lo, V_lag + place, n_here)
 
 
+cdef double square_of_row(const rows_view *X, Py_ssize_t row, const floating *values) noexcept nogil:
+    # of a CSR row
+    cdef double out = 0
+    cdef int64_t entry
+    for entry in range(X.starts[row], X.starts[row + 1]):
+        out += <double> values[entry] * values[entry]
+    return out
+
+
 # ---------------------------------------------------------------- the softmax of a few rows
 
 cdef void group_gradient(const block_plan *at, Py_ssize_t first, Py_ssize_t last, Py_ssize_t part_size,
-                         const int64_t *truth, const double *weight, const double *offset, const double *bias,
-                         floating *parts, double *loss_out, double *wrong_out) noexcept nogil:
+                         const int64_t *truth, const double *weight, const double *length, double mean_length,
+                         double step, const double *offset, const double *bias, floating *parts, double *loss_out,
+                         double *wrong_out) noexcept nogil:
     # the first part of rows first .. last - 1 becomes their G; the loss and the error of each, before the step
     cdef Py_ssize_t i, c, q
     cdef double of_truth, total, top = 0, s
@@ -157,9 +182,10 @@ cdef void group_gradient(const block_plan *at, Py_ssize_t first, Py_ssize_t last
             loss_out[i] = INFINITY
         wrong_out[i] = s * (of_truth < top)
         h[truth[i]] -= 1
-        if weight != NULL:
-            for c in range(at.n_classes):
-                h[c] *= <floating> s
+        s *= max(at.least_worth,
+                 (1 + step * (mean_length + at.bias_rate) / 4) / (1 + step * (length[i] + at.bias_rate) / 4))
+        for c in range(at.n_classes):
+            h[c] *= <floating> s
 
 
 # ---------------------------------------------------------------- a thread's share of the batches
@@ -172,6 +198,7 @@ cdef struct batch_job:          # what the threads of a call share
     const int64_t *batches
     const double *centre_dot    # NULL without a tail
     const double *weight        # NULL for ones
+    const double *length
     const double *offset        # NULL for none
     const double *step
     double *shift
@@ -184,12 +211,13 @@ cdef struct batch_job:          # what the threads of a call share
     Py_ssize_t n_batches
     Py_ssize_t stride
     int64_t n_done
+    double mean_length
     bint average
 
 
 cdef Py_ssize_t scores_and_gradient(const batch_job *job, Py_ssize_t lo, Py_ssize_t hi, Py_ssize_t number,
-                                    const floating *Z, const floating *U, const floating *V, const double *bias,
-                                    floating *parts) noexcept nogil:
+                                    double step, const floating *Z, const floating *U, const floating *V,
+                                    const double *bias, floating *parts) noexcept nogil:
     # of rows lo .. of batch ``number``, which ends at ``hi`` at the latest; the number of its rows
     cdef const block_plan *plan = &job.plan
     cdef Py_ssize_t b, g, n = min(job.batch, hi - lo), n_groups = (n + ROW_GROUP - 1) // ROW_GROUP
@@ -202,8 +230,8 @@ cdef Py_ssize_t scores_and_gradient(const batch_job *job, Py_ssize_t lo, Py_ssiz
         block_scores(plan, b, job.X, job.order + lo, dot, n, Z + lo * plan.width, U, V, job.shift, parts, size)
     meet(n_threads)
     for g in range(n_groups * t // n_threads, n_groups * (t + 1) // n_threads):
-        group_gradient(plan, g * ROW_GROUP, min((g + 1) * ROW_GROUP, n), size, job.truth + lo, s, extra, bias, parts,
-                       job.loss_out + lo, job.wrong_out + lo)
+        group_gradient(plan, g * ROW_GROUP, min((g + 1) * ROW_GROUP, n), size, job.truth + lo, s, job.length + lo,
+                       job.mean_length, step, extra, bias, parts, job.loss_out + lo, job.wrong_out + lo)
     meet(n_threads)
     return n
 
@@ -217,7 +245,8 @@ cdef void train_batches(const batch_job *job, const floating *Z, floating *U, fl
     for k in range(job.n_batches):
         lo, done = job.batches[k], job.n_done + k
         sample = (done + 1) // job.stride if (done + 1) % job.stride == 0 else 0
-        n = scores_and_gradient(job, lo, job.n_train, k, Z, <const floating *> U, <const floating *> V, job.bias, parts)
+        n = scores_and_gradient(job, lo, job.n_train, k, job.step[k], Z, <const floating *> U, <const floating *> V,
+                                job.bias, parts)
         for b in range(n_blocks * t // n_threads, n_blocks * (t + 1) // n_threads):
             block_update(plan, b, job.X, job.order + lo, job.centre_dot + lo if job.centre_dot != NULL else NULL, n,
                          Z + lo * plan.width, <const floating *> parts, job.step[k], sample, done // job.stride,
@@ -230,7 +259,35 @@ cdef void look_at(const batch_job *job, const int64_t *looks, Py_ssize_t n_looks
     # their losses and errors, by the intercepts' mean where U is one
     cdef Py_ssize_t k
     for k in range(n_looks):
-        scores_and_gradient(job, looks[k], job.n_visited, job.n_batches + k, Z, U, V, job.bias + by_mean, parts)
+        scores_and_gradient(job, looks[k], job.n_visited, job.n_batches + k, 0, Z, U, V, job.bias + by_mean, parts)
+
+
+def row_lengths(
+    Rows X,                              # CSR with a scaled tail only, else whatever
+    const floating[:, ::1] Z,            # IN    (n, width), whitened rows
+    const int64_t[::1] order,            # IN    (n,), the row of X that each is
+    const double[::1] centre_dot,        # IN    (n,), <x_i, centre>, where tail_inverse > 0, else (0,)
+    double low_sign,
+    double tail_inverse,
+    double centre_square,                # |centre|^2
+    int n_threads,
+):
+    """(n,) z_i'z_i, which is (x_i - centre)' H* (x_i - centre); `LARGEST_LENGTH` at most."""
+    cdef Py_ssize_t i, n = Z.shape[0], width = Z.shape[1]
+    cdef double most = LARGEST_LENGTH
+    cdef bint tail = tail_inverse > 0
+    must_fit(order.shape[0] == n and (not tail or X.sparse and centre_dot.shape[0] == n), "row_lengths")
+    for i in range(n):
+        must_fit(0 <= order[i] < X.view.n_rows, "row_lengths")
+    out = np.empty(n)
+    cdef double[::1] length = out
+    for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
+        length[i] = low_sign * row_dot(&Z[i, 0], &Z[i, 0], width)
+        if tail:
+            length[i] += tail_inverse * (square_of_row(&X.view, order[i], <const floating *> X.view.values)
+                                         - 2 * centre_dot[i] + centre_square)
+        length[i] = min(max(length[i], 0), most)
+    return out
 
 
 def run_batches(
@@ -240,6 +297,8 @@ def run_batches(
     const double[::1] centre_dot,        # IN    (n_visited,), <x_i, centre>, where tail_inverse > 0, else (0,)
     const int64_t[::1] truth,            # IN    (n_visited,), class of each
     const double[::1] weight,            # IN    (n_visited,), or (0,) for ones
+    const double[::1] length,            # IN    (n_visited,), z_i'z_i, see `row_lengths`
+    double mean_length,
     const int64_t[::1] batches,          # IN    (n_batches,), the row of Z where each batch begins
     const int64_t[::1] looks,            # IN    (n_looks,), likewise of batches that are looked at afterwards
     Py_ssize_t batch,                    # rows of a batch
@@ -278,13 +337,14 @@ def run_batches(
     plan.n_class_blocks = (U.shape[0] + class_block - 1) // class_block
     plan.n_column_blocks = (U.shape[1] + column_block - 1) // column_block
     plan.bias_rate, plan.low_sign, plan.tail_inverse = bias_rate, low_sign, tail_inverse
-    plan.centre_square = centre_square
-    check_shapes(plan, X, Z, order, centre_dot, truth, weight, batches, looks, step, batch, n_train, offset, U_mean, V,
-                 V_lag, shift, bias, parts)
+    plan.centre_square, plan.least_worth = centre_square, LEAST_WORTH
+    check_shapes(plan, X, Z, order, centre_dot, truth, weight, length, batches, looks, step, batch, n_train, offset,
+                 U_mean, V, V_lag, shift, bias, parts)
     job.X, job.batch, job.n_train, job.n_visited = &X.view, batch, n_train, Z.shape[0]
     job.n_batches, job.stride, job.n_done, job.average = n_batches, stride, n_done, average
     job.order, job.truth = &order[0], &truth[0]
     job.weight = &weight[0] if weight.shape[0] else NULL
+    job.length, job.mean_length = &length[0], mean_length
     job.centre_dot = &centre_dot[0] if tail else NULL
     job.offset = &offset[0, 0] if offset.shape[0] else NULL
     job.step, job.batches = &step[0] if n_batches else NULL, &batches[0] if n_batches else NULL
@@ -300,13 +360,14 @@ def run_batches(
 
 cdef check_shapes(const block_plan *at, Rows X, const floating[:, ::1] Z, const int64_t[::1] order,
                   const double[::1] centre_dot, const int64_t[::1] truth, const double[::1] weight,
-                  const int64_t[::1] batches, const int64_t[::1] looks, const double[::1] step, Py_ssize_t batch,
-                  Py_ssize_t n_train, const double[:, ::1] offset, floating[:, ::1] U_mean, floating[:, ::1] V,
-                  floating[:, ::1] V_lag,
-                  double[:, ::1] shift, double[:, ::1] bias, floating[:, :, ::1] parts):
+                  const double[::1] length, const int64_t[::1] batches, const int64_t[::1] looks,
+                  const double[::1] step, Py_ssize_t batch, Py_ssize_t n_train, const double[:, ::1] offset,
+                  floating[:, ::1] U_mean, floating[:, ::1] V, floating[:, ::1] V_lag, double[:, ::1] shift,
+                  double[:, ::1] bias, floating[:, :, ::1] parts):
     cdef Py_ssize_t i, n = Z.shape[0], d = X.view.n_features
     cdef bint tail = at.tail_inverse > 0
     fits = (Z.shape[1] == at.width and order.shape[0] == truth.shape[0] == n and weight.shape[0] in (0, n)
+            and length.shape[0] == n
             and n_train <= n and batch >= 1 and step.shape[0] == batches.shape[0]
             and bias.shape[0] == at.n_classes and bias.shape[1] == 2
             and U_mean.shape[0] in (0, at.n_classes) and U_mean.shape[1] == at.width

@@ -6,6 +6,7 @@ The weights of a pass stay on the device and come back at its end.
 import numpy as np
 
 from cmargin._core.small._arrays import total
+from cmargin._core.stochastic._softmax_sgd import LARGEST_LENGTH, LEAST_WORTH
 from cmargin.homes.device.arrays import to_host
 
 
@@ -18,6 +19,10 @@ class DevicePasses:
         self.weight = np.zeros(0) if weight is None else weight
         self.places, self.truth = self.at.put(order), self.at.put(truth)
         self.row_weight = None if weight is None else self.at.put(weight, self.at.dtype)
+        length = self.at.widened(self.xp.sum(Z * Z, axis=1))
+        most = min(LARGEST_LENGTH, float(self.xp.finfo(length.dtype).max))
+        self.length = self.xp.where(length < most, length, most)
+        self.mean_length = min(float(inverse.mean_square[0]), most)
         self.classes, self.sums = self.at.put(np.arange(n_classes)), [0.0, 0.0]
 
     def run(self, weights, batches, step, bias_rate, n_train, held=()):
@@ -31,6 +36,8 @@ class DevicePasses:
                 self.home.between_chunks()
                 rows, eta = slice(lo, min(lo + self.batch, n_train)), float(step[k])
                 G, loss, wrong = self.gradient(rows, U, b, base)
+                worth = (1 + eta * (self.mean_length + bias_rate) / 4) / (1 + eta * (self.length[rows] + bias_rate) / 4)
+                G = G * self.at.narrowed(xp.where(worth > LEAST_WORTH, worth, LEAST_WORTH))[:, None]
                 met.append((loss, wrong))
                 U = U - eta * xp.matmul(G.T, self.Z[rows, :])
                 b = b - eta * bias_rate * self.at.widened(xp.sum(G, axis=0))

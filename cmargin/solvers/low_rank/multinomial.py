@@ -19,6 +19,8 @@ from cmargin.solvers.low_rank.low_rank_newton import Fit, Run
 from cmargin.solvers.low_rank.multinomial_choice import (
     FALL,
     FIRST_STEP,
+    HELD_MOST,
+    HELD_SHARE,
     LOW_RANK,
     MEAN_STRIDE,
     Trial,
@@ -33,6 +35,7 @@ from cmargin.solvers.low_rank.softmax_weights import SoftmaxWeights
 
 FALLBACK = 1.0             # the relative step where no rows can be held out
 ENOUGH = 1e-3              # share by which a pass must lower the held-out loss for another one to follow
+PATIENCE = 2               # passes in a row that do not, before the end, where a fifth of the rows are few to judge by
 LEAST_PASSES = 4           # with fewer passes allowed, none is spent on finding out how many are best
 REFIT_SHARE = 0.04         # of the rows held out: with more, passes over all rows follow
 
@@ -54,6 +57,7 @@ class MultinomialRun(Run):
         self.stream = class_streams([entropy, 2, start.passes_done], 1)[0]             # of the batches' order
         self.weights = self.passes_over = self.best = self.kept = None
         self.sweep, self.n_swept, self.halvings = "plain", 0, 0       # what the passes are for, how many there were
+        self.idle = 0              # passes in a row that hardly lowered the held-out loss
         home.between_chunks = self._watch_time
         self.W, self.bias = self._start_weights()
         n_problems = lists.n_classes
@@ -253,17 +257,17 @@ class MultinomialRun(Run):
         return (*self.passes_over.met(n_train), n_train)
 
     def _judge(self, number):
-        """Keep the weights if they are the best on the held-out rows; whether they are hardly better, or worse."""
+        """Keep the weights if they are the best on the held-out rows; whether they have long been hardly better."""
         if self.fit.diverged.any():
             return False
         n_train, n, passes = self.home.n_rows - self.n_held, self.home.n_rows, self.passes_over
         mean = self.weights.mean(self.fit.inverse, copy=False)
         loss = total(passes.losses(self.weights, self.held, n, mean)) / passes.weight_of(n_train, n)
-        over = not loss < (1 - ENOUGH) * self.best[0]
+        self.idle = 0 if loss < (1 - ENOUGH) * self.best[0] else self.idle + 1
         if loss < self.best[0]:
             self.best = (loss, number)
             self._keep(mean)
-        return over
+        return self.idle >= (PATIENCE if self._n_rows() * HELD_SHARE < HELD_MOST else 1)
 
     def _refresh(self):
         """A new inverse at the weights reached, and every row whitened anew."""

@@ -19,14 +19,14 @@ FIRST_STEP, SMALLEST, LARGEST = 2.0, 1 / 64, 16.0
 LOW_RANK = 1               # tried beside the knee
 FALL = 0.75                # the step falls as one over this power of the pass
 MEAN_STRIDE = 4            # every fourth batch is a sample of the mean
-DENSE_BATCH, SPARSE_BATCH, LEAST_BATCH = 128, 16, 16
-BATCHES = 128              # of a pass; smaller sets take smaller batches
+DENSE_BATCH, SPARSE_BATCH, SMALL_BATCH, LEAST_BATCH = 128, 16, 16, 2
+BATCHES, FEW_BATCHES = 128, 64     # of a pass; smaller sets take smaller batches, below SMALL_BATCH for the few only
 
 
 def batch_size(n_rows, sparse):
     """Rows of a batch, a power of two: as many as a BLAS wants, fewer where a pass would be only a few batches."""
     size = SPARSE_BATCH if sparse else DENSE_BATCH
-    while size > LEAST_BATCH and n_rows < BATCHES * size:
+    while size > LEAST_BATCH and n_rows < (BATCHES if size > SMALL_BATCH else FEW_BATCHES) * size:
         size //= 2
     return size
 

@@ -16,6 +16,7 @@ OFFSET_ENTRIES = 1 << 20   # scores of weights outside the basis held at a time:
 PROBE_BATCHES = 2          # batches timed with all threads, and with one
 PROBE_SECONDS = 0.5        # how long what they said is believed, twice as long each time it was the same
 FLOPS_PER_THREAD = 4e5     # of a batch: with less, threads wait for each other more than they work
+LARGE = 1 << 20            # numbers of whitened rows: with fewer, their lengths are one thread's work
 NONE, NO_STEPS, NO_OFFSET = np.empty(0, np.int64), np.empty(0), np.empty((0, 0))
 
 
@@ -88,6 +89,10 @@ class SoftmaxPasses:
         if tail:
             self.centre_dot = home.scores(inverse.centre[None, :], 0.0, order).ravel()
         self.centre_square = float(inverse.centre @ inverse.centre)
+        self.length = _softmax_sgd.row_lengths(
+            home.rows, Z, order, self.centre_dot, inverse.low_sign, float(inverse.tail_inverse[0]),
+            self.centre_square, home.n_threads if Z.size > LARGE else 1)
+        self.mean_length = min(float(inverse.mean_square[0]), _softmax_sgd.LARGEST_LENGTH)
         self.flops = 4.0 * batch * n_classes * Z.shape[1]
         if tail:
             self.flops += SPARSE_COST * 4.0 * batch * n_classes * home.row_numbers(1)
@@ -142,10 +147,10 @@ class SoftmaxPasses:
             offset = self._offset(w.base, np.concatenate([batches, looks]), len(self.Z))
         with single_threaded_blas():
             _softmax_sgd.run_batches(
-                self.home.rows, self.Z, self.order, self.centre_dot, self.truth, self.weight, batches, looks,
-                self.batch, n_train, offset, step, bias_rate, inverse.low_sign, float(inverse.tail_inverse[0]),
-                self.centre_square, self.class_block, self.column_block, w.stride, w.n_done, w.U, w.U_mean, w.V,
-                w.V_lag, w.shift, w.bias, self.parts, self.loss, self.wrong, threads)
+                self.home.rows, self.Z, self.order, self.centre_dot, self.truth, self.weight, self.length,
+                self.mean_length, batches, looks, self.batch, n_train, offset, step, bias_rate, inverse.low_sign,
+                float(inverse.tail_inverse[0]), self.centre_square, self.class_block, self.column_block, w.stride,
+                w.n_done, w.U, w.U_mean, w.V, w.V_lag, w.shift, w.bias, self.parts, self.loss, self.wrong, threads)
 
     def _offset(self, base, batches, n):
         """Scores of ``base`` for the rows of the batches before row ``n``, less its score of the centre."""
