@@ -1,6 +1,7 @@
 """The dual of SmSVM on dense rows: any layout, hard columns, and what "auto" does when it gives up."""
 
 import warnings
+from time import perf_counter
 
 import numpy as np
 import pytest
@@ -67,7 +68,7 @@ def test_rows_are_copied_only_where_their_columns_lie_apart():
     X = np.zeros((50, 8))
     for array, copied in ((X, False), (X[::2], False), (X[:, ::2], True), (X[:, :1], False), (X.copy("F"), True)):
         home = open_rows(array)
-        assert (home.dual_rows(False, False).rows is not home.rows) == copied
+        assert (home.dual_rows(False, False, None, 1.0).rows is not home.rows) == copied
 
 
 @pytest.mark.parametrize("intercept", INTERCEPTS)
@@ -94,12 +95,14 @@ def test_hard_rows(kind, intercept):
 
 @pytest.fixture
 def statuses(monkeypatch):
-    seen, run = [], dual_newton.DualNewton.run
+    seen, attend = [], dual_newton.DualNewton.attend
 
     def noted(self):
-        seen.append((run(self).status, self.result.n_iter))
+        attend(self)
+        if self.asks is None:
+            seen.append((self.status, self.result.n_iter))
 
-    monkeypatch.setattr(dual_newton.DualNewton, "run", noted)
+    monkeypatch.setattr(dual_newton.DualNewton, "attend", noted)
     return seen
 
 
@@ -123,7 +126,7 @@ def test_auto_gives_up_early_where_many_do_and_begins_anew(shape, statuses, monk
     y = np.where(np.random.default_rng(1).random(len(y)) < 0.3, -y, y)
     assert worth_sweeping(open_rows(X), 1e-5, 0.0, "auto", "exact")
     if X.shape[0] < X.shape[1]:                                       # the dual would arrive
-        monkeypatch.setattr(dual_newton.DualNewton, "too_slow", lambda self: True)
+        monkeypatch.setattr(dual_rows, "ENOUGH", 0.05)
     model = fit(X, y, l2=1e-5, linear_solver="auto", random_state=0)
     (status, sweeps), = statuses
     assert status == "left" and 0 < sweeps < 60
@@ -169,19 +172,19 @@ def test_time_limit_callback_and_interrupt():
 
 def test_an_interrupt_between_slices_leaves_the_best_point(monkeypatch):
     X, y = classes(400, 130, 8)
-    sweep, swept = dual_rows.DualRowPass.sweep, []
+    advance, times = dual_newton.DualNewton.advance, []
 
-    def interrupted(self, *arguments):
-        swept.append(1)
-        if len(swept) > 4:
+    def interrupted(self, until):
+        times.append(1)
+        if self.home.reads > 15:
             raise KeyboardInterrupt
-        return sweep(self, *arguments)
+        advance(self, perf_counter() + 1e-4)
 
-    monkeypatch.setattr(dual_rows.DualRowPass, "sweep", interrupted)
+    monkeypatch.setattr(dual_newton.DualNewton, "advance", interrupted)
     model = SmSVMClassifier(linear_solver="dual", l2=1e-4, tol=1e-12)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
-    assert 0 < model.objective_[0] < 0.5 and model.duality_gap_[0] < 1
+    assert len(times) > 4 and 0 < model.objective_[0] < 0.5 and model.duality_gap_[0] < 1
     u = 1 - y * model.decision_function(X)
     value = 1e-4 / 2 * (model.coef_**2).sum() + np.maximum(u, 0).mean()
     assert value == pytest.approx(model.objective_[0], rel=1e-12)

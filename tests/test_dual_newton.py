@@ -11,9 +11,11 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
-from cmargin._core.rows._dual_sweeps import WISHES
+from cmargin._core.rows._dual_face import newton_step
+from cmargin._core.rows._dual_looks import best_scale, best_shift
+from cmargin._core.rows._dual_sweeps import WISHES, DualSweeps
 from cmargin._core.small._sampling import shuffle
-from cmargin.homes import dual_rows, open_rows
+from cmargin.homes import open_rows
 from cmargin.homes.dual_rows import worth_sweeping
 from cmargin.smsvm import SmSVMClassifier
 from cmargin.solvers.dual import dual_newton
@@ -47,12 +49,22 @@ def kernel_case(request, tmp_path):
     X, y = text()
     dense = X.toarray()[:, :m].astype(dtype)
     X = as_format(dense, name, tmp_path)
-    rows = open_rows(X).dual_rows(True, True)
-    Z = np.column_stack([dense.astype(float) - rows.mean, np.full(X.shape[0], rows.bias)])
     rng = np.random.default_rng(8)
     upper = rng.integers(0, 3, len(y)).astype(float)
+    rows = open_rows(X).dual_rows(True, True, upper, 1.0)
+    rows.upper = upper                                     # as they are, not over their sum
+    mean = 0.0 if rows.mean is None else rows.mean
+    Z = np.column_stack([dense.astype(float) - mean, np.full(X.shape[0], rows.bias)])
     a = np.clip(rng.standard_normal(len(y)) + 0.5, 0, upper)
     return rows.row_pass(np.where(upper > 0, upper, 1) * y), Z, y, upper, a, Z.T @ (a * y), rng
+
+
+def sweeps_of(rows, a, w):
+    return DualSweeps(rows, a, w, class_streams(5, 1)[0], np.inf)
+
+
+def run(sweeps, n, slice_rows=np.inf):
+    return sweeps.run(n, 0.0, slice_rows, np.inf, np.inf)
 
 
 def swept_by_the_twin(Z, y, order, low, high, upper, a, w):
@@ -73,11 +85,11 @@ def test_sweeps_equal_the_twin(kernel_case):
     stream, active = class_streams(5, 1)[0], np.arange(len(y))
     shuffled, nap, wake = stream.copy(), np.zeros(len(y), int), np.zeros(len(y), int)
     mine_a, mine_w, low, high, reads, slept = a.copy(), w.copy(), -np.inf, np.inf, 0, 0
-    sweeps = rows.sweeps(upper, mine_a, mine_w, stream, np.inf)
+    sweeps = DualSweeps(rows, mine_a, mine_w, stream, np.inf)
     n_sweeps = 5 if Z.shape[1] > 2 else 2                  # equal rows of one column: rounding says which moves last
     for number in range(n_sweeps):
         if number == 1:
-            sweeps.low, sweeps.high = low, high = -0.3, 0.4
+            sweeps.bounds = low, high = -0.3, 0.4
         order = active[wake[active] <= number]
         slept += len(active) - len(order)
         shuffle(order, shuffled)
@@ -86,11 +98,11 @@ def test_sweeps_equal_the_twin(kernel_case):
         nap[rested] = np.minimum(2 * nap[rested] + 1, 7)
         wake[rested] = number + 1 + nap[rested]
         active = np.setdiff1d(active, left)
-        assert rows.sweep(sweeps, 1, 0.0, np.inf)[1] == 1
+        assert run(sweeps, 1)[1] == 1
         low, high, *_ = expected
         reads += sweeps.rows_read
         np.testing.assert_array_equal(sweeps.active, active)
-        np.testing.assert_allclose((sweeps.low, sweeps.high, sweeps.gap), expected[:3], rtol=1e-7)
+        np.testing.assert_allclose((*sweeps.bounds, sweeps.gap), expected[:3], rtol=1e-7)
         np.testing.assert_allclose((sweeps.moved, sweeps.rows_read), expected[3:], atol=1)   # a bound met or not
         np.testing.assert_allclose(mine_a, a, atol=1e-9)
         np.testing.assert_allclose(mine_w, w, atol=1e-9)
@@ -100,39 +112,38 @@ def test_sweeps_equal_the_twin(kernel_case):
 
 def test_a_look_wakes_rows_that_have_somewhere_to_go(kernel_case):
     rows, _, _, upper, a, w, _ = kernel_case
-    sweeps = rows.sweeps(upper, a, w, class_streams(5, 1)[0], np.inf)
+    sweeps = sweeps_of(rows, a, w)
     while True:
         before = sweeps.n_active
-        rows.sweep(sweeps, 1, 0.0, np.inf)
+        run(sweeps, 1)
         if sweeps.rows_read < before:                      # rows are left out
             break
     sweeps.choose(np.where(a > 0, -1.0, 1.0))              # where all have somewhere to go, all come back
-    rows.sweep(sweeps, 1, 0.0, np.inf)
+    run(sweeps, 1)
     assert sweeps.rows_read >= np.count_nonzero(upper > 0)
 
 
 def test_several_sweeps_in_a_call_are_one_after_the_other(kernel_case):
-    rows, _, _, upper, a, w, _ = kernel_case
+    rows, _, _, _, a, w, _ = kernel_case
     found = []
     for calls in ([7], [1] * 7):
         mine_a, mine_w = a.copy(), w.copy()
-        sweeps = rows.sweeps(upper, mine_a, mine_w, class_streams(5, 1)[0], np.inf)
+        sweeps = sweeps_of(rows, mine_a, mine_w)
         for n in calls:
-            assert rows.sweep(sweeps, n, 0.0, np.inf) == (WISHES["another sweep"], n)
+            assert run(sweeps, n) == (WISHES["another sweep"], n)
         found.append((mine_a, mine_w, sweeps.active, sweeps.gap))
     for together, apart in zip(*found, strict=True):
         np.testing.assert_allclose(together, apart, rtol=1e-6, atol=1e-8)
 
 
-def test_where_a_sweep_is_cut_leaves_no_trace(kernel_case, monkeypatch):
-    rows, _, _, upper, a, w, _ = kernel_case
+def test_where_a_sweep_is_cut_leaves_no_trace(kernel_case):
+    rows, _, _, _, a, w, _ = kernel_case
     found = []
-    for size in (10**8, 90 * (1 + rows.shared.density * rows.shared.n_features) + 1e-6):
-        monkeypatch.setattr(dual_rows, "SLICE", size)
+    for size in (np.inf, 90):
         mine_a, mine_w, ended, calls = a.copy(), w.copy(), 0, 0
-        sweeps = rows.sweeps(upper, mine_a, mine_w, class_streams(5, 1)[0], np.inf)
+        sweeps = sweeps_of(rows, mine_a, mine_w)
         while not ended:
-            ended, calls = rows.sweep(sweeps, 1, 0.0, np.inf)[1], calls + 1
+            ended, calls = run(sweeps, 1, size)[1], calls + 1
         found.append((mine_a, mine_w, sweeps.active, sweeps.gap, sweeps.moved))
     assert calls == 4
     for whole, cut in zip(*found, strict=True):
@@ -145,44 +156,61 @@ def test_balanced_equals_the_twin(kernel_case):
         for keep in (1.0, 0.1):
             held = np.where(y == side, a, keep * a)
             expected = naive_dual.balanced(y, upper, held)
-            new, new_w = rows.balanced(rows.sweeps(upper, held, Z.T @ (held * y), class_streams(5, 1)[0], np.inf))
+            new, new_w = sweeps_of(rows, held, Z.T @ (held * y)).balanced()
             np.testing.assert_allclose(new, expected, atol=1e-9)
             np.testing.assert_allclose(new_w[:-1], (Z.T @ (expected * y))[:-1], atol=1e-9)
             assert abs(new @ y) < 1e-9 and new_w[-1] == 0
 
 
-def test_pass_of_conjugate_gradients_equals_the_twin(kernel_case):
-    rows, Z, y, upper, a, w, rng = kernel_case
-    index = np.sort(rng.permutation(len(y))[:90])
-    r = rows.deficits(index, w)
-    np.testing.assert_allclose(r, 1 - y[index] * (Z[index] @ w), atol=1e-12)
-    e = rng.standard_normal(Z.shape[1])
-    expected = naive_dual.cg_pass(Z, y, index, upper[index], a[index], 0.7, e, r)
-    z, total = np.empty(90), np.empty_like(e)
-    sums = rows.cg_pass(index, upper[index], a[index], rows.shared.square[index], 0.7, e, r, z, total)
-    for mine, twin in zip((r, z, total, *sums), expected, strict=True):
-        np.testing.assert_allclose(mine, twin, rtol=1e-9, atol=1e-11)
-    rows.add(index, z, total)
-    np.testing.assert_allclose(total, 2 * expected[2], atol=1e-11)
+def test_products_and_sums_equal_the_twin(kernel_case):
+    rows, Z, y, _, _, w, rng = kernel_case
+    index, c, total = np.sort(rng.permutation(len(y))[:90]), rng.standard_normal(90), w.copy()
+    c[::7] = 0
+    np.testing.assert_allclose(rows.deficits(index, w), 1 - y[index] * (Z[index] @ w), atol=1e-12)
+    rows.add(index, c, total)
+    np.testing.assert_allclose(total, w + Z[index].T @ (y[index] * c), atol=1e-11)
+    assert rows.reads == pytest.approx((90 + np.count_nonzero(c)) / 300)
+    for given in ((index, w[:-1]), (index - 1 - index[0], w), (index + 300 - index[-1], w)):
+        with pytest.raises(ValueError, match="fit"):
+            rows.products(*given)
+        with pytest.raises(ValueError, match="fit"):
+            rows.add(given[0], c, given[1].copy())
+    with pytest.raises(ValueError, match="fit"):
+        rows.add(index, c[1:], total)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("room", [1e6, 0.01])
+def test_a_newton_step_equals_the_twin(kernel_case, room, n):
+    rows, Z, y, _, _, w, rng = kernel_case
+    index, upper = np.sort(rng.permutation(len(y))[:30]), np.full(300, 2 * room)
+    rows.shared.upper = upper
+    rows, a, mine_w = rows.shared.row_pass(rows.code), np.full(300, room), w.copy()
+    twin = naive_dual.cg_steps(Z, y, index, upper[index], a[index], w, 1 - y[index] * (Z[index] @ w), n)
+    new_a, new_w, new_r, new_gap, hit = twin
+    assert hit.any() == (room < 1)
+    done, gap, face, r = newton_step(rows, a, mine_w, index, 0.0, n if room > 1 else 1)
+    assert rows.reads == pytest.approx((30 * (2 + done) + hit.sum()) / 300)
+    np.testing.assert_array_equal(face, index[~hit])
+    for mine, expected in ((a[index], new_a), (mine_w, new_w), (r, new_r[~hit]), (gap, new_gap)):
+        np.testing.assert_allclose(mine, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("room", [1e6, 0.01])
-def test_steps_of_conjugate_gradients_equal_the_twin(kernel_case, room):
-    rows, Z, y, _, _, w, rng = kernel_case
-    index, upper = np.sort(rng.permutation(len(y))[:30]), np.full(30, 2 * room)
-    a, mine_w, z, total, hit = np.full(30, room), w.copy(), np.empty(30), np.empty_like(w), np.zeros(30, np.uint8)
-    r, square, before = rows.deficits(index, w), rows.shared.square[index], rows.reads
-    expected = naive_dual.cg_steps(Z, y, index, upper, a, w, r, 2)
-    rz, _ = rows.cg_pass(index, upper, a, square, 0.0, w, r, z, total)
-    done, rz, gap, met = rows.cg_steps(index, upper, a, square, mine_w, z.copy(), total.copy(), r, z, total, hit, 0.0,
-                                       rz, allowed=np.inf, at_most=2)
-    new_a, new_w, new_r, new_gap, new_hit = expected
-    assert 0 < done <= 2 and met == new_hit.any() == (room < 1)
-    assert rows.reads == pytest.approx(before + (1 + done) * 30 / 300)
-    np.testing.assert_array_equal(hit, new_hit)
-    for mine, twin in ((a, new_a), (mine_w, new_w), (r, new_r), (gap, new_gap)):
-        np.testing.assert_allclose(mine, twin, rtol=1e-5, atol=1e-6)
-    assert rz == pytest.approx(r @ (r / square), rel=1e-9)
+def test_parts_of_a_newton_step_leave_no_trace(kernel_case, room):
+    rows, _, _, _, _, w, rng = kernel_case
+    index, found = np.sort(rng.permutation(300)[:60]), []
+    rows.shared.upper = np.full(300, 2 * room)
+    for most in (None, 7):
+        a, mine_w = np.full(300, room), w.copy()
+        step = newton_step(rows.shared.row_pass(rows.code), a, mine_w, index, 1e-9, 9, most)
+        found.append((a, mine_w, *step))
+    for whole, cut in zip(*found, strict=True):
+        np.testing.assert_array_equal(whole, cut)
+    with pytest.raises(ValueError, match="fit"):
+        newton_step(rows, a[1:], w, index, 0.0)
+    with pytest.raises(ValueError, match="fit"):
+        newton_step(rows, a, w, index[::-1].copy(), 0.0)
 
 
 def test_shift_of_the_intercept_is_the_best_breakpoint():
@@ -193,7 +221,7 @@ def test_shift_of_the_intercept_is_the_best_breakpoint():
 
         def loss(t, s=s, y=y, u=u):
             return s @ np.maximum(0, u - y * t)
-        assert loss(dual_newton.best_shift(s * y, u)) == pytest.approx(loss(naive_dual.best_shift(s, y, u)), abs=1e-12)
+        assert loss(best_shift(s * y, u)) == pytest.approx(loss(naive_dual.best_shift(s, y, u)), abs=1e-12)
 
 
 def test_best_multiple_is_no_worse_than_any_kink_or_piece():
@@ -205,7 +233,7 @@ def test_best_multiple_is_no_worse_than_any_kink_or_piece():
 
         def value(t, upper=upper, z=z, square=square):
             return t**2 * square / 2 + upper @ np.maximum(0, 1 - t * z)
-        assert value(dual_newton.best_scale(upper, z, square)) <= value(naive_dual.best_scale(upper, z, square)) + 1e-12
+        assert value(best_scale(upper, z, square)) <= value(naive_dual.best_scale(upper, z, square)) + 1e-12
 
 
 def test_digits_of_w_that_cost_much_are_mended_by_a_multiple(monkeypatch):
@@ -213,7 +241,7 @@ def test_digits_of_w_that_cost_much_are_mended_by_a_multiple(monkeypatch):
     centres, label = rng.standard_normal((26, 200)), rng.integers(0, 26, 600)
     X, y = centres[label] + 3 * rng.standard_normal((600, 200)), np.where(label == 4, 1, -1)
     model = fit(X, y, l2=1e-6, max_passes=2000)
-    monkeypatch.setattr(dual_newton, "best_scale", lambda upper, z, square: 1.0)
+    monkeypatch.setattr(dual_newton, "LARGEST_SCALE", 1.0)
     assert model.n_passes_ < 0.7 * fit(X, y, l2=1e-6, max_passes=2000).n_passes_
 
 
@@ -289,16 +317,15 @@ def nearly_repeated(n=300, m=900, seed=6):
 def test_newton_steps_finish_what_sweeps_cannot(monkeypatch):
     X, y = nearly_repeated()
     given = {"l2": 1 / (1000 * len(y)), "tol": 1e-4, "max_passes": 300, "fit_intercept": False}
-    steps = []
-    taken = dual_newton.DualNewton.newton_step
+    steps, store = [], dual_newton.DualNewton.store
 
-    def count(self, target):
-        steps.append(target)
-        taken(self, target)
+    def noted(self, result):
+        steps.append(self.newton_steps)
+        store(self, result)
 
-    monkeypatch.setattr(dual_newton.DualNewton, "newton_step", count)
+    monkeypatch.setattr(dual_newton.DualNewton, "store", noted)
     model = fit(X, y, **given)
-    assert steps and model.duality_gap_[0] <= 1e-4
+    assert steps[-1] > 0 and model.duality_gap_[0] <= 1e-4
     monkeypatch.setattr(dual_newton, "SLOW", np.inf)
     with pytest.warns(ConvergenceWarning, match="max_passes=300"):
         sweeps = SmSVMClassifier(linear_solver="dual", **given).fit(X, y)
@@ -346,15 +373,16 @@ def test_nothing_but_the_intercept_can_tell_the_rows_apart(intercept):
 def test_newton_on_all_columns_goes_on_where_sweeps_are_slow(l2, left, fit_intercept, monkeypatch):
     X, y = text(1500, 300)
     y = np.where(np.random.default_rng(1).random(1500) < 0.1, -y, y)
-    statuses, run = [], dual_newton.DualNewton.run
+    statuses, hand_over = [], dual_newton.DualNewton.hand_over
 
     def noted(self):
-        statuses.append(run(self).status)
+        statuses.append(self.status)
+        return hand_over(self)
 
-    monkeypatch.setattr(dual_newton.DualNewton, "run", noted)
+    monkeypatch.setattr(dual_newton.DualNewton, "hand_over", noted)
     assert worth_sweeping(open_rows(X), l2, 0.0, "auto", "exact")
     model = fit(X, y, l2=l2, linear_solver="auto", fit_intercept=fit_intercept)
-    assert statuses == ["left" if left else "converged"]
+    assert statuses == ["left"] * left                     # asked only where others go on
     direct = fit(X, y, l2=l2, linear_solver="cholesky", fit_intercept=fit_intercept)
     assert model.duality_gap_[0] <= 1e-4 and model.objective_[0] == pytest.approx(direct.objective_[0], rel=2e-4)
     assert np.all(np.diff(model.history_["passes"]) > 0) and np.all(np.diff(model.history_["seconds"]) > 0)
@@ -390,10 +418,10 @@ def test_an_interrupted_warm_start_keeps_the_last_weights(monkeypatch):
     model = fit(X, y, l2=1e-2, warm_start=True)
     coef = model.coef_.copy()
 
-    def interrupt(self):
+    def interrupt(self, until):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(dual_newton.DualNewton, "run", interrupt)
+    monkeypatch.setattr(dual_newton.DualNewton, "advance", interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     np.testing.assert_array_equal(model.coef_, coef)

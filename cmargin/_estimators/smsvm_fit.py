@@ -1,7 +1,6 @@
 """One call of `SmSVMClassifier.fit`: its data, its classes' results, and what becomes of them."""
 
 import threading
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import replace
 from time import perf_counter
@@ -15,7 +14,6 @@ from cmargin._core.small._openmp import effective_n_threads
 from cmargin._estimators.base import untrained
 from cmargin._estimators.progress import say
 from cmargin._estimators.validation import indicator_of
-from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin._runtime.clock import TimeUp
 from cmargin.homes.dual_rows import worth_sweeping
@@ -98,8 +96,9 @@ class SmSVMFit:
         self.n_threads = threads if self.n * self.m >= SMALL or len(labels) >= threads > 1 else 1
         self.intercept = bool(estimator.fit_intercept)
         self.free = self.m if self.intercept and not estimator.penalize_intercept else None    # column, not penalised
+        self.problem = Problem(self.l2, float(e.l1), self.free, e.loss)
         self.deadline = self.give_up_at = np.inf if estimator.max_time is None else started + estimator.max_time
-        self.interrupted, self.one_at_a_time = threading.Event(), threading.Lock()
+        self.interrupted = threading.Event()
         p = self.m + self.intercept
         self.warm = self._warm_start(p)
         self.results = [Result(np.zeros(p), status="waiting") for _ in range(len(labels))]
@@ -143,7 +142,7 @@ class SmSVMFit:
         if n_classes > 1 and (e.max_time is not None or e.callback is not None):
             self.start_all(self.late)
         if self.by_dual:
-            self.dual = self.home.dual_rows(self.intercept, self.free is not None)
+            self.dual = self.home.dual_rows(self.intercept, self.free is not None, self.weights, self.l2)
         self.seeds = self._draw_seeds()
         if self.keeper.found is not None:
             self._go_on_from(self.keeper.found)
@@ -154,8 +153,6 @@ class SmSVMFit:
             elif n_classes < 2 or n_classes < self.n_threads or self.n_threads == 1 or e.callback is not None:
                 for c in range(n_classes):
                     self.solve(c, self.n_threads)
-            elif self.by_dual:
-                self.solve_in_threads(n_classes)
             else:
                 side_by_side((self.ways(c, 1) for c in range(n_classes)), self.n_threads, "stopped",
                              self.interrupted.set, parts=self.parts)
@@ -166,21 +163,6 @@ class SmSVMFit:
         """Problem c, to its end or to that of the time."""
         for driver in self.ways(c, n_threads):
             driver.finish(self.parts)
-
-    def solve_in_threads(self, n_classes):
-        self.parts.copies = True
-        with ThreadPoolExecutor(self.n_threads) as pool:       # the kernels hold no GIL
-            solve = single_threaded_blas()(self.solve)          # a library may count threads in every thread
-            futures = [pool.submit(solve, c, 1) for c in range(n_classes)]
-            try:
-                while wait(futures, timeout=0.2).not_done:
-                    pass
-            except BaseException:
-                self.interrupted.set()                          # every class stops after its present slice
-                pool.shutdown(wait=True, cancel_futures=True)
-                raise
-            for future in futures:
-                future.result()
 
     def start_all(self, out_of_time):
         e = self.estimator
@@ -248,21 +230,27 @@ class SmSVMFit:
         found = self.parts.begin(c)
         result.status = "running"
         code = self.labels.code(c, self.weights)
-        rows = self.home.row_pass(code, intercept=self.intercept, n_threads=n_threads)
-        problem = Problem(self.l2, float(self.estimator.l1), self.free, self.estimator.loss)
+        made = []
+
+        def rows():
+            if not made:
+                made.append(self.home.row_pass(code, intercept=self.intercept, n_threads=n_threads))
+            return made[0]
+
         try:
-            for driver in self.drivers(c, rows, code, problem, n_threads, result, found):
+            for driver in self.drivers(c, code, rows, n_threads, result, found):
                 yield driver.of_problem(c, self.parts)
         except TimeUp:                           # while rows of a subset were gathered
             result.status = "max_time"
         if not np.isfinite(result.objective) and (self.home.in_memory or not self.late()):       # stopped on a subset
-            last = ContinuationNewton(rows, problem, Settings(), result, w=result.w)
+            last = ContinuationNewton(rows(), self.problem, Settings(), result, w=result.w)
             last.certify(result.status)
             yield last.of_problem(c, self.parts)
         self.parts.end(c, result.status)
 
-    def drivers(self, c, rows, code, problem, n_threads, result, found):
-        """``found``: what the problem gave for the checkpoint that the fit goes on from, or None."""
+    def drivers(self, c, code, rows, n_threads, result, found):
+        """``rows()``: the pass over them, made when Newton's method first wants it.
+        ``found``: what the problem gave for the checkpoint that the fit goes on from, or None."""
         e, stage = self.estimator, None if found is None else found["stage"]
         settings = Settings(e.tol, e.max_passes, e.smoothing, e.smoothing_decay, e.linear_solver, self.deadline,
                             None if e.callback is None else self._asked_to_stop, tell=self._teller(c),
@@ -270,39 +258,37 @@ class SmSVMFit:
         w, before = None if self.warm is None else self.warm[c], None
         if w is not None:
             result.w = np.array(w, float)
-        if stage == "whole":
-            newton = ContinuationNewton(rows, problem, settings, result)
-            newton.go_on_from(found)
-            yield newton
-            return
         if self.dual is not None and stage in (None, "dual"):
-            before = DualNewton(self.dual.row_pass(code), problem, settings, result, self.seeds[c], w,
-                                self.reads_to_try(), e.linear_solver == "auto" and not self.home.sparse,
-                                self.parts, (c, "dual"))
-            if found is not None:
-                before.go_on_from(found)
-                stage = found = None
-            before.run()
+            before = DualNewton(self.dual.row_pass(code), self.problem, settings, result, self.seeds[c], w,
+                                self.reads_to_try(), e.linear_solver == "auto" and not self.home.sparse)
+            before.begin_or_go_on(found)
+            stage = found = None
+            yield before
             if result.status != "left":
-                yield from self.certified(before, rows, problem, settings, result)
+                if not before.certain():
+                    yield from self.certified(before, rows(), settings, result)
                 return
             result.status = "running"
             if result.gap <= NOWHERE[self.home.sparse]:
                 w = result.w
             else:
                 result.objective = np.inf        # what comes next begins anew
-        width = None if w is None else min(e.smoothing, WARM_WIDTH)
-        if self.by_rows:
-            yield from self.reduced_drivers(rows, code, problem, settings, result, w, width, n_threads, before, found)
+        rows, width = rows(), None if w is None else min(e.smoothing, WARM_WIDTH)
+        if stage == "whole":
+            newton = ContinuationNewton(rows, self.problem, settings, result)
+            newton.go_on_from(found)
+            yield newton
+        elif self.by_rows:
+            yield from self.reduced_drivers(rows, code, settings, result, w, width, n_threads, before, found)
         elif e.line_search == "quadratic":
-            newton = PaperNewton(rows, problem, settings, e.newton_tol, result, w)
+            newton = PaperNewton(rows, self.problem, settings, e.newton_tol, result, w)
             newton.begin_or_go_on(found)
             yield newton
         else:
             # over files a subset each would be a read each, where all problems share every read
             grow = e.subset_growth == "auto" and (self.home.in_memory or not self.home.shares_reads
                                                   or len(self.labels) == 1)
-            yield from ways(rows, problem, settings, grow, self.seeds[c], w, width, result, before, found)
+            yield from ways(rows, self.problem, settings, grow, self.seeds[c], w, width, result, before, found)
 
     def reads_to_try(self):
         """Reads that the dual may take before Newton's method goes on."""
@@ -311,48 +297,48 @@ class SmSVMFit:
             return np.inf
         return min(self.dual.enough_reads if e.linear_solver == "auto" else np.inf, e.max_passes / 2)
 
-    def certified(self, before, rows, problem, settings, result):
-        """Yield nothing where the dual's own certificate stands, else what makes it anew on the rows as they are."""
-        if before.certain():
-            return
-        whole = ContinuationNewton(rows, problem, settings, result, min(self.estimator.smoothing, WARM_WIDTH),
+    def certified(self, before, rows, settings, result):
+        """Yield what makes the dual's certificate anew on the rows as they are, for where rounding may matter."""
+        whole = ContinuationNewton(rows, self.problem, settings, result, min(self.estimator.smoothing, WARM_WIDTH),
                                    result.w, before)
         whole.certify_with(result.status, before.dual_variables())
-        whole.finish()
+        yield whole
         if result.status == "running":
             whole.resume()
             yield whole
 
     def wide_rows(self):
         """`WideRows`, made by the first class that wants them."""
-        with self.one_at_a_time:
-            if self.reduced is None:
-                self.reduced = self.home.reduced()
+        if self.reduced is None:
+            self.reduced = self.home.reduced()
         return self.reduced
 
-    def reduced_drivers(self, rows, code, problem, settings, result, w, width, n_threads, before, found):
+    def reduced_drivers(self, rows, code, settings, result, w, width, n_threads, before, found):
         """In as many unknowns as there are rows; what is reported is evaluated on the rows themselves."""
         e = self.estimator
         wide = self.wide_rows()
         small = wide.rows(code, self.intercept, n_threads)
-        inner = replace(problem, free=None if problem.free is None else small.n_columns - 1)
+        inner = replace(self.problem, free=None if self.problem.free is None else small.n_columns - 1)
         t = None if w is None else wide.into(w, self.intercept)
         inside = Result(np.zeros(small.n_columns) if t is None else t.copy(), passes=result.passes,
                         n_iter=result.n_iter, history=list(result.history))
         newton = ContinuationNewton(small, inner, settings, inside, width, t, before)
         newton.way = (None, "narrow")
         newton.begin_or_go_on(found)
-        whole = None
+        whole, left = None, True
         try:
             yield newton
+            left = False
         finally:
             newton.store(inside)
             at = wide.out_of(inside.w, self.intercept)
             result.history, result.n_iter, result.passes = inside.history, inside.n_iter, inside.passes
             result.objective, result.dual = np.inf, 0.0
-            whole = ContinuationNewton(rows, problem, settings, result, min(e.smoothing, WARM_WIDTH), at, newton)
+            whole = ContinuationNewton(rows, self.problem, settings, result, min(e.smoothing, WARM_WIDTH), at, newton)
             whole.certify_with(inside.status, small.dual_variables() if inside.n_iter else None)
-            whole.finish()
+            if left:
+                whole.finish()
+        yield whole
         if result.status == "running":           # nearly dependent rows: go on where nothing was lost
             whole.resume()
             yield whole

@@ -57,7 +57,7 @@ class Home(Protocol):
     def reduced(self):
         """The rows in as many columns as there are rows, and the way there and back (`WideRows`); a read."""
 
-    def dual_rows(self, intercept, free):
+    def dual_rows(self, intercept, free, weights, l2):
         """What all problems share that are solved by the dual; its ``row_pass(code)`` is a `DualPass`."""
 
     def score_blocks(self, Y, weight, n_threads):
@@ -184,30 +184,19 @@ class LocalRowPass(KeptRowPass, Protocol):
 
 
 class DualPass(Protocol):
-    code: np.ndarray            # (n_rows,)
-    shared: object              # sizes, length and bias of the rows, for all problems
+    """`DualBlocks`: compiled code reads them, one row of a list after the other."""
+
+    shared: object              # what all problems have in common
     reads: float                # done, in reads of all rows
 
-    def deficits(self, rows, w):
-        """(n,) of u_i at w, of listed rows."""
+    def products(self, listed, v):
+        """(n,) y <(x, bias), v> of listed rows."""
 
-    def add(self, rows, c, v):
-        """v += sum c y x over listed rows."""
+    def deficits(self, listed, v):
+        """(n,) 1 - y <(x, bias), v> of them."""
 
-    def sweeps(self, upper, a, w, stream, patience):
-        """What sweeps over these dual variables, one coordinate step after the other."""
-
-    def sweep(self, sweeps, at_most, tol, allowed, hopeless=np.inf):
-        """Sweeps for a tenth of a second or until something else is wished for: the wish, and how many ended."""
-
-    def balanced(self, sweeps):
-        """Dual variables with sum a y = 0 near the present ones, and their w."""
-
-    def cg_pass(self, rows, upper, a, square, step, direction, residual, scaled, total):
-        """One step of conjugate gradients on a face of the dual, in one read of listed rows."""
-
-    def cg_steps(self, rows, upper, a, square, *arguments, allowed, at_most):
-        """Such steps, for a tenth of a second or to the next bound."""
+    def add(self, listed, c, v):
+        """v += sum c y (x, bias) over them."""
 
 
 class ScoreBlocks(Protocol):

@@ -8,7 +8,7 @@ A driver never sees a row, so that the rows may be in memory, in files or on oth
 told it may wait for as long as anybody likes. Nothing here needs the interpreter.
 """
 
-from cmargin._core.rows._row_pass cimport RowBlocks, look_request
+from cmargin._core.rows._row_pass cimport look_request, row_pass
 
 
 cdef enum ask_kind:
@@ -53,11 +53,25 @@ cdef struct request:
     void (*told_margins)(void *driver) noexcept nogil
 
 
-cdef class Driver:
+cdef struct task:                # what a thread takes on without the interpreter
+    void *of
+    void (*work)(void *of, double until) noexcept nogil        # until the clock says so, or it is for Python; or NULL
+
+
+cdef class Worker:
+    cdef task task
+    cdef int look_for_trouble(self) except -1
+
+
+cdef struct answering:           # a driver's questions, by rows in memory
+    request *question
+    row_pass *rows
+    bint under_way               # a look is, in parts
+
+
+cdef class Driver(Worker):
     cdef request *question
-    cdef bint under_way                      # a look is, in parts
+    cdef answering here
     cdef readonly object home
-    cdef RowBlocks here
     cdef object block_told
     cdef int asks_of(self, object home, request *question, void *driver) except -1
-    cdef int look_for_trouble(self) except -1

@@ -77,15 +77,35 @@ cdef bint answer_one(request *ask, row_pass *rows, bint *under_way, double until
     return not ask.out_of_memory
 
 
-cdef void answer(request *ask, row_pass *rows, bint *under_way, double until) noexcept nogil:
+cdef void answer(void *of, double until) noexcept nogil:
     # the driver's questions until one is for Python, or the time is over; a look may stay under way
-    ask.away += seconds() - ask.left
-    while until > seconds() and answer_one(ask, rows, under_way, until):
+    cdef answering *by = <answering *> of
+    by.question.away += seconds() - by.question.left
+    while until > seconds() and answer_one(by.question, by.rows, &by.under_way, until):
         pass
-    ask.left = seconds()
+    by.question.left = seconds()
 
 
-cdef class Driver:
+cdef class Worker:
+    """What is brought to its end in slices, by compiled code where its rows are here."""
+
+    @property
+    def home_is_here(self):
+        """Whether compiled code reads the rows."""
+        return self.task.work != NULL
+
+    def advance(self, double until):
+        """Go on until something is for Python, or the clock says ``until``."""
+        must_fit(self.task.work != NULL, "advance: the rows are elsewhere")
+        with nogil:
+            self.task.work(self.task.of, until)
+        self.look_for_trouble()
+
+    cdef int look_for_trouble(self) except -1:
+        return 0
+
+
+cdef class Driver(Worker):
     """One binary problem on its way, by compiled steps; subclasses say which.
 
     ``home`` is what holds the rows: ``n_rows``, ``n_features``, ``n_columns``, ``total_weight``, ``share``, and a
@@ -94,16 +114,14 @@ cdef class Driver:
 
     cdef int asks_of(self, object home, request *question, void *driver) except -1:
         # question: of the driver, whose lifetime is this object's; who is to be told is for the caller to fill in
-        self.home, self.here = home, home if isinstance(home, RowBlocks) else None
+        self.home = home
+        if isinstance(home, RowBlocks):
+            self.here.question, self.here.rows = question, &(<RowBlocks> home).rows
+            self.task.of, self.task.work = &self.here, answer
         self.question = question
         question.left = seconds()
         question.driver, question.n_columns, question.kind = driver, home.n_columns, DONE
         return 0
-
-    @property
-    def home_is_here(self):
-        """Whether compiled code reads the rows."""
-        return self.here is not None
 
     @property
     def asks(self):
@@ -125,13 +143,6 @@ cdef class Driver:
         if self.question.not_finite:
             raise FloatingPointError("the curvature is not finite")
         return 0
-
-    def advance(self, double until):
-        """Answer the driver's questions from the rows here, until one is for Python or the clock says ``until``."""
-        must_fit(self.here is not None, "advance: the rows are elsewhere")
-        with nogil:
-            answer(self.question, &self.here.rows, &self.under_way, until)
-        self.look_for_trouble()
 
     # ------------------------------------------------------------ from elsewhere
 
@@ -197,25 +208,21 @@ cdef class Driver:
         ask.told_look(ask.driver, &own[0], &slopes[0, 0], NULL if block is None else &block[0, 0])
 
 
-def advance_all(drivers, double until, int n_threads):
-    """`Driver.advance` of several problems, side by side; a thread takes the next of the list when it has done one."""
-    cdef Py_ssize_t n = len(drivers), i
-    cdef Driver driver
-    cdef request **questions = <request **> malloc(n * sizeof(request *))
-    cdef row_pass **rows = <row_pass **> malloc(n * sizeof(row_pass *))
-    cdef bint **under_way = <bint **> malloc(n * sizeof(bint *))
+def advance_all(workers, double until, int n_threads):
+    """`Worker.advance` of several problems, side by side; a thread takes the next of the list when it has done one."""
+    cdef Py_ssize_t n = len(workers), i
+    cdef Worker worker
+    cdef task *tasks = <task *> malloc((n + 1) * sizeof(task))
     try:
-        if n > 0 and (questions == NULL or rows == NULL or under_way == NULL):
+        if tasks == NULL:
             raise MemoryError
         for i in range(n):
-            driver = drivers[i]
-            must_fit(driver.here is not None, "advance_all: the rows are elsewhere")
-            questions[i], rows[i], under_way[i] = driver.question, &driver.here.rows, &driver.under_way
+            worker = workers[i]
+            must_fit(worker.task.work != NULL, "advance_all: the rows are elsewhere")
+            tasks[i] = worker.task
         for i in prange(n, nogil=True, schedule="dynamic", chunksize=1, num_threads=n_threads):
-            answer(questions[i], rows[i], under_way[i], until)
+            tasks[i].work(tasks[i].of, until)
     finally:
-        free(questions)
-        free(rows)
-        free(under_way)
-    for driver in drivers:
-        driver.look_for_trouble()
+        free(tasks)
+    for worker in workers:
+        worker.look_for_trouble()

@@ -15,7 +15,6 @@ Each function ends with a question, in `ask`, and the one that is told the answe
 """
 
 from libc.math cimport INFINITY, fabs, isfinite, sqrt
-from libc.stdlib cimport realloc
 from libc.string cimport memcpy, memset
 
 from cmargin._core.linalg._blas cimport dot
@@ -30,6 +29,7 @@ from cmargin._core.newton._newton_system cimport (
     MODEL_ROUNDS, MODEL_TOL, allows_rounding, curvature_is_lost, l1_minimum, l1_work_size, solve_upper,
 )
 from cmargin._core.rows._row_pass cimport BLOCK, NO_BLOCK, ROUGH_BLOCK
+from cmargin._core.small._history cimport history_row
 from cmargin._core.small._sorting cimport sort_with_index
 from cmargin._core.newton._width_rule cimport NARROWEST, back_up, width_after
 
@@ -164,17 +164,11 @@ cdef void after_look(newton_state *at, double step) noexcept nogil:
 
 cdef void record(newton_state *at, double objective, double step) noexcept nogil:
     # columns as in `HISTORY` of `continuation_newton`
-    cdef Py_ssize_t j, used = 0, room
-    cdef double *row
-    if at.history_rows == at.history_room:
-        room = 2 * at.history_room + 32
-        row = <double *> realloc(at.history, room * HISTORY_COLUMNS * sizeof(double))
-        if row == NULL:
-            at.ask.out_of_memory = True
-            return
-        at.history, at.history_room = row, room
-    row = at.history + at.history_rows * HISTORY_COLUMNS
-    at.history_rows += 1
+    cdef Py_ssize_t j, used = 0
+    cdef double *row = history_row(&at.history, &at.history_rows, &at.history_room, HISTORY_COLUMNS)
+    if row == NULL:
+        at.ask.out_of_memory = True
+        return
     for j in range(at.p):
         used += at.w[j] != 0
     row[0], row[1] = at.passes, seconds() - at.started

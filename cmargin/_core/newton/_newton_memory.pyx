@@ -232,7 +232,7 @@ cdef class Newton(Driver):
     def begin(self):
         """The first question."""
         newton_begin(&self.at)
-        self.under_way = False
+        self.here.under_way = False
         if self.at.ask.norm_weight != NULL:
             self.home.measure_rows(self.vectors[TAKEN, :self.at.p])
 
@@ -262,7 +262,7 @@ cdef class Newton(Driver):
 
     def leave(self, status):
         """End here; a look under way is lost."""
-        self.under_way = False
+        self.here.under_way = False
         newton_leave(&self.at, <status_id> <int> STATUS.index(status))
 
     def attach(self, RowBlocks heavy, double mean):
@@ -325,4 +325,4 @@ cdef class Newton(Driver):
         at.history_rows = at.history_room = 0
         at.history = copied(np.array(kept["history"], float).reshape(-1))
         at.history_rows = at.history_room = len(kept["history"])
-        at.ask.kind, self.under_way = PAUSE, False
+        at.ask.kind, self.here.under_way = PAUSE, False

@@ -159,7 +159,7 @@ cdef class PursuitSteps(Driver):
 
     def begin(self):
         """The first question."""
-        self.under_way = False
+        self.here.under_way = False
         pursuit_begin(&self.at)
 
     def go_on(self):
@@ -211,7 +211,7 @@ cdef class PursuitSteps(Driver):
         at.history = copied(np.array(kept["history"], float).reshape(-1))
         at.history_rows = at.history_room = len(kept["history"])
         self.take_back_curvature(kept["curvature"], kept["pairs"])
-        at.ask.kind, self.under_way = PAUSE, False
+        at.ask.kind, self.here.under_way = PAUSE, False
 
     cdef int take_back_curvature(self, curvature, pairs) except -1:
         cdef kept_curvature *kept = &self.at.kept
@@ -224,5 +224,5 @@ cdef class PursuitSteps(Driver):
 
     def leave(self, status):
         """End here; a look under way is lost."""
-        self.under_way = False
+        self.here.under_way = False
         pursuit_leave(&self.at, <status_id> <int> STATUS.index(status))

@@ -11,7 +11,6 @@ searched, on numbers kept per row, and the rows are read once more.
 
 from libc.math cimport INFINITY, fabs, isfinite, isnan, log, sqrt
 from libc.math cimport pow as power
-from libc.stdlib cimport realloc
 from libc.string cimport memcpy
 
 from cmargin._core.linalg._blas cimport axpy, dot
@@ -22,6 +21,7 @@ from cmargin._core.newton._kept_curvature cimport kept_add, kept_factor, kept_so
 from cmargin._core.newton._line_search cimport ARMIJO, search_begin, search_told
 from cmargin._core.rows._row_blocks cimport CURVATURE, LINE_SLOPE, LINE_VALUE
 from cmargin._core.small._clock cimport seconds
+from cmargin._core.small._history cimport history_row
 from cmargin._core.small._margin_summary cimport N_TRACED
 
 cdef double SLOPE_KEPT = 0.9             # a full step is kept if the slope at its end is at most this part of the first
@@ -278,27 +278,14 @@ cdef Py_ssize_t n_columns_recorded(const pursuit_state *at) noexcept nogil:
     return N_RECORDED + (N_TRACED + at.ask.n_levels if at.ask.traced != NULL else 0)
 
 
-cdef bint room_for_record(pursuit_state *at) noexcept nogil:
-    cdef Py_ssize_t room = 2 * at.history_room + 8
-    cdef double *history
-    if at.history_rows < at.history_room:
-        return True
-    history = <double *> realloc(at.history, room * n_columns_recorded(at) * sizeof(double))
-    if history == NULL:
-        return False
-    at.history, at.history_room = history, room
-    return True
-
-
 cdef void record(pursuit_state *at) noexcept nogil:
     cdef Py_ssize_t size = n_columns_recorded(at)
     cdef double *row
     if at.records:
-        if not room_for_record(at):
+        row = history_row(&at.history, &at.history_rows, &at.history_room, size)
+        if row == NULL:
             at.ask.out_of_memory = True
             return
-        row = at.history + at.history_rows * size
-        at.history_rows += 1
         row[0], row[1], row[2] = at.passes, at.reads, seconds() - at.started
         row[3], row[4], row[5] = at.seconds_steps, at.seconds_trace, at.value
         row[6], row[7], row[8] = at.gradient_norm, at.step, at.scale

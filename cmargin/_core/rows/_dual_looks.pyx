@@ -1,11 +1,16 @@
-"""What a look of the dual makes of all deficits at once: the best intercept, the best multiple of w, the hinge there.
+"""What a look of the dual makes of all deficits at once: the best intercept, the best multiple of w, a balanced bound.
 
-Both are roots of a sum that rises from breakpoint to breakpoint. Only one place of their order is wanted, so they are
-never sorted: a pivot splits those still in question, and one side of it is done with.
+Intercept and multiple are roots of a sum that rises from breakpoint to breakpoint. Only one place of their order is
+wanted, so they are never sorted: a pivot splits those still in question, and one side of it is done with.
 """
 
 import numpy as np
 
+from libc.math cimport fabs
+
+from cmargin._core.linalg._blas cimport dot
+from cmargin._core.rows._dual_rows cimport dual_rows, take_mean
+from cmargin._core.rows._tiles cimport add_row
 from cmargin._core.small._shapes cimport must_fit
 
 
@@ -42,77 +47,130 @@ cdef parts_sums split(double *key, double *weight, double pivot, Py_ssize_t lo, 
     return sums
 
 
-def best_shift(const double[::1] code, const double[::1] u):
-    """argmin over t of sum |code_i| max(0, u_i - y_i t): a weighted quantile of y u."""
-    cdef Py_ssize_t n = u.shape[0], lo = 0, hi = n, i, first = 0, last = 0
-    cdef double[::1] key = np.empty(n), weight = np.empty(n)
+cdef double shift_of(Py_ssize_t n, const double *code, const double *u, double *key, double *weight) noexcept nogil:
+    # a weighted quantile of y u
+    cdef Py_ssize_t lo = 0, hi = n, i, first = 0, last = 0
     cdef double wanted = 0, pivot = 0
     cdef parts_sums sums
-    must_fit(code.shape[0] == n, "best_shift")
-    with nogil:
-        for i in range(n):
-            key[i] = u[i] if code[i] >= 0 else -u[i]
-            weight[i] = code[i] if code[i] >= 0 else -code[i]
-            wanted += max(code[i], 0.0)
-        while lo < hi:
-            pivot = pivot_of(&key[0], lo, hi)
-            sums = split(&key[0], &weight[0], pivot, lo, hi, &first, &last)
-            if first > lo and sums.below >= wanted:
-                hi = first
-            elif first == last or sums.below + sums.beside >= wanted:        # not a number, or here
-                break
-            else:
-                wanted -= sums.below + sums.beside
-                lo = last
+    for i in range(n):
+        key[i] = u[i] if code[i] >= 0 else -u[i]
+        weight[i] = code[i] if code[i] >= 0 else -code[i]
+        wanted += max(code[i], 0.0)
+    while lo < hi:
+        pivot = pivot_of(key, lo, hi)
+        sums = split(key, weight, pivot, lo, hi, &first, &last)
+        if first > lo and sums.below >= wanted:
+            hi = first
+        elif first == last or sums.below + sums.beside >= wanted:            # not a number, or here
+            break
+        else:
+            wanted -= sums.below + sums.beside
+            lo = last
     return pivot
 
 
-def best_scale(const double[::1] upper, const double[::1] z, double square):
-    """argmin over t >= 0 of t^2 square / 2 + sum upper max(0, 1 - t z): where its slope, which rises, passes 0."""
-    cdef Py_ssize_t n = z.shape[0], lo = 0, hi = 0, i, first = 0, last = 0
-    cdef double[::1] key = np.empty(n), weight = np.empty(n)
+cdef double scale_of(Py_ssize_t n, const double *upper, const double *z, double square, double *key,
+                     double *weight) noexcept nogil:
+    # where the slope, which rises, passes 0
+    cdef Py_ssize_t lo = 0, hi = 0, i, first = 0, last = 0
     cdef double pull = 0, reached = 0, pivot        # of the rows not yet at their margin; where the last one got there
     cdef parts_sums sums
-    must_fit(upper.shape[0] == n, "best_scale")
     if not square > 0:
         return 1.0
-    with nogil:
-        for i in range(n):
-            pull += upper[i] * z[i]
-            if z[i] > 0 and upper[i] > 0:
-                key[hi] = 1 / z[i]
-                weight[hi] = upper[i] * z[i]
-                hi += 1
-        while lo < hi:
-            pivot = pivot_of(&key[0], lo, hi)
-            sums = split(&key[0], &weight[0], pivot, lo, hi, &first, &last)
-            if square * pivot >= pull - sums.below:
-                hi = first
-            else:
-                pull -= sums.below + sums.beside
-                reached = pivot
-                lo = max(last, lo + 1)
+    for i in range(n):
+        pull += upper[i] * z[i]
+        if z[i] > 0 and upper[i] > 0:
+            key[hi] = 1 / z[i]
+            weight[hi] = upper[i] * z[i]
+            hi += 1
+    while lo < hi:
+        pivot = pivot_of(key, lo, hi)
+        sums = split(key, weight, pivot, lo, hi, &first, &last)
+        if square * pivot >= pull - sums.below:
+            hi = first
+        else:
+            pull -= sums.below + sums.beside
+            reached = pivot
+            lo = max(last, lo + 1)
     return max(pull / square, reached)
 
 
-def margins(const double[::1] code, const double[::1] u, double shift):
-    """(n,) 1 - u + y t, from deficits and a shift t of the intercept."""
-    cdef Py_ssize_t n = u.shape[0], i
-    must_fit(code.shape[0] == n, "margins")
-    out = np.empty(n)
-    cdef double[::1] z = out
-    with nogil:
-        for i in range(n):
-            z[i] = 1 - (u[i] - (shift if code[i] >= 0 else -shift))
-    return out
+cdef best_multiple multiple_of(const dual_rows *rows, const double *w, const double *u, double largest,
+                               double *room) noexcept nogil:
+    # where a plane divides the data and l2 is small, upper is so large that what w lacks in length costs more than |w|
+    cdef Py_ssize_t n = rows.n, i
+    cdef double *z = room + 2 * n
+    cdef double square = dot(rows.m + (not rows.free), w, w), hinge = 0
+    cdef best_multiple best
+    best.shift = shift_of(n, rows.code, u, room, room + n) if rows.free else 0
+    for i in range(n):
+        z[i] = 1 - (u[i] - (best.shift if rows.code[i] >= 0 else -best.shift))
+    best.scale = min(largest, scale_of(n, rows.upper, z, square, room, room + n)) if largest > 0 else 1
+    for i in range(n):
+        hinge += rows.upper[i] * max(1 - best.scale * z[i], 0.0)
+    best.objective = best.scale * best.scale * square / 2 + hinge
+    return best
 
 
-def hinge(const double[::1] upper, const double[::1] z, double scale):
-    """sum upper max(0, 1 - scale z)."""
+# ---------------------------------------------------------------- a balanced point near a
+
+cdef inline bint gives(const balancing *by, const dual_rows *rows, Py_ssize_t i) noexcept nogil:
+    return (rows.code[i] >= 0) == by.heavier and by.a[i] > 0 and (not by.face or by.a[i] < rows.upper[i])
+
+
+cdef void ask_for(balancing *by, const dual_rows *rows, bint face) noexcept nogil:
     cdef Py_ssize_t i
-    cdef double total = 0
-    must_fit(upper.shape[0] == z.shape[0], "hinge")
-    with nogil:
-        for i in range(z.shape[0]):
-            total += upper[i] * max(1 - scale * z[i], 0.0)
-    return total
+    by.face, by.there, by.taken, by.at = face, 0, 0, 0
+    for i in range(rows.n):
+        if gives(by, rows, i):
+            by.there += by.a[i]
+
+
+cdef void begin_balancing(balancing *by, const dual_rows *rows, double balance) noexcept nogil:
+    # a, w are copies; on the face deficits are near 0, so the bound loses only the square of what was missing
+    by.missing, by.heavier, by.removed = fabs(balance), balance > 0, 0
+    ask_for(by, rows, True)
+
+
+cdef bint balance_part(balancing *by, dual_rows *rows, Py_ssize_t most) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef double part
+    while by.at < rows.n and by.there > 0:
+        if most == 0:
+            return True
+        i = by.at
+        by.at += 1
+        most -= 1
+        if gives(by, rows, i):
+            part = by.a[i] * min(1.0, by.missing / by.there)
+            by.a[i] -= part
+            if part > 0:
+                by.taken += part
+                by.removed += part if by.heavier else -part
+                rows.n_read += 1
+                add_row(-part if by.heavier else part, &rows.source, i, by.w)
+    by.missing -= by.taken
+    if by.face and (not by.there > 0 or by.missing > 1e-15 * by.there):
+        ask_for(by, rows, False)
+        return True
+    take_mean(rows, -by.removed, by.w)
+    by.w[rows.m] = 0
+    return False
+
+
+# ---------------------------------------------------------------- the same for those who have arrays
+
+def best_shift(const double[::1] code, const double[::1] u):
+    """argmin over t of sum |code_i| max(0, u_i - y_i t): a weighted quantile of y u."""
+    cdef Py_ssize_t n = u.shape[0]
+    cdef double[:, ::1] room = np.empty((2, n + 1))
+    must_fit(code.shape[0] == n and n > 0, "best_shift")
+    return shift_of(n, &code[0], &u[0], &room[0, 0], &room[1, 0])
+
+
+def best_scale(const double[::1] upper, const double[::1] z, double square):
+    """argmin over t >= 0 of t^2 square / 2 + sum upper max(0, 1 - t z)."""
+    cdef Py_ssize_t n = z.shape[0]
+    cdef double[:, ::1] room = np.empty((2, n + 1))
+    must_fit(upper.shape[0] == n and n > 0, "best_scale")
+    return scale_of(n, &upper[0], &z[0], square, &room[0, 0], &room[1, 0])

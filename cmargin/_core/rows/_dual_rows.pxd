@@ -1,10 +1,49 @@
+"""Rows of one binary problem as its dual variables see them; what is behind it stands in ``_dual_rows.pyx``."""
+
+from cmargin._core.rows._tiles cimport row_source
+
+
 cdef enum:
     AHEAD = 2                        # rows asked for before they are needed
 
 
-cdef class Centre:
-    cdef const double[::1] mean, along
-    cdef double square
-    cdef double product(self, const double[::1] v) noexcept nogil
-    cdef void take(self, double times, double[::1] v) noexcept nogil
-    cdef bint fits(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil
+cdef struct dual_rows:               # nothing is copied
+    row_source source
+    Py_ssize_t n
+    Py_ssize_t m                     # features; vectors of columns have m + 1 numbers
+    const double *code               # (n,) sample weight with the sign of the class; 0 counts as positive
+    const double *upper              # (n,) largest dual variables
+    const double *square             # (n,) |x - mean|^2 + bias^2, positive
+    double bias                      # of the column of constants, 0 without an intercept
+    bint free                        # whether its weight is
+    double density                   # part of the entries that is stored
+    const double *mean               # (m,) where rows are seen from; NULL: from 0
+    const double *along              # (n,) <x, mean>, zeros without
+    double mean_square
+    Py_ssize_t n_read                # rows, so far
+
+
+cdef class DualBlocks:
+    cdef dual_rows rows
+    cdef tuple keep
+    cdef int must_list(self, const Py_ssize_t[::1] listed, const double[::1] v) except -1
+
+
+# rows of a list, or all for NULL, of which lo .. hi - 1 are read
+
+# out_k = y_i <(x_i - mean, bias), v>, i = list[k]
+cdef void dual_products(dual_rows *rows, const Py_ssize_t *listed, Py_ssize_t lo, Py_ssize_t hi, const double *v,
+                        double *out) noexcept nogil
+
+# v += sum_k c_k y_i (x_i, 0); returns sum_k c_k y_i, which `add_rest` wants when all are added
+cdef double add_listed(dual_rows *rows, const Py_ssize_t *listed, Py_ssize_t lo, Py_ssize_t hi, const double *c,
+                       double *v) noexcept nogil
+cdef void add_rest(const dual_rows *rows, double total, double *v) noexcept nogil
+
+# <v, mean>, and v -= times mean
+cdef double mean_product(const dual_rows *rows, const double *v) noexcept nogil
+cdef void take_mean(const dual_rows *rows, double times, double *v) noexcept nogil
+
+# of all rows, how often they were read
+cdef inline double reads_of(const dual_rows *rows) noexcept nogil:
+    return <double> rows.n_read / max(1, rows.n)

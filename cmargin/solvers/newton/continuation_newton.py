@@ -5,7 +5,6 @@ between two slices of a tenth of a second: a callback is called, the clock looke
 """
 
 from dataclasses import dataclass, field, replace
-from time import perf_counter
 
 import numpy as np
 
@@ -89,27 +88,11 @@ class ContinuationNewton(InSlices, Newton):
         super().__init__(rows, problem, settings, self.result, w, settings.smoothing if width is None else width,
                          by_products=by_products, **given)
 
-    @property
-    def pauses_anyway(self):
-        return self.settings.pauses
-
     def attend(self):
-        """What the compiled steps leave to Python, between two slices."""
         if self.asks == "gather":
             self.attach(*self.home.gather_heavy())
-        elif self.asks == "pause":
-            self.store(self.result)
-            if self.settings.tell is not None:
-                self.settings.tell(self.result)
-            if self.status == "running" and self.settings.stop is not None and self.settings.stop():
-                self.left = True
-                self.end_with("stopped")
-            self.go_on()
-        elif self.asks is not None and not self.left:
-            late = "max_time" if perf_counter() > self.settings.deadline else None
-            self.leave_with((self.settings.between and self.settings.between()) or late)
-        if self.asks is None:
-            self.store(self.result)
+        else:
+            super().attend()
 
     def certify_with(self, status, a):
         """`certify` with dual variables ``a`` (n_rows,) found elsewhere, or None, before any look at these rows."""

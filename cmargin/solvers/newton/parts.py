@@ -1,8 +1,5 @@
 """The checkpoint of problems that are at work side by side: the state of each, taken at a moment of its own."""
 
-import threading
-from copy import deepcopy
-
 from cmargin._runtime.checkpoint import NO_KEEPER
 
 STOPPED = ("stopped", "max_time", "callback", "interrupted")
@@ -11,56 +8,49 @@ STOPPED = ("stopped", "max_time", "callback", "interrupted")
 class Parts:
     """What the problems at work have given for the checkpoint that is due; the last one writes it.
 
-    Problems know nothing of each other, so that their states need not be of one moment. Where all are advanced by one
-    thread each waits until it is written, and nothing is copied; problems with threads of their own give copies.
+    Problems know nothing of each other, so that their states need not be of one moment. Each waits until it is written,
+    and nothing is copied.
 
     Parameters
     ----------
     keeper : Keeper
     rest : callable
         ``rest(places)``: what belongs into the checkpoint besides the problems at work, a dictionary.
-    copies : bool
-        Whether problems have threads of their own.
     """
 
-    def __init__(self, keeper=NO_KEEPER, rest=None, copies=False):
-        self.keeper, self.rest, self.copies = keeper, rest, copies
+    def __init__(self, keeper=NO_KEEPER, rest=None):
+        self.keeper, self.rest = keeper, rest
         self.at_work, self.given, self.reads = set(), {}, {}
-        self.closed, self.due, self.number, self.lock = not keeper.active, False, 0, threading.RLock()
+        self.closed, self.due, self.number = not keeper.active, False, 0
         self.by_passes = keeper.active and keeper.passes is not None       # asked after every look
         self.found = {} if keeper.found is None else keeper.found["parts"]
 
     def begin(self, c):
         """Problem ``c`` is at work from here on; its part of the checkpoint that the fit goes on from, or None."""
-        with self.lock:
-            self.at_work.add(c)
-            return self.found.pop(c, None)
+        self.at_work.add(c)
+        return self.found.pop(c, None)
 
     def end(self, c, status):
         """It is no longer. From one that was stopped on, nothing more is written: the last state is the one to keep."""
-        with self.lock:
-            self.at_work.discard(c)
-            self.given.pop(c, None)
-            self.closed = self.closed or status in STOPPED
-            self.write_if_complete()
+        self.at_work.discard(c)
+        self.given.pop(c, None)
+        self.closed = self.closed or status in STOPPED
+        self.write_if_complete()
 
     def wants(self, way, reads):
         """Whether a state is wanted of the problem that has come so far; ``reads``: of the data, by it."""
         if self.closed:
             return False
-        with self.lock:
-            self.reads[way[0]] = reads
-            self.due = self.due or self.keeper.due(sum(self.reads.values()))
-            return self.due and way[0] not in self.given
+        self.reads[way[0]] = reads
+        self.due = self.due or self.keeper.due(sum(self.reads.values()))
+        return self.due and way[0] not in self.given
 
     def take(self, way, kept):
         """``kept`` is the state; a gift to wait with, or None where the problem may go on at once."""
-        with self.lock:
-            kept = {"stage": way[1], **kept}
-            self.given[way[0]] = kept if not self.copies or len(self.given) + 1 == len(self.at_work) else deepcopy(kept)
-            number = self.number
-            self.write_if_complete()
-            return None if self.copies or self.number > number else number
+        self.given[way[0]] = {"stage": way[1], **kept}
+        number = self.number
+        self.write_if_complete()
+        return None if self.number > number else number
 
     def waits_with(self, gift):
         return self.number == gift and not self.closed

@@ -8,7 +8,8 @@ from cmargin._core.newton._driver import advance_all
 from cmargin.solvers.newton.parts import NO_PARTS
 
 SLICE = 0.1                    # seconds between two moments at which Python is heard
-AT_ONCE = 4                    # problems begun for every thread that works on them
+AT_ONCE = 4                    # problems begun for every thread that works on them, four times as many whenever they
+MOST_AT_ONCE = 64              # are done before a slice is over, since threads wait for the last; at most so many
 
 
 def _look(home, asked):
@@ -32,7 +33,7 @@ class InSlices:
     """What the compiled drivers leave to Python; to be put before a `Driver` among the bases.
 
     ``settings.between``, () -> status to leave with or None, is asked between two slices; ``result`` is where `store`
-    puts what is known. A subclass has `attend`, what Python does after a slice.
+    puts what is known.
     """
 
     left = False                       # ended from outside
@@ -66,13 +67,37 @@ class InSlices:
             self.gift = None
         elif self.asks is not None and not self.left and parts.wants(self.way, self.reads):
             if self.asks == "pause":
-                self.gift = parts.take(self.way, {"driver": self.kept(), "rows": self.home.kept(), **self.more})
+                self.gift = parts.take(self.way, self.state())
                 self.pauses = self.pauses_anyway or parts.by_passes
                 if self.gift is not None:
                     return
             else:
                 self.pauses = True
         self.attend()
+
+    @property
+    def pauses_anyway(self):
+        return self.settings.pauses
+
+    def attend(self):
+        """What the compiled steps leave to Python, between two slices."""
+        if self.asks == "pause":
+            self.store(self.result)
+            if self.settings.tell is not None:
+                self.settings.tell(self.result)
+            if self.status == "running" and self.settings.stop is not None and self.settings.stop():
+                self.left = True
+                self.end_with("stopped")
+            self.go_on()
+        elif self.asks is not None and not self.left:
+            late = "max_time" if perf_counter() > self.settings.deadline else None
+            self.leave_with((self.settings.between and self.settings.between()) or late)
+        if self.asks is None:
+            self.store(self.result)
+
+    def state(self):
+        """What is kept of it for a checkpoint, at a pause."""
+        return {"driver": self.kept(), "rows": self.home.kept(), **self.more}
 
     def of_problem(self, c, parts):
         """It works on problem ``c``, whose checkpoint is of ``parts``; before it is attended to."""
@@ -140,11 +165,12 @@ def side_by_side(ways, n_threads, status, interrupted=lambda: None, at_once=None
     interrupted : callable
         Called before they are left so.
     at_once : int, optional
-        Problems begun at a time; a few for every thread if None.
+        Problems begun at a time; a few for every thread if None, and more where they are short.
     parts : Parts
         Of a checkpoint: when one is due the drivers at work wait for each other, each at its next pause.
     """
-    ways, at_once = iter(ways), AT_ONCE * n_threads if at_once is None else at_once
+    ways, most = iter(ways), MOST_AT_ONCE * n_threads if at_once is None else at_once
+    at_once = AT_ONCE * n_threads if at_once is None else at_once
     at_work = []                                            # a problem's way, and the driver it has come to
     try:
         while True:
@@ -152,8 +178,13 @@ def side_by_side(ways, n_threads, status, interrupted=lambda: None, at_once=None
                 at_work += [(way, driver) for driver in [next(way, None)] if driver is not None]
             if not at_work:
                 return
-            advance_all([driver for _, driver in at_work if driver.home_is_here], perf_counter() + SLICE, n_threads)
             until = perf_counter() + SLICE
+            here = [driver for _, driver in at_work if driver.home_is_here]
+            advance_all(here, until, n_threads)
+            now = perf_counter()
+            if here and now < until:
+                at_once = min(4 * at_once, most)
+            until = now + SLICE
             for _, driver in at_work:
                 if not driver.home_is_here:
                     driver.put_question(until)                           # one read answers all that wait for one

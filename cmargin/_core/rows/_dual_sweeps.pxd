@@ -1,0 +1,78 @@
+"""Sweeps over dual variables; what is behind them stands in ``_dual_sweeps.pyx``."""
+
+from libc.stdint cimport uint64_t
+
+from cmargin._core.rows._dual_rows cimport DualBlocks, dual_rows
+
+
+cdef enum:
+    RATE_OVER = 16                   # sweeps over which their rate of convergence is measured
+    KEPT = RATE_OVER + 1
+
+cdef enum wish_id:
+    ANOTHER_SWEEP, A_LOOK, A_STEP, TO_GIVE_UP
+
+
+cdef struct dual_sweeps:
+    dual_rows *rows
+    double *a                        # (n,) dual variables
+    double *w                        # (m + 1,) sum a y (x - mean); the last times `bias` is the intercept
+    double *before                   # (n,), (m + 1,) as they were when the sweep began
+    double *w_before
+    double *apart                    # (m + 1,) w without `held` times the mean, which a sweep takes off at its end
+    Py_ssize_t *order                # (n,) the rows at work come first
+    Py_ssize_t *turn                 # (n,) the rows of a sweep, in its order
+    int *nap                         # (n,) sweeps that a row was left out of last; the sweep that it comes back in
+    int *wake
+    uint64_t *stream                 # (4,)
+    double total                     # sum a,
+    double balance                   # sum a y
+    double smallest                  # deficits that moved a row,
+    double largest
+    double low                       # and bounds that follow for the next sweep
+    double high
+    double seen                      # gap of the rows so far
+    double gap
+    double gap_before                # a Newton step
+    double part
+    double enough
+    double patience
+    double held
+    double constant
+    double gaps[KEPT]
+    bint under_way
+    bint stretches
+    Py_ssize_t n_active
+    Py_ssize_t n_turns
+    Py_ssize_t n_gaps
+    Py_ssize_t on_face
+    Py_ssize_t moved
+    Py_ssize_t at                    # place in the turn
+    int now                          # number of the sweep
+    # ---- a call: some sweeps, see `begin_call`
+    Py_ssize_t at_most
+    double tol
+    double slice_rows
+    double allowed
+    double hopeless
+    Py_ssize_t done                  # sweeps that ended
+    Py_ssize_t rows_read
+    Py_ssize_t worked
+    wish_id wish
+
+
+cdef class DualSweeps:
+    cdef dual_sweeps at
+    cdef readonly DualBlocks blocks
+    cdef list arrays
+    cdef Py_ssize_t carry_numbers(self, char *place, bint back) noexcept nogil
+
+
+# at most so many sweeps until something else is wished for; `call_part` until it answers that the call has ended
+cdef void begin_call(dual_sweeps *at, Py_ssize_t at_most, double tol, double slice_rows, double allowed,
+                     double hopeless) noexcept nogil
+cdef bint call_part(dual_sweeps *at, Py_ssize_t most) noexcept nogil
+
+cdef void choose_rows(dual_sweeps *at, const double *u) noexcept nogil
+cdef void after_newton_step(dual_sweeps *at, double gap) noexcept nogil
+cdef void take_sums(dual_sweeps *at) noexcept nogil

@@ -1,0 +1,100 @@
+"""The compiled loop of SmSVM's dual: slices, classes side by side, leaving and going on leave no trace in the bits."""
+
+import pickle
+from time import perf_counter
+
+import numpy as np
+import pytest
+from side_by_side import finish_together
+from test_dual_newton import nearly_repeated
+
+from cmargin.homes import open_rows
+from cmargin.solvers.dual import dual_newton
+from cmargin.solvers.newton.continuation_newton import Problem, Result, Settings
+
+
+def drivers(n=4, pauses=None, m=900, **chosen):
+    """A driver for each of some problems on the same rows, with looks at 0.4 of the tolerance and Newton steps."""
+    X, y = nearly_repeated(m=m)
+    code = [np.where(np.random.default_rng(seed).random(len(y)) < 0.1, -y, y) for seed in range(n)]
+    shared = open_rows(X).dual_rows(True, True, None, 1e-5)
+    settings = Settings(**{"tol": 1e-6, "max_passes": 400.0, **chosen})
+    return [dual_newton.DualNewton(shared.row_pass(one), Problem(1e-5, 0.0, m), settings, Result(np.zeros(m + 1)))
+            for one in code]
+
+
+def bits(driver):
+    result = driver.result
+    return result.w.tobytes(), result.objective, result.dual, result.passes, result.n_iter, result.status
+
+
+def test_slices_of_the_loop_change_nothing():
+    whole, cut = drivers(1)[0], drivers(1)[0]
+    whole.run()
+    cut.begin()
+    slices = 0
+    while cut.asks is not None:
+        cut.advance(perf_counter() + 1e-5)
+        cut.attend()
+        slices += 1
+    assert slices > 20 and whole.newton_steps > 0 and whole.result.status == "converged"
+    assert bits(cut) == bits(whole)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3])
+def test_classes_side_by_side_are_those_alone(n_threads):
+    alone, together = drivers(), drivers()
+    for driver in alone:
+        driver.run()
+    finish_together(together, n_threads)
+    assert [bits(driver) for driver in together] == [bits(driver) for driver in alone]
+
+
+def test_a_slice_that_is_over_reads_nothing():
+    driver = drivers(1)[0]
+    driver.begin()
+    driver.advance(-np.inf)
+    assert driver.asks == "rows" and driver.reads == 0
+
+
+@pytest.mark.parametrize("warm", [False, True])
+@pytest.mark.parametrize("moment", [0, 1, 40])
+def test_who_leaves_looks_once_more_and_keeps_the_best_point(moment, warm):
+    driver = drivers(1, tol=1e-12)[0]
+    if warm:
+        driver.warm = np.random.default_rng(0).standard_normal(901)
+    driver.begin()
+    for _ in range(moment):
+        driver.advance(perf_counter() + 1e-5)
+        driver.attend()
+    driver.leave("stopped")
+    result = driver.finish()
+    assert result.status == "stopped" and len(result.history) > 0
+    X, y = nearly_repeated()
+    code = np.where(np.random.default_rng(0).random(len(y)) < 0.1, -y, y)
+    loss = np.maximum(0, 1 - code * (X @ result.w[:-1] + result.w[-1])).mean()
+    assert result.objective == pytest.approx(loss + 5e-6 * result.w[:-1] @ result.w[:-1], rel=1e-12)
+    assert result.dual <= result.objective
+
+
+def test_the_time_limit_is_heard_within_a_slice():
+    driver = drivers(1, tol=1e-14, deadline=perf_counter())[0]
+    driver.begin()
+    driver.advance(np.inf)
+    driver.attend()
+    assert driver.asks is None and driver.result.status == "max_time" and len(driver.result.history) == 1
+
+
+def test_a_driver_goes_on_from_what_another_kept():
+    whole, first, second = drivers(1)[0], drivers(1)[0], drivers(1)[0]
+    whole.run()
+    first.pauses = True
+    first.begin()
+    for _ in range(2):
+        first.advance(np.inf)
+        assert first.asks == "pause"
+        first.go_on()
+    first.advance(np.inf)
+    second.begin_or_go_on(pickle.loads(pickle.dumps(first.state())))
+    second.finish()
+    assert bits(second) == bits(whole) and len(second.result.history) == len(whole.result.history) > 3
