@@ -3,9 +3,9 @@
 from functools import wraps
 from typing import cast
 
-from cmargin._estimators.types import Method
-
 from scipy.sparse import issparse
+
+from cmargin._estimators.types import Method
 
 
 def keeps_last_fit(method: Method) -> Method:
