@@ -152,6 +152,11 @@ class RankShares(ClassShares):
         self.n_negatives = ClassLists.wanted(self.positives.sum(axis=0), n_others, negatives_per_positive)
         super().__init__(positive, home.n_rows, self.n_negatives / np.maximum(n_others, 1))
 
+    def uneven(self):
+        """Whether classes lie too unevenly; rows are half of what is counted, since one problem has but one class."""
+        rows = (self.positives + self.others)[:, :1]
+        return unevenness(np.hstack([self.positives, rows])) > UNEVEN / 2
+
     def lengths(self):
         """Visits of every class in a pass, of all ranks."""
         return self.positives.sum(axis=0) + self.n_negatives
@@ -193,7 +198,7 @@ class ClassesOverRanks(Run):
         self.all, self.n_rows, self.key = home, home.n_rows, home.new_key()
         home.call("begin_work", self.key, LocalClassPasses, settings.loss, entropy)
         wanted = settings.hessian_samples or default_samples(self.n_rows, home.n_features, settings.rank, settings.tail)
-        uneven = unevenness(np.hstack([shares.positives, shares.others.sum(axis=1)[:, None]])) > UNEVEN
+        uneven = shares.uneven()
         self.divided = uneven and home.entries * home.dtype.itemsize <= SHARED
         share = 1.0 if self.divided else min(1.0, max(TRIAL_ROWS, wanted) / self.n_rows)
         parts, positives, weight = zip(*self._ask("sample", share), strict=True)
