@@ -7,8 +7,7 @@ as long, R times on R equal ranks: the mean move is then what one machine would 
 
 A rank that has all positives of a class but few of its negatives moves far to their side between two means. Where ranks
 differ much in their classes, and all rows are not too large, every rank is therefore given all rows and the classes are
-divided: steps are one machine's then. Rows that are too large for that should be put in a random order first: more
-means help, but not enough (doc/decisions.md).
+divided: steps are one machine's then. Rows that are too large for that have a thousand means a pass.
 """
 
 import copy
@@ -26,7 +25,7 @@ from cmargin.solvers.low_rank.low_rank_newton import Run
 from cmargin.solvers.low_rank.multinomial_choice import TRIAL_ROWS
 from cmargin.solvers.low_rank.over_places import AVERAGES, UNEVEN, unevenness
 
-MOST_MEANS = 128           # of a pass, where classes lie unevenly
+MOST_MEANS = 1000          # of a pass, where classes lie unevenly (doc/decisions.md)
 SHARED = 1 << 28           # and bytes of all rows that every rank is given there
 
 
