@@ -3,7 +3,8 @@
     python asv_benches/compare_ranks.py --data FOLDER [--sets mnist,tinyimagenet,digits] [--ranks 1,2,4,8] [--seeds N]
         [--loss auto|logistic|...]
 
-The ranks are threads of this process. Rows are split at random, evenly, or by class: sorted by it, then cut; or
+The ranks are threads of this process; ``--partitions 4,20``, instead: partitions of a Dask collection, whose tasks run
+here, without a cluster. Rows are split at random, evenly, or by class: sorted by it, then cut; or
 half or a fifth of them by class. Printed is
 the median over the seeds of the accuracy in per cent after so many passes, and the worst difference to one machine.
 """
@@ -24,8 +25,25 @@ from cmargin.measure.report import table
 
 sys.path.append(str(Path(__file__).parent.parent / "tests"))
 from ranks_in_threads import on_ranks
+from workers_in_place import InPlace, fitted_in_place
 
 PASSES = (1, 2, 3, 5)
+
+
+class AtOnce(InPlace):
+    """Workers in this process whose tasks are done when they are sent."""
+
+    def everywhere(self, name, function, *columns):
+        return [Done(function(*(one.found if isinstance(one, Done) else one for one in arguments)))
+                for arguments in zip(*columns, strict=True)]
+
+
+class Done:
+    def __init__(self, found):
+        self.found = found
+
+    def result(self):
+        return self.found
 
 
 def split_of(name, folder):
@@ -38,7 +56,7 @@ def split_of(name, folder):
     return *(rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(1e-9) for rows in (X, X_test)), y, y_test
 
 
-def accuracies(settings, X, X_test, y, y_test, size, how, seed):
+def accuracies(settings, X, X_test, y, y_test, size, how, seed, in_tasks=False):
     """Test accuracy after every number of passes; the step is chosen by each fit for itself."""
     order = np.random.default_rng(seed).permutation(len(y))
     if how != "random":
@@ -54,6 +72,10 @@ def accuracies(settings, X, X_test, y, y_test, size, how, seed):
 
         if size == 0:
             fitted = model().fit(X, y)
+        elif in_tasks:
+            order, cuts = np.concatenate(parts), np.cumsum([len(part) for part in parts])[:-1].tolist()
+            fitted = fitted_in_place(model(), X[order], y[order], cuts, AtOnce())
+            fitted.n_features_in_ = X.shape[1]
         else:
             fitted = on_ranks(size, lambda comm, model=model: model().fit(X[parts[comm.rank]], y[parts[comm.rank]],
                                                                           comm=comm))[0][-1]
@@ -68,6 +90,7 @@ def main():
     parser.add_argument("--data", metavar="FOLDER", default=os.environ.get("CMARGIN_DATA"))
     parser.add_argument("--sets", default="digits,mnist,tinyimagenet")
     parser.add_argument("--ranks", default="1,2,4,8")
+    parser.add_argument("--partitions")
     parser.add_argument("--ways", default="random,by class")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=0)
@@ -81,11 +104,13 @@ def main():
         seeds = range(options.first_seed, options.first_seed + options.seeds)
         one = np.array([accuracies(settings, X, X_test, y, y_test, 0, "random", seed) for seed in seeds])
         rows.append(["one machine", "", *np.median(one, axis=0).round(2), ""])
-        for size in map(int, options.ranks.split(",")):
+        for size in map(int, (options.partitions or options.ranks).split(",")):
             for how in options.ways.split(","):
-                found = np.array([accuracies(settings, X, X_test, y, y_test, size, how, seed) for seed in seeds])
+                found = np.array([accuracies(settings, X, X_test, y, y_test, size, how, seed,
+                                             options.partitions is not None) for seed in seeds])
                 later = (found[:, 1:3] - one[:, :2]).min()
-                rows.append([f"{size} ranks", how, *np.median(found, axis=0).round(2),
+                where = f"{size} {'partitions' if options.partitions else 'ranks'}"
+                rows.append([where, how, *np.median(found, axis=0).round(2),
                              f"{(found - one).min():.2f}, {later:.2f}"])
         print(table(f"{name}: accuracy after passes, median of {options.seeds} seeds",
                     ("where", "rows", *map(str, PASSES), "worst difference, with one pass more"), rows), flush=True)

@@ -14,6 +14,7 @@ from cmargin._estimators.docstrings import described_by
 from cmargin._estimators.multinomial_optimum import fit_optimum, refuse_penalty
 from cmargin._estimators.posteriors import PosteriorPredictions
 from cmargin._estimators.refusal import keeps_last_fit
+from cmargin._estimators.slnd_over_places import run_over_places
 from cmargin._estimators.types import Callback, CheckpointFile, ClassWeight, RandomState
 from cmargin._estimators.validation import (
     COUNT,
@@ -30,14 +31,11 @@ from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin.homes.open import beside, open_rows
 from cmargin.homes.stochastic_rows import NonFiniteCurvature
-from cmargin.solvers.low_rank.class_lists import ClassLists, ClassShares
-from cmargin.solvers.low_rank.classes_over_ranks import ClassesOverRanks, RankShares
+from cmargin.solvers.low_rank.class_lists import ClassLists
 from cmargin.solvers.low_rank.low_rank_newton import Settings, Start, train
 from cmargin.solvers.low_rank.multinomial import MultinomialRun
 from cmargin.solvers.low_rank.on_device import MultinomialOnDevice
 from cmargin.solvers.low_rank.over_files import MultinomialOverFiles
-from cmargin.solvers.low_rank.over_ranks import MultinomialOverRanks
-from cmargin.solvers.low_rank.over_workers import MultinomialOverWorkers
 
 ONE_CLASS = "The rows of positive weight are of only one class; at least 2 classes are needed."
 MOST_CLASSES = 2000     # of loss="auto" as multinomial: there it takes 25 times as long as drawn negatives (decisions)
@@ -233,17 +231,7 @@ class SLNDClassifier(PosteriorPredictions):
         start = self._go_on(home, labels) if self._goes_on else None
         positive = agreed.class_weights if len(agreed) > 1 or agreed.multilabel else agreed.class_weights[1:]
         self._check_rank(home.n_features)
-        if loss == "multinomial":
-            shares = ClassShares(positive, agreed.n_rows)
-            kind = MultinomialOverWorkers if home.shares_reads else MultinomialOverRanks
-            run = partial(kind, n_classes=len(agreed.classes))
-        elif home.shares_reads:
-            raise ValueError(f"{type(self).__name__}: one-vs-rest losses, which two classes, an indicator and more "
-                             f"than {MOST_CLASSES} classes have by default, do not go with Dask collections yet; "
-                             "exclusive classes do with loss='multinomial'.")
-        else:
-            shares = RankShares(home, positive, self.negatives_per_positive)
-            run = partial(ClassesOverRanks, negatives_per_positive=self.negatives_per_positive)
+        shares, run = run_over_places(self, home, loss, positive)
         about = self._about(shares, None, agreed.classes, agreed.multilabel, loss, False)
         rows = home.stochastic_rows(None)
         return self._run_on(rows, shares, None, about, run, begin, start, self.max_passes, False, keeper)

@@ -4,21 +4,15 @@ import os
 import signal
 import time
 import warnings
-from itertools import pairwise
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from conftest import blobs
 from sklearn.exceptions import ConvergenceWarning
-from workers_in_place import InPlace, Kept, part_of
+from workers_in_place import InPlace, fitted_in_place
 
 from cmargin import BSNClassifier, SLNDClassifier, baselines
-from cmargin._estimators.agreement import Agreed
-from cmargin._estimators.smsvm_fit import Labels
-from cmargin._runtime.checkpoint import NO_KEEPER
-from cmargin.homes.dask.home import DaskHome
-from cmargin.homes.dask.tasks import Labelled
 from cmargin.solvers.low_rank.over_workers import groups_of
 
 da = pytest.importorskip("dask.array")
@@ -110,27 +104,9 @@ def test_what_is_lost_is_made_again_to_the_bit():
     found, clusters = [], []
     for kind in (InPlace, Losing):
         clusters.append(kind())
-        home = at_home(X, y, [500, 1200], clusters[-1])
-        found.append(fitted_on(home))
+        one = fitted_in_place(model(), X, y, [500, 1200], clusters[-1])
+        found.append((one.coef_.tobytes(), one.intercept_.tobytes(), one.history_["objective"].tobytes()))
     assert clusters[1].lost > 5 and found[0] == found[1]
-
-
-def at_home(X, y, cuts, cluster):
-    parts, counts = list(pairwise([0, *cuts, len(X)])), np.bincount(y)
-    home = DaskHome(cluster, [Kept(part_of, X, lo, hi) for lo, hi in parts], None, [hi - lo for lo, hi in parts],
-                    X.shape[1], X.dtype, False)
-    home.labelled = [Kept(Labelled, Labels(np.arange(len(counts)), y[lo:hi], None), np.ones(hi - lo), lo, place)
-                     for place, (lo, hi) in enumerate(parts)]
-    home.agreed = Agreed(np.arange(len(counts)), counts, False, "float64", "dense", None, len(X), X.size, float(len(X)),
-                         [lo for lo, _ in parts], 1.0, counts.astype(float))
-    return home
-
-
-def fitted_on(home):
-    one = model()
-    fit, _, store, _ = one._train_over_places(home, 0.0, NO_KEEPER)
-    store(fit)
-    return one.coef_.tobytes(), one.intercept_.tobytes(), one.history_["objective"].tobytes()
 
 
 def test_a_worker_killed_in_mid_fit_changes_no_bit():

@@ -101,6 +101,16 @@ def test_lists_are_shared_out_or_divided():
     np.testing.assert_array_equal(found, [[0, 0, 5], [8, 0, 0], [0, 7, 0]])
 
 
+@pytest.mark.parametrize("how, k, uneven", [("even", 5, False), ("by class", 5, True), ("by class", 2, True),
+                                            ("even", 2, False), ("uneven", 5, False)])
+def test_whether_classes_lie_unevenly(how, k, uneven):
+    y = np.random.default_rng(1).integers(k, size=3000)
+    shares, parts = RankShares.__new__(RankShares), split(len(y), 2, how, y)
+    positives = np.array([np.bincount(y[part], minlength=k)[-k if k > 2 else 1:] for part in parts])
+    shares.positives, shares.others = positives, np.array([[len(part)] for part in parts]) - positives
+    assert shares.uneven() == uneven
+
+
 def test_rows_too_large_to_be_shared_stay_where_they_are(monkeypatch):
     X, y = blobs(n=900, d=7, k=3)
     monkeypatch.setattr(classes_over_ranks, "SHARED", 0)

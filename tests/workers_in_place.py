@@ -2,11 +2,15 @@
 
 import pickle
 from itertools import pairwise
+from time import perf_counter
 from types import SimpleNamespace
 
 import numpy as np
 from ranks_in_threads import OneProblem
 
+from cmargin._estimators.agreement import Agreed
+from cmargin._estimators.smsvm_fit import Labels
+from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin.homes.dask.home import DaskHome
 from cmargin.homes.dask.tasks import Labelled
 
@@ -62,8 +66,9 @@ def part_of(X, lo, hi):
 def home_of(X, code, cuts, cluster=None):
     """`DaskHome` of one problem over parts of the rows."""
     parts, cluster = list(pairwise([0, *cuts, X.shape[0]])), InPlace() if cluster is None else cluster
-    home = DaskHome(cluster, [Kept(part_of, X, lo, hi) for lo, hi in parts], None,
-                    [hi - lo for lo, hi in parts], X.shape[1], X.dtype, hasattr(X, "indptr"))
+    rows = cluster.everywhere("rows", part_of, *zip(*((X, *part) for part in parts), strict=True))
+    home = DaskHome(cluster, rows, None, [hi - lo for lo, hi in parts], X.shape[1], X.dtype,
+                    hasattr(X, "indptr"))
     home.labelled = [Kept(Labelled, OneProblem(code[lo:hi]), np.ones(hi - lo), lo, place)
                      for place, (lo, hi) in enumerate(parts)]
     home.agreed = type("Agreed", (SimpleNamespace,), {"__len__": lambda self: 1})(n_rows=X.shape[0], entries=X.size)
@@ -72,3 +77,17 @@ def home_of(X, code, cuts, cluster=None):
 
 def pass_over_partitions(X, code, cuts, intercept):
     return home_of(X, code, cuts).row_pass(0, intercept=intercept, n_threads=1)
+
+
+def fitted_in_place(model, X, y, cuts, cluster):
+    """An SLND ``model`` of exclusive classes 0 .., trained over parts of the rows."""
+    counts, home = np.bincount(y), home_of(X, y, cuts, cluster)
+    places = list(enumerate(pairwise([0, *cuts, X.shape[0]])))
+    home.labelled = cluster.everywhere("label", Labelled, *zip(*(
+        (Labels(np.arange(len(counts)), y[lo:hi]), np.ones(hi - lo), lo, place) for place, (lo, hi) in places),
+        strict=True))
+    home.agreed = Agreed(np.arange(len(counts)), counts, False, str(X.dtype), "dense", None, len(X), X.size,
+                         float(len(X)), [lo for _, (lo, _) in places], 1.0, counts.astype(float))
+    fit, _, store, _ = model._train_over_places(home, perf_counter(), NO_KEEPER)
+    store(fit)
+    return model

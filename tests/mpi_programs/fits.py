@@ -1,5 +1,7 @@
 """Fits over the ranks of COMM_WORLD: one machine's, or as good, and the same bits on all ranks and every time."""
 
+from itertools import product
+
 import numpy as np
 import scipy.sparse as sp
 from mpi4py import MPI
@@ -32,8 +34,8 @@ for model, dtype, container in MODELS:
         assert abs(score - one.score(rows, y)) < 2e-3
         print("equal", model, flush=True)
 MIXED = np.array_split(np.random.default_rng(1).permutation(len(y)), comm.size)[comm.rank]
-for part in (MIXED, MINE):                         # MINE: by class
-    model = SLNDClassifier(max_passes=4, random_state=3, n_jobs=1)
+for part, loss in product((MIXED, MINE), ("auto", "logistic")):                    # MINE: by class
+    model = SLNDClassifier(loss=loss, max_passes=4, random_state=3, n_jobs=1)
     bits = [model.fit(X[part], y[part], comm=comm).coef_.tobytes() for _ in range(2)]
     assert len({one for pair in comm.allgather(bits) for one in pair}) == 1
     if comm.rank == 0:

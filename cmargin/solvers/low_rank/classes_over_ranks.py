@@ -7,8 +7,7 @@ as long, R times on R equal ranks: the mean move is then what one machine would 
 
 A rank that has all positives of a class but few of its negatives moves far to their side between two means. Where ranks
 differ much in their classes, and all rows are not too large, every rank is therefore given all rows and the classes are
-divided: steps are one machine's then. Rows that are too large for that should be put in a random order first: more
-means help, but not enough (doc/decisions.md).
+divided: steps are one machine's then. Rows that are too large for that have a thousand means a pass.
 """
 
 import copy
@@ -26,7 +25,7 @@ from cmargin.solvers.low_rank.low_rank_newton import Run
 from cmargin.solvers.low_rank.multinomial_choice import TRIAL_ROWS
 from cmargin.solvers.low_rank.over_places import AVERAGES, UNEVEN, unevenness
 
-MOST_MEANS = 128           # of a pass, where classes lie unevenly
+MOST_MEANS = 1000          # of a pass, where classes lie unevenly (doc/decisions.md)
 SHARED = 1 << 28           # and bytes of all rows that every rank is given there
 
 
@@ -152,6 +151,11 @@ class RankShares(ClassShares):
         self.n_negatives = ClassLists.wanted(self.positives.sum(axis=0), n_others, negatives_per_positive)
         super().__init__(positive, home.n_rows, self.n_negatives / np.maximum(n_others, 1))
 
+    def uneven(self):
+        """Whether classes lie too unevenly; rows are half of what is counted, since one problem has but one class."""
+        rows = (self.positives + self.others)[:, :1]
+        return unevenness(np.hstack([self.positives, rows])) > UNEVEN / 2
+
     def lengths(self):
         """Visits of every class in a pass, of all ranks."""
         return self.positives.sum(axis=0) + self.n_negatives
@@ -193,7 +197,7 @@ class ClassesOverRanks(Run):
         self.all, self.n_rows, self.key = home, home.n_rows, home.new_key()
         home.call("begin_work", self.key, LocalClassPasses, settings.loss, entropy)
         wanted = settings.hessian_samples or default_samples(self.n_rows, home.n_features, settings.rank, settings.tail)
-        uneven = unevenness(np.hstack([shares.positives, shares.others.sum(axis=1)[:, None]])) > UNEVEN
+        uneven = shares.uneven()
         self.divided = uneven and home.entries * home.dtype.itemsize <= SHARED
         share = 1.0 if self.divided else min(1.0, max(TRIAL_ROWS, wanted) / self.n_rows)
         parts, positives, weight = zip(*self._ask("sample", share), strict=True)
