@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+import cmargin
 from cmargin.__main__ import main
 
 
@@ -13,6 +14,12 @@ def test_help_names_every_command(capsys):
     assert ended.value.code == 0
     text = capsys.readouterr().out
     assert all(command in text for command in ("demo", "show-config", "race", "experiments"))
+
+
+def test_the_version(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0 and capsys.readouterr().out == f"cmargin {cmargin.__version__}\n"
 
 
 def test_help_of_the_demo(capsys):
