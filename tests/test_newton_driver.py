@@ -15,6 +15,7 @@ from cmargin._core.newton._width_rule import widths
 from cmargin._core.small._sorting import sorted_places
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes import open_rows
+from cmargin.solvers.newton import slices
 from cmargin.solvers.newton.continuation_newton import ContinuationNewton, Problem, Settings
 from cmargin.solvers.newton.paper_newton import PaperNewton
 
@@ -128,6 +129,31 @@ def test_classes_side_by_side_are_those_alone(n_threads):
         drivers = [ContinuationNewton(in_memory(X_bc, code, True), problem, Settings()) for code in codes]
         finish_together(drivers, n_threads)
     assert [driver.result.w.tobytes() for driver in drivers] == [result.w.tobytes() for result in alone]
+
+
+def test_more_problems_are_begun_where_they_end_within_a_slice(monkeypatch):
+    at_work, real = [], slices.advance_all
+
+    def noted(drivers, until, n_threads):
+        at_work.append(len(drivers))
+        real(drivers, until, n_threads)
+
+    def way():
+        driver = ContinuationNewton(in_memory(X_bc, y_bc, True), Problem(1e-1, 0.0, 30), Settings(tol=0.1))
+        driver.begin()
+        yield driver
+
+    monkeypatch.setattr(slices, "advance_all", noted)
+    monkeypatch.setattr(slices, "SLICE", 600.0)
+    slices.side_by_side((way() for _ in range(25)), 1, "stopped")
+    assert at_work == [4, 16, 5]
+    at_work.clear()
+    monkeypatch.setattr(slices, "SLICE", -1.0)                        # over before they begin: all stay at work
+    with pytest.raises(StopIteration):
+        monkeypatch.setattr(slices, "advance_all", lambda drivers, *given: at_work.append(len(drivers)) or next(steps))
+        steps = iter(range(3))
+        slices.side_by_side((way() for _ in range(25)), 1, "stopped")
+    assert at_work == [4] * 4
 
 
 @pytest.mark.parametrize("moment", [0, 1, 5])

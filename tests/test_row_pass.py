@@ -199,6 +199,7 @@ def test_row_norms_come_with_one_look_only(fmt):
     norms = rows.measure_rows(weight)
     rows.look(np.zeros(12), 1.0, 1.0, 0.5, 0.0)
     np.testing.assert_allclose(norms, with_ones(X, False) ** 2 @ weight[:11], rtol=1e-13)
+    assert rows.mean_measure() == pytest.approx(np.abs(code) @ norms / np.abs(code).sum())
     norms[:] = -1
     rows.look(np.zeros(12), 1.0, 1.0, 0.5, 0.0)
     assert np.all(norms == -1)

@@ -208,3 +208,17 @@ def test_a_subset_is_left_where_its_end_cannot_be_seen_in_the_gaps_of_the_whole(
     with single_threaded_blas():
         first = next(growing.ways(rows, Problem(1e-3, 0.0, None, loss), Settings(), True, seed))
         assert first.finish().gap <= 3e-4
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_the_first_look_at_all_rows_measures_the_columns(name):
+    # so that rounding in the sums of the last look is known, and the objective need not be evaluated by another read
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((21_000, 6)) * [1e3, 1, 1, 1, 1, 1e-3]
+    y = np.where(X @ [1e-3, 1, -1, 0, 1, 1e3] + 2 * rng.standard_normal(21_000) > 0, 1, -1)
+    model = SmSVMClassifier(loss=name, l2=1e-3, random_state=0).fit(X, y)
+    assert np.diff(model.history_["passes"])[-1] == pytest.approx(1)
+    w = np.append(model.coef_, model.intercept_)
+    assert model.objective_[0] == pytest.approx(objective(name, with_ones(X, True), y, np.ones(len(y)), w, 1e-3, 0, 6),
+                                                rel=1e-12)
+    assert 0 <= model.duality_gap_[0] <= 1e-4

@@ -152,6 +152,9 @@ class RowPass(Protocol):
     def measure_rows(self, weight):
         """Let the next look also sum weight_j x_ij^2 for every row; the home keeps them."""
 
+    def mean_measure(self):
+        """After that look: the mean of these sums."""
+
     def gather_heavy(self):
         """After that look: a pass over the rows with the largest such sums, few and far larger than the others, or
         None; and the mean of the sums. From the next look on these rows stay out of the curvature, and their dual

@@ -212,9 +212,16 @@ class PlacesPass:
     def measure_rows(self, weight):
         self.home.order("tell_pass", self.key, "measure_rows", np.array(weight))
 
-    def gather_heavy(self):
+    def extents(self):
+        """Middle and largest measure of every place, and the mean of all."""
         middles, largest, totals = zip(*(extent for extent in self.call("extent") if extent is not None), strict=True)
-        mean = sum(totals) / self.total_weight
+        return middles, largest, sum(totals) / self.total_weight
+
+    def mean_measure(self):
+        return self.extents()[-1]
+
+    def gather_heavy(self):
+        middles, largest, mean = self.extents()
         if max(largest) <= LARGE * min(middles):         # a median of all is no smaller; NaN goes on
             return None, mean
 

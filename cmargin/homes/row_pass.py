@@ -128,14 +128,15 @@ class MemoryRowPass(RowBlocks):
             vectors, totals = [self.combine(c), np.zeros(self.n_columns)], [totals[0], totals[0]]
         return np.array(vectors), totals, [worth[positive].sum(), worth[~positive].sum()]
 
+    def mean_measure(self):
+        return float(np.abs(self.code) @ self.norms / self.total_weight)
+
     def gather_heavy(self):
         """After a look that measured the rows: the heaviest as a pass of their own or None, and the mean measure.
 
         The rows gathered stay out of the curvature from here on.
         """
-        norms = self.norms
-        mean = float(np.abs(self.code) @ norms / self.total_weight)
-        index = heaviest(norms)
+        mean, index = self.mean_measure(), heaviest(self.norms)
         if not len(index):
             return None, mean
         mask = np.zeros(self.n_rows, np.uint8)

@@ -207,7 +207,7 @@ cdef void newton_begin(newton_state *at) noexcept nogil:
     at.status, at.n_active, at.path_l2 = RUNNING, -1, 0
     ask_first_look(at, FIRST_LOOK, not (at.wide_l1 or at.by_products))
     at.ask.new_active, at.ask.active = True, NULL
-    if at.has_scale and not at.wide_l1 and not at.smooth and not at.published:
+    if at.has_scale and not at.wide_l1 and not at.published:
         for j in range(at.p):
             at.taken[j] = 1 / max(at.column_scale[j], 1e-300)
         at.ask.norm_weight = at.taken

@@ -45,8 +45,7 @@ def heavy_rows(home):
     def at(places):
         return to_host(xp.take(ascending, rows.at.put(np.array(places, np.int64)))).astype(float)
 
-    limit = float(heavy_limit(len(rows), at))
-    mean = float(xp.sum(xp.abs(code) * norms)) / home.total_weight
+    limit, mean = float(heavy_limit(len(rows), at)), home.mean_measure()
     if not np.isfinite(limit):
         return None, mean, None
     masks = [state.norm > limit for state in home.state]

@@ -282,6 +282,10 @@ class DeviceRowPass:
                       for state in self.state]
         self.total_weight = sum(self.sides()[1])
 
+    def mean_measure(self):
+        xp = self.xp
+        return float(xp.sum(xp.abs(self.code) * xp.concat([state.norm for state in self.state]))) / self.total_weight
+
     def gather_heavy(self):
         """In memory, a few rows."""
         heavy, mean, masks = heavy_rows(self)

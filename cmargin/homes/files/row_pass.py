@@ -173,10 +173,11 @@ class FileRowPass:
             SampleQuestion(self.place, self.code, positives, negatives, seed, column_weight))
         return self.gathered(X, rows, 1 / chance), 1.0
 
+    def mean_measure(self):
+        return float(np.abs(self.code) @ self.blocks.norms / self.total_weight)
+
     def gather_heavy(self):
-        norms = self.blocks.norms
-        mean = float(np.abs(self.code) @ norms / self.total_weight)
-        index = heaviest(norms)
+        mean, index = self.mean_measure(), heaviest(self.blocks.norms)
         if not len(index):
             return None, mean
         try:

@@ -89,8 +89,10 @@ class ContinuationNewton(InSlices, Newton):
                          by_products=by_products, **given)
 
     def attend(self):
-        if self.asks == "gather":
+        if self.asks == "gather" and self.problem.loss == "hinge":
             self.attach(*self.home.gather_heavy())
+        elif self.asks == "gather":              # curvature is spread over all rows; only the columns' sizes are wanted
+            self.attach(None, self.home.mean_measure())
         else:
             super().attend()
 
