@@ -79,7 +79,8 @@ class SoftmaxPasses:
         self.home, self.inverse, self.Z, self.order, self.truth = home, inverse, Z, order, truth
         self.weight = np.zeros(0) if weight is None else weight
         self.batch, self.n_classes = batch, n_classes
-        tail = inverse.tail_inverse[0] > 0
+        self.low_sign, self.tail_inverse = inverse.low_sign, float(inverse.tail_inverse[0])
+        tail = self.tail_inverse > 0
         self.class_block = even_blocks(n_classes, SPARSE_CLASS_BLOCK if tail else CLASS_BLOCK)
         self.column_block = Z.shape[1] if tail else even_blocks(Z.shape[1], COLUMN_BLOCK)
         n_parts = -(-Z.shape[1] // self.column_block)
@@ -90,8 +91,8 @@ class SoftmaxPasses:
             self.centre_dot = home.scores(inverse.centre[None, :], 0.0, order).ravel()
         self.centre_square = float(inverse.centre @ inverse.centre)
         self.length = _softmax_sgd.row_lengths(
-            home.rows, Z, order, self.centre_dot, inverse.low_sign, float(inverse.tail_inverse[0]),
-            self.centre_square, home.n_threads if Z.size > LARGE else 1)
+            home.rows, Z, order, self.centre_dot, self.low_sign, self.tail_inverse, self.centre_square,
+            home.n_threads if Z.size > LARGE else 1)
         self.mean_length = min(float(inverse.mean_square[0]), _softmax_sgd.LARGEST_LENGTH)
         self.flops = 4.0 * batch * n_classes * Z.shape[1]
         if tail:
@@ -141,16 +142,15 @@ class SoftmaxPasses:
         return self.loss[first:last]
 
     def _slice(self, weights, batches, looks, step, bias_rate, n_train, threads):
-        inverse, w = self.inverse, weights
-        offset = NO_OFFSET
+        w, offset = weights, NO_OFFSET
         if w.base is not None:
             offset = self._offset(w.base, np.concatenate([batches, looks]), len(self.Z))
         with single_threaded_blas():
             _softmax_sgd.run_batches(
                 self.home.rows, self.Z, self.order, self.centre_dot, self.truth, self.weight, self.length,
-                self.mean_length, batches, looks, self.batch, n_train, offset, step, bias_rate, inverse.low_sign,
-                float(inverse.tail_inverse[0]), self.centre_square, self.class_block, self.column_block, w.stride,
-                w.n_done, w.U, w.U_mean, w.V, w.V_lag, w.shift, w.bias, self.parts, self.loss, self.wrong, threads)
+                self.mean_length, batches, looks, self.batch, n_train, offset, step, bias_rate, self.low_sign,
+                self.tail_inverse, self.centre_square, self.class_block, self.column_block, w.stride, w.n_done, w.U,
+                w.U_mean, w.V, w.V_lag, w.shift, w.bias, self.parts, self.loss, self.wrong, threads)
 
     def _offset(self, base, batches, n):
         """Scores of ``base`` for the rows of the batches before row ``n``, less its score of the centre."""

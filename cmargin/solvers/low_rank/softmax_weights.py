@@ -1,6 +1,6 @@
 """The weights of all classes while the multinomial risk is minimised, in whitened coordinates, with their mean."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -66,7 +66,7 @@ class SoftmaxWeights:
         return self.n_done // self.stride
 
     def finite(self):
-        return all(all_finite(a.reshape(-1)) for a in (self.U, self.V, self.shift, self.bias))
+        return all([all_finite(a.reshape(-1)) for a in (self.U, self.bias, self.V, self.shift) if len(a)])
 
     @single_threaded_blas()
     def mean(self, inverse, copy=True):
@@ -86,9 +86,8 @@ class SoftmaxWeights:
     def apart_from(self, other):
         """These weights without arrays that are ``other``'s too, and that its steps move."""
         theirs = {id(a) for a in (other.U, other.U_mean, other.V, other.shift, other.bias)}
-        own = {name: copied(getattr(self, name)) for name in ("U", "V", "shift", "bias")
-               if id(getattr(self, name)) in theirs}
-        return replace(self, **own)
+        U, V, shift, bias = (copied(a) if id(a) in theirs else a for a in (self.U, self.V, self.shift, self.bias))
+        return SoftmaxWeights(U, self.U_mean, V, self.V_lag, shift, bias, self.stride, self.n_done, self.base)
 
     @single_threaded_blas()
     def linear(self, inverse):
