@@ -3,7 +3,7 @@
 import numpy as np
 
 from cmargin._core.small import _margin_summary
-from cmargin.margins._batches import gathered
+from cmargin.margins._batches import as_real, gathered
 from cmargin.margins._checks import positive_number
 from cmargin.margins.location import confidence_scale
 
@@ -31,7 +31,7 @@ def margin_summary(margins, *, scale=None, delta=0.05, quantiles=(0.05, 0.25, 0.
         if these are training margins; ``quantiles``, array of one row per level.
     """
     margins = gathered(margins, "margins", ndims=(1, 2))
-    levels = np.array(quantiles, dtype=np.float64, order="C")
+    levels = np.array(as_real(quantiles, "quantiles"), dtype=np.float64, order="C")
     if levels.ndim != 1 or not ((levels >= 0) & (levels <= 1)).all():
         raise ValueError("quantiles must be a sequence of levels between 0 and 1")
     columns = [summary_of(np.ascontiguousarray(q), scale, delta, levels) for q in np.atleast_2d(margins.T)]

@@ -11,7 +11,7 @@ from .findings import Totals
 from .parts import PARTS
 from .workers import run_part
 
-SHARES = {"concurrent": 0.1, "hostile": 0.35, "certificates": 1.0}     # of the minutes that are left, in this order
+SHARES = {"concurrent": 0.1, "hostile": 0.25, "fuzz": 0.4, "certificates": 1.0}     # of the minutes left, in this order
 
 
 def parser():
@@ -28,6 +28,7 @@ def parser():
 
 def repeat(part, seed):
     """One seed in this process, where a debugger can follow."""
+    part.load()
     print(f"{part.name} {seed}: {', '.join(part.describe(seed))}")
     found = part.check(seed)
     print("\n".join(found.lines()) or "no fault", *(f"{name}: {value:.6g}" for name, value in found.figures.items()),
