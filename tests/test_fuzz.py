@@ -94,7 +94,8 @@ HUGE = 10**400       # an int that float() refuses with OverflowError
 @pytest.mark.parametrize("call", [
     lambda: margins.margin_error([0.5], HUGE), lambda: margins.confidence_scale(HUGE, 1.0),
     lambda: margins.margin_summary([0.5, 1.0], quantiles=[HUGE]), lambda: margins.confidence_radius(HUGE, 1.0),
-    lambda: SLNDClassifier().fit([[HUGE], [1]], [0, 1])])
+    lambda: margins.expected_calibration_error([0.5], [1], HUGE), lambda: margins.expected_calibration_error(
+        [0.5], [1], 2**62), lambda: SLNDClassifier().fit([[HUGE], [1]], [0, 1])])
 def test_whole_numbers_beyond_the_range_of_floats(call):
     # OverflowError: int too large to convert to float
     with pytest.raises(ValueError, match=r"\w+ \w+ \w+"):
@@ -115,6 +116,15 @@ def test_labels_of_a_home_have_rows(y):
     # IndexError: tuple index out of range, or 'list' object has no attribute 'shape'
     with pytest.raises(TypeError, match="one or two dimensions"):
         open_rows(np.zeros((2, 1)), y)
+
+
+def test_a_header_that_is_no_python(tmp_path):
+    # tokenize.TokenError: EOF in multi-line statement
+    path = tmp_path / "x.npy"
+    np.save(path, np.zeros((3, 2)))
+    path.write_bytes(path.read_bytes().replace(b"'shape': (3, 2)", b"'shape': ((((((("))
+    with pytest.raises(ValueError, match=r"is no \.npy file, or is cut short within its header"):
+        open_files(str(path))
 
 
 @pytest.mark.parametrize("cut", [0, 10, 100, -30, -3])

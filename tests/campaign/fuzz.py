@@ -5,6 +5,7 @@ which lies in memory that the process shares with its parent; `--only` repeats a
 """
 
 import atexit
+import gc
 import mmap
 import os
 import signal
@@ -19,7 +20,7 @@ import scipy.sparse as sp
 from .findings import Findings
 from .fuzz_entries import ENTRIES, OF_FILES, WITH_NAN, checkpoint_rows, entry_of, fitted, good_checkpoint, good_files
 
-BATCH = 200
+BATCH = 500
 SECONDS = 10                   # of the processor after which one input counts as hung
 _at = mmap.mmap(-1, 8)         # the input at work
 
@@ -27,14 +28,16 @@ _at = mmap.mmap(-1, 8)         # the input at work
 def load():
     """What forked processes then have: the library, trained models, and a folder for files that calls may write."""
     for name in ("cmargin.baselines", "cmargin.slnd", "cmargin.smsvm_cv", "cmargin.margins", "cmargin.plots",
-                 "cmargin.export", "cmargin.convert", "cmargin.homes.files", "matplotlib.figure"):
+                 "cmargin.export", "cmargin.export.scikit_learn", "cmargin.convert", "cmargin.homes.files",
+                 "matplotlib.figure"):
         import_module(name)
-    folder = tempfile.mkdtemp(prefix="fuzz")
+    folder = tempfile.mkdtemp(prefix="fuzz", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
     atexit.register(rmtree, folder, ignore_errors=True)
     os.chdir(folder)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fitted(), good_files(), good_checkpoint(), checkpoint_rows()
+        good_files(), good_checkpoint(), checkpoint_rows(), fitted()[0].to_sklearn()
+    gc.freeze()                            # or every batch's collections would copy the pages they look at
 
 
 def describe(seed):

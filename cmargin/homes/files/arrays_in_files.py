@@ -142,7 +142,9 @@ def _described(path, file):
     try:
         version = np.lib.format.read_magic(file)
         shape, fortran, dtype = READ_HEADER[version](file)
-    except (ValueError, KeyError):
+    except OSError:
+        raise
+    except Exception:                        # NumPy reads a header as Python, whose tokens have errors of their own
         raise ValueError(f"{path!r} is no .npy file, or is cut short within its header.") from None
     if dtype.hasobject:
         raise ValueError(f"{path!r} holds Python objects, not numbers.")
