@@ -194,7 +194,13 @@ def fit(draw):
 def search(draw):
     estimator = settings_of(draw, "SmSVMClassifierCV")
     n = draw.pick((0, 3, 6, 9))
-    return partial(fit_and_answer, estimator, "fit", rows(draw, n, 3), labels(draw, n, 2), None)
+    X, y = rows(draw, n, 3), labels(draw, n, 2)
+    if draw.once_in(2):
+        return partial(fit_and_answer, estimator, "fit", X, y, None)
+    from cmargin import nested_cross_validation
+
+    return partial(nested_cross_validation, X, y, likely(draw, ((1e-2,), (1.0, 1e-2), array(draw, (2,), HINTS))),
+                   outer=likely(draw, (2, 3)), inner=likely(draw, (2, 3)), standardize=likely(draw, (True, False)))
 
 
 def fit_and_answer(estimator, method, X, y, weights):

@@ -146,6 +146,8 @@ def _described(path, file):
         raise
     except Exception:                        # NumPy reads a header as Python, whose tokens have errors of their own
         raise ValueError(f"{path!r} is no .npy file, or is cut short within its header.") from None
+    if min(shape, default=0) < 0:
+        raise ValueError(f"{path!r} holds an array of shape {shape}.")
     if dtype.hasobject:
         raise ValueError(f"{path!r} holds Python objects, not numbers.")
     return ArrayInFile(path, file.tell(), shape, dtype, fortran)
