@@ -24,7 +24,7 @@ from cmargin._core.newton._width_rule cimport begin_rule
 from cmargin._core.rows._row_blocks cimport HINGE as LOSS_SUM
 from cmargin._core.rows._row_blocks cimport N_SUMS
 from cmargin._core.rows._row_pass cimport (
-    look_request, pass_along, pass_begin_look, pass_evaluate, pass_look_part, pass_product, pass_set_active,
+    NO_BLOCK, look_request, pass_along, pass_begin_look, pass_evaluate, pass_look_part, pass_product, pass_set_active,
     pass_start, row_pass,
 )
 from cmargin._core.rows._rows cimport structure_is_sound
@@ -326,7 +326,8 @@ cdef int newton_ask(cmargin_newton *newton, cmargin_request *request) noexcept n
     if ask.kind == LOOK:
         request.kind, request.restart, request.primal = CMARGIN_LOOK, ask.restart, ask.primal
         request.new_active, request.active = ask.new_active, ask.active
-        request.direction, request.step, request.with_block = ask.look.direction, ask.look.step, ask.look.with_hessian
+        request.direction, request.step = ask.look.direction, ask.look.step
+        request.with_block = ask.look.with_hessian != NO_BLOCK
         request.line_width, request.floor = ask.look.line_width, ask.look.floor
     elif ask.kind == ALONG:
         request.kind, request.step = CMARGIN_ALONG, ask.step

@@ -14,6 +14,7 @@ from .common import noisy_plane
 try:
     from cmargin._runtime.blas_threads import single_threaded_blas
     from cmargin.homes import open_rows
+    from cmargin.homes.base import ROUGH_BLOCK
     from cmargin.smsvm import SmSVMClassifier
 except ImportError:                            # an older revision without them
     open_rows = SmSVMClassifier = None
@@ -36,9 +37,10 @@ def best_of(call, times=3):
 
 
 class Look(NamedTuple):
-    """Seconds of a look and of its two limits; share of the rows in the curvature block."""
+    """Seconds of a look, in double and in single precision, and of its two limits; share of the rows in the block."""
 
     seconds: float
+    rough: float
     memory: float
     dsyrk: float
     curved: float
@@ -74,6 +76,9 @@ class Pass:
     def time_look(self, shape):
         self.look(True)
 
+    def time_look_with_rough_curvature(self, shape):
+        self.look(ROUGH_BLOCK)
+
     def time_look_without_curvature(self, shape):
         self.look(False)
 
@@ -95,7 +100,8 @@ class Pass:
         parts = np.array_split(self.X.reshape(-1), self.threads)
         with ThreadPoolExecutor(self.threads) as pool:
             memory = best_of(lambda: list(pool.map(np.max, parts)))
-        return Look(best_of(lambda: self.look(True, floor), 5), memory, dsyrk, taken)
+        rough = best_of(lambda: self.look(ROUGH_BLOCK, floor), 5)
+        return Look(best_of(lambda: self.look(True, floor), 5), rough, memory, dsyrk, taken)
 
     def share_of_the_limit(self, curved):
         return self.against_the_limits(curved).share_of_the_limit

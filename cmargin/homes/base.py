@@ -18,6 +18,8 @@ from typing import Protocol
 
 import numpy as np
 
+ROUGH_BLOCK = 2                 # with_hessian: as `block_wanted` of the compiled passes has it
+
 
 class Home(Protocol):
     in_memory: bool             # all views are of rows in memory; else those whose answers are sums
@@ -107,7 +109,8 @@ class RowPass(Protocol):
         and for the predicted dual variables clip(a + h du, 0, 1) of the positive and negative rows, where a, h belong
         to the rows before the step at ``line_width`` and du is the change of the full direction. hessian: upper
         triangle of sum s h x x' over the active columns, rows with h <= ``curvature_floor`` left out; None if not
-        asked for. All three may be overwritten by the next call.
+        asked for, and with_hessian=ROUGH_BLOCK: products may be rounded to single precision. All three may be
+        overwritten by the next call.
 
         h is the curvature with the dual variable as an unknown of its own; rows carry that variable from look to
         look. The first look after `start` knows none and takes F''(u), as every look does after start(primal=True).

@@ -10,6 +10,7 @@ import numpy as np
 from cmargin._core.newton._certificate import ROUNDING
 from cmargin._core.newton._heavy_rows import LARGE, heavy_limit
 from cmargin.homes.arrays import joined
+from cmargin.homes.base import ROUGH_BLOCK
 from cmargin.homes.open import open_rows
 from cmargin.homes.order import order_statistics
 from cmargin.homes.places import (
@@ -21,6 +22,7 @@ from cmargin.homes.places import (
     PRIMAL,
     PRODUCT,
     RESTART,
+    ROUGH,
     SQUARES,
 )
 from cmargin.homes.row_pass import SMALL
@@ -135,6 +137,7 @@ class PlacesPass:
         """What `PlacesHome.ask` is asked for one of the driver's questions, as `Driver.ask` has it."""
         if kind == "look":
             flags = RESTART * asked["restart"] | PRIMAL * bool(asked["primal"]) | HESSIAN * bool(asked["with_hessian"])
+            flags |= ROUGH * (asked["with_hessian"] == ROUGH_BLOCK)
             return LOOK, {"flags": flags, "step": asked["step"], "line_width": asked["line_width"],
                           "width": asked["width"], "floor": asked["curvature_floor"], "vector": asked["direction"],
                           "active": asked["active"]}

@@ -14,6 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
+from cmargin.homes.base import ROUGH_BLOCK
 from cmargin.homes.failure import Failure, Interrupted
 from cmargin.homes.order import places_of
 from cmargin.homes.row_pass import SMALL
@@ -21,7 +22,7 @@ from cmargin.homes.shared_start import losses_at, spaced
 
 END, CALL, AVERAGE, LOOK, ALONG, PRODUCT, EVALUATE = range(7)
 OP, KEY, FLAGS, STEP, LINE_WIDTH, WIDTH, FLOOR, GONE, N_NUMBERS = range(9)
-RESTART, PRIMAL, HESSIAN, VECTOR, ACTIVE, SQUARES = (1 << bit for bit in range(6))
+RESTART, PRIMAL, HESSIAN, ROUGH, VECTOR, ACTIVE, SQUARES = (1 << bit for bit in range(7))
 STATE = 2                      # numbers before the sums
 N_SUMS = 16                    # of a look
 
@@ -236,7 +237,7 @@ def _look(rows, request, out):
     rows.set_active(request.active)
     p = rows.n_columns
     sums, gradient, block = rows.look(request.vector_of(p), request[STEP], request[LINE_WIDTH], request[WIDTH],
-                                      request[FLOOR], request.asks(HESSIAN))
+                                      request[FLOOR], ROUGH_BLOCK if request.asks(ROUGH) else request.asks(HESSIAN))
     out[:N_SUMS], out[N_SUMS:N_SUMS + 3 * p] = sums, gradient.reshape(-1)
     if block is not None:
         at = N_SUMS + 3 * p

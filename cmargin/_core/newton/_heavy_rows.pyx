@@ -18,7 +18,7 @@ from cmargin._core.linalg._blas cimport NO_TRANS, axpy, dot, gemv
 from cmargin._core.newton._line_search cimport ARMIJO, l1_slope, line_search, search_begin, search_told
 from cmargin._core.newton._newton_system cimport MODEL_ROUNDS, MODEL_TOL, l1_minimum, l1_work_size, solve_upper
 from cmargin._core.rows._row_pass cimport (
-    look_request, pass_along, pass_begin_look, pass_look_part, pass_start, row_pass,
+    BLOCK, look_request, pass_along, pass_begin_look, pass_look_part, pass_start, row_pass,
 )
 
 # Forest cover, class 2, l2 = 1e-3 / 1e-5 / 1e-7, worst passes of two seeds to a certified 1e-4: 9.7 / 11.7 / 19.7
@@ -77,7 +77,7 @@ cdef bint look_at(newton_state *at, heavy_model *model, const double *direction,
     cdef row_pass *rows = at.heavy
     cdef look_request request
     cdef Py_ssize_t p = at.p, i, j
-    request.direction, request.step, request.with_hessian = direction, step, True
+    request.direction, request.step, request.with_hessian = direction, step, BLOCK
     request.line_width = request.width = at.rule.width
     request.floor = 0
     at.ask.out_of_memory = not pass_begin_look(rows, &request)

@@ -36,6 +36,7 @@ cdef struct newton_state:
     double share                 # cost of a look in reads of the whole data
     double l2
     double l1
+    double path_l2               # of the steps, where it is not ``l2``, see `_l2_path`; 0: not yet
     int loss
     bint smooth                  # a loss that needs no smoothing
     double steepest              # root mean square slope where the objective is 1, at most
@@ -70,6 +71,7 @@ cdef struct newton_state:
     double sums[10]              # as _row_blocks.pxd has them, the first six per weight
     double mean_curvature
     double *block                # (order, order) upper triangle of the curvature; scaled in place
+    bint rough                   # the next may be summed in single precision, see `allows_rounding`
     Py_ssize_t order
     bint has_block
     double dual

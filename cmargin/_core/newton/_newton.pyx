@@ -24,10 +24,12 @@ from cmargin._core.small._clock cimport seconds
 from cmargin._core.newton._conjugate_gradients cimport cg_begin, cg_told, conjugate_gradients
 from cmargin._core.newton._driver cimport ALONG, DONE, EVALUATE, GATHER, LOOK, PAUSE, PRODUCT
 from cmargin._core.newton._heavy_rows cimport heavy_direction
+from cmargin._core.newton._l2_path cimport follow_path, leave_path, penalty_of_path
 from cmargin._core.newton._line_search cimport ARMIJO, l1_slope, search_begin, search_told
 from cmargin._core.newton._newton_system cimport (
-    MODEL_ROUNDS, MODEL_TOL, curvature_is_lost, l1_minimum, l1_work_size, solve_upper,
+    MODEL_ROUNDS, MODEL_TOL, allows_rounding, curvature_is_lost, l1_minimum, l1_work_size, solve_upper,
 )
+from cmargin._core.rows._row_pass cimport BLOCK, NO_BLOCK, ROUGH_BLOCK
 from cmargin._core.small._sorting cimport sort_with_index
 from cmargin._core.newton._width_rule cimport NARROWEST, back_up, width_after
 
@@ -94,14 +96,15 @@ cdef void ask_look(newton_state *at, phase_id phase, const double *direction, do
     at.ask.kind, at.ask.restart, at.ask.norm_weight = LOOK, False, NULL
     at.ask.look.direction, at.ask.look.step = direction, step
     at.ask.look.line_width, at.ask.look.width = at.rule.width, width
-    at.ask.look.with_hessian, at.ask.look.floor = with_hessian, floor_of(at)
+    at.ask.look.with_hessian = NO_BLOCK if not with_hessian else ROUGH_BLOCK if at.rough else BLOCK
+    at.ask.look.floor = floor_of(at)
     at.ask.new_active, at.ask.n_active = at.n_active >= 0, at.n_active
     at.ask.active = at.active
 
 
 cdef void ask_first_look(newton_state *at, phase_id phase, bint with_hessian) noexcept nogil:
     # the rows' numbers afresh
-    at.drift = 0
+    at.drift, at.rough = 0, False
     ask_look(at, phase, at.w, 1.0, at.rule.width, with_hessian)
     at.ask.restart, at.ask.primal = True, at.published
 
@@ -141,7 +144,7 @@ cdef void told_look(void *driver, const double *sums, const double *gradient, do
 
 
 cdef void after_look(newton_state *at, double step) noexcept nogil:
-    cdef double penalty = penalty_of(at, at.w), objective = at.sums[2] + penalty
+    cdef double penalty = penalty_of(at, at.w), objective = at.sums[2] + penalty - penalty_of_path(at)
     cdef Py_ssize_t j
     for j in range(at.p):
         at.g[j] += at.l2_each[j] * at.w[j]
@@ -207,7 +210,7 @@ cdef void newton_answers_to(newton_state *at) noexcept nogil:
 
 cdef void newton_begin(newton_state *at) noexcept nogil:
     cdef Py_ssize_t j
-    at.status, at.n_active = RUNNING, -1
+    at.status, at.n_active, at.path_l2 = RUNNING, -1, 0
     ask_first_look(at, FIRST_LOOK, not (at.wide_l1 or at.by_products))
     at.ask.new_active, at.ask.active = True, NULL
     if at.has_scale and not at.wide_l1 and not at.smooth and not at.published:
@@ -265,6 +268,7 @@ cdef void next_step(newton_state *at) noexcept nogil:
 cdef void newton_leave(newton_state *at, status_id status) noexcept nogil:
     # in the middle of a look, say: what is known of the best point stands, unless nothing is
     at.status = status
+    leave_path(at)
     if isfinite(at.objective):
         at.ask.kind = DONE
     else:
@@ -323,6 +327,7 @@ cdef bint solve_block(newton_state *at) noexcept nogil:
     else:
         ridge = solve_upper(order, at.block, 1, g, d, l1 + order)
         done = ridge == ridge
+        at.rough = ridge == 0 and allows_rounding(order, at.block, l1 + order)
         for i in range(order):
             d[i] = -d[i]
     memset(at.d, 0, at.p * sizeof(double))
@@ -486,7 +491,7 @@ cdef void accept(newton_state *at) noexcept nogil:
     after_look(at, at.step)
     if not at.smooth:
         back_up(&at.rule, gap_of(at))
-    elif at.predicted == 0 and at.status == RUNNING:
+    elif not follow_path(at) and at.predicted == 0 and at.status == RUNNING:
         at.status = ROUNDED
     next_step(at)
 
@@ -495,6 +500,7 @@ cdef void accept(newton_state *at) noexcept nogil:
 
 cdef void newton_settle(newton_state *at) noexcept nogil:
     # The objective and the bound to report: of the rows as given, at the numbers returned
+    leave_path(at)
     at.ask.kind = DONE
     if at.width_end > 0:                         # a subset's are not reported
         return

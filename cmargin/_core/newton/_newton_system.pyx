@@ -17,6 +17,9 @@ MODEL_ROUNDS = 20
 MODEL_TOL = 1e-3
 cdef double FIRST_RIDGE = 1e-13
 cdef double RIDGE_STEP = 100
+cdef double SURE = 2e-6                  # part of a diagonal entry, a column: 34 times the rounding of single precision
+cdef double SINGLE_LEAST = 1e-25         # mean curvature of a column whose sums neither vanish
+cdef double SINGLE_MOST = 1e25           # nor overflow
 cdef int SWEEPS = 8                      # of coordinate descent between two Newton steps of the model
 cdef double SWEPT = 1e-6
 cdef int HALVINGS = 12
@@ -79,6 +82,19 @@ cdef double solve_upper(Py_ssize_t n, const double *upper, Py_ssize_t k, const d
             return INFINITY
         else:
             ridge *= RIDGE_STEP
+
+
+cdef bint allows_rounding(Py_ssize_t n, const double *upper, const double *factor) noexcept nogil:
+    # a matrix whose entries differ by the rounding of single precision, H_ij by a little of sqrt(H_ii H_jj), has nearly
+    # the same solutions: what is left of every diagonal entry once the columns before it are eliminated is far above
+    # what n such errors add up to, and no entry is beyond the range
+    cdef Py_ssize_t i
+    cdef double own, left
+    for i in range(n):
+        own, left = upper[i * n + i], factor[i * n + i]
+        if not left * left >= SURE * n * own or not SINGLE_LEAST <= own <= SINGLE_MOST:
+            return False
+    return True
 
 
 cdef bint curvature_is_lost(Py_ssize_t n, const double *diagonal, Py_ssize_t stride, const double *g) noexcept nogil:

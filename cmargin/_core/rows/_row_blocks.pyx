@@ -2,7 +2,8 @@
 
 (a) One pass reads X once. Tile by tile, while the rows are in cache: the change of every margin along a direction,
     the new deficits u, slopes, gradient, the predicted dual variables, and the curvature rows, whose sum of outer
-    products is one ``dsyrk`` per packed tile (CSR rows with few active entries are added entry by entry).
+    products is one ``dsyrk`` per packed tile, or ``ssyrk`` where single precision will do (CSR rows with few active
+    entries are added entry by entry).
 (b) Where the rows lie and in which format is known to `_tiles` only; the sums are float64 whatever the data.
 (c) Rows whose curvature h is below a floor are left out of the curvature block, never of the gradient.
 (d) The curvature of a row at the smoothed hinge comes from its dual variable, which is carried from look to look
@@ -18,8 +19,8 @@ from cmargin._core.losses._smoothed_hinge cimport (
 )
 from cmargin._core.small._simd cimport lane_sum
 from cmargin._core.rows._tiles cimport (
-    curvature_block, flush_curvature, open_tile, packed_width, row_tile, tile_add_curvature, tile_add_rows,
-    tile_add_rows_3, tile_add_squares, tile_products, tile_row_squares, tile_weighted_products,
+    curvature_block, finish_curvature, open_tile, packed_width, partial_size, row_tile, tile_add_curvature,
+    tile_add_rows, tile_add_rows_3, tile_add_squares, tile_products, tile_row_squares, tile_weighted_products,
 )
 
 
@@ -134,7 +135,10 @@ cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked
     tile.first, tile.n = lo + asked.part * n_tiles // asked.n_parts * tile_rows, 0
     sum_of_outer.packed = at_cache_line(parts + N_PARTS * tile_rows)
     sum_of_outer.held = sum_of_outer.packed + job.block.room * packed_width(a)
-    sum_of_outer.n_packed = 0
+    sum_of_outer.partial = <float *> (sum_of_outer.held + 2 * a)
+    sum_of_outer.n_packed = sum_of_outer.n_partial = 0
+    if job.block.single:
+        sum_of_outer.room *= 2                            # floats where doubles would be
     if job.hessian != NULL:
         sum_of_outer.out = job.hessian + block * a * a
     if asked.part == 0:
@@ -142,7 +146,7 @@ cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked
         memset(gradient, 0, 3 * p * sizeof(double))
         if job.hessian != NULL:
             memset(sum_of_outer.out, 0, a * a * sizeof(double))
-    while next_tile(job, &tile, end, sum_of_outer.held + 2 * a):
+    while next_tile(job, &tile, end, sum_of_outer.held + 2 * a + partial_size(&job.block)):
         first = tile.first
         if job.norms != NULL:
             tile_row_squares(&tile, job.norm_weight, job.norms + first)
@@ -164,7 +168,7 @@ cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked
         if job.hessian != NULL:
             sums[CURVED] += tile_add_curvature(&tile, curvature, &sum_of_outer)
     if job.hessian != NULL:
-        flush_curvature(&sum_of_outer)
+        finish_curvature(&sum_of_outer)
 
 
 cdef void along_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil:

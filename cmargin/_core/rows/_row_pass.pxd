@@ -7,13 +7,17 @@ All functions but `pass_set_active` and `pass_start` sum over blocks of rows and
 from cmargin._core.rows._row_blocks cimport pass_job
 
 
+cdef enum block_wanted:          # curvature of a look: none, one,
+    NO_BLOCK, BLOCK, ROUGH_BLOCK  # one that may be summed in single precision
+
+
 cdef struct look_request:        # what a look is asked for; see `RowPass.look`
     const double *direction      # (n_columns,), or NULL: another part of the last one
     double step
     double line_width
     double width
     double floor
-    bint with_hessian
+    int with_hessian             # a `block_wanted`
 
 
 cdef struct row_pass:
@@ -48,7 +52,7 @@ cdef class RowBlocks:
     cdef readonly Py_ssize_t n_rows, n_columns, n_features
     cdef int make_room(self, Py_ssize_t order) except -1
     cdef int ask_for(self, const double[::1] direction, double step, double line_width, double width, double floor,
-                     bint with_hessian) except -1
+                     int with_hessian) except -1
     cdef object look_through(self)
     cdef int must_have(self, bint memory) except -1
     cdef int listen(self) except -1

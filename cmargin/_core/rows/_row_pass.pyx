@@ -20,11 +20,12 @@ from cmargin._core.rows._row_blocks cimport (
 )
 from cmargin._core.linalg._narrow_syrk cimport narrow_syrk_lanes
 from cmargin._core.rows._rows cimport Rows
-from cmargin._core.rows._tiles cimport packed_width
+from cmargin._core.rows._tiles cimport packed_width, partial_size
 
 from cmargin._core.losses._losses import LOSS_IDS
 
 cdef Py_ssize_t MAX_BLOCKS = 32
+cdef Py_ssize_t SINGLE_FROM = 128            # columns; fewer are quicker by `narrow_syrk`, in double
 cdef Py_ssize_t TILE_DOUBLES = 16384         # 128 KB: a tile and its packed rows stay in a second-level cache
 cdef double SLICE_FLOPS = 4e9                # of a look between two moments at which Python is heard: about 0.1 s
 
@@ -92,7 +93,8 @@ cdef Py_ssize_t scratch_wanted(const row_pass *rows, Py_ssize_t order) noexcept 
     cdef const pass_job *job = &rows.job
     cdef bint copies = job.source.X.starts == NULL and job.source.X.column_stride != 1
     cdef Py_ssize_t tile = job.tile_rows * job.source.X.n_features if copies else 0
-    return (2 + N_PARTS) * job.tile_rows + job.block.room * packed_width(order) + 2 * order + tile + 16
+    cdef Py_ssize_t partial = partial_size(&job.block) if order > 0 else 0
+    return (2 + N_PARTS) * job.tile_rows + job.block.room * packed_width(order) + 2 * order + partial + tile + 16
 
 
 cdef bint has_room(row_pass *rows, Py_ssize_t order) noexcept nogil:
@@ -113,7 +115,8 @@ cdef bint ask_python_for_room(row_pass *rows, Py_ssize_t order) noexcept with gi
 
 cdef bint pass_begin_look(row_pass *rows, const look_request *request) noexcept nogil:
     cdef pass_job *job = &rows.job
-    cdef Py_ssize_t order = job.block.n_active if request.with_hessian else 0
+    cdef Py_ssize_t order = job.block.n_active if request.with_hessian != NO_BLOCK else 0
+    job.block.single = request.with_hessian == ROUGH_BLOCK and job.source.X.starts == NULL and order > SINGLE_FROM
     if not has_room(rows, order):
         return False
     rows.summed = order > 0
@@ -367,7 +370,7 @@ cdef class RowBlocks:
         return self.norms_
 
     def look(self, const double[::1] direction, double step, double line_width, double width, double curvature_floor,
-             bint with_hessian=True):
+             int with_hessian=True):
         """One read of the rows at u - step (y X direction); None keeps the direction of the last look.
 
         Returns
@@ -383,7 +386,7 @@ cdef class RowBlocks:
         return self.look_through()
 
     cdef int ask_for(self, const double[::1] direction, double step, double line_width, double width, double floor,
-                     bint with_hessian) except -1:
+                     int with_hessian) except -1:
         cdef look_request request
         if direction is not None:
             check_length("direction", direction.shape[0], self.n_columns)

@@ -61,7 +61,7 @@ cdef class RowWindows(RowBlocks):
         raise TypeError("rows that come window by window: begin_look, look_on, end_look")
 
     def begin_look(self, const double[::1] direction, double step, double line_width, double width,
-                   double curvature_floor, bint with_hessian=True):
+                   double curvature_floor, int with_hessian=True):
         """A look in windows: `see` and `look_on` for each, in any order, then `end_look`."""
         self.see_all()
         self.rows.windowed = True

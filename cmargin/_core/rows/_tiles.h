@@ -128,6 +128,10 @@
     /* out_j = scale x_j */                                                                                      \
     CLONES static void row_scaled_##suffix(const real *x, double scale, ptrdiff_t m, double *restrict out) {     \
         for (ptrdiff_t j = 0; j < m; j++) out[j] = scale * x[j];                                                 \
+    }                                                                                                            \
+    CLONES static void row_scaled_to_single_##suffix(const real *x, double scale, ptrdiff_t m,                   \
+                                                     float *restrict out) {                                      \
+        for (ptrdiff_t j = 0; j < m; j++) out[j] = (float)(scale * x[j]);                                        \
     }
 
 DEFINE_TILE_KERNELS(float, f)

@@ -30,9 +30,12 @@ cdef struct curvature_block:     # sum of outer products over the active columns
     const Py_ssize_t *position   # IN    (n_columns,) their place in the block or -1; CSR only
     Py_ssize_t n_active
     int lanes                    # of the processor, `narrow_syrk_lanes`
+    bint single                  # summed in single precision, SINGLE_ROWS rows at a time; dense rows only
     Py_ssize_t room              # rows that fit into `packed`
     Py_ssize_t n_packed          # rows that wait there
-    double *packed               # INOUT (room, packed_width(n_active)), a row padded with zeros
+    double *packed               # INOUT (room, packed_width(n_active)), a row padded with zeros; single: floats
+    Py_ssize_t n_partial         # rows in ``partial``
+    float *partial               # INOUT (n_active, n_active) their sum, upper triangle; single only
     double *held                 # scratch (2 n_active,); CSR only
     double *out                  # INOUT (n_active, n_active), upper triangle
 
@@ -73,6 +76,11 @@ cdef inline Py_ssize_t packed_width(Py_ssize_t n_active) noexcept nogil:
     return (n_active + NARROW_PAD - 1) // NARROW_PAD * NARROW_PAD
 
 
-# out += sum_i c_i x_i x_i' over rows with c_i > 0; the last rows wait in `packed` for `flush_curvature`. Rows taken
+# doubles of `partial`
+cdef inline Py_ssize_t partial_size(const curvature_block *block) noexcept nogil:
+    return (block.n_active * block.n_active + 1) // 2 if block.single else 0
+
+
+# out += sum_i c_i x_i x_i' over rows with c_i > 0; the last rows wait for `finish_curvature`. Rows taken
 cdef Py_ssize_t tile_add_curvature(const row_tile *tile, const double *c, curvature_block *block) noexcept nogil
-cdef void flush_curvature(curvature_block *block) noexcept nogil
+cdef void finish_curvature(curvature_block *block) noexcept nogil

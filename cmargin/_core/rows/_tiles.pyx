@@ -6,7 +6,7 @@ from libc.math cimport sqrt
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
-from cmargin._core.linalg._blas cimport TRANS, syrk
+from cmargin._core.linalg._blas cimport TRANS, floating, syrk
 from cmargin._core.linalg._narrow_syrk cimport narrow_syrk
 from cmargin._core.rows._csr cimport csr_axpy, csr_dot
 from cmargin._core.rows._rows cimport Rows, rows_view
@@ -40,6 +40,8 @@ cdef extern from "_tiles.h" nogil:
                             const double *w, double *out) noexcept
     void row_scaled_f(const float *x, double scale, Py_ssize_t m, double *out) noexcept
     void row_scaled_d(const double *x, double scale, Py_ssize_t m, double *out) noexcept
+    void row_scaled_to_single_f(const float *x, double scale, Py_ssize_t m, float *out) noexcept
+    void row_scaled_to_single_d(const double *x, double scale, Py_ssize_t m, float *out) noexcept
 
 
 cdef row_source source_of(Rows X):
@@ -249,6 +251,7 @@ cdef void tile_add_squares(const row_tile *tile, const double *c, double *total)
 # ---------------------------------------------------------------- curvature
 
 cdef Py_ssize_t SCATTERED = 16               # entries of dsyrk for one that is scattered
+cdef Py_ssize_t SINGLE_ROWS = 512            # of a sum in single precision, before it is added to one in double
 
 
 cdef inline Py_ssize_t active_entries(const row_source *source, Py_ssize_t row, double root,
@@ -301,53 +304,75 @@ cdef inline double tile_value(const row_tile *tile, Py_ssize_t at) noexcept nogi
     return (<const float *> tile.data)[at] if tile.single else (<const double *> tile.data)[at]
 
 
-cdef inline void fill_up(double *packed_row, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t j
+cdef void pack_dense_row(const row_tile *tile, Py_ssize_t i, double root, const curvature_block *block,
+                         floating *packed_row) noexcept nogil:
+    cdef Py_ssize_t m = tile.source.X.n_features, n = block.n_active, j, column
+    cdef Py_ssize_t at = (i if tile.rows == NULL else tile.rows[i]) * tile.stride
+    if block.active != NULL:
+        for j in range(n):
+            column = block.active[j]
+            packed_row[j] = <floating> (root * (tile_value(tile, at + column) if column < m else 1.0))
+    else:
+        if floating is float and tile.single:
+            row_scaled_to_single_f(<const float *> tile.data + at, root, m, packed_row)
+        elif floating is float:
+            row_scaled_to_single_d(<const double *> tile.data + at, root, m, packed_row)
+        elif tile.single:
+            row_scaled_f(<const float *> tile.data + at, root, m, packed_row)
+        else:
+            row_scaled_d(<const double *> tile.data + at, root, m, packed_row)
+        if tile.source.intercept:
+            packed_row[m] = <floating> root
     for j in range(n, packed_width(n)):
         packed_row[j] = 0
 
 
-cdef void pack_dense_row(const row_tile *tile, Py_ssize_t i, double root, curvature_block *block,
-                         double *packed_row) noexcept nogil:
-    cdef Py_ssize_t m = tile.source.X.n_features, j, column
-    cdef Py_ssize_t at = (i if tile.rows == NULL else tile.rows[i]) * tile.stride
-    if block.active != NULL:
-        for j in range(block.n_active):
-            column = block.active[j]
-            packed_row[j] = root * (tile_value(tile, at + column) if column < m else 1.0)
-        fill_up(packed_row, block.n_active)
-        return
-    if tile.single:
-        row_scaled_f(<const float *> tile.data + at, root, m, packed_row)
-    else:
-        row_scaled_d(<const double *> tile.data + at, root, m, packed_row)
-    if tile.source.intercept:
-        packed_row[m] = root
-    fill_up(packed_row, block.n_active)
-
-
 cdef Py_ssize_t tile_add_curvature(const row_tile *tile, const double *c, curvature_block *block) noexcept nogil:
-    cdef Py_ssize_t i, taken = 0, width = packed_width(block.n_active)
-    cdef double *packed_row
+    cdef Py_ssize_t i, at, taken = 0, width = packed_width(block.n_active)
     for i in range(tile.n):
         if not c[i] > 0:
             continue
         taken += 1
-        packed_row = block.packed + block.n_packed * width
-        if tile.source.X.starts == NULL:
-            pack_dense_row(tile, i, sqrt(c[i]), block, packed_row)
+        at = block.n_packed * width
+        if tile.source.X.starts != NULL:
+            block.n_packed += add_sparse_row(tile.source, row_of(tile.source, tile.first + i), sqrt(c[i]), block,
+                                             block.packed + at)
+        elif block.single:
+            pack_dense_row(tile, i, sqrt(c[i]), block, <float *> block.packed + at)
             block.n_packed += 1
         else:
-            block.n_packed += add_sparse_row(tile.source, row_of(tile.source, tile.first + i), sqrt(c[i]), block,
-                                             packed_row)
+            pack_dense_row(tile, i, sqrt(c[i]), block, block.packed + at)
+            block.n_packed += 1
         if block.n_packed == block.room:
             flush_curvature(block)
     return taken
 
 
 cdef void flush_curvature(curvature_block *block) noexcept nogil:
-    # out += packed' packed;  (n_active, n_active) = (n_active, n_packed) (n_packed, n_active)
+    # out or partial += packed' packed;  (n_active, n_active) = (n_active, n_packed) (n_packed, n_active)
     cdef Py_ssize_t n = block.n_active, k = block.n_packed, width = packed_width(n)
-    if n > 0 and k > 0 and not narrow_syrk(block.lanes, n, k, block.packed, width, block.out, n):
-        syrk(TRANS, n, k, 1.0, block.packed, width, 1.0, block.out, n)
     block.n_packed = 0
+    if n == 0 or k == 0:
+        return
+    if block.single:
+        syrk(TRANS, n, k, 1.0, <float *> block.packed, width, 0.0 if block.n_partial == 0 else 1.0, block.partial, n)
+        block.n_partial += k
+        if block.n_partial >= SINGLE_ROWS:
+            widen_partial(block)
+    elif not narrow_syrk(block.lanes, n, k, block.packed, width, block.out, n):
+        syrk(TRANS, n, k, 1.0, block.packed, width, 1.0, block.out, n)
+
+
+cdef void widen_partial(curvature_block *block) noexcept nogil:
+    # out += partial, which begins anew
+    cdef Py_ssize_t n = block.n_active, i, j
+    for i in range(n):
+        for j in range(i, n):
+            block.out[i * n + j] += block.partial[i * n + j]
+    block.n_partial = 0
+
+
+cdef void finish_curvature(curvature_block *block) noexcept nogil:
+    flush_curvature(block)
+    if block.n_partial > 0:
+        widen_partial(block)
