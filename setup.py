@@ -4,6 +4,7 @@ Environment
     CMARGIN_OPENMP   auto (default): use OpenMP if a probe compiles, links and runs; 0: never; 1: fail without it
     CMARGIN_DEBUG    1: bounds checks on, for hunting a crash
     CMARGIN_TRACE    1: lines of the compiled modules are told to coverage; some hundred times slower
+    CMARGIN_SANITIZE what gcc and clang take after -fsanitize=, as "address,undefined" (doc/reliability.md)
 
 Modules are translated and compiled side by side, on as many processors as this process may use; an sdist translates
 nothing.
@@ -82,8 +83,8 @@ class BuildInBothPlaces(build_ext):
     def run(self):
         flags, link_flags = configure()
         for extension in self.extensions:
-            extension.extra_compile_args = OPTIMISE + flags
-            extension.extra_link_args = list(link_flags)
+            extension.extra_compile_args = OPTIMISE + SANITIZE + flags
+            extension.extra_link_args = SANITIZE + link_flags
         self.extensions = cythonize_strictly(self.extensions, DIRECTIVES)
         for extension in self.extensions:
             extension._needs_stub = False          # as setuptools had it for those that cythonize replaced
@@ -129,6 +130,9 @@ if sys.platform == "win32":
     OPTIMISE = ["/std:c11"]      # our headers say restrict
 else:  # symbols for a debugger make the modules four times as large, and take a third of the time
     OPTIMISE = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-g" if DEBUG else "-g0"]
+# with frames for the stacks of its reports; what is undefined ends the process, as what is out of bounds does
+KINDS = os.environ.get("CMARGIN_SANITIZE", "")
+SANITIZE = [f"-fsanitize={KINDS}", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g1"] if KINDS else []
 HEADERS = ["cmargin/include", *sorted({str(path.parent.relative_to(ROOT)) for path in CORE.glob("*/*.h")})]
 EXTENSIONS = [
     Extension(".".join(path.with_suffix("").parts), [str(path)], include_dirs=HEADERS, define_macros=MACROS)

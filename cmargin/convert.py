@@ -108,7 +108,7 @@ def _parsed(text, dtype):
             piece += file.readline()                         # to the end of a line
             try:
                 X, y = load_svmlight_file(io.BytesIO(piece), dtype=dtype, zero_based=True)
-            except ValueError as error:
+            except (ValueError, OverflowError) as error:             # the latter of a column beyond 64 bits
                 raise ValueError(f"{text!r}, somewhere from line {line} on: {error}") from None
             yield line, X, y
             line += piece.count(b"\n")

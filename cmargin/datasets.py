@@ -166,9 +166,14 @@ def _fetched(name, download):
 def read_npz(path):
     """One file: arrays X and y, or data, indices, indptr, shape and y for CSR; with a split all end in _train, _test.
     """
-    with np.load(path) as stored:
-        suffixes = ("_train", "_test") if "y_train" in stored else ("",)
-        arrays = [array for suffix in suffixes for array in (_matrix(stored, suffix), stored["y" + suffix])]
+    try:
+        with np.load(path) as stored:
+            suffixes = ("_train", "_test") if "y_train" in stored else ("",)
+            arrays = [array for suffix in suffixes for array in (_matrix(stored, suffix), stored["y" + suffix])]
+    except OSError:
+        raise
+    except Exception as error:             # zipfile, zlib, struct and NumPy each raise their own where bytes are wrong
+        raise ValueError(f"{path} holds no data set, or is damaged: {error}") from error
     return DataSet(Path(path).stem, *arrays)
 
 

@@ -275,7 +275,7 @@ class SLNDClassifier(PosteriorPredictions):
         first = not hasattr(self, "coef_")
         sample_weight = beside(X, sample_weight, "sample_weight")
         X, y = check_rows(self, X, y, reset=first)
-        if first and classes is None and np.ndim(y) < 2:
+        if first and classes is None and (np.ndim(y) < 2 or y.shape[1] == 1):
             raise ValueError("classes must be passed on the first call to partial_fit.")
         known = np.unique(classes) if classes is not None else getattr(self, "classes_", np.empty(0))
         if not first and classes is not None and not np.array_equal(known, self.classes_):

@@ -22,8 +22,8 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the campaign fo
 
 
 @needs_fork
-@pytest.mark.parametrize("name, seeds", [("certificates", range(100)), ("hostile", range(160)),
-                                         ("concurrent", range(len(CASES)))])
+@pytest.mark.parametrize("name, seeds", [("certificates", range(100)), ("hostile", range(160)), ("fuzz", range(4)),
+                                         ("faults", range(70)), ("concurrent", range(len(CASES)))])
 def test_short_form(name, seeds):
     part = PARTS[name]
     totals = Totals(name, part.limits)

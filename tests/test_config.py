@@ -1,9 +1,11 @@
 import io
 import os
+import platform
 import shutil
 import subprocess
 import sys
 import sysconfig
+from pathlib import Path
 
 import pytest
 from installation import ROOT, run
@@ -115,3 +117,43 @@ def test_what_a_build_finds_is_packaged(tmp_path):
     run([sys.executable, "setup.py", "-q", "build_py", "-d", str(tmp_path / "out")], fresh)
     assert (tmp_path / "out" / "cmargin" / "_build_config.py").exists()
     assert (tmp_path / "out" / "cmargin" / "_core" / "linalg" / "_blas_int.pxi").exists()
+
+
+CONTROL = """
+import ctypes, sys, threading
+import numpy as np
+libm, room = ctypes.CDLL("libm.so.6"), (ctypes.c_uint * 16)()
+
+def control(seen):
+    libm.fegetenv(room)
+    seen.append(room[7] & 0xffc0)              # MXCSR without its sticky flags: flush to zero, masks, rounding
+
+def everywhere():
+    seen = []
+    control(seen)
+    thread = threading.Thread(target=control, args=(seen,))
+    thread.start()
+    thread.join()
+    return seen
+
+before = everywhere()
+import cmargin
+from cmargin import baselines
+assert everywhere() == before, "import"
+sys.path.insert(0, sys.argv[1])
+from estimators import quick_estimators
+rng = np.random.default_rng(0)
+X, y = rng.standard_normal((3000, 12)), np.arange(3000) % 3
+for model in quick_estimators():
+    model.fit(X, y).predict(X)
+    assert everywhere() == before, type(model).__name__
+assert np.float64(2.0**-1022) / 4 > 0
+print(f"{before[0]:#x}")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="MXCSR is of x86-64")
+def test_no_fit_changes_how_numbers_are_rounded_or_flushed():
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", CONTROL, str(Path(__file__).parent)], text=True,
+                          capture_output=True, timeout=300)
+    assert done.returncode == 0 and done.stdout.strip() == "0x1f80", done.stderr

@@ -61,9 +61,10 @@ def test_columns_from_zero_and_labels_that_are_no_whole_numbers(tmp_path):
     ("1 0:1\n", [], "has columns 0 to 0 from line 1 on; the first is 1"),
     ("1 3:1\n", ["--features", "2"], "has columns 3 to 3 from line 1 on; the first is 1 .* and there are 2"),
     ("1 1:1\nnothing\n", [], "somewhere from line 1 on"),
+    (f"1 {10**30}:1\n", [], "somewhere from line 1 on: Python int too large"),
     ("", [], "holds no rows"),
     (None, [], "No such file"),
-], ids=["zero", "features", "words", "empty", "missing"])
+], ids=["zero", "features", "words", "beyond 64 bits", "empty", "missing"])
 def test_text_that_is_refused(tmp_path, capsys, written, options, words):
     if written is not None:
         (tmp_path / "X.txt").write_text(written)

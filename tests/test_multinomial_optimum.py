@@ -1,14 +1,17 @@
 """The multinomial objective to its optimum: kernel, preconditioners, certificate, solver."""
 
 import time
+import warnings
 
 import naive_softmax as naive
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.special import logsumexp
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
+from cmargin import SLNDClassifier
 from cmargin._core.newton._multinomial_step import MultinomialStep
 from cmargin._runtime.clock import TimeUp
 from cmargin.homes import open_rows
@@ -350,6 +353,23 @@ def test_columns_of_very_different_size():
     X = (X * 10.0 ** np.arange(-3, 4)).astype(np.float32)
     fit, _ = solve(X, labels[:400], weight, K, Settings(1e-4, 1e-6))
     assert fit.stopped == "tol"
+
+
+@pytest.mark.parametrize("big", [1e8, 1e12, 1e14, 1e16])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_one_entry_far_larger_than_all_others(big, seed):
+    # scores kept from step to step were not those of the weights any more; P went from 0.7 to NaN, and NaN was returned
+    rng = np.random.default_rng(seed)
+    X, y = rng.random((9, 8)), np.array([3, 3, 2, 3, 1, 0, 3, 1, 2])
+    X[8, 4] = big
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = SLNDClassifier(loss="multinomial", l2=0.01, max_passes=20).fit(X, y)
+    h = model.decision_function(X)
+    risk = np.mean(logsumexp(h, axis=1) - h[np.arange(9), y])
+    np.testing.assert_allclose(model.objective_, risk + 0.005 * np.sum(model.coef_**2), rtol=1e-6)
+    assert model.objective_ < 1.28                       # of the shares of the classes alone
+    assert model.duality_gap_ >= 0
 
 
 def test_a_tolerance_beyond_float64_ends():

@@ -146,7 +146,10 @@ def check_rows(estimator, X, y="no_validation", *, reset=True, multi_output=True
     check_structure(X)
     check_structure(y, "y")
     targets = {} if alone else {"multi_output": multi_output}
-    return validate_data(estimator, X, y, reset=reset, **ROWS, **targets)
+    try:
+        return validate_data(estimator, X, y, reset=reset, **ROWS, **targets)
+    except OverflowError as error:                       # NumPy's, of a whole number of Python
+        raise ValueError(f"X holds a number beyond the range of float64 ({error}).") from None
 
 
 def clean(X):
@@ -283,8 +286,8 @@ def _class_codes(y, classes):
         found = np.unique(y) if plain else encoder.classes_
     if len(found) < 2:
         raise ValueError(
-            "This solver needs samples of at least 2 classes in the data, but the data contains only one class: "
-            f"{found[0]!r}"
+            "This solver needs samples of at least 2 classes in the data, but the data contains "
+            f"{f'only one class: {found[0]!r}' if len(found) else 'none'}"
         )
     if counted is not None:
         return found, counted[1]

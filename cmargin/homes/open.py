@@ -75,6 +75,8 @@ def open_rows(X: Any, y: Any = None, *, client: Any = None) -> Any:
         raise TypeError(f"Rows can be a NumPy array or a CSR matrix, not {type(X).__name__}.")
     kind = FileHome if isinstance(X, RowFiles) else DeviceHome if isinstance(X, DeviceRows) else MemoryHome
     home = kind(X, y)
+    if y is not None and (getattr(y, "ndim", None) not in (1, 2)):
+        raise TypeError(f"Labels can be a NumPy array or a sparse matrix of one or two dimensions, not {y!r:.80}.")
     if y is not None and y.shape[0] != home.n_rows:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: [{home.n_rows}, {y.shape[0]}]")
     return home

@@ -38,6 +38,6 @@ def confidence(delta):
 
 
 def count(value, name):
-    if not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+    if not isinstance(value, Integral) or not 1 <= value <= sys.float_info.max:
+        raise ValueError(f"{name} must be a whole number of at least 1 in the range of doubles, got {value!r}")
     return int(value)

@@ -9,6 +9,8 @@ from scipy.special import entr
 
 from cmargin.margins._batches import Batches, as_real, labelled_blocks, row_blocks
 
+MOST_BINS = 1 << 20             # three numbers for each are kept
+
 
 def binary_entropy(posteriors: Batches) -> Any:
     """Mean entropy of the Bernoulli variables that the posteriors describe, one number per class (BSN eq. 5).
@@ -103,13 +105,14 @@ def expected_calibration_error(posteriors: Batches, y: ArrayLike, n_bins: int = 
         "confidence" of multiclass). For (n, C) and an (n, C) indicator matrix: that the sample has this label, each
         class by itself.
     n_bins : int, default=15
+        At most 2^20.
 
     Returns
     -------
     error : float, or (C,) array with an indicator matrix
     """
-    if not isinstance(n_bins, Integral) or n_bins < 1:
-        raise ValueError(f"n_bins must be a whole number of at least 1, got {n_bins!r}")
+    if not isinstance(n_bins, Integral) or not 1 <= n_bins <= MOST_BINS:
+        raise ValueError(f"n_bins must be a whole number from 1 to {MOST_BINS}, got {n_bins!r}")
     counts = promised = kept = 0.0
     n_rows = 0
     for block, labels in labelled_blocks(posteriors, y, "posteriors"):

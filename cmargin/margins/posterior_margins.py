@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from cmargin._core.losses import _losses
 from cmargin._core.losses._losses import CALIBRATED
-from cmargin.margins._batches import Batches, labelled_blocks, row_blocks
+from cmargin.margins._batches import Batches, as_real, labelled_blocks, row_blocks
 
 
 def margin(scores: Batches, y: ArrayLike, loss: str | None = "logistic") -> np.ndarray:
@@ -72,7 +72,7 @@ def margin_error(margins: Batches, theta: ArrayLike) -> Any:
     -------
     error : float, or array of the shape of ``theta``
     """
-    theta = np.asarray(theta, dtype=np.float64)
+    theta = as_real(theta, "theta").astype(np.float64, copy=False)
     if theta.size == 0 or not ((theta >= 0) & (theta <= 1)).all():
         raise ValueError("theta must hold thresholds between 0 and 1")
     levels, place = np.unique(theta, return_inverse=True)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from cmargin._core.small import _margin_summary
-from cmargin.margins._batches import Batches, gathered
+from cmargin.margins._batches import Batches, as_real, gathered
 from cmargin.margins._checks import positive_number
 from cmargin.margins.location import confidence_scale
 
@@ -35,7 +35,7 @@ def margin_summary(margins: Batches, *, scale: float | None = None, delta: float
         if these are training margins; ``quantiles``, array of one row per level.
     """
     mu = gathered(margins, "margins", ndims=(1, 2))
-    levels = np.array(quantiles, dtype=np.float64, order="C")
+    levels = np.array(as_real(quantiles, "quantiles"), dtype=np.float64, order="C")
     if levels.ndim != 1 or not ((levels >= 0) & (levels <= 1)).all():
         raise ValueError("quantiles must be a sequence of levels between 0 and 1")
     columns = [summary_of(np.ascontiguousarray(q), scale, delta, levels) for q in np.atleast_2d(mu.T)]

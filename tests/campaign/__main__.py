@@ -6,12 +6,14 @@ import json
 import os
 import sys
 import time
+from contextlib import suppress
 
 from .findings import Totals
 from .parts import PARTS
 from .workers import run_part
 
-SHARES = {"concurrent": 0.1, "hostile": 0.35, "certificates": 1.0}     # of the minutes that are left, in this order
+# of the minutes left, in this order
+SHARES = {"concurrent": 0.1, "faults": 0.1, "hostile": 0.25, "fuzz": 0.4, "certificates": 1.0}
 
 
 def parser():
@@ -28,6 +30,7 @@ def parser():
 
 def repeat(part, seed):
     """One seed in this process, where a debugger can follow."""
+    part.load()
     print(f"{part.name} {seed}: {', '.join(part.describe(seed))}")
     found = part.check(seed)
     print("\n".join(found.lines()) or "no fault", *(f"{name}: {value:.6g}" for name, value in found.figures.items()),
@@ -38,11 +41,12 @@ def repeat(part, seed):
 def run(part, first, problems, until, n_workers):
     seeds = itertools.count(first) if part.n_seeds is None else range(part.n_seeds)
     totals = Totals(part.name, part.limits)
-    for found in run_part(part, itertools.islice(seeds, problems), 1 if part.timed else n_workers,
-                          lambda: time.monotonic() < until):
-        totals.take(found)
-        for line in found.lines():
-            print(line, flush=True)
+    with suppress(KeyboardInterrupt):                        # who has seen enough gets the totals too
+        for found in run_part(part, itertools.islice(seeds, problems), 1 if part.timed else n_workers,
+                              lambda: time.monotonic() < until):
+            totals.take(found)
+            for line in found.lines():
+                print(line, flush=True)
     print(totals.text(), flush=True)
     return totals
 

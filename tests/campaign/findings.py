@@ -8,12 +8,13 @@ SHOWN = 12                     # seeds of a kind in the printed table; the file 
 
 @dataclass
 class Findings:
-    """Of one seed: its kinds of input, its faults as (kind, words), and figures for the totals."""
+    """Of one seed: its kinds of input, its faults as (kind, words), figures and counts for the totals."""
 
     seed: int
     tags: list
     faults: list = field(default_factory=list)
     figures: dict = field(default_factory=dict)
+    counts: Counter = field(default_factory=Counter)
 
     def add(self, kind, words):
         self.faults.append((kind, words))
@@ -21,6 +22,9 @@ class Findings:
     def note(self, name, value):
         """Keep the largest value of a figure."""
         self.figures[name] = max(self.figures.get(name, 0.0), value)
+
+    def count(self, *names):
+        self.counts.update(names)
 
     def lines(self):
         return [f"{self.seed}: {kind}: {words}  [{', '.join(self.tags)}]" for kind, words in self.faults]
@@ -36,10 +40,12 @@ class Totals:
         self.n_tried = 0
         self.kinds, self.words = defaultdict(list), {}
         self.above, self.worst = Counter(), {}
+        self.counts = Counter()
 
     def take(self, found):
         self.n_tried += 1
         self.tried.update(found.tags)
+        self.counts.update(found.counts)
         if found.faults:
             self.faulty.update(found.tags)
             self.words[found.seed] = found.lines()
@@ -62,6 +68,8 @@ class Totals:
         for name, (value, seed) in self.worst.items():
             out.append(f"  figure {name}: above {self.limits.get(name, 0):g} in {self.above[name]}, "
                        f"largest {value:.3g} (seed {seed})")
+        if self.counts:
+            out.append("  counts: " + ", ".join(f"{name} {n}" for name, n in self.counts.most_common()))
         counts = [f"{tag} {self.faulty[tag]}/{n}" for tag, n in self.tried.most_common() if ": " not in tag]
         out.append("  by kind of input, at fault / tried: " + ", ".join(counts))
         return "\n".join(out)
@@ -70,4 +78,4 @@ class Totals:
         return {"tried": self.n_tried, "at_fault": self.n_faulty, "kinds": self.kinds, "words": self.words,
                 "figures": {name: {"above": self.above[name], "largest": value, "seed": seed}
                             for name, (value, seed) in self.worst.items()},
-                "by_tag": {tag: [self.faulty[tag], n] for tag, n in self.tried.items()}}
+                "counts": dict(self.counts), "by_tag": {tag: [self.faulty[tag], n] for tag, n in self.tried.items()}}

@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-from . import certificates, concurrent, hostile, problems
+from . import certificates, concurrent, faults, fuzz, hostile, problems
 from .workers import Part
 
 
@@ -17,7 +17,9 @@ def load():
 
 PARTS = {
     "certificates": Part("certificates", certificates.check_seed, describe_problem, load, 120.0, certificates.LIMITS),
+    "faults": Part("faults", faults.check_seed, faults.describe, faults.load, 60.0, {}, prepare=faults.prepare),
+    "fuzz": Part("fuzz", fuzz.check_seed, fuzz.describe, fuzz.load, 300.0, {}),
     "hostile": Part("hostile", hostile.check_seed, hostile.describe, load, 10.0, {}),
-    "concurrent": Part("concurrent", concurrent.check_seed, concurrent.describe, load, 60.0, concurrent.LIMITS,
+    "concurrent": Part("concurrent", concurrent.check_seed, concurrent.describe, load, 120.0, concurrent.LIMITS,
                        len(concurrent.CASES), timed=True),
 }

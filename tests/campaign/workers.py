@@ -3,14 +3,19 @@
 A worker loads the library once and forks for every seed; it starts no thread itself, so that a fork is safe.
 """
 
+import math
 import multiprocessing
 import os
+import resource
 import signal
 import traceback
 from dataclasses import dataclass
 from multiprocessing.connection import wait
+from unittest.mock import patch
 
 from .findings import Findings
+
+PATIENCE = 10                  # times as long on the clock, for a check that waits for what never comes
 
 
 @dataclass
@@ -21,10 +26,11 @@ class Part:
     check: object              # seed -> Findings; like the other two a function of a module
     describe: object           # seed -> list of str
     load: object               # () -> None: import what the checks need
-    seconds: float             # after which a check counts as hung
+    seconds: float             # of the processor after which a check counts as hung
     limits: dict               # figures above these are counted, see Totals
     n_seeds: int | None = None     # where there are only so many
     timed: bool = False        # wants the machine for itself
+    prepare: object = dict     # () -> what workers have in their environment
 
 
 def check_alone(part, seed):
@@ -32,6 +38,7 @@ def check_alone(part, seed):
     here, there = multiprocessing.Pipe(duplex=False)
     child = os.fork()
     if child == 0:
+        limit_processor(part.seconds)
         for output in (1, 2):                  # progress of verbose fits, last words of the C library
             os.dup2(os.open(os.devnull, os.O_WRONLY), output)
         try:
@@ -43,7 +50,7 @@ def check_alone(part, seed):
     there.close()
     found = None
     try:
-        late = not here.poll(part.seconds)
+        late = not here.poll(PATIENCE * part.seconds)
         if not late:
             found = here.recv()
     except EOFError:
@@ -54,8 +61,14 @@ def check_alone(part, seed):
     if found is None:
         found = Findings(seed, part.describe(seed))
         how = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else f"status {status >> 8}"
+        late = late or how in ("SIGXCPU", "SIGPROF")
         found.add(*("hang", f"no answer in {part.seconds:g} s") if late else ("signal", f"died: {how}"))
     return found
+
+
+def limit_processor(seconds):
+    """End this process after so many seconds at work: those that others use of the machine do not count."""
+    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(seconds), math.ceil(seconds) + 1))
 
 
 def serve(pipe, part):
@@ -77,7 +90,8 @@ class Worker:
 def run_part(part, seeds, n_workers, more=lambda: True):
     """Yield the findings of ``seeds`` as they come, as long as ``more()``."""
     seeds, busy = iter(seeds), {}
-    workers = [Worker(part) for _ in range(n_workers)]
+    with patch.dict(os.environ, part.prepare()):
+        workers = [Worker(part) for _ in range(n_workers)]
     try:
         idle = list(workers)
         while True:

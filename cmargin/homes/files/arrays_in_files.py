@@ -120,7 +120,10 @@ def arrays_of_npz(path):
                 raise ValueError(f"{path!r} is compressed and cannot be read in parts; save it by numpy.savez, or by "
                                  "scipy.sparse.save_npz with compressed=False.")
             file.seek(member.header_offset)
-            file.seek(sum(LOCAL_HEADER.unpack(file.read(LOCAL_HEADER.size))), os.SEEK_CUR)
+            local = file.read(LOCAL_HEADER.size)
+            if len(local) < LOCAL_HEADER.size:
+                raise ValueError(f"{path!r} is cut short within {member.filename!r}.")
+            file.seek(sum(LOCAL_HEADER.unpack(local)), os.SEEK_CUR)
             end = file.tell() + member.file_size
             found[member.filename.removesuffix(".npy")] = _described(path, file).check_length(end)
     return found
@@ -139,8 +142,12 @@ def _described(path, file):
     try:
         version = np.lib.format.read_magic(file)
         shape, fortran, dtype = READ_HEADER[version](file)
-    except (ValueError, KeyError):
+    except OSError:
+        raise
+    except Exception:                        # NumPy reads a header as Python, whose tokens have errors of their own
         raise ValueError(f"{path!r} is no .npy file, or is cut short within its header.") from None
+    if min(shape, default=0) < 0:
+        raise ValueError(f"{path!r} holds an array of shape {shape}.")
     if dtype.hasobject:
         raise ValueError(f"{path!r} holds Python objects, not numbers.")
     return ArrayInFile(path, file.tell(), shape, dtype, fortran)

@@ -47,6 +47,8 @@ TINY = np.finfo(float).tiny  # the objective of a single class is 0
 EPS = np.finfo(float).eps
 SHORT = 1e-3                 # of a Newton step; shorter ones in float32 are its slopes' rounding
 PATIENCE = 10                # steps without a lower objective before its certificate is looked at
+ASTRAY = 2.0                 # times the lowest objective, and LITTLE, from which on a point is one of rounding
+LITTLE = 1e-3
 VAIN = 5                     # float64 certificates in a row that do not halve the gap: then it is rounding's
 ABSENT = -60.0               # intercept of a class without rows: exp of it adds nothing to a float64 sum
 
@@ -213,6 +215,7 @@ class Run(Resumable):
         self.newton = MultinomialStep(self.home.kernel, settings.l2, MOST_PRODUCTS, self.home.per_call)
         self.best, self.vain, self.class_sums = np.inf, 0, None
         self.lowest, self.idle = np.inf, 0
+        self.low, self.start = (np.inf, self.V), self.V.copy()       # the lowest point so far, and one without weights
         self.result = Result(*self.split(self.V))
 
     def watch_time(self):
@@ -260,6 +263,10 @@ class Run(Resumable):
         """Look at the point V, with its risk and gradient; whether this is the end."""
         home, s, result = self.home, self.settings, self.result
         value, G = risk + self.penalty(self.V), self.full_gradient(gradient)
+        if not value <= ASTRAY * self.low[0] + LITTLE:
+            return self.turn_back()
+        if value < self.low[0]:
+            self.low = value, self.V
         near = self.features_gap(G) <= SURE * s.tol * value
         if near or self.stands(value):
             if self.certify(VAIN if near else 1):
@@ -275,6 +282,21 @@ class Run(Resumable):
             return True
         self.value, self.G = value, G
         return False
+
+    def turn_back(self):
+        """End at the lowest point, or at the start where even that one is wrong in float64: with columns of far too
+        unequal size the scores that steps are found on are not those of the weights."""
+        for V in (self.low[1], self.start):
+            self.V = V
+            self.certify()
+            if self.result.objective <= min(ASTRAY * self.low[0] + LITTLE, np.finfo(float).max):
+                break
+        else:
+            if not np.isfinite(self.result.objective):
+                raise ValueError("X holds values so large that sums over its rows are not finite; scale the features.")
+        if self.result.stopped != "tol":
+            self.result.stopped = "rounding"
+        return True
 
     # ---- a checkpoint
 
@@ -330,6 +352,8 @@ class Run(Resumable):
         bound = dual_value(entropy, gradient, self.class_sums, self.share, s.l2, s.fit_intercept)
         result.W, result.bias = self.split(self.V)
         result.objective, result.gap = value, max(0.0, value - bound) / max(value, TINY)
+        if not np.isfinite(value - bound):
+            result.gap = np.inf
         result.reads = home.reads + self.built
         result.stopped = "tol" if result.gap <= s.tol else "max_newton"
         if result.gap <= s.tol:
