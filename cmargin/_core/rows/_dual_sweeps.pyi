@@ -4,30 +4,23 @@ from typing import Any
 
 import numpy as np
 
-from cmargin._core.rows._dual_rows import Centre
-from cmargin._core.rows._rows import Rows
+from cmargin._core.rows._dual_rows import DualBlocks
 
 WISHES: dict[str, Any]
 
 class DualSweeps:
     active: Any
     n_active: Any
+    gap: Any
     moved: Any
     rows_read: Any
-    low: float
-    high: float
-    part: float
-    gap: Any
-    enough: Any
-    patience: Any
+    bounds: Any
+    blocks: Any
     def __init__(
-        self, X: Rows, centre: Centre, code: np.ndarray, upper: np.ndarray, square: np.ndarray, a: np.ndarray,
-        w: np.ndarray, bias: float, free: bool, density: float, stream: np.ndarray, patience: float,
+        self, blocks: DualBlocks, a: np.ndarray, w: np.ndarray, stream: np.ndarray, patience: float,
     ) -> None: ...
     def run(self, at_most: int, tol: float, slice_rows: float, allowed: float, hopeless: float) -> Any: ...
     def choose(self, u: np.ndarray) -> Any: ...
-    def after_step(self, gap: float) -> Any: ...
     def balanced(self) -> Any: ...
-    def arrays(self) -> Any: ...
     def kept(self) -> Any: ...
     def take_back(self, kept: dict[str, Any]) -> Any: ...
