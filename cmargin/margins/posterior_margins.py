@@ -72,14 +72,14 @@ def margin_error(margins: Batches, theta: ArrayLike) -> Any:
     -------
     error : float, or array of the shape of ``theta``
     """
-    theta = as_real(theta, "theta").astype(np.float64, copy=False)
-    if theta.size == 0 or not ((theta >= 0) & (theta <= 1)).all():
+    thresholds = as_real(theta, "theta").astype(np.float64, copy=False)
+    if thresholds.size == 0 or not ((thresholds >= 0) & (thresholds <= 1)).all():
         raise ValueError("theta must hold thresholds between 0 and 1")
-    levels, place = np.unique(theta, return_inverse=True)
+    levels, place = np.unique(thresholds, return_inverse=True)
     first_level_reached = np.zeros(len(levels) + 1, dtype=np.int64)      # counts; the last one reaches none
     n_rows = 0
     for start, block in row_blocks(margins, "margins", ndims=(1,)):
         n_rows = start + len(block)
         first_level_reached += np.bincount(np.searchsorted(levels, block), minlength=len(levels) + 1)
     error = np.cumsum(first_level_reached[:-1]) / n_rows
-    return float(error[0]) if theta.ndim == 0 else error[place].reshape(theta.shape)
+    return float(error[0]) if thresholds.ndim == 0 else error[place].reshape(thresholds.shape)
