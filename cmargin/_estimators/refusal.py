@@ -3,9 +3,11 @@
 from functools import wraps
 from typing import cast
 
-from scipy.sparse import issparse
+import numpy as np
 
 from cmargin._estimators.types import Method
+
+NONE_YET = np.empty(0)
 
 
 def keeps_last_fit(method: Method) -> Method:
@@ -27,7 +29,7 @@ def keeps_last_fit(method: Method) -> Method:
     """
     @wraps(method)
     def call(self, *args, **kwargs):
-        if issparse(vars(self).get("coef_")):
+        if not isinstance(vars(self).get("coef_", NONE_YET), np.ndarray):
             self.densify()
         before = dict(vars(self))
         try:

@@ -1,11 +1,10 @@
 """Scores of a linear model that are numbers, whatever finite numbers the rows and the weights hold."""
 
 import numpy as np
-from scipy.sparse import issparse
 from scipy.special import expit, softmax
 from sklearn.utils.extmath import safe_sparse_dot
 
-from cmargin.homes.arrays import dense
+from cmargin.homes.arrays import dense, stored
 from cmargin.homes.device.arrays import namespace_of, on_device
 
 
@@ -33,7 +32,7 @@ def linear_scores(X, coef, intercept):
         return np.concatenate([linear_scores(X[lo:lo + at_once], coef, intercept) for lo in range(0, len(X), at_once)])
     with np.errstate(over="ignore", invalid="ignore"):
         near = coef.astype(X.dtype, copy=False)              # or rows of single precision would be copied as doubles
-        near = near if np.isfinite(near.data if issparse(near) else near).all() else coef
+        near = near if np.isfinite(stored(near)).all() else coef
         scores = np.asarray(safe_sparse_dot(X, near.T, dense_output=True) + intercept)
     lost = np.flatnonzero(~np.isfinite(scores).all(axis=1))
     if len(lost):

@@ -16,6 +16,11 @@ def parts_of(array):
     return [np.asarray(array)]
 
 
+def stored(array):
+    """The numbers that an array, dense or sparse, holds."""
+    return array.data if sp.issparse(array) else array
+
+
 def dense(X):
     """The array that ``X`` is, or that a sparse ``X`` stands for."""
     return X.toarray() if sp.issparse(X) else X

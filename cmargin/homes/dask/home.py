@@ -115,6 +115,10 @@ class DaskHome(PlacesHome):
     def n_places(self):
         return len(self.sizes)
 
+    def at(self, places):
+        """Futures of the rows of these partitions, and of what is known of their labels."""
+        return [[column[place] for place in places] for column in (self.X, self.labelled)]
+
     def beside(self, *columns):
         """Futures of the rows and labels, and other columns by partition, or what is the same for all of them."""
         return [self.X, self.labels, *(one if isinstance(one, list) else [one] * self.n_places for one in columns)]

@@ -117,9 +117,8 @@ class MultinomialOverWorkers(MultinomialOverPlaces):
     def _everywhere(self, name, function, places, *columns):
         """Futures of tasks on these partitions; columns are lists by place, or the same for all."""
         home = self.all
-        here = [[column[place] for place in places] for column in (home.X, home.labelled)]
         others = [one if isinstance(one, list) else [one] * len(places) for one in columns]
-        return home.cluster.everywhere(name, function, *here, [self.about] * len(places), *others)
+        return home.cluster.everywhere(name, function, *home.at(places), [self.about] * len(places), *others)
 
     def _told(self, futures):
         """What they come to; the first failure is raised."""
