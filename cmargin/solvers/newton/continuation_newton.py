@@ -93,8 +93,7 @@ class ContinuationNewton(InSlices, Newton):
             self.attach(*self.home.gather_heavy())
         elif self.asks == "gather":              # curvature is spread over all rows; only the columns' sizes are wanted
             self.attach(None, self.home.mean_measure())
-        else:
-            super().attend()
+        super().attend()                         # there may be no read left after that one
 
     def certify_with(self, status, a):
         """`certify` with dual variables ``a`` (n_rows,) found elsewhere, or None, before any look at these rows."""
