@@ -15,7 +15,6 @@ from threadpoolctl import threadpool_limits
 
 import cmargin
 from cmargin import baselines
-from cmargin._estimators.smsvm_fit import SmSVMFit
 from cmargin._runtime import blas_threads as hold
 from cmargin._runtime.blas_threads import _find, _Library, blas_threads, single_threaded_blas
 from cmargin.homes import open_rows
@@ -229,17 +228,6 @@ def test_threads_that_share_out_blocks_hold_too(per_thread):
     rows = open_rows(np.ones((1 << 12, 300))).score_blocks(sp.csc_matrix(np.ones((1 << 12, 1))), None, 2)
     assert len(rows.blocks) > 2
     assert set(rows.map(lambda block: per_thread.get())) == {1}
-
-
-def test_threads_that_share_out_classes_hold_too(per_thread, monkeypatch):
-    # The threads that SmSVM gives classes to did not hold such a library's count for themselves
-    counts = []
-    monkeypatch.setattr(SmSVMFit, "solve", lambda self, c, n_threads: counts.append((c, per_thread.get())))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        cmargin.SmSVMClassifier(n_jobs=2, linear_solver="dual").fit(sp.csr_matrix(np.eye(60)), np.arange(60) % 3)
-    assert sorted(counts) == [(0, 1), (1, 1), (2, 1)]
-    assert per_thread.get() == 3
 
 
 def test_a_library_that_does_not_listen_is_told_of_once(monkeypatch):
