@@ -1,9 +1,12 @@
 """The same rows in every kind of file, for the tests that hold of all of them."""
 
+import time
+
 import numpy as np
 import scipy.sparse as sp
 
 from cmargin.homes.files import open_files
+from cmargin.homes.files.arrays_in_files import ArrayInFile
 
 IN_FILES = ["npy C", "npy F", "npz", "memmap", "memmap F", "shards", "csr npz", "csr folder", "csr shards"]
 
@@ -45,3 +48,18 @@ def paths_of(X, kind, folder):
 def files_of(X, kind, folder):
     """``X`` as `RowFiles`."""
     return open_files(paths_of(X, kind, folder), in_memory=False)
+
+
+class Slow:
+    """A disk that answers after some seconds, from so many reads on; ``listens``: sooner where nobody waits."""
+
+    def __init__(self, monkeypatch, seconds, after=0, listens=False):
+        self.reads, part = 0, ArrayInFile.part
+
+        def slow(array, first, n, given_up):
+            self.reads += 1
+            if self.reads > after:
+                (given_up.wait if listens else time.sleep)(seconds)
+            return part(array, first, n, given_up)
+
+        monkeypatch.setattr(ArrayInFile, "part", slow)

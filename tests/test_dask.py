@@ -15,7 +15,7 @@ import pytest
 import scipy.sparse as sp
 from conftest import blobs
 from sklearn.exceptions import ConvergenceWarning
-from workers_in_place import InPlace, home_of
+from workers_in_place import InPlace, Losing, home_of
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, SmSVMClassifierCV
 from cmargin.homes import open_rows
@@ -209,22 +209,6 @@ class Counter(distributed.SchedulerPlugin):
 
 def name_of(key):
     return key[0].rsplit("-", 1)[0] if isinstance(key, tuple) else str(key)
-
-
-class Losing(InPlace):
-    """Workers that lose now and then what they hold, and all that it was made of."""
-
-    def __init__(self):
-        super().__init__()
-        self.chance, self.lost = np.random.default_rng(2), 0
-
-    def told(self, futures, until=np.inf):
-        found = super().told(futures, until)
-        for future in futures:
-            if self.chance.random() < 0.3:
-                future.lose()
-                self.lost += 1
-        return found
 
 
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])

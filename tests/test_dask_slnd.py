@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from conftest import blobs
 from sklearn.exceptions import ConvergenceWarning
-from workers_in_place import InPlace, fitted_in_place
+from workers_in_place import InPlace, Losing, fitted_in_place
 
 from cmargin import BSNClassifier, SLNDClassifier, baselines
 from cmargin.solvers.low_rank.over_workers import groups_of
@@ -83,20 +83,6 @@ def test_many_partitions_make_eight_groups(client, digits):                     
     found = model(step_size=1.0, max_passes=2).fit(rows_there(X, parts), beside(y, parts))
     assert found.score(X_test, y_test) > one.score(X_test, y_test) - 0.025
     np.testing.assert_array_equal(found.history_["visits"], len(y))               # every row once a pass
-
-
-class Losing(InPlace):
-    """Workers that lose now and then what they hold, and all that it was made of."""
-
-    chance, lost = np.random.default_rng(2), 0
-
-    def told(self, futures, until=np.inf):
-        found = super().told(futures, until)
-        for future in futures:
-            if self.chance.random() < 0.3:
-                future.lose()
-                self.lost += 1
-        return found
 
 
 def test_what_is_lost_is_made_again_to_the_bit():

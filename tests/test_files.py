@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from conftest import blobs
-from rows_in_files import IN_FILES, files_of, paths_of, write_csr
+from rows_in_files import IN_FILES, Slow, files_of, paths_of, write_csr
 from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import MarginPursuitClassifier, SmSVMClassifier
 from cmargin.homes import open_rows
 from cmargin.homes.files import RowFiles, arrays_in_files, home, open_files, read_ahead, sources
-from cmargin.homes.files.arrays_in_files import ArrayInFile
 from cmargin.solvers.newton import growing
 
 
@@ -286,21 +285,6 @@ def test_entries_stored_in_parts(data, tmp_path):
 
 
 # ---------------------------------------------------------------- interrupted
-
-class Slow:
-    """A disk that answers after some seconds."""
-
-    def __init__(self, monkeypatch, seconds, after=0):
-        self.reads, part = 0, ArrayInFile.part
-
-        def slow(array, first, n, given_up):
-            self.reads += 1
-            if self.reads > after:
-                time.sleep(seconds)
-            return part(array, first, n, given_up)
-
-        monkeypatch.setattr(ArrayInFile, "part", slow)
-
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("estimator", [SmSVMClassifier(), MarginPursuitClassifier(trace=False)], ids=str)

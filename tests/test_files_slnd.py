@@ -11,14 +11,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from conftest import blobs
-from rows_in_files import IN_FILES, files_of
+from rows_in_files import IN_FILES, Slow, files_of
 from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import BSNClassifier, Checkpoint, SLNDClassifier
 from cmargin.homes import open_rows
 from cmargin.homes.files import home, open_files
 from cmargin.homes.files import windows as windows_module
-from cmargin.homes.files.arrays_in_files import ArrayInFile
 from cmargin.homes.files.windows import Windows
 
 CHUNK = 4000
@@ -201,26 +200,11 @@ def test_partial_fit_takes_slices(data, tmp_path):
     assert fitted.score(files, y) > 0.7
 
 
-class SlowDisk:
-    """Answers after ``seconds`` once so many reads were done."""
-
-    def __init__(self, monkeypatch, seconds, after):
-        self.reads, part = 0, ArrayInFile.part
-
-        def slow(array, first, n, given_up):
-            self.reads += 1
-            if self.reads > after:
-                given_up.wait(seconds)
-            return part(array, first, n, given_up)
-
-        monkeypatch.setattr(ArrayInFile, "part", slow)
-
-
 @pytest.mark.parametrize("after", [0, 200, 600])
 def test_ctrl_c_while_the_disk_is_slow(data, after, tmp_path, monkeypatch):
     X, y = data
     files = files_of(X, "npy C", tmp_path)
-    SlowDisk(monkeypatch, 30.0, after)
+    Slow(monkeypatch, 30.0, after, listens=True)
     pressed, fitted = [], model(max_passes=50, step_size=0.5)
 
     def press():
@@ -238,7 +222,7 @@ def test_ctrl_c_while_the_disk_is_slow(data, after, tmp_path, monkeypatch):
 def test_max_time_while_the_disk_is_slow(data, tmp_path, monkeypatch):
     X, y = data
     files = files_of(X, "npy C", tmp_path)
-    SlowDisk(monkeypatch, 20.0, 600)
+    Slow(monkeypatch, 20.0, 600)
     begin = time.perf_counter()
     with pytest.warns(ConvergenceWarning, match="max_time"):
         fitted = model(max_time=0.5, max_passes=50, step_size=0.5).fit(files, y)

@@ -91,3 +91,19 @@ def fitted_in_place(model, X, y, cuts, cluster):
     fit, _, store, _ = model._train_over_places(home, perf_counter(), NO_KEEPER)
     store(fit)
     return model
+
+
+class Losing(InPlace):
+    """Workers that lose now and then what they hold, and all that it was made of."""
+
+    def __init__(self):
+        super().__init__()
+        self.chance, self.lost = np.random.default_rng(2), 0
+
+    def told(self, futures, until=np.inf):
+        found = super().told(futures, until)
+        for future in futures:
+            if self.chance.random() < 0.3:
+                future.lose()
+                self.lost += 1
+        return found

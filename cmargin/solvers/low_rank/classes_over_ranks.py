@@ -11,7 +11,6 @@ divided: steps are one machine's then. Rows that are too large for that have a t
 """
 
 import copy
-import uuid
 
 import numpy as np
 
@@ -23,7 +22,8 @@ from cmargin.solvers.low_rank.class_passes import ClassPasses, class_streams
 from cmargin.solvers.low_rank.low_rank import default_samples
 from cmargin.solvers.low_rank.low_rank_newton import Run
 from cmargin.solvers.low_rank.multinomial_choice import TRIAL_ROWS
-from cmargin.solvers.low_rank.over_places import AVERAGES, UNEVEN, unevenness
+from cmargin.solvers.low_rank.over_places import AVERAGES, UNEVEN, OnASample, unevenness
+from cmargin.solvers.low_rank.over_ranks import OfRanks
 
 MOST_MEANS = 1000          # of a pass, where classes lie unevenly (doc/decisions.md)
 SHARED = 1 << 28           # and bytes of all rows that every rank is given there
@@ -179,7 +179,7 @@ def divided(shares):
     return mine * shares.positives.sum(axis=0), mine * shares.n_negatives
 
 
-class ClassesOverRanks(Run):
+class ClassesOverRanks(OfRanks, OnASample, Run):
     """`Run` whose own rows are a sample on rank 0; its passes are those of all ranks.
 
     Parameters
@@ -210,9 +210,6 @@ class ClassesOverRanks(Run):
         lists.of_all(shares.shares(None), shares.lengths())
         super().__init__(there.brought(parts), lists, weight, settings, entropy, start)
 
-    def _ask(self, *what):
-        return self.all.call("work", self.key, *what)
-
     def _share_out(self, positives, negatives):
         """Every rank's part of each class's list: (n_ranks, n_classes) of its visits."""
         visits = (positives + negatives).astype(float)
@@ -220,19 +217,6 @@ class ClassesOverRanks(Run):
         self.longer = visits.sum(axis=0)**2 / (visits**2).sum(axis=0)
         for rank, part in enumerate(visits / visits.sum(axis=0)):
             self.all.call("work_of", self.key, rank, "share_out", negatives[rank], part)
-
-    def _n_rows(self):
-        return self.n_rows
-
-    def _counted(self, work, *arguments):
-        """``work``, whose reads of the sample count as those of so few rows."""
-        before = self.fit.reads
-        found = work(*arguments)
-        self.fit.reads = before + (self.fit.reads - before) * self.home.n_rows / self.n_rows
-        return found
-
-    def _invert(self, scores_from):
-        return self._counted(super()._invert, scores_from)
 
     # ---- passes
 
@@ -247,16 +231,7 @@ class ClassesOverRanks(Run):
         self._ask("whiten", self.fit.inverse)
         self._ask("start", self.weights)
 
-    def snapshot(self):
-        name = uuid.uuid4().hex
-        self._ask("keep", name)
-        return {**super().snapshot(), "name": name}
-
-    def go_on_from(self, state):
-        name = state.pop("name")
-        super().go_on_from(state)
-        self._spread()
-        self._ask("take_back", name)
+    _put_back = _spread
 
     def _one_pass(self, step):
         sums = np.zeros((self.lists.n_classes, 3))

@@ -138,7 +138,24 @@ class LocalPasses:
         self.weights.n_done = n_done
 
 
-class MultinomialOverPlaces(MultinomialRun):
+class OnASample:
+    """A run whose `home` is a sample of ``n_rows`` rows; to be put before it among the bases."""
+
+    def _n_rows(self):
+        return self.n_rows
+
+    def _counted(self, work, *arguments):
+        """``work``, whose reads of the sample count as those of so few rows."""
+        before = self.fit.reads
+        found = work(*arguments)
+        self.fit.reads = before + (self.fit.reads - before) * self.home.n_rows / self.n_rows
+        return found
+
+    def _invert(self, scores_from):
+        return self._counted(super()._invert, scores_from)
+
+
+class MultinomialOverPlaces(OnASample, MultinomialRun):
     """`MultinomialRun` whose own rows are a sample that was brought here; its passes are those of all places.
 
     A subclass has `_open`, `_sampled`, `_class_counts`, `_spread` and `_part`, and sets ``largest``, the most rows that
@@ -179,16 +196,6 @@ class MultinomialOverPlaces(MultinomialRun):
         n_held = self.n_held_there if self.n_held_there >= HELD_LEAST else 0
         return self.sample_order, n_held
 
-    def _counted(self, work, *arguments):
-        """``work``, whose reads of the sample count as those of so few rows."""
-        before = self.fit.reads
-        found = work(*arguments)
-        self.fit.reads = before + (self.fit.reads - before) * self.home.n_rows / self.n_rows
-        return found
-
-    def _invert(self, scores_from):
-        return self._counted(super()._invert, scores_from)
-
     def _choose(self, inverses, n_held, step):
         inverse, found = self._counted(super()._choose, inverses, n_held, step)
         if step is None:                         # chosen for as many rows as the sample has
@@ -202,9 +209,6 @@ class MultinomialOverPlaces(MultinomialRun):
         super()._begin(W, bias)
         self.n_batches, self.n_done = -(-self.largest // self.trial_batch), 0
         self._spread(W, bias)
-
-    def _n_rows(self):
-        return self.n_rows
 
     def _n_parts(self):
         """So often the mean is taken in a pass."""

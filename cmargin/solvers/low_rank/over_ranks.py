@@ -8,7 +8,28 @@ import numpy as np
 from cmargin.solvers.low_rank.over_places import LocalPasses, MultinomialOverPlaces
 
 
-class MultinomialOverRanks(MultinomialOverPlaces):
+class OfRanks:
+    """A run by the work ``key`` of all ranks; to be put before it among the bases.
+
+    `_put_back` tells the ranks what `Run.go_on_from` has found, before each takes back what it kept itself.
+    """
+
+    def _ask(self, *what):
+        return self.all.call("work", self.key, *what)
+
+    def snapshot(self):
+        name = uuid.uuid4().hex
+        self._ask("keep", name)
+        return {**super().snapshot(), "name": name}
+
+    def go_on_from(self, state):
+        name = state.pop("name")
+        super().go_on_from(state)
+        self._put_back()
+        self._ask("take_back", name)
+
+
+class MultinomialOverRanks(OfRanks, MultinomialOverPlaces):
     """`MultinomialOverPlaces` on a `RankHome`."""
 
     made_again = (*MultinomialOverPlaces.made_again, "key")
@@ -17,9 +38,6 @@ class MultinomialOverRanks(MultinomialOverPlaces):
         self.key = self.all.new_key()
         self.largest, self.n_places = max(self.all.sizes), np.count_nonzero(self.all.sizes)
         self.all.call("begin_work", self.key, LocalPasses, self.n_rows, n_classes, entropy)
-
-    def _ask(self, *what):
-        return self.all.call("work", self.key, *what)
 
     def _sampled(self, share):
         return self._ask("sample", share)
@@ -31,16 +49,8 @@ class MultinomialOverRanks(MultinomialOverPlaces):
         self._ask("whiten", self.fit.inverse, bool(self.n_held), self.n_batches)
         self._ask("start", self.fit.inverse, W, bias, self.settings.average)
 
-    def snapshot(self):
-        name = uuid.uuid4().hex
-        self._ask("keep", name)
-        return {**super().snapshot(), "name": name}
-
-    def go_on_from(self, state):
-        name = state.pop("name")
-        super().go_on_from(state)
+    def _put_back(self):
         self._ask("whiten", self.fit.inverse, bool(self.n_held), self.n_batches)
-        self._ask("take_back", name)
 
     def _one_pass(self, step):
         for part in np.array_split(np.arange(self.n_batches), self._n_parts()):
