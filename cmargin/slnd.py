@@ -215,10 +215,8 @@ class SLNDClassifier(PosteriorPredictions):
         return check_rows(self, X, y, reset=not self._goes_on)
 
     def _refuse_over_places(self, how):
-        for name, refused in (("step_size='theory'", self.step_size == "theory"),
-                              ("hessian_refresh", self.hessian_refresh is not None and self.loss in CALIBRATED)):
-            if refused:
-                raise ValueError(f"{type(self).__name__}: {name} does not go {how} yet, with a one-vs-rest loss.")
+        if self.step_size == "theory":
+            raise ValueError(f"{type(self).__name__}: step_size='theory' does not go {how} yet.")
         if self._penalised and self.l2 > 0:
             raise ValueError(f"{type(self).__name__}: l2 > 0 does not go {how} yet; use l2=0, or SmSVMClassifier.")
 

@@ -1,4 +1,5 @@
 import os
+import re
 import sys
 
 import numpy as np
@@ -43,6 +44,11 @@ def any_format(request, tmp_path):
 @pytest.fixture(params=[np.float32, np.float64], ids=["float32", "float64"])
 def dtype(request):
     return request.param
+
+
+def named(value):
+    """The id of a parameter, the same in every process: without the addresses of functions."""
+    return re.sub(" at 0x[0-9a-f]+", "", str(value))
 
 
 def blobs(n=240, d=12, k=4, seed=7, spread=1.0):

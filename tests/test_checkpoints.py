@@ -115,6 +115,29 @@ def test_time_that_is_over_leaves_the_file(tmp_path):
         assert clone(whole).set_params(max_time=0.6).fit(X, y).n_iter_ > first
 
 
+@pytest.mark.parametrize("seconds", [1e-4, 3e-3, 1e-2])
+@pytest.mark.parametrize("model", [SmSVMClassifier(linear_solver="dual", l2=1e-4), SmSVMClassifier(l2=1e-4),
+                                   MarginPursuitClassifier()], ids=["dual", "newton", "pursuit"])
+def test_a_fit_that_time_has_ended_goes_on_without_a_limit(model, seconds, tmp_path):
+    # a state taken at the pause where the time was over said so, and what went on from it ended at once, for ever
+    two = X[y < 2], y[y < 2]
+    kept = clone(model).set_params(checkpoint=Checkpoint(tmp_path / "fit", passes=1e-3, seconds=0.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        clone(kept).set_params(max_time=seconds).fit(*two)
+    assert same(kept.fit(*two), clone(model).fit(*two)) and os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("seconds", [1e-4, 3e-3, 1e-2])
+def test_a_search_for_a_step_that_time_cut_short_is_made_anew(seconds, tmp_path):
+    model = SLNDClassifier(loss="logistic", max_passes=3, random_state=0)
+    kept = clone(model).set_params(checkpoint=Checkpoint(tmp_path / "fit", **killed_fits.OFTEN))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        clone(kept).set_params(max_time=seconds).fit(X, y)
+    assert same(kept.fit(X, y), clone(model).fit(X, y))
+
+
 def test_a_callback_that_says_enough_ends_the_fit(tmp_path):
     model = clone(GRADIENT).set_params(checkpoint=Checkpoint(tmp_path / "fit", **killed_fits.OFTEN),
                                        callback=lambda model: model.n_iter_ == 3)

@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import FORMATS, as_format, blobs
+from conftest import FORMATS, as_format, blobs, named
 from naive_baselines import adadelta, adam, cg_descent, hager_zhang, nesterov, risk
 from scipy.optimize import minimize, minimize_scalar
 from sklearn.base import clone
@@ -323,7 +323,7 @@ def test_formats_and_threads(model, dtype, tmp_path):
 
 
 @pytest.mark.parametrize("model", [CGDescentClassifier(tol=1e-9), NesterovClassifier(tol=1e-9, max_passes=3000),
-                                   AdamClassifier(batch_size=None, step_size=0.02, max_passes=3000)], ids=str)
+                                   AdamClassifier(batch_size=None, step_size=0.02, max_passes=3000)], ids=named)
 def test_weights_are_repetitions(model):
     X, y = blobs(n=150, k=3)
     weight = np.random.default_rng(8).integers(0, 4, 150)
@@ -427,7 +427,7 @@ def test_warnings_say_how_far_the_fit_got():
     (lambda: NesterovClassifier(momentum=1.5), "'momentum' parameter of NesterovClassifier must be .*'auto'"),
     (lambda: NesterovClassifier(step_size="theory"), "'step_size' parameter"),
     (lambda: NesterovClassifier(smoothing=0.0), "'smoothing' parameter"),
-], ids=str)
+], ids=named)
 def test_bad_parameters_get_one_clear_sentence(make, message):
     with pytest.raises(ValueError, match=message):
         make().fit(X_bc, y_bc)

@@ -10,7 +10,7 @@ import naive_smsvm as naive
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import blobs
+from conftest import blobs, named
 from elsewhere import Elsewhere
 from estimators import quick_estimators
 from ranks_in_threads import pass_over_ranks
@@ -143,7 +143,7 @@ def test_views_of_a_home(any_format, dtype):
 # ---------------------------------------------------------------- what it is given
 
 @pytest.mark.parametrize("estimator", [MarginPursuitClassifier(l2=1e-3), SmSVMClassifier(l2=1e-3),
-                                       SmSVMClassifier(l2=1e-3, linear_solver="dual", tol=1e-6)], ids=str)
+                                       SmSVMClassifier(l2=1e-3, linear_solver="dual", tol=1e-6)], ids=named)
 def test_an_entry_stored_in_parts_is_one_entry(estimator):
     X, code = problem(np.float64, False)
     X = sp.csr_matrix(X)
@@ -252,7 +252,7 @@ def wrapped(made, kind):
     SLNDClassifier(loss="multinomial", l2=1e-2), SLNDClassifier(loss="logistic", hessian_refresh=1, max_passes=2),
     SmSVMClassifier(l1=1e-2), SmSVMClassifier(linear_solver="cg", tol=1e-2), SmSVMClassifier(linear_solver="dual"),
     SmSVMClassifier(linear_solver="woodbury"), SmSVMClassifier(line_search="quadratic", l2=1e-2, tol=1e-2),
-    SmSVMClassifier(callback=lambda model: False)], ids=str)
+    SmSVMClassifier(callback=lambda model: False)], ids=named)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_what_is_not_declared_is_not_used(monkeypatch, estimator, n_classes):
     X, y = blobs(n=240, k=n_classes)

@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import FORMATS, as_format, blobs
+from conftest import FORMATS, as_format, blobs, named
 from naive import CURVATURE_AT_ZERO
 from naive_baselines import qn_steps, sgd_steps
 from sklearn.base import clone
@@ -276,7 +276,7 @@ def test_weights_equal_repetitions_in_expectation():
     (lambda: PreconditionedSGDClassifier(preconditioner="pca"), r"'preconditioner' parameter .*\{'whiten', 'diagonal'"),
     (lambda: SGDQNClassifier(l2=0.0), "'l2' parameter of SGDQNClassifier must be a float in the range"),
     (lambda: SGDQNClassifier(skip=0), "'skip' parameter"),
-], ids=str)
+], ids=named)
 def test_bad_parameters_get_one_clear_sentence(make, message):
     X, y = blobs(n=60)
     with pytest.raises(ValueError, match=message):

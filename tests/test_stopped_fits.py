@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -10,9 +11,11 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import MarginPursuitClassifier, PegasosClassifier, SLNDClassifier, SmSVMClassifier, baselines
+from cmargin._estimators import smsvm_fit
 from cmargin._runtime import clock
 from cmargin.homes import open_rows
 from cmargin.homes.shared_start import ridge, sample_rows
+from cmargin.solvers.dual.dual_newton import DualNewton
 from cmargin.solvers.low_rank import low_rank_newton
 
 X, y = load_digits(return_X_y=True)
@@ -151,3 +154,23 @@ def test_the_time_of_a_callback_is_nobodys(model, monkeypatch):
         model.fit(X[:300], y[:300] > 4)
     assert model.n_iter_ == 4 and not any("max_time" in str(warning.message) for warning in told)
     assert model.history_["seconds"][-1] < 1e5
+
+
+def test_classes_of_the_dual_advance_together():
+    # two of six had all the time, and the others were left at w = 0: half of the rows were wrong
+    rng = np.random.default_rng(0)
+    X = sparse.random(20_000, 4000, 0.01, "csr", random_state=0)
+    y = np.asarray(X @ rng.standard_normal((4000, 6))).argmax(axis=1)
+    drivers = []
+
+    class Watched(DualNewton):
+        def attend(self):
+            drivers.append(self.way[0])
+            super().attend()
+
+    with patch.object(smsvm_fit, "DualNewton", Watched), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = SmSVMClassifier(l2=1e-5, tol=1e-9, n_jobs=2, max_time=1.5, linear_solver="dual",
+                                random_state=0).fit(X, y)
+    assert set(drivers) == set(range(6))
+    assert (np.abs(model.coef_).sum(axis=1) > 0).all() and model.score(X, y) > 0.9

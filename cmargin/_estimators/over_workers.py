@@ -6,6 +6,7 @@ The estimator is on the client's side, and so is the driver; workers see a copy 
 from sklearn.base import clone
 from sklearn.utils.validation import _check_feature_names
 
+from cmargin._core.small._openmp import effective_n_threads
 from cmargin._estimators.agreement import (
     DRIVER_DECIDES,
     IN_PARTITIONS,
@@ -61,7 +62,7 @@ def agree(estimator, home, sample_weight):
     home.agreed = balanced(agreed, told(cluster.everywhere("sums-of-weigh", sums_of, weighed_there)))
     home.labelled = cluster.everywhere("label", label, weighed_there, *home.beside(home.agreed)[2:],
                                        list(range(home.n_places)))
-    home.n_jobs = estimator.n_jobs
+    home.n_jobs, home.n_threads = estimator.n_jobs, effective_n_threads(estimator.n_jobs)
     cluster.forget(weighed_there)                    # once the labels are made of them
 
 

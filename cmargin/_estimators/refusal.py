@@ -29,13 +29,14 @@ def keeps_last_fit(method: Method) -> Method:
     """
     @wraps(method)
     def call(self, *args, **kwargs):
-        if not isinstance(vars(self).get("coef_", NONE_YET), np.ndarray):
-            self.densify()
         before = dict(vars(self))
+        if not isinstance(before.get("coef_", NONE_YET), np.ndarray):
+            self.densify()
+        started = vars(self).get("coef_")
         try:
             return method(self, *args, **kwargs)
         except BaseException:
-            if vars(self).get("coef_") is before.get("coef_"):
+            if vars(self).get("coef_") is started:
                 for name in vars(self).keys() - before.keys():
                     delattr(self, name)
                 vars(self).update(before)

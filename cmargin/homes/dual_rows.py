@@ -79,6 +79,8 @@ class DualRows:
         if free:
             self.bias = FREE_BIAS * float(np.sqrt(self.square.mean())) or 1.0
         self.square += self.bias**2
+        if not np.isfinite(self.square).all():
+            raise FloatingPointError("squares of the rows overflow")
         np.maximum(self.square, np.finfo(float).tiny, out=self.square)     # an empty row goes to its bound at once
 
     def see_from_the_mean(self):

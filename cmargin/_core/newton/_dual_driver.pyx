@@ -60,6 +60,7 @@ cdef void dual_work(void *of, double until) noexcept nogil:
     while at.stage not in (WAITING, PAUSED, ENDED) and begun < until:
         if begun > at.deadline and at.leaving == RUNNING:
             dual_leave(at, MAX_TIME)
+            continue
         kind = 2 if at.stage == SWEEPS else 1 if at.stage == STEP else 0
         next_part(at, most)
         now = seconds()
@@ -134,7 +135,11 @@ cdef void go_on_or_look(dual_state *at) noexcept nogil:
 
 
 cdef void dual_leave(dual_state *at, dual_status status) noexcept nogil:
-    # after a look at the point as it is
+    # after a look at the point as it is; not at w = 0 before the first sweep has ended, which is no model, and whose
+    # objective may be less than that of one
+    if at.stage == SWEEPS and at.n_iter + at.sweeps.done == 0:
+        at.status, at.stage = status, ENDED
+        return
     at.leaving = status
     if at.stage == STEP:
         face_end(&at.step)

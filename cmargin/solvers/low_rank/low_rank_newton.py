@@ -199,6 +199,7 @@ class Run(Resumable):
             self.subset_offsets, self.subset = self._theory_subsets()
         elif fit.step is None:
             fit.step = self._fixed_step() if s.step_size != "auto" else self._timed("steps", self._choose_step)
+            self._watch_time()                   # a search cut short is no state to go on from
 
     def _whiten(self):
         self.fit.reads += 1

@@ -55,7 +55,7 @@ class MultinomialRun(Run):
         self.phase = dict.fromkeys(("hessian", "whiten", "steps"), 0.0)
         self.rng = np.random.default_rng(np.random.SeedSequence([entropy, 1]))
         self.stream = class_streams([entropy, 2, start.passes_done], 1)[0]             # of the batches' order
-        self.weights = self.passes_over = self.best = self.kept = None
+        self.weights = self.passes_over = self.best = self.kept = self.Z = None
         self.sweep, self.n_swept, self.halvings = "plain", 0, 0       # what the passes are for, how many there were
         self.idle = 0              # passes in a row that hardly lowered the held-out loss
         home.between_chunks = self._watch_time

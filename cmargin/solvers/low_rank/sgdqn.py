@@ -104,6 +104,7 @@ class SGDQNRun(PlainRun):
         else:
             if fit.step is None:
                 fit.step = self._fixed_step() if s.step_size != "auto" else self._timed("steps", self._choose_step)
+                self._watch_time()               # a search cut short is no state to go on from
             self.weights = GainedWeights.start(fit.W, fit.bias, fit.step / self._scale(), float(self._bias_rate()[0]),
                                                self.skip)
         fit.inverse = LearnedGains(**{**vars(fit.inverse), "gain": self.weights.gain, "state": self.weights.state})

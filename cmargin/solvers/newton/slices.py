@@ -65,7 +65,7 @@ class InSlices:
             if parts.waits_with(self.gift):
                 return
             self.gift = None
-        elif self.asks is not None and not self.left and parts.wants(self.way, self.reads):
+        elif self.asks is not None and not self.left and self.status == "running" and parts.wants(self.way, self.reads):
             if self.asks == "pause":
                 self.gift = parts.take(self.way, self.state())
                 self.pauses = self.pauses_anyway or parts.by_passes
@@ -178,11 +178,11 @@ def side_by_side(ways, n_threads, status, interrupted=lambda: None, at_once=None
                 at_work += [(way, driver) for driver in [next(way, None)] if driver is not None]
             if not at_work:
                 return
-            until = perf_counter() + SLICE
+            end = perf_counter() + SLICE
             here = [driver for _, driver in at_work if driver.home_is_here]
-            advance_all(here, until, n_threads)
+            advance_all(here, end, n_threads)
             now = perf_counter()
-            if here and now < until:
+            if now < end and any(driver.asks is None for driver in here):
                 at_once = min(4 * at_once, most)
             until = now + SLICE
             for _, driver in at_work:
@@ -194,6 +194,8 @@ def side_by_side(ways, n_threads, status, interrupted=lambda: None, at_once=None
                 driver.attend_to(parts)
             come_to = [driver if driver.asks is not None else next(way, None) for way, driver in at_work]
             at_work = [(way, driver) for (way, _), driver in zip(at_work, come_to, strict=True) if driver is not None]
+            if now >= end:                                      # those that had this slice are the last of the next
+                at_work = at_work[n_threads:] + at_work[:n_threads]
     except BaseException:
         interrupted()
         for way, driver in at_work:
