@@ -389,4 +389,4 @@ def test_a_new_inverse_on_the_way_is_refused_one_against_rest(chosen):
     model = SLNDClassifier(hessian_refresh=2, **chosen)
     found, _ = on_ranks(2, lambda comm: clone(model).fit(X[comm.rank::2], y[comm.rank::2], comm=comm))
     error, = {type(one).__name__ + str(one) for one in found}
-    assert error.startswith("ValueError") and "hessian_refresh does not go over ranks yet" in error
+    assert error.startswith("ValueError") and "hessian_refresh does not go with comm= yet" in error

@@ -19,7 +19,7 @@ def run_over_places(estimator, home, loss, positive):
                          "classes have by default, do not go with Dask collections yet; exclusive classes do with "
                          "loss='multinomial'.")
     if estimator.hessian_refresh is not None:
-        raise ValueError(f"{type(estimator).__name__}: hessian_refresh does not go over ranks yet, with a one-vs-rest "
+        raise ValueError(f"{type(estimator).__name__}: hessian_refresh does not go with comm= yet, with a one-vs-rest "
                          "loss, which two classes, an indicator and many classes have by default.")
     negatives = estimator.negatives_per_positive
     return RankShares(home, positive, negatives), partial(ClassesOverRanks, negatives_per_positive=negatives)
