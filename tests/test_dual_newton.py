@@ -166,7 +166,7 @@ def test_products_and_sums_equal_the_twin(kernel_case):
     rows, Z, y, _, _, w, rng = kernel_case
     index, c, total = np.sort(rng.permutation(len(y))[:90]), rng.standard_normal(90), w.copy()
     c[::7] = 0
-    np.testing.assert_allclose(rows.deficits(index, w), 1 - y[index] * (Z[index] @ w), atol=1e-12)
+    np.testing.assert_allclose(rows.products(index, w), y[index] * (Z[index] @ w), atol=1e-12)
     rows.add(index, c, total)
     np.testing.assert_allclose(total, w + Z[index].T @ (y[index] * c), atol=1e-11)
     assert rows.reads == pytest.approx((90 + np.count_nonzero(c)) / 300)

@@ -195,9 +195,6 @@ class DualPass(Protocol):
     def products(self, listed, v):
         """(n,) y <(x, bias), v> of listed rows."""
 
-    def deficits(self, listed, v):
-        """(n,) 1 - y <(x, bias), v> of them."""
-
     def add(self, listed, c, v):
         """v += sum c y (x, bias) over them."""
 

@@ -201,6 +201,8 @@ cdef bint next_iteration(face_step *at) noexcept nogil:
     return True
 
 
+# ---------------------------------------------------------------- the same for those who have arrays
+
 def newton_step(DualBlocks blocks, double[::1] a, double[::1] w, const Py_ssize_t[::1] active, double target,
                 int iterations=ITERATIONS, most=None):
     """One from ``a``, ``w``, in parts of ``most`` rows: iterations, gap, the rows it ended with and their deficits.

@@ -120,10 +120,6 @@ cdef class DualBlocks:
                 dual_products(&self.rows, &listed[0], 0, listed.shape[0], &v[0], &out[0])
         return out.base
 
-    def deficits(self, listed, v):
-        """(n,) u_i = 1 - y_i <(x_i, bias), v> of the listed rows."""
-        return 1.0 - self.products(listed, v)
-
     def add(self, const Py_ssize_t[::1] listed, const double[::1] c, double[::1] v):
         """v += sum c y (x, bias) over the listed rows."""
         self.must_list(listed, v)

@@ -82,6 +82,8 @@ cdef class DualSweeps:
         at.gap = at.gap_before = INFINITY
         at.part = ENOUGH
 
+    # ------------------------------------------------------------ what a call has found, and a call alone
+
     @property
     def active(self):
         """The rows at work, those that are left out of the next sweeps included."""
