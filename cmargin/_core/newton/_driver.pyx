@@ -16,7 +16,7 @@ from cmargin._core.small._margin_summary cimport N_TRACED, trace_margins
 from cmargin._core.small._shapes cimport must_fit
 
 ASKS = {LOOK: "look", ALONG: "along", PRODUCT: "product", EVALUATE: "evaluate", MARGINS: "margins", GATHER: "gather",
-        PAUSE: "pause", DONE: None}
+        REPAIR: "repair", PAUSE: "pause", DONE: None}
 
 
 def now():

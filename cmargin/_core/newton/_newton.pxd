@@ -93,6 +93,7 @@ cdef struct newton_state:
     bint knows_rms
     double *column_scale         # (p,) curvature of the columns, where a subset of the rows has told it
     bint has_scale
+    bint may_repair              # REPAIR may be asked: the rows are in memory, and many
     double rounding              # of a sum that a look tells, beside the root mean square of a term
     double drift                 # what rounding may have done to the objective since the start
     int resumed
@@ -122,6 +123,11 @@ cdef struct newton_state:
     row_pass *heavy              # rows that the model of a step treats exactly, in memory here; NULL: none
     bint heavy_in_block          # the look that found them summed their curvature too
     double *heavy_work           # see `_heavy_rows`
+    # ---- other rows, whose dual variables stay as they are: for a repair, see `solvers/newton/dual_repair.py`
+    double *pull                 # (p,) mean s a y x over them, or NULL: there are none
+    double *others               # (2, p) sums of s a y x over the positive and the negative ones
+    double *both                 # (2, p) the same with the rows looked at
+    double of_others[2]          # sums of s a, over n
     # ---- Algorithms 1 to 4
     unsigned char *in_use        # (p,) active set
     unsigned char *gone          # (p,) components that a step takes to 0

@@ -10,8 +10,8 @@ The certificate comes from the same read: dual variables a + h du predicted *bef
 
 Each function ends with a question, in `ask`, and the one that is told the answer goes on:
 
-    newton_begin > LOOK > [GATHER] > next_step > direction > LOOK > [ALONG ... > LOOK] > accept > next_step ...
-                                                                             ... > newton_settle > [EVALUATE] > DONE
+    newton_begin > LOOK > [GATHER] > next_step > direction > LOOK > [ALONG ... > LOOK] > accept > [REPAIR] > next_step
+                                                                         ... > newton_settle > [EVALUATE] > DONE
 """
 
 from libc.math cimport INFINITY, fabs, isfinite, sqrt
@@ -21,7 +21,7 @@ from cmargin._core.linalg._blas cimport dot
 from cmargin._core.newton._certificate cimport ROUNDING_OF_SUMS, dual_bound, make_feasible, relative_gap
 from cmargin._core.small._clock cimport seconds
 from cmargin._core.newton._conjugate_gradients cimport cg_begin, cg_told, conjugate_gradients
-from cmargin._core.newton._driver cimport ALONG, DONE, EVALUATE, GATHER, LOOK, PAUSE, PRODUCT
+from cmargin._core.newton._driver cimport ALONG, DONE, EVALUATE, GATHER, LOOK, PAUSE, PRODUCT, REPAIR
 from cmargin._core.newton._heavy_rows cimport heavy_direction
 from cmargin._core.newton._l2_path cimport follow_path, leave_path, penalty_of_path
 from cmargin._core.newton._line_search cimport ARMIJO, l1_slope, search_begin, search_told
@@ -45,6 +45,7 @@ cdef int RESUMED = 3                     # times that a fit goes on whose certif
 cdef double NEAR = 0.8                   # of the l1 weight: columns with such a gradient may soon be in use
 cdef Py_ssize_t WORKING_SET = 400        # columns in the block beside those in use, at most
 cdef int MOST_PRODUCTS = 100
+cdef double REPAIRABLE = 0.8             # of the tolerance: what smoothing may keep open where a repair is tried
 
 
 # ---------------------------------------------------------------- what is known of a point
@@ -55,7 +56,14 @@ cdef double penalty_of(const newton_state *at, const double *w) noexcept nogil:
     for j in range(at.p):
         squares += at.l2_each[j] * w[j] * w[j]
         sizes += at.l1_each[j] * fabs(w[j])
+    if at.pull != NULL:                          # other rows are straight lines
+        return squares / 2 + sizes + at.of_others[0] + at.of_others[1] - dot(at.p, at.pull, w)
     return squares / 2 + sizes
+
+
+cdef inline double slope_of_penalty(const newton_state *at, Py_ssize_t j, double w) noexcept nogil:
+    # without l1, in column j
+    return at.l2_each[j] * w - (at.pull[j] if at.pull != NULL else 0)
 
 
 cdef double rounding_of(const newton_state *at, const double *e) noexcept nogil:
@@ -120,7 +128,9 @@ cdef void told_look(void *driver, const double *sums, const double *gradient, do
     at.mean_curvature = sums[7] / n
     for j in range(at.p):
         at.g[j] = gradient[j] / -n
-    if at.smooth:
+    if at.pull != NULL:
+        told_with_others(at, gradient + at.p)
+    elif at.smooth:
         make_feasible(&at.told, gradient + at.p, at.p, at.sums[4], at.sums[5], sums[8] / n, sums[9] / n, at.free >= 0)
     else:
         make_feasible(&at.told, gradient + at.p, at.p, at.sums[4], at.sums[5], at.sums[4], at.sums[5], at.free >= 0)
@@ -143,11 +153,19 @@ cdef void told_look(void *driver, const double *sums, const double *gradient, do
         at.told_step(at)
 
 
+cdef void told_with_others(newton_state *at, const double *vectors) noexcept nogil:
+    cdef double pos = at.sums[4] + at.of_others[0], neg = at.sums[5] + at.of_others[1]
+    cdef Py_ssize_t i
+    for i in range(2 * at.p):
+        at.both[i] = vectors[i] + at.others[i]
+    make_feasible(&at.told, at.both, at.p, pos, neg, pos, neg, at.free >= 0)
+
+
 cdef void after_look(newton_state *at, double step) noexcept nogil:
     cdef double penalty = penalty_of(at, at.w), objective = at.sums[2] + penalty - penalty_of_path(at)
     cdef Py_ssize_t j
     for j in range(at.p):
-        at.g[j] += at.l2_each[j] * at.w[j]
+        at.g[j] += slope_of_penalty(at, j, at.w[j])
     at.value = at.sums[3] + penalty
     if objective < at.objective:
         at.objective = objective
@@ -244,9 +262,12 @@ cdef void columns_measured(newton_state *at) noexcept nogil:
 
 
 cdef void go_on(newton_state *at) noexcept nogil:
-    # after GATHER or PAUSE
+    # after GATHER, REPAIR or PAUSE
     if at.ask.kind == GATHER:
         columns_measured(at)
+    elif at.ask.kind == REPAIR:
+        judge(at)
+        next_step(at)
     elif at.status != RUNNING:
         newton_settle(at)
     else:
@@ -427,7 +448,7 @@ cdef bint is_poor(newton_state *at) noexcept nogil:
     value = at.sums[0] + penalty_of(at, at.scratch)
     last = at.sums[1] + l1_slope(n_kinks(at), at.w, at.d, at.l1_each, 1, -1)
     for j in range(at.p):
-        last += at.l2_each[j] * at.scratch[j] * at.d[j]
+        last += slope_of_penalty(at, j, at.scratch[j]) * at.d[j]
     return value > at.value + ARMIJO * at.first or not fabs(last) <= SLOPE_KEPT * -at.first
 
 
@@ -445,7 +466,7 @@ cdef void full_step_taken(newton_state *at) noexcept nogil:
     at.clock, at.line_slope, at.line_curvature = seconds(), 0, 0
     for j in range(at.p):
         stops = stops or (at.scratch[j] == 0 and at.w[j] != 0 and at.l1 > 0)
-        at.line_slope += at.l2_each[j] * at.w[j] * at.d[j]
+        at.line_slope += slope_of_penalty(at, j, at.w[j]) * at.d[j]
         at.line_curvature += at.l2_each[j] * at.d[j] * at.d[j]
     at.line.n, at.line.w, at.line.d, at.line.weight = n_kinks(at), at.w, at.d, at.l1_each
     at.line.steps, at.line.index = at.keys, at.index
@@ -475,7 +496,16 @@ cdef void told_along(void *driver, double slope, double curvature) noexcept nogi
     ask_look(at, SHORTER_STEP, NULL, at.step, at.to.width, not at.by_products)
 
 
+cdef bint wants_repair(const newton_state *at, double width) noexcept nogil:
+    # ``width``: of the step taken. The dual variables of rows that a repair leaves alone are smooth by it, which the
+    # error of smoothing, at the next width, says
+    cdef double wider = width / at.rule.width
+    return at.may_repair and at.status == RUNNING and at.predicted > 0 and at.step == 1 \
+        and smoothing_error(at) * wider * wider <= REPAIRABLE * at.tol * at.objective
+
+
 cdef void accept(newton_state *at) noexcept nogil:
+    cdef double width = at.rule.width
     cdef Py_ssize_t j
     if at.predicted > 0:
         for j in range(at.p):
@@ -487,7 +517,10 @@ cdef void accept(newton_state *at) noexcept nogil:
         back_up(&at.rule, gap_of(at))
     elif not follow_path(at) and at.predicted == 0 and at.status == RUNNING:
         at.status = ROUNDED
-    next_step(at)
+    if wants_repair(at, width):
+        at.ask.kind = REPAIR
+    else:
+        next_step(at)
 
 
 # ---------------------------------------------------------------- the end

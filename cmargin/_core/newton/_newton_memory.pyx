@@ -110,7 +110,7 @@ cdef class Newton(Driver):
 
     cdef newton_state at
     cdef list earlier
-    cdef object vectors, places, room_, heavy_room, flags, heavy_home
+    cdef object vectors, places, room_, heavy_room, flags, heavy_home, of_others
 
     def __init__(self, home, problem, settings, result, w, double width, double decay, *, bint by_products=False,
                  column_scale=None, started=None, double spent=0.0, spent_seconds=(0.0, 0.0, 0.0)):
@@ -285,8 +285,48 @@ cdef class Newton(Driver):
             room = self.heavy_room = np.empty(heavy_work_size(at.p, at.l1 > 0) + 1)
             at.heavy_work, at.heavy, at.heavy_in_block = &room[0], &heavy.rows, True
 
+    # ------------------------------------------------------------ a repair
+
+    @property
+    def may_repair(self):
+        """Whether "repair" may be asked."""
+        return self.at.may_repair
+
+    @may_repair.setter
+    def may_repair(self, bint may):
+        self.at.may_repair = may
+
+    def stand_beside(self, double[:, ::1] vectors, totals, double n):
+        """Other rows, to be seen as straight lines from here on: their dual variables do not change.
+
+        ``vectors`` (2, n_columns) are their sums of s a y x, ``totals`` those of s a, of positive and of negative rows;
+        ``n`` is the weight of all.
+        """
+        cdef newton_state *at = &self.at
+        cdef double[:, ::1] room = np.zeros((5, max(1, at.p)))
+        must_fit(vectors.shape[0] == 2 and vectors.shape[1] == at.p and at.p > 0, "stand_beside")
+        np.asarray(room)[:2], np.asarray(room)[4] = vectors, np.sum(vectors, axis=0) / n
+        at.n, at.others, at.both, at.pull = n, &room[0, 0], &room[2, 0], &room[4, 0]
+        at.of_others[0], at.of_others[1] = totals[0] / n, totals[1] / n
+        self.of_others = room.base
+
+    def dual_point(self):
+        """The best bound so far, and what `offer` takes: the total and the vector that it is made of, or None."""
+        cdef newton_state *at = &self.at
+        return at.best_dual, at.best.total, (self.vectors[BEST_V, :at.best.n].copy() if at.has_best else None)
+
+    def offer(self, bound, total, v, double reads):
+        """A dual point found elsewhere in so many reads, kept if it is better; None for all three: there is none."""
+        cdef newton_state *at = &self.at
+        at.passes += reads
+        at.spent += reads
+        if v is not None and bound > at.best_dual:
+            must_fit(len(v) == at.best.n, "offer")
+            self.vectors[BEST_V, :at.best.n] = v
+            at.best_dual, at.best.total, at.has_best = bound, total, True
+
     def go_on(self):
-        """After a pause."""
+        """After a pause, or a repair."""
         go_on(&self.at)
 
     # ------------------------------------------------------------ a checkpoint, at a pause

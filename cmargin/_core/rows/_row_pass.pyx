@@ -15,8 +15,8 @@ from libc.string cimport memcpy
 
 from cmargin._core.losses._losses cimport MARGIN_PURSUIT, SMOOTHED_HINGE, has_dual, in_newton_steps
 from cmargin._core.rows._row_blocks cimport (
-    CURVED, HINGE, N_PARTS, N_SUMS, along_block, block_kernel, block_question, combine_block, evaluate_block, fold,
-    pass_job, product_block, run_block,
+    CURVED, DUAL_NEG, DUAL_POS, HINGE, N_PARTS, N_SUMS, along_block, block_kernel, block_question, combine_block,
+    evaluate_block, exact_dual, fold, pass_job, product_block, run_block,
 )
 from cmargin._core.linalg._narrow_syrk cimport narrow_syrk_lanes
 from cmargin._core.rows._rows cimport Rows
@@ -353,6 +353,11 @@ cdef class RowBlocks:
         self.rows.job.exact = &mask[0] + self.rows.first if mask is not None and mask.shape[0] > 0 else NULL
 
     @property
+    def exact(self):
+        """The mask that `set_exact` was given, or None."""
+        return None if self.keep[3] is None else np.asarray(self.keep[3])
+
+    @property
     def norms(self):
         """(n_rows,) what `measure_rows` let the look sum."""
         return self.norms_
@@ -446,6 +451,21 @@ cdef class RowBlocks:
         """a >= 0 that the last look predicted, a new (n_rows,) array."""
         cdef double[:, ::1] duals = self.duals
         return self.duals[0 if self.rows.job.dual_next == &duals[0, 0] else 1].copy()
+
+    def dual_sums_told(self):
+        """Of the last look: (2, n_columns) sums of s a y x over positive and negative rows; 2 of s a."""
+        return self.gradient_[0, 1:, :self.n_columns].copy(), self.sums_[0, DUAL_POS:DUAL_NEG + 1].copy()
+
+    def dual_variables_told(self):
+        """Those that the same sums are of: after a full step `dual_variables`, except of rows treated exactly."""
+        cdef double[::1] a = self.dual_variables()
+        cdef pass_job *job = &self.rows.job
+        cdef Py_ssize_t i
+        if job.exact != NULL:
+            for i in range(self.n_rows):
+                if job.exact[i]:
+                    a[i] = exact_dual(job, i)
+        return a.base
 
     def along(self, double step, double width):
         """(value, slope, curvature) in the step of sum s F(u - step change); no read of X."""

@@ -11,6 +11,7 @@ import numpy as np
 from cmargin._core.newton._certificate import feasible, gap
 from cmargin._core.newton._newton_memory import Newton
 from cmargin.homes.wide import too_wide
+from cmargin.solvers.newton.dual_repair import repair
 from cmargin.solvers.newton.slices import InSlices
 
 HISTORY = ("passes", "seconds", "seconds_look", "seconds_system", "seconds_search", "objective", "gap", "step",
@@ -73,6 +74,8 @@ class Result:
 class ContinuationNewton(InSlices, Newton):
     """One binary problem on its way; `run` does the work, `result` can be looked at whenever it is left."""
 
+    to_repair = None                       # shares of either side that `repair` takes, where it may pay
+
     def __init__(self, rows, problem, settings, result=None, width=None, w=None, before=None):
         """``before``: the solver of a subset, or of the dual, whose time and reads count and whose w this one got."""
         w = np.zeros(rows.n_columns) if w is None else w
@@ -93,7 +96,14 @@ class ContinuationNewton(InSlices, Newton):
             self.attach(*self.home.gather_heavy())
         elif self.asks == "gather":              # curvature is spread over all rows; only the columns' sizes are wanted
             self.attach(None, self.home.mean_measure())
+        elif self.asks == "repair":
+            repair(self, self.to_repair)
+            self.go_on()
         super().attend()                         # there may be no read left after that one
+
+    def let_repair(self, shares):
+        """From here on, with these shares of positive and of negative rows."""
+        self.to_repair, self.may_repair = shares, True
 
     def certify_with(self, status, a):
         """`certify` with dual variables ``a`` (n_rows,) found elsewhere, or None, before any look at these rows."""

@@ -14,6 +14,7 @@ ROWS_PER_COLUMN = 20           # a subset thinner than this says little about th
 # settled may still move.
 WIDTH_OF_HANDOVER = 0.02
 WIDER = 5.0
+REPAIRED = 0.5                 # of the rows in a subset, to look for a better dual point
 
 
 def shares(positives, negatives):
@@ -48,6 +49,13 @@ def subset_of(rows, seed):
     chosen = part.sides()[1]
     part.weigh_sides(*(whole / there if there > 0 else 1.0 for whole, there in zip(weights, chosen, strict=True)))
     return (part if part.n_rows else None), reads + read
+
+
+def may_repair(newton):
+    """Let ``newton`` repair its dual variables where reads of the rows are what a fit costs."""
+    problem, rows = newton.problem, newton.home
+    if newton.home_is_here and problem.loss == "hinge" and problem.l2 and not problem.l1 and worth_growing(rows):
+        newton.let_repair([REPAIRED * part for part in shares(*rows.sides()[0])])
 
 
 def ways(rows, problem, settings, grow, seed, w=None, width=None, result=None, before=None, found=None):
@@ -90,6 +98,7 @@ def ways(rows, problem, settings, grow, seed, w=None, width=None, result=None, b
             return
         w, width = result.w, WIDER * first.result.width
     newton = ContinuationNewton(rows, problem, settings, result, width, w, first)
+    may_repair(newton)
     first = subset = None                        # what newton needs of them it has; their memory goes
     newton.begin()
     yield newton
