@@ -83,7 +83,12 @@ class ScoreBlocks:
 
     def rows(self, block):
         """Rows of one block, float64; dense ones in C order, so that the bits do not depend on the layout of X."""
-        return self.home.take(block, np.float64)
+        return self.only_block if len(self.blocks) == 1 else self.home.take(block, np.float64)
+
+    @cached_property
+    def only_block(self):
+        """Kept, since it is small: a copy wherever X is no such array itself, which a pass would make twice."""
+        return self.home.take(self.blocks[0], np.float64)
 
     def map(self, function):
         """``function(block)`` of every block, in block order; the next ones are computed meanwhile."""
