@@ -92,8 +92,14 @@ class ScoreBlocks:
 
     def map(self, function):
         """``function(block)`` of every block, in block order; the next ones are computed meanwhile."""
+        if len(self.blocks) == 1:
+            with single_threaded_blas():
+                return [function(self.blocks[0])]
+        return self._map(function)
+
+    def _map(self, function):
         with single_threaded_blas():
-            if self.n_threads == 1 or len(self.blocks) == 1:
+            if self.n_threads == 1:
                 yield from map(function, self.blocks)
                 return
             function = single_threaded_blas()(function)     # some BLAS libraries count for each thread
