@@ -2,8 +2,7 @@
 
 from cpython.pycapsule cimport PyCapsule_New
 from libc.math cimport INFINITY, NAN, fabs, isfinite
-from libc.stdint cimport int32_t as int32
-from libc.stdint cimport int64_t as int64
+from libc.stdint cimport int32_t as int32, int64_t as int64
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset, strcmp
 

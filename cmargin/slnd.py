@@ -15,6 +15,7 @@ from cmargin._estimators.multinomial_optimum import fit_optimum, refuse_penalty
 from cmargin._estimators.posteriors import PosteriorPredictions
 from cmargin._estimators.refusal import keeps_last_fit
 from cmargin._estimators.slnd_over_places import run_over_places
+from cmargin._estimators.slnd_says import not_invertible, shortfall
 from cmargin._estimators.types import Callback, CheckpointFile, ClassWeight, RandomState
 from cmargin._estimators.validation import (
     COUNT,
@@ -387,20 +388,8 @@ class SLNDClassifier(PosteriorPredictions):
                 fit, interruption = train(rows, lists, weight, settings, entropy, start,
                                           self._watch(store, self._line), run, keeper)
         except NonFiniteCurvature as error:
-            raise ValueError(self._not_invertible(error, rows, about)) from error
-        return fit, interruption, store, self._shortfall
-
-    def _not_invertible(self, error, rows, about):
-        """Whose second moment cannot be inverted, and what to do about it."""
-        home = rows.home
-        advice = f"Scale the features (the largest entry is {home.largest():.2g}), for instance by StandardScaler"
-        if error.n_groups == 1:
-            return (f"{type(self).__name__}: the second moment of the rows holds NaN or infinity and cannot be "
-                    f"inverted. {advice}.")
-        label = about["classes_"].tolist()[error.group]
-        whose = f"label column {label}" if about["_multilabel"] else f"class {label!r}"
-        return (f"{type(self).__name__}: the second moment of the rows at the weights of {whose} holds NaN or infinity "
-                f"and cannot be inverted anew. {advice}, lower step_size, or leave out hessian_refresh.")
+            raise ValueError(not_invertible(self, error, rows, about)) from error
+        return fit, interruption, store, partial(shortfall, self)
 
     def _run(self):
         """What makes the `Run` of a fit; None: the low-rank one."""
@@ -440,21 +429,6 @@ class SLNDClassifier(PosteriorPredictions):
     def _line(self, last):
         return (f"pass {last['pass']}: risk {last['objective']:.5f}, error {last['error']:.4f}, "
                 f"{last['seconds']:.2f} s")
-
-    def _shortfall(self, fit):
-        risks, text = fit.history["objective"], None
-        if fit.diverged.any():
-            text = (f"{int(fit.diverged.sum())} of {len(fit.diverged)} classes overflowed in the last pass and keep "
-                    "their weights from before it; scale the features or give a smaller step_size.")
-        elif len(risks) and not np.isfinite(risks[-1]):
-            text = "the risk is beyond the range of numbers; scale the features or give a smaller step_size."
-        elif fit.stopped == "max_time":
-            text = (f"stopped by max_time={self.max_time} after {fit.passes} passes of {self.max_passes}; the weights "
-                    "reached are kept. Raise max_time to train longer.")
-        elif self.tol is not None and fit.stopped == "max_passes" and fit.passes > 1:
-            text = (f"after {fit.passes} passes the risk still fell by {risks[-2] - risks[-1]:.2g} in the last one "
-                    f"(tol={self.tol}); raise max_passes.")
-        return None if text is None else f"{type(self).__name__}: {text}"
 
 
 @described_by(SLNDClassifier)

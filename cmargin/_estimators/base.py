@@ -28,6 +28,7 @@ from cmargin._estimators.validation import (
     in_range,
 )
 from cmargin._estimators.versions import VersionInPickle
+from cmargin._runtime.turns import Turn
 from cmargin.homes.arrays import dense
 from cmargin.homes.device.arrays import namespace_of, to_host
 from cmargin.homes.open import beside, on_workers, open_rows
@@ -103,15 +104,16 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
 
             return self._finish(*over_workers.train(self, X, y, sample_weight, begin))
         self._check_parameters()
-        sample_weight = beside(X, sample_weight, "sample_weight")
-        home = open_rows(*self._check_data(X, y))
-        try:
-            keeper = keeper_of(self, home, sample_weight)
-            self._finish(*self._train(home, sample_weight, begin, keeper))
-            keeper.close()
-            return self
-        finally:
-            home.let_go()
+        with Turn(waits=self.max_time is None):
+            sample_weight = beside(X, sample_weight, "sample_weight")
+            home = open_rows(*self._check_data(X, y))
+            try:
+                keeper = keeper_of(self, home, sample_weight)
+                self._finish(*self._train(home, sample_weight, begin, keeper))
+                keeper.close()
+                return self
+            finally:
+                home.let_go()
 
     _takes_comm = False              # whether `fit` does,
     _takes_workers = False           # and Dask collections

@@ -2,6 +2,8 @@
 
 from time import perf_counter
 
+from cmargin._runtime.turns import give_way
+
 
 class TimeUp(Exception):
     """``max_time`` is over; the weights are those of the last step taken."""
@@ -39,7 +41,8 @@ class RunClock:
         return result
 
     def watch(self):
-        """Raise `TimeUp` where it is late."""
+        """Give way to other fits; raise `TimeUp` where it is late."""
+        give_way()
         if self.deadline is not None and perf_counter() > self.deadline:
             raise TimeUp
 

@@ -83,12 +83,23 @@ class ScoreBlocks:
 
     def rows(self, block):
         """Rows of one block, float64; dense ones in C order, so that the bits do not depend on the layout of X."""
-        return self.home.take(block, np.float64)
+        return self.only_block if len(self.blocks) == 1 else self.home.take(block, np.float64)
+
+    @cached_property
+    def only_block(self):
+        """Kept, since it is small: a copy wherever X is no such array itself, which a pass would make twice."""
+        return self.home.take(self.blocks[0], np.float64)
 
     def map(self, function):
         """``function(block)`` of every block, in block order; the next ones are computed meanwhile."""
+        if len(self.blocks) == 1:
+            with single_threaded_blas():
+                return [function(self.blocks[0])]
+        return self._map(function)
+
+    def _map(self, function):
         with single_threaded_blas():
-            if self.n_threads == 1 or len(self.blocks) == 1:
+            if self.n_threads == 1:
                 yield from map(function, self.blocks)
                 return
             function = single_threaded_blas()(function)     # some BLAS libraries count for each thread

@@ -149,7 +149,6 @@ cdef void after_look(newton_state *at, double step) noexcept nogil
 cdef void next_step(newton_state *at) noexcept nogil
 
 # ---- for whoever asks
-cdef Py_ssize_t block_work_size(Py_ssize_t order, bint l1) noexcept nogil
 cdef void newton_answers_to(newton_state *at) noexcept nogil        # the functions that are told
 cdef void newton_begin(newton_state *at) noexcept nogil
 cdef void newton_settle(newton_state *at) noexcept nogil

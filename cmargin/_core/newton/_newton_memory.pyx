@@ -10,9 +10,10 @@ from cmargin._core.small._carry cimport carrier, carry, copied
 from cmargin._core.small._clock cimport seconds
 from cmargin._core.newton._heavy_rows cimport heavy_work_size
 from cmargin._core.newton._newton cimport (
-    FULL_BLOCK, HISTORY_COLUMNS, WAITING, block_work_size, go_on, newton_answers_to, newton_begin, newton_leave,
+    FULL_BLOCK, HISTORY_COLUMNS, WAITING, go_on, newton_answers_to, newton_begin, newton_leave,
     newton_settle, newton_state, rounding_of, start_step, status_id,
 )
+from cmargin._core.newton._newton_block cimport block_work_size
 from cmargin._core.newton._newton_vectors cimport BEST_V, BEST_W, L1_EACH, L2_EACH, RMS, SCALE, TAKEN, W
 from cmargin._core.newton._newton_vectors cimport n_vectors, point_at_vectors
 from cmargin._core.newton._published_newton cimport published_start, published_told

@@ -4,7 +4,8 @@ from libc.math cimport INFINITY
 from libc.stdlib cimport calloc, free, malloc
 
 from cmargin._core.losses._losses cimport has_dual
-from cmargin._core.newton._newton cimport WAITING, block_work_size, newton_answers_to, newton_begin, start_step
+from cmargin._core.newton._newton cimport WAITING, newton_answers_to, newton_begin, start_step
+from cmargin._core.newton._newton_block cimport block_work_size
 from cmargin._core.newton._newton_vectors cimport n_vectors, point_at_vectors
 from cmargin._core.rows._row_blocks cimport N_SUMS
 from cmargin._core.rows._row_pass cimport pass_plan, pass_set_active, pass_start, scratch_wanted

@@ -3,6 +3,7 @@
 Each objective answers ``(value, gradient)`` for one binary problem at v = (w, b), from blocks of rows folded in order.
 """
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy.optimize import minimize
 
 from cmargin._core.losses._losses import LOSS_IDS, evaluate
 from cmargin._core.small import _catoni
+from cmargin._core.small._arrays import total
 from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin.solvers.first_order.margin_pursuit import Fit
@@ -22,6 +24,11 @@ STRAIGHT = 30.0              # exponents beyond which exp is continued by its ta
 
 class AskedToStop(Exception):
     """The callback's answer was true."""
+
+
+def length(a):
+    """Euclidean norm of a vector."""
+    return math.sqrt(a @ a)
 
 
 class Objective:
@@ -51,15 +58,18 @@ class Objective:
     def margins(self, v):
         """y_i (<w, x_i> + b): one read."""
         self.reads += 0.5                # the other half is the gradient: a call is one product each way
-        parts = self.blocks.map(lambda block: np.asarray(self.blocks.rows(block) @ v[:-1]))
-        return self.y * (np.concatenate(list(parts)) + v[-1])
+        parts = list(self.blocks.map(lambda block: np.asarray(self.blocks.rows(block) @ v[:-1])))
+        z = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        z += v[-1]
+        z *= self.y
+        return z
 
     def __call__(self, v):
         z = self.margins(v)
         value, slope = self.of_margins(z)
         gradient = self.gradient(v, slope)
         value = float(value + self.penalty.value(v[:-1]))
-        self.seen = (v.copy(), value, np.linalg.norm(gradient), z)
+        self.seen = (v.copy(), value, length(gradient), z)
         return value, gradient
 
     def gradient(self, v, slope):
@@ -250,12 +260,12 @@ class FullBatch(Resumable):
 
     def count(self, c, objective):
         self.reads[c] = objective.reads
-        self.fit.reads = self.reads.mean()
+        self.fit.reads = total(self.reads) / len(self.reads)
 
     def keep(self, c, passes, v, objective, at_zero, on_pass):
         """Weights of problem ``c`` after so many iterations: L-BFGS only takes steps that lower the objective."""
         fit = self.fit
-        if objective.seen is None or not np.array_equal(objective.seen[0], v):
+        if objective.seen is None or (objective.seen[0] is not v and not np.array_equal(objective.seen[0], v)):
             objective(v)
         _, value, norm, z = objective.seen
         self.count(c, objective)

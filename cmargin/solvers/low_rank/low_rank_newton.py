@@ -12,6 +12,7 @@ import numpy as np
 from cmargin._core.losses._losses import AT_ZERO, LARGEST_CURVATURE, LOSS_IDS, evaluate
 from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
 from cmargin._runtime.clock import TimeUp
+from cmargin._runtime.turns import give_way
 from cmargin.solvers.low_rank.class_passes import STREAM_WORDS, ClassPasses, class_streams
 from cmargin.solvers.low_rank.class_weights import ClassWeights
 from cmargin.solvers.low_rank.low_rank import LowRankInverse, build_inverse, default_samples
@@ -175,6 +176,7 @@ class Run(Resumable):
         return self.runner.deadline is not None and time.perf_counter() > self.runner.deadline
 
     def _watch_time(self):
+        give_way()
         if self._late():
             raise TimeUp
 

@@ -12,7 +12,6 @@ from scipy.special import softmax
 
 from cmargin._core.small._arrays import all_finite, copied, total, zeros
 from cmargin._core.small._sampling import shuffle
-from cmargin._runtime.clock import TimeUp
 from cmargin.solvers.low_rank.class_passes import STREAM_WORDS, class_streams
 from cmargin.solvers.low_rank.low_rank import build_inverse, default_samples, lower_rank_will_do
 from cmargin.solvers.low_rank.low_rank_newton import Fit, Run
@@ -88,9 +87,8 @@ class MultinomialRun(Run):
         shares = np.bincount(self.truth, self.row_weight, self.n_classes) / len(self.truth)
         return np.log(np.maximum(shares, 0.5 / len(self.truth)))
 
-    def _watch_time(self):
-        if self.deadline is not None and time.perf_counter() > self.deadline:
-            raise TimeUp
+    def _late(self):
+        return self.deadline is not None and time.perf_counter() > self.deadline
 
     # ---- before the first pass
 

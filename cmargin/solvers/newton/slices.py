@@ -5,6 +5,7 @@ from time import perf_counter
 import numpy as np
 
 from cmargin._core.newton._driver import advance_all
+from cmargin._runtime.turns import give_way
 from cmargin.solvers.newton.parts import NO_PARTS
 
 SLICE = 0.1                    # seconds between two moments at which Python is heard
@@ -52,6 +53,7 @@ class InSlices:
             while self.asks is not None:
                 self.advance(perf_counter() + SLICE)
                 self.attend_to(parts)
+                give_way()
         finally:
             self.store(self.result)
         return self.result
@@ -196,6 +198,7 @@ def side_by_side(ways, n_threads, status, interrupted=lambda: None, at_once=None
             at_work = [(way, driver) for (way, _), driver in zip(at_work, come_to, strict=True) if driver is not None]
             if now >= end:                                      # those that had this slice are the last of the next
                 at_work = at_work[n_threads:] + at_work[:n_threads]
+            give_way()
     except BaseException:
         interrupted()
         for way, driver in at_work:

@@ -1,0 +1,12 @@
+"""The curvature block of a Newton step of SmSVM."""
+
+from cmargin._core.newton._newton cimport newton_state
+
+
+cdef Py_ssize_t block_work_size(Py_ssize_t order, bint l1) noexcept nogil       # doubles, in `work`
+
+# at.active: the block's columns at the next look
+cdef void choose_columns(newton_state *at) noexcept nogil
+
+# at.d: the Newton direction, for l1 the minimum of the model with its l1 term; False: the block is not finite
+cdef bint solve_block(newton_state *at) noexcept nogil

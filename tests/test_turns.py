@@ -1,0 +1,160 @@
+"""Fits that run at once take turns at the cores, and nobody waits long for anybody."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from cmargin import SLNDClassifier
+from cmargin._runtime.turns import PATIENCE, TURN, Turn, Turns, give_way
+
+LONG = 60.0                # seconds after which a test gives up
+
+
+@pytest.fixture
+def timeless():
+    """One core, and a clock that a test sets: the fits' turns are over when it says so."""
+    now = [0.0]
+    found = Turns(lambda: 1, lambda: now[0])
+    found.now = now
+    return found
+
+
+def begun_beside(where, waits=True):
+    """A thread that begins a turn, says so, and ends it when told."""
+    begun, done = threading.Event(), threading.Event()
+
+    def fit():
+        with Turn(waits, where):
+            begun.set()
+            done.wait(LONG)
+
+    thread = threading.Thread(target=fit)
+    thread.start()
+    return thread, begun, done
+
+
+def until_waiting(where, n):
+    for _ in range(int(LONG / 0.001)):
+        with where.lock:
+            if len(where.waiting) == n:
+                return
+        threading.Event().wait(0.001)
+    raise AssertionError(f"{len(where.waiting)} wait, not {n}")
+
+
+def test_the_second_waits_for_the_first(timeless):
+    with Turn(turns=timeless) as first:
+        thread, begun, done = begun_beside(timeless)
+        until_waiting(timeless, 1)
+        assert not begun.is_set() and timeless.running == {first}
+    assert begun.wait(LONG)
+    done.set()
+    thread.join(LONG)
+    assert not timeless.running and not timeless.waiting
+
+
+def test_who_came_first_begins_first(timeless):
+    order = []
+
+    def fit(k):
+        with Turn(turns=timeless):
+            order.append(k)
+
+    with Turn(turns=timeless):
+        threads = []
+        for k in range(4):
+            threads.append(threading.Thread(target=fit, args=(k,)))
+            threads[-1].start()
+            until_waiting(timeless, k + 1)
+    for thread in threads:
+        thread.join(LONG)
+    assert order == [0, 1, 2, 3]
+
+
+def test_a_turn_that_is_over_keeps_nobody(timeless):
+    with Turn(turns=timeless):
+        timeless.now[0] = TURN
+        thread, begun, done = begun_beside(timeless)
+        assert begun.wait(LONG)
+        done.set()
+        thread.join(LONG)
+
+
+def test_a_fit_inside_another_has_no_turn_of_its_own(timeless):
+    with Turn(turns=timeless) as outer:
+        with Turn(turns=timeless):
+            assert timeless.running == {outer}
+        assert timeless.running == {outer} and timeless.local.turn is outer
+
+
+def test_patience_ends(timeless):
+    with Turn(turns=timeless) as first:
+        first.over = np.inf                              # never ends
+        thread, begun, done = begun_beside(timeless)
+        until_waiting(timeless, 1)
+        timeless.now[0] = PATIENCE
+        assert begun.wait(LONG)
+        done.set()
+        thread.join(LONG)
+
+
+def test_who_has_no_time_does_not_wait(timeless):
+    with Turn(turns=timeless):
+        thread, begun, done = begun_beside(timeless, waits=False)
+        assert begun.wait(LONG)
+        done.set()
+        thread.join(LONG)
+
+
+def test_a_long_fit_gives_way(timeless):
+    with Turn(turns=timeless) as first:
+        give_way(timeless)                               # its turn has just begun
+        assert timeless.running == {first}
+        thread, begun, done = begun_beside(timeless)
+        until_waiting(timeless, 1)
+        timeless.now[0] = TURN
+        done.set()
+        give_way(timeless)                               # waits for the other, which ends at once
+        assert begun.is_set() and first in timeless.running and first.over == 2 * TURN
+    thread.join(LONG)
+    give_way(timeless)                                   # without a turn
+
+
+def test_an_interrupt_while_waiting_leaves_nobody_behind(timeless, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with Turn(turns=timeless):
+        with pytest.raises(KeyboardInterrupt), monkeypatch.context() as patch:
+            patch.setattr(timeless, "comes", interrupted)
+            timeless.begin(Turn(turns=timeless))
+        assert not timeless.waiting
+    timeless.now[0] = TURN
+    assert timeless.room()
+
+
+def test_a_fork_knows_no_others(timeless):
+    with Turn(turns=timeless):
+        timeless.reset()
+        with Turn(turns=timeless):
+            assert len(timeless.running) == 1
+
+
+def test_as_many_fits_begin_as_there_are_cores(monkeypatch):
+    """Of fits whose turns never end by the clock two train at once at most; the bits are those of one alone."""
+    here = Turns(lambda: 2, lambda: 0.0)
+    monkeypatch.setattr("cmargin._estimators.base.Turn", lambda waits: Turn(waits, here))
+    X, y = load_iris(return_X_y=True)
+    at_once = []
+
+    def fit(_):
+        return SLNDClassifier(random_state=0, callback=lambda _: at_once.append(len(here.running))).fit(X, y).coef_
+
+    alone = fit(0)
+    with ThreadPoolExecutor(6) as pool:
+        together = list(pool.map(fit, range(12)))
+    assert 1 <= min(at_once) <= max(at_once) <= 2 and not here.running and not here.waiting
+    assert all(np.array_equal(alone, coef) for coef in together)
