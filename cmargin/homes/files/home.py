@@ -25,8 +25,8 @@ GATHERED = 0.25              # of the memory left that gathered rows may take
 
 def refuse_files(what):
     raise ValueError(f"{what} needs the rows in memory, and these stay in files: SmSVMClassifier, "
-                     "MarginPursuitClassifier (solver='newton' or 'gd') and the multinomial SLNDClassifier and "
-                     "BSNClassifier (l2=0) read them chunk by chunk, and partial_fit takes slices of open_files(...).")
+                     "MarginPursuitClassifier (solver='newton' or 'gd'), SLNDClassifier and BSNClassifier (l2=0) read "
+                     "them chunk by chunk, and partial_fit takes slices of open_files(...).")
 
 
 @dataclass

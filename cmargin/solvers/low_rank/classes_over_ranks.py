@@ -17,7 +17,7 @@ import numpy as np
 from cmargin._core.stochastic._class_sgd import mean_stride
 from cmargin.homes.arrays import joined
 from cmargin.homes.open import open_rows
-from cmargin.solvers.low_rank.class_lists import ClassLists, ClassShares
+from cmargin.solvers.low_rank.class_lists import ClassLists, ClassShares, SharedLists
 from cmargin.solvers.low_rank.class_passes import ClassPasses, class_streams
 from cmargin.solvers.low_rank.low_rank import default_samples
 from cmargin.solvers.low_rank.low_rank_newton import Run
@@ -163,9 +163,8 @@ class RankShares(ClassShares):
 
 def shared_out(shares):
     """(n_ranks, n_classes) positives, and negatives of each class by those that every rank has."""
-    others = shares.others
-    ends = np.cumsum(others, axis=0) * (shares.n_negatives / np.maximum(others.sum(axis=0), 1))
-    return shares.positives, np.minimum(np.diff(np.rint(ends).astype(np.int64), axis=0, prepend=0), others)
+    shared = SharedLists(shares.n_negatives, shares.others.sum(axis=0))
+    return shares.positives, np.array([shared.negatives(others) for others in shares.others])
 
 
 def divided(shares):

@@ -1,11 +1,25 @@
-"""What trains SLND and BSN on rows that lie in several places: over ranks or workers, all classes at once or apart."""
+"""What trains SLND and BSN on rows that are not here: in files, on a device, over ranks or workers."""
 
 from functools import partial
 
 from cmargin.solvers.low_rank.class_lists import ClassShares
+from cmargin.solvers.low_rank.classes_over_files import ClassesOverFiles
 from cmargin.solvers.low_rank.classes_over_ranks import ClassesOverRanks, RankShares
+from cmargin.solvers.low_rank.multinomial import MultinomialRun
+from cmargin.solvers.low_rank.on_device import MultinomialOnDevice
+from cmargin.solvers.low_rank.over_files import MultinomialOverFiles
 from cmargin.solvers.low_rank.over_ranks import MultinomialOverRanks
 from cmargin.solvers.low_rank.over_workers import MultinomialOverWorkers
+
+
+def run_by_batches(estimator, home, run, loss, Y):
+    """What makes the run on rows in files or on a device, where ``run`` does in memory; ``Y``: the positives."""
+    if getattr(run, "func", None) is MultinomialRun:
+        return partial(MultinomialOverFiles if home.shares_reads else MultinomialOnDevice, **run.keywords)
+    if run is None and home.shares_reads and estimator.step_size != "theory":
+        return partial(ClassesOverFiles, Y=Y)
+    what = "step_size='theory'" if estimator.step_size == "theory" else f"loss={loss!r}"
+    home.refuse(f"{type(estimator).__name__} with {what}, which reads one row at a time,")
 
 
 def run_over_places(estimator, home, loss, positive):
