@@ -157,12 +157,11 @@ def test_an_error_is_a_sentence(client):                                        
 
 
 @pytest.mark.parametrize("estimator, labels, text", [
-    (SLNDClassifier(loss="logistic"), 3, "one-vs-rest losses, .* do not go with Dask collections yet"),
-    (SLNDClassifier(), 2, "two classes, .* do not go with Dask collections yet"),
+    (SLNDClassifier(loss="logistic", step_size="theory"), 3, "step_size='theory' does not go with Dask"),
     (SLNDClassifier(l2=1.0), 3, "l2 > 0 does not go with Dask collections yet"),
     (baselines.BalancedSGDClassifier(), 3, "does not take Dask collections yet"),
     (SLNDClassifier(checkpoint="here"), 3, "checkpoint= does not go with Dask collections yet")],
-    ids=["logistic", "two", "l2", "baseline", "checkpoint"])
+    ids=["theory", "l2", "baseline", "checkpoint"])
 def test_what_is_refused(client, estimator, labels, text):                         # noqa: F811
     X, y = blobs(n=300, d=5, k=labels)
     with pytest.raises(ValueError, match=text):

@@ -4,10 +4,13 @@ from functools import partial
 
 from cmargin.solvers.low_rank.class_lists import ClassShares
 from cmargin.solvers.low_rank.classes_over_files import ClassesOverFiles
-from cmargin.solvers.low_rank.classes_over_ranks import ClassesOverRanks, RankShares
+from cmargin.solvers.low_rank.classes_over_places import PlaceShares
+from cmargin.solvers.low_rank.classes_over_ranks import ClassesOverRanks
+from cmargin.solvers.low_rank.classes_over_workers import ClassesOverWorkers
 from cmargin.solvers.low_rank.multinomial import MultinomialRun
 from cmargin.solvers.low_rank.on_device import MultinomialOnDevice
 from cmargin.solvers.low_rank.over_files import MultinomialOverFiles
+from cmargin.solvers.low_rank.over_places import PlaceCounts
 from cmargin.solvers.low_rank.over_ranks import MultinomialOverRanks
 from cmargin.solvers.low_rank.over_workers import MultinomialOverWorkers
 
@@ -28,12 +31,6 @@ def run_over_places(estimator, home, loss, positive):
     if loss == "multinomial":
         kind = MultinomialOverWorkers if home.shares_reads else MultinomialOverRanks
         return ClassShares(positive, agreed.n_rows), partial(kind, n_classes=len(agreed.classes))
-    if home.shares_reads:
-        raise ValueError(f"{type(estimator).__name__}: one-vs-rest losses, which two classes, an indicator and many "
-                         "classes have by default, do not go with Dask collections yet; exclusive classes do with "
-                         "loss='multinomial'.")
-    if estimator.hessian_refresh is not None:
-        raise ValueError(f"{type(estimator).__name__}: hessian_refresh does not go with comm= yet, with a one-vs-rest "
-                         "loss, which two classes, an indicator and many classes have by default.")
-    negatives = estimator.negatives_per_positive
-    return RankShares(home, positive, negatives), partial(ClassesOverRanks, negatives_per_positive=negatives)
+    kind, negatives = ClassesOverWorkers if home.shares_reads else ClassesOverRanks, estimator.negatives_per_positive
+    shares = PlaceShares(PlaceCounts(home), positive, agreed.n_rows, negatives)
+    return shares, partial(kind, negatives_per_positive=negatives)
