@@ -14,7 +14,7 @@ from cmargin.homes.files.read_ahead import ReadAhead
 
 WINDOW = 1 << 25             # bytes, unless chunks are smaller
 PIECES = 8                   # of a window at least,
-SHORTEST = 1 << 16           # and bytes of a piece at least
+SHORTEST = 1 << 14           # and bytes of a piece at least (doc/decisions.md)
 UNEVEN = 0.02                # part of a window's rows that may be of other classes than of its share, beyond chance
 ENDLESS = 1 << 62
 

@@ -1,10 +1,10 @@
 """SLND on the multinomial risk over the workers of a cluster: `LocalPasses` in tasks, the means at the client.
 
-A place is a group of partitions, EIGHT at most, since R of them take R times the step. Weights walk through a group,
-one partition after the other, a task each that takes a part of its pass; then the client goes on from the mean of the
-groups' weights, added up in their order. What stays with a worker are the whitened rows of a partition, which are made
-again where it dies, and so are the steps that were under way. Groups, batches and their order follow from partitions
-and seed: the bits do not depend on which worker did what.
+A place is a group of partitions, EIGHT at most, since R of them take R times the step, and fewer of few rows. Weights
+walk through a group, one partition after the other, a task each that takes a part of its pass; then the client goes on
+from the mean of the groups' weights, added up in their order. What stays with a worker are the whitened rows of a
+partition, which are made again where it dies, and so are the steps that were under way. Groups, batches and their order
+follow from partitions and seed: the bits do not depend on which worker did what.
 """
 
 import copy
@@ -16,9 +16,11 @@ from cmargin._core.small._sampling import shuffle
 from cmargin.homes.dask.tasks import Partition, Round, says_failure
 from cmargin.homes.failure import Failure
 from cmargin.solvers.low_rank.class_passes import class_streams
+from cmargin.solvers.low_rank.multinomial_choice import BATCHES, DENSE_BATCH
 from cmargin.solvers.low_rank.over_places import MOVED, LocalPasses, MultinomialOverPlaces, PlaceCounts
 
 EIGHT = 8                  # groups, and that many times the step: with more, passes lose accuracy (doc/scaling.md)
+ENOUGH = BATCHES * DENSE_BATCH         # rows, with which batches are as large as one machine's
 
 
 @dataclass
@@ -96,10 +98,11 @@ def stepped(X, labelled, about, Z, walk, steps):
 
 
 def groups_of(sizes):
-    """Places of the partitions with rows, in EIGHT groups of about as many rows, or one each."""
-    groups, rows = [[] for _ in range(min(EIGHT, np.count_nonzero(sizes)))], np.zeros(EIGHT)
+    """Places of the partitions with rows, in EIGHT groups of about as many rows, in fewer of ENOUGH, or one each."""
+    n = min(EIGHT, np.count_nonzero(sizes), max(2, sum(sizes) // ENOUGH))
+    groups, rows = [[] for _ in range(n)], np.zeros(n)
     for place in np.flatnonzero(sizes):
-        least = int(np.argmin(rows[:len(groups)]))
+        least = int(np.argmin(rows))
         groups[least].append(int(place))
         rows[least] += sizes[place]
     return groups
