@@ -1,25 +1,29 @@
 """Fits over two Dask workers of one thread each, beside one process of two threads; and dask-ml's logistic regression.
 
     python asv_benches/compare_dask.py [--rows N] [--partitions P] [--fits N] [--seconds S] [--quick]
+    python asv_benches/compare_dask.py --slnd mnist --data FOLDER
 
 Generated rows of 54 columns, made on the workers and kept there; the same rows in memory. Fits take turns after one
 each that is not counted. Printed: the least and the median seconds of a fit, what a look took over workers, and of
 dask-ml, where it is installed, the seconds of one pass by solvers of its LogisticRegression, in fits of at least
 --seconds: a gradient counts as a pass, with what else is read for it. ``--quick`` takes few rows, to see that it runs.
-Needs dask and distributed.
+``--slnd``: instead, seconds of three passes of SLND over 4 and 20 partitions of that set, in a random order and by
+class. Needs dask and distributed.
 """
 
 import argparse
 import logging
+import os
 import warnings
 from time import perf_counter
 
 import dask
 import dask.array as da
 import numpy as np
+from compare_ranks import split_of
 from distributed import Client, LocalCluster, wait
 
-from cmargin import MarginPursuitClassifier, SmSVMClassifier
+from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
 from cmargin.homes.dask.home import DaskHome
 from cmargin.measure.report import heading, table
 
@@ -114,6 +118,23 @@ def look_seconds(there, labels):
     return seconds / model.n_passes_
 
 
+def slnd(client, name, folder):
+    """Seconds of SLND's fits by partitions, and how rows lie."""
+    X, _, y, _ = split_of(name, folder)
+    rows, mixed = [], np.random.default_rng(0).permutation(len(y))
+    for how, order in (("random", mixed), ("by class", mixed[np.argsort(y[mixed], kind="stable")])):
+        for n_parts in (4, 20):
+            chunks = tuple(len(part) for part in np.array_split(order, n_parts))
+            there, labels = (client.persist(da.from_array(one[order], chunks=(chunks, *one.shape[1:])))
+                             for one in (X, y))
+            wait([there, labels])
+            for loss in ("multinomial", "logistic"):
+                seconds = [seconds_of(lambda loss=loss: SLNDClassifier(loss=loss, max_passes=3, random_state=0), there,
+                                      labels)[0] for _ in range(2)]
+                rows.append([how, n_parts, loss, f"{min(seconds):.1f}"])
+    return rows
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=2_000_000)
@@ -121,6 +142,8 @@ def main():
     parser.add_argument("--fits", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--slnd", metavar="SET")
+    parser.add_argument("--data", metavar="FOLDER", default=os.environ.get("CMARGIN_DATA"))
     args = parser.parse_args()
     if args.quick:
         args.rows, args.fits, args.seconds = 8000, 1, 0.01
@@ -128,6 +151,11 @@ def main():
     logging.getLogger("distributed").setLevel(logging.ERROR)
     cluster = LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0")
     with cluster, Client(cluster) as client:
+        if args.slnd:
+            print(heading(2))
+            print(table(f"Seconds of three passes of SLND over {args.slnd}, the less of two fits",
+                        ("rows", "partitions", "loss", "s"), slnd(client, args.slnd, args.data)))
+            return
         there, labels = client.persist(collections(args.rows, args.partitions))
         wait([there, labels])
         made = [part(k, args.rows // args.partitions) for k in range(args.partitions)]

@@ -1,7 +1,7 @@
 """SLND over ranks beside one machine: test accuracy by the number of passes, ranks, and how rows lie with them.
 
-    python asv_benches/compare_ranks.py --data FOLDER [--sets mnist,tinyimagenet,digits] [--ranks 1,2,4,8] [--seeds N]
-        [--loss auto|logistic|...]
+    python asv_benches/compare_ranks.py --data FOLDER [--sets mnist,tinyimagenet,digits,covtype:2]
+        [--ranks 1,2,4,8] [--seeds N] [--loss auto|logistic|...]
 
 The ranks are threads of this process; ``--partitions 4,20``, instead: partitions of a Dask collection, whose tasks run
 here, without a cluster. Rows are split at random, evenly, or by class: sorted by it, then cut; or
@@ -47,11 +47,14 @@ class Done:
 
 
 def split_of(name, folder):
-    if name == "digits":
-        X, y = load_digits(return_X_y=True)
+    """Rows of length 1 to train on and to test by, and their labels; "covtype:2" is class 2 against the rest."""
+    name, _, label = name.partition(":")
+    X, y, X_test, y_test = load_digits(return_X_y=True) + (None, None) if name == "digits" else read(name, folder)
+    if label:
+        y, y_test = (None if labels is None else (labels == int(label)).astype(int) for labels in (y, y_test))
+    if X_test is None:
+        X = X if name == "digits" else X / X.std(axis=0).clip(1e-9)
         X, X_test, y, y_test = train_test_split(X, y, random_state=1, stratify=y)
-    else:
-        X, y, X_test, y_test = read(name, folder)
     X, X_test = (np.asarray(rows, np.float32) for rows in (X, X_test))
     return *(rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(1e-9) for rows in (X, X_test)), y, y_test
 

@@ -14,7 +14,7 @@ from cmargin._estimators.docstrings import described_by
 from cmargin._estimators.multinomial_optimum import fit_optimum, refuse_penalty
 from cmargin._estimators.posteriors import PosteriorPredictions
 from cmargin._estimators.refusal import keeps_last_fit
-from cmargin._estimators.slnd_over_places import run_over_places
+from cmargin._estimators.slnd_elsewhere import run_by_batches, run_over_places
 from cmargin._estimators.slnd_says import not_invertible, shortfall
 from cmargin._estimators.types import Callback, CheckpointFile, ClassWeight, RandomState
 from cmargin._estimators.validation import (
@@ -35,8 +35,6 @@ from cmargin.homes.stochastic_rows import NonFiniteCurvature
 from cmargin.solvers.low_rank.class_lists import ClassLists
 from cmargin.solvers.low_rank.low_rank_newton import Settings, Start, train
 from cmargin.solvers.low_rank.multinomial import MultinomialRun
-from cmargin.solvers.low_rank.on_device import MultinomialOnDevice
-from cmargin.solvers.low_rank.over_files import MultinomialOverFiles
 
 ONE_CLASS = "The rows of positive weight are of only one class; at least 2 classes are needed."
 MOST_CLASSES = 2000     # of loss="auto" as multinomial: there it takes 25 times as long as drawn negatives (decisions)
@@ -362,10 +360,7 @@ class SLNDClassifier(PosteriorPredictions):
             run = partial(self._joint, truth=codes.astype(np.int64), n_classes=len(classes))
         rows = home.stochastic_rows(effective_n_threads(self.n_jobs))
         if rows.by_batches:
-            if loss != "multinomial" or self._joint is not MultinomialRun:
-                home.refuse(f"{type(self).__name__} with loss={loss!r}, which reads one row at a time,")
-            kind = MultinomialOverFiles if home.shares_reads else MultinomialOnDevice
-            run = partial(kind, truth=codes.astype(np.int64), n_classes=len(classes))
+            run = run_by_batches(self, home, run, loss, Y)
         return self._run_on(rows, lists, weight, about, run, begin, start, max_passes, in_parts, keeper)
 
     def _check_rank(self, n_features):

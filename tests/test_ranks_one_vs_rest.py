@@ -11,7 +11,9 @@ from cmargin import BSNClassifier, Checkpoint, SLNDClassifier
 from cmargin._core.stochastic._class_sgd import mean_stride
 from cmargin.solvers.low_rank import classes_over_ranks
 from cmargin.solvers.low_rank.class_weights import ClassWeights
-from cmargin.solvers.low_rank.classes_over_ranks import LocalClassPasses, RankShares, divided, shared_out
+from cmargin.solvers.low_rank.classes_over_places import PlaceShares, shared_out
+from cmargin.solvers.low_rank.classes_over_ranks import ClassesOfRank, divided
+from cmargin.solvers.low_rank.over_places import PlaceCounts
 
 
 def split(n, size, how, y):
@@ -43,6 +45,8 @@ def fitted(make, size, X, y, weight=None, how="even"):
     ({"average": False, "step_size": 0.2}, True, "even", 2, 0.03), ({"loss": "squared"}, False, "even", 3, 0.03),
     ({"loss": "calibrated_hinge", "rank": 5, "tail": "drop"}, True, "even", 2, 0.03),
     ({"class_weight": "balanced", "negatives_per_positive": None}, False, "uneven", 2, 0.03),
+    ({"hessian_refresh": 2, "step_size": 0.2}, False, "even", 2, 0.03),
+    ({"hessian_refresh": 1, "step_size": 0.2}, True, "by class", 2, 0.03),
     ({"negatives_per_positive": 1, "fit_intercept": False}, False, "even", 2, 0.05)], ids=str)
 def test_as_good_as_one_machine(settings, sparse, how, size, below, digits):
     rows, test, y, y_test = digits
@@ -89,26 +93,33 @@ def test_two_classes_and_an_indicator():
     assert alone.coef_.shape == (1, 8) and (alone.predict(X) == Y[:, 2]).mean() > 0.9
 
 
+def counts_of(positives, others):
+    counts = PlaceCounts.__new__(PlaceCounts)
+    counts.positives, counts.others = np.array(positives), np.array(others)
+    return counts
+
+
 def test_lists_are_shared_out_or_divided():
-    shares = RankShares.__new__(RankShares)
-    shares.others, shares.n_negatives = np.array([[10, 0, 3], [30, 7, 3], [0, 0, 3]]), np.array([8, 7, 5])
-    shares.positives = np.array([[1, 2, 0], [0, 1, 0], [3, 0, 9]])
+    counts = counts_of([[1, 2, 0], [0, 1, 0], [3, 0, 9]], [[10, 0, 3], [30, 7, 3], [0, 0, 3]])
+    shares = PlaceShares(counts, np.ones(3), 60, 2.0)
+    assert shares.n_negatives.tolist() == [8, 6, 9]
     positives, found = shared_out(shares)
-    np.testing.assert_array_equal(found[:, :2], [[2, 0], [6, 7], [0, 0]])
-    assert found.sum(axis=0).tolist() == [8, 7, 5] and (found <= shares.others).all() and positives is shares.positives
-    positives, found = divided(shares)                                   # lists of 12, 10, 14
+    np.testing.assert_array_equal(found, [[2, 0, 3], [6, 6, 3], [0, 0, 3]])
+    assert positives is counts.positives
+    positives, found = divided(shares)                                   # lists of 12, 9, 18
     np.testing.assert_array_equal(positives, [[0, 0, 9], [4, 0, 0], [0, 3, 0]])
-    np.testing.assert_array_equal(found, [[0, 0, 5], [8, 0, 0], [0, 7, 0]])
+    np.testing.assert_array_equal(found, [[0, 0, 9], [8, 0, 0], [0, 6, 0]])
 
 
-@pytest.mark.parametrize("how, k, uneven", [("even", 5, False), ("by class", 5, True), ("by class", 2, True),
-                                            ("even", 2, False), ("uneven", 5, False)])
-def test_whether_classes_lie_unevenly(how, k, uneven):
-    y = np.random.default_rng(1).integers(k, size=3000)
-    shares, parts = RankShares.__new__(RankShares), split(len(y), 2, how, y)
+@pytest.mark.parametrize("how, k, share, uneven", [
+    ("even", 5, None, False), ("by class", 5, None, True), ("by class", 2, None, True), ("by class", 2, 0.97, True),
+    ("by class", 2, 0.01, True), ("even", 2, 0.01, False), ("even", 2, None, False), ("uneven", 5, None, False)])
+def test_whether_classes_lie_unevenly(how, k, share, uneven):
+    rng = np.random.default_rng(1)
+    y = rng.integers(k, size=3000) if share is None else (rng.random(3000) < share).astype(int)
+    parts = split(len(y), 2, how, y)
     positives = np.array([np.bincount(y[part], minlength=k)[-k if k > 2 else 1:] for part in parts])
-    shares.positives, shares.others = positives, np.array([[len(part)] for part in parts]) - positives
-    assert shares.uneven() == uneven
+    assert counts_of(positives, np.array([[len(part)] for part in parts]) - positives).uneven() == uneven
 
 
 def test_rows_too_large_to_be_shared_stay_where_they_are(monkeypatch):
@@ -124,7 +135,7 @@ def test_the_mean_of_weights_is_that_of_the_means_they_stand_for(tail):
     rng, every = np.random.default_rng(1), []
     parts, steps = np.array([[0.25, 1.0], [0.75, 0.0]]), np.array([[40, 80], [120, 8]])
     for part, n_steps in zip(parts, steps, strict=True):
-        local = LocalClassPasses.__new__(LocalClassPasses)
+        local = ClassesOfRank.__new__(ClassesOfRank)
         V = rng.standard_normal((2, 5)) if tail else np.zeros((0, 0))
         U, U_mean = rng.standard_normal((2, 2, 3))
         local.weights = ClassWeights(U, U_mean, V, 100 * V, np.ones((2, 2)), n_steps.copy())
@@ -187,7 +198,6 @@ def test_a_warm_start_and_a_time_limit():
 
 @pytest.mark.parametrize("settings, text", [
     ({"step_size": "theory"}, "step_size='theory' does not go with comm= yet"),
-    ({"hessian_refresh": 1}, "hessian_refresh does not go with comm= yet"),
     ({"rank": 8}, "n_features=7.. Got 8 instead")], ids=str)
 def test_what_is_refused(settings, text):
     X, y = blobs(n=300, d=7, k=3)

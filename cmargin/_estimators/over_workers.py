@@ -27,7 +27,7 @@ def train(estimator, X, y, sample_weight, begin):
     """`LinearClassifier._train` on all partitions together."""
     if not estimator._takes_workers:
         raise ValueError(f"{type(estimator).__name__} does not take Dask collections yet, as SmSVMClassifier, "
-                         "MarginPursuitClassifier and the multinomial SLNDClassifier do; give X.compute().")
+                         "MarginPursuitClassifier, SLNDClassifier and BSNClassifier do; give X.compute().")
     estimator._check_parameters()
     estimator._refuse_over_places("with Dask collections")
     if estimator.checkpoint is not None:

@@ -69,6 +69,16 @@ class Labels:
         wanted = np.array([self.of_problem(c) for c in range(len(self))])
         return np.where(self.label[rows] == wanted[:, None], 1.0, -1.0)
 
+    def take(self, rows):
+        both = (self.label, self.indicator)
+        return Labels(self.classes, *(None if said is None else said[..., rows] for said in both))
+
+    @staticmethod
+    def joined(parts):
+        """Of rows one behind the other."""
+        both = zip(*((one.label, one.indicator) for one in parts), strict=True)
+        return Labels(parts[0].classes, *(None if said[0] is None else np.concatenate(said, axis=-1) for said in both))
+
     def columns(self):
         """(n, n_problems) CSC indicator of the positives."""
         return sp.csc_matrix((self.indicator > 0).T, dtype=np.int8) if self.multilabel else \

@@ -10,7 +10,7 @@ from time import perf_counter
 import numpy as np
 
 from cmargin._core.small._openmp import effective_n_threads
-from cmargin.homes.dask.tasks import Round, answers_of, reading, turn
+from cmargin.homes.dask.tasks import Round, answers_of, mixed, part_of, piece, reading, turn
 from cmargin.homes.failure import Failure
 from cmargin.homes.files.home import STATE
 from cmargin.homes.over_places import PlacesHome, PlacesPass
@@ -18,6 +18,7 @@ from cmargin.homes.places import ALONG, EVALUATE, LOOK, PRODUCT
 
 NAMES = {LOOK: "look", ALONG: "along", PRODUCT: "product", EVALUATE: "evaluate"}      # of tasks, on the dashboard
 BROUGHT = 1 << 27              # bytes of all problems' subsets that come here
+PIECES = 64                    # of a partition whose rows are dealt out to others, at most
 KEPT = 0.2                     # of the workers' memory that states of problems may take
 
 
@@ -142,6 +143,25 @@ class DaskHome(PlacesHome):
             self.cluster.forget(futures)
         self.keep_there([])
         self.X = self.labels = self.labelled = self.turns = None
+
+    def mix(self, seed):
+        """Partitions of rows from all over them, or from PIECES of them, instead: each row moves once."""
+        k, cluster = self.n_places, self.cluster
+        m = min(k, PIECES)
+        cut = np.array([[n * number // m for number in range(m + 1)] for n in self.sizes])
+        pieces = [cluster.everywhere("piece", piece, self.X, self.labelled, *([one] * k for one in (number, m, seed)))
+                  for number in range(m)]
+        # piece j of partition p goes to partition p + j k / m, so that every one has pieces from near and far
+        sources = [[(place - number * k // m) % k for place in range(k)] for number in range(m)]
+        self.sizes = np.sum([np.diff(cut)[source, number] for number, source in enumerate(sources)], axis=0).tolist()
+        first = np.concatenate([[0], np.cumsum(self.sizes)])[:-1].tolist()
+        columns = [[of[p] for p in source] for of, source in zip(pieces, sources, strict=True)]
+        both = cluster.everywhere("mix", mixed, first, list(range(k)), *columns)
+        parts = [cluster.everywhere(f"{name}-of-mix", part_of, both, [which] * k)
+                 for which, name in enumerate(("rows", "labels"))]
+        for futures in (self.labelled, *pieces, both):       # once the parts are made of them
+            cluster.forget(futures)
+        self.X, self.labelled = parts
 
     def keep_there(self, futures):
         """Results that stay on the workers, instead of those before."""

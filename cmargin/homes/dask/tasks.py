@@ -11,13 +11,14 @@ import numpy as np
 
 from cmargin._core.small._openmp import effective_n_threads
 from cmargin._runtime.blas_threads import single_threaded_blas
+from cmargin.homes.arrays import joined
 from cmargin.homes.failure import Failure
 from cmargin.homes.open import open_rows
 from cmargin.homes.places import LOOK, STATE, Place, Request
 from cmargin.homes.row_pass import MemoryRowPass
 
 # calls that leave the state of the passes as it is
-READS_ONLY = {"chosen_rows", "extent", "largest", "margins", "start_rows", "start_losses", "score_sums",
+READS_ONLY = {"chosen_rows", "extent", "largest", "margins", "positives", "start_rows", "start_losses", "score_sums",
               "score_margins", "score_losses"}
 
 
@@ -105,6 +106,24 @@ class Partition(Place):
 
     def states(self):
         return self.passes.states | {key: rows.state() for key, rows in self.passes.items()}
+
+
+def piece(X, labelled, number, n_pieces, seed):
+    """Rows of a partition at random, one of so many pieces, and what is known of their labels."""
+    n = X.shape[0]
+    order = np.random.default_rng([seed, labelled.number]).permutation(n)
+    rows = np.sort(order[n * number // n_pieces:n * (number + 1) // n_pieces])
+    return X[rows], labelled.labels.take(rows), labelled.weights[rows]
+
+
+def mixed(first, partition, *pieces):
+    """The rows of a partition made of ``pieces``, and what is known of their labels."""
+    X, labels, weights = zip(*pieces, strict=True)
+    return joined(X), Labelled(labels[0].joined(labels), np.concatenate(weights), first, partition)
+
+
+def part_of(found, which):
+    return found[which]
 
 
 def turn(X, labelled, before, this_round):

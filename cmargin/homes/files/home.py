@@ -17,7 +17,8 @@ from cmargin.homes.files.score_blocks import FileScoreBlocks
 from cmargin.homes.files.shared_start import FileSharedStart
 from cmargin.homes.files.stochastic_rows import FileStochasticRows
 
-CHUNK = 1 << 25              # bytes; doc/decisions.md
+CHUNK = 1 << 26              # bytes (doc/decisions.md),
+SCARCE = 16                  # or a quarter of it where there is not memory for so many chunks
 STATE = 48                   # bytes that a problem keeps of a row: code, deficit, change, two dual variables, measure
 PATIENCE = 0.5               # seconds
 GATHERED = 0.25              # of the memory left that gathered rows may take
@@ -25,8 +26,8 @@ GATHERED = 0.25              # of the memory left that gathered rows may take
 
 def refuse_files(what):
     raise ValueError(f"{what} needs the rows in memory, and these stay in files: SmSVMClassifier, "
-                     "MarginPursuitClassifier (solver='newton' or 'gd') and the multinomial SLNDClassifier and "
-                     "BSNClassifier (l2=0) read them chunk by chunk, and partial_fit takes slices of open_files(...).")
+                     "MarginPursuitClassifier (solver='newton' or 'gd'), SLNDClassifier and BSNClassifier (l2=0) read "
+                     "them chunk by chunk, and partial_fit takes slices of open_files(...).")
 
 
 @dataclass
@@ -47,7 +48,7 @@ class FileHome(RowsElsewhere):
         Its ``check`` sees every row when it is first read.
     y : labels, in memory, or None
     chunk : int, optional
-        Bytes read at a time, about.
+        Bytes read at a time, about; None: CHUNK.
     """
 
     agreed, in_memory, shares_reads, checkpoints = None, False, True, True
@@ -57,7 +58,7 @@ class FileHome(RowsElsewhere):
         self.n_rows, self.n_features = files.shape
         self.dtype, self.sparse, self.entries = files.dtype, files.sparse, files.entries
         self.row_is_contiguous = False
-        self.chunk = CHUNK if chunk is None else chunk
+        self.chunk = chunk or (CHUNK if memory_left() >= SCARCE * CHUNK else CHUNK // 4)
         self.chunks = files.chunks(self.chunk)
         self.most_rows = max((hi - lo for lo, hi in self.chunks), default=1)
         self.tidy = np.zeros(len(self.chunks), bool)     # chunks known to store no entry in parts

@@ -1,6 +1,7 @@
 """Rows in files for methods that go by batches: windows of them in a random order; few rows are copied to memory."""
 
 from cmargin.homes.elsewhere import FewInMemory
+from cmargin.homes.files.formats import Room
 from cmargin.homes.files.windows import Windows
 from cmargin.homes.memory import MemoryHome
 
@@ -16,7 +17,7 @@ class FileStochasticRows(FewInMemory):
 
     def __init__(self, home, n_threads):
         self.home, self.n_threads, self.dtype, self.sparse = home, n_threads, home.dtype, home.sparse
-        self.n_rows, self.n_features = home.n_rows, home.n_features
+        self.n_rows, self.n_features, self.room = home.n_rows, home.n_features, Room()
 
     @property
     def between_chunks(self):
@@ -35,6 +36,11 @@ class FileStochasticRows(FewInMemory):
         rows = MemoryHome(X).stochastic_rows(self.n_threads)
         rows.between_chunks = self.between_chunks
         return rows
+
+    def whitened(self, window, inverse, order=None):
+        """The rows of a window, those of ``order`` if given, where the last window's were."""
+        n = window.n_rows if order is None else len(order)
+        return window.whiten(inverse, order, self.room.array("whitened", (n, inverse.width), self.dtype))
 
     def whiten(self, inverse, order=None, out=None):
         """Of few rows."""

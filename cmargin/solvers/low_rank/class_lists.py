@@ -1,6 +1,6 @@
 """Which rows each one-vs-rest class visits in a pass (SLND section 3.2), and the shares that follow from it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,6 +30,12 @@ class ClassLists:
         counts = np.diff(Y.indptr).astype(np.int64)
         wanted = cls.wanted(counts, Y.shape[0] - counts, negatives_per_positive)
         return cls(Y.indices.astype(np.int64), Y.indptr.astype(np.int64), wanted, Y.shape[0])
+
+    @classmethod
+    def of_part(cls, Y, shared):
+        """Of the rows of one place, by the `SharedLists` of all."""
+        lists = cls.from_indicator(Y, None)
+        return replace(lists, n_negatives=shared.negatives(lists.n_negatives))
 
     @staticmethod
     def wanted(positives, others, negatives_per_positive):
@@ -74,6 +80,20 @@ class ClassLists:
             total = np.full(self.n_classes, weight.sum())
         others = np.maximum(self.n_rows - self.n_positives, 1)
         return total, positive, positive + (total - positive) * self.n_negatives / others
+
+
+class SharedLists:
+    """Every class's list dealt out to places, one after the other: each has its own positives, and of all negatives
+    that are drawn its share by the other rows it has."""
+
+    def __init__(self, n_negatives, n_others):
+        self.share, self.passed = n_negatives / np.maximum(n_others, 1), np.zeros(len(n_negatives), np.int64)
+
+    def negatives(self, others):
+        """(n_classes,) that the next place draws, which has so many ``others``."""
+        before = np.rint(self.passed * self.share)
+        self.passed = self.passed + others
+        return np.minimum(np.rint(self.passed * self.share) - before, others).astype(np.int64)
 
 
 class ClassShares:

@@ -60,8 +60,12 @@ class ClassPasses:
             yield lo, ends[lo : hi + 1] - ends[lo]
             lo = hi
 
-    def run(self, take_steps, numbers_per_step):
+    def run(self, take_steps, numbers_per_step, lists=None):
         """One pass: draw every list, then ``take_steps(class_lo, offsets, visits, first, last)`` slice by slice."""
+        if lists is not None:
+            self._wake(lists[0][-1] * numbers_per_step)
+            self._in_slices(take_steps, numbers_per_step, 0, *lists)
+            return
         self._wake(self.lists.lengths.sum() * numbers_per_step)
         for class_lo, offsets in self._batches():
             self._in_slices(take_steps, numbers_per_step, class_lo, offsets, self.drawn(class_lo, offsets))
@@ -102,15 +106,11 @@ class ClassPasses:
                                  weights.U_mean, weights.V, weights.V_lag, weights.bias, weights.n_steps, sums, work,
                                  self.threads)
 
-        if lists is None:
-            self.run(take_steps, numbers)
-        else:
-            self._wake(lists[0][-1] * numbers)
-            self._in_slices(take_steps, numbers, 0, *lists)
+        self.run(take_steps, numbers, lists)
         return sums
 
-    def refreshed(self, inverse, weights, step, bias_rate):
-        """Pass with an inverse per class, or a new shared one: rows are whitened when visited."""
+    def refreshed(self, inverse, weights, step, bias_rate, lists=None):
+        """Pass with an inverse per class, or a new shared one: rows are whitened when visited; as `plain`."""
         home, threads = self.home, self.most_threads
         sums, block = np.zeros((self.lists.n_classes, 3)), _refreshed_sgd.block_size()
         dtype, d, k = home.dtype, home.n_features, inverse.rank
@@ -130,7 +130,7 @@ class ClassPasses:
                     inverse.low_sign, P, factor, tail_root, tail_inverse, weights.base, weights.U, weights.U_mean,
                     weights.V, weights.V_lag, weights.bias, weights.n_steps, sums, *work, self.threads)
 
-        self.run(take_steps, d * (k + 1) / 4 + STEP_OVERHEAD)
+        self.run(take_steps, d * (k + 1) / 4 + STEP_OVERHEAD, lists)
         return sums
 
     def theory(self, Z, inverse, weights, subset_offsets, subset, curvature, bias_rate):

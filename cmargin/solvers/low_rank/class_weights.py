@@ -66,17 +66,46 @@ class ClassWeights:
             if len(mine):
                 mine[classes] = theirs[classes]
 
+    # ---- the mean of the weights of several places
+
+    def _arrays(self):
+        return self.U, self.U_mean, self.V, self.bias, self.n_steps[:, None], self.V_lag
+
+    def _lag(self):
+        """(n_classes, 1) what `linear` takes ``V_lag`` times."""
+        samples = (self.n_steps // mean_stride).astype(float)[:, None]
+        return np.divide(2.0, samples * (samples + 1), out=np.zeros(samples.shape), where=samples > 0)
+
+    def packed(self, share):
+        """The part (n_classes,) of these weights in a mean, in one array; ``V_lag`` as what it takes from ``V``."""
+        parts = [share[:, None] * (part if part is not self.V_lag else self._lag() * part)
+                 for part in self._arrays() if len(part)]
+        return np.concatenate([part.ravel() for part in parts])
+
+    def take(self, mean):
+        """Become what `packed` parts add up to."""
+        at = 0
+        for part in self._arrays():
+            if not len(part):
+                continue
+            found = mean[at:at + part.size].reshape(part.shape)
+            if part.dtype == np.int64:
+                found = np.rint(found)
+            elif part is self.V_lag:
+                lag = self._lag()
+                found = np.divide(found, lag, out=np.zeros_like(found), where=lag > 0)
+            part[...] = found
+            at += part.size
+
     @single_threaded_blas()
     def linear(self, inverse):
         """(W, bias): the mean iterate where one is kept and has a sample, else the last."""
         U, V, bias = self.U, self.V if len(self.V) else None, self.bias[:, 0]
         if len(self.U_mean):
-            samples = (self.n_steps // mean_stride).astype(float)
-            sampled = samples > 0
+            sampled = self.n_steps >= mean_stride
             U = np.where(sampled[:, None], self.U_mean, self.U)
             bias = np.where(sampled, self.bias[:, 1], bias)
             if V is not None:
-                lag = 2 / np.where(sampled, samples * (samples + 1), np.inf)
-                V = V - lag[:, None].astype(V.dtype) * self.V_lag
+                V = V - self._lag().astype(V.dtype) * self.V_lag
         W = inverse.weights(U, V)
         return (W if self.base is None else self.base + W), bias.copy()

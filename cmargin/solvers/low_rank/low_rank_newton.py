@@ -16,7 +16,7 @@ from cmargin._runtime.turns import give_way
 from cmargin.solvers.low_rank.class_passes import STREAM_WORDS, ClassPasses, class_streams
 from cmargin.solvers.low_rank.class_weights import ClassWeights
 from cmargin.solvers.low_rank.low_rank import LowRankInverse, build_inverse, default_samples
-from cmargin.solvers.low_rank.step_size import Trial, automatic_step
+from cmargin.solvers.low_rank.step_size import Trial, automatic_step, split
 
 THEORY_POSITIVES, THEORY_NEGATIVES = 64, 192
 HISTORY = ("pass", "class", "passes", "seconds", "seconds_hessian", "seconds_whiten", "seconds_steps", "objective",
@@ -234,9 +234,11 @@ class Run(Resumable):
         return out[2].reshape(scores.shape)
 
     def _choose_step(self):
-        trial = Trial(self.runner, self.Z, self.fit.inverse, self.lists, self._constant_bias(), self._bias_rate(),
-                      self._scale(), np.random.default_rng(self.rng.integers(1 << 62)))
-        return automatic_step(trial, self._late)
+        rng = np.random.default_rng(self.rng.integers(1 << 62))
+        return automatic_step(self._trial(self.runner, self.Z, split(self.lists, rng), rng), self._late)
+
+    def _trial(self, passes, Z, drawn, rng):
+        return Trial(passes, Z, self.fit.inverse, drawn, self._constant_bias(), self._bias_rate(), self._scale(), rng)
 
     def _theory_subsets(self):
         """Fixed random visits of every class that the sums of theorem 2 run over, in the proportion of its list."""
@@ -303,7 +305,7 @@ class Run(Resumable):
             sums = self._timed("steps", self._one_pass, step)
             self.undo_divergence()
             fit.passes += 1
-            fit.reads += self.lists.lengths.sum() / (self._n_rows() * self.lists.n_classes)
+            fit.reads += self._read_in_a_pass()
             self._record(sums, step)
             if on_pass is not None:
                 self.keep_weights()
@@ -322,8 +324,12 @@ class Run(Resumable):
         """That the passes are over."""
         return self.home.n_rows
 
+    def _read_in_a_pass(self):
+        """Part of the data, on average over the classes."""
+        return self.lists.lengths.sum() / (self._n_rows() * self.lists.n_classes)
+
     def _one_pass(self, step):
-        if self.Z is None:
+        if self.weights.base is not None:
             return self.runner.refreshed(self.fit.inverse, self.weights, step, self._bias_rate())
         if self.settings.step_size == "theory":
             curvature = LARGEST_CURVATURE[self.settings.loss]

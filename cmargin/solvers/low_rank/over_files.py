@@ -33,15 +33,14 @@ class FilePasses:
         self.truth, self.row_weight, self.n_classes, self.pace = truth, row_weight, n_classes, None
         self.trained_on = np.ones(len(truth), bool)
         self.trained_on[held] = False
-        self.held = self._passes(home.few(held), held, np.arange(len(held))) if len(held) else None
-        self.room = np.empty((0, inverse.width), home.dtype)
+        few = home.few(held)
+        self.held = self._passes(few, held, np.arange(len(held)), few.whiten(inverse)) if len(held) else None
 
-    def _passes(self, home, rows, order, out=None):
+    def _passes(self, home, rows, order, Z):
         """Over the rows ``order`` of a home in memory; ``rows``: the place of each of its rows among all."""
         rows = rows[order]
         weight = None if self.row_weight is None else self.row_weight[rows]
-        return SoftmaxPasses(home, self.inverse, home.whiten(self.inverse, order, out), order, self.truth[rows], weight,
-                             self.n_classes, self.batch)
+        return SoftmaxPasses(home, self.inverse, Z, order, self.truth[rows], weight, self.n_classes, self.batch)
 
     def run(self, weights, number, step, bias_rate, stream):
         """Pass ``number``; sums over the rows as their batches were met: loss, errors, weight."""
@@ -51,10 +50,8 @@ class FilePasses:
             if not len(order):
                 continue
             shuffle(order, stream)
-            if len(self.room) < len(order):
-                self.room = None                             # give the old one back first
-                self.room = np.empty((len(order), self.inverse.width), X.dtype)
-            passes = self._passes(self.home.window(X), rows, order, self.room[:len(order)])
+            window = self.home.window(X)
+            passes = self._passes(window, rows, order, self.home.whitened(window, self.inverse, order))
             passes.pace = self.pace = passes.pace if self.pace is None else self.pace
             starts = np.arange(0, len(order), self.batch)
             passes.run(weights, starts, np.full(len(starts), step), bias_rate, len(order))

@@ -27,15 +27,34 @@ from cmargin.solvers.low_rank.softmax_weights import SoftmaxWeights
 
 AVERAGES = 10              # of a pass,
 FEW = 64                   # or one after every batch where a pass of a place has no more of them than this,
-UNEVEN = 0.2               # or where more of the rows than this would have to change places for all to have each class
-                           # in the same share
+UNEVEN = 0.2               # or where `unevenness` is more than this
 MOVED = "U", "U_mean", "V", "V_lag", "shift", "bias"                # of `SoftmaxWeights`, by steps
 
 
-def unevenness(counts):
-    """Part of the rows that would have to change places; ``counts``: (n_places, n_classes) rows of every class."""
-    wanted = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
-    return np.abs(counts - wanted).sum() / 2 / counts.sum()
+def unevenness(positives, others):
+    """Part of a class's rows that would have to change places for these to have it in one share, beyond what chance
+    would move; over all classes by their rows. Both: (n_places, n_classes) rows.
+    """
+    n, there = positives.sum(axis=0), positives.any(axis=0) & others.any(axis=0)
+    if not there.any():
+        return 0.0
+    n, positives, others = n[there], positives[:, there], others[:, there]
+    wanted = others / others.sum(axis=0)
+    moved = np.abs(positives / n - wanted).sum(axis=0) / 2
+    chance = np.sqrt(wanted * (1 - wanted) / (2 * np.pi * n)).sum(axis=0)
+    return float((moved - chance) @ n / n.sum())
+
+
+class PlaceCounts:
+    """How many positives and other rows of every problem each place has."""
+
+    def __init__(self, home):
+        rows, self.positives = (np.array(column) for column in zip(*home.call("positives"), strict=True))
+        self.others = rows[:, None] - self.positives
+
+    def uneven(self):
+        """Whether classes lie too unevenly."""
+        return unevenness(self.positives, self.others) > UNEVEN
 
 
 class LocalPasses:
@@ -117,9 +136,6 @@ class LocalPasses:
         """After `whiten`: what was kept under that name, of the same order of the rows."""
         vars(self).update(self.place.file.found.pop(name))
 
-    def class_counts(self):
-        return np.bincount(self.truth, minlength=self.n_classes)
-
     # ------------------------------------------------------------ weights
 
     def moved(self):
@@ -158,8 +174,8 @@ class OnASample:
 class MultinomialOverPlaces(OnASample, MultinomialRun):
     """`MultinomialRun` whose own rows are a sample that was brought here; its passes are those of all places.
 
-    A subclass has `_open`, `_sampled`, `_class_counts`, `_spread` and `_part`, and sets ``largest``, the most rows that
-    one place steps through, and ``n_places``.
+    A subclass has `_open`, `_sampled`, `_spread` and `_part`, and sets ``largest``, the most rows that one place steps
+    through, ``n_places``, and ``uneven`` where classes lie so with the places.
 
     Parameters
     ----------
@@ -170,6 +186,7 @@ class MultinomialOverPlaces(OnASample, MultinomialRun):
     """
 
     made_again = (*MultinomialRun.made_again, "all")
+    uneven = False
 
     def __init__(self, there, lists, row_weight, settings, entropy, start, n_classes):
         home = there.home
@@ -185,7 +202,6 @@ class MultinomialOverPlaces(OnASample, MultinomialRun):
         super().__init__(sample, lists, np.concatenate(weight), settings, entropy, start, np.concatenate(truth),
                          n_classes)
         self.trial_batch, self.n_done = batch_size(self.largest, sample.sparse), 0
-        self.uneven = unevenness(np.array(self._class_counts()))
 
     def _log_shares(self):
         if not self.settings.fit_intercept:
@@ -212,4 +228,4 @@ class MultinomialOverPlaces(OnASample, MultinomialRun):
 
     def _n_parts(self):
         """So often the mean is taken in a pass."""
-        return self.n_batches if self.n_batches <= FEW or self.uneven > UNEVEN else AVERAGES
+        return self.n_batches if self.n_batches <= FEW or self.uneven else AVERAGES

@@ -5,7 +5,7 @@ import uuid
 
 import numpy as np
 
-from cmargin.solvers.low_rank.over_places import LocalPasses, MultinomialOverPlaces
+from cmargin.solvers.low_rank.over_places import LocalPasses, MultinomialOverPlaces, PlaceCounts
 
 
 class OfRanks:
@@ -37,13 +37,11 @@ class MultinomialOverRanks(OfRanks, MultinomialOverPlaces):
     def _open(self, n_classes, entropy):
         self.key = self.all.new_key()
         self.largest, self.n_places = max(self.all.sizes), np.count_nonzero(self.all.sizes)
+        self.uneven = PlaceCounts(self.all).uneven()
         self.all.call("begin_work", self.key, LocalPasses, self.n_rows, n_classes, entropy)
 
     def _sampled(self, share):
         return self._ask("sample", share)
-
-    def _class_counts(self):
-        return self._ask("class_counts")
 
     def _spread(self, W, bias):
         self._ask("whiten", self.fit.inverse, bool(self.n_held), self.n_batches)

@@ -1,10 +1,10 @@
 """SLND on the multinomial risk over the workers of a cluster: `LocalPasses` in tasks, the means at the client.
 
-A place is a group of partitions, EIGHT at most, since R of them take R times the step. Weights walk through a group,
-one partition after the other, a task each that takes a part of its pass; then the client goes on from the mean of the
-groups' weights, added up in their order. What stays with a worker are the whitened rows of a partition, which are made
-again where it dies, and so are the steps that were under way. Groups, batches and their order follow from partitions
-and seed: the bits do not depend on which worker did what.
+A place is a group of partitions, EIGHT at most, since R of them take R times the step, and fewer of few rows. Weights
+walk through a group, one partition after the other, a task each that takes a part of its pass; then the client goes on
+from the mean of the groups' weights, added up in their order. What stays with a worker are the whitened rows of a
+partition, which are made again where it dies, and so are the steps that were under way. Groups, batches and their order
+follow from partitions and seed: the bits do not depend on which worker did what.
 """
 
 import copy
@@ -16,10 +16,11 @@ from cmargin._core.small._sampling import shuffle
 from cmargin.homes.dask.tasks import Partition, Round, says_failure
 from cmargin.homes.failure import Failure
 from cmargin.solvers.low_rank.class_passes import class_streams
-from cmargin.solvers.low_rank.over_places import MOVED, LocalPasses, MultinomialOverPlaces
+from cmargin.solvers.low_rank.multinomial_choice import BATCHES, DENSE_BATCH
+from cmargin.solvers.low_rank.over_places import MOVED, LocalPasses, MultinomialOverPlaces, PlaceCounts
 
 EIGHT = 8                  # groups, and that many times the step: with more, passes lose accuracy (doc/scaling.md)
-MOST_MEANS = 128           # of a pass, where rows lie unevenly: each is a round of tasks
+ENOUGH = BATCHES * DENSE_BATCH         # rows, with which batches are as large as one machine's
 
 
 @dataclass
@@ -54,16 +55,18 @@ class Steps:
     bias_rate: float
 
 
+def place_of(X, labelled, n_jobs):
+    """A partition for one task."""
+    return Partition(X, labelled, None, Round((), (), n_jobs))
+
+
 def local(X, labelled, about):
-    """`LocalPasses` for one task."""
-    place = Partition(X, labelled, None, Round((), (), about.n_jobs))
-    return LocalPasses(place, about.n_rows, about.n_classes, about.entropy)
+    return LocalPasses(place_of(X, labelled, about.n_jobs), about.n_rows, about.n_classes, about.entropy)
 
 
 @says_failure
 def sampled(X, labelled, about, share):
-    there = local(X, labelled, about)
-    return there.sample(share), there.class_counts()
+    return local(X, labelled, about).sample(share)
 
 
 def given(walk):
@@ -95,24 +98,27 @@ def stepped(X, labelled, about, Z, walk, steps):
 
 
 def groups_of(sizes):
-    """Places of the partitions with rows, in EIGHT groups of about as many rows, or one each."""
-    groups, rows = [[] for _ in range(min(EIGHT, np.count_nonzero(sizes)))], np.zeros(EIGHT)
+    """Places of the partitions with rows, in EIGHT groups of about as many rows, in fewer of ENOUGH, or one each."""
+    n = min(EIGHT, np.count_nonzero(sizes), max(2, sum(sizes) // ENOUGH))
+    groups, rows = [[] for _ in range(n)], np.zeros(n)
     for place in np.flatnonzero(sizes):
-        least = int(np.argmin(rows[:len(groups)]))
+        least = int(np.argmin(rows))
         groups[least].append(int(place))
         rows[least] += sizes[place]
     return groups
 
 
-class MultinomialOverWorkers(MultinomialOverPlaces):
-    """`MultinomialOverPlaces` on a `DaskHome`."""
+class OfGroups:
+    """A run on a `DaskHome`, with ``about``, whose weights walk through groups of partitions; to be put first among the
+    bases."""
 
-    def _open(self, n_classes, entropy):
-        home = self.all
-        self.about, self.groups, sizes = About(self.n_rows, n_classes, entropy, home.n_jobs), [], np.array(home.sizes)
+    def _group(self):
+        sizes = np.array(self.all.sizes)
         self.groups = groups_of(sizes)
         self.largest, self.n_places = max(int(sizes[group].sum()) for group in self.groups), len(self.groups)
-        self.number = 0
+
+    def _places(self):
+        return sorted(place for group in self.groups for place in group)
 
     def _everywhere(self, name, function, places, *columns):
         """Futures of tasks on these partitions; columns are lists by place, or the same for all."""
@@ -132,35 +138,60 @@ class MultinomialOverWorkers(MultinomialOverPlaces):
                 raise one.error()
         return found
 
-    def _places(self):
-        return sorted(place for group in self.groups for place in group)
+    def _sent(self, what):
+        """The future of it there, in a list."""
+        return self.all.cluster.everywhere("weights", given, [what])
+
+    def _walked(self, walk, function, columns):
+        """Where all groups' walks from ``walk`` on end, in their order; a task goes through a partition.
+
+        ``columns(places, walks)``: its further arguments.
+        """
+        begin = self._sent(walk)
+        ends, between = begin * len(self.groups), list(begin)
+        for turn in range(max(map(len, self.groups))):
+            there = [g for g, group in enumerate(self.groups) if turn < len(group)]
+            places = [self.groups[g][turn] for g in there]
+            moved = self._everywhere("steps", function, places, *columns(places, [ends[g] for g in there]))
+            for g, future in zip(there, moved, strict=True):
+                ends[g] = future
+            between += moved
+        try:
+            return self._told(ends)
+        finally:
+            self.all.cluster.forget(between)
+
+
+class MultinomialOverWorkers(OfGroups, MultinomialOverPlaces):
+    """`MultinomialOverPlaces` on a `DaskHome`."""
+
+    def _open(self, n_classes, entropy):
+        self.about, self.number = About(self.n_rows, n_classes, entropy, self.all.n_jobs), 0
+        if PlaceCounts(self.all).uneven():
+            self.all.mix(entropy)
+        self._group()
 
     def _sampled(self, share):
-        samples, self.counts = zip(*self._told(self._everywhere("sample", sampled, self._places(), share)), strict=True)
-        return samples
-
-    def _class_counts(self):
-        return self.counts
+        return self._told(self._everywhere("sample", sampled, self._places(), share))
 
     def _spread(self, W, bias):
         """Whiten everywhere; weights are sent with the steps."""
-        self.all.between_chunks, walk = self._watch_time, self._sent(self.weights)
+        self.all.between_chunks, walk = self._watch_time, self._sent(Walk(self.weights, self.fit.inverse, np.zeros(4)))
         rows = self._everywhere("whiten", whitened, self._places(), walk * len(self._places()))
         self.all.keep_there(rows)
         self.Z_there = dict(zip(self._places(), rows, strict=True))
         self.all.cluster.forget(walk)
 
-    def _sent(self, weights):
-        """The future of a `Walk` that begins there, in a list."""
-        return self.all.cluster.everywhere("weights", given, [Walk(weights, self.fit.inverse, np.zeros(4))])
-
-    def _n_parts(self):
-        return min(super()._n_parts(), MOST_MEANS)
-
     def _one_pass(self, step):
         self.number, sums, n_parts = self.number + 1, np.zeros(4), self._n_parts()
+        steps = self._steps(step)
         for part in range(n_parts):
-            walks = self._walked(self._steps(step), part, n_parts)
+            def columns(places, walks, part=part):
+                cut = [replace(steps[p], first=steps[p].n_batches * part // n_parts,
+                               last=steps[p].n_batches * (part + 1) // n_parts) for p in places]
+                return [self.Z_there[p] for p in places], walks, cut
+
+            walks = self._walked(Walk(self.weights, self.fit.inverse, np.zeros(4)), stepped, columns)
             sums += sum(walk.met for walk in walks)
             self.weights = mean_of([walk.weights for walk in walks])
             self._watch_time()
@@ -176,25 +207,6 @@ class MultinomialOverWorkers(MultinomialOverPlaces):
                 n = max(1, round(self.n_batches * sizes[place] / rows))
                 found[place] = Steps(self.number, n, 0, 0, bool(self.n_held), step * self.n_places, self._bias_rate())
         return found
-
-    def _walked(self, steps, part, n_parts):
-        """The walks of all groups after this part of the pass, in the order of the groups."""
-        begin = self._sent(self.weights)
-        ends, between = begin * len(self.groups), list(begin)
-        for turn in range(max(map(len, self.groups))):
-            there = [g for g, group in enumerate(self.groups) if turn < len(group)]
-            places = [self.groups[g][turn] for g in there]
-            cut = [replace(steps[p], first=steps[p].n_batches * part // n_parts,
-                           last=steps[p].n_batches * (part + 1) // n_parts) for p in places]
-            moved = self._everywhere("steps", stepped, places, [self.Z_there[p] for p in places],
-                                     [ends[g] for g in there], cut)
-            for g, future in zip(there, moved, strict=True):
-                ends[g] = future
-            between += moved
-        try:
-            return self._told(ends)
-        finally:
-            self.all.cluster.forget(between)
 
 
 def mean_of(every):

@@ -10,7 +10,7 @@ from cmargin._runtime.workspace import aligned_rows
 from cmargin.solvers.low_rank.class_passes import STEP_OVERHEAD
 from cmargin.solvers.low_rank.low_rank import LowRankInverse
 from cmargin.solvers.low_rank.plain_sgd import PlainRun
-from cmargin.solvers.low_rank.step_size import Trial, automatic_step
+from cmargin.solvers.low_rank.step_size import Trial
 
 BIAS, BIAS_GAIN, COUNT = 0, 1, 2         # columns of `state`
 SKIP = 16                # steps between two penalties: the published value, for rows as cheap as a sweep of the weights
@@ -109,11 +109,9 @@ class SGDQNRun(PlainRun):
                                                self.skip)
         fit.inverse = LearnedGains(**{**vars(fit.inverse), "gain": self.weights.gain, "state": self.weights.state})
 
-    def _choose_step(self):
-        trial = QNTrial(self, self.runner, np.empty((0, 0), self.home.dtype), self.fit.inverse, self.lists,
-                        self._constant_bias(), self._bias_rate(), self._scale(),
-                        np.random.default_rng(self.rng.integers(1 << 62)))
-        return automatic_step(trial, self._late)
+    def _trial(self, passes, Z, drawn, rng):
+        return QNTrial(self, passes, np.empty((0, 0), self.home.dtype), self.fit.inverse, drawn, self._constant_bias(),
+                       self._bias_rate(), self._scale(), rng)
 
     def _step(self):
         """(n_classes,) mean gain, for the history; the steps are the gains' own."""

@@ -46,6 +46,18 @@ def split(lists, rng):
     return classes, kept, held_out
 
 
+def by_place(drawn):
+    """The rows that are ``drawn``, ascending, and the same visits by their places among these."""
+    classes, *visits = drawn
+    every = np.concatenate([np.empty(0, np.int64), *visits[0], *visits[1]])
+    rows = np.unique(np.where(every < 0, -1 - every, every))
+
+    def placed(part):
+        return np.where(part < 0, -1 - np.searchsorted(rows, -1 - part), np.searchsorted(rows, part))
+
+    return rows, (classes, *([placed(part) for part in parts] for parts in visits))
+
+
 def ends_of(parts):
     """(len(parts) + 1,) where each begins and ends when they are put one behind the other."""
     return np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
@@ -54,9 +66,10 @@ def ends_of(parts):
 class Trial:
     """Held-out risk after a few passes over a subset, for any step."""
 
-    def __init__(self, passes, Z, inverse, lists, start_bias, bias_rate, scale, rng):
+    def __init__(self, passes, Z, inverse, drawn, start_bias, bias_rate, scale, rng):
+        """``drawn``: as of `split`."""
         self.passes, self.Z, self.inverse, self.bias_rate = passes, Z, inverse, float(bias_rate[0])
-        classes, kept, held_out = split(lists, rng)
+        classes, kept, held_out = drawn
         self.n_classes = len(classes)
         self.start_bias, self.scale = start_bias[classes], scale[classes] if len(scale) > 1 else scale
         if classes:

@@ -1,0 +1,153 @@
+"""SLND, one-vs-rest, over partitions: as good as one machine however classes lie, the same bits whatever is lost."""
+
+import signal
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from conftest import blobs
+from sklearn.exceptions import ConvergenceWarning
+from workers_in_place import InPlace, Losing, fitted_in_place, home_of
+
+from cmargin import BSNClassifier, SLNDClassifier
+from cmargin._estimators.smsvm_fit import Labels
+from cmargin.homes.dask import home as dask_home
+from cmargin.homes.dask.tasks import Labelled
+
+da = pytest.importorskip("dask.array")
+distributed = pytest.importorskip("distributed")
+if not hasattr(signal, "SIGALRM"):
+    pytest.skip("no time limits here", allow_module_level=True)
+
+from test_dask import beside, client, rows_there, started, time_limit  # noqa: E402, F401
+
+
+def model(**parameters):
+    return SLNDClassifier(**{"loss": "logistic", "random_state": 3, "max_passes": 3, **parameters})
+
+
+def parts_of(n, k):
+    return tuple(len(part) for part in np.array_split(np.arange(n), k))
+
+
+# ---------------------------------------------------------------- with workers
+
+@pytest.mark.parametrize("settings, how", [
+    ({"class_weight": "balanced"}, "random"), ({"loss": "squared", "average": False, "step_size": 0.2}, "sparse"),
+    ({"hessian_refresh": 1, "step_size": 0.2}, "random"), ({}, "sorted")], ids=str)
+def test_as_good_as_one_machine(client, digits, settings, how):                    # noqa: F811
+    X, X_test, y, y_test = digits
+    if how == "sorted":
+        X, y = X[np.argsort(y, kind="stable")], np.sort(y)
+    parts = parts_of(len(y), 4)
+    there, weight = rows_there(X, parts), np.random.default_rng(5).choice([0.0, 1.0, 1.0, 2.0], len(y))
+    if how == "sparse":
+        X = sp.csr_matrix(X)
+        there = there.map_blocks(sp.csr_matrix, dtype=float, meta=sp.csr_matrix((0, 0)))
+    one = model(**settings).fit(X, y, weight)
+    found = model(**settings).fit(there, beside(y, parts), beside(weight, parts))
+    assert found.score(X_test, y_test) > one.score(X_test, y_test) - 0.03
+    assert found.history_.keys() == one.history_.keys() and found.loss_ == one.loss_
+    np.testing.assert_allclose(found.class_prior_, one.class_prior_)
+    np.testing.assert_allclose(found.sampled_prior_, one.sampled_prior_, rtol=0.15)   # rows of weight 0 stay
+
+
+@pytest.mark.parametrize("how", ["random", "by class"])
+def test_two_classes_and_an_indicator(client, how):                                # noqa: F811
+    X, y = blobs(n=2400, d=8, k=3)
+    if how == "by class":
+        X, y = X[np.argsort(y)], np.sort(y)
+    parts, names = (900, 0, 700, 800), np.array(["no", "yes"])[(y > 0).astype(int)]
+    one = BSNClassifier(random_state=1, max_passes=2).fit(X, names)
+    found = BSNClassifier(random_state=1, max_passes=2, warm_start=True).fit(rows_there(X, parts), beside(names, parts))
+    assert found.loss_ == "logistic" and found.coef_.shape == (1, 8) and found.classes_.tolist() == ["no", "yes"]
+    assert found.score(X, names) > one.score(X, names) - 0.005
+    np.testing.assert_array_equal(found.history_["visits"], one.history_["visits"])
+    found.fit(rows_there(X, parts), beside(names, parts))
+    assert found._passes_total == 4 and found.score(X, names) > one.score(X, names) - 0.005
+    Y = np.column_stack([y == 0, y > 0, X[:, 0] > 0]).astype(int)
+    labels = da.from_array(Y, chunks=(parts[:1] + parts[1:], 3))
+    wanted, there = (SLNDClassifier(random_state=2, max_passes=3).fit(*given)
+                     for given in ((X, Y), (rows_there(X, parts), labels)))
+    assert ((there.predict(X) == Y).mean(axis=0) > (wanted.predict(X) == Y).mean(axis=0) - 0.02).all()
+
+
+def test_a_time_limit_and_an_interrupt(client):                                    # noqa: F811
+    X, y = blobs(n=6000, d=12, k=2)
+    rows, labels, said = rows_there(X, (2000, 4000)), beside(y, (2000, 4000)), []
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        found = model(max_passes=10_000, max_time=3.0).fit(rows, labels)
+    assert np.isfinite(found.coef_).all() and 0 < found.n_iter_ < 10_000
+
+    def interrupt(one):
+        said.append(1)
+        if len(said) == 2:
+            raise KeyboardInterrupt
+
+    found = model(max_passes=10_000, callback=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        found.fit(rows, labels)
+    assert found.score(X, y) > 0.8
+
+
+# ---------------------------------------------------------------- tasks done in place
+
+@pytest.mark.parametrize("by_class", [False, True], ids=["random", "by class"])
+@pytest.mark.parametrize("settings", [{}, {"loss": "multinomial"}, {"hessian_refresh": 1, "step_size": 0.3}], ids=str)
+def test_what_is_lost_is_made_again_to_the_bit(settings, by_class):
+    X, y = blobs(n=1500, d=7, k=3)
+    if by_class:
+        X, y = X[np.argsort(y)], np.sort(y)
+    found, clusters = [], []
+    for kind in (InPlace, Losing):
+        clusters.append(kind())
+        one = fitted_in_place(model(max_passes=2, **settings), X, y, [500, 1100], clusters[-1])
+        found.append((one.coef_.tobytes(), one.intercept_.tobytes(), one.history_["objective"].tobytes()))
+    assert clusters[1].lost > 5 and found[0] == found[1]
+    assert ("mix" in clusters[0].names) == by_class
+
+
+def test_a_pass_has_as_many_rounds_however_classes_lie():
+    X, y = blobs(n=1200, d=5, k=3)
+    rounds = []
+    for order in (np.arange(1200), np.argsort(y)):
+        for loss in ("logistic", "multinomial"):
+            cluster = InPlace()
+            fitted_in_place(model(loss=loss, max_passes=2, step_size=0.5), X[order], y[order], [300, 700], cluster)
+            rounds.append(cluster.names.count("steps"))
+    assert rounds[0] == rounds[2] == 20 and rounds[1] == rounds[3]
+
+
+def test_walks_through_a_group_and_weighs_groups_by_their_visits(digits):
+    X, X_test, y, y_test = digits
+    y = (y < 3).astype(int)
+    one = SLNDClassifier(random_state=3, max_passes=2).fit(X, y)
+    found = fitted_in_place(SLNDClassifier(random_state=3, max_passes=2), X, y, [50, *range(100, 1300, 100)], InPlace())
+    found.n_features_in_ = 64
+    assert found.score(X_test, y_test < 3) > one.score(X_test, y_test < 3) - 0.02
+
+
+@pytest.mark.parametrize("pieces", [64, 3])
+def test_mixed_partitions_have_every_row_once_and_classes_in_their_share(pieces, monkeypatch):
+    monkeypatch.setattr(dask_home, "PIECES", pieces)
+    n, cuts = 4000, [700, 700, 1500, 2000, 2600, 3300]
+    X, y = np.arange(2.0 * n).reshape(n, 2), np.repeat(np.arange(4), n // 4)
+    weight = np.linspace(0, 1, n)
+    cluster = InPlace()
+    home = home_of(X, y, cuts, cluster)
+    ends = [0, *cuts, n]
+    home.labelled = cluster.everywhere("label", Labelled, *zip(*(
+        (Labels(np.arange(4), y[lo:hi]), weight[lo:hi], lo, p) for p, (lo, hi) in
+        enumerate(pairwise(ends))), strict=True))
+    home.mix(seed=3)
+    rows, labelled = (cluster.told(futures) for futures in (home.X, home.labelled))
+    assert [len(part) for part in rows] == home.sizes and sum(home.sizes) == n
+    assert [one.first for one in labelled] == np.cumsum([0, *home.sizes])[:-1].tolist()
+    places = np.concatenate(rows)[:, 0].astype(int) // 2
+    np.testing.assert_array_equal(np.sort(places), np.arange(n))
+    np.testing.assert_array_equal(np.concatenate([one.labels.label for one in labelled]), y[places])
+    np.testing.assert_array_equal(np.concatenate([one.weights for one in labelled]), weight[places])
+    if pieces == 64:
+        for one in labelled:
+            assert np.abs(np.bincount(one.labels.label, minlength=4) / len(one.weights) - 0.25).max() < 0.03
