@@ -24,6 +24,7 @@ from cmargin.measure.race.data import read
 from cmargin.measure.report import table
 
 sys.path.append(str(Path(__file__).parent.parent / "tests"))
+import ranks_in_threads
 from ranks_in_threads import on_ranks
 from workers_in_place import InPlace, fitted_in_place
 
@@ -100,6 +101,7 @@ def main():
     parser.add_argument("--loss", default="auto")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    ranks_in_threads.LIMIT = 3600                    # seconds that a rank is waited for: the machine may be busy
     settings = {"loss": options.loss}
     for name in options.sets.split(","):
         data, rows = split_of(name, options.data), []
