@@ -17,8 +17,7 @@ from cmargin.homes.files.score_blocks import FileScoreBlocks
 from cmargin.homes.files.shared_start import FileSharedStart
 from cmargin.homes.files.stochastic_rows import FileStochasticRows
 
-CHUNK = 1 << 26              # bytes (doc/decisions.md),
-SCARCE = 16                  # or a quarter of it where there is not memory for so many chunks
+CHUNK = 1 << 25              # bytes; doc/decisions.md
 STATE = 48                   # bytes that a problem keeps of a row: code, deficit, change, two dual variables, measure
 PATIENCE = 0.5               # seconds
 GATHERED = 0.25              # of the memory left that gathered rows may take
@@ -48,7 +47,7 @@ class FileHome(RowsElsewhere):
         Its ``check`` sees every row when it is first read.
     y : labels, in memory, or None
     chunk : int, optional
-        Bytes read at a time, about; None: CHUNK.
+        Bytes read at a time, about.
     """
 
     agreed, in_memory, shares_reads, checkpoints = None, False, True, True
@@ -58,7 +57,7 @@ class FileHome(RowsElsewhere):
         self.n_rows, self.n_features = files.shape
         self.dtype, self.sparse, self.entries = files.dtype, files.sparse, files.entries
         self.row_is_contiguous = False
-        self.chunk = chunk or (CHUNK if memory_left() >= SCARCE * CHUNK else CHUNK // 4)
+        self.chunk = CHUNK if chunk is None else chunk
         self.chunks = files.chunks(self.chunk)
         self.most_rows = max((hi - lo for lo, hi in self.chunks), default=1)
         self.tidy = np.zeros(len(self.chunks), bool)     # chunks known to store no entry in parts

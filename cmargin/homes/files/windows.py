@@ -12,7 +12,6 @@ import scipy.sparse as sp
 from cmargin.homes.files.formats import Room
 from cmargin.homes.files.read_ahead import ReadAhead
 
-WINDOW = 1 << 25             # bytes, unless chunks are smaller
 PIECES = 8                   # of a window at least,
 SHORTEST = 1 << 14           # and bytes of a piece at least (doc/decisions.md)
 UNEVEN = 0.02                # part of a window's rows that may be of other classes than of its share, beyond chance
@@ -37,7 +36,7 @@ class Windows:
 
     def __init__(self, home, truth, n_classes, seed):
         self.home, self.truth, self.n_classes, self.seed = home, truth, n_classes, seed
-        self.size = max(1, min(home.chunk, WINDOW) // home.files.row_bytes)
+        self.size = max(1, home.chunk // home.files.row_bytes)
         self.n = max(1, -(-home.n_rows // self.size))
         self.edges = self._pieces()
         self.n = min(self.n, len(self.edges) - 1)
