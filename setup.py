@@ -143,13 +143,14 @@ DIRECTIVES = {
     "embedsignature": True,
     "freethreading_compatible": True,
 }
+KINDS = os.environ.get("CMARGIN_SANITIZE", "")
 if sys.platform == "win32":
     OPTIMISE = ["/std:c11"]      # our headers say restrict
 else:  # symbols for a debugger make the modules four times as large, and take a third of the time
-    OPTIMISE = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-g" if DEBUG else "-g0"]
+    OPTIMISE = ["-O1" if COVERAGE or KINDS else "-O3", "-g" if DEBUG else "-g0"]
+    OPTIMISE += ["-fno-math-errno", "-fno-trapping-math"]
+COUNT = ["--coverage"] if COVERAGE else []
 # with frames for the stacks of its reports; what is undefined ends the process, as what is out of bounds does
-KINDS = os.environ.get("CMARGIN_SANITIZE", "")
-COUNT = ["--coverage", "-O1"] if COVERAGE else []
 SANITIZE = [f"-fsanitize={KINDS}", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g1"] if KINDS else []
 HEADERS = ["cmargin/include", *sorted({str(path.parent.relative_to(ROOT)) for path in CORE.glob("*/*.h")})]
 EXTENSIONS = [
