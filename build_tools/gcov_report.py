@@ -6,23 +6,34 @@ among them.
 """
 
 import json
+import re
 import subprocess
 import sys
 from collections import defaultdict
 from itertools import groupby
 from pathlib import Path
 
-KINDS = (".pyx", ".pxd", ".pxi")
+# what Cython writes above the C code of a line; what it writes besides has the numbers of lines that it is not of
+MARK = re.compile(r' */\* "(cmargin/.*\.p(?:yx|xd|xi))":(\d+)$', re.MULTILINE)
+
+
+def lines_of_code(folder="cmargin"):
+    """{file: numbers of the lines that Cython made code of}."""
+    found = defaultdict(set)
+    for translated in Path(folder).rglob("*.c"):
+        for file, line in MARK.findall(translated.read_text()):
+            found[file].add(int(line))
+    return found
 
 
 def counts(folder="build"):
     """{file: {line: times it ran}}, over all modules together."""
-    found = defaultdict(lambda: defaultdict(int))
+    found, code = defaultdict(lambda: defaultdict(int)), lines_of_code()
     for notes in Path(folder).rglob("*.gcno"):
         done = subprocess.run(["gcov", "--json-format", "--stdout", str(notes)], capture_output=True, check=True)
         for file in json.loads(done.stdout)["files"] if done.stdout.strip() else ():
-            if file["file"].endswith(KINDS) and Path(file["file"]).exists():
-                for line in file["lines"]:
+            for line in file["lines"]:
+                if line["line_number"] in code.get(file["file"], ()):
                     found[file["file"]][line["line_number"]] += line["count"]
     return found
 
