@@ -19,7 +19,7 @@ def described(error, times):
 def main(path):
     root = ElementTree.parse(path).getroot()
     times = Counter({pair.findtext("unique"): int(pair.findtext("count")) for pair in root.iter("pair")})
-    errors = root.findall("error")
+    errors = [error for error in root.findall("error") if not error.findtext("kind").startswith("Leak")]
     found = [error for error in errors if of_ours(error)]
     for error in found:
         print(described(error, times[error.findtext("unique")]))
