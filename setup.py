@@ -3,7 +3,7 @@
 Environment
     CMARGIN_OPENMP   auto (default): use OpenMP if a probe compiles, links and runs; 0: never; 1: fail without it
     CMARGIN_DEBUG    1: bounds checks on, for hunting a crash
-    CMARGIN_TRACE    1: lines of the compiled modules are told to coverage; some hundred times slower
+    CMARGIN_COVERAGE 1: gcov counts the lines of the compiled modules (build_tools/coverage.sh)
     CMARGIN_SANITIZE what gcc and clang take after -fsanitize=, as "address,undefined" (doc/reliability.md)
 
 Modules are translated and compiled side by side, on as many processors as this process may use; an sdist translates
@@ -60,14 +60,31 @@ def heard():
             sys.stderr.write(words[0])
 
 
-def cythonize_strictly(extensions, directives):
+@contextlib.contextmanager
+def noted(switches):
+    """Whether the checkout was built with other switches than these; the clock, which decides else, knows of none."""
+    note, text = ROOT / "build" / "switches.txt", repr(switches)
+    before = note.read_text() if note.exists() else None
+
+    def write(text):
+        with contextlib.suppress(OSError):  # a read-only checkout still builds
+            note.parent.mkdir(exist_ok=True)
+            note.write_text(text)
+
+    write("unfinished")
+    yield before != text if before is not None else DEBUG or COVERAGE or bool(KINDS)
+    write(text)
+
+
+def cythonize_strictly(extensions, directives, force):
     """Cythonize; a performance hint (a kernel that silently takes the GIL, say) is an error here."""
     # children that begin by importing this file again, as they do without fork, would build it again
     n_processes = processors() if multiprocessing.get_start_method() == "fork" else 0
     with heard() as words:
         modules = cythonize(extensions, compiler_directives=directives, include_path=[str(ROOT)],
-                            nthreads=n_processes, shared_utility_qualified_name=SHARED)
-    if "performance hint" in words[0] and not (DEBUG or TRACE):     # where checks are asked for, hints are against them
+                            nthreads=n_processes, force=force or None, emit_linenums=COVERAGE,
+                            shared_utility_qualified_name=SHARED)
+    if "performance hint" in words[0] and not DEBUG:     # where checks are asked for, hints are against them
         raise SystemExit("cmargin treats Cython performance hints as errors; see above")
     return modules
 
@@ -83,12 +100,14 @@ class BuildInBothPlaces(build_ext):
     def run(self):
         flags, link_flags = configure()
         for extension in self.extensions:
-            extension.extra_compile_args = OPTIMISE + SANITIZE + flags
-            extension.extra_link_args = SANITIZE + link_flags
-        self.extensions = cythonize_strictly(self.extensions, DIRECTIVES)
-        for extension in self.extensions:
-            extension._needs_stub = False          # as setuptools had it for those that cythonize replaced
-        super().run()
+            extension.extra_compile_args = OPTIMISE + COUNT + SANITIZE + flags
+            extension.extra_link_args = COUNT + SANITIZE + link_flags
+        with noted([DIRECTIVES, COVERAGE, OPTIMISE, COUNT, SANITIZE, flags, link_flags]) as others:
+            self.force = self.force or others
+            self.extensions = cythonize_strictly(self.extensions, DIRECTIVES, self.force)
+            for extension in self.extensions:
+                extension._needs_stub = False          # as setuptools had it for those that cythonize replaced
+            super().run()
         if not self.inplace:
             with contextlib.suppress(OSError):  # a read-only checkout still builds
                 self.copy_extensions_to_source()
@@ -114,7 +133,7 @@ def configure():
     return flags, link_flags
 
 
-DEBUG, TRACE = (os.environ.get(name, "0") == "1" for name in ("CMARGIN_DEBUG", "CMARGIN_TRACE"))
+DEBUG, COVERAGE = (os.environ.get(name, "0") == "1" for name in ("CMARGIN_DEBUG", "CMARGIN_COVERAGE"))
 DIRECTIVES = {
     "language_level": 3,
     "boundscheck": DEBUG,
@@ -123,19 +142,19 @@ DIRECTIVES = {
     "initializedcheck": DEBUG,
     "embedsignature": True,
     "freethreading_compatible": True,
-    "linetrace": TRACE,
 }
-MACROS = [("CYTHON_TRACE_NOGIL", "1")] if TRACE else []
+KINDS = os.environ.get("CMARGIN_SANITIZE", "")
 if sys.platform == "win32":
     OPTIMISE = ["/std:c11"]      # our headers say restrict
 else:  # symbols for a debugger make the modules four times as large, and take a third of the time
-    OPTIMISE = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-g" if DEBUG else "-g0"]
+    OPTIMISE = ["-O1" if COVERAGE or KINDS else "-O3", "-g" if DEBUG else "-g0"]
+    OPTIMISE += ["-fno-math-errno", "-fno-trapping-math"]
+COUNT = ["--coverage"] if COVERAGE else []
 # with frames for the stacks of its reports; what is undefined ends the process, as what is out of bounds does
-KINDS = os.environ.get("CMARGIN_SANITIZE", "")
 SANITIZE = [f"-fsanitize={KINDS}", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g1"] if KINDS else []
 HEADERS = ["cmargin/include", *sorted({str(path.parent.relative_to(ROOT)) for path in CORE.glob("*/*.h")})]
 EXTENSIONS = [
-    Extension(".".join(path.with_suffix("").parts), [str(path)], include_dirs=HEADERS, define_macros=MACROS)
+    Extension(".".join(path.with_suffix("").parts), [str(path)], include_dirs=HEADERS)
     for path in sorted(path.relative_to(ROOT) for path in [*CORE.glob("*/*.pyx"), ROOT / "cmargin" / "api.pyx"])
 ]
 # what Cython puts into every module that looks at arrays is one module of its own: half of the C code

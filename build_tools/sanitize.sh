@@ -11,14 +11,9 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 kind=${1:?address or thread}
 shift
+source "$root/build_tools/beside.sh"
 folder=$root/build/sanitized-$kind
-mkdir -p "$folder"
-git -C "$root" ls-files -z | while IFS= read -r -d '' file; do         # what has not changed keeps its time
-    if ! cmp -s "$root/$file" "$folder/$file"; then
-        mkdir -p "$(dirname "$folder/$file")"
-        cp "$root/$file" "$folder/$file"
-    fi
-done
+copy_beside "$root" "$folder"
 cd "$folder"
 library() { "${CC:-cc}" -print-file-name="lib$1.so"; }
 if [[ $kind == thread ]]; then

@@ -12,7 +12,6 @@ STATUS: tuple[str, ...]
 
 class Newton(Driver):
     l2_each: Any
-    l1_each: Any
     point: Any
     status: Any
     active_set: Any

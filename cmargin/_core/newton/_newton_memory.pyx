@@ -14,7 +14,7 @@ from cmargin._core.newton._newton cimport (
     newton_settle, newton_state, rounding_of, start_step, status_id,
 )
 from cmargin._core.newton._newton_block cimport block_work_size
-from cmargin._core.newton._newton_vectors cimport BEST_V, BEST_W, L1_EACH, L2_EACH, RMS, SCALE, TAKEN, W
+from cmargin._core.newton._newton_vectors cimport BEST_V, BEST_W, L2_EACH, RMS, SCALE, TAKEN, W
 from cmargin._core.newton._newton_vectors cimport n_vectors, point_at_vectors
 from cmargin._core.newton._published_newton cimport published_start, published_told
 from cmargin._core.rows._row_pass cimport RowBlocks
@@ -176,10 +176,6 @@ cdef class Newton(Driver):
     def l2_each(self):
         """(n_columns,) of the penalty."""
         return self.vectors[L2_EACH, :self.at.p]
-
-    @property
-    def l1_each(self):
-        return self.vectors[L1_EACH, :self.at.p]
 
     @property
     def point(self):

@@ -82,10 +82,16 @@ class Fit:
     def record(self, trace, row):
         self.add_to_history(trace, (*row, *(trace.take() if trace is not None else ())))
 
-    def add_to_history(self, trace, row):
+    def name_history(self, trace):
+        """Its columns, there although no pass came to its end; their names."""
         names = HISTORY + (trace.names if trace is not None else ())
-        for name, value in zip(names, row, strict=True):
-            self.history.setdefault(name, []).append(value)
+        for name in names:
+            self.history.setdefault(name, [])
+        return names
+
+    def add_to_history(self, trace, row):
+        for name, value in zip(self.name_history(trace), row, strict=True):
+            self.history[name].append(value)
 
 
 def one_shot_scale(margins, l2, n_rows, delta=ONE_SHOT_DELTA):

@@ -272,6 +272,7 @@ class NewtonClasses:
 
     def publish(self, interruption):
         fit, trained = self.fit, self.trained()
+        fit.name_history(self.trace)
         for c in trained:
             self.take_in(c)
         self.count_reads()
