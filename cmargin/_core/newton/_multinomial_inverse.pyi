@@ -15,6 +15,7 @@ class Inverse:
 class ClassBlocks(Inverse):
     def __init__(
         self, X: np.ndarray, probs: np.ndarray, weight: np.ndarray, l2: float, intercept: bool, n_threads: int,
+        little: float,
     ) -> None: ...
     def make(self, first: int, last: int) -> Any: ...
 

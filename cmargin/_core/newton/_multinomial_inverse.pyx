@@ -140,6 +140,7 @@ cdef void kronecker_apply(kronecker *at, int n_threads, const double *G, double 
 cdef struct class_blocks:
     Py_ssize_t m, k, n_chunks
     bint intercept
+    double little               # of a class's mean weight: rows with no more do not count
     double scale
     double *mean                # (k, m) of the rows by a class's curvature
     double *curvature           # (k,) sum of that
@@ -171,6 +172,10 @@ cdef bint factorise(float *S, Py_ssize_t d, double shift, float *diagonal) noexc
     return False
 
 
+cdef inline double class_weight(double weight, double p) noexcept nogil:
+    return weight * p * (1 - p)
+
+
 cdef bint class_block(
     const class_blocks *at,
     Py_ssize_t c,
@@ -182,33 +187,38 @@ cdef bint class_block(
     float *rows,                # WORK  (TILE, m)
     float *diagonal,            # WORK  (m,)
 ) noexcept nogil:
-    # factor of sum_i w_i (x_i - mean)(x_i - mean)' + l2,  w_i = weight_i p_ic (1 - p_ic), mean by the same weight
-    cdef Py_ssize_t i, j, lo = 0, m = at.m, k = at.k, rows_here
+    # factor of sum_i w_i (x_i - mean)(x_i - mean)' + l2,  w_i = weight_i p_ic (1 - p_ic), mean by the same weight, over
+    # the rows that count
+    cdef Py_ssize_t i, j, m = at.m, k = at.k, here = 0
     cdef double *mean = at.mean + c * m
-    cdef double w, total = 0
+    cdef double w, least, total = 0, kept = 0
     cdef float root
     cdef float *S = at.factors + c * m * m
     memset(mean, 0, m * sizeof(double))
     for i in range(n):
-        w = weight[i] * probs[i * k + c] * (1.0 - probs[i * k + c])
-        total += w
-        if at.intercept:
-            for j in range(m):
-                mean[j] += w * X[i * m + j]
-    at.curvature[c] = total
-    for j in range(m):
-        mean[j] = mean[j] / total if total > 0 else 0
+        total += class_weight(weight[i], probs[i * k + c])
+    at.curvature[c], least = total, at.little * total / n
+    if at.intercept:
+        for i in range(n):
+            w = class_weight(weight[i], probs[i * k + c])
+            if w > least:
+                kept += w
+                for j in range(m):
+                    mean[j] += w * X[i * m + j]
+        for j in range(m):
+            mean[j] = mean[j] / kept if kept > 0 else 0
     memset(S, 0, m * m * sizeof(float))
-    while lo < n:
-        rows_here = min(TILE, n - lo)
-        for i in range(rows_here):
-            w = probs[(lo + i) * k + c]
-            root = <float> sqrt(max(0.0, weight[lo + i] * w * (1 - w)))
+    for i in range(n):
+        w = class_weight(weight[i], probs[i * k + c])
+        if w > least:
+            root = <float> sqrt(w)
             for j in range(m):
-                rows[i * m + j] = root * (X[(lo + i) * m + j] - <float> mean[j])
-        # S += rows' rows   (m, m) = (m, rows) (rows, m), upper triangle
-        syrk(TRANS, m, rows_here, 1, rows, m, <float> 1, S, m)
-        lo += rows_here
+                rows[here * m + j] = root * (X[i * m + j] - <float> mean[j])
+            here += 1
+        if here == TILE or (here > 0 and i == n - 1):
+            # S += rows' rows   (m, m) = (m, here) (here, m), upper triangle
+            syrk(TRANS, m, here, 1, rows, m, <float> 1, S, m)
+            here = 0
     return factorise(S, m, l2, diagonal)
 
 
@@ -322,6 +332,8 @@ cdef class ClassBlocks(Inverse):
     l2 : float
     intercept : bool
     n_threads : int
+    little : float
+        Part of a class's mean weight, weight_i p_ic (1 - p_ic), up to which a row does not count.
     """
 
     cdef class_blocks at
@@ -331,14 +343,14 @@ cdef class ClassBlocks(Inverse):
     cdef float[:, ::1] room
 
     def __init__(self, const float[:, ::1] X, const float[:, ::1] probs, const double[::1] weight, double l2,
-                 bint intercept, int n_threads):
+                 bint intercept, int n_threads, double little):
         cdef class_blocks *at = &self.at
         cdef Py_ssize_t m = X.shape[1], k = probs.shape[1]
         must_fit(m > 0 and k > 0 and probs.shape[0] == X.shape[0] and weight.shape[0] == X.shape[0] > 0, "ClassBlocks")
         self.n_features, self.n_classes, self.n_columns = m, k, m + intercept
         self.intercept, self.n_threads = intercept, n_threads
         self.X, self.probs, self.weight, self.l2 = X, probs, weight, l2
-        at.m, at.k, at.intercept, at.n_chunks = m, k, intercept, chunks_of(m, k)
+        at.m, at.k, at.intercept, at.n_chunks, at.little = m, k, intercept, chunks_of(m, k), little
         cdef double[:, ::1] mean = np.zeros((k, m))
         cdef double[::1] curvature = np.zeros(k)
         cdef float[:, :, ::1] factors = np.empty((k, m, m), np.float32)

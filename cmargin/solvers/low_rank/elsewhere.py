@@ -12,6 +12,8 @@ from cmargin.solvers.low_rank.multinomial_choice import TRIAL_ROWS, batch_size
 class MultinomialElsewhere(MultinomialRun):
     """`MultinomialRun` on rows that have ``few``."""
 
+    in_one_memory = False
+
     def _trial(self, home, truth, row_weight, order, n_held):
         """On rows in memory: those that a trial on all rows takes."""
         self.trial_batch, n_train = batch_size(home.n_rows, home.sparse), len(order) - n_held

@@ -2,7 +2,8 @@
 
 Order of a fit: draw the rows behind H and invert their covariance, try ranks and steps on some rows, whiten every row
 once, in a random order; then passes over random batches. With an automatic step some rows are held out: passes end
-where their log-loss is least, and where they were more than a few, as many passes over all rows follow.
+where their log-loss is least, and where they were more than a few, as many passes over all rows follow; unless the
+numbers are few and a penalised optimum (`penalised_end`) has less log-loss: then that of all rows is the end.
 """
 
 import time
@@ -29,6 +30,7 @@ from cmargin.solvers.low_rank.multinomial_choice import (
     of_rank,
     split_order,
 )
+from cmargin.solvers.low_rank.penalised_end import Problem, best_strength, worth_trying
 from cmargin.solvers.low_rank.softmax_passes import SoftmaxPasses
 from cmargin.solvers.low_rank.softmax_weights import SoftmaxWeights
 
@@ -46,6 +48,7 @@ class MultinomialRun(Run):
         "home", "row_weight", "settings", "start", "truth", "passes_over", "Z", "clock", "deadline", "rng")
     trial_batch = None         # rows of a trial's batch; None: as many as a pass over all rows takes
     passes_of: type = SoftmaxPasses
+    in_one_memory = True       # whether ``Z`` is all rows, whitened
 
     def __init__(self, home, lists, row_weight, settings, entropy, start, truth, n_classes):
         self.home, self.row_weight, self.settings, self.start = home, row_weight, settings, start
@@ -203,11 +206,41 @@ class MultinomialRun(Run):
     def passes(self, on_pass, keeper):
         if self.sweep != "all rows":
             stopped = self._sweep(self.settings.max_passes, on_pass, keeper)
-            if stopped or not self.best[1] or not self.n_held > REFIT_SHARE * self._n_rows():
+            if stopped or not self.best[1] or self._penalised_end(on_pass):
+                return
+            if not self.n_held > REFIT_SHARE * self._n_rows():
                 return
             self.n_held, self.sweep, self.n_swept = 0, "all rows", 0
             self._begin(self.W, self.bias)
         self._sweep(self.best[1], on_pass, keeper)
+
+    def _penalised_end(self, on_pass):
+        """Go to the penalised optimum of all rows where one is better on those held out; whether it is the end."""
+        fit, passes, n = self.fit, self.passes_over, self.home.n_rows
+        if not self.in_one_memory or not worth_trying(self.Z, fit.inverse, self.n_classes, self.n_held):
+            return False
+        problem = Problem(self.Z, passes.truth, passes.weight, self.n_classes, float(fit.inverse.mean_square[0]),
+                          self.settings.fit_intercept, MEAN_STRIDE, self.deadline)
+        n_train = n - self.n_held
+
+        def held_losses(weights):
+            return passes.losses(weights, self.held, n, weights).copy()
+
+        C, point, losses, reads = self._timed("steps", best_strength, problem, n_train, held_losses)
+        fit.reads += reads
+        if not losses.mean() < held_losses(self.kept[0]).mean():
+            return False
+        point, reads = self._timed("steps", problem.optimum, C, n, point)
+        fit.reads += reads
+        found = problem.weights(point)
+        self._keep(found)
+        passes.losses(found, self.starts, n, found)
+        fit.passes, fit.stopped = fit.passes + 1, "held-out loss"
+        self._record((*passes.met(n), int(reads * n)), 0.0)
+        if on_pass is not None:
+            self._published()
+            on_pass(fit)
+        return True
 
     def _n_rows(self):
         """That the passes are over."""

@@ -187,6 +187,7 @@ class MultinomialOverPlaces(OnASample, MultinomialRun):
 
     made_again = (*MultinomialRun.made_again, "all")
     uneven = False
+    in_one_memory = False
 
     def __init__(self, there, lists, row_weight, settings, entropy, start, n_classes):
         home = there.home

@@ -28,6 +28,8 @@ def identity(home, subset, weight=None):
 class PlainBatches(MultinomialRun):
     """SGD on the multinomial risk: SLND's batches, step rule and mean, with H* = I and rows as they are."""
 
+    in_one_memory = False      # SGD has no Newton steps at its end
+
     def _invert(self, scores_from):
         inverse, spectrum = super()._invert(scores_from)
         plain = identity(self.home, self.subset, self.subset_weight)

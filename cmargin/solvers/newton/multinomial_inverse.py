@@ -21,6 +21,7 @@ NOTHING = 1e-7               # of the largest eigenvalue: what float32 rows leav
 MOST_FEATURES = 2048         # of ClassInverse
 MOST_NUMBERS = 1 << 26       # in the factors of all classes: 256 MB
 MOST_READS = 12.0            # what making a ClassInverse may cost, in reads of the rows
+LITTLE = 0.1                 # of a class's mean curvature: a row of no more is not worth its part in the block
 
 
 def without_mean(G):
@@ -105,6 +106,15 @@ def class_inverse_cost(home, n):
     return (n * home.n_features + home.n_features**2 / 3) / (10.0 * home.n_rows)
 
 
+def rows_that_count(probs, weight):
+    """How many have more than LITTLE of a class's mean curvature, on average over the classes."""
+    count = 0
+    for p in probs.T:
+        curvature = weight * (p * (1 - p))
+        count += np.count_nonzero(curvature > LITTLE * curvature.mean())
+    return count / probs.shape[1]
+
+
 class ClassInverse(ClassBlocks):
     """((1/N) sum_i s_i p_ic (1 - p_ic) (x_i - m_c)(x_i - m_c)' + l2)^-1 of every class, m_c their mean by that weight.
 
@@ -128,8 +138,8 @@ class ClassInverse(ClassBlocks):
     def __init__(self, home, X, subset, l2, probs=None):
         probs = home.probs[subset].astype(np.float32, copy=False) if probs is None else probs
         self.probs, weight = probs, home.weight[subset]
-        super().__init__(X, probs, weight / weight.sum(), l2, home.intercept, home.n_threads)
-        self.cost, self.sound = class_inverse_cost(home, len(subset)), True
+        super().__init__(X, probs, weight / weight.sum(), l2, home.intercept, home.n_threads, LITTLE)
+        self.cost, self.sound = class_inverse_cost(home, rows_that_count(probs, weight)), True
         flops = len(X) * float(home.n_features) ** 2
         together = max(1, int(SLICE_FLOPS / (flops * home.n_threads))) * home.n_threads
         for first in range(0, home.n_classes, together):

@@ -31,10 +31,14 @@ from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
 from cmargin._runtime.clock import TimeUp
 from cmargin.solvers.newton.multinomial_inverse import (
+    MOST_NUMBERS,
+    MOST_READS,
     SAMPLE,
     ClassInverse,
     KroneckerInverse,
+    class_inverse_cost,
     class_inverse_sample,
+    rows_that_count,
     without_mean,
 )
 
@@ -316,6 +320,8 @@ class Run(Resumable):
         if prepared:
             self.prepare()
         if probs is not None:
+            if len(probs) > len(self.class_rows):
+                self.class_rows, self.class_copy = np.arange(home.n_rows), home.in_single_precision()
             self.inverse = ClassInverse(home, self.class_copy, self.class_rows, self.settings.l2, probs)
         home.reads = reads
 
@@ -388,11 +394,21 @@ class Run(Resumable):
         if self.kronecker is None:
             self.prepare()
         elif self.class_copy is not None and self.spent >= (self.inverse.cost or 4):
+            self.take_all_rows()
             inverse = ClassInverse(home, self.class_copy, self.class_rows, s.l2)
             self.spent, self.built = 0, self.built + inverse.cost
             self.inverse = inverse if inverse.sound else self.kronecker
         if self.inverse is self.kronecker:
             self.inverse.update(home.class_curvature(home.probs, slice(0, None, max(1, home.n_rows // 4096))))
+
+    def take_all_rows(self):
+        """Behind the blocks of the classes, once those of them that count are few enough."""
+        home, known = self.home, self.class_rows
+        if len(known) == home.n_rows or home.n_rows * home.n_features > MOST_NUMBERS:
+            return
+        count = rows_that_count(home.probs[known], home.weight[known]) * home.n_rows / len(known)
+        if class_inverse_cost(home, count) <= MOST_READS:
+            self.class_rows, self.class_copy = np.arange(home.n_rows), home.in_single_precision()
 
     def prepare(self):
         """What preconditioners have of the rows."""

@@ -1,0 +1,169 @@
+"""A multinomial fit of few numbers ends at a penalised optimum where rows held out prefer it to the passes."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from fits import fit_multinomial as fit
+from fits import same
+from naive_multinomial import row_losses
+from sklearn.linear_model import LogisticRegression
+
+from cmargin._runtime.clock import TimeUp
+from cmargin.solvers.low_rank import penalised_end
+from cmargin.solvers.low_rank.multinomial import MultinomialRun
+from cmargin.solvers.low_rank.penalised_end import Problem, best_strength, worth_trying
+
+
+def table(n=1500, seed=0):
+    """Correlated columns, classes along the narrow directions; rows to test by behind those to train on."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n + 2000, 12)) @ np.diag(np.geomspace(1, 0.03, 12)) @ rng.standard_normal((12, 12))
+    narrow = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[2][6:]
+    scores = (X @ narrow.T) / (X @ narrow.T).std(axis=0) @ rng.standard_normal((6, 4)) * 2
+    y = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
+    return X[:n], y[:n], X[n:], y[n:]
+
+
+def log_loss(model, X, y):
+    return row_losses(model.decision_function(X), y).mean()
+
+
+def problem(n=400, weighted=False, dtype=np.float64):
+    rng = np.random.default_rng(3)
+    Z, truth = rng.standard_normal((n, 6)).astype(dtype), rng.integers(0, 3, n)
+    Z[:, 0] += truth
+    weight = rng.uniform(0.5, 2, n) if weighted else np.zeros(0)
+    return Problem(Z, truth, weight, 3, float((Z**2).sum(axis=1).mean()), True, 4, None)
+
+
+# ---------------------------------------------------------------- what it is for
+
+def test_narrow_directions_are_learnt(monkeypatch):
+    X, y, X_test, y_test = table()
+    model = fit(X, y)
+    monkeypatch.setattr(MultinomialRun, "in_one_memory", False)
+    passes = fit(X, y)
+    assert model.history_["step"][-1] == 0 and passes.history_["step"].min() > 0
+    assert len(model.history_["step"]) == model.n_iter_ and model.n_passes_ > passes.n_passes_
+    best = min(log_loss(LogisticRegression(C=C, max_iter=2000).fit(X, y), X_test, y_test) for C in (1, 10, 100, 1000))
+    # 0.92, 1.10 and 0.92 for these rows
+    assert log_loss(model, X_test, y_test) < best + 0.02 < log_loss(passes, X_test, y_test) - 0.05
+    assert model.score(X_test, y_test) > passes.score(X_test, y_test) + 0.03
+
+
+def test_passes_stay_where_they_do_better(monkeypatch):
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((1000, 30)), rng.integers(0, 3, 1000)          # nothing to learn
+    X[:, 0] += 2 * y
+    monkeypatch.setattr(penalised_end, "ROUGH", 1e3)                           # as optima that are none do worse
+    tried = fit(X, y)
+    monkeypatch.setattr(MultinomialRun, "in_one_memory", False)
+    alone = fit(X, y)
+    assert same(tried, alone) and tried.n_passes_ > alone.n_passes_
+    np.testing.assert_array_equal(tried.history_["step"], alone.history_["step"])
+
+
+def test_where_it_is_not_tried():
+    Z, inverse = np.zeros((1000, 20)), SimpleNamespace(tail_inverse=np.zeros(1))
+    assert worth_trying(Z, inverse, 10, 200)
+    assert not worth_trying(None, inverse, 10, 200)                            # rows that are elsewhere
+    assert not worth_trying(Z, SimpleNamespace(tail_inverse=np.ones(1)), 10, 200)          # CSR rows carry the tail
+    assert not worth_trying(Z, inverse, 10, penalised_end.LEAST_HELD - 1)
+    assert not worth_trying(np.zeros((60000, 20)), inverse, 10, 2000)
+
+
+def test_a_step_of_ones_own_or_few_passes_have_none():
+    X, y, *_ = table(800)
+    for options in ({"step_size": 1.0}, {"max_passes": 3}, {"tol": 0.9}):
+        assert fit(X, y, **options).history_["step"].min() > 0
+    assert fit(X, y).history_["step"][-1] == 0
+
+
+# ---------------------------------------------------------------- how it is found
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("C", [0.1, 10.0])
+def test_an_optimum_is_that_of_logistic_regression(weighted, C):
+    of = problem(weighted=weighted)
+    weight = of.weight if weighted else np.ones(len(of.Z))
+    (U, b), reads = of.optimum(C, 300, None)
+    scale = np.sqrt(of.mean_square / 6)                    # rows whose entries have mean square 1
+    s = weight[:300] / weight[:300].mean()
+    reference = LogisticRegression(C=C, max_iter=1000, tol=1e-10).fit(of.Z[:300] / scale, of.truth[:300], s)
+
+    def objective(U, b):
+        losses = row_losses(of.Z[:300] @ U.T + b, of.truth[:300])
+        return s @ losses / 300 + scale**2 / (2 * C * 300) * np.sum(U**2)
+
+    least = objective(reference.coef_ / scale, reference.intercept_)
+    assert least * (1 - 1e-6) <= objective(U, b) <= least * (1 + penalised_end.ROUGH) and 0 < reads < 100
+    again, fewer = of.optimum(C, 300, (U, b))
+    assert fewer <= reads and objective(*again) <= objective(U, b) * (1 + 1e-9)
+
+
+def test_the_strongest_penalty_not_surely_worse_is_taken():
+    asked, strengths = [], penalised_end.FIRST_C * penalised_end.RATIO ** np.arange(9)
+
+    def path(means, spread):
+        asked.clear()
+        stops = dict(zip(strengths, means, strict=False))
+
+        def optimum(C, n, start):
+            asked.append((C, start))
+            return C, 1.5
+
+        noise = spread * np.random.default_rng(0).standard_normal((len(means), 100))
+        losses = {C: mean + row - row.mean() for (C, mean), row in zip(stops.items(), noise, strict=True)}
+        return best_strength(SimpleNamespace(optimum=optimum, weights=lambda point: point), 80, losses.__getitem__)
+
+    C, point, losses, reads = path([1.0, 0.9, 0.8, 0.81, 0.1], 1e-6)           # no look beyond the first rise
+    assert C == point == strengths[2] and losses.mean() == pytest.approx(0.8) and reads == 6
+    assert asked == list(zip(strengths[:4], [None, *strengths[:3]], strict=True))
+    assert path([1.0, 0.9, 0.89, 0.9], 1.0)[0] == strengths[0]                 # differences of chance
+    assert path([1.0, 0.9, 0.899, 0.9], 0.02)[0] == strengths[1]
+    assert path([1.0, 1.1], 1e-6)[0] == strengths[0]
+    assert path(np.linspace(2, 1, 9), 1e-6)[0] == strengths[8] and len(asked) == 9
+
+
+# ---------------------------------------------------------------- as any other end
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_same_bits_for_any_number_of_threads(dtype):
+    X, y, *_ = table(900)
+    X, weight = X.astype(dtype), np.random.default_rng(0).uniform(0.5, 2, 900)
+    one = fit(X, y, weight, n_jobs=1)
+    assert one.history_["step"][-1] == 0 and same(one, fit(X, y, weight, n_jobs=2))
+    assert one.coef_.dtype == dtype
+
+
+def test_the_callback_sees_the_end():
+    X, y, *_ = table(900)
+    seen = []
+    model = fit(X, y, callback=lambda model: seen.append(model.coef_.copy()))
+    assert len(seen) == model.n_iter_ and np.array_equal(seen[-1], model.coef_)
+    assert not np.array_equal(seen[-2], model.coef_)
+
+
+@pytest.mark.parametrize("kind", [TimeUp, KeyboardInterrupt])
+@pytest.mark.parametrize("nth", [1, 3, -1])
+def test_cut_short_it_leaves_the_weights_of_the_passes(kind, nth, monkeypatch):
+    X, y, *_ = table(900)
+    calls, optimum = [], Problem.optimum
+
+    def counted(self, C, n, start):
+        calls.append(n)
+        if len(calls) == nth or (nth < 0 and n == len(X)):
+            raise kind
+        return optimum(self, C, n, start)
+
+    monkeypatch.setattr(Problem, "optimum", counted)
+    kept = []
+    try:
+        model = fit(X, y, callback=lambda model: kept.append(model))
+    except KeyboardInterrupt:
+        model = kept[-1]
+    monkeypatch.setattr(penalised_end, "MOST_FLOPS", 0.0)
+    passes = fit(X, y)
+    assert len(calls) >= abs(nth) and model.history_["step"].min() > 0
+    assert abs(model.score(X, y) - passes.score(X, y)) < 0.1 and np.isfinite(model.coef_).all()
