@@ -95,10 +95,11 @@ cdef void sweep_on(dual_state *at) noexcept nogil:
     # CSR rows: reads from which on it is hopeless. Dense ones get more reads, and gaps that rise mislead
     cdef bint dense = at.rows.source.X.starts == NULL
     cdef double hopeless = HOPELESS * at.limit if at.gives_up and not dense else INFINITY
+    cdef double allowed = at.limit if at.history_rows > 0 else min(at.limit, at.first_look + 1)
     at.stage = SWEEPS
     begin_call(at.sweeps, SWEEPS_PER_LOOK - at.since % SWEEPS_PER_LOOK, at.tol,
                max(1.0, <double> <Py_ssize_t> (SLICE / entries_of_a_row(at))),
-               (at.limit - reads_of(at.rows) - 1) * at.rows.n, hopeless * at.rows.n)
+               (allowed - reads_of(at.rows) - 1) * at.rows.n, hopeless * at.rows.n)
 
 
 cdef void after_sweeps(dual_state *at) noexcept nogil:
@@ -127,8 +128,10 @@ cdef void after_step(dual_state *at) noexcept nogil:
 
 cdef void go_on_or_look(dual_state *at) noexcept nogil:
     cdef bint worth_it = reads_of(at.rows) - at.read >= READS_PER_LOOK or at.sweeps.gap < FALLEN * at.gap
+    cdef bint tried = at.history_rows == 0 and reads_of(at.rows) + <double> at.sweeps.n_active / at.rows.n \
+        > at.first_look
     at.wished = at.sweeps.wish == A_LOOK
-    if at.wished or (worth_it and at.since >= SWEEPS_PER_LOOK) or no_read_left(at):
+    if at.wished or tried or (worth_it and at.since >= SWEEPS_PER_LOOK) or no_read_left(at):
         begin_look(at, LOOK)
     else:
         sweep_on(at)
