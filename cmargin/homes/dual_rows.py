@@ -10,7 +10,9 @@ FREE_BIAS = 0.5
 DENSE = 0.02           # part of the entries that are stored from which on the mean row is subtracted
 DIGITS = 1e-12         # of a row's length that may be lost when it is
 FEW_COLUMNS = 128      # up to which Newton's method on all columns is best whatever the rows
-NARROWEST, NARROW_NUMBERS, NARROW_READS, NARROW_LOOK = 16, (250_000, 5_000_000), 40, 3.0
+NARROWEST, NARROW_NUMBERS = 16, 250_000       # columns and numbers from which on the dual is tried on fewer columns,
+NARROW_READS, NARROW_LOOK = 40, 3.0           # what Newton's method costs there, and reads before a first look
+SMALLEST = 20_000      # rows from which on it begins on a subset and costs half of that
 CG_READS = 1000        # of Newton's method by products with rows
 WORTH = 40             # reads that Newton's method on all columns must cost for the dual to be tried first,
 ENOUGH = 0.6           # and the part of them after which it is given up
@@ -44,7 +46,7 @@ def worth_sweeping(home, l2, l1, linear_solver, line_search):
     if not home.row_is_contiguous and home.entries > MOST_NUMBERS:
         return False                                                      # they would have to be copied
     if not home.sparse and home.n_features <= FEW_COLUMNS:
-        return home.n_features >= NARROWEST and NARROW_NUMBERS[0] <= home.entries <= NARROW_NUMBERS[1]
+        return home.n_features >= NARROWEST and home.entries >= NARROW_NUMBERS and home.n_rows < SMALLEST
     return home.n_features > FEW_COLUMNS and reads_of_newton(home) > WORTH
 
 

@@ -8,3 +8,6 @@ cdef void chord_direction(newton_state *at) noexcept nogil
 
 # whether the look after the step found may go without curvature
 cdef bint may_be_the_last(const newton_state *at) noexcept nogil
+
+# whether a subset's curvature, at its end, is to serve the first step on all rows
+cdef bint serves_all_rows(const newton_state *at) noexcept nogil

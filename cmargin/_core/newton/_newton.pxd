@@ -75,7 +75,7 @@ cdef struct newton_state:
     bint rough                   # the next may be summed in single precision, see `allows_rounding`
     Py_ssize_t order
     bint has_block
-    bint has_factor              # behind 4 p numbers of `work`: of a curvature that other steps may be taken by, `_chord`
+    bint has_factor              # in `work`, behind 4 p numbers: of a curvature for steps more, see `_chord`
     double dual
     dual_point told              # dual variables of that look
     # ---- the curvature block

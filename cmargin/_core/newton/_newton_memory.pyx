@@ -7,6 +7,7 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy
 
 from cmargin._core.linalg._blas cimport potrf
+from cmargin._core.newton._chord cimport serves_all_rows
 from cmargin._core.newton._driver cimport PAUSE, Driver
 from cmargin._core.small._carry cimport carrier, carry, copied
 from cmargin._core.small._clock cimport seconds
@@ -144,7 +145,7 @@ cdef class Newton(Driver):
             must_fit(len(column_scale) == at.p, "column_scale")
             self.vectors[SCALE, :at.p] = column_scale
             at.has_scale = True
-        if curvature is not None and at.has_scale and at.smooth and not at.jumping and at.l1 == 0 and not by_products:
+        if curvature is not None and at.has_scale and not by_products:
             self.take_factor(np.ascontiguousarray(curvature))
             at.has_factor = potrf(at.p, at.work + 4 * at.p) == 0
 
@@ -237,8 +238,10 @@ cdef class Newton(Driver):
         cdef newton_state *at = &self.at
         scale = curvature = None
         if at.has_block and at.n_active < 0:
-            curvature = np.asarray(<double[:at.p, :at.p]> at.block) / at.n + np.diag(self.l2_each)
-            scale = np.diag(curvature)
+            block = np.asarray(<double[:at.p, :at.p]> at.block)
+            scale = np.diag(block) / at.n + self.l2_each
+            if serves_all_rows(at):
+                curvature = block / at.n + np.diag(self.l2_each)
         return dict(decay=at.rule.decay, started=at.started, spent=at.spent, column_scale=scale, curvature=curvature,
                     spent_seconds=(at.seconds_look, at.seconds_system, at.seconds_search))
 
