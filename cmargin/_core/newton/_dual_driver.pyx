@@ -97,7 +97,7 @@ cdef void sweep_on(dual_state *at) noexcept nogil:
     # CSR rows: reads from which on it is hopeless. Dense ones get more reads, and gaps that rise mislead
     cdef bint dense = at.rows.source.X.starts == NULL
     cdef double hopeless = HOPELESS * at.limit if at.gives_up and not dense else INFINITY
-    cdef double allowed = at.limit if at.history_rows > 0 else min(at.limit, 0.6 * at.first_look + 1)
+    cdef double allowed = at.limit if at.history_rows > 0 else min(at.limit, HOPELESS_FROM * at.first_look + 1)
     at.stage = SWEEPS
     begin_call(at.sweeps, SWEEPS_PER_LOOK - at.since % SWEEPS_PER_LOOK, at.tol,
                max(1.0, <double> <Py_ssize_t> (SLICE / entries_of_a_row(at))),
