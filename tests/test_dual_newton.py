@@ -285,7 +285,9 @@ def test_chosen_where_curvature_costs_many_reads():
     assert worth_sweeping(open_rows(dense), 1e-3, 0.0, "auto", "exact")
     assert worth_sweeping(open_rows(np.asfortranarray(dense)), 1e-3, 0.0, "auto", "exact")
     assert not worth_sweeping(open_rows(strided), 1e-3, 0.0, "auto", "exact")                # no such copy
-    assert not worth_sweeping(open_rows(dense[:, :100]), 1e-3, 0.0, "auto", "exact")
+    for few in (dense[:2000, :100], dense[:, :10], np.broadcast_to(np.float32(0), (20_000, 100))):
+        assert not worth_sweeping(open_rows(np.ascontiguousarray(few)), 1e-3, 0.0, "auto", "exact")
+    assert worth_sweeping(open_rows(np.ascontiguousarray(dense[:, :100])), 1e-3, 0.0, "auto", "exact")
     assert not worth_sweeping(open_rows(dense[:60]), 1e-3, 0.0, "auto", "exact")             # in 60 unknowns
     for wrong in ({"l1": 1e-3}, {"l2": 0.0}, {"line_search": "quadratic"}):
         with pytest.raises(ValueError, match="linear_solver='dual' needs l1=0, l2>0"):

@@ -10,6 +10,9 @@ FREE_BIAS = 0.5
 DENSE = 0.02           # part of the entries that are stored from which on the mean row is subtracted
 DIGITS = 1e-12         # of a row's length that may be lost when it is
 FEW_COLUMNS = 128      # up to which Newton's method on all columns is best whatever the rows
+NARROWEST, NARROW_NUMBERS = 16, 250_000       # columns and numbers from which on the dual is tried on fewer columns,
+NARROW_READS, NARROW_LOOK = 40, 3.0           # what Newton's method costs there, and reads before a first look
+SMALLEST = 20_000      # rows from which on it begins on a subset and costs half of that
 CG_READS = 1000        # of Newton's method by products with rows
 WORTH = 40             # reads that Newton's method on all columns must cost for the dual to be tried first,
 ENOUGH = 0.6           # and the part of them after which it is given up
@@ -19,6 +22,8 @@ def reads_of_newton(home):
     """What Newton's method on all columns costs in reads of the rows, about: some looks with curvature, and factors."""
     n, m = home.n_rows, home.n_features
     if not home.sparse:
+        if m <= FEW_COLUMNS:
+            return NARROW_READS
         if worth_reducing(home, 0.0, "auto", "exact"):                    # as many unknowns as rows, through X' = QR
             return 0.2 * n + 16 * n / m * (5 + 0.045 * n)
         if too_wide(n, m):
@@ -40,6 +45,8 @@ def worth_sweeping(home, l2, l1, linear_solver, line_search):
         return False
     if not home.row_is_contiguous and home.entries > MOST_NUMBERS:
         return False                                                      # they would have to be copied
+    if not home.sparse and home.n_features <= FEW_COLUMNS:
+        return home.n_features >= NARROWEST and home.entries >= NARROW_NUMBERS and home.n_rows < SMALLEST
     return home.n_features > FEW_COLUMNS and reads_of_newton(home) > WORTH
 
 
@@ -66,6 +73,7 @@ class DualRows:
         self.rows = home.rows if home.row_is_contiguous else Rows(np.ascontiguousarray(home.X))
         self.enough_reads = ENOUGH * reads_of_newton(home)
         self.dense = not home.sparse
+        self.first_look = NARROW_LOOK if self.dense and self.n_features <= FEW_COLUMNS else np.inf
         self.density = 1.0 if self.dense else home.entries / max(1, self.n_rows * self.n_features)
         weights = np.ones(self.n_rows) if weights is None else weights
         self.upper = weights / (l2 * weights.sum())

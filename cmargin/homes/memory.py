@@ -54,9 +54,9 @@ class MemoryHome:
             return MemoryHome(np.multiply(X, inverse, order="C"), self.y)
         return MemoryHome(type(X)((X.data * inverse[X.indices], X.indices, X.indptr), shape=X.shape), self.y)
 
-    def copy_dense(self):
-        """All rows, float64, in C order."""
-        return np.array(dense(self.X), dtype=float, order="C")
+    def as_dense(self):
+        """All rows, float64, in C order: those that are here, not to be written to, where they are so."""
+        return np.asarray(dense(self.X), dtype=float, order="C")
 
     def largest(self):
         return np.abs(self.X.data if self.sparse else self.X).max()

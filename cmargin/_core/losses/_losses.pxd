@@ -10,6 +10,7 @@ from cmargin._core.losses._hinge cimport hinge, hinge_facts, hinge_gain
 from cmargin._core.losses._logistic cimport logistic, logistic_facts, logistic_gain
 from cmargin._core.losses._margin_pursuit cimport margin_pursuit, margin_pursuit_facts
 from cmargin._core.losses._point cimport loss_facts, point
+from cmargin._core.losses._smooth_rows cimport logistic_rows, squared_hinge_rows
 from cmargin._core.losses._smoothed_hinge cimport smoothed_hinge, smoothed_hinge_facts
 from cmargin._core.losses._squared cimport squared, squared_facts
 from cmargin._core.losses._squared_hinge cimport squared_hinge, squared_hinge_facts, squared_hinge_gain
@@ -69,3 +70,16 @@ cdef inline bint has_dual(int loss) noexcept nogil:
 cdef inline int in_newton_steps(int loss) noexcept nogil:
     # the loss that Newton's method takes in place of one with a kink
     return SMOOTHED_HINGE if loss == HINGE else loss
+
+
+cdef inline bint vectorised_rows(int loss, double step, double floor, Py_ssize_t n, const double *code,
+                                 const double *deficit, const double *change, double *dual_next, double *parts,
+                                 Py_ssize_t ld, double *r, double *curvature) noexcept nogil:
+    # what a look asks of n rows, where that is written for the processor's vectors; False: it is not, of this loss
+    if loss == LOGISTIC:
+        logistic_rows(step, floor, n, code, deficit, change, dual_next, parts, ld, r, curvature)
+    elif loss == SQUARED_HINGE:
+        squared_hinge_rows(step, floor, n, code, deficit, change, dual_next, parts, ld, r, curvature)
+    else:
+        return False
+    return True

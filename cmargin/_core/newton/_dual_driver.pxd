@@ -26,6 +26,7 @@ cdef struct dual_state:
     double limit                 # reads after which it ends
     bint gives_up                # with "left" rather than "max_passes"
     double trial                 # of the limit, after which it leaves where the gap does not fall fast enough
+    double first_look            # reads after which there is a look, if there has been none
     double largest               # multiple of w
     double deadline
     bint pauses                  # after every look

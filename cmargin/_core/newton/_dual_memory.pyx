@@ -44,6 +44,8 @@ cdef class DualDriver(Worker):
         with the status "left".
     trial : float
         Part of the limit after which it leaves where the gap does not fall fast enough.
+    first_look : float
+        Reads after which there is a look, if there has been none.
     patience : float
         Sweeps still needed from which on a Newton step is tried.
     largest : float
@@ -57,7 +59,7 @@ cdef class DualDriver(Worker):
     cdef object best_w
 
     def __init__(self, DualBlocks rows, problem, settings, Py_ssize_t n_result, uint64_t[::1] stream, double limit,
-                 bint gives_up, double trial, double patience, double largest):
+                 bint gives_up, double trial, double first_look, double patience, double largest):
         cdef dual_state *at = &self.at
         cdef double[::1] best_w = np.zeros(n_result)
         self.a, self.w, self.best_w = np.zeros(rows.rows.n), np.zeros(rows.rows.m + 1), best_w.base
@@ -66,6 +68,7 @@ cdef class DualDriver(Worker):
         at.rows, at.sweeps, at.l2, at.n_result = &rows.rows, &self.sweeps.at, problem.l2, n_result
         at.tol, at.deadline, at.pauses = settings.tol, settings.deadline, settings.pauses
         at.limit, at.gives_up, at.trial, at.largest = limit, gives_up, trial, largest
+        at.first_look = first_look
         at.best_w, at.objective, at.best_dual, at.gap = &best_w[0], INFINITY, 0, INFINITY
         at.status, at.leaving, at.stage, at.started = RUNNING, RUNNING, WAITING, seconds()
         self.task.of, self.task.work = at, dual_work

@@ -38,7 +38,8 @@ cdef struct newton_state:
     double l1
     double path_l2               # of the steps, where it is not ``l2``, see `_l2_path`; 0: not yet
     int loss
-    bint smooth                  # a loss that needs no smoothing
+    bint smooth                  # a loss that needs no smoothing,
+    bint jumping                 # but whose curvature jumps
     double steepest              # root mean square slope where the objective is 1, at most
     # ---- what the user chose
     double tol
@@ -74,6 +75,7 @@ cdef struct newton_state:
     bint rough                   # the next may be summed in single precision, see `allows_rounding`
     Py_ssize_t order
     bint has_block
+    bint has_factor              # in `work`, behind 4 p numbers: of a curvature for steps more, see `_chord`
     double dual
     dual_point told              # dual variables of that look
     # ---- the curvature block

@@ -19,6 +19,7 @@ from libc.string cimport memcpy, memset
 
 from cmargin._core.linalg._blas cimport dot
 from cmargin._core.newton._certificate cimport ROUNDING_OF_SUMS, dual_bound, make_feasible, relative_gap
+from cmargin._core.newton._chord cimport chord_direction, may_be_the_last
 from cmargin._core.small._clock cimport seconds
 from cmargin._core.newton._conjugate_gradients cimport cg_begin, cg_told, conjugate_gradients
 from cmargin._core.newton._driver cimport ALONG, DONE, EVALUATE, GATHER, LOOK, PAUSE, PRODUCT, REPAIR
@@ -218,7 +219,7 @@ cdef void newton_answers_to(newton_state *at) noexcept nogil:
 cdef void newton_begin(newton_state *at) noexcept nogil:
     cdef Py_ssize_t j
     at.status, at.n_active, at.path_l2 = RUNNING, -1, 0
-    ask_first_look(at, FIRST_LOOK, not (at.wide_l1 or at.by_products))
+    ask_first_look(at, FIRST_LOOK, not (at.wide_l1 or at.by_products or at.has_factor))
     at.ask.new_active, at.ask.active = True, NULL
     if at.has_scale and not at.wide_l1 and not at.published:
         for j in range(at.p):
@@ -291,6 +292,8 @@ cdef void start_step(newton_state *at) noexcept nogil:
     at.clock = seconds()
     if at.n_active == 0:                         # l1 holds every column at 0
         memset(at.d, 0, at.p * sizeof(double))
+    elif not at.has_block and at.has_factor:
+        chord_direction(at)
     elif not at.has_block:
         ask_product(at, NULL)
         return
@@ -372,7 +375,7 @@ cdef void direction_found(newton_state *at) noexcept nogil:
     if at.n_active >= 0:
         choose_columns(at)
     at.to = width_of_step(at, 1.0)
-    ask_look(at, FULL_STEP, at.d, 1.0, at.to.width, not at.by_products)
+    ask_look(at, FULL_STEP, at.d, 1.0, at.to.width, not (at.by_products or may_be_the_last(at)))
 
 
 cdef bint is_poor(newton_state *at) noexcept nogil:

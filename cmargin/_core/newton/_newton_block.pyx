@@ -65,6 +65,7 @@ cdef bint solve_block(newton_state *at) noexcept nogil:
         ridge = solve_upper(order, at.block, 1, g, d, l1 + order)
         done = ridge == ridge
         at.rough = ridge == 0 and allows_rounding(order, at.block, l1 + order)
+        at.has_factor = ridge == 0 and at.smooth
         for i in range(order):
             d[i] = -d[i]
     memset(at.d, 0, at.p * sizeof(double))

@@ -4,7 +4,10 @@ import numpy as np
 
 from libc.math cimport INFINITY, NAN
 from libc.stdlib cimport free
+from libc.string cimport memcpy
 
+from cmargin._core.linalg._blas cimport potrf
+from cmargin._core.newton._chord cimport serves_all_rows
 from cmargin._core.newton._driver cimport PAUSE, Driver
 from cmargin._core.small._carry cimport carrier, carry, copied
 from cmargin._core.small._clock cimport seconds
@@ -21,7 +24,7 @@ from cmargin._core.rows._row_pass cimport RowBlocks
 from cmargin._core.small._shapes cimport must_fit
 from cmargin._core.newton._width_rule cimport begin_rule
 
-from cmargin._core.losses._losses import STEEPEST
+from cmargin._core.losses._losses import CALIBRATED, STEEPEST
 
 # names of `status_id`. "decrement": no certificate exists; "width": a subset is done; "stalled": the width cannot
 # shrink further; "rounding": nor can the gap
@@ -105,6 +108,8 @@ cdef class Newton(Driver):
         Directions by conjugate gradients; no curvature block.
     column_scale : (n_columns,) array or None
         Curvature of every column: asks for the heaviest rows, once.
+    curvature : (n_columns, n_columns) array or None
+        Of a subset of the rows, for the first step.
     started, spent, seconds : float, float, sequence of three
         Clock, reads and times of what was done before.
     """
@@ -114,7 +119,7 @@ cdef class Newton(Driver):
     cdef object vectors, places, room_, heavy_room, flags, heavy_home, of_others
 
     def __init__(self, home, problem, settings, result, w, double width, double decay, *, bint by_products=False,
-                 column_scale=None, started=None, double spent=0.0, spent_seconds=(0.0, 0.0, 0.0)):
+                 column_scale=None, curvature=None, started=None, double spent=0.0, spent_seconds=(0.0, 0.0, 0.0)):
         cdef newton_state *at = &self.at
         self.asks_of(home, &at.ask, at)
         newton_answers_to(at)
@@ -125,6 +130,7 @@ cdef class Newton(Driver):
         at.free = -1 if problem.free is None else problem.free
         must_fit(at.free == -1 or at.free == at.p - 1, "free: the last column")
         at.smooth, at.steepest = problem.loss != "hinge", STEEPEST[problem.loss]
+        at.jumping = problem.loss not in CALIBRATED
         at.tol, at.max_passes, at.width_end = settings.tol, settings.max_passes, settings.width_end
         at.deadline, at.ask.pauses = settings.deadline, settings.pauses
         at.by_products, at.wide_l1 = by_products, at.l1 > 0 and at.p > FULL_BLOCK and not by_products
@@ -140,6 +146,9 @@ cdef class Newton(Driver):
             must_fit(len(column_scale) == at.p, "column_scale")
             self.vectors[SCALE, :at.p] = column_scale
             at.has_scale = True
+        if curvature is not None and at.has_scale and not by_products:
+            self.take_factor(np.ascontiguousarray(curvature))
+            at.has_factor = potrf(at.p, at.work + 4 * at.p) == 0
 
     cdef take_memory(self):
         cdef Py_ssize_t p = self.at.p, room = max(1, p)
@@ -155,6 +164,14 @@ cdef class Newton(Driver):
         self.at.work_order = 0
         room = self.room_ = np.empty(block_work_size(order, self.at.l1 > 0 or self.at.published) + 1)
         self.at.work, self.at.work_order = &room[0], order
+        return 0
+
+    cdef int take_factor(self, const double[:, ::1] upper) except -1:
+        cdef newton_state *at = &self.at
+        must_fit(upper.shape[0] == upper.shape[1] == at.p, "a factor")
+        self.make_room(at.p)
+        memcpy(at.work + 4 * at.p, &upper[0, 0], at.p * at.p * sizeof(double))
+        at.has_factor = True
         return 0
 
     def __dealloc__(self):
@@ -216,11 +233,13 @@ cdef class Newton(Driver):
     def hand_over(self):
         """What the next solver may go on with: keywords of its own."""
         cdef newton_state *at = &self.at
-        scale = None
+        scale = curvature = None
         if at.has_block and at.n_active < 0:
             block = np.asarray(<double[:at.p, :at.p]> at.block)
             scale = np.diag(block) / at.n + self.l2_each
-        return dict(decay=at.rule.decay, started=at.started, spent=at.spent, column_scale=scale,
+            if serves_all_rows(at):
+                curvature = block / at.n + np.diag(self.l2_each)
+        return dict(decay=at.rule.decay, started=at.started, spent=at.spent, column_scale=scale, curvature=curvature,
                     spent_seconds=(at.seconds_look, at.seconds_system, at.seconds_search))
 
     # ------------------------------------------------------------ the way
@@ -338,8 +357,12 @@ cdef class Newton(Driver):
         cdef char room[CARRIED]
         cdef Py_ssize_t size = carry_numbers(at, room, False)
         block = np.asarray(<double[:at.order, :at.order]> at.block) if at.has_block and at.order > 0 else None
+        factor = None
+        if at.has_factor and not at.has_block:
+            factor = np.asarray(<double[:at.p, :at.p]> (at.work + 4 * at.p))
         return dict(numbers=room[:size], seconds=seconds() - at.started, vectors=self.vectors, places=self.places,
-                    flags=self.flags, block=block, has_block=at.has_block, earlier=self.earlier, history=self.history())
+                    flags=self.flags, block=block, has_block=at.has_block, factor=factor, earlier=self.earlier,
+                    history=self.history())
 
     def take_back(self, dict kept):
         """At the pause where another, of the same problem on the same rows, was `kept`."""
@@ -356,6 +379,8 @@ cdef class Newton(Driver):
             block = self.block_told = kept["block"]
             must_fit(block.shape[0] == block.shape[1] == at.order, "take_back")
             at.block = &block[0, 0]
+        if kept["factor"] is not None:
+            self.take_factor(kept["factor"])
         free(at.history)
         at.history = NULL
         at.history_rows = at.history_room = 0

@@ -13,7 +13,9 @@
 from libc.math cimport fabs
 from libc.string cimport memset
 
-from cmargin._core.losses._losses cimport SMOOTHED_HINGE, dual_gain, facts_of, has_dual, point, point_loss
+from cmargin._core.losses._losses cimport (
+    SMOOTHED_HINGE, dual_gain, facts_of, has_dual, point, point_loss, vectorised_rows,
+)
 from cmargin._core.losses._smoothed_hinge cimport (
     dual_curvature, hinge_along, hinge_at, hinge_point, hinge_rows, hinge_slope, primal_curvature,
 )
@@ -96,17 +98,36 @@ cdef void treat_exactly(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *p
 cdef void look_at_smooth_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *parts, double *r,
                               double *curvature, double *sums) noexcept nogil:
     # the same for a loss that is smooth itself: one value serves the line, the next step and the objective
+    cdef Py_ssize_t ld = job.tile_rows
+    if not vectorised_rows(job.loss, job.at.step, job.at.floor, n, job.code + first, job.deficit + first,
+                           job.change + first, job.dual_next + first, parts, ld, r, curvature):
+        smooth_rows(job, first, n, parts, r, curvature)
+    sums[LINE_VALUE] += lane_sum(parts, n)
+    sums[LINE_SLOPE] += lane_sum(parts + ld, n)
+    sums[CURVATURE] += lane_sum(parts + 6 * ld, n)
+    if has_dual(job.loss):
+        sums[GAIN_POS] += lane_sum(parts + 2 * ld, n)
+        sums[GAIN_NEG] += lane_sum(parts + 3 * ld, n)
+        sums[DUAL_POS] += lane_sum(parts + 4 * ld, n)
+        sums[DUAL_NEG] -= lane_sum(parts + 5 * ld, n)
+        sums[HINGE] = sums[VALUE] = sums[LINE_VALUE]
+
+
+cdef void smooth_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *parts, double *r,
+                      double *curvature) noexcept nogil:
+    # as ``_smooth_rows.h`` has them, of any loss
     cdef Py_ssize_t ld = job.tile_rows, i
     cdef double s, v, u, a, largest = facts_of(job.loss).dual_largest
+    cdef bint positive
     cdef point at
     for i in range(n):
         s = fabs(job.code[first + i])
         v = job.change[first + i]
         u = job.deficit[first + i]
         at = loss_at(job, u - job.at.step * v)
-        sums[LINE_VALUE] += s * at.value
-        sums[LINE_SLOPE] -= s * at.slope * v
-        sums[CURVATURE] += s * at.curvature
+        parts[i] = s * at.value
+        parts[ld + i] = -s * at.slope * v
+        parts[6 * ld + i] = s * at.curvature
         r[i] = job.code[first + i] * at.slope
         curvature[i] = s * at.curvature if at.curvature > job.at.floor else 0
         if largest == 0:
@@ -114,14 +135,12 @@ cdef void look_at_smooth_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, dou
         at = loss_at(job, u)                     # a after the step, as the model before it predicts it
         a = min(max(at.slope - at.curvature * v, 0), largest)
         job.dual_next[first + i] = a
-        parts[4 * ld + i] = a * s if job.code[first + i] >= 0 else 0
-        parts[5 * ld + i] = -a * s if job.code[first + i] < 0 else 0
+        positive = job.code[first + i] >= 0
+        parts[4 * ld + i] = a * s if positive else 0
+        parts[5 * ld + i] = 0 if positive else -a * s
         a = s * dual_gain(job.loss, a)
-        sums[GAIN_POS if job.code[first + i] >= 0 else GAIN_NEG] += a
-    if largest > 0:
-        sums[DUAL_POS] += lane_sum(parts + 4 * ld, n)
-        sums[DUAL_NEG] -= lane_sum(parts + 5 * ld, n)
-        sums[HINGE] = sums[VALUE] = sums[LINE_VALUE]
+        parts[2 * ld + i] = a if positive else 0
+        parts[3 * ld + i] = 0 if positive else a
 
 
 cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil:

@@ -67,7 +67,7 @@ class DualNewton(InSlices, DualDriver):
         gives_up = enough_reads < settings.max_passes
         super().__init__(rows, problem, settings, len(result.w), stream_of(seed).copy(),
                          enough_reads if gives_up else settings.max_passes, gives_up, TRIAL if on_trial else np.inf,
-                         SLOW, LARGEST_SCALE)
+                         rows.shared.first_look if on_trial else np.inf, SLOW, LARGEST_SCALE)
 
     def begin(self):
         super().begin(None if self.warm is None else self.home.shared.from_the_mean(self.warm))

@@ -84,7 +84,7 @@ class ContinuationNewton(InSlices, Newton):
         rows.set_loss(problem.loss)
         given = {"decay": settings.smoothing_decay, **({} if before is None else before.hand_over())}
         if np.size(given.get("column_scale")) != rows.n_columns:
-            given["column_scale"] = None       # of other columns, or none
+            given["column_scale"] = given["curvature"] = None       # of other columns, or none
         by_products = settings.linear_solver == "cg"
         if settings.linear_solver not in ("cg", "cholesky"):
             by_products = not problem.l1 and too_wide(rows.n_rows, rows.n_columns)

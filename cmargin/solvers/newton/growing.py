@@ -10,6 +10,7 @@ FRACTION = 0.1
 SMALLEST = 20_000              # fewer rows than this are read whole: the subset would save nothing worth having
 PILOT = 2000                   # rows that tell the mean squares of the columns
 ROWS_PER_COLUMN = 20           # a subset thinner than this says little about the whole
+OF_SMOOTH_LOSS = 16            # the same for a loss that needs no smoothing
 # Later is worse: the subset's own noise is fitted. The whole starts wider again, so that rows which only the subset has
 # settled may still move.
 WIDTH_OF_HANDOVER = 0.02
@@ -27,9 +28,10 @@ def shares(positives, negatives):
     return (of_few, of_many) if positives < negatives else (of_many, of_few)
 
 
-def worth_growing(rows):
+def worth_growing(rows, loss="hinge"):
     n = sum(rows.sides()[0]) if rows.n_rows >= SMALLEST else 0
-    return n >= SMALLEST and FRACTION * n >= ROWS_PER_COLUMN * rows.n_columns
+    each = ROWS_PER_COLUMN if loss == "hinge" else min(ROWS_PER_COLUMN, OF_SMOOTH_LOSS)
+    return n >= SMALLEST and FRACTION * n >= each * rows.n_columns
 
 
 def subset_of(rows, seed):
@@ -70,7 +72,7 @@ def ways(rows, problem, settings, grow, seed, w=None, width=None, result=None, b
     first, subset = before, None
     if found is not None:
         subset, reads = subset_of(rows, int(seed))
-    elif grow and w is None and worth_growing(rows) and settings.max_passes >= 2 * rows.share:
+    elif grow and w is None and worth_growing(rows, problem.loss) and settings.max_passes >= 2 * rows.share:
         subset, reads = subset_of(rows, int(seed))
     if subset is not None:
         def hand_over():                         # whoever looks in meanwhile finds the subset's point and counts,

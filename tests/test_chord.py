@@ -1,0 +1,112 @@
+"""Smooth losses: rows many at a time, looks without curvature, and what a subset hands over."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from cmargin import SmSVMClassifier
+from cmargin.homes.open import open_rows
+
+ROW_SUMS = {"logistic": lambda z: (np.logaddexp(0, -z), expit(-z), expit(z) * expit(-z)),
+            "squared_hinge": lambda z: (np.maximum(0, 1 - z) ** 2, 2 * np.maximum(0, 1 - z), 2.0 * (z <= 1))}
+GAIN = {"logistic": lambda a: -a * np.log(a) - (1 - a) * np.log1p(-a), "squared_hinge": lambda a: a - a * a / 4}
+
+
+@pytest.mark.parametrize("loss", ROW_SUMS)
+@pytest.mark.parametrize("scale", [1e-12, 1e-3, 1.0, 20.0, 300.0])
+def test_sums_of_a_look_are_those_of_the_formulas(loss, scale):
+    rng = np.random.default_rng(3)
+    X, code = scale * rng.standard_normal((203, 1)), rng.uniform(0.5, 2, 203) * np.where(rng.random(203) < 0.4, 1, -1)
+    rows = open_rows(X).row_pass(code, intercept=False, n_threads=1)
+    rows.set_loss(loss)
+    s, y, w = np.abs(code), np.sign(code), np.ones(1)
+    rows.start()
+    rows.look(w, 1.0, 1.0, 1.0, 0.0)
+    sums, gradient, block = rows.look(-0.5 * w, 1.0, 1.0, 1.0, 0.0)
+    z, change = y * X[:, 0], -0.5 * y * X[:, 0]
+    z0, z1 = 1 - (1 - z), 1 - (1 - z - change)                   # as deficits hold them
+    value, slope, curvature = ROW_SUMS[loss](z1)
+    _, slope0, curvature0 = ROW_SUMS[loss](z0)
+    a = np.clip(slope0 - curvature0 * change, 0, 1 if loss == "logistic" else None)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        worth = np.where((a > 0) & (a < 1), GAIN[loss](a), 0) if loss == "logistic" else GAIN[loss](a)
+    assert sums[0] == pytest.approx(s @ value, rel=1e-13) and sums[1] == pytest.approx(-s @ (slope * change), rel=1e-12)
+    assert sums[7] == pytest.approx(s @ curvature, rel=1e-13)
+    for side, total, gain in ((y > 0, sums[4], sums[8]), (y < 0, sums[5], sums[9])):
+        assert total == pytest.approx(s[side] @ a[side], rel=1e-13)
+        assert gain == pytest.approx(s[side] @ worth[side], rel=1e-11, abs=1e-13)
+    np.testing.assert_allclose(gradient[0], X.T @ (code * slope), rtol=1e-12, atol=1e-13 * scale)
+    np.testing.assert_allclose(block, X.T @ ((s * curvature)[:, None] * X), rtol=1e-12)
+
+
+def fitted(X, y, **parameters):
+    return SmSVMClassifier(**parameters).fit(X, y)
+
+
+def noisy_plane(n, m, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, m))
+    return X, X @ rng.standard_normal(m) / np.sqrt(m) + 0.5 * rng.logistic(size=n) > 0
+
+
+def test_most_fits_end_with_a_look_that_sums_no_curvature():
+    foreseen = 0
+    for seed in range(10):
+        X, y = noisy_plane(3000, 20, seed)
+        for tol in (1e-3, 1e-6):
+            model = fitted(X, y, loss="logistic", l2=1e-3, tol=tol)
+            curved = model.history_["active_rows"]
+            assert model.duality_gap_[0] <= tol and np.all(curved[:-1] == 3000)
+            foreseen += curved[-1] == 0
+        best = fitted(X, y, loss="logistic", l2=1e-3, tol=1e-10)
+        assert best.objective_[0] <= model.objective_[0] * (1 + 1e-12) <= best.objective_[0] * (1 + 2e-6)
+    assert foreseen >= 10
+
+
+def test_a_look_taken_for_the_last_that_was_not_is_followed_by_a_step_all_the_same():
+    # rows of very different weight: the gap after a step is larger than its square
+    ended = []
+    for seed in range(30):
+        X, y = noisy_plane(300, 15, seed)
+        X *= np.exp(2 * np.random.default_rng(seed).standard_normal((300, 1)))
+        model = fitted(X, y, loss="logistic", l2=1e-4, tol=1e-4)
+        assert model.duality_gap_[0] <= 1e-4
+        ended.append(np.count_nonzero(model.history_["active_rows"] == 0))
+    assert max(ended) > 1
+
+
+def test_the_first_look_at_all_rows_goes_by_the_curvature_of_the_subset():
+    X, y = noisy_plane(20_000, 120)
+    fits = [fitted(X, y, loss="logistic", l2=1e-3, random_state=0, n_jobs=n) for n in (1, 2)]
+    curved, whole = fits[0].history_["active_rows"], ~np.isnan(fits[0].history_["gap"])
+    assert list(curved[whole][:2]) == [0, 20_000] and fits[0].duality_gap_[0] <= 1e-4
+    np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
+    alone = fitted(X, y, loss="logistic", l2=1e-3, subset_growth=None)
+    assert fits[0].objective_[0] == pytest.approx(alone.objective_[0], rel=1e-4)
+
+
+def test_two_clouds_of_few_columns_go_by_the_dual_and_a_noisy_plane_does_not():
+    rng = np.random.default_rng(5)
+    y = np.arange(6000) % 2
+    X = np.where(y, 0.7, -0.7)[:, None] + rng.standard_normal((6000, 50))
+    model = SmSVMClassifier(l2=1e-3, random_state=0).fit(X, y)
+    newton = SmSVMClassifier(l2=1e-3, random_state=0, linear_solver="cholesky").fit(X, y)
+    assert model.duality_gap_[0] <= 1e-4 and model.n_passes_ < newton.n_passes_ - 3
+    assert model.objective_[0] == pytest.approx(newton.objective_[0], rel=2e-4)
+    X, y = noisy_plane(6000, 50)
+    model, newton = (SmSVMClassifier(l2=1e-5, random_state=0, linear_solver=solver).fit(X, y)
+                     for solver in ("auto", "cholesky"))
+    assert model.duality_gap_[0] <= 1e-4 and model.n_passes_ < newton.n_passes_ + 5
+
+
+def test_wide_rows_far_from_dependent_are_not_copied():
+    rng = np.random.default_rng(0)
+    X, w = rng.standard_normal((40, 300)), rng.standard_normal(300)
+    wide = open_rows(X).reduced()
+    assert wide.rough is X
+    np.testing.assert_allclose(wide.L @ wide.into(w, False), X @ w, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(X @ wide.out_of(wide.into(w, False), False), X @ w, rtol=1e-11, atol=1e-11)
+    X[1] = X[0] + 1e-4 * X[1]
+    near = open_rows(X).reduced()
+    assert near.rough is not X
+    np.testing.assert_allclose(X @ near.out_of(near.into(w, False), False), X @ w, rtol=1e-10, atol=1e-10)
