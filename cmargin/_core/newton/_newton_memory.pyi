@@ -7,6 +7,7 @@ import numpy as np
 from cmargin._core.newton._driver import Driver
 from cmargin._core.rows._row_pass import RowBlocks
 
+CALIBRATED: tuple[str, ...]
 STEEPEST: dict[str, Any]
 STATUS: tuple[str, ...]
 
@@ -19,8 +20,8 @@ class Newton(Driver):
     reads: Any
     def __init__(
         self, home: Any, problem: Any, settings: Any, result: Any, w: Any, width: float, decay: float,
-        by_products: bool = ..., *, column_scale: Any = ..., started: Any = ..., spent: float = ...,
-        spent_seconds: Any = ...,
+        by_products: bool = ..., *, column_scale: Any = ..., curvature: Any = ..., started: Any = ...,
+        spent: float = ..., spent_seconds: Any = ...,
     ) -> None: ...
     def count(self, reads: float) -> Any: ...
     def start_at(self, w: Any) -> Any: ...
