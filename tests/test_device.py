@@ -131,7 +131,7 @@ def test_multinomial_goes_on_from_weights_outside_the_basis(tensor, data):
 
 
 @pytest.mark.parametrize("estimator", [SmSVMClassifier(l2=1e-3), MarginPursuitClassifier(l2=1e-3),
-                                       SLNDClassifier(random_state=1)], ids=str)
+                                       SLNDClassifier(random_state=1, step_size=1.0)], ids=str)
 @pytest.mark.parametrize("single", [False, True], ids=["device", "no float64"])
 def test_single_precision(data, estimator, single):
     X, y, _ = data
