@@ -87,10 +87,11 @@ def draw_lists(
             must_fit(0 <= positives[k] < n_rows, "draw_lists, positives")
     cdef const int64_t *all_positives = &positives[0] if positives.shape[0] else NULL      # a class may have none
     cdef int64_t *all_visits = &visits[0] if visits.shape[0] else NULL
+    cdef uint8_t *all_taken = &taken[0, 0] if taken.shape[0] and n_rows else NULL          # nor a rank any rows
     for o in prange(offsets.shape[0] - 1, nogil=True, num_threads=n_threads, schedule="dynamic"):
         c = class_lo + o
         draw_list(all_positives + starts[c], starts[c + 1] - starts[c], n_rows, n_negatives[c], &streams[c, 0],
-                  &taken[threadid(), 0], all_visits + offsets[o])
+                  all_taken + threadid() * n_rows, all_visits + offsets[o])
 
 
 # ---------------------------------------------------------------- steps
@@ -182,8 +183,9 @@ def run_steps(
              "run_steps, weights")
     must_fit(work.shape[0] >= n_threads and work.shape[1] == 2 and work.shape[2] >= width, "run_steps, workspace")
     cdef const int64_t *all_visits = &visits[0] if visits.shape[0] else NULL        # a class may have none
+    cdef const floating *all_rows = &Z[0, 0] if Z.shape[0] and width else NULL
     for o in prange(offsets.shape[0] - 1, nogil=True, num_threads=n_threads, schedule="dynamic"):
-        one_class(&X.view, &Z[0, 0], Z.shape[1], weight, all_visits + offsets[o], first,
+        one_class(&X.view, all_rows, width, weight, all_visits + offsets[o], first,
                   min(last, offsets[o + 1] - offsets[o]), loss, step[class_lo + o], bias_rate, low_sign, tail_inverse,
                   &U[class_lo + o, 0], &U_mean[class_lo + o, 0] if average else NULL,
                   &V[class_lo + o, 0] if tail else NULL, &V_lag[class_lo + o, 0] if tail and average else NULL,
