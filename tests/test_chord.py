@@ -1,11 +1,14 @@
 """Smooth losses: rows many at a time, looks without curvature, and what a subset hands over."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy.special import expit
 
 from cmargin import SmSVMClassifier
 from cmargin.homes.open import open_rows
+from cmargin.solvers.newton.continuation_newton import ContinuationNewton, Problem, Settings
 
 ROW_SUMS = {"logistic": lambda z: (np.logaddexp(0, -z), expit(-z), expit(z) * expit(-z)),
             "squared_hinge": lambda z: (np.maximum(0, 1 - z) ** 2, 2 * np.maximum(0, 1 - z), 2.0 * (z <= 1))}
@@ -110,3 +113,37 @@ def test_wide_rows_far_from_dependent_are_not_copied():
     near = open_rows(X).reduced()
     assert near.rough is not X
     np.testing.assert_allclose(X @ near.out_of(near.into(w, False), False), X @ w, rtol=1e-10, atol=1e-10)
+
+
+def test_a_fit_that_goes_on_sums_its_next_curvature_as_it_would_have():
+    # before a step without new curvature the precision of the next block is that of the factor in use: it was forgotten
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1200, 150)) * np.exp(1.5 * rng.standard_normal((1200, 1)))
+    y = np.where(X @ rng.standard_normal(150) / 12 + 0.5 * rng.logistic(size=1200) > 0, 1.0, -1.0)
+    kept = []
+
+    def driver(stop):
+        rows = open_rows(X).row_pass(y, intercept=True, n_threads=1)
+        return ContinuationNewton(rows, Problem(1e-2, 0.0, 150, "logistic"),
+                                  Settings(tol=1e-5, max_passes=100.0, stop=stop))
+
+    def stop():
+        kept.append(pickle.dumps(one.state()))
+        return False
+
+    one = driver(stop)
+    one.run()
+    assert one.status == "converged" and len(kept) > 3
+    for state in kept[:-1]:
+        other = driver(lambda: False)
+        other.go_on_from(pickle.loads(state))
+        other.finish()
+        np.testing.assert_array_equal(other.result.w, one.result.w)
+        assert other.result.dual == one.result.dual
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_the_dual_is_not_tried_where_few_reads_are_allowed(most):
+    X, y = noisy_plane(9000, 60)
+    with pytest.warns(UserWarning, match="max_passes"):
+        assert SmSVMClassifier(l2=1e-5, random_state=0, max_passes=most).fit(X, y).n_passes_ <= most

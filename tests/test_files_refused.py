@@ -53,7 +53,7 @@ def test_every_number_is_checked_once(data, tmp_path):
     assert sum(seen) == 900
 
 
-@pytest.mark.parametrize("estimator", [SLNDClassifier(loss="logistic"), SLNDClassifier(l2=1e-3),
+@pytest.mark.parametrize("estimator", [SLNDClassifier(l2=1e-3),
                                        baselines.SGDQNClassifier(),
                                        MarginPursuitClassifier(solver="sgd"), SmSVMClassifierCV(),
                                        SmSVMClassifier(linear_solver="dual"),

@@ -158,3 +158,12 @@ def test_as_many_fits_begin_as_there_are_cores(monkeypatch):
         together = list(pool.map(fit, range(12)))
     assert 1 <= min(at_once) <= max(at_once) <= 2 and not here.running and not here.waiting
     assert all(np.array_equal(alone, coef) for coef in together)
+
+
+def test_a_turn_whose_fit_is_gone_is_forgotten(timeless):
+    # a Ctrl-C between two lines left it among those who wait, and every later fit waited half a second for each tenth
+    gone = Turn(turns=timeless)
+    timeless.waiting.append(gone)
+    timeless.now[0] = 2 * PATIENCE + 0.01
+    with Turn(turns=timeless) as one:
+        assert timeless.running == {one} and not timeless.waiting

@@ -16,7 +16,7 @@ from cmargin._estimators.progress import say
 from cmargin._estimators.validation import indicator_of
 from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin._runtime.clock import TimeUp
-from cmargin.homes.dual_rows import worth_sweeping
+from cmargin.homes.dual_rows import FEWEST_READS, worth_sweeping
 from cmargin.homes.row_pass import SMALL
 from cmargin.homes.wide import worth_reducing
 from cmargin.solvers.dual.dual_newton import DualNewton
@@ -123,6 +123,8 @@ class SmSVMFit:
         if home.agreed is not None:          # sums over all rows only
             return
         self.by_dual = hinge and worth_sweeping(home, self.l2, e.l1, e.linear_solver, e.line_search)
+        if e.linear_solver == "auto" and not home.sparse and e.max_passes < FEWEST_READS:
+            self.by_dual = False
         self.by_rows = worth_reducing(home, e.l1, e.linear_solver, e.line_search)
         if not home.in_memory and e.linear_solver == "auto":
             self.by_dual = self.by_rows = False

@@ -36,18 +36,21 @@ class Turns:
 
     def begin(self, turn):
         """Return when it is this one's turn, or its patience is over."""
-        until = self.clock() + turn.patience
+        turn.until = self.clock() + turn.patience
         with self.lock:
+            self.forget_the_gone()
             if not self.waiting and self.room():
                 self.start(turn)
                 return
-            self.waiting.append(turn)
         try:
-            while not self.comes(turn, until):
+            with self.lock:
+                self.waiting.append(turn)
+            while not self.comes(turn):
                 turn.called.acquire(timeout=max(0.0, turn.look_again - self.clock()))
         finally:
             with self.lock:
-                self.waiting.remove(turn)
+                if turn in self.waiting:
+                    self.waiting.remove(turn)
                 self.start(turn)
                 self.call_next()
 
@@ -67,11 +70,17 @@ class Turns:
         self.running = {turn for turn in self.running if turn.over > now}
         return len(self.running) < self.n_cores()
 
-    def comes(self, turn, until):
+    def forget_the_gone(self):
+        # a Ctrl-C may end a fit at any place: whose patience is long over waits no more
+        while self.waiting and self.clock() > self.waiting[0].until + PATIENCE:
+            self.waiting.popleft()
+
+    def comes(self, turn):
         with self.lock:
-            if self.clock() >= until or (self.room() and self.waiting[0] is turn):
+            self.forget_the_gone()
+            if self.clock() >= turn.until or (self.room() and self.waiting[0] is turn):
                 return True
-            turn.look_again = min([until, *(other.over for other in self.running)])
+            turn.look_again = min([turn.until, *(other.over for other in self.running)])
             return False
 
     def call_next(self):
@@ -89,7 +98,7 @@ class Turn:
 
     def __init__(self, waits=True, turns=TURNS):
         self.turns, self.patience = turns, PATIENCE if waits else 0.0
-        self.called, self.over, self.look_again = threading.Lock(), 0.0, 0.0
+        self.called, self.over, self.look_again, self.until = threading.Lock(), 0.0, 0.0, 0.0
 
     def __enter__(self):
         local = self.turns.local

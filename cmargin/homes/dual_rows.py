@@ -12,6 +12,7 @@ DIGITS = 1e-12         # of a row's length that may be lost when it is
 FEW_COLUMNS = 128      # up to which Newton's method on all columns is best whatever the rows
 NARROWEST, NARROW_NUMBERS = 16, 250_000       # columns and numbers from which on the dual is tried on fewer columns,
 NARROW_READS, NARROW_LOOK = 40, 3.0           # what Newton's method costs there, and reads before a first look
+FEWEST_READS = 10      # that a fit of dense rows must have left for a trial, which takes three
 SMALLEST = 20_000      # rows from which on it begins on a subset and costs half of that
 CG_READS = 1000        # of Newton's method by products with rows
 WORTH = 40             # reads that Newton's method on all columns must cost for the dual to be tried first,

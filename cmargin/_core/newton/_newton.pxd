@@ -96,6 +96,7 @@ cdef struct newton_state:
     double *column_scale         # (p,) curvature of the columns, where a subset of the rows has told it
     bint has_scale
     bint may_repair              # REPAIR may be asked: the rows are in memory, and many
+    double repairs               # reads for repairs so far
     double rounding              # of a sum that a look tells, beside the root mean square of a term
     double drift                 # what rounding may have done to the objective since the start
     int resumed

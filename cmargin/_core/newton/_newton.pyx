@@ -41,7 +41,8 @@ cdef double DRIFT = 1e-10                # of the objective: rounding of steps a
 cdef double ENOUGH_OF_A_SUBSET = 3e-4  # gap of a subset, with a smooth loss: below, its own noise is fitted
 cdef int RESUMED = 3                     # times that a fit goes on whose certificate, evaluated anew, falls short
 cdef int MOST_PRODUCTS = 100
-cdef double REPAIRABLE = 0.8             # of the tolerance: what smoothing may keep open where a repair is tried
+cdef double REPAIRABLE = 0.8             # of the tolerance: what smoothing may keep open where a repair is tried,
+cdef double FOR_REPAIRS = 0.1            # and what part of all reads those before may have cost
 
 
 # ---------------------------------------------------------------- what is known of a point
@@ -440,6 +441,7 @@ cdef bint wants_repair(const newton_state *at, double width) noexcept nogil:
     # error of smoothing, at the next width, says
     cdef double wider = width / at.rule.width
     return at.may_repair and at.status == RUNNING and at.predicted > 0 and at.step == 1 \
+        and at.repairs <= FOR_REPAIRS * at.passes \
         and smoothing_error(at) * wider * wider <= REPAIRABLE * at.tol * at.objective
 
 

@@ -72,10 +72,12 @@ cdef Py_ssize_t carry_numbers(newton_state *at, char *place, bint back) noexcept
     carry(&by, &at.best_dual, sizeof(at.best_dual))
     carry(&by, &at.knows_rms, sizeof(at.knows_rms))
     carry(&by, &at.has_scale, sizeof(at.has_scale))
+    carry(&by, &at.rough, sizeof(at.rough))
     carry(&by, &at.drift, sizeof(at.drift))
     carry(&by, &at.resumed, sizeof(at.resumed))
     carry(&by, &at.passes, sizeof(at.passes))
     carry(&by, &at.spent, sizeof(at.spent))
+    carry(&by, &at.repairs, sizeof(at.repairs))
     carry(&by, &at.n_iter, sizeof(at.n_iter))
     carry(&by, &at.status, sizeof(at.status))
     carry(&by, &at.seconds_look, sizeof(at.seconds_look))
@@ -336,6 +338,7 @@ cdef class Newton(Driver):
         cdef newton_state *at = &self.at
         at.passes += reads
         at.spent += reads
+        at.repairs += reads
         if v is not None and bound > at.best_dual:
             must_fit(len(v) == at.best.n, "offer")
             self.vectors[BEST_V, :at.best.n] = v
