@@ -118,8 +118,8 @@ def test_wide_rows_far_from_dependent_are_not_copied():
 def test_a_fit_that_goes_on_sums_its_next_curvature_as_it_would_have():
     # before a step without new curvature the precision of the next block is that of the factor in use: it was forgotten
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((1200, 150)) * np.exp(1.5 * rng.standard_normal((1200, 1)))
-    y = np.where(X @ rng.standard_normal(150) / 12 + 0.5 * rng.logistic(size=1200) > 0, 1.0, -1.0)
+    X = rng.standard_normal((1200, 150)) * np.exp(2.0 * rng.standard_normal((1200, 1)))
+    y = np.where(X @ rng.standard_normal(150) / np.sqrt(150) + 0.5 * rng.logistic(size=1200) > 0, 1.0, -1.0)
     kept = []
 
     def driver(stop):
