@@ -1,10 +1,26 @@
-"""Rows of a loss that is smooth itself, many at a time; what is asked of them stands in ``_smooth_rows.h``."""
+"""Losses that are smooth themselves, at one margin and for many rows at a time: their formulas stand in ``_smooth_rows.h``."""
+
+from cmargin._core.losses._point cimport point
 
 
 cdef extern from "_smooth_rows.h" nogil:
+    ctypedef struct smooth_point:
+        double value
+        double slope
+        double curvature
+    smooth_point logistic_at(double z) noexcept
+    double logistic_worth(double a) noexcept
+    smooth_point squared_hinge_at(double z) noexcept
+    double squared_hinge_worth(double a) noexcept
     void logistic_rows(double step, double floor, Py_ssize_t n, const double *code, const double *deficit,
                        const double *change, double *dual_next, double *parts, Py_ssize_t ld, double *r,
                        double *curvature) noexcept
     void squared_hinge_rows(double step, double floor, Py_ssize_t n, const double *code, const double *deficit,
                             const double *change, double *dual_next, double *parts, Py_ssize_t ld, double *r,
                             double *curvature) noexcept
+
+
+cdef inline point as_point(smooth_point there) noexcept nogil:
+    cdef point at
+    at.value, at.slope, at.curvature = there.value, there.slope, there.curvature
+    return at

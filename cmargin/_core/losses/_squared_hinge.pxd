@@ -1,20 +1,15 @@
-"""The squared hinge, F(z) = max(0, 1 - z)^2, LinearSVC's default."""
+"""The squared hinge, F(z) = max(0, 1 - z)^2, LinearSVC's default. Its formulas stand in ``_smooth_rows.h``."""
 
 from cmargin._core.losses._point cimport loss_facts, point
+from cmargin._core.losses._smooth_rows cimport as_point, squared_hinge_at, squared_hinge_worth
 
 
 cdef inline point squared_hinge(double z) noexcept nogil:
-    # the curvature at the kink is the left one, 2
-    cdef double u = 1 - z if z <= 1 else 0
-    cdef point at
-    at.value = u * u
-    at.slope = -2 * u
-    at.curvature = 2 if z <= 1 else 0
-    return at
+    return as_point(squared_hinge_at(z))
 
 
 cdef inline double squared_hinge_gain(double a) noexcept nogil:
-    return a - a * a / 4
+    return squared_hinge_worth(a)
 
 
 cdef inline loss_facts squared_hinge_facts() noexcept nogil:
