@@ -1,4 +1,4 @@
-"""The logistic loss, F(z) = ln(1 + e^-z): SLND eq. (2), LogisticRegression's. Its formulas stand in ``_smooth_rows.h``."""
+"""The logistic loss, F(z) = ln(1 + e^-z): SLND eq. (2), LogisticRegression's. Formulas stand in ``_smooth_rows.h``."""
 
 from libc.math cimport log
 

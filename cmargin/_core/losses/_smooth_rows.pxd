@@ -1,4 +1,4 @@
-"""Losses that are smooth themselves, at one margin and for many rows at a time: their formulas stand in ``_smooth_rows.h``."""
+"""Losses that are smooth themselves, for one margin and for many rows; formulas stand in ``_smooth_rows.h``."""
 
 from cmargin._core.losses._point cimport point
 

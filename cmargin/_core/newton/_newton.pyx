@@ -23,6 +23,7 @@ from cmargin._core.newton._chord cimport chord_direction, may_be_the_last
 from cmargin._core.small._clock cimport seconds
 from cmargin._core.newton._conjugate_gradients cimport cg_begin, cg_told, conjugate_gradients
 from cmargin._core.newton._driver cimport ALONG, DONE, EVALUATE, GATHER, LOOK, PAUSE, PRODUCT, REPAIR
+from cmargin._core.newton._dual_repair cimport told_with_others, wants_repair
 from cmargin._core.newton._l2_path cimport follow_path, leave_path, penalty_of_path
 from cmargin._core.newton._line_search cimport ARMIJO, l1_slope, search_begin, search_told
 from cmargin._core.newton._newton_block cimport choose_columns, solve_block
@@ -41,8 +42,6 @@ cdef double DRIFT = 1e-10                # of the objective: rounding of steps a
 cdef double ENOUGH_OF_A_SUBSET = 3e-4  # gap of a subset, with a smooth loss: below, its own noise is fitted
 cdef int RESUMED = 3                     # times that a fit goes on whose certificate, evaluated anew, falls short
 cdef int MOST_PRODUCTS = 100
-cdef double REPAIRABLE = 0.8             # of the tolerance: what smoothing may keep open where a repair is tried,
-cdef double FOR_REPAIRS = 0.1            # and what part of all reads those before may have cost
 
 
 # ---------------------------------------------------------------- what is known of a point
@@ -148,14 +147,6 @@ cdef void told_look(void *driver, const double *sums, const double *gradient, do
         accept(at)
     else:
         at.told_step(at)
-
-
-cdef void told_with_others(newton_state *at, const double *vectors) noexcept nogil:
-    cdef double pos = at.sums[4] + at.of_others[0], neg = at.sums[5] + at.of_others[1]
-    cdef Py_ssize_t i
-    for i in range(2 * at.p):
-        at.both[i] = vectors[i] + at.others[i]
-    make_feasible(&at.told, at.both, at.p, pos, neg, pos, neg, at.free >= 0)
 
 
 cdef void after_look(newton_state *at, double step) noexcept nogil:
@@ -436,15 +427,6 @@ cdef void told_along(void *driver, double slope, double curvature) noexcept nogi
     ask_look(at, SHORTER_STEP, NULL, at.step, at.to.width, not at.by_products)
 
 
-cdef bint wants_repair(const newton_state *at, double width) noexcept nogil:
-    # ``width``: of the step taken. The dual variables of rows that a repair leaves alone are smooth by it, which the
-    # error of smoothing, at the next width, says
-    cdef double wider = width / at.rule.width
-    return at.may_repair and at.status == RUNNING and at.predicted > 0 and at.step == 1 \
-        and at.repairs <= FOR_REPAIRS * at.passes \
-        and smoothing_error(at) * wider * wider <= REPAIRABLE * at.tol * at.objective
-
-
 cdef void accept(newton_state *at) noexcept nogil:
     cdef double width = at.rule.width
     cdef Py_ssize_t j
@@ -458,7 +440,7 @@ cdef void accept(newton_state *at) noexcept nogil:
         back_up(&at.rule, gap_of(at))
     elif not follow_path(at) and at.predicted == 0 and at.status == RUNNING:
         at.status = ROUNDED
-    if wants_repair(at, width):
+    if wants_repair(at, smoothing_error(at), width):
         at.ask.kind = REPAIR
     else:
         next_step(at)

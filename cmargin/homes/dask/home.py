@@ -161,7 +161,7 @@ class DaskHome(PlacesHome):
                  for which, name in enumerate(("rows", "labels"))]
         for futures in (self.labelled, *pieces, both):       # once the parts are made of them
             cluster.forget(futures)
-        self.X, self.labelled = parts
+        self.X, self.labelled, self.labels = *parts, None    # labels as given are of the rows before
 
     def keep_there(self, futures):
         """Results that stay on the workers, instead of those before."""
