@@ -1,9 +1,14 @@
 """The same rows in every kind of file, for the tests that hold of all of them."""
 
+import os
+import signal
+import threading
 import time
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
 from cmargin.homes.files import open_files
 from cmargin.homes.files.arrays_in_files import ArrayInFile
@@ -63,3 +68,37 @@ class Slow:
             return part(array, first, n, given_up)
 
         monkeypatch.setattr(ArrayInFile, "part", slow)
+
+
+def in_memory_and_there(model, digits, kind, in_order, folder):
+    """Two copies of ``model``, fitted to weighted digits, by class if ``in_order``, in memory and in files."""
+    X, _, y, _ = digits
+    order = np.argsort(y, kind="stable") if in_order else np.arange(len(y))
+    weight = np.where(np.arange(len(y)) % 7, 1.5, 0.0)
+    return [clone(model).fit(rows, y[order], weight) for rows in (X[order], files_of(X[order], kind, folder))]
+
+
+def bits_of_fits(model, X, y, kinds, folder):
+    """What comes out over files of these kinds, with one thread and with two: a set."""
+    found = set()
+    for kind in kinds:
+        (folder / kind).mkdir()
+        files = files_of(X, kind, folder / kind)
+        for n_jobs in (1, 2):
+            fitted = clone(model).set_params(n_jobs=n_jobs).fit(files, y)
+            found.add(fitted.coef_.tobytes() + fitted.intercept_.tobytes())
+    return found
+
+
+def stopped_by_ctrl_c(fitted, files, y):
+    """Press Ctrl-C after half a second of a fit; the seconds until it is heard."""
+    pressed = []
+
+    def press():
+        pressed.append(time.perf_counter())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Timer(0.5, press).start()
+    with pytest.raises(KeyboardInterrupt):
+        fitted.fit(files, y)
+    return time.perf_counter() - pressed[0]

@@ -1,8 +1,5 @@
 """SLND, one-vs-rest, on rows in files: as good as in memory however they lie, the same bits, every row once a pass."""
 
-import os
-import signal
-import threading
 import time
 
 import numpy as np
@@ -10,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from conftest import blobs
 from killed_fits import StopAt
-from rows_in_files import Slow, files_of
+from rows_in_files import Slow, bits_of_fits, files_of, in_memory_and_there, stopped_by_ctrl_c
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from test_files_slnd import data, small_chunks  # noqa: F401
@@ -59,12 +56,8 @@ def test_a_row_is_of_its_rarest_class():
 @pytest.mark.parametrize("in_order", [False, True], ids=["random", "sorted"])
 def test_fits_are_as_good_as_in_memory(digits, parameters, kind, in_order, tmp_path, monkeypatch):
     monkeypatch.setattr(home, "CHUNK", 1 << 16)                      # 10 windows
-    X, X_test, y, y_test = digits
-    X = X[np.argsort(y, kind="stable")] if in_order else X
-    y = np.sort(y) if in_order else y
-    weight = np.where(np.arange(len(y)) % 7, 1.5, 0.0)
-    memory = model(**parameters).fit(X, y, weight)
-    there = model(**parameters).fit(files_of(X, kind, tmp_path), y, weight)
+    _, X_test, _, y_test = digits
+    memory, there = in_memory_and_there(model(**parameters), digits, kind, in_order, tmp_path)
     assert there.score(X_test, y_test) > memory.score(X_test, y_test) - 0.02
     assert there.history_["objective"][-1] == pytest.approx(memory.history_["objective"][-1], rel=0.15)
     assert there.history_.keys() == memory.history_.keys() and there.n_iter_ == 4
@@ -110,15 +103,7 @@ def test_labels_that_do_not_exclude_each_other(data, tmp_path):                 
                                    ["csr npz", "csr folder", "csr shards"]], ids=["dense", "csr"])
 def test_the_same_bits_however_the_rows_lie_in_files_and_for_any_number_of_threads(
         data, kinds, parameters, tmp_path):                                        # noqa: F811
-    X, y = data
-    found = set()
-    for kind in kinds:
-        (tmp_path / kind).mkdir()
-        files = files_of(X, kind, tmp_path / kind)
-        for n_jobs in (1, 2):
-            fitted = model(n_jobs=n_jobs, max_passes=2, **parameters).fit(files, y)
-            found.add(fitted.coef_.tobytes() + fitted.intercept_.tobytes())
-    assert len(found) == 1
+    assert len(bits_of_fits(model(max_passes=2, **parameters), *data, kinds, tmp_path)) == 1
 
 
 def test_bsn_goes_on_from_weights_inside_its_basis_and_outside(data, tmp_path):    # noqa: F811
@@ -157,16 +142,8 @@ def test_ctrl_c_while_the_disk_is_slow(data, after, tmp_path, monkeypatch):     
     X, y = data
     files = files_of(X, "npy C", tmp_path)
     Slow(monkeypatch, 30.0, after, listens=True)
-    pressed, fitted = [], model(max_passes=50, step_size=0.5)
-
-    def press():
-        pressed.append(time.perf_counter())
-        os.kill(os.getpid(), signal.SIGINT)
-
-    threading.Timer(0.5, press).start()
-    with pytest.raises(KeyboardInterrupt):
-        fitted.fit(files, y)
-    assert time.perf_counter() - pressed[0] < 1.0
+    fitted = model(max_passes=50, step_size=0.5)
+    assert stopped_by_ctrl_c(fitted, files, y) < 1.0
     assert np.isfinite(fitted.coef_).all() and fitted.coef_.shape == (3, 9)
 
 

@@ -1,7 +1,6 @@
 """SLND on rows in files: windows of rows from all over them, the same bits however they lie, bounded memory."""
 
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -12,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 from conftest import blobs
 from killed_fits import StopAt
-from rows_in_files import IN_FILES, Slow, files_of
+from rows_in_files import IN_FILES, Slow, bits_of_fits, files_of, in_memory_and_there, stopped_by_ctrl_c
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -102,12 +101,8 @@ def test_row_groups_of_parquet_are_read_whole(data, tmp_path):
 @pytest.mark.parametrize("in_order", [False, True], ids=["random", "sorted"])
 def test_fits_are_as_good_as_in_memory(digits, parameters, kind, in_order, tmp_path, monkeypatch):
     monkeypatch.setattr(home, "CHUNK", 1 << 16)                      # 10 windows
-    X, X_test, y, y_test = digits
-    X = X[np.argsort(y, kind="stable")] if in_order else X
-    y = np.sort(y) if in_order else y
-    weight = np.where(np.arange(len(y)) % 7, 1.5, 0.0)
-    memory = model(**parameters).fit(X, y, weight)
-    there = model(**parameters).fit(files_of(X, kind, tmp_path), y, weight)
+    _, X_test, _, y_test = digits
+    memory, there = in_memory_and_there(model(**parameters), digits, kind, in_order, tmp_path)
     assert there.score(X_test, y_test) > memory.score(X_test, y_test) - 0.015
     if "step_size" in parameters:                                    # else the rows held out end the passes
         assert there.history_["objective"][-1] == pytest.approx(memory.history_["objective"][-1], rel=0.1)
@@ -128,15 +123,7 @@ def test_what_is_chosen_is_what_memory_chooses(digits, tmp_path, monkeypatch):
 @pytest.mark.parametrize("kinds", [["npy C", "npy F", "npz", "memmap", "memmap F", "shards"],
                                    ["csr npz", "csr folder", "csr shards"]], ids=["dense", "csr"])
 def test_the_same_bits_however_the_rows_lie_in_files_and_for_any_number_of_threads(data, kinds, tmp_path):
-    X, y = data
-    found = set()
-    for kind in kinds:
-        (tmp_path / kind).mkdir()
-        files = files_of(X, kind, tmp_path / kind)
-        for n_jobs in (1, 2):
-            fitted = model(n_jobs=n_jobs, max_passes=4).fit(files, y)
-            found.add(fitted.coef_.tobytes() + fitted.intercept_.tobytes())
-    assert len(found) == 1
+    assert len(bits_of_fits(model(max_passes=4), *data, kinds, tmp_path)) == 1
 
 
 def test_bsn_two_classes_a_warm_start_and_labels_in_files(data, tmp_path):
@@ -221,16 +208,8 @@ def test_ctrl_c_while_the_disk_is_slow(data, after, tmp_path, monkeypatch):
     X, y = data
     files = files_of(X, "npy C", tmp_path)
     Slow(monkeypatch, 30.0, after, listens=True)
-    pressed, fitted, there = [], model(max_passes=50, step_size=0.5), threading.enumerate()
-
-    def press():
-        pressed.append(time.perf_counter())
-        os.kill(os.getpid(), signal.SIGINT)
-
-    threading.Timer(0.5, press).start()
-    with pytest.raises(KeyboardInterrupt):
-        fitted.fit(files, y)
-    assert time.perf_counter() - pressed[0] < 1.0
+    fitted, there = model(max_passes=50, step_size=0.5), threading.enumerate()
+    assert stopped_by_ctrl_c(fitted, files, y) < 1.0
     assert np.isfinite(fitted.coef_).all() and fitted.coef_.shape == (3, 9)
     left = [thread for thread in threading.enumerate() if thread not in there]
     assert not [thread for thread in left if thread.name == "cmargin-reads" and thread.is_alive()]
