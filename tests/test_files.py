@@ -369,7 +369,7 @@ np.save(sys.argv[3], np.append(model.coef_, [model.intercept_[0], model.objectiv
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limit of the address space is Linux's")
 def test_a_file_four_times_the_address_space(tmp_path):
     # All but the first rows are zeros, which a file system stores as nothing, and which stand in memory for two rows
-    n, m, full = 1_250_000, 250, 4000
+    n, m, full = 1_250_000, 320, 4000
     X, y = blobs(n=full, d=m, k=2, spread=4.0)
     file = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", np.float64, (n, m))
     file[:full] = X
