@@ -16,7 +16,7 @@ import numpy as np
 from cmargin._core.losses._losses import LOSS_IDS, evaluate
 from cmargin._core.rows import _line_sums
 from cmargin._runtime.checkpoint import Resumable
-from cmargin.solvers.first_order.full_batch import FullBatch, Objective, length
+from cmargin.solvers.first_order.full_batch import FullBatch, Objective
 from cmargin.solvers.first_order.hager_zhang import LineSearch, OutOfTrials, first_step, next_step
 from cmargin.solvers.low_rank.class_passes import worthwhile_threads
 
@@ -81,7 +81,7 @@ class Line(Resumable):
         _line_sums.move(risk.loss, risk.width, risk.weight, self.z, self.change, trial.step, self.slope, self.threads)
         self.v = self.v + trial.step * self.d
         self.value, self.gradient = trial.value, risk.gradient(self.v, self.slope)
-        risk.seen = (self.v, self.value, length(self.gradient), self.z)
+        risk.seen = (self.v, self.value, np.linalg.norm(self.gradient), self.z)
 
 
 @dataclass
@@ -126,7 +126,7 @@ class CGDescent(FullBatch):
     def steps(self, line, at, enough):
         """Yield the number of iterations after each; ends at a gradient norm of ``enough`` or after ``max_passes``."""
         while at.passes < self.settings.max_passes:
-            norm = length(line.gradient)
+            norm = np.linalg.norm(line.gradient)
             if norm <= enough:
                 return
             slope = line.gradient @ at.d
@@ -152,4 +152,4 @@ def beta(gradient, before, d):
     if not dy > 0:
         return 0.0
     newton = (y - 2 * d * (y @ y / dy)) @ gradient / dy
-    return max(newton, -1 / (length(d) * min(ETA, length(before))))
+    return max(newton, -1 / (np.linalg.norm(d) * min(ETA, np.linalg.norm(before))))

@@ -3,7 +3,6 @@
 Each objective answers ``(value, gradient)`` for one binary problem at v = (w, b), from blocks of rows folded in order.
 """
 
-import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,11 +23,6 @@ STRAIGHT = 30.0              # exponents beyond which exp is continued by its ta
 
 class AskedToStop(Exception):
     """The callback's answer was true."""
-
-
-def length(a):
-    """Euclidean norm of a vector."""
-    return math.sqrt(a @ a)
 
 
 class Objective:
@@ -69,7 +63,7 @@ class Objective:
         value, slope = self.of_margins(z)
         gradient = self.gradient(v, slope)
         value = float(value + self.penalty.value(v[:-1]))
-        self.seen = (v.copy(), value, length(gradient), z)
+        self.seen = (v.copy(), value, np.linalg.norm(gradient), z)
         return value, gradient
 
     def gradient(self, v, slope):
