@@ -1,6 +1,6 @@
 """doc/benchmarks.md from a run of the suite, the machine's limits beside what is a kernel's.
 
-    python -m asv_benches.page --run        runs the suite here, in ten minutes or so, and writes the page
+    python -m asv_benches.page --run        runs the suite here, in half an hour or so, and writes the page
     python -m asv_benches.page [RESULTS]    writes it from a file of results, the newest where none is named
 
 Limits are measured when the page is written: on the machine, and at the hour, of the run.
