@@ -16,6 +16,7 @@ from cmargin._estimators.posteriors import PosteriorPredictions
 from cmargin._estimators.refusal import keeps_last_fit
 from cmargin._estimators.slnd_elsewhere import run_by_batches, run_over_places
 from cmargin._estimators.slnd_says import not_invertible, shortfall
+from cmargin._estimators.stopped_early import ridge_if_better
 from cmargin._estimators.types import Callback, CheckpointFile, ClassWeight, RandomState
 from cmargin._estimators.validation import (
     COUNT,
@@ -329,7 +330,7 @@ class SLNDClassifier(PosteriorPredictions):
             inverse = replace(inverse, sparse_rows=home.sparse)
             step = self.step_size_ if self._asked_step == self.step_size else None
         streams = None if self._streams is None else self._streams.copy()         # none after an optimum
-        return Start(self.coef_.astype(home.dtype), self.intercept_.astype(float), inverse, streams, step,
+        return Start(self.coef_.astype(home.dtype), self._last_intercept, inverse, streams, step,
                      self._passes_total, decay)
 
     def _recipe_now(self, loss):
@@ -355,10 +356,18 @@ class SLNDClassifier(PosteriorPredictions):
         about = self._about(lists, weight, classes, codes is None, loss, in_parts and start is not None)
         if self._penalised and self.l2 > 0:
             refuse_penalty(self, loss, in_parts)
-            return fit_optimum(self, home, codes, weight, about, begin, keeper)
-        run = self._run()
+            result = fit_optimum(self, home, codes, weight, about, begin, keeper)
+        else:
+            result = self._run_on_lists(
+                home, lists, Y, codes, weight, about, begin, start, max_passes, in_parts, keeper)
+        if start is None and not in_parts:
+            ridge_if_better(self, result[0], result[2], home, Y, weight)
+        return result
+
+    def _run_on_lists(self, home, lists, Y, codes, weight, about, begin, start, max_passes, in_parts, keeper):
+        run, loss = self._run(), about["loss_"]
         if loss == "multinomial":
-            run = partial(self._joint, truth=codes.astype(np.int64), n_classes=len(classes))
+            run = partial(self._joint, truth=codes.astype(np.int64), n_classes=len(about["classes_"]))
         rows = home.stochastic_rows(effective_n_threads(self.n_jobs))
         if rows.by_batches:
             run = run_by_batches(self, home, run, loss, Y)

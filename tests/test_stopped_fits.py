@@ -7,7 +7,8 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.datasets import load_digits
+from sklearn.base import clone
+from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import MarginPursuitClassifier, PegasosClassifier, SLNDClassifier, SmSVMClassifier, baselines
@@ -90,6 +91,48 @@ def test_what_is_reported_of_a_stopped_fit_is_true():
 def test_the_limit_changes_nothing_where_it_is_not_reached():
     plain, limited = SmSVMClassifier().fit(X, y), SmSVMClassifier(max_time=1e3).fit(X, y)
     assert plain.coef_.tobytes() == limited.coef_.tobytes()
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("unreached", [{"max_time": 1e3}, {"callback": lambda model: False}], ids=list)
+def test_nor_where_the_intercept_is_penalised(unreached, loss):
+    # the start's objective lacked the intercept's penalty, and took the place of certified weights under their gap
+    flowers = load_iris(return_X_y=True)
+    plain = SmSVMClassifier(C=1e-3, loss=loss, penalize_intercept=True).fit(*flowers)
+    limited = clone(plain).set_params(**unreached).fit(*flowers)
+    np.testing.assert_array_equal(limited.intercept_, plain.intercept_)
+    np.testing.assert_array_equal(limited.objective_, plain.objective_)
+
+
+def test_the_objective_of_a_start_has_the_penalty_of_its_intercept():
+    model = SmSVMClassifier(callback=StopAt(2), l2=0.1, penalize_intercept=True).fit(X, y)
+    code = np.where(y[:, None] == model.classes_, 1.0, -1.0)
+    value = np.maximum(0, 1 - code * (X @ model.coef_.T + model.intercept_)).mean(axis=0)
+    value += 0.1 / 2 * ((model.coef_**2).sum(axis=1) + model.intercept_**2)
+    np.testing.assert_allclose(model.objective_, value, rtol=1e-9)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"loss": "logistic"}, {"loss": "squared"}, {"l2": 1e-3},
+                                        {"loss": "logistic", "fit_intercept": False}], ids=str)
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("few", [10, 2])
+def test_slnd_without_time_for_a_pass_classifies(parameters, container, few):
+    # it was at chance, with weights of 0
+    if "l2" in parameters and few == 2:
+        pytest.skip("its first step is over before the clock is looked at")
+    rows, labels = X[y < few] / 16, y[y < few]
+    with pytest.warns(ConvergenceWarning, match="max_time=1e-09.* ridge regression of all classes"):
+        model = SLNDClassifier(max_time=1e-9, random_state=0, **parameters).fit(container(rows), labels)
+    assert model.score(container(rows), labels) > 0.85
+    assert "l2" not in parameters or (np.isinf(model.duality_gap_) and np.isinf(model.objective_))
+
+
+def test_slnd_without_time_keeps_weights_that_it_goes_on_from():
+    model = SLNDClassifier(random_state=0, warm_start=True).fit(X / 16, y)
+    before = model.coef_.copy()
+    with pytest.warns(ConvergenceWarning, match="weights reached are kept"):
+        model.set_params(max_time=1e-9).fit(X / 16, y)
+    np.testing.assert_allclose(model.coef_, before, atol=1e-6 * np.abs(before).max())
 
 
 @pytest.mark.parametrize("shape", [(60, 5), (20, 50)])

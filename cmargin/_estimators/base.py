@@ -143,14 +143,22 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
         """Whether a fit starts from the last one's weights."""
         return self.warm_start and hasattr(self, "coef_")
 
+    @property
+    def _last_intercept(self):
+        """That of the weights to go on from: 0 where none is fitted any more."""
+        return self.intercept_.astype(float) * bool(self.fit_intercept)
+
     def _check_last_fit(self, home, classes, multilabel, what="warm_start"):
-        """Raise unless columns and classes are those of the weights that ``what`` goes on from."""
+        """Raise unless columns and classes are those of the weights that ``what`` goes on from, which are finite."""
         if home.n_features != self.coef_.shape[1]:
             raise ValueError(f"X has {home.n_features} features, but the fit to go on from has {self.coef_.shape[1]}")
         if multilabel != self._multilabel or not np.array_equal(classes, self.classes_):
             raise ValueError(f"{what} needs the classes of the last fit, {self.classes_}"
                              f"{' as an indicator' if self._multilabel else ''}; got {classes}"
                              f"{' as an indicator' if multilabel else ''}")
+        if not (np.isfinite(self.coef_).all() and np.isfinite(self.intercept_).all()):
+            raise ValueError(f"{what} needs finite weights, but coef_ or intercept_ of the last fit contains NaN or "
+                             "infinity; set warm_start=False, or fit another estimator.")
 
     def _weights(self, sample_weight, home, classes, codes):
         """Row weights times class weights.

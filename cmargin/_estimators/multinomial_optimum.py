@@ -42,7 +42,7 @@ def fit_optimum(estimator, home, codes, weight, about, begin, keeper):
         l2=float(estimator.l2), tol=TOL if estimator.tol is None else float(estimator.tol),
         fit_intercept=bool(estimator.fit_intercept), n_threads=effective_n_threads(estimator.n_jobs),
         deadline=estimator._deadline(begin))
-    start = (estimator.coef_.astype(float), estimator.intercept_.astype(float)) if estimator._goes_on else None
+    start = (estimator.coef_.astype(float), estimator._last_intercept) if estimator._goes_on else None
     store = partial(_store, estimator, about=about)
 
     def line(last):
@@ -59,8 +59,9 @@ def _shortfall(estimator, tol, result):
         return None
     reason = f"max_time={estimator.max_time} s" if result.stopped == "max_time" else result.stopped
     gap = f"a relative duality gap of {result.gap:.1e}" if np.isfinite(result.gap) else "no gap evaluated"
-    return (f"{type(estimator).__name__} stopped at {reason} with {gap} where tol={tol:g} was asked. Try a larger tol "
-            "or max_time, scaled features, or a larger l2.")
+    weights = "; the weights are those of a ridge regression of all classes" if result.from_ridge else ""
+    return (f"{type(estimator).__name__} stopped at {reason} with {gap} where tol={tol:g} was asked{weights}. Try a "
+            "larger tol or max_time, scaled features, or a larger l2.")
 
 
 def _store(estimator, result, about):

@@ -23,6 +23,9 @@ def shortfall(estimator, fit):
                 "weights from before it; scale the features or give a smaller step_size.")
     elif len(risks) and not np.isfinite(risks[-1]):
         text = "the risk is beyond the range of numbers; scale the features or give a smaller step_size."
+    elif fit.stopped == "max_time" and fit.from_ridge:
+        text = (f"stopped by max_time={estimator.max_time} before the first pass had ended; the weights are those of a "
+                "ridge regression of all classes, from a sample of the rows. Raise max_time to train.")
     elif fit.stopped == "max_time":
         text = (f"stopped by max_time={estimator.max_time} after {fit.passes} passes of {estimator.max_passes}; the "
                 "weights reached are kept. Raise max_time to train longer.")

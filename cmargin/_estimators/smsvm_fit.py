@@ -224,8 +224,12 @@ class SmSVMFit:
         if self.start is None:
             at_zero = result.status == "waiting" and not result.w.any()        # every margin is 0
             return result.w, (AT_ZERO[self.estimator.loss] if at_zero else result.objective)
+        if result.status not in UNFINISHED:
+            return result.w, result.objective
         w = self.start.W[c]
         known = self.start.objective[c] + self.estimator.l1 * np.abs(w[:self.m]).sum()
+        if self.intercept and self.free is None:
+            known += self.l2 / 2 * w[self.m]**2
         better = known < result.objective or not np.isfinite(result.objective)
         return (w, known) if better else (result.w, result.objective)
 

@@ -68,6 +68,7 @@ class Fit:
     reads: float = 0.0
     diverged: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))
     stopped: str = "max_passes"
+    from_ridge: bool = False         # stopped before a pass had ended, and no better than ridge regression was then
     history: dict = field(default_factory=lambda: {name: [] for name in HISTORY})
 
     def drop_what_is_half_recorded(self):

@@ -114,6 +114,7 @@ class Result:
     objective: float = np.inf
     gap: float = np.inf
     stopped: str = "max_newton"
+    from_ridge: bool = False         # stopped before a step had ended, and no better than ridge regression was then
     n_newton: int = 0
     reads: float = 0.0
     history: dict = field(default_factory=lambda: {name: [] for name in HISTORY})

@@ -1,0 +1,38 @@
+"""What SLND's fit leaves that was stopped before its first pass, or its first Newton step, had ended."""
+
+import numpy as np
+
+from cmargin.homes.shared_start import sample_rows
+
+STOPS = ("max_time", "interrupted")
+
+
+def ridge_if_better(estimator, fit, store, home, Y, weight):
+    """Give ``fit`` the weights of one ridge regression of all codes, where they are right about more rows of a sample.
+
+    Y (n_rows, n_problems) is the sparse indicator of the labels; ``store`` sets what the estimator predicts with.
+    Weights may be 0 still: with hundreds of classes preparations alone take a second.
+    """
+    if fit.stopped not in STOPS or any(fit.history.values()) or not home.in_memory:
+        return
+    W, bias = home.score_blocks(Y, weight, 1).ridge_start(estimator.fit_intercept, 0.0)
+    rows = sample_rows(home, np.arange(home.n_rows), Y.shape[1])
+    X, truth = home.take(rows, home.dtype), Y[rows].toarray() > 0
+    store(fit)
+    before, reached = right(estimator, X, truth), (fit.W, fit.bias)
+    if estimator.loss_ == "logistic":
+        bias = bias - estimator._prior_correction() * estimator.fit_intercept     # ridge codes are of all rows
+    fit.W, fit.bias, fit.from_ridge = W.astype(home.dtype), bias, True
+    store(fit)
+    if not right(estimator, X, truth) > before:
+        (fit.W, fit.bias), fit.from_ridge = reached, False
+    elif hasattr(fit, "gap"):
+        fit.objective = fit.gap = np.inf         # those of other weights
+
+
+def right(estimator, X, truth):
+    """Share of labels (n, n_problems) that the estimator is right about."""
+    scores = np.asarray(estimator.decision_function(X)).reshape(truth.shape)
+    if truth.shape[1] == 1 or estimator._multilabel:
+        return ((scores > 0) == truth).mean()
+    return truth[np.arange(len(truth)), scores.argmax(axis=1)].mean()
