@@ -1,4 +1,7 @@
-"""Memory for what one thread writes over and over."""
+"""Memory for what one thread writes over and over, and memory that malloc keeps for nobody."""
+
+import ctypes
+import sys
 
 import numpy as np
 
@@ -16,3 +19,12 @@ def aligned_rows(shape, dtype):
     memory = np.empty(n_bytes + LINE, np.uint8)
     start = -memory.ctypes.data % LINE
     return memory[start:start + n_bytes].view(dtype).reshape(*shape[:-1], padded // size)
+
+
+def give_back():
+    """Have glibc's malloc give pages to the system that hold nothing: after large arrays were freed it keeps megabytes
+    of them, which would stand beside what is made next (doc/decisions.md). A millisecond; elsewhere nothing happens."""
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)

@@ -5,10 +5,12 @@ import numpy as np
 from cmargin._core.small._arrays import square_sum, total
 from cmargin._core.stochastic import _low_rank, _whiten
 from cmargin._runtime.blas_threads import single_threaded_blas
+from cmargin._runtime.workspace import give_back
 from cmargin.homes.arrays import dense
 
 SAMPLE_ROWS, SAMPLE_NUMBERS = 512, 1 << 19  # rows of a subset copied at a time: 512, or as many as hold 4 MB of float64
 CHUNK_FLOPS = 2e10  # work between two looks at Ctrl-C: about a quarter of a second
+LARGE = 1 << 25  # bytes of whitened rows for which memory that holds nothing is first given back
 
 
 class NonFiniteCurvature(ValueError):
@@ -163,7 +165,10 @@ class StochasticRows:
         """Whitened rows (n_rows, inverse.width), C order, into ``out`` if given; those of ``order``, if given, so."""
         n = self.n_rows if order is None else len(order)
         order = np.zeros(0, np.int64) if order is None else order
-        out = np.empty((n, inverse.width), self.dtype) if out is None else out
+        if out is None:
+            if n * inverse.width * self.dtype.itemsize > LARGE:
+                give_back()
+            out = np.empty((n, inverse.width), self.dtype)
         P, factor = inverse.eigenvectors[0], np.ascontiguousarray(inverse.factor[0], dtype=self.dtype)
         centre = np.zeros(0, self.dtype) if inverse.centre is None else inverse.centre.astype(self.dtype)
         with single_threaded_blas():

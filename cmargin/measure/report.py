@@ -1,6 +1,5 @@
 """What the comparisons on the command line share: the machine's figures, tables, growth, peak memory of one call."""
 
-import ctypes
 import gc
 import os
 from concurrent.futures import ProcessPoolExecutor
@@ -8,6 +7,7 @@ from multiprocessing import get_context
 
 import numpy as np
 
+from cmargin._runtime.workspace import give_back
 from cmargin.measure.limits import dsyrk_rate, memory_rate
 from cmargin.measure.machine import machine
 
@@ -46,8 +46,7 @@ def _memory(name):
 def _peak_here(prepare, work):
     data = prepare()
     gc.collect()
-    if hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
-        libc.malloc_trim(0)                    # else what `work` needs first may be what `prepare` gave back
+    give_back()                                # else what `work` needs first may be what `prepare` let go of
     filler = np.ones(max(0, _memory("VmHWM") - _memory("VmRSS")) // 8)     # up to the peak there has been
     before = _memory("VmHWM")
     work(*data)

@@ -324,6 +324,7 @@ class MultinomialRun(Run):
         """Keep the weights, if they are finite, to be those of the fit once somebody looks; ``mean``: if known."""
         kept = self.weights.mean(self.fit.inverse, copy=False) if mean is None else mean
         if kept.finite():
+            self.kept = None                     # let go of first: `keep_weights` would keep these, were this the end
             self.kept = kept.apart_from(self.weights), self.fit.inverse
 
     def _published(self):
