@@ -12,7 +12,14 @@ from sklearn.linear_model import LogisticRegression
 from cmargin._runtime.clock import TimeUp
 from cmargin.solvers.low_rank import penalised_end
 from cmargin.solvers.low_rank.multinomial import MultinomialRun
-from cmargin.solvers.low_rank.penalised_end import Problem, best_strength, worth_trying
+from cmargin.solvers.low_rank.penalised_end import (
+    NO_PART,
+    Problem,
+    best_strength,
+    parts_left_out,
+    without,
+    worth_trying,
+)
 
 
 def table(n=1500, seed=0):
@@ -66,11 +73,10 @@ def test_passes_stay_where_they_do_better(monkeypatch):
 
 def test_where_it_is_not_tried():
     Z, inverse = np.zeros((1000, 20)), SimpleNamespace(tail_inverse=np.zeros(1))
-    assert worth_trying(Z, inverse, 10, 200)
-    assert not worth_trying(None, inverse, 10, 200)                            # rows that are elsewhere
-    assert not worth_trying(Z, SimpleNamespace(tail_inverse=np.ones(1)), 10, 200)          # CSR rows carry the tail
-    assert not worth_trying(Z, inverse, 10, penalised_end.LEAST_HELD - 1)
-    assert not worth_trying(np.zeros((60000, 20)), inverse, 10, 2000)
+    assert worth_trying(Z, inverse, 10)
+    assert not worth_trying(None, inverse, 10)                                 # rows that are elsewhere
+    assert not worth_trying(Z, SimpleNamespace(tail_inverse=np.ones(1)), 10)               # CSR rows carry the tail
+    assert not worth_trying(np.zeros((60000, 20)), inverse, 10)
 
 
 def test_a_step_of_ones_own_or_few_passes_have_none():
@@ -87,7 +93,7 @@ def test_a_step_of_ones_own_or_few_passes_have_none():
 def test_an_optimum_is_that_of_logistic_regression(weighted, C):
     of = problem(weighted=weighted)
     weight = of.weight if weighted else np.ones(len(of.Z))
-    (U, b), reads = of.optimum(C, 300, None)
+    (U, b), reads = of.optimum(C, (300, 400), None)
     scale = np.sqrt(of.mean_square / 6)                    # rows whose entries have mean square 1
     s = weight[:300] / weight[:300].mean()
     reference = LogisticRegression(C=C, max_iter=1000, tol=1e-10).fit(of.Z[:300] / scale, of.truth[:300], s)
@@ -98,32 +104,60 @@ def test_an_optimum_is_that_of_logistic_regression(weighted, C):
 
     least = objective(reference.coef_ / scale, reference.intercept_)
     assert least * (1 - 1e-6) <= objective(U, b) <= least * (1 + penalised_end.ROUGH) and 0 < reads < 100
-    again, fewer = of.optimum(C, 300, (U, b))
+    again, fewer = of.optimum(C, (300, 400), (U, b))
     assert fewer <= reads and objective(*again) <= objective(U, b) * (1 + 1e-9)
 
 
-def test_the_strongest_penalty_not_surely_worse_is_taken():
+@pytest.mark.parametrize(("n", "n_held", "count"), [(100, 20, 5), (3000, 600, 4), (10_000, 2000, 1), (90, 40, 2)])
+def test_rows_are_left_out_in_turn_until_there_are_enough(n, n_held, count):
+    parts = parts_left_out(n, n_held)
+    assert len(parts) == count and parts[0] == (n - n_held, n)
+    left_out = np.concatenate([np.arange(*part) for part in parts])
+    assert len(set(left_out)) == len(left_out) == count * n_held and left_out.min() >= 0
+    rows = np.arange(2 * n).reshape(n, 2)
+    for lo, hi in [*parts, NO_PART, (0, n_held)]:
+        np.testing.assert_array_equal(without(rows, (lo, hi)), np.delete(rows, np.arange(lo, hi), axis=0))
+
+
+def test_the_penalty_with_the_least_loss_of_all_parts_is_taken():
     asked, strengths = [], penalised_end.FIRST_C * penalised_end.RATIO ** np.arange(9)
 
-    def path(means, spread):
+    def path(*means):
+        """``means``: of every part, at one strength after the other."""
         asked.clear()
-        stops = dict(zip(strengths, means, strict=False))
+        lost = {(strengths[k], part): mean for part, of_part in enumerate(means) for k, mean in enumerate(of_part)}
 
-        def optimum(C, n, start):
-            asked.append((C, start))
-            return C, 1.5
+        def optimum(C, left_out, start):
+            asked.append((C, left_out, start))
+            return (C, left_out[0]), 1.5
 
-        noise = spread * np.random.default_rng(0).standard_normal((len(means), 100))
-        losses = {C: mean + row - row.mean() for (C, mean), row in zip(stops.items(), noise, strict=True)}
-        return best_strength(SimpleNamespace(optimum=optimum, weights=lambda point: point), 80, losses.__getitem__)
+        def losses(point, lo, hi):
+            assert point[1] == lo
+            return np.array([lost[point[0], lo], lost[point[0], lo] + 1])
 
-    C, point, losses, reads = path([1.0, 0.9, 0.8, 0.81, 0.1], 1e-6)           # no look beyond the first rise
-    assert C == point == strengths[2] and losses.mean() == pytest.approx(0.8) and reads == 6
-    assert asked == list(zip(strengths[:4], [None, *strengths[:3]], strict=True))
-    assert path([1.0, 0.9, 0.89, 0.9], 1.0)[0] == strengths[0]                 # differences of chance
-    assert path([1.0, 0.9, 0.899, 0.9], 0.02)[0] == strengths[1]
-    assert path([1.0, 1.1], 1e-6)[0] == strengths[0]
-    assert path(np.linspace(2, 1, 9), 1e-6)[0] == strengths[8] and len(asked) == 9
+        first = np.array([True, False])
+        fake = SimpleNamespace(optimum=optimum, weights=lambda point: point, learnt=lambda part: first)
+        return best_strength(fake, [(part, part + 1) for part in range(len(means))], losses)
+
+    C, point, losses, reads = path([1.0, 0.9, 0.8, 0.81, 0.1])                 # no look beyond the first rise
+    assert C == strengths[2] and point == (C, 0) and list(losses) == [0.8] and reads == 6
+    assert asked == [(C, (0, 1), start) for C, start in zip(strengths, [None, *((C, 0) for C in strengths[:3])],
+                                                            strict=False)]
+    C, point, losses, reads = path([1.0, 0.9, 0.95, 0.1, 2], [1.0, 0.9, 0.8, 0.9, 2], [1.0, 0.9, 0.8, 0.9, 2])
+    assert C == strengths[3] and point == (C, 0) and list(losses) == [0.1] and reads == 1.5 * len(asked)
+    assert {start for C, left_out, start in asked if C == strengths[2]} == {(strengths[1], part) for part in range(3)}
+    assert path([1.0, 1.1])[0] == strengths[0]
+    assert path(np.linspace(2, 1, 9))[0] == strengths[8] and len(asked) == 9
+    assert path([np.inf, np.inf])[0] == strengths[0]                           # passes are then surely better
+
+
+def test_rows_of_a_class_that_has_no_others_do_not_judge():
+    of = problem(100)
+    of.truth[:] = np.arange(100) % 2
+    of.truth[[3, 95]] = 2
+    assert of.learnt((90, 100)).all() and of.learnt((0, 10)).all()
+    of.truth[3] = 1
+    np.testing.assert_array_equal(of.learnt((90, 100)), np.arange(90, 100) != 95)
 
 
 # ---------------------------------------------------------------- as any other end
@@ -151,11 +185,11 @@ def test_cut_short_it_leaves_the_weights_of_the_passes(kind, nth, monkeypatch):
     X, y, *_ = table(900)
     calls, optimum = [], Problem.optimum
 
-    def counted(self, C, n, start):
-        calls.append(n)
-        if len(calls) == nth or (nth < 0 and n == len(X)):
+    def counted(self, C, left_out, start):
+        calls.append(left_out)
+        if len(calls) == nth or (nth < 0 and left_out == NO_PART):
             raise kind
-        return optimum(self, C, n, start)
+        return optimum(self, C, left_out, start)
 
     monkeypatch.setattr(Problem, "optimum", counted)
     kept = []

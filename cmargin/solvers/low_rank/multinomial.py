@@ -29,8 +29,9 @@ from cmargin.solvers.low_rank.multinomial_choice import (
     batch_size,
     of_rank,
     split_order,
+    surely_worse,
 )
-from cmargin.solvers.low_rank.penalised_end import Problem, best_strength, worth_trying
+from cmargin.solvers.low_rank.penalised_end import NO_PART, Problem, best_strength, parts_left_out, worth_trying
 from cmargin.solvers.low_rank.softmax_passes import SoftmaxPasses
 from cmargin.solvers.low_rank.softmax_weights import SoftmaxWeights
 
@@ -215,22 +216,22 @@ class MultinomialRun(Run):
         self._sweep(self.best[1], on_pass, keeper)
 
     def _penalised_end(self, on_pass):
-        """Go to the penalised optimum of all rows where one is better on those held out; whether it is the end."""
+        """Go to the penalised optimum of all rows unless passes are surely better on those held out; whether so."""
         fit, passes, n = self.fit, self.passes_over, self.home.n_rows
-        if not self.in_one_memory or not worth_trying(self.Z, fit.inverse, self.n_classes, self.n_held):
+        if not self.in_one_memory or not worth_trying(self.Z, fit.inverse, self.n_classes):
             return False
         problem = Problem(self.Z, passes.truth, passes.weight, self.n_classes, float(fit.inverse.mean_square[0]),
                           self.settings.fit_intercept, MEAN_STRIDE, self.deadline)
-        n_train = n - self.n_held
 
-        def held_losses(weights):
-            return passes.losses(weights, self.held, n, weights).copy()
+        def losses(weights, lo, hi):
+            return passes.losses(weights, np.arange(lo, hi, passes.batch), hi, weights).copy()
 
-        C, point, losses, reads = self._timed("steps", best_strength, problem, n_train, held_losses)
+        parts = parts_left_out(n, self.n_held)
+        C, point, of_held, reads = self._timed("steps", best_strength, problem, parts, losses)
         fit.reads += reads
-        if not losses.mean() < held_losses(self.kept[0]).mean():
+        if surely_worse(of_held, losses(self.kept[0], *parts[0])):
             return False
-        point, reads = self._timed("steps", problem.optimum, C, n, point)
+        point, reads = self._timed("steps", problem.optimum, C, NO_PART, point)
         fit.reads += reads
         found = problem.weights(point)
         self._keep(found)

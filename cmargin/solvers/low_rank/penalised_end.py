@@ -1,12 +1,13 @@
-"""The penalised optimum of a fit of few numbers, of the strength that rows held out ask for (ours).
+"""The penalised optimum of a fit of few numbers, of the strengths that rows left out ask for (ours).
 
     P(U, b) = (1/N) sum_i s_i [ln sum_c exp(h_c(z_i)) - h_{y_i}(z_i)] + (l2/2) |U|^2,   h_c(z) = <u_c, z> + b_c
 
 over whitened rows, so that l2 means the same whatever the columns' scales: l2 = (mean z'z / width) / (C N), which is
 LogisticRegression's C for rows whose entries have mean square 1. Passes of a few thousand rows over a table of
 correlated columns end long before its narrow directions are learnt; Newton steps do not care. C grows from strong
-penalties to weak ones, each optimum the start of the next, until the log-loss of the rows held out rises. One thread:
-products of so few numbers are over before two have met.
+penalties to weak ones, each optimum the start of the next, until the log-loss of rows left out rises: some hundred
+cannot tell the best, so that others are left out in their turn, and all of them choose. One thread: products of so few
+numbers are over before two have met.
 """
 
 from dataclasses import dataclass
@@ -15,20 +16,25 @@ import numpy as np
 
 from cmargin._runtime.clock import TimeUp
 from cmargin.homes.open import open_rows
-from cmargin.solvers.low_rank.multinomial_choice import surely_worse
 from cmargin.solvers.low_rank.softmax_weights import SoftmaxWeights
 from cmargin.solvers.newton.multinomial_newton import Settings, solve
 
-LEAST_HELD = 100           # rows held out; fewer cannot tell strengths apart
+FOLDS, JUDGED = 5, 2000    # parts of the rows left out in turn, as few as have so many rows
 MOST_FLOPS = 3e7           # of a product with all rows: with more a path takes longer than the passes, and they do well
+NO_PART = 0, 0
 FIRST_C, RATIO, MOST = 0.1, 10**0.5, 9        # up to C = 1,000
 ROUGH = 0.03               # relative gap of an optimum; 0.1 loses a little, 0.01 gains nothing (doc/decisions.md)
 
 
-def worth_trying(Z, inverse, n_classes, n_held):
-    """Whether a path is cheap and can be judged, and whitened rows are all there is of the rows."""
-    return (Z is not None and not inverse.tail_inverse[0] > 0 and 4.0 * Z.size * n_classes <= MOST_FLOPS
-            and n_held >= LEAST_HELD)
+def worth_trying(Z, inverse, n_classes):
+    """Whether a path is cheap, and whitened rows are all there is of the rows."""
+    return Z is not None and not inverse.tail_inverse[0] > 0 and 4.0 * Z.size * n_classes <= MOST_FLOPS
+
+
+def parts_left_out(n, n_held):
+    """Runs of rows that are left out in turn, the last ``n_held`` first."""
+    count = min(FOLDS, -(-JUDGED // n_held), n // n_held)
+    return [(n - (k + 1) * n_held, n - k * n_held) for k in range(count)]
 
 
 @dataclass
@@ -58,17 +64,23 @@ class Problem:
     stride: int
     deadline: float | None
 
-    def optimum(self, C, n, start):
-        """Over the first ``n`` rows, from ``start``: (U, b), or None; and reads of all rows."""
-        l2 = max(self.mean_square, 1e-300) / self.Z.shape[1] / (C * n)
-        weight = self.weight[:n] if len(self.weight) else None
+    def optimum(self, C, left_out, start):
+        """Over all rows but the run ``left_out``, from ``start``: (U, b); and reads of all rows."""
+        Z, truth, weight = (without(rows, left_out) for rows in (self.Z, self.truth, self.weight))
+        l2 = max(self.mean_square, 1e-300) / self.Z.shape[1] / (C * len(Z))
         settings = Settings(l2, ROUGH, self.intercept, deadline=self.deadline, n_threads=1)
-        result, interruption = solve(open_rows(self.Z[:n]), self.truth[:n], weight, self.n_classes, settings, start)
+        result, interruption = solve(open_rows(Z), truth, weight if len(weight) else None, self.n_classes, settings,
+                                     start)
         if interruption is not None:
             raise interruption
         if result.stopped == "max_time":
             raise TimeUp
-        return (result.W, result.bias), result.reads * n / len(self.Z)
+        return (result.W, result.bias), result.reads * len(Z) / len(self.Z)
+
+    def learnt(self, left_out):
+        """Which rows of a part are of a class that has others."""
+        lo, hi = left_out
+        return (np.bincount(without(self.truth, left_out), minlength=self.n_classes) > 0)[self.truth[lo:hi]]
 
     def weights(self, point):
         U, bias = point
@@ -78,25 +90,35 @@ class Problem:
                               np.zeros((0, 3)), np.repeat(bias[:, None], 2, axis=1), self.stride)
 
 
-def best_strength(problem, n_train, held_losses):
-    """The strongest penalty whose ``held_losses(weights)``, after the first ``n_train`` rows, are not surely worse than
-    the least; among some hundred rows the least alone is one of chance, and mostly weaker.
+def without(rows, left_out):
+    """The rows but one run of them; a copy unless that run is at an end."""
+    lo, hi = left_out
+    if lo == 0:
+        return rows[hi:]
+    return rows[:lo] if hi == len(rows) else np.concatenate([rows[:lo], rows[hi:]])
+
+
+def best_strength(problem, parts, losses):
+    """The C with the least ``losses(weights, lo, hi)`` of the rows of the ``parts``, each by the optimum of the others.
 
     Returns
     -------
     C : float
     point : (U, b)
-    losses : (n_held,) array
+        The optimum of all rows but the first part,
+    losses : array
+        and what the rows of that part lose by it.
     reads : float
     """
-    path, start, reads = [], None, 0.0
+    points, best, reads = [None] * len(parts), (np.inf,), 0.0
     for C in FIRST_C * RATIO ** np.arange(MOST):
-        start, spent = problem.optimum(C, n_train, start)
-        reads += spent
-        path.append((C, start, held_losses(problem.weights(start))))
-        if len(path) > 1 and not path[-1][2].mean() < path[-2][2].mean():
-            path.pop()
+        found = []
+        for k, part in enumerate(parts):
+            points[k], spent = problem.optimum(C, part, points[k])
+            reads += spent
+            found.append(losses(problem.weights(points[k]), *part)[problem.learnt(part)])
+        mean = np.concatenate(found).mean()
+        if best[1:] and not mean < best[0]:
             break
-    least = path[-1][2]
-    chosen = next(stop for stop in path if not surely_worse(stop[2], least))
-    return *chosen, reads
+        best = mean, C, points[0], found[0]
+    return *best[1:], reads
