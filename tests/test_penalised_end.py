@@ -119,36 +119,44 @@ def test_rows_are_left_out_in_turn_until_there_are_enough(n, n_held, count):
         np.testing.assert_array_equal(without(rows, (lo, hi)), np.delete(rows, np.arange(lo, hi), axis=0))
 
 
-def test_the_penalty_with_the_least_loss_of_all_parts_is_taken():
-    asked, strengths = [], penalised_end.FIRST_C * penalised_end.RATIO ** np.arange(9)
+STRENGTHS = penalised_end.FIRST_C * penalised_end.RATIO ** np.arange(9)
 
-    def path(*means):
-        """``means``: of every part, at one strength after the other."""
-        asked.clear()
-        lost = {(strengths[k], part): mean for part, of_part in enumerate(means) for k, mean in enumerate(of_part)}
 
-        def optimum(C, left_out, start):
-            asked.append((C, left_out, start))
-            return (C, left_out[0]), 1.5
+def chosen(losses, errors, spread=1e-6, n_parts=2):
+    """What is taken of such means at one strength after the other, and what was asked for; rows differ by chance."""
+    asked, noise = [], spread * np.random.default_rng(0).standard_normal((9, n_parts, 50))
+    noise -= noise.mean(axis=(1, 2), keepdims=True)
 
-        def losses(point, lo, hi):
-            assert point[1] == lo
-            return np.array([lost[point[0], lo], lost[point[0], lo] + 1])
+    def optimum(C, left_out, start):
+        asked.append((C, left_out, start))
+        return (C, left_out[0]), 1.5
 
-        first = np.array([True, False])
-        fake = SimpleNamespace(optimum=optimum, weights=lambda point: point, learnt=lambda part: first)
-        return best_strength(fake, [(part, part + 1) for part in range(len(means))], losses)
+    def judged(point, lo, hi):
+        k = int(np.flatnonzero(STRENGTHS == point[0])[0])
+        assert point[1] == lo
+        return np.stack([losses[k] + noise[k, lo // 50], np.full(hi - lo, errors[k])])
 
-    C, point, losses, reads = path([1.0, 0.9, 0.8, 0.81, 0.1])                 # no look beyond the first rise
-    assert C == strengths[2] and point == (C, 0) and list(losses) == [0.8] and reads == 6
-    assert asked == [(C, (0, 1), start) for C, start in zip(strengths, [None, *((C, 0) for C in strengths[:3])],
-                                                            strict=False)]
-    C, point, losses, reads = path([1.0, 0.9, 0.95, 0.1, 2], [1.0, 0.9, 0.8, 0.9, 2], [1.0, 0.9, 0.8, 0.9, 2])
-    assert C == strengths[3] and point == (C, 0) and list(losses) == [0.1] and reads == 1.5 * len(asked)
-    assert {start for C, left_out, start in asked if C == strengths[2]} == {(strengths[1], part) for part in range(3)}
-    assert path([1.0, 1.1])[0] == strengths[0]
-    assert path(np.linspace(2, 1, 9))[0] == strengths[8] and len(asked) == 9
-    assert path([np.inf, np.inf])[0] == strengths[0]                           # passes are then surely better
+    problem = SimpleNamespace(optimum=optimum, weights=lambda point: point, learnt=lambda part: np.ones(50, bool))
+    return *best_strength(problem, [(50 * k, 50 * k + 50) for k in range(n_parts)][::-1], judged), asked
+
+
+def test_all_parts_judge_a_strength_before_the_next():
+    C, point, losses, reads, asked = chosen([1.0, 0.9, 0.8, 0.81, 0.1], np.zeros(9))
+    assert C == STRENGTHS[2] and point == (C, 50) and losses.mean() == pytest.approx(0.8, abs=1e-5)
+    assert reads == 1.5 * len(asked) and len(asked) == 8                      # no look beyond the first sure rise
+    assert [C for C, *_ in asked] == list(np.repeat(STRENGTHS[:4], 2))
+    assert [start for *_, start in asked] == [None, None, *((C, lo) for C in STRENGTHS[:3] for lo in (50, 0))]
+
+
+def test_errors_choose_between_strengths_that_losses_do_not_tell_apart():
+    means, errors = [1.0, 0.9, 0.89, 0.9, 2.0], [0.1, 0.3, 0.3, 0.2, 0.0]
+    assert chosen(means, errors)[0] == STRENGTHS[2]
+    assert chosen(means, errors, 0.5)[0] == STRENGTHS[3] and len(chosen(means, errors, 0.5)[-1]) == 10
+    assert chosen(means, [0.2] * 5, 0.5)[0] == STRENGTHS[2]                   # of equal ones, the least loss
+    assert chosen([1.0, 1.1], [0, 0])[0] == STRENGTHS[0]
+    assert chosen(np.linspace(2, 1, 9), np.zeros(9))[0] == STRENGTHS[8]
+    with np.errstate(invalid="ignore"):
+        assert chosen([np.inf] * 9, np.zeros(9))[0] in STRENGTHS              # passes are then surely better
 
 
 def test_rows_of_a_class_that_has_no_others_do_not_judge():

@@ -223,13 +223,14 @@ class MultinomialRun(Run):
         problem = Problem(self.Z, passes.truth, passes.weight, self.n_classes, float(fit.inverse.mean_square[0]),
                           self.settings.fit_intercept, MEAN_STRIDE, self.deadline)
 
-        def losses(weights, lo, hi):
-            return passes.losses(weights, np.arange(lo, hi, passes.batch), hi, weights).copy()
+        def judged(weights, lo, hi):
+            losses = passes.losses(weights, np.arange(lo, hi, passes.batch), hi, weights)
+            return np.stack([losses, passes.wrong[lo:hi]])
 
         parts = parts_left_out(n, self.n_held)
-        C, point, of_held, reads = self._timed("steps", best_strength, problem, parts, losses)
+        C, point, of_held, reads = self._timed("steps", best_strength, problem, parts, judged)
         fit.reads += reads
-        if surely_worse(of_held, losses(self.kept[0], *parts[0])):
+        if surely_worse(of_held, judged(self.kept[0], *parts[0])[0]):
             return False
         point, reads = self._timed("steps", problem.optimum, C, NO_PART, point)
         fit.reads += reads

@@ -5,9 +5,9 @@
 over whitened rows, so that l2 means the same whatever the columns' scales: l2 = (mean z'z / width) / (C N), which is
 LogisticRegression's C for rows whose entries have mean square 1. Passes of a few thousand rows over a table of
 correlated columns end long before its narrow directions are learnt; Newton steps do not care. C grows from strong
-penalties to weak ones, each optimum the start of the next, until the log-loss of rows left out rises: some hundred
-cannot tell the best, so that others are left out in their turn, and all of them choose. One thread: products of so few
-numbers are over before two have met.
+penalties to weak ones, each optimum the start of the next, until the log-loss of rows left out surely rises: some
+hundred cannot tell the best, so that others are left out in their turn, and all of them choose. One thread: products of
+so few numbers are over before two have met.
 """
 
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ import numpy as np
 
 from cmargin._runtime.clock import TimeUp
 from cmargin.homes.open import open_rows
+from cmargin.solvers.low_rank.multinomial_choice import surely_worse
 from cmargin.solvers.low_rank.softmax_weights import SoftmaxWeights
 from cmargin.solvers.newton.multinomial_newton import Settings, solve
 
@@ -98,8 +99,16 @@ def without(rows, left_out):
     return rows[:lo] if hi == len(rows) else np.concatenate([rows[:lo], rows[hi:]])
 
 
-def best_strength(problem, parts, losses):
-    """The C with the least ``losses(weights, lo, hi)`` of the rows of the ``parts``, each by the optimum of the others.
+def best_strength(problem, parts, judged):
+    """The C that rows left out prefer: with the fewest errors of those whose log-loss is not surely above the least.
+
+    Parameters
+    ----------
+    problem : Problem
+    parts : list of (int, int)
+        Runs of rows to be left out, each to be judged by the optimum of the others.
+    judged : callable
+        ``judged(weights, lo, hi)``: (2, hi - lo) log-losses and errors of a run of rows.
 
     Returns
     -------
@@ -110,15 +119,17 @@ def best_strength(problem, parts, losses):
         and what the rows of that part lose by it.
     reads : float
     """
-    points, best, reads = [None] * len(parts), (np.inf,), 0.0
+    points, path, reads = [None] * len(parts), [], 0.0
     for C in FIRST_C * RATIO ** np.arange(MOST):
         found = []
         for k, part in enumerate(parts):
             points[k], spent = problem.optimum(C, part, points[k])
             reads += spent
-            found.append(losses(problem.weights(points[k]), *part)[problem.learnt(part)])
-        mean = np.concatenate(found).mean()
-        if best[1:] and not mean < best[0]:
+            found.append(judged(problem.weights(points[k]), *part)[:, problem.learnt(part)])
+        path.append((C, points[0], found[0][0], *np.concatenate(found, axis=1)))
+        least = min((losses for *_, losses, _ in path), key=np.mean)
+        if surely_worse(path[-1][3], least):
             break
-        best = mean, C, points[0], found[0]
-    return *best[1:], reads
+    good = [stop for stop in path if not surely_worse(stop[3], least)]
+    chosen = min(good, key=lambda stop: (stop[4].mean(), stop[3].mean()))
+    return *chosen[:3], reads
