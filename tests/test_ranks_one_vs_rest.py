@@ -9,11 +9,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import BSNClassifier, Checkpoint, SLNDClassifier
 from cmargin._core.stochastic._class_sgd import mean_stride
-from cmargin.solvers.low_rank import classes_over_ranks
+from cmargin.solvers.low_rank import classes_over_places, classes_over_ranks, low_rank_newton
 from cmargin.solvers.low_rank.class_weights import ClassWeights
 from cmargin.solvers.low_rank.classes_over_places import PlaceShares, shared_out
 from cmargin.solvers.low_rank.classes_over_ranks import ClassesOfRank, divided
 from cmargin.solvers.low_rank.over_places import PlaceCounts
+from cmargin.solvers.low_rank.step_size import TRIAL_CLASSES
 
 
 def split(n, size, how, y):
@@ -203,3 +204,21 @@ def test_what_is_refused(settings, text):
     X, y = blobs(n=300, d=7, k=3)
     with pytest.raises(ValueError, match=text):
         fitted(lambda: SLNDClassifier(**{"loss": "logistic", **settings}), 2, X, y)
+
+
+def test_classes_that_steps_are_tried_on_bring_as_many_positives_as_one_machine_has(monkeypatch):
+    n, n_classes = 3000, 60
+    X, y = np.random.default_rng(0).standard_normal((n, 6)), np.arange(n) % n_classes
+    monkeypatch.setattr(classes_over_places, "TRIAL_ROWS", 300)
+    tried, split = [], low_rank_newton.split
+
+    def counted(lists, rng, among=None):
+        tried.append((lists.n_positives, among))
+        return split(lists, rng, among)
+
+    monkeypatch.setattr(low_rank_newton, "split", counted)
+    fitted(lambda: SLNDClassifier(loss="logistic", max_passes=1, hessian_samples=300, random_state=0), 2, X, y)
+    (n_positives, among), = tried
+    assert len(among) == TRIAL_CLASSES and (n_positives[among] == n // n_classes).all()
+    others = np.delete(n_positives, among)
+    assert 300 <= n_positives.sum() <= 302 + TRIAL_CLASSES * n // n_classes and others.mean() < 8

@@ -21,6 +21,7 @@ from cmargin.solvers.low_rank.low_rank import default_samples
 from cmargin.solvers.low_rank.low_rank_newton import Run
 from cmargin.solvers.low_rank.multinomial_choice import TRIAL_ROWS
 from cmargin.solvers.low_rank.over_places import AVERAGES, OnASample
+from cmargin.solvers.low_rank.step_size import TRIAL_CLASSES, TRIAL_POSITIVES, able
 
 
 class SampleLists(ClassLists):
@@ -55,10 +56,16 @@ class LocalClassPasses:
         self.Y, self.row_weight = place.labels.columns(), place.weights
         self.streams = class_streams([entropy, 4, place.number], self.Y.shape[1])
 
-    def sample(self, share):
-        """This share of the rows: rows, positives, weights."""
+    def sample(self, share, share_of_class):
+        """This share of the rows, and of every class's positives at least its own: rows, positives, weights."""
         n, rng = self.Y.shape[0], np.random.default_rng([self.entropy, 3, self.place.number])
-        chosen = np.sort(rng.permutation(n)[:int(np.ceil(share * n))])
+        chosen = np.zeros(n, bool)
+        chosen[rng.permutation(n)[:int(np.ceil(share * n))]] = True
+        for c in np.flatnonzero(share_of_class > share):
+            rows = self.Y.indices[self.Y.indptr[c]:self.Y.indptr[c + 1]]
+            more = int(np.ceil(share_of_class[c] * len(rows))) - np.count_nonzero(chosen[rows])
+            chosen[rng.permutation(rows[~chosen[rows]])[:max(0, more)]] = True
+        chosen = np.flatnonzero(chosen)
         return self.place.home.take(chosen, self.rows.dtype), self.Y.tocsr()[chosen], self.place.weights[chosen]
 
     def take_rows(self, X, Y, row_weight):
@@ -132,7 +139,7 @@ class ClassesOverPlaces(OnASample, Run):
     negatives_per_positive : float or None
     """
 
-    made_again = (*Run.made_again, "all", "shares")
+    made_again = (*Run.made_again, "all", "shares", "tried")
     n_parts = AVERAGES
 
     def __init__(self, there, shares, row_weight, settings, entropy, start, negatives_per_positive):
@@ -140,10 +147,18 @@ class ClassesOverPlaces(OnASample, Run):
         self.all, self.n_rows, self.shares = home, home.n_rows, shares
         self._open(settings.loss, entropy)
         wanted = settings.hessian_samples or default_samples(self.n_rows, home.n_features, settings.rank, settings.tail)
-        parts, positives, weight = self._sampled(min(1.0, max(TRIAL_ROWS, wanted) / self.n_rows))
+        parts, positives, weight = self._sampled(min(1.0, max(TRIAL_ROWS, wanted) / self.n_rows), self._try(entropy))
         lists = SampleLists.from_indicator(joined(positives).tocsc(), negatives_per_positive)
         lists.of_all(shares.shares(None), shares.lengths())
         super().__init__(there.brought(parts), lists, np.concatenate(weight), settings, entropy, start)
+
+    def _try(self, entropy):
+        """Choose the classes that the step is tried on; the share of each class's positives that takes."""
+        n_positives, share = self.shares.counts.positives.sum(axis=0), np.zeros(self.shares.n_classes)
+        there = able(n_positives, self.shares.n_negatives)
+        self.tried = np.random.default_rng([entropy, 5]).permutation(there)[:TRIAL_CLASSES]
+        share[self.tried] = np.minimum(1.0, TRIAL_POSITIVES / n_positives[self.tried])
+        return share
 
     def prepare(self):
         super().prepare()

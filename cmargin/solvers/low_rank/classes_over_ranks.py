@@ -86,8 +86,9 @@ class ClassesOverRanks(OfRanks, ClassesOverPlaces):
         if uneven and not self.divided:
             self.n_parts = MOST_MEANS
 
-    def _sampled(self, share):
-        parts, positives, weight = zip(*self._ask("sample", 1.0 if self.divided else share), strict=True)
+    def _sampled(self, share, share_of_class):
+        share = 1.0 if self.divided else share
+        parts, positives, weight = zip(*self._ask("sample", share, share_of_class), strict=True)
         if self.divided:
             self._ask("take_rows", joined(parts), joined(positives), np.concatenate(weight))
         positive, negatives = (divided if self.divided else shared_out)(self.shares)

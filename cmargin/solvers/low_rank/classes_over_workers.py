@@ -55,8 +55,8 @@ def local(X, labelled, about):
 
 
 @says_failure
-def sampled(X, labelled, about, share):
-    return local(X, labelled, about).sample(share)
+def sampled(X, labelled, about, share, share_of_class):
+    return local(X, labelled, about).sample(share, share_of_class)
 
 
 @says_failure
@@ -98,11 +98,12 @@ class ClassesOverWorkers(OfGroups, ClassesOverPlaces):
             self.shares.counts = PlaceCounts(self.all)
         self._group()
 
-    def _sampled(self, share):
+    def _sampled(self, share, share_of_class):
         positives, self.negatives = shared_out(self.shares)
         visits = np.array([(positives + self.negatives)[group].sum(axis=0) for group in self.groups])
         self.parts_of_mean, self.longer = counted_for(visits)
-        return zip(*self._told(self._everywhere("sample", sampled, self._places(), share)), strict=True)
+        found = self._told(self._everywhere("sample", sampled, self._places(), share, share_of_class))
+        return zip(*found, strict=True)
 
     def _spread(self):
         """Whiten everywhere, unless rows are whitened as they are visited; what weights share stays there too."""

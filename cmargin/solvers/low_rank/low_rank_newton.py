@@ -139,6 +139,7 @@ class Run(Resumable):
 
     made_again: tuple[str, ...] = (
         "home", "lists", "row_weight", "settings", "start", "runner", "earlier", "Z", "clock", "rng")
+    tried = None               # classes that steps are tried on some of; None: any
 
     def __init__(self, home, lists, row_weight, settings, entropy, start):
         self.home, self.lists, self.row_weight = home, lists, row_weight
@@ -236,7 +237,7 @@ class Run(Resumable):
 
     def _choose_step(self):
         rng = np.random.default_rng(self.rng.integers(1 << 62))
-        return automatic_step(self._trial(self.runner, self.Z, split(self.lists, rng), rng), self._late)
+        return automatic_step(self._trial(self.runner, self.Z, split(self.lists, rng, self.tried), rng), self._late)
 
     def _trial(self, passes, Z, drawn, rng):
         return Trial(passes, Z, self.fit.inverse, drawn, self._constant_bias(), self._bias_rate(), self._scale(), rng)

@@ -18,16 +18,22 @@ TRIAL_PASSES = 5
 TRIAL_VISITS = 2000
 
 
-def split(lists, rng):
-    """Draw visits to train on, and visits to be held out, of a few classes with rows to spare.
+def able(n_positives, n_negatives):
+    """Classes with rows to spare."""
+    return np.flatnonzero((n_positives >= 4) & (n_negatives >= 4))
+
+
+def split(lists, rng, among=None):
+    """Draw visits to train on, and visits to be held out, of a few classes with rows to spare, ``among`` some if given.
 
     Returns
     -------
     classes : list of int
     kept, held_out : lists over classes of int64 arrays
     """
-    able = np.flatnonzero((lists.n_positives >= 4) & (lists.n_negatives >= 4))
-    classes = sorted(rng.permutation(able)[:TRIAL_CLASSES].tolist())
+    there = able(lists.n_positives, lists.n_negatives)
+    there = there if among is None else np.intersect1d(there, among)
+    classes = sorted(rng.permutation(there)[:TRIAL_CLASSES].tolist())
     kept, held_out = [], []
     taken = np.zeros((1, lists.n_rows), np.uint8)
     for c, stream in zip(classes, class_streams(int(rng.integers(1 << 62)), len(classes)), strict=True):
