@@ -68,7 +68,7 @@ def test_rows_are_copied_only_where_their_columns_lie_apart():
     X = np.zeros((50, 8))
     for array, copied in ((X, False), (X[::2], False), (X[:, ::2], True), (X[:, :1], False), (X.copy("F"), True)):
         home = open_rows(array)
-        assert (home.dual_rows(False, False, None, 1.0).rows is not home.rows) == copied
+        assert (home.dual_rows(False, False, None, 1.0, "hinge").rows is not home.rows) == copied
 
 
 @pytest.mark.parametrize("intercept", INTERCEPTS)

@@ -9,17 +9,20 @@ from side_by_side import finish_together
 from test_dual_newton import nearly_repeated
 
 from cmargin.homes import open_rows
+from cmargin.homes.dual_rows import BY_DUAL
 from cmargin.solvers.dual import dual_newton
 from cmargin.solvers.newton.continuation_newton import Problem, Result, Settings
 
+BOTH = pytest.mark.parametrize("loss", BY_DUAL)
 
-def drivers(n=4, pauses=None, m=900, **chosen):
+
+def drivers(n=4, m=900, loss="hinge", **chosen):
     """A driver for each of some problems on the same rows, with looks at 0.4 of the tolerance and Newton steps."""
     X, y = nearly_repeated(m=m)
     code = [np.where(np.random.default_rng(seed).random(len(y)) < 0.1, -y, y) for seed in range(n)]
-    shared = open_rows(X).dual_rows(True, True, None, 1e-5)
+    shared = open_rows(X).dual_rows(True, True, None, 1e-5, loss)
     settings = Settings(**{"tol": 1e-6, "max_passes": 400.0, **chosen})
-    return [dual_newton.DualNewton(shared.row_pass(one), Problem(1e-5, 0.0, m), settings, Result(np.zeros(m + 1)))
+    return [dual_newton.DualNewton(shared.row_pass(one), Problem(1e-5, 0.0, m, loss), settings, Result(np.zeros(m + 1)))
             for one in code]
 
 
@@ -28,8 +31,9 @@ def bits(driver):
     return result.w.tobytes(), result.objective, result.dual, result.passes, result.n_iter, result.status
 
 
-def test_slices_of_the_loop_change_nothing():
-    whole, cut = drivers(1)[0], drivers(1)[0]
+@BOTH
+def test_slices_of_the_loop_change_nothing(loss):
+    whole, cut = drivers(1, loss=loss)[0], drivers(1, loss=loss)[0]
     whole.run()
     cut.begin()
     slices = 0
@@ -41,9 +45,10 @@ def test_slices_of_the_loop_change_nothing():
     assert bits(cut) == bits(whole)
 
 
+@BOTH
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
-def test_classes_side_by_side_are_those_alone(n_threads):
-    alone, together = drivers(), drivers()
+def test_classes_side_by_side_are_those_alone(n_threads, loss):
+    alone, together = drivers(loss=loss), drivers(loss=loss)
     for driver in alone:
         driver.run()
     finish_together(together, n_threads)
@@ -57,10 +62,11 @@ def test_a_slice_that_is_over_reads_nothing():
     assert driver.asks == "rows" and driver.reads == 0
 
 
+@BOTH
 @pytest.mark.parametrize("warm", [False, True])
 @pytest.mark.parametrize("moment", [0, 1, 40])
-def test_who_leaves_looks_once_more_and_keeps_the_best_point(moment, warm):
-    driver = drivers(1, tol=1e-12)[0]
+def test_who_leaves_looks_once_more_and_keeps_the_best_point(moment, warm, loss):
+    driver = drivers(1, loss=loss, tol=1e-12)[0]
     if warm:
         driver.warm = np.random.default_rng(0).standard_normal(901)
     driver.begin()
@@ -76,8 +82,8 @@ def test_who_leaves_looks_once_more_and_keeps_the_best_point(moment, warm):
     assert len(result.history) > 0
     X, y = nearly_repeated()
     code = np.where(np.random.default_rng(0).random(len(y)) < 0.1, -y, y)
-    loss = np.maximum(0, 1 - code * (X @ result.w[:-1] + result.w[-1])).mean()
-    assert result.objective == pytest.approx(loss + 5e-6 * result.w[:-1] @ result.w[:-1], rel=1e-12)
+    mean = (np.maximum(0, 1 - code * (X @ result.w[:-1] + result.w[-1])) ** (1 + (loss != "hinge"))).mean()
+    assert result.objective == pytest.approx(mean + 5e-6 * result.w[:-1] @ result.w[:-1], rel=1e-12)
     assert result.dual <= result.objective
 
 
@@ -90,8 +96,9 @@ def test_the_time_limit_is_heard_within_a_slice():
     assert driver.asks is None and driver.result.status == "max_time" and len(driver.result.history) > 0
 
 
-def test_a_driver_goes_on_from_what_another_kept():
-    whole, first, second = drivers(1)[0], drivers(1)[0], drivers(1)[0]
+@BOTH
+def test_a_driver_goes_on_from_what_another_kept(loss):
+    whole, first, second = (drivers(1, loss=loss)[0] for _ in range(3))
     whole.run()
     first.pauses = True
     first.begin()

@@ -50,6 +50,11 @@ def test_facts_of_a_loss_are_those_of_its_function(name):
     assert abs(value[-1]) == pytest.approx(_losses.AT_ZERO[name], rel=1e-15)
     if name in _losses.LARGEST_CURVATURE:
         assert curvature.max() == curvature[-1] == _losses.LARGEST_CURVATURE[name]
+    facts = _losses.FACTS[name]
+    if facts["dual_bend"] >= 0:                            # and the worth of a dual variable is that parabola
+        a = np.linspace(0, min(facts["dual_largest"], 4), 33)
+        _losses.gains(_losses.LOSS_IDS[name], a, found := np.empty(33))
+        np.testing.assert_allclose(found, a - facts["dual_bend"] * a**2 / 2, rtol=1e-15)
     if name in _losses.STEEPEST:
         assert np.all(slope**2 <= _losses.STEEPEST[name] ** 2 * np.maximum(1, value))
 

@@ -179,9 +179,10 @@ def test_l2_or_C():
         SmSVMClassifier(l2=1e-3, C=1.0).fit(X_bc, y_bc)
 
 
-@pytest.mark.parametrize("parameters", [{"linear_solver": "dual"}, {"line_search": "quadratic"}])
-def test_what_only_the_hinge_has_is_refused(parameters):
-    with pytest.raises(ValueError, match="need loss='hinge'"):
+@pytest.mark.parametrize("parameters, wanted", [({"linear_solver": "dual"}, "needs loss='hinge' or 'squared_hinge'"),
+                                                ({"line_search": "quadratic"}, "needs loss='hinge'")])
+def test_what_other_losses_have_is_refused(parameters, wanted):
+    with pytest.raises(ValueError, match=wanted):
         SmSVMClassifier(loss="logistic", **parameters).fit(sparse.csr_matrix(X_bc), y_bc)
 
 

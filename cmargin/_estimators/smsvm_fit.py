@@ -16,7 +16,7 @@ from cmargin._estimators.progress import say
 from cmargin._estimators.validation import indicator_of
 from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin._runtime.clock import TimeUp
-from cmargin.homes.dual_rows import FEWEST_READS, worth_sweeping
+from cmargin.homes.dual_rows import BY_DUAL, FEWEST_READS, worth_sweeping
 from cmargin.homes.row_pass import SMALL
 from cmargin.homes.wide import worth_reducing
 from cmargin.solvers.dual.dual_newton import DualNewton
@@ -116,13 +116,15 @@ class SmSVMFit:
         self.keeper, self.parts = keeper, Parts(keeper, self._rest)
         if e.linear_solver == "cg" and e.l1 > 0:
             raise ValueError("linear_solver='cg' needs l1=0: an l1 model is solved on its active block, by 'cholesky'.")
-        hinge = e.loss == "hinge"
-        if not hinge and (e.linear_solver == "dual" or e.line_search != "exact"):
-            raise ValueError("linear_solver='dual' and line_search='quadratic' need loss='hinge'.")
+        if e.line_search != "exact" and e.loss != "hinge":
+            raise ValueError("line_search='quadratic' needs loss='hinge'.")
+        if e.linear_solver == "dual" and e.loss not in BY_DUAL:
+            raise ValueError(f"linear_solver='dual' needs loss={' or '.join(map(repr, BY_DUAL))}.")
         self.by_dual = self.by_rows = False
         if home.agreed is not None:          # sums over all rows only
             return
-        self.by_dual = hinge and worth_sweeping(home, self.l2, e.l1, e.linear_solver, e.line_search)
+        self.by_dual = (e.loss == "hinge" or e.linear_solver == "dual") and \
+            worth_sweeping(home, self.l2, e.l1, e.linear_solver, e.line_search)
         if e.linear_solver == "auto" and not home.sparse and e.max_passes < FEWEST_READS:
             self.by_dual = False
         self.by_rows = worth_reducing(home, e.l1, e.linear_solver, e.line_search)
@@ -154,7 +156,7 @@ class SmSVMFit:
         if n_classes > 1 and (e.max_time is not None or e.callback is not None):
             self.start_all(self.late)
         if self.by_dual:
-            self.dual = self.home.dual_rows(self.intercept, self.free is not None, self.weights, self.l2)
+            self.dual = self.home.dual_rows(self.intercept, self.free is not None, self.weights, self.l2, e.loss)
         self.seeds = self._draw_seeds()
         if self.keeper.found is not None:
             self._go_on_from(self.keeper.found)

@@ -57,7 +57,7 @@ class Home(Protocol):
     def reduced(self):
         """The rows in as many columns as there are rows, and the way there and back (`WideRows`); a read."""
 
-    def dual_rows(self, intercept, free, weights, l2):
+    def dual_rows(self, intercept, free, weights, l2, loss):
         """What all problems share that are solved by the dual; its ``row_pass(code)`` is a `DualPass`."""
 
     def score_blocks(self, Y, weight, n_threads):

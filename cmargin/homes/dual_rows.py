@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cmargin._core.losses._losses import FACTS
 from cmargin._core.rows._dual_rows import DualBlocks, squares
 from cmargin._core.rows._rows import Rows
 from cmargin.homes.wide import MOST_NUMBERS, too_wide, worth_reducing
@@ -12,11 +13,13 @@ DIGITS = 1e-12         # of a row's length that may be lost when it is
 FEW_COLUMNS = 128      # up to which Newton's method on all columns is best whatever the rows
 NARROWEST, NARROW_NUMBERS = 16, 250_000       # columns and numbers from which on the dual is tried on fewer columns,
 NARROW_READS, NARROW_LOOK = 40, 3.0           # what Newton's method costs there, and reads before a first look
+BY_DUAL = tuple(loss for loss, facts in FACTS.items() if not np.isnan(facts["dual_bend"]))
 FEWEST_READS = 10      # that a fit of dense rows must have left for a trial, which takes three
 SMALLEST = 20_000      # rows from which on it begins on a subset and costs half of that
 CG_READS = 1000        # of Newton's method by products with rows
 WORTH = 40             # reads that Newton's method on all columns must cost for the dual to be tried first,
 ENOUGH = 0.6           # and the part of them after which it is given up
+LARGEST_RIDGE = 1e200  # of a row that costs anything at all
 
 
 def reads_of_newton(home):
@@ -51,6 +54,15 @@ def worth_sweeping(home, l2, l1, linear_solver, line_search):
     return home.n_features > FEW_COLUMNS and reads_of_newton(home) > WORTH
 
 
+def box_of(cost, loss):
+    """(upper, ridge) of dual variables in units of 1/l2, where a unit of the loss costs ``cost``."""
+    facts = FACTS[loss]
+    with np.errstate(over="ignore"):                                      # no bound
+        counts = cost * LARGEST_RIDGE > facts["dual_bend"]                # the bound of a row without is 0
+        upper = np.where(counts, cost * facts["dual_largest"], 0.0)
+    return upper, np.divide(facts["dual_bend"], cost, out=np.zeros(len(cost)), where=counts)
+
+
 class DualRows:
     """What all problems on one matrix share.
 
@@ -67,9 +79,11 @@ class DualRows:
     weights : (n,) array or None
         Of the rows; ones.
     l2 : float
+    loss : str
+        One whose dual variables are worth a - bend a^2 / 2 each.
     """
 
-    def __init__(self, home, intercept, free, weights, l2):
+    def __init__(self, home, intercept, free, weights, l2, loss):
         self.n_rows, self.n_features = home.n_rows, home.n_features
         self.rows = home.rows if home.row_is_contiguous else Rows(np.ascontiguousarray(home.X))
         self.enough_reads = ENOUGH * reads_of_newton(home)
@@ -77,7 +91,8 @@ class DualRows:
         self.first_look = NARROW_LOOK if self.dense and self.n_features <= FEW_COLUMNS else np.inf
         self.density = 1.0 if self.dense else home.entries / max(1, self.n_rows * self.n_features)
         weights = np.ones(self.n_rows) if weights is None else weights
-        self.upper = weights / (l2 * weights.sum())
+        self.cost = weights / (l2 * weights.sum())
+        self.upper, self.ridge = box_of(self.cost, loss)
         self.square = np.zeros(self.n_rows)
         squares(self.rows, np.ones(max(1, self.n_features)), self.square)
         self.length = float(np.sqrt(self.square.mean()))                   # typical, of a row
@@ -87,7 +102,7 @@ class DualRows:
             self.see_from_the_mean()
         if free:
             self.bias = FREE_BIAS * float(np.sqrt(self.square.mean())) or 1.0
-        self.square += self.bias**2
+        self.square += self.bias**2 + self.ridge
         if not np.isfinite(self.square).all():
             raise FloatingPointError("squares of the rows overflow")
         np.maximum(self.square, np.finfo(float).tiny, out=self.square)     # an empty row goes to its bound at once
@@ -95,7 +110,7 @@ class DualRows:
     def see_from_the_mean(self):
         """Subtract the mean row from all, without touching them: for sum a y = 0 that leaves the problem as it is."""
         ones, everything, mean = np.ones(self.n_rows), np.arange(self.n_rows), np.zeros(self.n_features + 1)
-        plain = DualBlocks(self.rows, ones, ones, ones, 0.0, False, self.density, self.along)
+        plain = DualBlocks(self.rows, ones, ones, self.along, ones, 0.0, False, self.density, self.along)
         plain.add(everything, ones / max(1, self.n_rows), mean)
         self.along, mean = plain.products(everything, mean), mean[:-1].copy()
         around = self.square - 2 * self.along + mean @ mean
@@ -127,5 +142,5 @@ class DualRowPass(DualBlocks):
 
     def __init__(self, shared, code):
         self.shared, self.code = shared, code
-        super().__init__(shared.rows, code, shared.upper, shared.square, shared.bias, shared.free, shared.density,
-                         shared.along, shared.mean)
+        super().__init__(shared.rows, code, shared.upper, shared.ridge, shared.square, shared.bias, shared.free,
+                         shared.density, shared.along, shared.mean)

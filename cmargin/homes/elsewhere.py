@@ -11,7 +11,7 @@ class RowsElsewhere:
     def reduced(self):
         self.refuse("linear_solver='woodbury'")
 
-    def dual_rows(self, intercept, free, weights, l2):
+    def dual_rows(self, intercept, free, weights, l2, loss):
         self.refuse("linear_solver='dual'")
 
     def softmax_pass(self, labels, weight, n_classes, intercept, n_threads):

@@ -85,8 +85,8 @@ class MemoryHome:
     def reduced(self):
         return WideRows(self)
 
-    def dual_rows(self, intercept, free, weights, l2):
-        return DualRows(self.unrepeated(), intercept, free, weights, l2)
+    def dual_rows(self, intercept, free, weights, l2, loss):
+        return DualRows(self.unrepeated(), intercept, free, weights, l2, loss)
 
     def score_blocks(self, Y, weight, n_threads):
         return ScoreBlocks(self, Y, weight, n_threads)

@@ -1,6 +1,6 @@
 """The logistic loss, F(z) = ln(1 + e^-z): SLND eq. (2), LogisticRegression's. Formulas stand in ``_smooth_rows.h``."""
 
-from libc.math cimport log
+from libc.math cimport NAN, log
 
 from cmargin._core.losses._point cimport loss_facts, point
 from cmargin._core.losses._smooth_rows cimport as_point, logistic_at, logistic_worth
@@ -15,4 +15,4 @@ cdef inline double logistic_gain(double a) noexcept nogil:
 
 
 cdef inline loss_facts logistic_facts() noexcept nogil:
-    return loss_facts("logistic", log(2), 0.25, 1, 1, True)
+    return loss_facts("logistic", log(2), 0.25, 1, 1, NAN, True)

@@ -18,7 +18,7 @@ from cmargin._core.newton._certificate cimport dual_bound, dual_point, relative_
 from cmargin._core.newton._newton cimport HISTORY_COLUMNS
 from cmargin._core.rows._dual_face cimport face_begin, face_end, face_part
 from cmargin._core.rows._dual_looks cimport balance_part, begin_balancing, best_multiple, multiple_of
-from cmargin._core.rows._dual_rows cimport add_listed, add_rest, dual_products, reads_of
+from cmargin._core.rows._dual_rows cimport add_listed, add_rest, dual_products, pointed_to, reads_of, worth_of
 from cmargin._core.rows._dual_sweeps cimport (
     A_LOOK, A_STEP, TO_GIVE_UP, after_newton_step, begin_call, call_part, choose_rows, dual_sweeps, take_sums,
 )
@@ -219,7 +219,7 @@ cdef void look_done(dual_state *at, const double *a, const double *w) noexcept n
     cdef Py_ssize_t n_columns = at.rows.m + 1, j
     cdef dual_point point
     cdef double *scratch = at.room + 4 * at.rows.n + n_columns
-    point.total, point.n, point.v = at.l2 * sum_of(at.rows.n, a), n_columns, at.room + 4 * at.rows.n
+    point.total, point.n, point.v = at.l2 * worth_of_all(at.rows, a), n_columns, at.room + 4 * at.rows.n
     for j in range(n_columns):
         point.v[j] = at.l2 * w[j]
     at.best_dual = max(at.best_dual, dual_bound(&point, at.l2, 0, NULL, scratch))
@@ -236,14 +236,14 @@ cdef void look_done(dual_state *at, const double *a, const double *w) noexcept n
         dual_resume(at)
 
 
-cdef double sum_of(Py_ssize_t n, const double *x) noexcept nogil:
+cdef double worth_of_all(const dual_rows *rows, const double *a) noexcept nogil:
     # in pieces, so that rounding grows with neither their number nor their length alone
     cdef double total = 0, piece
     cdef Py_ssize_t lo, i
-    for lo in range(0, n, 256):
+    for lo in range(0, rows.n, 256):
         piece = 0
-        for i in range(lo, min(n, lo + 256)):
-            piece += x[i]
+        for i in range(lo, min(rows.n, lo + 256)):
+            piece += worth_of(a[i], rows.ridge[i])
         total += piece
     return total
 
@@ -285,10 +285,10 @@ cdef void dual_resume(dual_state *at) noexcept nogil:
 # ---------------------------------------------------------------- from a primal point
 
 cdef void start_adding(dual_state *at, double *u) noexcept nogil:
-    # the bounds that its deficits point to, times the best common factor
+    # what its deficits point to, times the best common factor
     cdef Py_ssize_t i
     for i in range(at.rows.n):
-        at.sweeps.a[i] = at.rows.upper[i] if u[i] > 0 else 0
+        at.sweeps.a[i] = pointed_to(u[i], at.rows.upper[i], at.rows.ridge[i])
     at.room[at.rows.n] = at.sweeps.w[at.rows.m]          # to go on from, where it is free
     memset(at.sweeps.w, 0, (at.rows.m + 1) * sizeof(double))
     at.stage, at.at, at.held = START_ADDING, 0, 0
@@ -297,15 +297,19 @@ cdef void start_adding(dual_state *at, double *u) noexcept nogil:
 cdef void add_part(dual_state *at, Py_ssize_t most) noexcept nogil:
     cdef Py_ssize_t hi = min(at.rows.n, at.at + most), i, n_columns = at.rows.m + 1
     cdef double *w = at.sweeps.w
-    cdef double square, shrink = 1
+    cdef double square, a, total = 0, shrink = 1
     at.held += add_listed(at.rows, NULL, at.at, hi, at.sweeps.a, w)
     at.at = hi
     if hi < at.rows.n:
         return
     add_rest(at.rows, at.held, w)
     square = dot(n_columns, w, w)
+    for i in range(at.rows.n):
+        a = at.sweeps.a[i]
+        total += a
+        square += at.rows.ridge[i] * a * a
     if square > 0:
-        shrink = min(1.0, sum_of(at.rows.n, at.sweeps.a) / square)
+        shrink = min(1.0, total / square)
     for i in range(at.rows.n):
         at.sweeps.a[i] *= shrink
     for i in range(n_columns):

@@ -1,9 +1,9 @@
 """A Newton step on the face of the dual: the rows that sweeps are at work on and that have somewhere to go.
 
-Conjugate gradients in their dual variables, scaled by |x_i|^2. The step along a direction p is known before the rows
-are read, since <p, K p> = |sum p y x|^2: one read of the face an iteration, in which a row is read for its product with
-the direction and added to the next one while it is in cache. An iterate that meets a bound stops there, the rows that
-met it leave, and the gradients begin again (Polyak 1969).
+Conjugate gradients in their dual variables, scaled by |x_i|^2 and their ridge. The step along a direction p is known
+before the rows are read, since <p, K p> = |sum p y x|^2 + sum ridge p^2: one read of the face an iteration, in which a
+row is read for its product with the direction and added to the next one while it is in cache. An iterate that meets a
+bound stops there, the rows that met it leave, and the gradients begin again (Polyak 1969).
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from libc.string cimport memcpy, memset
 
 from cmargin._core.linalg._blas cimport dot
 from cmargin._core.rows._dual_rows cimport (
-    AHEAD, DualBlocks, add_listed, add_rest, dual_products, mean_product, reads_of, take_mean,
+    AHEAD, DualBlocks, add_listed, add_rest, dual_products, gap_at, mean_product, reads_of, take_mean,
 )
 from cmargin._core.rows._tiles cimport add_row, fetch_row, row_product
 from cmargin._core.small._shapes cimport must_fit
@@ -57,13 +57,14 @@ cdef void put_back(face_step *at) noexcept nogil:
 
 cdef bint face_part(face_step *at, Py_ssize_t most) noexcept nogil:
     # so many rows more
-    cdef Py_ssize_t hi = min(at.n, at.at + most), k
+    cdef Py_ssize_t hi = min(at.n, at.at + most), k, i
     if at.stage == NOTHING:
         return False
     if at.stage == DEFICITS:
         dual_products(at.rows, at.face, at.at, hi, at.w, at.r)
         for k in range(at.at, hi):
-            at.r[k] = 1 - at.r[k]
+            i = at.face[k]
+            at.r[k] = 1 - at.r[k] - at.rows.ridge[i] * at.all_a[i]
         at.at = hi
         if hi == at.n:
             keep_the_free(at)
@@ -78,7 +79,7 @@ cdef bint face_part(face_step *at, Py_ssize_t most) noexcept nogil:
 
 
 cdef void keep_the_free(face_step *at) noexcept nogil:
-    # of the rows at work those that are not at a bound which their deficit holds them to
+    # of the rows at work those that are not at a bound which their slope holds them to
     cdef Py_ssize_t n = 0, k, i
     cdef double a, upper
     for k in range(at.n):
@@ -98,22 +99,23 @@ cdef void begin_read(face_step *at, face_stage stage) noexcept nogil:
 
 
 cdef void read_part(face_step *at, Py_ssize_t hi) noexcept nogil:
-    # deficits after the step, the same scaled, their sum of rows, and the gap
+    # slopes after the step, the same scaled, their sum of rows, and the gap
     cdef dual_rows *rows = at.rows
     cdef double constant = rows.bias * at.direction[rows.m] - mean_product(rows, at.direction) if at.step != 0 else 0
-    cdef double sign, r, z
+    cdef double sign, r, z, ridge
     cdef Py_ssize_t k, i
     for k in range(at.at, hi):
         i = at.face[k]
         if k + AHEAD < at.n:
             fetch_row(&rows.source, at.face[k + AHEAD])
         sign = 1 if rows.code[i] >= 0 else -1
-        r = at.r[k]
+        r, ridge = at.r[k], rows.ridge[i]
         if at.step != 0:
             r -= at.step * sign * (constant + row_product(&rows.source, i, at.direction))
+            r -= at.step * ridge * at.p[k]
         z = r / at.square[k]
         at.r[k], at.z[k] = r, z
-        at.seen += at.upper[k] * max(r, 0.0) - at.a[k] * r
+        at.seen += gap_at(r + ridge * at.a[k], at.a[k], at.upper[k], ridge)
         at.signed_sum += sign * z
         add_row(sign * z, &rows.source, i, at.total)
     rows.n_read += hi - at.at
@@ -183,6 +185,8 @@ cdef bint next_iteration(face_step *at) noexcept nogil:
             or at.limit < reads_of(at.rows):
         return False
     curvature = inner(n_columns, at.direction, at.direction)         # 0 along opposite rows: on to the next bound
+    for k in range(at.n):
+        curvature += at.rows.ridge[at.face[k]] * at.p[k] * at.p[k]
     at.step = at.rz / curvature if curvature > 0 else INFINITY
     for k in range(at.n):
         if at.p[k] != 0:

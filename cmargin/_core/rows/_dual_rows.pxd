@@ -12,15 +12,40 @@ cdef struct dual_rows:               # nothing is copied
     Py_ssize_t n
     Py_ssize_t m                     # features; vectors of columns have m + 1 numbers
     const double *code               # (n,) sample weight with the sign of the class; 0 counts as positive
-    const double *upper              # (n,) largest dual variables
-    const double *square             # (n,) |x - mean|^2 + bias^2, positive
+    const double *upper              # (n,) largest dual variables; may be infinite where
+    const double *ridge              # (n,) the bend of their worth is not 0
+    const double *square             # (n,) |x - mean|^2 + bias^2 + ridge, positive
     double bias                      # of the column of constants, 0 without an intercept
     bint free                        # whether its weight is
+    bint smooth                      # whether there are ridges
     double density                   # part of the entries that is stored
     const double *mean               # (m,) where rows are seen from; NULL: from 0
     const double *along              # (n,) <x, mean>, zeros without
     double mean_square
     Py_ssize_t n_read                # rows, so far
+
+
+# what a dual variable is worth, before |w|^2 / 2 is taken off
+cdef inline double worth_of(double a, double ridge) noexcept nogil:
+    return a * (1 - ridge * a / 2)
+
+
+# the dual variable that a deficit u points to, argmax over 0 <= a <= upper of a u - ridge a^2 / 2,
+cdef inline double pointed_to(double u, double upper, double ridge) noexcept nogil:
+    if not u > 0:
+        return 0
+    return min(u / ridge, upper) if ridge > 0 else upper
+
+
+# that maximum, the loss at the row,
+cdef inline double loss_at(double u, double upper, double ridge) noexcept nogil:
+    cdef double a = pointed_to(u, upper, ridge)
+    return a * (u - ridge * a / 2)
+
+
+# and the row's part of the duality gap, at least 0
+cdef inline double gap_at(double u, double a, double upper, double ridge) noexcept nogil:
+    return loss_at(u, upper, ridge) - a * (u - ridge * a / 2)
 
 
 cdef class DualBlocks:

@@ -1,7 +1,8 @@
 """Rows of one binary problem, dense or CSR, seen from their dual variables.
 
 (a) w = sum_i a_i y_i x_i, 0 <= a_i <= upper_i: whatever changes a_i adds a multiple of one row to w, and the slope in
-    a_i is the deficit u_i = 1 - y_i <w, x_i>. The last entry of w belongs to a column of
+    a_i is the deficit u_i = 1 - y_i <w, x_i>, less ridge_i a_i. Ridges are 0 where the loss is the hinge; where its
+    dual variables are worth less the larger they are, they say how much. The last entry of w belongs to a column of
     constants ``bias``, 0 without an intercept.
 (b) Every function reads the rows of a list, in its order, on one thread: the same bits for any number of threads,
     which work on different classes.
@@ -74,8 +75,9 @@ cdef class DualBlocks:
     Parameters
     ----------
     X : Rows
-    code, upper, square : (n_rows,) arrays
-        Sample weight with the sign of the class; largest dual variables; |x|^2 + bias^2, positive.
+    code, upper, ridge, square : (n_rows,) arrays
+        Sample weight with the sign of the class; largest dual variables; bends of their worth; |x|^2 + bias^2 + ridge,
+        positive.
     bias, free : float, bool
         The column of constants, and whether its weight is free.
     density : float
@@ -86,16 +88,18 @@ cdef class DualBlocks:
         where rows are seen from.
     """
 
-    def __init__(self, Rows X, const double[::1] code, const double[::1] upper, const double[::1] square, double bias,
-                 bint free, double density, const double[::1] along, const double[::1] mean=None):
+    def __init__(self, Rows X, const double[::1] code, const double[::1] upper, const double[::1] ridge,
+                 const double[::1] square, double bias, bint free, double density, const double[::1] along,
+                 const double[::1] mean=None):
         cdef dual_rows *rows = &self.rows
         cdef Py_ssize_t n = X.view.n_rows
-        must_fit(n > 0 and code.shape[0] == upper.shape[0] == square.shape[0] == along.shape[0] == n
-                 and (mean is None or mean.shape[0] == X.view.n_features), "DualBlocks")
-        self.keep = X, code, upper, square, along, mean
+        must_fit(n > 0 and code.shape[0] == upper.shape[0] == ridge.shape[0] == square.shape[0] == n
+                 and along.shape[0] == n and (mean is None or mean.shape[0] == X.view.n_features), "DualBlocks")
+        self.keep = X, code, upper, ridge, square, along, mean
         rows.source, rows.n, rows.m = source_of(X), n, X.view.n_features
-        rows.code, rows.upper, rows.square, rows.along = &code[0], &upper[0], &square[0], &along[0]
-        rows.bias, rows.free, rows.density = bias, free, density
+        rows.code, rows.upper, rows.ridge = &code[0], &upper[0], &ridge[0]
+        rows.square, rows.along = &square[0], &along[0]
+        rows.bias, rows.free, rows.density, rows.smooth = bias, free, density, np.any(ridge)
         if mean is not None and mean.shape[0] > 0:
             rows.mean = &mean[0]
             rows.mean_square = mean_product(rows, rows.mean)

@@ -25,9 +25,9 @@ cdef struct dual_sweeps:
     int *nap                         # (n,) sweeps that a row was left out of last; the sweep that it comes back in
     int *wake
     uint64_t *stream                 # (4,)
-    double total                     # sum a,
+    double total                     # sum of what a is worth,
     double balance                   # sum a y
-    double smallest                  # deficits that moved a row,
+    double smallest                  # slopes that moved a row,
     double largest
     double low                       # and bounds that follow for the next sweep
     double high

@@ -16,7 +16,7 @@ from libc.stdint cimport uint64_t
 from libc.string cimport memcpy
 
 from cmargin._core.rows._dual_looks cimport balance_part, balancing, begin_balancing
-from cmargin._core.rows._dual_rows cimport AHEAD, DualBlocks, dual_rows, mean_product, take_mean
+from cmargin._core.rows._dual_rows cimport AHEAD, DualBlocks, dual_rows, gap_at, mean_product, take_mean, worth_of
 from cmargin._core.rows._tiles cimport add_row, fetch_row, row_product
 from cmargin._core.small._carry cimport carrier, carry
 from cmargin._core.small._random cimport shuffle_places
@@ -57,10 +57,10 @@ cdef class DualSweeps:
     Attributes
     ----------
     low, high : float
-        A row at 0 with a smaller deficit leaves the list, and one at its upper bound with a larger one.
+        A row at 0 with a smaller slope leaves the list, and one at its upper bound with a larger one.
     gap : float
-        sum upper max(0, u) - a u, the part of the duality gap that the last sweep saw, each row as it was when its
-        turn came; with a free intercept, and what that adds.
+        sum upper max(0, u) - a u, or what takes its place (`gap_at`), the part of the duality gap that the last sweep
+        saw, each row as it was when its turn came; with a free intercept, and what that adds.
     moved : int
         Rows that came to a bound or left one.
     """
@@ -238,13 +238,15 @@ cdef void choose_rows(dual_sweeps *at, const double *u) noexcept nogil:
     # from all deficits: the rows to be at work from now on
     cdef const double *upper = at.rows.upper
     cdef Py_ssize_t n = 0, i
+    cdef double slope
     at.under_way = False
     at.on_face = 0
     for i in range(at.rows.n):
-        if (at.a[i] > 0 or u[i] > at.low) and (at.a[i] < upper[i] or u[i] < at.high):
+        slope = u[i] - at.rows.ridge[i] * at.a[i]
+        if (at.a[i] > 0 or slope > at.low) and (at.a[i] < upper[i] or slope < at.high):
             at.order[n] = i
             n += 1
-            if (at.a[i] > 0 or u[i] > 0) and (at.a[i] < upper[i] or u[i] < 0):
+            if (at.a[i] > 0 or slope > 0) and (at.a[i] < upper[i] or slope < 0):
                 at.nap[i] = at.wake[i] = 0                       # it has somewhere to go
             elif at.wake[i] == NEVER:
                 at.wake[i] = at.now
@@ -266,7 +268,7 @@ cdef void take_sums(dual_sweeps *at) noexcept nogil:
     cdef Py_ssize_t i
     at.total = at.balance = 0
     for i in range(at.rows.n):
-        at.total += at.a[i]
+        at.total += worth_of(at.a[i], at.rows.ridge[i])
         at.balance += at.a[i] if at.rows.code[i] >= 0 else -at.a[i]
 
 
@@ -295,7 +297,7 @@ cdef void begin_sweep(dual_sweeps *at) noexcept nogil:
 
 
 cdef void go_on(dual_sweeps *at, double until) noexcept nogil:
-    # one dual variable after the other to the minimum along it, a_i = clip(a_i + u_i / square_i, 0, upper_i).
+    # one dual variable after the other to the best place along it, clip(a_i + slope_i / square_i, 0, upper_i).
     # <w, x - mean> is constant + <apart, x> - held <x, mean>
     cdef dual_rows *rows = at.rows
     cdef const double *upper = rows.upper
@@ -304,7 +306,7 @@ cdef void go_on(dual_sweeps *at, double until) noexcept nogil:
     cdef const double *along = rows.along
     cdef Py_ssize_t *turn = at.turn
     cdef Py_ssize_t k = at.at, n = at.n_turns, m = rows.m, i
-    cdef double u, sign, old, new, change
+    cdef double u, slope, ridge, sign, old, new, change
     while k < n and at.worked < until:
         i = turn[k]
         k += 1
@@ -313,12 +315,13 @@ cdef void go_on(dual_sweeps *at, double until) noexcept nogil:
             fetch_row(&rows.source, turn[k + AHEAD - 1])
         sign = 1 if rows.code[i] >= 0 else -1
         u = 1 - sign * (rows.bias * w[m] + at.constant - at.held * along[i] + row_product(&rows.source, i, w))
-        old = a[i]
-        if (old == 0 and u < at.low) or (old == upper[i] and u > at.high):
+        old, ridge = a[i], rows.ridge[i]
+        slope = u - ridge * old
+        if (old == 0 and slope < at.low) or (old == upper[i] and slope > at.high):
             at.wake[i] = NEVER
             continue
-        at.seen += upper[i] * max(u, 0.0) - old * u
-        new = min(max(old + u / rows.square[i], 0.0), upper[i])
+        at.seen += gap_at(u, old, upper[i], ridge)
+        new = min(max(old + slope / rows.square[i], 0.0), upper[i])
         change = new - old
         if change == 0 and (old == 0 or old == upper[i]):
             at.nap[i] = min(2 * at.nap[i] + 1, LONGEST_NAP)
@@ -327,10 +330,10 @@ cdef void go_on(dual_sweeps *at, double until) noexcept nogil:
         at.nap[i] = 0
         if change == 0:
             continue
-        at.smallest, at.largest = min(at.smallest, u), max(at.largest, u)
+        at.smallest, at.largest = min(at.smallest, slope), max(at.largest, slope)
         at.moved += (old == 0 or old == upper[i]) != (new == 0 or new == upper[i])
         a[i] = new
-        at.total += change
+        at.total += worth_of(new, ridge) - worth_of(old, ridge)
         change *= sign
         at.balance += change
         at.held += change
@@ -365,14 +368,18 @@ cdef void stretch(dual_sweeps *at) noexcept nogil:
     cdef Py_ssize_t n_columns = at.rows.m + 1, j, k, i
     cdef double square = 0, along = 0, gained = 0, beyond, change, trial, new, sign, gain = 0, balance = 0, d
     cdef double clipped = 0
+    cdef const double *ridge = at.rows.ridge
     for j in range(n_columns):
         d = at.w[j] - at.w_before[j]
         square += d * d
         along += at.w_before[j] * d
+    for k in range(at.n_turns):
+        i = at.turn[k]
+        change = at.a[i] - at.before[i]
+        gained += change * (1 - ridge[i] * at.before[i])
+        square += ridge[i] * change * change
     if not square > 0:
         return
-    for k in range(at.n_turns):
-        gained += at.a[at.turn[k]] - at.before[at.turn[k]]
     beyond = (gained - along) / square - 1
     # where a sweep changes little but rounding, d is no longer sum p y x, and a long step would spoil w for good
     if not 0.05 <= fabs(beyond) <= LONGEST:
@@ -384,9 +391,8 @@ cdef void stretch(dual_sweeps *at) noexcept nogil:
         sign = 1 if at.rows.code[i] >= 0 else -1
         trial = at.a[i] + beyond * (at.a[i] - at.before[i])
         new = min(max(trial, 0.0), at.rows.upper[i])
-        change = new - at.a[i]
-        gain += change
-        balance += sign * change
+        gain += worth_of(new, ridge[i]) - worth_of(at.a[i], ridge[i])
+        balance += sign * (new - at.a[i])
         at.before[i] = new
         if new != trial:
             at.rows_read += 1

@@ -87,6 +87,6 @@ class DualNewton(InSlices, DualDriver):
         return ROUNDING * size <= 1e-10 and ROUNDING * size * self.result.n_iter <= 0.01 * self.settings.tol
 
     def dual_variables(self):
-        """0 <= a <= 1, balanced where the intercept is free."""
-        a, upper = self.sweeps.balanced()[0] if self.home.shared.free else self.a, self.home.shared.upper
-        return a / np.where(upper > 0, upper, 1.0)
+        """-F'(z) of the rows, about: balanced where the intercept is free."""
+        a, cost = self.sweeps.balanced()[0] if self.home.shared.free else self.a, self.home.shared.cost
+        return a / np.where(cost > 0, cost, 1.0)

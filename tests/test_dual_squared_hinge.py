@@ -1,0 +1,182 @@
+"""The dual of SmSVM with the squared hinge: every shape of data against Newton's method, and what is reported."""
+
+import warnings
+
+import naive_dual
+import numpy as np
+import pytest
+from naive_smsvm import with_ones
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import LinearSVC
+from test_dual_newton import nearly_repeated, text
+
+from cmargin import SmSVMClassifier
+from cmargin._core.rows._dual_looks import smooth_minimum
+from cmargin._core.rows._dual_rows import DualBlocks
+from cmargin.homes import open_rows
+
+INTERCEPTS = {"none": {"fit_intercept": False}, "penalised": {"penalize_intercept": True}, "free": {}}
+LONG = np.longdouble
+
+
+def fit(X, y, weights=None, **parameters):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model = SmSVMClassifier(**{"loss": "squared_hinge", "linear_solver": "dual", "max_passes": 5000, **parameters})
+        return model.fit(X, y, weights)
+
+
+def objective(X, y, weights, l2, intercept, model, c=0):
+    """In extended precision, at the numbers that are there."""
+    A = with_ones(X.toarray() if sparse.issparse(X) else X, intercept != "none").astype(LONG)
+    w = np.append(model.coef_[c], model.intercept_[c:c + 1] if intercept != "none" else []).astype(LONG)
+    penalised = w[:-1] if intercept == "free" else w
+    loss = np.maximum(0, 1 - y * (A @ w)) ** 2
+    return float(LONG(l2) / 2 * penalised @ penalised + weights.astype(LONG) @ loss / weights.astype(LONG).sum())
+
+
+def is_certified(X, y, weights, l2, intercept, given=None, **parameters):
+    """What is reported is true, held against Newton's method far below the tolerance."""
+    parameters |= {"l2": l2, **INTERCEPTS[intercept]}
+    given = weights if given is None else given
+    model = fit(X, y, given, **parameters)
+    best = fit(X, y, given, **(parameters | {"linear_solver": "cholesky", "tol": 1e-9})).objective_[0]
+    value = objective(X, y, weights, l2, intercept, model)
+    assert value == pytest.approx(model.objective_[0], rel=1e-10)
+    assert -1e-12 <= model.duality_gap_[0] <= 1e-4
+    assert best * (1 - 2e-9) <= value <= best / (1 - model.duality_gap_[0]) * (1 + 1e-9)
+    return model
+
+
+def noisy(n=120, m=23, seed=0, dtype=float):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, m)).astype(dtype)
+    return X, np.where(X @ rng.standard_normal(m) + 2 * rng.standard_normal(n) > 0, 1, -1)
+
+
+@pytest.mark.parametrize("stored", ["dense", "csr"])
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize("l2", [1.0, 1e-2, 1e-4])
+@pytest.mark.parametrize("m", [1, 23, 150])
+def test_certificate_holds(l2, m, intercept, stored, dtype):
+    X, y = noisy(m=m, dtype=dtype)
+    if stored == "csr":
+        X = sparse.csr_matrix(X * (np.random.default_rng(2).random(X.shape) < 0.3))
+    weights = np.random.default_rng(1).integers(0, 3, len(y)).astype(float)
+    is_certified(X, y, weights, l2, intercept)
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize("class_weight", ["balanced", {1: 3.0, -1: 0.5}])
+def test_weights_of_classes(class_weight, intercept):
+    X, y = noisy(seed=5)
+    y = np.where(np.arange(len(y)) % 3 == 0, 1, np.where(np.arange(len(y)) % 5 == 0, y, -1))
+    of_class = {c: len(y) / (2 * (y == c).sum()) for c in (1, -1)} if class_weight == "balanced" else class_weight
+    weights = np.where(y > 0, of_class[1], of_class[-1])
+    is_certified(X, y, weights, 1e-2, intercept, np.ones(len(y)), class_weight=class_weight)
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize("kind", ["one row counts", "two rows", "constant", "zeros", "repeated", "opposite",
+                                  "far from 0", "uneven weights"])
+def test_hard_rows(kind, intercept):
+    X, y = noisy(60, 9, 3)
+    weights = np.ones(60)
+    if kind in ("one row counts", "two rows"):
+        X, y, weights = X[:2], np.array([1, -1]), np.array([1.0, float(kind == "two rows")])
+    elif kind == "constant":
+        X[:, 2], X[:, 5] = 1.0, -3.0
+    elif kind == "zeros":
+        X[::3] = 0
+    elif kind == "repeated":
+        X[30:] = X[:30]
+    elif kind == "opposite":
+        X[30:], y[30:] = X[:30], -y[:30]
+    elif kind == "uneven weights":
+        weights = 10.0 ** np.random.default_rng(0).integers(-9, 3, 60)
+    else:
+        X += 5
+    if kind == "one row counts" and intercept == "free":                 # the intercept alone does it: nothing is left
+        model = fit(X, y, weights, l2=1e-2, **INTERCEPTS[intercept])
+        assert model.objective_[0] <= 1e-15 and objective(X, y, weights, 1e-2, intercept, model) <= 1e-15
+        return
+    is_certified(X, y, weights, 1e-2, intercept)
+
+
+@pytest.mark.parametrize("C", [1e-6, 1e-2, 1.0, 100.0])
+@pytest.mark.parametrize("dense", [False, True])
+def test_same_optimum_as_liblinear(C, dense):
+    X, y = text(positives=0.1)
+    X = X.toarray()[:, :61] if dense else X
+    mine = fit(X, y, C=C, tol=1e-8, penalize_intercept=True)
+    theirs = LinearSVC(C=C, tol=1e-9, max_iter=200_000, random_state=0).fit(X, y)
+    np.testing.assert_allclose(mine.coef_, theirs.coef_, atol=1e-3 * np.abs(theirs.coef_).max())
+    np.testing.assert_allclose(mine.intercept_, theirs.intercept_, atol=1e-3)
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_several_classes_have_the_same_bits_for_any_number_of_threads(dense):
+    X, y = text(n=400)
+    X = X.toarray() if dense else X
+    labels = np.digitize(np.arange(400) % 7 + y, [2, 5])
+    fits = [fit(X, labels, l2=1e-3, n_jobs=n_jobs) for n_jobs in (1, 2, 3)]
+    for other in fits[1:]:
+        np.testing.assert_array_equal(fits[0].coef_, other.coef_)
+        np.testing.assert_array_equal(fits[0].intercept_, other.intercept_)
+        assert fits[0].n_passes_ == other.n_passes_
+    for c in range(3):
+        alone = fit(X, np.where(labels == c, 1, 0), l2=1e-3)
+        np.testing.assert_array_equal(alone.coef_[0], fits[0].coef_[c])
+
+
+def test_newton_steps_finish_what_sweeps_cannot():
+    X, y = nearly_repeated()
+    model = is_certified(X, y, np.ones(len(y)), 1 / (1000 * len(y)), "none", max_passes=300)
+    assert model.history_["seconds_system"][-1] > 0                       # where that time is told
+
+
+def test_numbers_beyond_the_range_of_doubles_leave_finite_weights():
+    X, y = noisy()
+    for l2 in (1e-300, 1e300):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = SmSVMClassifier(loss="squared_hinge", linear_solver="dual", l2=l2, max_passes=30).fit(X, y)
+        assert np.isfinite(model.coef_).all() and np.isfinite(model.objective_[0]) and model.duality_gap_[0] <= 1
+    rare = fit(X, y, np.where(np.arange(120) < 60, 1.0, 1e-310), l2=1e-2)       # costs nothing beside the others
+    alone = fit(X[:60], y[:60], l2=1e-2)
+    assert rare.objective_[0] == pytest.approx(alone.objective_[0], rel=2e-4)
+
+
+def test_warm_start_time_limit_passes_and_callback():
+    X, y = text()
+    model = fit(X, y, l2=1e-4, tol=1e-6, warm_start=True)
+    value, passes = model.objective_[0], model.n_passes_
+    model.fit(X, y)
+    assert abs(model.objective_[0] - value) <= 1e-6 * value and model.n_passes_ < passes
+    with pytest.warns(ConvergenceWarning, match="max_passes=3"):
+        few = SmSVMClassifier(loss="squared_hinge", linear_solver="dual", l2=1e-6, max_passes=3).fit(X, y)
+    assert few.n_passes_ <= 4 and 0 < few.duality_gap_[0] <= 1 and np.isfinite(few.coef_).all()
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        SmSVMClassifier(loss="squared_hinge", linear_solver="dual", l2=1e-8, tol=1e-12, max_time=1e-6).fit(X, y)
+    seen = []
+    SmSVMClassifier(loss="squared_hinge", linear_solver="dual", l2=1e-8, tol=1e-14,
+                    callback=lambda e: seen.append(e.duality_gap_[0]) or True).fit(X, y)
+    assert len(seen) == 1 and 0 < seen[0] < 1
+
+
+def test_smooth_minimum_is_no_worse_than_its_neighbours():
+    rng = np.random.default_rng(0)
+    for number in range(200):
+        n, bounded = int(rng.integers(1, 12)), number % 2
+        start, along = rng.standard_normal((2, n)).round(1)
+        ridge = 10.0 ** rng.integers(-3, 3, n)
+        upper, square = (rng.random(n) if bounded else np.full(n, np.inf)), 10.0 ** rng.integers(-3, 3)
+        blocks = DualBlocks(open_rows(np.zeros((n, 1))).rows, np.ones(n), upper, ridge, np.ones(n), 0.0, False, 1.0,
+                            np.zeros(n))
+
+        def value(t, start=start, along=along, box=(upper, ridge), square=square):
+            u = start - t * along
+            return t**2 * square / 2 + naive_dual.gap_of(u, np.zeros(len(u)), *box).sum()
+        found = smooth_minimum(blocks, start, along, square, 1.0)
+        assert all(value(found) <= (1 + 1e-12) * value(found + t) for t in (1e-5, -1e-5, 1e-2, -1e-2, 1.0, -1.0))
