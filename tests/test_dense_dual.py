@@ -124,7 +124,7 @@ def test_auto_goes_by_the_dual_where_few_rows_stay_at_work(statuses):
 def test_auto_gives_up_early_where_many_do_and_begins_anew(shape, statuses, monkeypatch):
     X, y = noisy(*shape)
     y = np.where(np.random.default_rng(1).random(len(y)) < 0.3, -y, y)
-    assert worth_sweeping(open_rows(X), 1e-5, 0.0, "auto", "exact")
+    assert worth_sweeping(open_rows(X), 1e-5, 0.0, "auto", "exact", "hinge")
     if X.shape[0] < X.shape[1]:                                       # the dual would arrive
         monkeypatch.setattr(dual_rows, "ENOUGH", 0.05)
     model = fit(X, y, l2=1e-5, linear_solver="auto", random_state=0)

@@ -276,19 +276,19 @@ def test_same_optimum_as_liblinear():
 
 def test_chosen_where_curvature_costs_many_reads():
     X, y = text()
-    assert worth_sweeping(open_rows(X), 1e-3, 0.0, "auto", "exact")
-    assert not worth_sweeping(open_rows(X[:, :100]), 1e-3, 0.0, "auto", "exact")
-    assert not worth_sweeping(open_rows(X), 1e-3, 1e-3, "auto", "exact")
-    assert not worth_sweeping(open_rows(X), 0.0, 0.0, "auto", "exact")
-    assert not worth_sweeping(open_rows(X), 1e-3, 0.0, "cg", "exact")
+    assert worth_sweeping(open_rows(X), 1e-3, 0.0, "auto", "exact", "hinge")
+    assert not worth_sweeping(open_rows(X[:, :100]), 1e-3, 0.0, "auto", "exact", "hinge")
+    assert not worth_sweeping(open_rows(X), 1e-3, 1e-3, "auto", "exact", "hinge")
+    assert not worth_sweeping(open_rows(X), 0.0, 0.0, "auto", "exact", "hinge")
+    assert not worth_sweeping(open_rows(X), 1e-3, 0.0, "cg", "exact", "hinge")
     dense, strided = np.zeros((3000, 300)), np.broadcast_to(np.float32(0), (10**6, 300))
-    assert worth_sweeping(open_rows(dense), 1e-3, 0.0, "auto", "exact")
-    assert worth_sweeping(open_rows(np.asfortranarray(dense)), 1e-3, 0.0, "auto", "exact")
-    assert not worth_sweeping(open_rows(strided), 1e-3, 0.0, "auto", "exact")                # no such copy
+    assert worth_sweeping(open_rows(dense), 1e-3, 0.0, "auto", "exact", "hinge")
+    assert worth_sweeping(open_rows(np.asfortranarray(dense)), 1e-3, 0.0, "auto", "exact", "hinge")
+    assert not worth_sweeping(open_rows(strided), 1e-3, 0.0, "auto", "exact", "hinge")                # no such copy
     for few in (dense[:2000, :100], dense[:, :10], np.broadcast_to(np.float32(0), (20_000, 100))):
-        assert not worth_sweeping(open_rows(np.ascontiguousarray(few)), 1e-3, 0.0, "auto", "exact")
-    assert worth_sweeping(open_rows(np.ascontiguousarray(dense[:, :100])), 1e-3, 0.0, "auto", "exact")
-    assert not worth_sweeping(open_rows(dense[:60]), 1e-3, 0.0, "auto", "exact")             # in 60 unknowns
+        assert not worth_sweeping(open_rows(np.ascontiguousarray(few)), 1e-3, 0.0, "auto", "exact", "hinge")
+    assert worth_sweeping(open_rows(np.ascontiguousarray(dense[:, :100])), 1e-3, 0.0, "auto", "exact", "hinge")
+    assert not worth_sweeping(open_rows(dense[:60]), 1e-3, 0.0, "auto", "exact", "hinge")             # in 60 unknowns
     for wrong in ({"l1": 1e-3}, {"l2": 0.0}, {"line_search": "quadratic"}):
         with pytest.raises(ValueError, match="linear_solver='dual' needs l1=0, l2>0"):
             SmSVMClassifier(linear_solver="dual", **wrong).fit(X, y)
@@ -382,7 +382,7 @@ def test_newton_on_all_columns_goes_on_where_sweeps_are_slow(l2, left, fit_inter
         return hand_over(self)
 
     monkeypatch.setattr(dual_newton.DualNewton, "hand_over", noted)
-    assert worth_sweeping(open_rows(X), l2, 0.0, "auto", "exact")
+    assert worth_sweeping(open_rows(X), l2, 0.0, "auto", "exact", "hinge")
     model = fit(X, y, l2=l2, linear_solver="auto", fit_intercept=fit_intercept)
     assert statuses == ["left"] * left                     # asked only where others go on
     direct = fit(X, y, l2=l2, linear_solver="cholesky", fit_intercept=fit_intercept)

@@ -15,6 +15,8 @@ from cmargin import SmSVMClassifier
 from cmargin._core.rows._dual_looks import smooth_minimum
 from cmargin._core.rows._dual_rows import DualBlocks
 from cmargin.homes import open_rows
+from cmargin.homes.dual_rows import worth_sweeping
+from cmargin.solvers.dual.smooth_choice import foreseen
 
 INTERCEPTS = {"none": {"fit_intercept": False}, "penalised": {"penalize_intercept": True}, "free": {}}
 LONG = np.longdouble
@@ -180,3 +182,59 @@ def test_smooth_minimum_is_no_worse_than_its_neighbours():
             return t**2 * square / 2 + naive_dual.gap_of(u, np.zeros(len(u)), *box).sum()
         found = smooth_minimum(blocks, start, along, square, 1.0)
         assert all(value(found) <= (1 + 1e-12) * value(found + t) for t in (1e-5, -1e-5, 1e-2, -1e-2, 1.0, -1.0))
+
+
+# ------------------------------------------------------------ what "auto" takes
+
+
+def apart(n, m, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    return rng.standard_normal((n, m)) + 3.6 / np.sqrt(m) * y[:, None], y
+
+
+def bits_of(X, y, linear_solver, **parameters):
+    model = fit(X, y, linear_solver=linear_solver, **parameters)
+    return model.coef_.tobytes() + model.intercept_.tobytes()
+
+
+@pytest.mark.parametrize("l2", [1e-1, 1e-3, 1e-6])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_auto_goes_by_the_dual_where_few_rows_are_not_far_inside_their_margin(l2, fit_intercept):
+    X, y = apart(6000, 100)
+    given = {"l2": l2, "fit_intercept": fit_intercept}
+    assert bits_of(X, y, "auto", **given) == bits_of(X, y, "dual", **given)
+
+
+def test_auto_goes_by_newton_where_many_are_and_the_penalty_is_small():
+    X, y = noisy(6000, 100)
+    assert bits_of(X, y, "auto", l2=1e-3) == bits_of(X, y, "cholesky", l2=1e-3) != bits_of(X, y, "dual", l2=1e-3)
+    assert bits_of(X, y, "auto", l2=1.0) == bits_of(X, y, "dual", l2=1.0)
+
+
+def test_every_class_is_looked_at_by_itself():
+    X, y = apart(6000, 100)
+    label = np.where(y > 0, 2, np.random.default_rng(1).integers(0, 2, len(y)))          # 0 and 1 lie on each other
+    home = open_rows(X)
+    found = [foreseen(home, np.where(label == c, 1.0, -1.0), 1e-4, "squared_hinge", True, True) for c in range(3)]
+    assert found == [False, False, True]
+    assert fit(X, label, l2=1e-4, linear_solver="auto").duality_gap_.max() <= 1e-4
+
+
+@pytest.mark.parametrize("weights", [None, "some", "tiny"])
+def test_the_sample_has_the_weights_of_its_rows(weights):
+    X, y = apart(6000, 100)
+    code = y * {None: 1.0, "some": np.arange(6000) % 4, "tiny": 1e-290}[weights]
+    assert foreseen(open_rows(X), code, 1e-3, "squared_hinge", True, True) == (weights != "tiny")
+    assert not foreseen(open_rows(X), 0 * code, 1e-3, "squared_hinge", True, True)
+    assert not foreseen(open_rows(1e200 * X), y, 1e-3, "squared_hinge", True, True)
+
+
+def test_sparse_rows_go_by_the_dual_where_the_penalty_is_large_beside_them():
+    X, y = text(3000, 2000)
+    worth = [worth_sweeping(open_rows(rows), 1e-2, 0.0, "auto", "exact", "squared_hinge")
+             for rows in (X, X[:, :40], X[:600, :300])]
+    assert worth == [True, False, False]
+    assert [foreseen(open_rows(X), y, l2, "squared_hinge", True, True) for l2 in (1e-2, 1e-7)] == [True, False]
+    assert foreseen(open_rows(sparse.csr_matrix((3000, 60_000))), y, 1e-7, "squared_hinge", True, True)
+    assert bits_of(X, y, "auto", l2=1e-2) == bits_of(X, y, "dual", l2=1e-2)

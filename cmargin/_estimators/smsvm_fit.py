@@ -16,10 +16,11 @@ from cmargin._estimators.progress import say
 from cmargin._estimators.validation import indicator_of
 from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin._runtime.clock import TimeUp
-from cmargin.homes.dual_rows import BY_DUAL, FEWEST_READS, worth_sweeping
+from cmargin.homes.dual_rows import BY_DUAL, FEWEST_READS, is_smooth, worth_sweeping
 from cmargin.homes.row_pass import SMALL
 from cmargin.homes.wide import worth_reducing
 from cmargin.solvers.dual.dual_newton import DualNewton
+from cmargin.solvers.dual.smooth_choice import foreseen
 from cmargin.solvers.newton.continuation_newton import HISTORY, ContinuationNewton, Problem, Result, Settings
 from cmargin.solvers.newton.growing import SMALLEST, may_repair, ways
 from cmargin.solvers.newton.paper_newton import PaperNewton
@@ -123,8 +124,8 @@ class SmSVMFit:
         self.by_dual = self.by_rows = False
         if home.agreed is not None:          # sums over all rows only
             return
-        self.by_dual = (e.loss == "hinge" or e.linear_solver == "dual") and \
-            worth_sweeping(home, self.l2, e.l1, e.linear_solver, e.line_search)
+        self.by_dual = e.loss in BY_DUAL and \
+            worth_sweeping(home, self.l2, e.l1, e.linear_solver, e.line_search, e.loss)
         if e.linear_solver == "auto" and not home.sparse and e.max_passes < FEWEST_READS:
             self.by_dual = False
         self.by_rows = worth_reducing(home, e.l1, e.linear_solver, e.line_search)
@@ -134,9 +135,9 @@ class SmSVMFit:
     def _draw_seeds(self):
         """One seed a class, drawn only where rows will be, or their order; that is always the same for None."""
         random_state = self.estimator.random_state
-        if random_state is None and self.dual is not None:
+        if random_state is None and self.by_dual:
             return np.zeros(len(self.labels), np.intp)
-        if self.dual is None and self.n < SMALLEST and (random_state is None or isinstance(random_state, int)):
+        if not self.by_dual and self.n < SMALLEST and (random_state is None or isinstance(random_state, int)):
             return np.zeros(len(self.labels), np.intp)
         return check_random_state(random_state).randint(2**31 - 1, size=len(self.labels))
 
@@ -155,8 +156,6 @@ class SmSVMFit:
         self.home.between_chunks = self._watch_time
         if n_classes > 1 and (e.max_time is not None or e.callback is not None):
             self.start_all(self.late)
-        if self.by_dual:
-            self.dual = self.home.dual_rows(self.intercept, self.free is not None, self.weights, self.l2, e.loss)
         self.seeds = self._draw_seeds()
         if self.keeper.found is not None:
             self._go_on_from(self.keeper.found)
@@ -276,9 +275,10 @@ class SmSVMFit:
         w, before = None if self.warm is None else self.warm[c], None
         if w is not None:
             result.w = np.array(w, float)
-        if self.dual is not None and stage in (None, "dual"):
-            before = DualNewton(self.dual.row_pass(code), self.problem, settings, result, self.seeds[c], w,
-                                self.reads_to_try(), e.linear_solver == "auto" and not self.home.sparse)
+        if stage == "dual" or (stage is None and self.by_dual and self.sweeps_pay(code)):
+            on_trial = e.linear_solver == "auto" and not self.home.sparse and not is_smooth(e.loss)
+            before = DualNewton(self.dual_rows().row_pass(code), self.problem, settings, result, self.seeds[c], w,
+                                self.reads_to_try(), on_trial)
             before.begin_or_go_on(found)
             stage = found = None
             yield before
@@ -325,6 +325,19 @@ class SmSVMFit:
         if result.status == "running":
             whole.resume()
             yield whole
+
+    def sweeps_pay(self, code):
+        """Whether the dual is to be begun with: where the loss is smooth, that is foreseen."""
+        e = self.estimator
+        return e.linear_solver == "dual" or not is_smooth(e.loss) or \
+            foreseen(self.home, code, self.l2, e.loss, self.intercept, self.free is not None)
+
+    def dual_rows(self):
+        """`DualRows`, made by the first class that wants them."""
+        if self.dual is None:
+            self.dual = self.home.dual_rows(self.intercept, self.free is not None, self.weights, self.l2,
+                                            self.estimator.loss)
+        return self.dual
 
     def wide_rows(self):
         """`WideRows`, made by the first class that wants them."""

@@ -20,27 +20,42 @@ CG_READS = 1000        # of Newton's method by products with rows
 WORTH = 40             # reads that Newton's method on all columns must cost for the dual to be tried first,
 ENOUGH = 0.6           # and the part of them after which it is given up
 LARGEST_RIDGE = 1e200  # of a row that costs anything at all
+SMOOTH_NARROWEST = 48  # columns, and dense and sparse numbers, from which on it is with a smooth loss,
+SMOOTH_NUMBERS = {False: 400_000, True: 100_000}
+SMOOTH_ENOUGH = 1.5    # part of what Newton's method costs there after which the dual is given up
+PRICES = {             # (smooth, sparse): looks of Newton's method, and what one costs in reads, doc/decisions.md
+    (False, False): (16, 5, 0.025, 0.02), (False, True): (10, 0, 0.36, 0.01),
+    (True, False): (6, 0.4, 0.02, 0.02), (True, True): (6, 1, 0.04, 0.009)}
+SUBSET_ROWS, SUBSET_LOOKS = 160, 4     # rows a column from which on the looks are begun on a subset, and fewer
 
 
-def reads_of_newton(home):
+def is_smooth(loss):
+    """Whether its dual variables have ridges."""
+    return FACTS[loss]["dual_bend"] > 0
+
+
+def reads_of_newton(home, smooth=False):
     """What Newton's method on all columns costs in reads of the rows, about: some looks with curvature, and factors."""
     n, m = home.n_rows, home.n_features
+    looks, fixed, each_entry, factor = PRICES[smooth, home.sparse]
+    if smooth and n >= SMALLEST and n >= SUBSET_ROWS * m:
+        looks = SUBSET_LOOKS
     if not home.sparse:
-        if m <= FEW_COLUMNS:
+        if m <= FEW_COLUMNS and not smooth:
             return NARROW_READS
         if worth_reducing(home, 0.0, "auto", "exact"):                    # as many unknowns as rows, through X' = QR
-            return 0.2 * n + 16 * n / m * (5 + 0.045 * n)
+            return 0.2 * n + looks * n / m * (5 + 0.045 * n)
         if too_wide(n, m):
             return CG_READS
-        return 16 * (5 + 0.025 * m + 0.02 * m**2 / max(1, n))             # measured, doc/decisions.md
+        return looks * (fixed + each_entry * m + factor * m**2 / max(1, n))
     if too_wide(n, m):
         return np.inf
     each = max(1.0, home.entries / max(1, n))
-    return 10 * (0.36 * each + 0.01 * m**3 / (3 * max(1, n) * each))      # measured, doc/decisions.md
+    return looks * (fixed + each_entry * each + factor * m**3 / (3 * max(1, n) * each))
 
 
-def worth_sweeping(home, l2, l1, linear_solver, line_search):
-    """True for rows whose curvature costs many reads of them, no l1, and l2 > 0."""
+def worth_sweeping(home, l2, l1, linear_solver, line_search, loss):
+    """True for rows whose curvature costs many reads of them, no l1, and l2 > 0; a smooth loss is looked at closer."""
     if linear_solver == "dual":
         if l1 > 0 or not l2 > 0 or line_search != "exact":
             raise ValueError("linear_solver='dual' needs l1=0, l2>0 and line_search='exact'.")
@@ -49,6 +64,10 @@ def worth_sweeping(home, l2, l1, linear_solver, line_search):
         return False
     if not home.row_is_contiguous and home.entries > MOST_NUMBERS:
         return False                                                      # they would have to be copied
+    if is_smooth(loss):
+        reduced = not home.sparse and worth_reducing(home, l1, linear_solver, line_search)
+        return home.n_features >= SMOOTH_NARROWEST and home.entries >= SMOOTH_NUMBERS[home.sparse] \
+            and (not reduced or reads_of_newton(home, True) > WORTH)
     if not home.sparse and home.n_features <= FEW_COLUMNS:
         return home.n_features >= NARROWEST and home.entries >= NARROW_NUMBERS and home.n_rows < SMALLEST
     return home.n_features > FEW_COLUMNS and reads_of_newton(home) > WORTH
@@ -86,7 +105,8 @@ class DualRows:
     def __init__(self, home, intercept, free, weights, l2, loss):
         self.n_rows, self.n_features = home.n_rows, home.n_features
         self.rows = home.rows if home.row_is_contiguous else Rows(np.ascontiguousarray(home.X))
-        self.enough_reads = ENOUGH * reads_of_newton(home)
+        smooth = is_smooth(loss)
+        self.enough_reads = (SMOOTH_ENOUGH if smooth else ENOUGH) * reads_of_newton(home, smooth)
         self.dense = not home.sparse
         self.first_look = NARROW_LOOK if self.dense and self.n_features <= FEW_COLUMNS else np.inf
         self.density = 1.0 if self.dense else home.entries / max(1, self.n_rows * self.n_features)

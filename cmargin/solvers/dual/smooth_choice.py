@@ -1,0 +1,65 @@
+"""Whether the dual is worth its sweeps where the loss is smooth, foreseen from a sweep over a sample of the rows.
+
+Newton's method on all columns needs few looks there, so that a trial of the dual would cost a good part of it. Sweeps
+need about
+
+    6 + 5 kappa v reads,       kappa = mean |x|^2 / mean ridge,
+
+where v is the part of the rows that have no margin of 1, and few, whatever kappa, where there are hardly more of them
+than columns. v is the part of the sample's second half that a sweep moves, each row when it is first met, so that it
+tells of rows to come rather than of those that w was made of.
+"""
+
+import numpy as np
+
+from cmargin._core.rows._dual_sweeps import DualSweeps
+from cmargin.homes.dual_rows import reads_of_newton
+from cmargin.solvers.dual.dual_newton import stream_of
+
+ROWS_A_COLUMN, PART = 5, 16    # of the sample, at least, and a row of so many;
+SPARSE_ROWS = 500              # of sparse rows, which are not swept, at most
+SEED = 31                      # of its choice, and of the order of its sweep
+FEW = 0.4                      # part of the rows that is few if the sample has a row a column: of a larger one, whose w
+                               # knows more, less as its root
+MORE, MORE_A_COLUMN = 0.42, 1.4          # and one that is, where that is no more than so many rows a column
+GAIN = 0.6                     # part of what Newton's method costs that the dual may be foreseen to cost
+FIRST, EACH = 6.0, 5.0         # the 6 and 5 above
+
+
+def foreseen(home, code, l2, loss, intercept, free):
+    """Whether problem ``code`` (n_rows,) costs far less by the dual than by Newton's method."""
+    enough = GAIN * reads_of_newton(home, True)
+    if not np.isfinite(enough):
+        return True
+    n, m = home.n_rows, home.n_features
+    wanted = SPARSE_ROWS if home.sparse else max(ROWS_A_COLUMN * m, n // PART)
+    picked = slice(None) if n <= wanted else np.random.default_rng(SEED).integers(0, n, wanted)
+    weights = np.abs(code[picked])
+    if not weights.any():
+        return False
+    try:
+        with np.errstate(over="ignore"):
+            sample = home.keep(picked).dual_rows(intercept, free, weights, l2 * n / weights.sum(), loss)
+    except FloatingPointError:                   # Newton's method scales columns
+        return False
+    if not sample.ridge.any():                   # nothing costs anything beside such a penalty
+        return False
+    kappa = (sample.square - sample.ridge).mean() / sample.ridge.mean()
+    if FIRST + EACH * kappa <= enough:
+        return True
+    if home.sparse:
+        return False
+    moved = part_moved(sample.row_pass(code[picked]))
+    return bool(moved <= FEW * np.sqrt(m / len(weights)) or (moved <= MORE and moved * n <= MORE_A_COLUMN * m)
+                or FIRST + EACH * kappa * moved <= enough)
+
+
+def part_moved(rows):
+    """Of the rows that a first sweep meets last."""
+    n = len(rows.code)
+    a, half = np.zeros(n), n // 2
+    sweeps = DualSweeps(rows, a, np.zeros(rows.shared.n_features + 1), stream_of(SEED).copy(), np.inf)
+    sweeps.run(1, 0.0, half, np.inf, np.inf)
+    before = a > 0
+    sweeps.run(1, 0.0, np.inf, np.inf, np.inf)
+    return np.count_nonzero((a > 0) & ~before) / (n - half)
