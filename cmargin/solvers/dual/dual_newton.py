@@ -17,6 +17,9 @@ linear system K_FF d = u_F with K_FF = (y_i y_j <x_i, x_j>). Few rows are free, 
 Every row's part of the duality gap, C_i max(0, u_i) - a_i u_i >= 0, is known when it is read; a look at all rows
 certifies when the sum is small enough. A free intercept b is the multiplier of sum a y = 0 (method of multipliers): it
 moves as if it were penalised, lightly, around the last b: as the coefficient of a column of small constants.
+
+Dual variables of the squared hinge have no upper bound, and are worth a - r_i a^2 / 2 each, r_i = 1 / (2 C_i): r_i is
+added to |x_i|^2 and to the diagonal of K, r_i a_i taken off u_i, and the face is all rows with a_i > 0.
 """
 
 from functools import lru_cache
