@@ -20,8 +20,11 @@ class Elsewhere:
     @classmethod
     def of(cls, X, code, cuts, intercept):
         edges = [0, *cuts, X.shape[0]]
-        return cls([open_rows(X[lo:hi]).row_pass(code[lo:hi], intercept=intercept, n_threads=1)
+        home = cls([open_rows(X[lo:hi]).row_pass(code[lo:hi], intercept=intercept, n_threads=1)
                     for lo, hi in pairwise(edges)])
+        for part, first in zip(home.parts, edges, strict=False):
+            part.first = first
+        return home
 
     def everywhere(self, method, *args, **kwargs):
         self.asked.append(method)
@@ -52,6 +55,19 @@ class Elsewhere:
     def hessian_product(self, x, width, curvature_floor=0.0):
         products, shares = zip(*self.everywhere("hessian_product", x, width, curvature_floor), strict=True)
         return sum(products), np.average(shares, weights=[part.n_rows for part in self.parts])
+
+    def sides(self):
+        counts, weights = zip(*self.everywhere("sides"), strict=True)
+        return tuple(map(sum, zip(*counts, strict=True))), tuple(map(sum, zip(*weights, strict=True)))
+
+    def foresee_apart(self, positives, negatives, seed):
+        return all(self.everywhere("foresee_apart", positives, negatives, seed))
+
+    def some_apart(self, positives, negatives, seed):
+        parts, vectors, totals = zip(*self.everywhere("some_apart", positives, negatives, seed), strict=True)
+        some = Elsewhere(parts)
+        some.share = some.n_rows / self.n_rows
+        return some, sum(vectors), sum(totals)
 
     def evaluate(self, w, squares=False):
         losses, squares = zip(*self.everywhere("evaluate", w, squares), strict=True)

@@ -20,7 +20,6 @@ from workers_in_place import InPlace, Losing, home_of
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, SmSVMClassifierCV
 from cmargin.homes import open_rows
 from cmargin.homes.dask import home as dask_home
-from cmargin.solvers.newton import growing
 from cmargin.solvers.newton.continuation_newton import Problem, Settings
 from cmargin.solvers.newton.growing import ways
 
@@ -142,9 +141,7 @@ def test_many_rows_begin_on_a_subset_here_or_there(client, monkeypatch):
     rng = np.random.default_rng(1)
     many, parts = rng.standard_normal((24_000, 5)), (9000, 15_000)
     y = (many @ [1, 2, -1, 0, 1] + rng.standard_normal(24_000) > 0).astype(int)
-    with monkeypatch.context() as plain:
-        plain.setattr(growing, "may_repair", lambda newton: None)            # rows in memory alone
-        one = SmSVMClassifier(random_state=3).fit(many, y)
+    one = SmSVMClassifier(random_state=3).fit(many, y)
     for brought in (1 << 27, 0):
         monkeypatch.setattr(dask_home, "BROUGHT", brought)
         there = SmSVMClassifier(random_state=3).fit(rows_there(many, parts), beside(y, parts))

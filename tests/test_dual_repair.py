@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from rare_columns import rows_with_rare_columns
 from scipy import sparse
 from scipy.optimize import minimize
 
@@ -10,16 +11,6 @@ from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes import open_rows
 from cmargin.solvers.newton import continuation_newton, growing
 from cmargin.solvers.newton.continuation_newton import ContinuationNewton, Problem, Settings
-
-
-def rows_with_rare_columns(n=24_000, seed=0, dtype=float):
-    """Standardised: ten common columns, and eight indicators that a row in 100 to 700 has."""
-    rng = np.random.default_rng(seed)
-    X = np.hstack([rng.standard_normal((n, 10)), rng.random((n, 8)) < 1 / np.linspace(100, 700, 8)])
-    w = np.concatenate([rng.standard_normal(10), 3 * rng.standard_normal(8)])
-    y = np.where(X @ w + 2 * rng.standard_normal(n) > 0, 1.0, -1.0)
-    return ((X - X.mean(axis=0)) / X.std(axis=0)).astype(dtype), y
-
 
 X_rare, y_rare = rows_with_rare_columns()
 
@@ -35,18 +26,21 @@ def looked_at(X, y, intercept=True, l2=1e-4):
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize("positives, negatives", [(1.0, 1.0), (0.1, 0.3), (0.0, 0.0)])
-def test_some_rows_and_the_others_are_all(form, positives, negatives):
+def test_sums_of_some_rows(form, positives, negatives):
     X, y = X_rare[:3000], y_rare[:3000] * np.random.default_rng(1).choice([0.5, 2.0], 3000)
-    rows, _ = looked_at(form(X), y)
+    rows, newton = looked_at(form(X), y)
     part, vectors, totals = rows.some_apart(positives, negatives, 3)
-    a = rows.dual_variables_told()
+    a = rows.dual_variables_told(np.arange(3000))
     assert a.min() >= 0 and a.max() <= 1 and part.n_rows == round(part.share * 3000)
     inside = np.isin(np.arange(3000), part.rows)
     ones = np.hstack([X, np.ones((3000, 1))])
+    of_all, all_totals = newton.dual_sums_told()
     for side, sign in enumerate((y > 0, y < 0)):
-        c = np.where(sign & ~inside, a * y, 0.0)
-        np.testing.assert_allclose(vectors[side], c @ ones, atol=1e-9 * np.abs(y).sum())
-        assert totals[side] == pytest.approx(np.abs(c).sum(), abs=1e-9 * np.abs(y).sum())
+        c = np.where(sign, a * y, 0.0)
+        np.testing.assert_allclose(of_all[side], c @ ones, atol=1e-9 * np.abs(y).sum())
+        np.testing.assert_allclose(vectors[side], (c * inside) @ ones, atol=1e-9 * np.abs(y).sum())
+        assert all_totals[side] == pytest.approx(np.abs(c).sum(), abs=1e-9 * np.abs(y).sum())
+        assert totals[side] == pytest.approx(np.abs(c * inside).sum(), abs=1e-9 * np.abs(y).sum())
 
 
 def test_rows_treated_exactly_are_always_among_them():
@@ -57,10 +51,11 @@ def test_rows_treated_exactly_are_always_among_them():
     rows.look(None, 1.0, 0.3, 0.3, 0.0)
     part, vectors, _ = rows.some_apart(0.0, 0.0, 3)
     assert part.rows.tolist() == [5, 2000]
-    told = rows.dual_sums_told()[0]
-    a = rows.dual_variables_told()
+    a = rows.dual_variables_told(np.array([5, 2000]))
+    u = 1 - rows.margins()[[5, 2000]]
+    np.testing.assert_allclose(a, (1 + u / np.hypot(0.3, u)) / 2, rtol=1e-9)            # slopes where the look was
     ones = np.append(X_rare[[5, 2000]], np.ones((2, 1)), axis=1)
-    np.testing.assert_allclose(told.sum(axis=0) - vectors.sum(axis=0), (a * y_rare[:3000])[[5, 2000]] @ ones, atol=1e-9)
+    np.testing.assert_allclose(vectors.sum(axis=0), (a * y_rare[[5, 2000]]) @ ones, atol=1e-9)
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -68,7 +63,8 @@ def test_the_small_problem_is_that_of_the_rows_beside_straight_lines(intercept):
     # its minimum, found by SciPy in a smoothed form of its own, and its bound meet
     X, y, l2 = X_rare[:400], y_rare[:400], 1e-2
     rows, newton = looked_at(X, y, intercept, l2)
-    part, vectors, totals = rows.some_apart(0.3, 0.2, 3)
+    part, *own = rows.some_apart(0.3, 0.2, 3)
+    vectors, totals = (told - some for told, some in zip(newton.dual_sums_told(), own, strict=True))
     ones = np.hstack([X, np.ones((400, 1))]) if intercept else X
     ones, signs = ones[part.rows], y[part.rows]
     small = ContinuationNewton(part, newton.problem, Settings(tol=1e-7, max_passes=100.0, width_end=1e-300))

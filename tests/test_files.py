@@ -194,9 +194,7 @@ def test_a_subset_is_gathered_in_one_read(tmp_path, monkeypatch, small_chunks):
     X[::1000] *= 30                                                      # a few heavy rows
     small_chunks(1 << 17)
     model = SmSVMClassifier(l2=1e-4, random_state=3)
-    with monkeypatch.context() as plain:
-        plain.setattr(growing, "may_repair", lambda newton: None)        # rows in memory alone
-        homes, wanted = counted(monkeypatch), model.fit(X, y).objective_.copy()
+    homes, wanted = counted(monkeypatch), model.fit(X, y).objective_.copy()
     memory = model.n_passes_
     found = model.fit(files_of(X, "npy C", tmp_path), y)
     assert found.objective_ == pytest.approx(wanted, rel=2e-4)

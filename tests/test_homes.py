@@ -14,6 +14,7 @@ from conftest import blobs, named
 from elsewhere import Elsewhere
 from estimators import quick_estimators
 from ranks_in_threads import pass_over_ranks
+from rare_columns import rows_with_rare_columns
 from rows_in_files import files_of
 from sklearn.exceptions import ConvergenceWarning
 from tensors import strict, strict_on
@@ -34,6 +35,7 @@ from cmargin.homes.files.row_pass import FileRowPass
 from cmargin.homes.files.stochastic_rows import FileStochasticRows
 from cmargin.homes.mpi import RankPass
 from cmargin.solvers.newton.continuation_newton import ContinuationNewton, Problem, Settings
+from cmargin.solvers.newton.dual_repair import SEED
 
 
 def in_files(X, code):
@@ -115,6 +117,52 @@ def test_the_driver_ends_at_the_optimum_in_every_home(place, any_format, dtype, 
                                   Settings(tol=1e-7)).run()
     assert found.status == "converged"
     assert found.objective == pytest.approx(told.objective, rel=1e-4 if dtype == np.float32 else 2e-5)
+
+
+class AfterASubset:
+    """Curvatures of the columns are known, so the heaviest rows are asked for."""
+
+    def hand_over(self):
+        return {"column_scale": np.ones(19)}
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_a_repair_in_every_home(place, form, heavy, monkeypatch):
+    if heavy and place is PLACES["parts"]:
+        pytest.skip("gathers no heavy rows")
+    (X, y), asked = rows_with_rare_columns(3000, 1), []
+    X[::500] *= 30
+    offer, before = ContinuationNewton.offer, AfterASubset() if heavy else None
+    monkeypatch.setattr(ContinuationNewton, "offer", lambda *given: asked.append(given[1:]) or offer(*given))
+
+    def repaired(rows):
+        asked.clear()
+        newton = ContinuationNewton(rows, Problem(1e-6, 0.0, 18), Settings(tol=1e-2), before=before)
+        newton.let_repair([0.1, 0.15])
+        with single_threaded_blas():
+            return newton.run(), np.array([(bound, total, reads) for bound, total, _, reads in asked])
+
+    here, found = repaired(PLACES["open_rows"](X, y))
+    there, found_there = repaired(place(form(X), y))
+    assert len(found) and here.dual >= found[-1, 0] * (1 - 1e-9) and here.status == "converged"
+    np.testing.assert_allclose(found_there, found, rtol=1e-6)
+    assert there.passes == pytest.approx(here.passes) and there.n_iter == here.n_iter
+    assert there.gap == pytest.approx(here.gap, rel=1e-4) and there.objective == pytest.approx(here.objective)
+
+
+def test_what_a_look_told_of_some_rows(place, any_format, dtype):
+    X, code = problem(dtype, True)
+    told = []
+    for rows in (PLACES["open_rows"](X, code), place(any_format(X), code)):
+        newton = ContinuationNewton(rows, Problem(1e-2, 0.0, 7), Settings(tol=1e-2))
+        newton.let_repair([0.3, 0.5])
+        with single_threaded_blas():
+            newton.run()
+        part, *own = rows.some_apart(0.3, 0.5, SEED)
+        told.append([*part.sides(), part.share, *own, *newton.dual_sums_told()])
+    for here, there in zip(*told, strict=True):
+        np.testing.assert_allclose(there, here, rtol=1e-4, atol=1e-4 * np.max(np.abs(here)))
 
 
 def test_views_of_a_home(any_format, dtype):

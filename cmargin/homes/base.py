@@ -161,6 +161,17 @@ class RowPass(Protocol):
         variable is the slope after the step: the solver treats them exactly."""
 
 
+    # ------------------------------------------------------------ some rows beside all others
+
+    def foresee_apart(self, positives, negatives, seed):
+        """Before a look: `some_apart` may be asked after a later one, always with these. False: there is no room."""
+
+    def some_apart(self, positives, negatives, seed):
+        """After a look that ended a full step: a pass over rows of either side chosen with these probabilities, by the
+        hash as above, and over those of `gather_heavy`, each for itself alone; and what that look told of them:
+        (2, n_columns) sums of s a y x over its positive and negative rows, and 2 of s a, a the predicted ones."""
+
+
 class KeptRowPass(RowPass, Protocol):
     """A row pass that can be written to a checkpoint, between two looks."""
 

@@ -206,6 +206,15 @@ class PlacesPass:
         read = sum(about[4] for about in abouts) / self.home.n_rows
         return type(self)(self.home, key, self.intercept, abouts), read
 
+    def foresee_apart(self, positives, negatives, seed):
+        return True
+
+    def some_apart(self, positives, negatives, seed):
+        """They stay where they are too."""
+        key = self.home.new_key()
+        said = self.home.call("apart", key, self.key, positives, negatives, seed)
+        return type(self)(self.home, key, self.intercept, said), *sums_of(own for *_, own in said)
+
     def weigh_sides(self, positives, negatives):
         self.learn(self.call("weigh_sides", positives, negatives))
 
@@ -242,6 +251,11 @@ class PlacesPass:
 
 
 PlacesHome.pass_kind = PlacesPass
+
+
+def sums_of(said):
+    """Of what every place says, several arrays each, added up in the order of the places."""
+    return [sum(parts) for parts in zip(*said, strict=True)]
 
 
 def ridge_of_all(home, n_problems, intercept, l2):
@@ -296,7 +310,7 @@ class PlacesBlocks:
 
     def sums(self, W, bias, loss):
         there = [sums for sums in self.home.call("score_sums", "sums", W, bias, loss) if sums is not None]
-        return [sum(parts) for parts in zip(*there, strict=True)]
+        return sums_of(there)
 
     def moment_product(self, v, intercept):
         return sum(sums for sums in self.home.call("score_sums", "moment_product", v, intercept) if sums is not None)

@@ -145,7 +145,19 @@ class Place:
         """The same rows and their code, to be read elsewhere; and how many were read for it."""
         rows = self.passes[key]
         part, read = rows.gather_sample(*arguments)
-        return self.home.unrepeated().take(part.rows, self.home.dtype), part.code, read * rows.n_rows
+        return *self.to_send(part), read * rows.n_rows
+
+    def apart(self, key, of, *arguments):
+        self.passes[key], *own = self.passes[of].some_apart(*arguments)
+        return *self.about(key), own
+
+    def apart_rows(self, key, *arguments):
+        """The same rows and their code, to be read elsewhere; and their sums."""
+        part, *own = self.passes[key].some_apart(*arguments)
+        return *self.to_send(part), own
+
+    def to_send(self, part):
+        return self.home.unrepeated().take(part.rows, self.home.dtype), part.code
 
     def weigh_sides(self, key, positives, negatives):
         self.passes[key].weigh_sides(positives, negatives)

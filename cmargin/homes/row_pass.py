@@ -144,19 +144,20 @@ class MemoryRowPass(RowBlocks):
         self.set_exact(mask)
         return self.subset(index, 1.0), mean
 
+    def foresee_apart(self, positives, negatives, seed):
+        return True
+
     def some_apart(self, positives, negatives, seed):
-        """Rows chosen with these probabilities, and all that are treated exactly, as a pass of their own; and the dual
-        sums of the others at the last look: (2, n_columns) of s a y x over positive and negative rows, and 2 of s a."""
-        index = chosen(None, self.code, positives, negatives, seed)[0]
+        index = chosen(None, self.code, positives, negatives, seed, self.first)[0]
         if self.exact is not None:
             index = np.union1d(index, np.flatnonzero(self.exact))
-        part, c = self.subset(index, 1.0), self.dual_variables_told()[index] * self.code[index]
-        vectors, totals = self.dual_sums_told()
-        for side, keep in enumerate((c > 0, c < 0)):
-            own = np.where(keep, c, 0.0)
-            vectors[side] -= part.combine(own)
-            totals[side] -= np.abs(own).sum()
-        return part, vectors, totals
+        part = self.subset(index, 1.0)
+        return part, *part.sums_by_side(self.dual_variables_told(index))
+
+    def sums_by_side(self, a):
+        """(2, n_columns) sums of s a y x over positive and over negative rows, and 2 of s a."""
+        c = [np.where(side, a * self.code, 0.0) for side in (self.code > 0, self.code < 0)]
+        return np.array([self.combine(of_side) for of_side in c]), np.abs(c).sum(axis=1)
 
     def kept(self):
         return kept_of_rows(self, measures=False)

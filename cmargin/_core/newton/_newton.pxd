@@ -77,7 +77,8 @@ cdef struct newton_state:
     bint has_block
     bint has_factor              # in `work`, behind 4 p numbers: of a curvature for steps more, see `_chord`
     double dual
-    dual_point told              # dual variables of that look
+    dual_point told              # dual variables of that look,
+    double *dual_sums            # (2, max(1, p)) and their sums s a y x over the positive and the negative rows
     # ---- the curvature block
     Py_ssize_t *active           # (p,) columns of the next block
     Py_ssize_t n_active          # so many; -1: all
@@ -95,7 +96,7 @@ cdef struct newton_state:
     bint knows_rms
     double *column_scale         # (p,) curvature of the columns, where a subset of the rows has told it
     bint has_scale
-    bint may_repair              # REPAIR may be asked: the rows are in memory, and many
+    bint may_repair              # REPAIR may be asked: the rows are many
     double repairs               # reads for repairs so far
     double rounding              # of a sum that a look tells, beside the root mean square of a term
     double drift                 # what rounding may have done to the objective since the start

@@ -124,6 +124,7 @@ cdef void told_look(void *driver, const double *sums, const double *gradient, do
     at.mean_curvature = sums[7] / n
     for j in range(at.p):
         at.g[j] = gradient[j] / -n
+    memcpy(at.dual_sums, gradient + at.p, 2 * at.p * sizeof(double))
     if at.pull != NULL:
         told_with_others(at, gradient + at.p)
     elif at.smooth:

@@ -314,6 +314,12 @@ cdef class Newton(Driver):
     def may_repair(self, bint may):
         self.at.may_repair = may
 
+    def dual_sums_told(self):
+        """Of the last look: (2, n_columns) sums of s a y x over positive and negative rows; 2 of s a."""
+        cdef newton_state *at = &self.at
+        vectors = np.asarray(<double[:2, :at.p]> at.dual_sums).copy() if at.p > 0 else np.zeros((2, 0))
+        return vectors, np.array([at.sums[4], at.sums[5]]) * at.n
+
     def stand_beside(self, double[:, ::1] vectors, totals, double n):
         """Other rows, to be seen as straight lines from here on: their dual variables do not change.
 

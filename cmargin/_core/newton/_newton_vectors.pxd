@@ -5,7 +5,7 @@ from cmargin._core.newton._newton cimport newton_state
 
 cdef enum:
     W, D, TAKEN, G, L2_EACH, L1_EACH, SCRATCH, ZERO, KEYS, BEST_W, TOLD_V, BEST_V, RMS, SCALE, ZEROED,
-    X, R, PRODUCT_OF, SEARCHED, CURVATURE, N_VECTORS        # from X on for conjugate gradients
+    SUMS_POS, SUMS_NEG, X, R, PRODUCT_OF, SEARCHED, CURVATURE, N_VECTORS        # from X on for conjugate gradients
 
 
 cdef inline Py_ssize_t n_vectors(const newton_state *at) noexcept nogil:
@@ -20,6 +20,7 @@ cdef inline void point_at_vectors(newton_state *at, double *v, Py_ssize_t *place
     at.scratch, at.zero, at.keys = v + SCRATCH * room, v + ZERO * room, v + KEYS * room
     at.best_w, at.told.v, at.best.v = v + BEST_W * room, v + TOLD_V * room, v + BEST_V * room
     at.rms, at.column_scale, at.zeroed = v + RMS * room, v + SCALE * room, v + ZEROED * room
+    at.dual_sums = v + SUMS_POS * room
     if at.by_products:
         at.cg.n, at.cg.x, at.cg.r, at.cg.product = at.p, v + X * room, v + R * room, v + PRODUCT_OF * room
         at.cg.search, at.diagonal = v + SEARCHED * room, v + CURVATURE * room

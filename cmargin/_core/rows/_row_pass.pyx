@@ -15,12 +15,13 @@ from libc.string cimport memcpy
 
 from cmargin._core.losses._losses cimport MARGIN_PURSUIT, SMOOTHED_HINGE, has_dual, in_newton_steps
 from cmargin._core.rows._row_blocks cimport (
-    CURVED, DUAL_NEG, DUAL_POS, HINGE, N_PARTS, N_SUMS, along_block, block_kernel, block_question, combine_block,
+    CURVED, HINGE, N_PARTS, N_SUMS, along_block, block_kernel, block_question, combine_block,
     evaluate_block, exact_dual, fold, pass_job, product_block, run_block,
 )
 from cmargin._core.linalg._narrow_syrk cimport narrow_syrk_lanes
 from cmargin._core.rows._rows cimport Rows
 from cmargin._core.rows._tiles cimport packed_width, partial_size
+from cmargin._core.small._shapes cimport must_fit
 
 from cmargin._core.losses._losses import LOSS_IDS
 
@@ -452,19 +453,15 @@ cdef class RowBlocks:
         cdef double[:, ::1] duals = self.duals
         return self.duals[0 if self.rows.job.dual_next == &duals[0, 0] else 1].copy()
 
-    def dual_sums_told(self):
-        """Of the last look: (2, n_columns) sums of s a y x over positive and negative rows; 2 of s a."""
-        return self.gradient_[0, 1:, :self.n_columns].copy(), self.sums_[0, DUAL_POS:DUAL_NEG + 1].copy()
-
-    def dual_variables_told(self):
-        """Those that the same sums are of: after a full step `dual_variables`, except of rows treated exactly."""
-        cdef double[::1] a = self.dual_variables()
+    def dual_variables_told(self, const Py_ssize_t[::1] rows):
+        """Of these rows, those that the dual sums of the last look, if it ended a full step, are of."""
         cdef pass_job *job = &self.rows.job
-        cdef Py_ssize_t i
-        if job.exact != NULL:
-            for i in range(self.n_rows):
-                if job.exact[i]:
-                    a[i] = exact_dual(job, i)
+        cdef double[::1] a = np.empty(rows.shape[0])
+        cdef Py_ssize_t i, k
+        for k in range(rows.shape[0]):
+            i = rows[k]
+            must_fit(0 <= i < self.n_rows, "dual_variables_told")
+            a[k] = exact_dual(job, i) if job.exact != NULL and job.exact[i] else job.dual_next[i]
         return a.base
 
     def along(self, double step, double width):

@@ -13,7 +13,7 @@ from cmargin._core.small._openmp import effective_n_threads
 from cmargin.homes.dask.tasks import Round, answers_of, mixed, part_of, piece, reading, turn
 from cmargin.homes.failure import Failure
 from cmargin.homes.files.home import STATE
-from cmargin.homes.over_places import PlacesHome, PlacesPass
+from cmargin.homes.over_places import PlacesHome, PlacesPass, sums_of
 from cmargin.homes.places import ALONG, EVALUATE, LOOK, PRODUCT
 
 NAMES = {LOOK: "look", ALONG: "along", PRODUCT: "product", EVALUATE: "evaluate"}      # of tasks, on the dashboard
@@ -65,14 +65,27 @@ class DaskPass(PlacesPass):
 
     def gather_sample(self, positives, negatives, seed, column_weight=None):
         """Few rows come here, where their questions need no rounds."""
-        counts, home = self.sides()[0], self.home
-        wanted = (positives * counts[0] + negatives * counts[1]) * home.row_bytes * len(home.agreed)
-        if wanted > BROUGHT:
+        if self.too_many(positives, negatives):
             return super().gather_sample(positives, negatives, seed, column_weight)
         X, codes, reads = zip(*self.call("chosen_rows", positives, negatives, seed, column_weight), strict=True)
+        return self.part(X, codes), sum(reads) / max(1, self.home.n_rows)
+
+    def some_apart(self, positives, negatives, seed):
+        if self.too_many(positives, negatives):
+            return super().some_apart(positives, negatives, seed)
+        X, codes, own = zip(*self.call("apart_rows", positives, negatives, seed), strict=True)
+        return self.part(X, codes), *sums_of(own)
+
+    def too_many(self, positives, negatives):
+        """To bring so large a part of either side here."""
+        counts, home = self.sides()[0], self.home
+        return (positives * counts[0] + negatives * counts[1]) * home.row_bytes * len(home.agreed) > BROUGHT
+
+    def part(self, X, codes):
+        """Rows that came here."""
         rows = self.brought(X, codes)
-        rows.share = rows.n_rows / max(1, home.n_rows)
-        return rows, sum(reads) / max(1, home.n_rows)
+        rows.share = rows.n_rows / max(1, self.home.n_rows)
+        return rows
 
 
 class DaskHome(PlacesHome):

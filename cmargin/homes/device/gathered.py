@@ -15,16 +15,36 @@ def sample_of(rows, code, positives, negatives, seed, column_weight=None):
     Where the device has no double precision, a row whose number lies within rounding of its probability may be chosen
     here and not there.
     """
-    xp, at = rows.xp, rows.at
-    chance = xp.where(code > 0, float(positives), xp.where(code < 0, float(negatives), xp.zeros_like(code)))
+    xp = rows.xp
+    chance = of_sides(xp, code, positives, negatives)
     if column_weight is not None:
         least, longest = CHANCE
         weight = rows.of_columns(column_weight)[0]
         squares = xp.concat([xp.matmul(X * X, weight) for X in map(rows.wide, rows.blocks)])
         chance = chance * (least + (1 - least) * xp.where(squares < longest, squares, longest))       # NaN is long too
-    there = xp.nonzero(at.put(numbers(seed, len(rows))) < chance)[0]
+    there = xp.nonzero(are_chosen(rows, seed, chance))[0]
     chance = xp.take(chance, there)
     return DeviceRows(xp.take(rows.X, there, axis=0)), xp.take(code, there) / xp.where(chance > 1, 1.0, chance)
+
+
+def of_sides(xp, code, positives, negatives):
+    """A number for rows of either side, and 0 for those without weight."""
+    return xp.where(code > 0, float(positives), xp.where(code < 0, float(negatives), xp.zeros_like(code)))
+
+
+def are_chosen(rows, seed, chance):
+    return rows.at.put(numbers(seed, len(rows))) < chance
+
+
+def apart_of(home, positives, negatives, seed):
+    """Rows of a `DeviceRowPass` chosen with these probabilities and those treated exactly, codes, dual variables."""
+    xp, rows, code = home.xp, home.rows, home.code
+    chosen = are_chosen(rows, seed, of_sides(xp, code, positives, negatives))
+    if home.state[0].exact is not None:
+        chosen = chosen | xp.concat([state.exact for state in home.state])
+    there = xp.nonzero(chosen)[0]
+    a = xp.concat([home.told_duals(state) for state in home.state])
+    return DeviceRows(xp.take(rows.X, there, axis=0)), xp.take(code, there), xp.take(a, there)
 
 
 def heavy_rows(home):

@@ -11,7 +11,7 @@ import numpy as np
 from cmargin._core.losses._losses import FACTS
 from cmargin._core.newton._certificate import ROUNDING
 from cmargin.homes.device.arrays import to_host
-from cmargin.homes.device.gathered import heavy_rows, sample_of
+from cmargin.homes.device.gathered import apart_of, heavy_rows, sample_of
 from cmargin.homes.device.losses import GAINS, LOSSES, SmoothedHinge, clipped, positive
 
 N_SUMS = 16                    # of a look, in the order of ``sum_id``
@@ -118,7 +118,8 @@ class DeviceRowPass:
                 yield pack
 
         told = self.rows.folded(packs())
-        self.state, self.pending, self.primal, self.begun = after, step, asked.primal, True
+        self.state, self.pending, self.line_width = after, step, line_width
+        self.primal, self.begun = asked.primal, True
         self.fresh, self.norm_weight = self.fresh and not swap, None
         return self.unpacked(told, asked.with_hessian)
 
@@ -275,6 +276,37 @@ class DeviceRowPass:
         rows, code = sample_of(self.rows, self.code, positives, negatives, seed, column_weight)
         reads = len(rows) / max(1, self.n_rows) if column_weight is None else 1.0
         return DeviceRowPass(rows, code, self.intercept, self.place), self.share * reads
+
+    def foresee_apart(self, positives, negatives, seed):
+        return True
+
+    def some_apart(self, positives, negatives, seed):
+        """On the device too."""
+        rows, code, a = apart_of(self, positives, negatives, seed)
+        part = DeviceRowPass(rows, code, self.intercept, self.place)
+        return part, *part.sums_by_side(a)
+
+    def told_duals(self, state):
+        """The dual variables that the sums of the last look, after a full step, are of."""
+        if state.exact is None:
+            return state.dual_next
+        line = SmoothedHinge(self.xp, state.deficit - self.pending * state.change, self.line_width)
+        return self.xp.where(state.exact, line.slope, state.dual_next)
+
+    def sums_by_side(self, a):
+        """(2, n_columns) sums of s a y x over positive and over negative rows, and 2 of s a."""
+        xp, rows = self.xp, self.rows
+
+        def packs():
+            for block, state in zip(self.blocks, self.state, strict=True):
+                c = a[block] * state.code
+                R = xp.stack([xp.where(c > 0, c, 0.0), xp.where(c < 0, c, 0.0)], axis=1)
+                sums = self.with_intercept(rows.sums_of(rows.wide(block), R), xp.sum(R, axis=0))
+                yield xp.concat([xp.reshape(sums, (-1,)), xp.sum(xp.abs(R), axis=0)])
+
+        told = rows.folded(packs())
+        told = np.zeros(2 * self.n_columns + 2) if told is None else told
+        return told[:-2].reshape(2, -1), told[-2:]
 
     def weigh_sides(self, positives, negatives):
         xp, up, down = self.xp, float(positives), float(negatives)

@@ -49,9 +49,9 @@ class GatheredRows:
 class SampleQuestion:
     """Rows chosen with these probabilities, as `RowPass.gather_sample` has it, out of one read."""
 
-    wanted, answer = True, None
+    wanted, answer, expected = True, None, 0
 
-    def __init__(self, home, code, positives, negatives, seed, column_weight):
+    def __init__(self, home, code, positives, negatives, seed, column_weight=None):
         self.code, self.asked = code, (positives, negatives, seed)
         self.weight, self.rows = column_weight, GatheredRows(home)
         self.places, self.chances = [np.empty(0, np.intp)], [np.empty(0)]
@@ -68,3 +68,23 @@ class SampleQuestion:
 
     def end(self):
         self.answer = self.rows.matrix(), np.concatenate(self.places), np.concatenate(self.chances)
+
+
+class ApartQuestion(SampleQuestion):
+    """Rows chosen likewise out of the next read that somebody asks for, and others that are added to them.
+
+    ``expected``: so many rows.
+    """
+
+    def __init__(self, home, code, positives, negatives, seed, expected):
+        super().__init__(home, code, positives, negatives, seed)
+        self.expected = expected
+
+    def end(self):
+        self.answer = np.concatenate(self.places)
+
+    def with_others(self, X, places):
+        """The chosen rows and then ``X``, which lie at ``places``; places of all, and 0 for a row that comes again."""
+        self.rows.add(X, slice(None))
+        weights = np.append(~np.isin(self.answer, places), np.ones(len(places)))
+        return self.rows.matrix(), np.append(self.answer, places), weights

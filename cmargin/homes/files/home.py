@@ -197,9 +197,10 @@ class FileHome(RowsElsewhere):
                 wait_for(future, until)
 
     def room_for_rows(self):
-        """So many rows may be gathered."""
+        """So many rows may be gathered, beside those that questions will gather."""
         left = memory_left()
-        return int(GATHERED * left / (self.files.row_bytes + STATE)) if np.isfinite(left) else self.n_rows
+        room = int(GATHERED * left / (self.files.row_bytes + STATE)) if np.isfinite(left) else self.n_rows
+        return room - sum(question.expected for question in (*self.waiting, *self.reading))
 
     def problems_at_once(self, wanted):
         """For so many problems there is memory for what is kept of every row."""

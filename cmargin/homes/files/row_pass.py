@@ -12,7 +12,7 @@ from cmargin._core.rows._row_sample import chosen
 from cmargin._core.rows._row_state import kept_of_rows, take_back_rows
 from cmargin._core.rows._row_windows import RowWindows
 from cmargin._runtime.clock import TimeUp
-from cmargin.homes.files.gathered import SampleQuestion
+from cmargin.homes.files.gathered import ApartQuestion, SampleQuestion
 from cmargin.homes.memory import MemoryHome
 from cmargin.homes.row_pass import MemoryRowPass, sides_of
 
@@ -21,6 +21,7 @@ class Question:
     """What a problem asks of the next read, summed up as chunks come; ``answer`` is there after the last."""
 
     wanted, answer = True, None          # a question whose driver has left is no longer wanted
+    expected = 0                         # rows that it gathers
 
     def __init__(self, blocks, **asked):
         self.blocks, self.asked, self.sums = blocks, asked, None
@@ -102,6 +103,7 @@ class FileRowPass:
         self.n_threads = n_threads
         self.total_weight = float(np.abs(self.code).sum())
         self.active = None
+        self.chosen = self.heavy = self.apart = None         # rows of `some_apart`: some of them, the others, all
 
     def start(self, primal=False):
         self.blocks.start(primal)
@@ -173,6 +175,11 @@ class FileRowPass:
             SampleQuestion(self.place, self.code, positives, negatives, seed, column_weight))
         return self.gathered(X, rows, 1 / chance), 1.0
 
+    def brought(self, index):
+        """The heaviest rows."""
+        self.heavy = self.place.take(index, self.place.dtype), index
+        return self.gathered(*self.heavy, 1.0)
+
     def mean_measure(self):
         return float(np.abs(self.code) @ self.blocks.norms / self.total_weight)
 
@@ -181,13 +188,33 @@ class FileRowPass:
         if not len(index):
             return None, mean
         try:
-            heavy = self.gathered(self.place.take(index, self.place.dtype), index, 1.0)
+            heavy = self.brought(index)
         except TimeUp:                           # the driver is about to be left
             return None, mean
         mask = np.zeros(self.n_rows, np.uint8)
         mask[index] = 1
         self.blocks.set_exact(mask)
         return heavy, mean
+
+    def foresee_apart(self, positives, negatives, seed):
+        """The rows are gathered by the look that follows, so that they cost no read of their own."""
+        counts = self.sides()[0]
+        expected = positives * counts[0] + negatives * counts[1]
+        if expected > self.place.room_for_rows():
+            return False
+        self.chosen = self.place.post(ApartQuestion(self.place, self.code, positives, negatives, seed, expected))
+        return True
+
+    def some_apart(self, positives, negatives, seed):
+        if self.apart is None:
+            if self.heavy is None:
+                self.brought(np.empty(0, np.intp))
+            self.apart, self.chosen = self.chosen.with_others(*self.heavy), None
+        X, rows, once = self.apart
+        part = self.gathered(X, rows, once)
+        part.share = once.sum() / max(1, self.n_rows)
+        self.blocks.see_all()
+        return part, *part.sums_by_side(self.blocks.dual_variables_told(rows))
 
     # ------------------------------------------------------------ a checkpoint
 
@@ -200,4 +227,4 @@ class FileRowPass:
         if kept["exact"] is None:
             return None
         index = np.flatnonzero(kept["exact"])
-        return self.gathered(self.place.take(index, self.place.dtype), index, 1.0)
+        return self.brought(index)

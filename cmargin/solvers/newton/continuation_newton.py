@@ -11,7 +11,7 @@ import numpy as np
 from cmargin._core.newton._certificate import feasible, gap
 from cmargin._core.newton._newton_memory import Newton
 from cmargin.homes.wide import too_wide
-from cmargin.solvers.newton.dual_repair import repair
+from cmargin.solvers.newton.dual_repair import SEED, repair
 from cmargin.solvers.newton.slices import InSlices
 
 HISTORY = ("passes", "seconds", "seconds_look", "seconds_system", "seconds_search", "objective", "gap", "step",
@@ -102,8 +102,8 @@ class ContinuationNewton(InSlices, Newton):
         super().attend()                         # there may be no read left after that one
 
     def let_repair(self, shares):
-        """From here on, with these shares of positive and of negative rows."""
-        self.to_repair, self.may_repair = shares, True
+        """From here on, with these shares of positive and of negative rows, if there is room for them."""
+        self.to_repair, self.may_repair = shares, self.home.foresee_apart(*shares, SEED)
 
     def certify_with(self, status, a):
         """`certify` with dual variables ``a`` (n_rows,) found elsewhere, or None, before any look at these rows."""

@@ -22,13 +22,14 @@ DEEPER = 0.1                   # tolerance of the small problem, in those of the
 
 
 def repair(newton, shares):
-    """Offer ``newton``, whose rows are in memory and were just looked at, a better dual point if there is one.
+    """Offer ``newton``, whose rows were just looked at, a better dual point if there is one.
 
     ``shares``: of the positive rows to take, and of the negative ones.
     """
     settings, result, spent = newton.settings, newton.result, 0.0
     newton.store(result)
-    part, vectors, totals = newton.home.some_apart(*shares, SEED)
+    part, *own = newton.home.some_apart(*shares, SEED)
+    vectors, totals = (told - these for told, these in zip(newton.dual_sums_told(), own, strict=True))
     bound = total = v = None
     most = min(LOOKS * part.share, settings.max_passes - newton.reads)
     if most >= 3 * part.share > 0:

@@ -56,7 +56,7 @@ def subset_of(rows, seed):
 def may_repair(newton):
     """Let ``newton`` repair its dual variables where reads of the rows are what a fit costs."""
     problem, rows = newton.problem, newton.home
-    if newton.home_is_here and problem.loss == "hinge" and problem.l2 and not problem.l1 and worth_growing(rows):
+    if problem.loss == "hinge" and problem.l2 and not problem.l1 and worth_growing(rows):
         newton.let_repair([REPAIRED * part for part in shares(*rows.sides()[0])])
 
 
@@ -100,7 +100,7 @@ def ways(rows, problem, settings, grow, seed, w=None, width=None, result=None, b
             return
         w, width = result.w, WIDER * first.result.width
     newton = ContinuationNewton(rows, problem, settings, result, width, w, first)
-    may_repair(newton)
     first = subset = None                        # what newton needs of them it has; their memory goes
+    may_repair(newton)
     newton.begin()
     yield newton
