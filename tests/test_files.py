@@ -12,13 +12,16 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from conftest import blobs
+from killed_fits import OFTEN, StopAt
+from rare_columns import rows_with_rare_columns
 from rows_in_files import IN_FILES, Slow, files_of, paths_of, write_csr
 from sklearn.exceptions import ConvergenceWarning
 
-from cmargin import MarginPursuitClassifier, SmSVMClassifier
+from cmargin import Checkpoint, MarginPursuitClassifier, SmSVMClassifier
 from cmargin.homes import open_rows
 from cmargin.homes.files import RowFiles, arrays_in_files, home, open_files, read_ahead, sources
 from cmargin.solvers.newton import growing
+from cmargin.solvers.newton.continuation_newton import ContinuationNewton
 
 
 @pytest.fixture(autouse=True)
@@ -223,6 +226,36 @@ def test_a_sample_is_no_larger_than_memory_has_room_for(data, tmp_path, monkeypa
     monkeypatch.setattr(home.FileHome, "room_for_rows", lambda self: 60)
     part, _ = rows.gather_sample(0.5, 0.5, 1, np.full(9, 0.1))
     assert 20 < part.n_rows < 150 and part.total_weight == pytest.approx(900, rel=0.4)
+
+
+def test_rows_of_a_repair_cost_no_read_of_the_files(tmp_path, monkeypatch, small_chunks):
+    X, y = rows_with_rare_columns(seed=1)
+    files, taken, offer = files_of(X, "npy C", tmp_path), [], ContinuationNewton.offer
+    small_chunks(1 << 18)
+    homes, model, room = counted(monkeypatch), SmSVMClassifier(l2=1e-6, random_state=0), home.FileHome.room_for_rows
+    memory = model.fit(X, y).history_["objective"]
+    monkeypatch.setattr(ContinuationNewton, "offer", lambda *given: taken.append(given) or offer(*given))
+    model.fit(files, y)
+    assert taken and homes[0].reads == pytest.approx(round(homes[0].reads))
+    np.testing.assert_allclose(model.history_["objective"], memory, rtol=1e-6)
+    looks = np.isfinite(memory).sum()
+    assert looks < homes[0].reads <= 1 + looks + 2                       # the sample, the looks, what certifies
+    taken.clear()                                                        # only the subset has room
+    monkeypatch.setattr(home.FileHome, "room_for_rows", lambda self: room(self) if not self.reads else 1000)
+    assert model.fit(files, y).duality_gap_[0] <= 1e-4 and not taken
+
+
+def test_a_checkpoint_goes_on_to_the_same_repairs(tmp_path, small_chunks):
+    X, y = rows_with_rare_columns(seed=1)
+    files, seen = files_of(X, "npy C", tmp_path), []
+    small_chunks(1 << 18)
+    whole = SmSVMClassifier(l2=1e-6, random_state=0, callback=lambda model: seen.append(model.n_passes_)).fit(files, y)
+    for n in (len(seen) - 3, len(seen) - 1):                             # on all rows
+        model = SmSVMClassifier(l2=1e-6, random_state=0, checkpoint=Checkpoint(tmp_path / "state", **OFTEN))
+        with pytest.raises(KeyboardInterrupt):
+            model.set_params(callback=StopAt(n)).fit(files, y)
+        assert model.set_params(callback=None).fit(files, y).n_passes_ == whole.n_passes_
+        np.testing.assert_array_equal(model.coef_, whole.coef_)
 
 
 # ---------------------------------------------------------------- reads and bits

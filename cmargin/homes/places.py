@@ -196,6 +196,7 @@ class Place:
         mask = np.zeros(rows.n_rows, np.uint8)
         mask[index] = 1
         rows.set_exact(mask)
+        rows.forget_measures()
         return self.home.unrepeated().take(index, self.home.dtype), rows.code[index]
 
     # ------------------------------------------------------------ the shared start

@@ -137,6 +137,7 @@ class MemoryRowPass(RowBlocks):
         The rows gathered stay out of the curvature from here on.
         """
         mean, index = self.mean_measure(), heaviest(self.norms)
+        self.forget_measures()
         if not len(index):
             return None, mean
         mask = np.zeros(self.n_rows, np.uint8)

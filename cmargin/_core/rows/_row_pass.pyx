@@ -363,6 +363,10 @@ cdef class RowBlocks:
         """(n_rows,) what `measure_rows` let the look sum."""
         return self.norms_
 
+    def forget_measures(self):
+        """Give their memory back, after the look."""
+        self.norms_ = None
+
     def measure_rows(self, const double[::1] weight):
         """Let the next look also sum weight_j x_ij^2 for every row; the array that it will fill."""
         cdef double[::1] norms

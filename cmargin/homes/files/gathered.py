@@ -81,7 +81,7 @@ class ApartQuestion(SampleQuestion):
         self.expected = expected
 
     def end(self):
-        self.answer = np.concatenate(self.places)
+        self.answer, self.places, self.chances = np.concatenate(self.places), None, None
 
     def with_others(self, X, places):
         """The chosen rows and then ``X``, which lie at ``places``; places of all, and 0 for a row that comes again."""

@@ -185,6 +185,7 @@ class FileRowPass:
 
     def gather_heavy(self):
         mean, index = self.mean_measure(), heaviest(self.blocks.norms)
+        self.blocks.forget_measures()
         if not len(index):
             return None, mean
         try:
