@@ -61,7 +61,7 @@ class Elsewhere:
         return tuple(map(sum, zip(*counts, strict=True))), tuple(map(sum, zip(*weights, strict=True)))
 
     def foresee_apart(self, positives, negatives, seed):
-        return all(self.everywhere("foresee_apart", positives, negatives, seed))
+        self.everywhere("foresee_apart", positives, negatives, seed)
 
     def some_apart(self, positives, negatives, seed):
         parts, vectors, totals = zip(*self.everywhere("some_apart", positives, negatives, seed), strict=True)

@@ -25,6 +25,7 @@ from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, ba
 from cmargin._estimators import base as estimator_base
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes import base, dual_rows, memory, open_rows, row_pass, score_blocks, softmax_rows, stochastic_rows
+from cmargin.homes.dask import home as dask_home
 from cmargin.homes.dask.home import DaskPass
 from cmargin.homes.device.home import DeviceHome
 from cmargin.homes.device.row_pass import DeviceRowPass
@@ -126,29 +127,39 @@ class AfterASubset:
         return {"column_scale": np.ones(19)}
 
 
+def repaired(rows, heavy, monkeypatch):
+    """A fit whose dual point is repaired: its result, and what the repairs offered."""
+    asked, offer, before = [], ContinuationNewton.offer, AfterASubset() if heavy else None
+    newton = ContinuationNewton(rows, Problem(1e-6, 0.0, 18), Settings(tol=1e-2), before=before)
+    newton.let_repair([0.1, 0.15])
+    with monkeypatch.context() as patched, single_threaded_blas():
+        patched.setattr(ContinuationNewton, "offer", lambda *given: asked.append(given[1:]) or offer(*given))
+        result = newton.run()
+    return result, np.array([(bound, total, reads) for bound, total, _, reads in asked])
+
+
+def same_repairs(place, form, heavy, monkeypatch):
+    X, y = rows_with_rare_columns(3000, 1)
+    X[::500] *= 30
+    here, found = repaired(PLACES["open_rows"](X, y), heavy, monkeypatch)
+    there, found_there = repaired(place(form(X), y), heavy, monkeypatch)
+    assert len(found) and here.dual >= found[-1, 0] * (1 - 1e-9) and here.status == "converged"
+    np.testing.assert_allclose(found_there, found, rtol=1e-6)
+    assert there.passes == pytest.approx(here.passes) and there.n_iter == here.n_iter
+    assert there.gap == pytest.approx(here.gap, rel=1e-4) and there.objective == pytest.approx(here.objective)
+
+
 @pytest.mark.parametrize("heavy", [False, True])
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
 def test_a_repair_in_every_home(place, form, heavy, monkeypatch):
     if heavy and place is PLACES["parts"]:
         pytest.skip("gathers no heavy rows")
-    (X, y), asked = rows_with_rare_columns(3000, 1), []
-    X[::500] *= 30
-    offer, before = ContinuationNewton.offer, AfterASubset() if heavy else None
-    monkeypatch.setattr(ContinuationNewton, "offer", lambda *given: asked.append(given[1:]) or offer(*given))
+    same_repairs(place, form, heavy, monkeypatch)
 
-    def repaired(rows):
-        asked.clear()
-        newton = ContinuationNewton(rows, Problem(1e-6, 0.0, 18), Settings(tol=1e-2), before=before)
-        newton.let_repair([0.1, 0.15])
-        with single_threaded_blas():
-            return newton.run(), np.array([(bound, total, reads) for bound, total, _, reads in asked])
 
-    here, found = repaired(PLACES["open_rows"](X, y))
-    there, found_there = repaired(place(form(X), y))
-    assert len(found) and here.dual >= found[-1, 0] * (1 - 1e-9) and here.status == "converged"
-    np.testing.assert_allclose(found_there, found, rtol=1e-6)
-    assert there.passes == pytest.approx(here.passes) and there.n_iter == here.n_iter
-    assert there.gap == pytest.approx(here.gap, rel=1e-4) and there.objective == pytest.approx(here.objective)
+def test_a_repair_of_rows_that_stay_with_workers(monkeypatch):
+    monkeypatch.setattr(dask_home, "BROUGHT", 0)
+    same_repairs(PLACES["partitions"], np.asarray, True, monkeypatch)
 
 
 def test_what_a_look_told_of_some_rows(place, any_format, dtype):

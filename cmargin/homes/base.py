@@ -164,12 +164,13 @@ class RowPass(Protocol):
     # ------------------------------------------------------------ some rows beside all others
 
     def foresee_apart(self, positives, negatives, seed):
-        """Before a look: `some_apart` may be asked after a later one, always with these. False: there is no room."""
+        """At the beginning: `some_apart` may be asked, always with these."""
 
     def some_apart(self, positives, negatives, seed):
         """After a look that ended a full step: a pass over rows of either side chosen with these probabilities, by the
         hash as above, and over those of `gather_heavy`, each for itself alone; and what that look told of them:
-        (2, n_columns) sums of s a y x over its positive and negative rows, and 2 of s a, a the predicted ones."""
+        (2, n_columns) sums of s a y x over its positive and negative rows, and 2 of s a, a the predicted ones. None
+        where there is no room for them."""
 
 
 class KeptRowPass(RowPass, Protocol):

@@ -207,7 +207,7 @@ class PlacesPass:
         return type(self)(self.home, key, self.intercept, abouts), read
 
     def foresee_apart(self, positives, negatives, seed):
-        return True
+        """Nothing: they are read where they are."""
 
     def some_apart(self, positives, negatives, seed):
         """They stay where they are too."""

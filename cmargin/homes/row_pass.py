@@ -146,7 +146,7 @@ class MemoryRowPass(RowBlocks):
         return self.subset(index, 1.0), mean
 
     def foresee_apart(self, positives, negatives, seed):
-        return True
+        """Nothing: they are read where they are."""
 
     def some_apart(self, positives, negatives, seed):
         index = chosen(None, self.code, positives, negatives, seed, self.first)[0]

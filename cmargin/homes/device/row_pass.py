@@ -278,7 +278,7 @@ class DeviceRowPass:
         return DeviceRowPass(rows, code, self.intercept, self.place), self.share * reads
 
     def foresee_apart(self, positives, negatives, seed):
-        return True
+        """Nothing: they are read where they are."""
 
     def some_apart(self, positives, negatives, seed):
         """On the device too."""

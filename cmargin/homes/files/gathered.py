@@ -51,7 +51,7 @@ class SampleQuestion:
 
     wanted, answer, expected = True, None, 0
 
-    def __init__(self, home, code, positives, negatives, seed, column_weight=None):
+    def __init__(self, home, code, positives, negatives, seed, column_weight):
         self.code, self.asked = code, (positives, negatives, seed)
         self.weight, self.rows = column_weight, GatheredRows(home)
         self.places, self.chances = [np.empty(0, np.intp)], [np.empty(0)]
@@ -70,21 +70,28 @@ class SampleQuestion:
         self.answer = self.rows.matrix(), np.concatenate(self.places), np.concatenate(self.chances)
 
 
-class ApartQuestion(SampleQuestion):
-    """Rows chosen likewise out of the next read that somebody asks for, and others that are added to them.
+class ApartQuestion:
+    """Rows chosen with these probabilities, without looking at them, and those of a mask; out of one read.
 
     ``expected``: so many rows.
     """
 
-    def __init__(self, home, code, positives, negatives, seed, expected):
-        super().__init__(home, code, positives, negatives, seed)
-        self.expected = expected
+    wanted, answer = True, None
+
+    def __init__(self, home, code, mask, chosen_by, expected):
+        self.code, self.mask, self.asked, self.expected = code, mask, chosen_by, expected
+        self.rows, self.places = GatheredRows(home), [np.empty(0, np.intp)]
+
+    def begin(self):
+        pass
+
+    def over(self, chunk):
+        here = slice(chunk.first, chunk.first + chunk.X.shape[0])
+        places = chosen(None, self.code[here], *self.asked, chunk.first)[0]
+        if self.mask is not None:
+            places = np.union1d(places, np.flatnonzero(self.mask[here]))
+        self.rows.add(chunk.X, places)
+        self.places.append(places + chunk.first)
 
     def end(self):
-        self.answer, self.places, self.chances = np.concatenate(self.places), None, None
-
-    def with_others(self, X, places):
-        """The chosen rows and then ``X``, which lie at ``places``; places of all, and 0 for a row that comes again."""
-        self.rows.add(X, slice(None))
-        weights = np.append(~np.isin(self.answer, places), np.ones(len(places)))
-        return self.rows.matrix(), np.append(self.answer, places), weights
+        self.answer = self.rows.matrix(), np.concatenate(self.places)

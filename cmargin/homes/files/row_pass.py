@@ -101,9 +101,11 @@ class FileRowPass:
         self.blocks = RowWindows(home.no_rows, self.code, intercept, n_threads, home.most_rows)
         self.n_rows, self.n_features, self.n_columns = home.n_rows, home.n_features, self.blocks.n_columns
         self.n_threads = n_threads
+        self.both = sides_of(self.code)          # once: it takes the memory of another code
         self.total_weight = float(np.abs(self.code).sum())
         self.active = None
-        self.chosen = self.heavy = self.apart = None         # rows of `some_apart`: some of them, the others, all
+        self.foreseen = self.apart = None        # what `foresee_apart` was told, and the question that gathers the rows
+        self.measures = False
 
     def start(self, primal=False):
         self.blocks.start(primal)
@@ -124,15 +126,18 @@ class FileRowPass:
         return self.blocks.margins()
 
     def sides(self):
-        return sides_of(self.code)
+        return self.both
 
     def measure_rows(self, weight):
         self.blocks.measure_rows(weight)
+        self.measures = True
 
     # ------------------------------------------------------------ sums, each a read of the files
 
     def post(self, kind, asked):
         """Ask for the next read to answer; `work` reads, and ``answer`` of what is returned is then there."""
+        if self.foreseen is not None and not self.measures:      # once it is known which rows are the heaviest
+            self.ask_for_apart()
         if kind == "evaluate":
             return self.place.post(EvaluateQuestion(self.blocks, w=asked["x"], squares=True))
         return self.place.post((LookQuestion if kind == "look" else ProductQuestion)(self.blocks, **asked))
@@ -175,21 +180,17 @@ class FileRowPass:
             SampleQuestion(self.place, self.code, positives, negatives, seed, column_weight))
         return self.gathered(X, rows, 1 / chance), 1.0
 
-    def brought(self, index):
-        """The heaviest rows."""
-        self.heavy = self.place.take(index, self.place.dtype), index
-        return self.gathered(*self.heavy, 1.0)
-
     def mean_measure(self):
         return float(np.abs(self.code) @ self.blocks.norms / self.total_weight)
 
     def gather_heavy(self):
         mean, index = self.mean_measure(), heaviest(self.blocks.norms)
         self.blocks.forget_measures()
+        self.measures = False
         if not len(index):
             return None, mean
         try:
-            heavy = self.brought(index)
+            heavy = self.gathered(self.place.take(index, self.place.dtype), index, 1.0)
         except TimeUp:                           # the driver is about to be left
             return None, mean
         mask = np.zeros(self.n_rows, np.uint8)
@@ -198,22 +199,22 @@ class FileRowPass:
         return heavy, mean
 
     def foresee_apart(self, positives, negatives, seed):
-        """The rows are gathered by the look that follows, so that they cost no read of their own."""
+        self.foreseen = positives, negatives, seed
+
+    def ask_for_apart(self):
+        """Let the next read gather the rows of `some_apart`, so that they cost none of their own, if there is room."""
         counts = self.sides()[0]
-        expected = positives * counts[0] + negatives * counts[1]
-        if expected > self.place.room_for_rows():
-            return False
-        self.chosen = self.place.post(ApartQuestion(self.place, self.code, positives, negatives, seed, expected))
-        return True
+        expected = self.foreseen[0] * counts[0] + self.foreseen[1] * counts[1]
+        if expected <= self.place.room_for_rows():
+            self.apart = self.place.post(
+                ApartQuestion(self.place, self.code, self.blocks.exact, self.foreseen, expected))
+        self.foreseen = None
 
     def some_apart(self, positives, negatives, seed):
         if self.apart is None:
-            if self.heavy is None:
-                self.brought(np.empty(0, np.intp))
-            self.apart, self.chosen = self.chosen.with_others(*self.heavy), None
-        X, rows, once = self.apart
-        part = self.gathered(X, rows, once)
-        part.share = once.sum() / max(1, self.n_rows)
+            return None
+        X, rows = self.apart.answer
+        part = self.gathered(X, rows, 1.0)
         self.blocks.see_all()
         return part, *part.sums_by_side(self.blocks.dual_variables_told(rows))
 
@@ -228,4 +229,4 @@ class FileRowPass:
         if kept["exact"] is None:
             return None
         index = np.flatnonzero(kept["exact"])
-        return self.brought(index)
+        return self.gathered(self.place.take(index, self.place.dtype), index, 1.0)

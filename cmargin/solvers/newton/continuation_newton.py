@@ -102,8 +102,9 @@ class ContinuationNewton(InSlices, Newton):
         super().attend()                         # there may be no read left after that one
 
     def let_repair(self, shares):
-        """From here on, with these shares of positive and of negative rows, if there is room for them."""
-        self.to_repair, self.may_repair = shares, self.home.foresee_apart(*shares, SEED)
+        """From here on, with these shares of positive and of negative rows."""
+        self.to_repair, self.may_repair = shares, True
+        self.home.foresee_apart(*shares, SEED)
 
     def certify_with(self, status, a):
         """`certify` with dual variables ``a`` (n_rows,) found elsewhere, or None, before any look at these rows."""

@@ -27,8 +27,12 @@ def repair(newton, shares):
     ``shares``: of the positive rows to take, and of the negative ones.
     """
     settings, result, spent = newton.settings, newton.result, 0.0
+    some = newton.home.some_apart(*shares, SEED)
+    if some is None:
+        newton.may_repair = False
+        return
+    part, *own = some
     newton.store(result)
-    part, *own = newton.home.some_apart(*shares, SEED)
     vectors, totals = (told - these for told, these in zip(newton.dual_sums_told(), own, strict=True))
     bound = total = v = None
     most = min(LOOKS * part.share, settings.max_passes - newton.reads)
