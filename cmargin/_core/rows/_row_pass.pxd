@@ -5,6 +5,7 @@ All functions but `pass_set_active` and `pass_start` sum over blocks of rows and
 """
 
 from cmargin._core.rows._row_blocks cimport pass_job
+from cmargin._core.small._team cimport team
 
 
 cdef enum block_wanted:          # curvature of a look: none, one,
@@ -23,6 +24,7 @@ cdef struct look_request:        # what a look is asked for; see `RowPass.look`
 cdef struct row_pass:
     pass_job job
     int n_threads
+    team *helpers                # who do the blocks, or NULL: OpenMP's threads
     bint begun                   # a look was made since `pass_start`,
     bint fresh                   # none whose dual variables the next may carry on,
     bint forgets                 # and none ever will be

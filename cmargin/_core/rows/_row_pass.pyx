@@ -22,6 +22,7 @@ from cmargin._core.linalg._narrow_syrk cimport narrow_syrk_lanes
 from cmargin._core.rows._rows cimport Rows
 from cmargin._core.rows._tiles cimport packed_width, partial_size
 from cmargin._core.small._shapes cimport must_fit
+from cmargin._core.small._team cimport team_run
 
 from cmargin._core.losses._losses import LOSS_IDS
 
@@ -67,7 +68,7 @@ cdef void pass_plan(row_pass *rows) noexcept nogil:
     job.block.room = max(1, min(min(512, max(64, 2 * TILE_DOUBLES // room)), n))
     job.block.lanes = narrow_syrk_lanes()
     rows.hessian_order = -1
-    rows.n_all, rows.first, rows.windowed = n, 0, False
+    rows.n_all, rows.first, rows.windowed, rows.helpers = n, 0, False, NULL
 
 
 cdef void pass_set_active(row_pass *rows, Py_ssize_t n_active, const Py_ssize_t *active) noexcept nogil:
@@ -146,12 +147,27 @@ cdef Py_ssize_t slices(const pass_job *job, Py_ssize_t order) noexcept nogil:
     return min(1 + <Py_ssize_t> (work / SLICE_FLOPS), tiles)
 
 
+cdef struct block_work:
+    row_pass *rows
+    block_kernel kernel
+    const block_question *asked
+
+
+cdef void do_block(void *of, Py_ssize_t block, int thread) noexcept nogil:
+    cdef block_work *by = <block_work *> of
+    by.kernel(&by.rows.job, block, by.asked, by.rows.scratch + thread * by.rows.scratch_size)
+
+
 cdef void over_blocks(row_pass *rows, block_kernel kernel, const block_question *asked) noexcept nogil:
     cdef Py_ssize_t block, n_blocks = rows.job.n_blocks, size = rows.scratch_size
     cdef int n_threads = <int> min(rows.n_threads, n_blocks)
+    cdef block_work work
     if n_threads == 1:
         for block in range(n_blocks):
             kernel(&rows.job, block, asked, rows.scratch)
+    elif rows.helpers != NULL:
+        work.rows, work.kernel, work.asked = rows, kernel, asked
+        team_run(rows.helpers, do_block, &work, n_blocks, n_threads)
     else:
         for block in prange(n_blocks, schedule="dynamic", chunksize=1, num_threads=n_threads):
             kernel(&rows.job, block, asked, rows.scratch + threadid() * size)
