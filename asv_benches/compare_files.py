@@ -75,33 +75,34 @@ def questions(rows, n_columns):
 
 
 def ratios(folder, threads, kinds):
-    """Seconds of every question in memory and over the file, taken in turn, and the ratio of the best."""
+    """Seconds of every question in memory, over the file, and over it by OpenMP's threads, taken in turn: the best, and
+    the median ratios of the last two to the first."""
     X, code = np.load(folder / "X.npy"), codes_of(folder)
     memory = open_rows(X).row_pass(code, intercept=True, n_threads=threads)
-    file = open_rows(open_files(folder / "X.npy", in_memory=False)).row_pass(code, intercept=True, n_threads=threads)
-    here, there = questions(memory, COLUMNS + 1), questions(file, COLUMNS + 1)
+    homes = [open_rows(open_files(folder / "X.npy", in_memory=False)) for _ in range(2)]
+    homes[1].team = lambda n_threads: None
+    places = [memory, *(home.row_pass(code, intercept=True, n_threads=threads) for home in homes)]
+    asked = [questions(rows, COLUMNS + 1) for rows in places]
     with single_threaded_blas():
         for name in kinds:
-            found = []
-            there[name]()
-            for _ in range(REPEATS):
-                found.append([best_of(ask[name], 1)[0] for ask in (here, there)])
-            found = np.array(found)
-            yield name, *found.min(axis=0), np.median(found[:, 1] / found[:, 0])
+            for ask in asked[1:]:
+                ask[name]()
+            found = np.array([[best_of(ask[name], 1)[0] for ask in asked] for _ in range(REPEATS)])
+            yield name, *found.min(axis=0), *np.median(found[:, 1:] / found[:, :1], axis=0)
 
 
 def looks(folder, _):
     rows = [[name, threads, *figures] for threads in (1, 2)
             for name, *figures in ratios(folder, threads, ("look with curvature", "look without", "evaluation"))]
     yield table(f"{ROWS:,} x {COLUMNS} float32, page cache warm",
-                ["question", "threads", "memory, s", "file, s", "median ratio"], rows)
+                ["question", "threads", "memory, s", "file, s", "by OpenMP, s", "median ratio", "by OpenMP"], rows)
 
 
 def chunks(folder, _):
     rows, usual = [], file_home.CHUNK
     for power in range(19, 27):
         file_home.CHUNK = 1 << power
-        _, memory, file, ratio = next(ratios(folder, 2, ("look with curvature",)))
+        _, memory, file, _, ratio, _ = next(ratios(folder, 2, ("look with curvature",)))
         rows.append([f"{2**power / 2**20:g}", memory, file, ratio])
     file_home.CHUNK = usual
     yield table("Look with curvature on two threads by the size of a chunk",
