@@ -83,7 +83,8 @@ class SmSVMClassifier(LinearClassifier):
     max_time : float or None, default=None
         Seconds after which the best point so far is kept.
     random_state : int, RandomState or None, default=None
-        Chooses the rows of a first subset; orders the sweeps of the dual, the same every time where it is None.
+        Chooses the rows of a first subset, orders the sweeps of the dual; None: the same every time. The optimum, which
+        the gap bounds, does not depend on it.
     n_jobs : int or None, default=None
         Threads. None: as many as OpenMP offers; -1: all processors. The result is the same to the bit for any number.
     verbose : bool or int, default=0

@@ -136,6 +136,15 @@ def test_same_bits_for_any_number_of_threads():
         assert len(bits) == 1
 
 
+def test_no_seed_is_a_seed_too():
+    # from 20,000 rows on a subset is chosen, which was another one every time
+    big = np.random.default_rng(1).standard_normal((24000, 12))
+    label = big @ np.linspace(-1, 1, 12) > np.random.default_rng(2).standard_normal(24000)
+    first, second = (SmSVMClassifier().fit(big, label) for _ in range(2))
+    assert first.coef_.tobytes() == second.coef_.tobytes() and first.n_passes_ == second.n_passes_
+
+
+
 @pytest.mark.parametrize("n, m, l1", [(40, 300, 0.0), (40, 900, 1e-3), (60, 400, 3e-2)])
 def test_wide_data(n, m, l1):
     rng = np.random.default_rng(n + m)

@@ -133,11 +133,10 @@ class SmSVMFit:
             self.by_dual = self.by_rows = False
 
     def _draw_seeds(self):
-        """One seed a class, drawn only where rows will be, or their order; that is always the same for None."""
+        """One seed a class, drawn only where rows will be, or their order; always the same for None."""
         random_state = self.estimator.random_state
-        if random_state is None and self.by_dual:
-            return np.zeros(len(self.labels), np.intp)
-        if not self.by_dual and self.n < SMALLEST and (random_state is None or isinstance(random_state, int)):
+        draws = self.by_dual or self.n >= SMALLEST or not isinstance(random_state, int)
+        if random_state is None or not draws:
             return np.zeros(len(self.labels), np.intp)
         return check_random_state(random_state).randint(2**31 - 1, size=len(self.labels))
 
