@@ -174,7 +174,8 @@ class DaskHome(PlacesHome):
                  for which, name in enumerate(("rows", "labels"))]
         for futures in (self.labelled, *pieces, both):       # once the parts are made of them
             cluster.forget(futures)
-        self.X, self.labelled, self.labels = *parts, None    # labels as given are of the rows before
+        self.X, self.labelled = parts
+        self.labels = None                                   # those as given are of the rows before
 
     def keep_there(self, futures):
         """Results that stay on the workers, instead of those before."""
