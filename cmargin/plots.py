@@ -119,6 +119,13 @@ def _innermost(estimator, X=None):
     return estimator, X
 
 
+def _must_have(estimator, attribute, such_as):
+    """Raise for a fitted estimator without what is to be drawn; one not fitted has been refused before."""
+    if not hasattr(estimator, attribute):
+        raise ValueError(f"{type(estimator).__name__} has no {attribute} here; an estimator is needed that has, "
+                         f"such as {such_as}")
+
+
 def _labels_first(y_true, values, what):
     """Labels as an array; refuses the other order, in which some arguments give a figure too."""
     y = np.asarray(y_true)
@@ -337,7 +344,7 @@ class ConvergenceDisplay:
     @classmethod
     def from_estimator(cls, estimator: Any, *, name: str | None = None, **plot: Any) -> Self:
         estimator, _ = _innermost(estimator)
-        check_is_fitted(estimator, "history_")
+        _must_have(estimator, "history_", "the classifiers of this package")
         return cls.from_history(estimator.history_, name=_name(estimator, name), **plot)
 
     @classmethod
@@ -404,7 +411,7 @@ class SpectrumDisplay:
     @classmethod
     def from_estimator(cls, estimator: Any, *, name: str | None = None, **plot: Any) -> Self:
         estimator, _ = _innermost(estimator)
-        check_is_fitted(estimator, "eigenvalues_")
+        _must_have(estimator, "eigenvalues_", "SLNDClassifier and BSNClassifier with l2=0")
         return cls.from_eigenvalues(estimator.eigenvalues_, rank=estimator.rank_, name=_name(estimator, name), **plot)
 
     @classmethod
@@ -450,7 +457,7 @@ class PsiTransformDisplay:
     def from_estimator(cls, estimator: Any, **plot: Any) -> Self:
         """The level and the scale, or scales, a `MarginPursuitClassifier` was trained with."""
         estimator, _ = _innermost(estimator)
-        check_is_fitted(estimator, "scale_")
+        _must_have(estimator, "scale_", "MarginPursuitClassifier")
         scales = np.unique(estimator.scale_)
         return cls(levels=[(estimator.margin, scale) for scale in scales[:: max(1, len(scales) // 5)]]).plot(**plot)
 

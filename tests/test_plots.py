@@ -10,9 +10,11 @@ matplotlib.use("agg")
 from matplotlib import pyplot as plt  # noqa: E402
 from matplotlib.colors import to_hex  # noqa: E402
 from sklearn.exceptions import NotFittedError  # noqa: E402
+from sklearn.linear_model import LogisticRegression  # noqa: E402
 from sklearn.model_selection import GridSearchCV  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
+from sklearn.svm import SVC  # noqa: E402
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, margins  # noqa: E402
 from cmargin.plots import (  # noqa: E402
@@ -97,6 +99,19 @@ def test_entropy_against_accuracy_has_one_point_a_class(many, two):
     f = model.posterior(X)
     points = np.asarray(EntropyAccuracyDisplay.from_estimator(model, X, y).points_.get_offsets())
     assert points[:, 1] == pytest.approx([np.mean(f[y == "no"] <= 0.5), np.mean(f[y == "yes"] > 0.5)])
+
+
+@pytest.mark.parametrize("display, attribute", [
+    (SpectrumDisplay, "eigenvalues_"), (PsiTransformDisplay, "scale_"), (ConvergenceDisplay, "history_")])
+@pytest.mark.parametrize("outer", [lambda model: model, make_pipeline])
+def test_a_fitted_estimator_without_what_is_drawn_is_not_called_unfitted(display, attribute, outer):
+    X, y = blobs(n=90, k=3)
+    others = LogisticRegression() if attribute == "history_" else SLNDClassifier(l2=0.1), SVC()
+    for model in map(outer, others):
+        with pytest.raises(NotFittedError):
+            display.from_estimator(model)
+        with pytest.raises(ValueError, match=f"has no {attribute} here; an estimator is needed that has, such as"):
+            display.from_estimator(model.fit(X, y))
 
 
 def test_a_class_without_samples_is_left_out():
