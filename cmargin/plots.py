@@ -231,15 +231,22 @@ class MarginErrorDisplay:
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, loss: str | None = "auto", name: str | None = None,
                        **plot: Any) -> Self:
-        """``loss``: whose posterior turns scores into margins; "auto" asks the estimator."""
+        """``loss``: whose posterior turns scores into margins; "auto" asks the estimator.
+
+        Of the multinomial loss the posteriors are the estimator's own: the margin is that of the predicted class if it
+        is right, and 1 minus it if not, as of any posterior f with f(-h) = 1 - f(h).
+        """
         estimator, X = _innermost(estimator, X)
+        labels, name = _coded(estimator, y), _name(estimator, name)
         if loss == "auto":
             loss = getattr(estimator, "loss_", getattr(estimator, "loss", None))
+            if loss == "multinomial":        # the squared loss has f(h) = (1 + h)/2, which gives posteriors as they are
+                return cls.from_predictions(labels, 2 * np.asarray(estimator.posterior(X), float) - 1, loss="squared",
+                                            name=name, **plot)
             if loss not in CALIBRATED:
                 raise ValueError(f"{type(estimator).__name__} has no calibrated loss; name one of "
                                  f"{', '.join(CALIBRATED)} as loss")
-        return cls.from_predictions(_coded(estimator, y), _decision(estimator, X), loss=loss,
-                                    name=_name(estimator, name), **plot)
+        return cls.from_predictions(labels, _decision(estimator, X), loss=loss, name=name, **plot)
 
     @classmethod
     def from_predictions(cls, y_true: Any, scores: Any, *, loss: str | None = "logistic", name: str | None = None,

@@ -87,6 +87,18 @@ def test_margin_error_curve_is_the_function(many):
         MarginErrorDisplay.from_estimator(MarginPursuitClassifier().fit(X, y), X, y)
 
 
+@pytest.mark.parametrize("k", [2, 3, 6])
+def test_margins_of_the_multinomial_loss_are_its_own_posteriors(k):
+    X, y = blobs(n=400, k=k, spread=1.5)
+    labels = np.array(list("fedcba"))[y]
+    model = SLNDClassifier(loss="multinomial", random_state=5, max_passes=3).fit(X, labels)
+    theta, error = MarginErrorDisplay.from_estimator(model, X, labels).line_.get_data()
+    f = model.posterior(X) if k > 2 else np.column_stack([1 - model.posterior(X), model.posterior(X)])
+    mu = np.where(model.predict(X) == labels, f.max(axis=1), 1 - f.max(axis=1))
+    np.testing.assert_allclose(error, [np.mean(mu <= t) for t in theta], atol=2.5 / len(y))
+    assert 0.01 < error[200] < 1 and error[-1] == 1
+
+
 def test_entropy_against_accuracy_has_one_point_a_class(many, two):
     model, X, y = many
     display = EntropyAccuracyDisplay.from_estimator(model, X, y)
