@@ -16,7 +16,15 @@ from cmargin._estimators.identity import check_checkpoint, keeper_of
 from cmargin._estimators.progress import check_verbose, say
 from cmargin._estimators.refusal import keeps_last_fit
 from cmargin._estimators.types import CheckpointFile
-from cmargin._estimators.validation import check_in_memory, check_rows, code_labels, in_range, sliceable
+from cmargin._estimators.validation import (
+    accuracy_of,
+    check_in_memory,
+    check_rows,
+    code_labels,
+    in_range,
+    plain_strings,
+    sliceable,
+)
 from cmargin._estimators.versions import VersionInPickle
 from cmargin.homes import open_rows
 from cmargin.smsvm import SmSVMClassifier
@@ -26,6 +34,12 @@ OF_THE_BEST = ("coef_", "intercept_", "classes_", "duality_gap_", "n_iter_", "hi
 
 def _rows(array, index):
     return None if array is None else array[index]
+
+
+def _splits(cv, X, y, groups=None):
+    """Training and test rows of every fold. scikit-learn's splitters refuse bytes: they are shown numbers instead."""
+    shown = np.unique(y, return_inverse=True)[1] if y.dtype.kind == "S" else y
+    return check_cv(cv, shown, classifier=True).split(X, shown, groups)
 
 
 WARM = ("coef_", "intercept_", "classes_", "n_features_in_", "_multilabel")        # what the next fit of a path needs
@@ -172,7 +186,7 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
             say(self, f"fold {number}, {text}")
             keeper.offer(sum(fold.passes for fold in found), lambda: found)
 
-        for number, (train, test) in enumerate(check_cv(self.cv, y, classifier=True).split(X, y, groups), 1):
+        for number, (train, test) in enumerate(_splits(self.cv, X, y, groups), 1):
             if number > len(found):
                 found.append(Fold(np.zeros((len(l2s), len(l1s)))))
             _path_scores(estimator, X, y, weights, train, test, l2s, l1s, self.standardize,
@@ -208,6 +222,10 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
         """Labels by the chosen estimator."""
         check_is_fitted(self)
         return self.best_estimator_.predict(check_rows(self, X, reset=False))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy on ``X`` and ``y``."""
+        return accuracy_of(y, self.predict(X), sample_weight)
 
     def to_sklearn(self) -> Any:
         """The chosen estimator's `to_sklearn`."""
@@ -263,10 +281,10 @@ def nested_cross_validation(X: Any, y: Any, l2s: Sequence[float], l1s: Sequence[
     -------
     NestedScores
     """
-    X, y = indexable(sliceable(X), np.asarray(y))
+    X, y = indexable(sliceable(X), plain_strings(np.asarray(y)))
     estimator = SmSVMClassifier() if estimator is None else estimator
     scores, chosen, passes = [], [], 0.0
-    for train, test in check_cv(outer, y, classifier=True).split(X, y):
+    for train, test in _splits(outer, X, y):
         search = SmSVMClassifierCV(l2s, l1s, inner, estimator, standardize).fit(X[train], y[train])
         best = clone(estimator).set_params(l2=search.l2_, C=None, l1=search.l1_)
         fold = _path_scores(best, X, y, None, train, test, [search.l2_], [search.l1_], standardize)

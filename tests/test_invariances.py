@@ -15,7 +15,7 @@ from estimators import quick_estimators
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
+from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, nested_cross_validation
 from cmargin.baselines import CatoniHingeClassifier, CGDescentClassifier, ODMClassifier
 
 # those that go to the one optimum there is
@@ -98,6 +98,45 @@ def test_names_of_classes(model):
     """Only their order counts; the bits are the same."""
     X, y = data(11)
     np.testing.assert_array_equal(weights_of(model, X, np.array(["a", "b", "c"])[y]), weights_of(model, X, y))
+
+
+def kinds_of_strings():
+    """Bytes, and StringDType where NumPy has it."""
+    return ["S1", *([np.dtypes.StringDType()] if hasattr(np.dtypes, "StringDType") else [])]
+
+
+@pytest.mark.parametrize("kind", kinds_of_strings(), ids=str)
+@pytest.mark.parametrize("model", quick_estimators(), ids=str)
+def test_labels_of_every_kind_of_string(model, kind):
+    """scikit-learn refuses both, in splits and in accuracies too."""
+    X, y = data(11)
+    names = np.array(["a", "b", "c"])
+    bits = weights_of(model, X, names[y])
+    np.testing.assert_array_equal(weights_of(model, X, names[y].astype(kind)), bits)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        told = [clone(model).fit(X, labels).score(X, labels, np.arange(len(y)) + 1.0)
+                for labels in (names[y], names[y].astype(kind))]
+    assert told[0] == pytest.approx(told[1], abs=1e-12) and told[0] > 1 / 3
+
+
+@pytest.mark.parametrize("kind", kinds_of_strings(), ids=str)
+def test_all_classes_and_nested_folds_of_every_kind_of_string(kind):
+    X, y = data(11)
+    names = np.array(["a", "b", "c"])
+    model = SLNDClassifier(random_state=0).partial_fit(X, names[y].astype(kind), classes=names.astype(kind))
+    assert model.score(X, names[y].astype(kind)) > 0.5
+    scores = [nested_cross_validation(X, labels, [1e-2, 1.0], outer=3, inner=2).test_scores
+              for labels in (names[y], names[y].astype(kind))]
+    np.testing.assert_array_equal(*scores)
+
+
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="no StringDType")
+def test_a_missing_string_is_no_class():
+    X, y = data(11)
+    labels = np.array(["a", np.nan, "c"], np.dtypes.StringDType(na_object=np.nan))[y]
+    with pytest.raises(ValueError, match="contains NaN"):
+        SmSVMClassifier().fit(X, labels)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])

@@ -20,6 +20,7 @@ from cmargin._estimators.scores import as_given, linear_scores
 from cmargin._estimators.validation import (
     INT_MAX,
     POSITIVE,
+    accuracy_of,
     check_class_weight,
     check_class_weights,
     check_flag,
@@ -316,7 +317,7 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on ``X`` and ``y``; of an indicator, the share of rows whose labels are all right."""
-        return super().score(X, beside(X, y, "y"), beside(X, sample_weight, "sample_weight"))
+        return accuracy_of(beside(X, y, "y"), self.predict(X), beside(X, sample_weight, "sample_weight"))
 
     @property
     def _binary(self):

@@ -136,7 +136,7 @@ def check_rows(estimator, X, y="no_validation", *, reset=True, multi_output=True
     if on_workers(X):
         raise TypeError(f"{type(estimator).__name__} does not take Dask collections here; give X.compute().")
     alone = isinstance(y, str) and y == "no_validation"
-    X, y = opened(X, y)
+    X, y = opened(X, plain_strings(y))
     if isinstance(X, RowFiles):
         return check_row_files(estimator, X, y, not alone, reset)
     if isinstance(X, DeviceRows):
@@ -150,6 +150,24 @@ def check_rows(estimator, X, y="no_validation", *, reset=True, multi_output=True
         return validate_data(estimator, X, y, reset=reset, **ROWS, **targets)
     except OverflowError as error:                       # NumPy's, of a whole number of Python
         raise ValueError(f"X holds a number beyond the range of float64 ({error}).") from None
+
+
+def plain_strings(y):
+    """``y``, where it is of NumPy's StringDType, which scikit-learn's checks do not know, as an array of objects.
+
+    What is missing stays so, and is refused as in any such array; of a fixed width it would be the string "nan".
+    """
+    return y.astype(object) if getattr(getattr(y, "dtype", None), "kind", "") == "T" else y
+
+
+def accuracy_of(y, predicted, sample_weight):
+    """scikit-learn's accuracy, of labels that it refuses too: StringDType and bytes."""
+    from sklearn.metrics import accuracy_score  # heavy, and training does not need it
+
+    y = plain_strings(y)
+    if getattr(getattr(y, "dtype", None), "kind", "") == "S" and y.shape == predicted.shape:
+        y, predicted = np.ones(len(y), bool), predicted == y
+    return accuracy_score(y, predicted, sample_weight=sample_weight)
 
 
 def clean(X):
@@ -278,6 +296,7 @@ def indicator_of(codes, n_classes):
 def _class_codes(y, classes):
     """All classes, ascending, and the place of every label among them."""
     plain = classes is None and plain_labels(y)          # one search for the distinct labels, not three
+    classes = plain_strings(classes)
     counted = count_codes(np.ascontiguousarray(y, np.int64)) if plain and y.dtype.kind in "bi" else None
     encoder = None if plain else LabelEncoder().fit(y if classes is None else np.asarray(classes))
     if counted is not None:
