@@ -255,3 +255,16 @@ def test_names_of_columns_are_forgotten_or_missed():
     with pytest.warns(UserWarning, match="X does not have valid feature names"):
         model.predict(X)
     assert not hasattr(model.fit(X, WORDS), "feature_names_in_")
+
+
+@pytest.mark.parametrize("estimator", quick_estimators(), ids=str)
+def test_weights_that_leave_one_class(estimator):
+    weight = (WORDS == "a").astype(float)
+    if isinstance(estimator, SLNDClassifier) or hasattr(estimator, "negatives_per_positive"):
+        with pytest.raises(ValueError, match="rows of positive weight are of only one class"):
+            estimator.fit(X, WORDS, weight)
+    else:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            predicted = estimator.fit(X, WORDS, weight).predict(X[weight > 0])
+        assert (predicted == "a").all()

@@ -92,7 +92,8 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
         ------
         ValueError
             For parameters, shapes, NaN, infinities, a single class, or (but by `SmSVMClassifier`) an indicator column
-            without a positive.
+            without a positive. SLND, BSN and the baselines like them, which visit rows of both signs, refuse weights
+            that leave one class too; others predict that class, as scikit-learn's linear classifiers do.
         """
         begin = time.perf_counter()
         if comm is not None:
