@@ -221,11 +221,29 @@ def test_rows_that_stay_in_their_file(folder, capsys, monkeypatch):
     ("a,tree\n1,x\n,y\n", "row 2, column 'a': empty, NaN or infinite"), ("a,tree\n1,x\ninf,y\n", "column 'a': empty"),
     ("a,tree\n1,x\nNA,y\n", "row 2, column 'a'"), ("a,tree\n1,x\n2,x\n", "only one class"),
     ("1,x\n2, \n", "row 2: the label is empty"),
-    ("1,x\n2,y\n\xff,x\n", "row 3, column 1"), ("a,b,tree\n1,2,x\n1\n", "row")])
+    ("1,x\n2,y\n\xff,x\n", "row 3, column 1"), ("a,b,tree\n1,2,x\n1\n", "row"),
+    ("a,tree\n1,x\n\n2,y,3\n", "d.csv, row 2, has 3 cells where the first line has fewer."),
+    ("a,tree\n1,x,3\n2,y\n", "row 1, has 3 cells"), ("a,tree\n1,x,,3\n2,y,3\n", "row 1, has 4 cells")])
 def test_tables_that_are_refused(text, words, folder, reader, capsys):
     (folder / "d.csv").write_bytes(text.encode("latin1"))
     assert words in failed(capsys, "fit", "d.csv", "--model", "m")
     assert not (folder / "m").exists()
+
+
+def test_cells_too_many_are_refused_in_rows_for_a_model_too(folder, reader, capsys):
+    # They were dropped, where pandas is not installed; with it, of the first row.
+    main(["fit", "trees.csv", "--model", "m", "--quiet", "--method", "smsvm"])
+    lines = csv_text().splitlines()
+    (folder / "d.csv").write_text("\n".join([*lines[:2], lines[2] + ",9", *lines[3:]]))
+    for command in ("predict", "evaluate"):
+        assert "d.csv, row 2, has 7 cells where the first" in failed(capsys, command, "d.csv", "--model", "m")
+
+
+def test_a_delimiter_at_the_end_of_a_row_is_no_cell(folder, reader, capsys):
+    (folder / "d.csv").write_text("a,tree\n1,x\n2,y,\n3,y,,\n4,x\n")
+    assert main(["fit", "d.csv", "--model", "m", "--quiet", "--method", "smsvm"]) == 0
+    assert main(["predict", "d.csv", "--model", "m"]) == 0
+    assert len(capsys.readouterr().out.split()) == 4
 
 
 def test_files_that_are_refused(folder, capsys):

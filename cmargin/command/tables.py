@@ -34,7 +34,7 @@ def read_csv(path, *, header, label, known=None):
     names = [cell.strip() for cell in cells]
     has_names = header == "yes" or (header == "auto" and not any(map(_is_number, names)))
     place, wanted = _places(path, names if has_names else None, len(names), label, known)
-    numbers, labels = _cells(path, delimiter, has_names, wanted, place)
+    numbers, labels = _cells(path, delimiter, has_names, len(names), wanted, place)
     if not len(numbers):
         raise ValueError(f"{path} has no rows.")
     _refuse_gaps(path, numbers, names if has_names else None, wanted)
@@ -81,19 +81,21 @@ def _place(path, names, n_columns, label, known):
     raise ValueError(f"{path} has no column {label!r}; it has {', '.join(names) if names else f'{n_columns} columns'}.")
 
 
-def _cells(path, delimiter, has_names, wanted, place):
+def _cells(path, delimiter, has_names, n_columns, wanted, place):
     """(n, m) floats with NaN in empty cells, and the texts of the labels."""
     try:
         import pandas
     except ImportError:
-        return _by_numpy(path, delimiter, has_names, wanted, place)
+        return _by_numpy(path, delimiter, has_names, n_columns, wanted, place)
     try:
         frame = pandas.read_csv(path, sep=delimiter, header=None, skiprows=int(has_names), dtype=str, na_filter=False,
                                 skipinitialspace=True, encoding="utf-8-sig", encoding_errors="replace")
     except pandas.errors.EmptyDataError:
         return np.empty((0, len(wanted))), None
-    if frame.shape[1] <= max([*wanted, place or 0]):
-        raise ValueError(f"{path} has rows of {frame.shape[1]} columns where its first line has more.")
+    except pandas.errors.ParserError:
+        frame = None
+    if frame is None or frame.shape[1] != n_columns:             # rows of unequal length: the other reader says which
+        return _by_numpy(path, delimiter, has_names, n_columns, wanted, place)
     numbers = np.empty((len(frame), len(wanted)))
     for k, j in enumerate(wanted):
         column = frame.iloc[:, j]
@@ -104,15 +106,17 @@ def _cells(path, delimiter, has_names, wanted, place):
     return numbers, None if place is None else frame.iloc[:, place].to_numpy(str)
 
 
-def _by_numpy(path, delimiter, has_names, wanted, place):
+def _by_numpy(path, delimiter, has_names, n_columns, wanted, place):
     numbers, labels = [], []
     with open(path, encoding="utf-8-sig", errors="replace", newline="") as file:
         rows = csv.reader(file, delimiter=delimiter, skipinitialspace=True)
         if has_names:
             next(rows)
         for number, row in enumerate(filter(None, rows), 1):
-            if len(row) <= max([*wanted, place or 0]):
-                raise ValueError(f"{path}, row {number}, has {len(row)} cells where the first line has more.")
+            # an empty cell too many is no more than a delimiter at the end
+            if len(row) <= max([*wanted, place or 0]) or any(map(str.strip, row[n_columns:])):
+                more = "more" if len(row) < n_columns else "fewer"
+                raise ValueError(f"{path}, row {number}, has {len(row)} cells where the first line has {more}.")
             numbers.append([_number(path, number, j, row[j]) for j in wanted])
             labels.append("" if place is None else row[place])
     return np.array(numbers, float).reshape(len(numbers), len(wanted)), None if place is None else np.array(labels, str)
