@@ -221,13 +221,34 @@ def test_rows_that_stay_in_their_file(folder, capsys, monkeypatch):
     ("a,tree\n1,x\n,y\n", "row 2, column 'a': empty, NaN or infinite"), ("a,tree\n1,x\ninf,y\n", "column 'a': empty"),
     ("a,tree\n1,x\nNA,y\n", "row 2, column 'a'"), ("a,tree\n1,x\n2,x\n", "only one class"),
     ("1,x\n2, \n", "row 2: the label is empty"),
-    ("1,x\n2,y\n\xff,x\n", "row 3, column 1"), ("a,b,tree\n1,2,x\n1\n", "row"),
+    ("1,x\n2,y\n\xff,x\n", "d.csv, line 3, is not UTF-8 text (byte 0xFF)"),
+    ("a,tree\n1,ch\xeane\n2,y\n", "line 2, is not UTF-8"), ("\xe2ge,tree\n1,x\n2,y\n", "line 1, is not UTF-8"),
+    ("a,b,tree\n1,2,x\n1\n", "row"),
     ("a,tree\n1,x\n\n2,y,3\n", "d.csv, row 2, has 3 cells where the first line has fewer."),
     ("a,tree\n1,x,3\n2,y\n", "row 1, has 3 cells"), ("a,tree\n1,x,,3\n2,y,3\n", "row 1, has 4 cells")])
 def test_tables_that_are_refused(text, words, folder, reader, capsys):
     (folder / "d.csv").write_bytes(text.encode("latin1"))
     assert words in failed(capsys, "fit", "d.csv", "--model", "m")
     assert not (folder / "m").exists()
+
+
+@pytest.mark.parametrize("encoding, mark", [("utf-16-le", "FF FE"), ("utf-16-be", "FE FF")])
+def test_utf_16_is_named(encoding, mark, folder, reader, capsys):
+    (folder / "d.csv").write_bytes(("\ufeff" + csv_text()).encode(encoding))
+    said = failed(capsys, "fit", "d.csv", "--model", "m")
+    assert f"d.csv is UTF-16 text (it begins with the byte order mark {mark})" in said
+
+
+def test_labels_in_latin_1_are_refused_in_rows_for_a_model_too(folder, reader, capsys):
+    # They were read as labels with U+FFFD in them, which the model does not know.
+    text = csv_text().replace(NAMES[0], "ch\xeane")
+    (folder / "d.csv").write_text(text, encoding="utf-8")
+    assert main(["fit", "d.csv", "--model", "m", "--quiet", "--method", "smsvm"]) == 0
+    assert "ch\xeane" in load("m").classifier.classes_
+    (folder / "d.csv").write_text(text, encoding="latin1")
+    number = next(k for k, line in enumerate(text.splitlines(), 1) if "\xea" in line)
+    for command in ("predict", "evaluate"):
+        assert f"line {number}, is not UTF-8" in failed(capsys, command, "d.csv", "--model", "m")
 
 
 def test_cells_too_many_are_refused_in_rows_for_a_model_too(folder, reader, capsys):

@@ -1,11 +1,13 @@
 """Tables with a column of labels: CSV, by pandas where it is installed and by NumPy otherwise, and Parquet."""
 
+import codecs
 import csv
 
 import numpy as np
 
 DELIMITERS = ",;\t "             # the first of them that the first line has
 NO_LABEL = object()              # in place of the column of labels: they are in a file of their own
+UTF_16 = {codecs.BOM_UTF16_LE: "FF FE", codecs.BOM_UTF16_BE: "FE FF"}       # byte order marks
 
 
 class Table:
@@ -25,7 +27,30 @@ class Table:
 
 def read_csv(path, *, header, label, known=None):
     """``label``: name or number of the column of labels, None for the last, `NO_LABEL`; ``known``: the `Model`."""
-    with open(path, encoding="utf-8-sig", errors="replace", newline="") as file:
+    try:
+        return _read_csv(path, header, label, known)
+    except UnicodeDecodeError:
+        raise ValueError(_other_encoding(path)) from None
+
+
+def _other_encoding(path):
+    """What is to be said of text that is not UTF-8: its first such line, or that it is UTF-16."""
+    with open(path, "rb") as file:
+        mark = UTF_16.get(file.read(2))
+        if mark:
+            return f"{path} is UTF-16 text (it begins with the byte order mark {mark}); store it as UTF-8."
+        file.seek(0)
+        for number, line in enumerate(file, 1):
+            try:
+                line.decode()
+            except UnicodeDecodeError as error:
+                byte = line[error.start]
+                return f"{path}, line {number}, is not UTF-8 text (byte 0x{byte:02X}); store it as UTF-8."
+    return f"{path} is not UTF-8 text."                      # the line has been mended in between
+
+
+def _read_csv(path, header, label, known):
+    with open(path, encoding="utf-8-sig", newline="") as file:
         first = file.readline()
     if not first.strip():
         raise ValueError(f"{path} begins with an empty line, or is empty.")
@@ -89,7 +114,7 @@ def _cells(path, delimiter, has_names, n_columns, wanted, place):
         return _by_numpy(path, delimiter, has_names, n_columns, wanted, place)
     try:
         frame = pandas.read_csv(path, sep=delimiter, header=None, skiprows=int(has_names), dtype=str, na_filter=False,
-                                skipinitialspace=True, encoding="utf-8-sig", encoding_errors="replace")
+                                skipinitialspace=True, encoding="utf-8-sig")
     except pandas.errors.EmptyDataError:
         return np.empty((0, len(wanted))), None
     except pandas.errors.ParserError:
@@ -108,7 +133,7 @@ def _cells(path, delimiter, has_names, n_columns, wanted, place):
 
 def _by_numpy(path, delimiter, has_names, n_columns, wanted, place):
     numbers, labels = [], []
-    with open(path, encoding="utf-8-sig", errors="replace", newline="") as file:
+    with open(path, encoding="utf-8-sig", newline="") as file:
         rows = csv.reader(file, delimiter=delimiter, skipinitialspace=True)
         if has_names:
             next(rows)
