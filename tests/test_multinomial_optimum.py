@@ -484,3 +484,14 @@ def test_history_has_an_entry_a_step():
     history = run.result.history
     assert {len(column) for column in history.values()} == {len(history["passes"])}
     assert np.all(np.diff(history["objective"]) < 0) and np.all(np.diff(history["passes"]) > 0)
+
+
+def test_a_class_without_rows_changes_no_more_than_the_weights():
+    # fields of the result were told by their place, and came to stand in those of others
+    X, y = np.random.default_rng(4).standard_normal((90, 4)), np.arange(90) % 3
+    settings = Settings(0.1, 1e-6, True, n_threads=1)
+    (few, _), (all_classes, _) = (multinomial_newton.solve(open_rows(X), labels, None, n_classes, settings)
+                                  for labels, n_classes in ((y, 3), (y + (y > 0), 4)))
+    np.testing.assert_array_equal(all_classes.W, np.insert(few.W, 1, 0, axis=0))
+    for name in ("objective", "gap", "stopped", "from_ridge", "n_newton", "reads"):
+        assert getattr(all_classes, name) == getattr(few, name), name

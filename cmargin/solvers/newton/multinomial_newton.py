@@ -22,7 +22,7 @@ V_q = (1/N) sum s_i (e_{y_i} - q) x_i', all known without another look at the ro
 """
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -173,7 +173,7 @@ def spread(part, met, n_classes):
     """The result over all classes, from that over the classes that have rows."""
     W, bias = np.zeros((n_classes, part.W.shape[1])), np.full(n_classes, ABSENT)
     W[met], bias[met] = part.W, part.bias
-    return Result(W, bias, part.objective, part.gap, part.stopped, part.n_newton, part.reads, part.history)
+    return replace(part, W=W, bias=bias)
 
 
 def dual_value(entropy, gradient, class_sums, share, l2, intercept):
