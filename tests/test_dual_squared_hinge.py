@@ -238,3 +238,26 @@ def test_sparse_rows_go_by_the_dual_where_the_penalty_is_large_beside_them():
     assert [foreseen(open_rows(X), y, l2, "squared_hinge", True, True) for l2 in (1e-2, 1e-7)] == [True, False]
     assert foreseen(open_rows(sparse.csr_matrix((3000, 60_000))), y, 1e-7, "squared_hinge", True, True)
     assert bits_of(X, y, "auto", l2=1e-2) == bits_of(X, y, "dual", l2=1e-2)
+
+
+@pytest.mark.parametrize("penalised", [False, True])
+def test_a_penalty_beside_which_no_row_counts(penalised):
+    # from l2 = 1e198 on all rows were left out: objective and gap were 0, and the loss is about 1
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 5))
+    y = np.where(X[:, 0] + rng.standard_normal(200) > 0.5, 1, -1)
+    for l2 in (1e190, 1e200, 1e250):
+        model = SmSVMClassifier(loss="squared_hinge", linear_solver="dual", l2=l2, penalize_intercept=penalised)
+        model.fit(X, y)
+        loss = (np.maximum(0, 1 - y * model.decision_function(X))**2).mean()
+        assert model.objective_[0] == pytest.approx(loss, rel=1e-6) and model.duality_gap_[0] <= 1e-4
+
+
+def test_the_dual_is_given_up_on_wide_sparse_rows_that_it_does_not_solve():
+    # noise on more rows than columns: it read all rows a thousand times, and was 0.33 away
+    rng = np.random.default_rng(0)
+    X = sparse.random(20_000, 4500, 0.004, "csr", random_state=1)
+    X.data[:] = 1
+    y = X @ rng.standard_normal(4500) + 4 * rng.standard_normal(20_000) > 0
+    model = SmSVMClassifier(loss="squared_hinge", l2=1e-6).fit(X, y)
+    assert model.duality_gap_[0] <= 1e-4 and model.n_passes_ < 300

@@ -160,7 +160,7 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
                              f"{' as an indicator' if multilabel else ''}")
         if not (np.isfinite(self.coef_).all() and np.isfinite(self.intercept_).all()):
             raise ValueError(f"{what} needs finite weights, but coef_ or intercept_ of the last fit contains NaN or "
-                             "infinity; set warm_start=False, or fit another estimator.")
+                             "infinity; fit another estimator, or without a warm start.")
 
     def _weights(self, sample_weight, home, classes, codes):
         """Row weights times class weights.

@@ -16,7 +16,7 @@ from cmargin._estimators.progress import say
 from cmargin._estimators.validation import indicator_of
 from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin._runtime.clock import TimeUp
-from cmargin.homes.dual_rows import BY_DUAL, FEWEST_READS, is_smooth, worth_sweeping
+from cmargin.homes.dual_rows import BY_DUAL, FEWEST_READS, SMOOTH_WIDE, is_smooth, worth_sweeping
 from cmargin.homes.row_pass import SMALL
 from cmargin.homes.wide import worth_reducing
 from cmargin.solvers.dual.dual_newton import DualNewton
@@ -310,10 +310,12 @@ class SmSVMFit:
 
     def reads_to_try(self):
         """Reads that the dual may take before Newton's method goes on."""
-        e = self.estimator
-        if not np.isfinite(self.dual.enough_reads):
-            return np.inf
-        return min(self.dual.enough_reads if e.linear_solver == "auto" else np.inf, e.max_passes / 2)
+        e, enough = self.estimator, self.dual.enough_reads
+        if not np.isfinite(enough):
+            if not is_smooth(e.loss) or e.linear_solver == "dual":
+                return np.inf
+            enough = SMOOTH_WIDE
+        return min(enough if e.linear_solver == "auto" else np.inf, e.max_passes / 2)
 
     def certified(self, before, rows, settings, result):
         """Yield what makes the dual's certificate anew on the rows as they are, for where rounding may matter."""
@@ -328,8 +330,11 @@ class SmSVMFit:
     def sweeps_pay(self, code):
         """Whether the dual is to be begun with: where the loss is smooth, that is foreseen."""
         e = self.estimator
-        return e.linear_solver == "dual" or not is_smooth(e.loss) or \
-            foreseen(self.home, code, self.l2, e.loss, self.intercept, self.free is not None)
+        if not is_smooth(e.loss):
+            return True
+        if e.linear_solver == "dual":            # unless no row costs anything beside such a penalty
+            return self.dual_rows().ridge.any()
+        return foreseen(self.home, code, self.l2, e.loss, self.intercept, self.free is not None)
 
     def dual_rows(self):
         """`DualRows`, made by the first class that wants them."""

@@ -16,23 +16,28 @@ def ridge_if_better(estimator, fit, store, home, Y, weight):
     if fit.stopped not in STOPS or any(fit.history.values()) or not home.in_memory:
         return
     W, bias = home.score_blocks(Y, weight, 1).ridge_start(estimator.fit_intercept, 0.0)
+    if len(W) < len(fit.W):                      # two classes with a row of weights each
+        W, bias = np.concatenate([-W, W]) / 2, np.concatenate([-bias, bias]) / 2
     rows = sample_rows(home, np.arange(home.n_rows), Y.shape[1])
-    X, truth = home.take(rows, home.dtype), Y[rows].toarray() > 0
+    sample = home.take(rows, home.dtype), Y[rows].toarray() > 0, None if weight is None else weight[rows]
     store(fit)
-    before, reached = right(estimator, X, truth), (fit.W, fit.bias)
+    before, reached = right(estimator, *sample), (fit.W, fit.bias)
     if estimator.loss_ == "logistic":
         bias = bias - estimator._prior_correction() * estimator.fit_intercept     # ridge codes are of all rows
     fit.W, fit.bias, fit.from_ridge = W.astype(home.dtype), bias, True
     store(fit)
-    if not right(estimator, X, truth) > before:
+    if not right(estimator, *sample) > before:
         (fit.W, fit.bias), fit.from_ridge = reached, False
     elif hasattr(fit, "gap"):
         fit.objective = fit.gap = np.inf         # those of other weights
 
 
-def right(estimator, X, truth):
-    """Share of labels (n, n_problems) that the estimator is right about."""
-    scores = np.asarray(estimator.decision_function(X)).reshape(truth.shape)
+def right(estimator, X, truth, weight):
+    """Weighted share of labels (n, n_problems) that the estimator is right about."""
+    scores = np.asarray(estimator.decision_function(X))
     if truth.shape[1] == 1 or estimator._multilabel:
-        return ((scores > 0) == truth).mean()
-    return truth[np.arange(len(truth)), scores.argmax(axis=1)].mean()
+        scores = scores[:, 1] - scores[:, 0] if scores.shape == (len(truth), 2) > truth.shape else scores
+        found = ((scores.reshape(truth.shape) > 0) == truth).mean(axis=1)
+    else:
+        found = truth[np.arange(len(truth)), scores.argmax(axis=1)]
+    return np.average(found, weights=weight)

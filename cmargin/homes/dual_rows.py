@@ -23,6 +23,7 @@ LARGEST_RIDGE = 1e200  # of a row that costs anything at all
 SMOOTH_NARROWEST = 48  # columns, and dense and sparse numbers, from which on it is with a smooth loss,
 SMOOTH_NUMBERS = {False: 400_000, True: 100_000}
 SMOOTH_ENOUGH = 1.5    # part of what Newton's method costs there after which the dual is given up
+SMOOTH_WIDE = 120      # reads after which it is, where products with the rows are Newton's method (doc/decisions.md)
 PRICES = {             # (smooth, sparse): looks of Newton's method, and what one costs in reads, doc/decisions.md
     (False, False): (16, 5, 0.025, 0.02), (False, True): (10, 0, 0.36, 0.01),
     (True, False): (6, 0.4, 0.02, 0.02), (True, True): (6, 1, 0.04, 0.009)}

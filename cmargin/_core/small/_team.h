@@ -2,7 +2,7 @@
  *
  * OpenMP's wait for the next region, and for each other at the end of one, by spinning, for milliseconds. Where regions
  * are short and many, as those of a read in chunks, and somebody else wants the processors, a thread that spins has them
- * and one that others wait for has not.
+ * and one that others wait for has not. A team has one caller at a time, as the rows that it works on have.
  */
 #ifndef CMARGIN_TEAM_H
 #define CMARGIN_TEAM_H
