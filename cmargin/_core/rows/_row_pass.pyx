@@ -10,19 +10,18 @@
 import numpy as np
 
 from cpython.exc cimport PyErr_CheckSignals
-from cython.parallel cimport prange, threadid
 from libc.string cimport memcpy
 
 from cmargin._core.losses._losses cimport MARGIN_PURSUIT, SMOOTHED_HINGE, has_dual, in_newton_steps
 from cmargin._core.rows._row_blocks cimport (
-    CURVED, HINGE, N_PARTS, N_SUMS, along_block, block_kernel, block_question, combine_block,
+    CURVED, HINGE, N_PARTS, N_SUMS, along_block, block_question, combine_block,
     evaluate_block, exact_dual, fold, pass_job, product_block, run_block,
 )
 from cmargin._core.linalg._narrow_syrk cimport narrow_syrk_lanes
+from cmargin._core.rows._over_blocks cimport over_blocks
 from cmargin._core.rows._rows cimport Rows
 from cmargin._core.rows._tiles cimport packed_width, partial_size
 from cmargin._core.small._shapes cimport must_fit
-from cmargin._core.small._team cimport team_run
 
 from cmargin._core.losses._losses import LOSS_IDS
 
@@ -145,32 +144,6 @@ cdef Py_ssize_t slices(const pass_job *job, Py_ssize_t order) noexcept nogil:
     cdef double work = <double> job.n_rows * (8.0 * job.n_columns + <double> order * order)
     cdef Py_ssize_t tiles = max(1, job.n_rows // (job.n_blocks * job.tile_rows))
     return min(1 + <Py_ssize_t> (work / SLICE_FLOPS), tiles)
-
-
-cdef struct block_work:
-    row_pass *rows
-    block_kernel kernel
-    const block_question *asked
-
-
-cdef void do_block(void *of, Py_ssize_t block, int thread) noexcept nogil:
-    cdef block_work *by = <block_work *> of
-    by.kernel(&by.rows.job, block, by.asked, by.rows.scratch + thread * by.rows.scratch_size)
-
-
-cdef void over_blocks(row_pass *rows, block_kernel kernel, const block_question *asked) noexcept nogil:
-    cdef Py_ssize_t block, n_blocks = rows.job.n_blocks, size = rows.scratch_size
-    cdef int n_threads = <int> min(rows.n_threads, n_blocks)
-    cdef block_work work
-    if n_threads == 1:
-        for block in range(n_blocks):
-            kernel(&rows.job, block, asked, rows.scratch)
-    elif rows.helpers != NULL:
-        work.rows, work.kernel, work.asked = rows, kernel, asked
-        team_run(rows.helpers, do_block, &work, n_blocks, n_threads)
-    else:
-        for block in prange(n_blocks, schedule="dynamic", chunksize=1, num_threads=n_threads):
-            kernel(&rows.job, block, asked, rows.scratch + threadid() * size)
 
 
 cdef bint pass_look_part(row_pass *rows) noexcept nogil:
