@@ -17,6 +17,7 @@ from cmargin.smsvm import SmSVMClassifier
 from cmargin.solvers.dual import dual_newton
 
 INTERCEPTS = {"none": {"fit_intercept": False}, "penalised": {"penalize_intercept": True}, "free": {}}
+HARD_ROWS = ["two rows", "constant", "zeros", "repeated", "opposite", "far from 0"]
 
 
 def fit(X, y, weights=None, **parameters):
@@ -29,6 +30,23 @@ def noisy(n=120, m=23, seed=0, dtype=float):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, m)).astype(dtype)
     return X, np.where(X @ rng.standard_normal(m) + 2 * rng.standard_normal(n) > 0, 1, -1)
+
+
+def hard_rows(kind):
+    X, y = noisy(60, 9, 3)
+    if kind == "two rows":
+        X, y = X[:2], np.array([1, -1])
+    elif kind == "constant":
+        X[:, 2], X[:, 5] = 1.0, -3.0
+    elif kind == "zeros":
+        X[::3] = 0
+    elif kind == "repeated":
+        X[30:] = X[:30]
+    elif kind == "opposite":
+        X[30:], y[30:] = X[:30], -y[:30]
+    elif kind == "far from 0":
+        X += 5
+    return X, y
 
 
 def is_certified(X, y, weights, l2, intercept, model):
@@ -72,21 +90,9 @@ def test_rows_are_copied_only_where_their_columns_lie_apart():
 
 
 @pytest.mark.parametrize("intercept", INTERCEPTS)
-@pytest.mark.parametrize("kind", ["two rows", "constant", "zeros", "repeated", "opposite", "far from 0"])
+@pytest.mark.parametrize("kind", HARD_ROWS)
 def test_hard_rows(kind, intercept):
-    X, y = noisy(60, 9, 3)
-    if kind == "two rows":
-        X, y = X[:2], np.array([1, -1])
-    elif kind == "constant":
-        X[:, 2], X[:, 5] = 1.0, -3.0
-    elif kind == "zeros":
-        X[::3] = 0
-    elif kind == "repeated":
-        X[30:] = X[:30]
-    elif kind == "opposite":
-        X[30:], y[30:] = X[:30], -y[:30]
-    else:
-        X += 5
+    X, y = hard_rows(kind)
     is_certified(X, y, np.ones(len(y)), 1e-2, intercept, fit(X, y, l2=1e-2, **INTERCEPTS[intercept]))
 
 

@@ -294,16 +294,20 @@ def test_chosen_where_curvature_costs_many_reads():
             SmSVMClassifier(linear_solver="dual", **wrong).fit(X, y)
 
 
+def same_fits(fits):
+    for other in fits[1:]:
+        np.testing.assert_array_equal(fits[0].coef_, other.coef_)
+        np.testing.assert_array_equal(fits[0].intercept_, other.intercept_)
+        assert fits[0].n_passes_ == other.n_passes_
+
+
 @pytest.mark.parametrize("dense", [False, True])
 def test_same_bits_for_any_number_of_threads(dense):
     X, y = text(n=400)
     X = X.toarray() if dense else X
     labels = np.digitize(np.arange(400) % 7 + y, [2, 5])
     fits = [fit(X, labels, l2=1e-4, n_jobs=n_jobs) for n_jobs in (1, 2, 3)]
-    for other in fits[1:]:
-        np.testing.assert_array_equal(fits[0].coef_, other.coef_)
-        np.testing.assert_array_equal(fits[0].intercept_, other.intercept_)
-        assert fits[0].n_passes_ == other.n_passes_
+    same_fits(fits)
 
 
 def nearly_repeated(n=300, m=900, seed=6):

@@ -9,7 +9,8 @@ from naive_smsvm import with_ones
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
-from test_dual_newton import nearly_repeated, text
+from test_dense_dual import HARD_ROWS, INTERCEPTS, hard_rows, noisy
+from test_dual_newton import nearly_repeated, same_fits, text
 
 from cmargin import SmSVMClassifier
 from cmargin._core.rows._dual_looks import smooth_minimum
@@ -18,7 +19,6 @@ from cmargin.homes import open_rows
 from cmargin.homes.dual_rows import worth_sweeping
 from cmargin.solvers.dual.smooth_choice import foreseen
 
-INTERCEPTS = {"none": {"fit_intercept": False}, "penalised": {"penalize_intercept": True}, "free": {}}
 LONG = np.longdouble
 
 
@@ -51,12 +51,6 @@ def is_certified(X, y, weights, l2, intercept, given=None, **parameters):
     return model
 
 
-def noisy(n=120, m=23, seed=0, dtype=float):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, m)).astype(dtype)
-    return X, np.where(X @ rng.standard_normal(m) + 2 * rng.standard_normal(n) > 0, 1, -1)
-
-
 @pytest.mark.parametrize("stored", ["dense", "csr"])
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 @pytest.mark.parametrize("l2", [1.0, 1e-2, 1e-4])
@@ -80,25 +74,14 @@ def test_weights_of_classes(class_weight, intercept):
 
 
 @pytest.mark.parametrize("intercept", INTERCEPTS)
-@pytest.mark.parametrize("kind", ["one row counts", "two rows", "constant", "zeros", "repeated", "opposite",
-                                  "far from 0", "uneven weights"])
+@pytest.mark.parametrize("kind", [*HARD_ROWS, "one row counts", "uneven weights"])
 def test_hard_rows(kind, intercept):
-    X, y = noisy(60, 9, 3)
-    weights = np.ones(60)
-    if kind in ("one row counts", "two rows"):
-        X, y, weights = X[:2], np.array([1, -1]), np.array([1.0, float(kind == "two rows")])
-    elif kind == "constant":
-        X[:, 2], X[:, 5] = 1.0, -3.0
-    elif kind == "zeros":
-        X[::3] = 0
-    elif kind == "repeated":
-        X[30:] = X[:30]
-    elif kind == "opposite":
-        X[30:], y[30:] = X[:30], -y[:30]
+    X, y = hard_rows("two rows" if kind == "one row counts" else kind)
+    weights = np.ones(len(y))
+    if kind == "one row counts":
+        weights[1] = 0
     elif kind == "uneven weights":
-        weights = 10.0 ** np.random.default_rng(0).integers(-9, 3, 60)
-    else:
-        X += 5
+        weights = 10.0 ** np.random.default_rng(0).integers(-9, 3, len(y))
     if kind == "one row counts" and intercept == "free":                 # the intercept alone does it: nothing is left
         model = fit(X, y, weights, l2=1e-2, **INTERCEPTS[intercept])
         assert model.objective_[0] <= 1e-15 and objective(X, y, weights, 1e-2, intercept, model) <= 1e-15
@@ -123,10 +106,7 @@ def test_several_classes_have_the_same_bits_for_any_number_of_threads(dense):
     X = X.toarray() if dense else X
     labels = np.digitize(np.arange(400) % 7 + y, [2, 5])
     fits = [fit(X, labels, l2=1e-3, n_jobs=n_jobs) for n_jobs in (1, 2, 3)]
-    for other in fits[1:]:
-        np.testing.assert_array_equal(fits[0].coef_, other.coef_)
-        np.testing.assert_array_equal(fits[0].intercept_, other.intercept_)
-        assert fits[0].n_passes_ == other.n_passes_
+    same_fits(fits)
     for c in range(3):
         alone = fit(X, np.where(labels == c, 1, 0), l2=1e-3)
         np.testing.assert_array_equal(alone.coef_[0], fits[0].coef_[c])
