@@ -30,6 +30,7 @@ from cmargin._core.newton._multinomial_step import MultinomialStep
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
 from cmargin._runtime.clock import TimeUp
+from cmargin._runtime.turns import give_way
 from cmargin.solvers.newton.multinomial_inverse import (
     MOST_NUMBERS,
     MOST_READS,
@@ -224,6 +225,7 @@ class Run(Resumable):
         self.result = Result(*self.split(self.V))
 
     def watch_time(self):
+        give_way()
         if self.settings.deadline is not None and time.perf_counter() > self.settings.deadline:
             raise TimeUp
 
