@@ -23,6 +23,14 @@ def kept_of_rows(RowBlocks blocks, bint measures=True):
                    blocks.rows.begun, blocks.rows.fresh, blocks.rows.forgets)}
 
 
+def own(RowBlocks blocks, array):
+    if array is None:
+        return None
+    copied = blocks.room(array.shape)
+    copied[...] = array
+    return copied
+
+
 def take_back_rows(RowBlocks blocks, dict kept, bint copy=True):
     """Let a new pass go on where another over the same rows, all of which are at hand, was `kept_of_rows`.
 
@@ -33,8 +41,7 @@ def take_back_rows(RowBlocks blocks, dict kept, bint copy=True):
     cdef Py_ssize_t turned = kept["turned"]
     must_fit(kept["per_row"].shape == blocks.per_row.shape and blocks.rows.first == 0
              and (kept["duals"] is None or kept["duals"].shape == blocks.per_row.shape), "take_back_rows")
-    own = {name: kept[name].copy() if copy and kept[name] is not None else kept[name] for name in ("per_row", "duals")}
-    blocks.per_row, blocks.duals = own["per_row"], own["duals"]
+    blocks.per_row, blocks.duals = [own(blocks, kept[name]) if copy else kept[name] for name in ("per_row", "duals")]
     if blocks.n_rows > 0:
         per_row, duals = blocks.per_row, blocks.duals
         job.deficit, job.change = &per_row[0, 0], &per_row[1, 0]
