@@ -11,13 +11,15 @@ from conftest import FORMATS, as_format, blobs
 from naive_pursuit import objective, projected_steps, psi, random_rows
 from scipy.optimize import minimize
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_digits, make_multilabel_classification
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_multilabel_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import SGDClassifier
-from sklearn.preprocessing import normalize, scale
+from sklearn.model_selection import StratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler, normalize, scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from cmargin import MarginPursuitClassifier, PegasosClassifier, margins
+from cmargin import MarginPursuitClassifier, PegasosClassifier, SLNDClassifier, SmSVMClassifier, margins
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes import open_rows, score_blocks
 from cmargin.solvers.first_order.margin_pursuit import weighted_draws
@@ -423,3 +425,16 @@ def test_bad_parameters_get_one_clear_sentence(parameters, message):
 def test_clone_and_parameters():
     model = MarginPursuitClassifier(margin=2.0, scale=0.5, l2=1e-3, step_size=0.05)
     assert clone(model).get_params() == model.get_params()
+
+
+def test_a_class_between_others_has_no_margin_to_gather():
+    # README, "When not to use it": iris in five folds
+    flowers = load_iris(return_X_y=True)
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+
+    def right(model):
+        return cross_val_score(make_pipeline(StandardScaler(), model), *flowers, cv=folds).mean()
+
+    assert right(MarginPursuitClassifier()) == pytest.approx(0.81, abs=0.01)
+    assert right(SmSVMClassifier()) == pytest.approx(0.94, abs=0.01)
+    assert right(SLNDClassifier(random_state=0)) == pytest.approx(0.98, abs=0.01)
