@@ -17,6 +17,7 @@ BY_DUAL = tuple(loss for loss, facts in FACTS.items() if not np.isnan(facts["dua
 FEWEST_READS = 10      # that a fit of dense rows must have left for a trial, which takes three
 SMALLEST = 20_000      # rows from which on it begins on a subset and costs half of that
 CG_READS = 1000        # of Newton's method by products with rows
+LIGHT = 2.0            # C |x|^2 up to which CSR rows of so few columns are
 WORTH = 40             # reads that Newton's method on all columns must cost for the dual to be tried first,
 ENOUGH = 0.6           # and the part of them after which it is given up
 LARGEST_RIDGE = 1e200  # of a row that costs anything at all
@@ -71,7 +72,15 @@ def worth_sweeping(home, l2, l1, linear_solver, line_search, loss):
             and (not reduced or reads_of_newton(home, True) > WORTH)
     if not home.sparse and home.n_features <= FEW_COLUMNS:
         return home.n_features >= NARROWEST and home.entries >= NARROW_NUMBERS and home.n_rows < SMALLEST
-    return home.n_features > FEW_COLUMNS and reads_of_newton(home) > WORTH
+    if reads_of_newton(home) <= WORTH:
+        return False
+    return home.n_features > FEW_COLUMNS or (home.n_features >= NARROWEST and rows_are_light(home, l2))
+
+
+def rows_are_light(home, l2):
+    """Whether a CSR row's dual variable, at its bound, moves the row's own margin by little: few sweeps then do."""
+    squares = np.einsum("i,i", home.X.data, home.X.data, dtype=float)
+    return squares <= LIGHT * l2 * home.n_rows**2
 
 
 def box_of(cost, loss):

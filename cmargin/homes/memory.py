@@ -79,8 +79,8 @@ class MemoryHome:
 
     # ------------------------------------------------------------ what solvers read them by
 
-    def row_pass(self, code, *, intercept, n_threads, room=None):
-        return MemoryRowPass(self.unrepeated().rows, code, intercept=intercept, n_threads=n_threads, room=room)
+    def row_pass(self, code, *, intercept, n_threads):
+        return MemoryRowPass(self.unrepeated().rows, code, intercept=intercept, n_threads=n_threads)
 
     def reduced(self):
         return WideRows(self)

@@ -89,7 +89,6 @@ class Place:
     """
 
     interrupted, break_off = False, None             # whether a Ctrl-C came; called between two slices of a look
-    room = None                                      # what gives memory for the passes' rows
 
     def __init__(self, home, labels, weights, first, n_threads, where, number=0):
         self.home, self.labels, self.weights, self.first = home, labels, weights, first
@@ -125,14 +124,16 @@ class Place:
         part[1] = part[1] or self.interrupted
         return part
 
+    def row_pass(self, code, intercept):
+        return self.home.row_pass(code, intercept=intercept, n_threads=self.n_threads)
+
     def what_failed(self):
         return self.failure
 
     # ------------------------------------------------------------ passes
 
     def open_pass(self, key, c, intercept):
-        rows = self.home.row_pass(self.labels.code(c, self.weights), intercept=intercept,
-                                   n_threads=self.n_threads, room=self.room)
+        rows = self.row_pass(self.labels.code(c, self.weights), intercept)
         rows.first, rows.between_slices = self.first, self.break_off
         self.passes[key] = rows
         return self.about(key)

@@ -90,9 +90,14 @@ class Partition(Place):
         self.room = labelled.room.array
         states = {} if before is None else {key: state for key, state in before.states.items()
                                             if key not in this_round.gone}
-        self.passes = Passes(states, lambda: self.home.unrepeated().rows, self.n_threads, this_round.moved,
-                             self.room)
+        self.passes = Passes(states, self.rows, self.n_threads, this_round.moved, self.room)
         self.sorted = {} if before is None else before.measures
+
+    def rows(self):
+        return self.home.unrepeated().rows
+
+    def row_pass(self, code, intercept):
+        return MemoryRowPass(self.rows(), code, intercept=intercept, n_threads=self.n_threads, room=self.room)
 
     def answers(self, calls):
         with single_threaded_blas(), np.errstate(all="ignore"):
