@@ -373,7 +373,8 @@ def test_an_interrupt_before_there_is_anything(folder, capsys, monkeypatch):
 
 def test_ctrl_c_in_earnest(folder):
     program = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)          # a shell that runs it in the background has it ignored
 from cmargin.command import methods
 def watched(estimator, n_problems, bar):
     estimator.callback = lambda model: print("pass", flush=True) if model.n_iter_ == 1 else None
@@ -384,7 +385,10 @@ sys.exit(main(["fit", "trees.csv", "--model", "m", "--set", "max_passes=1000000"
     process = started("-c", program)
     assert process.stdout.readline() == "pass\n"
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    try:
+        out, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
     assert process.returncode == 130 and "Interrupted" in out and "Traceback" not in err, (out, err)
     assert load("m").classifier.n_iter_ < 1000000
 

@@ -16,7 +16,7 @@ from cmargin._core.rows._dual_looks import best_scale, best_shift
 from cmargin._core.rows._dual_sweeps import WISHES, DualSweeps
 from cmargin._core.small._sampling import shuffle
 from cmargin.homes import open_rows
-from cmargin.homes.dual_rows import BY_DUAL, worth_sweeping
+from cmargin.homes.dual_rows import BY_DUAL, WORTH, reads_of_newton, worth_sweeping
 from cmargin.smsvm import SmSVMClassifier
 from cmargin.solvers.dual import dual_newton
 from cmargin.solvers.low_rank.class_passes import class_streams
@@ -306,7 +306,9 @@ def test_of_few_columns_chosen_for_light_rows():
     assert chosen(X, 0.014 + 1e-9) and not chosen(X, 0.014 - 1e-9)         # C |x|^2 = 2 for all of them
     assert chosen(3 * X, 9 * 0.0141) and not chosen(3 * X, 9 * 0.0139)
     assert chosen(X.astype(np.float32), 0.0141) and not chosen(X.toarray(), 0.0141)
-    assert not chosen(X[:, :15], 1.0)                                      # Newton's looks are short
+    assert chosen(X.astype(np.float32) * np.float32(1e25), 1.41e48)         # whose squares no float32 holds
+    few = sparse.csr_matrix(np.ones((500, 15)))
+    assert reads_of_newton(open_rows(few)) > WORTH and not chosen(few, 1.0)     # Newton's looks are short
     y = np.where(X @ rng.standard_normal(112) > 0, 1, -1)
     light, whole = (SmSVMClassifier(l2=0.02, tol=1e-9, linear_solver=name).fit(X, y) for name in ("auto", "cholesky"))
     assert light.objective_[0] == pytest.approx(whole.objective_[0], rel=2e-9)

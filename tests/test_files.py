@@ -112,6 +112,17 @@ def test_files_that_fit_are_read_whole(data, kind, tmp_path):
     np.testing.assert_array_equal(found.predict(given), wanted.predict(in_memory))
 
 
+def test_light_sparse_rows_of_few_columns_stay_in_their_files(tmp_path):
+    # whether the dual pays was asked of rows that are not there: an AttributeError
+    rng = np.random.default_rng(0)
+    X = sp.csr_matrix((np.ones(5600), rng.integers(0, 8, 5600) + np.tile(8 * np.arange(14), 400),
+                       np.arange(0, 5601, 14)), shape=(400, 112))
+    y = np.where(X @ rng.standard_normal(112) > 0, 1, -1)
+    files = open_files(write_csr(tmp_path / "rows", X), in_memory=False)
+    found, wanted = (SmSVMClassifier(l2=0.1, tol=1e-6).fit(rows, y) for rows in (files, X))
+    assert found.objective_ == pytest.approx(wanted.objective_, rel=2e-6)
+
+
 def test_labels_in_shards(data, tmp_path):
     X, y = data
     paths = [tmp_path / "y1.npy", tmp_path / "y2.npy"]

@@ -435,6 +435,6 @@ def test_a_class_between_others_has_no_margin_to_gather():
     def right(model):
         return cross_val_score(make_pipeline(StandardScaler(), model), *flowers, cv=folds).mean()
 
-    assert right(MarginPursuitClassifier()) == pytest.approx(0.81, abs=0.01)
-    assert right(SmSVMClassifier()) == pytest.approx(0.94, abs=0.01)
-    assert right(SLNDClassifier(random_state=0)) == pytest.approx(0.98, abs=0.01)
+    assert right(MarginPursuitClassifier()) == pytest.approx(0.81, abs=0.03)
+    assert right(SmSVMClassifier()) == pytest.approx(0.94, abs=0.03)
+    assert right(SLNDClassifier(random_state=0)) == pytest.approx(0.98, abs=0.03)

@@ -124,13 +124,13 @@ class SmSVMFit:
         self.by_dual = self.by_rows = False
         if home.agreed is not None:          # sums over all rows only
             return
-        self.by_dual = e.loss in BY_DUAL and \
+        self.by_dual = e.loss in BY_DUAL and (home.in_memory or e.linear_solver == "dual") and \
             worth_sweeping(home, self.l2, e.l1, e.linear_solver, e.line_search, e.loss)
         if e.linear_solver == "auto" and not home.sparse and e.max_passes < FEWEST_READS:
             self.by_dual = False
         self.by_rows = worth_reducing(home, e.l1, e.linear_solver, e.line_search)
         if not home.in_memory and e.linear_solver == "auto":
-            self.by_dual = self.by_rows = False
+            self.by_rows = False
 
     def _draw_seeds(self):
         """One seed a class, drawn only where rows will be, or their order; always the same for None."""

@@ -10,14 +10,14 @@ from cmargin.homes.wide import MOST_NUMBERS, too_wide, worth_reducing
 FREE_BIAS = 0.5
 DENSE = 0.02           # part of the entries that are stored from which on the mean row is subtracted
 DIGITS = 1e-12         # of a row's length that may be lost when it is
-FEW_COLUMNS = 128      # up to which Newton's method on all columns is best whatever the rows
+FEW_COLUMNS = 128      # up to which Newton's method on all columns is best, unless dense rows are few or sparse ones light
 NARROWEST, NARROW_NUMBERS = 16, 250_000       # columns and numbers from which on the dual is tried on fewer columns,
 NARROW_READS, NARROW_LOOK = 40, 3.0           # what Newton's method costs there, and reads before a first look
 BY_DUAL = tuple(loss for loss, facts in FACTS.items() if not np.isnan(facts["dual_bend"]))
 FEWEST_READS = 10      # that a fit of dense rows must have left for a trial, which takes three
 SMALLEST = 20_000      # rows from which on it begins on a subset and costs half of that
 CG_READS = 1000        # of Newton's method by products with rows
-LIGHT = 2.0            # C |x|^2 up to which CSR rows of so few columns are
+LIGHT = 2.0            # mean C |x|^2 of CSR rows up to which the dual is taken for so few columns
 WORTH = 40             # reads that Newton's method on all columns must cost for the dual to be tried first,
 ENOUGH = 0.6           # and the part of them after which it is given up
 LARGEST_RIDGE = 1e200  # of a row that costs anything at all
@@ -79,8 +79,8 @@ def worth_sweeping(home, l2, l1, linear_solver, line_search, loss):
 
 def rows_are_light(home, l2):
     """Whether a CSR row's dual variable, at its bound, moves the row's own margin by little: few sweeps then do."""
-    squares = np.einsum("i,i", home.X.data, home.X.data, dtype=float)
-    return squares <= LIGHT * l2 * home.n_rows**2
+    total = np.einsum("i,i", home.X.data, home.X.data, dtype=float)
+    return total <= LIGHT * l2 * home.n_rows**2
 
 
 def box_of(cost, loss):

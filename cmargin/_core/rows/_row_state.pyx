@@ -23,14 +23,6 @@ def kept_of_rows(RowBlocks blocks, bint measures=True):
                    blocks.rows.begun, blocks.rows.fresh, blocks.rows.forgets)}
 
 
-def own(RowBlocks blocks, array):
-    if array is None:
-        return None
-    copied = blocks.room(array.shape)
-    copied[...] = array
-    return copied
-
-
 def take_back_rows(RowBlocks blocks, dict kept, bint copy=True):
     """Let a new pass go on where another over the same rows, all of which are at hand, was `kept_of_rows`.
 
@@ -41,7 +33,13 @@ def take_back_rows(RowBlocks blocks, dict kept, bint copy=True):
     cdef Py_ssize_t turned = kept["turned"]
     must_fit(kept["per_row"].shape == blocks.per_row.shape and blocks.rows.first == 0
              and (kept["duals"] is None or kept["duals"].shape == blocks.per_row.shape), "take_back_rows")
-    blocks.per_row, blocks.duals = [own(blocks, kept[name]) if copy else kept[name] for name in ("per_row", "duals")]
+    if not copy:
+        blocks.per_row, blocks.duals = kept["per_row"], kept["duals"]
+    else:
+        blocks.per_row[...] = kept["per_row"]
+        blocks.duals = None if kept["duals"] is None else blocks.room(kept["duals"].shape)
+        if blocks.duals is not None:
+            blocks.duals[...] = kept["duals"]
     if blocks.n_rows > 0:
         per_row, duals = blocks.per_row, blocks.duals
         job.deficit, job.change = &per_row[0, 0], &per_row[1, 0]

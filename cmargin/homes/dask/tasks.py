@@ -33,7 +33,7 @@ class Labelled:
 
     def __sizeof__(self):
         label = getattr(self.labels, "label", None)
-        return object.__sizeof__(self) + self.weights.nbytes + (0 if label is None else label.nbytes)
+        return object.__sizeof__(self) + self.weights.nbytes + self.room.nbytes + (0 if label is None else label.nbytes)
 
 
 class Round:
@@ -90,14 +90,12 @@ class Partition(Place):
         self.room = labelled.room.array
         states = {} if before is None else {key: state for key, state in before.states.items()
                                             if key not in this_round.gone}
-        self.passes = Passes(states, self.rows, self.n_threads, this_round.moved, self.room)
+        home = self.home                         # not this object, which would keep itself, and its memory, for long
+        self.passes = Passes(states, lambda: home.unrepeated().rows, self.n_threads, this_round.moved, self.room)
         self.sorted = {} if before is None else before.measures
 
-    def rows(self):
-        return self.home.unrepeated().rows
-
     def row_pass(self, code, intercept):
-        return MemoryRowPass(self.rows(), code, intercept=intercept, n_threads=self.n_threads, room=self.room)
+        return MemoryRowPass(self.home.unrepeated().rows, code, intercept=intercept, n_threads=self.n_threads, room=self.room)
 
     def answers(self, calls):
         with single_threaded_blas(), np.errstate(all="ignore"):
