@@ -374,7 +374,7 @@ def test_an_interrupt_before_there_is_anything(folder, capsys, monkeypatch):
 def test_ctrl_c_in_earnest(folder):
     program = """
 import signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)          # a shell that runs it in the background has it ignored
+signal.signal(signal.SIGINT, signal.default_int_handler)          # which a shell in the background ignores
 from cmargin.command import methods
 def watched(estimator, n_problems, bar):
     estimator.callback = lambda model: print("pass", flush=True) if model.n_iter_ == 1 else None

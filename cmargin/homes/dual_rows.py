@@ -10,7 +10,7 @@ from cmargin.homes.wide import MOST_NUMBERS, too_wide, worth_reducing
 FREE_BIAS = 0.5
 DENSE = 0.02           # part of the entries that are stored from which on the mean row is subtracted
 DIGITS = 1e-12         # of a row's length that may be lost when it is
-FEW_COLUMNS = 128      # up to which Newton's method on all columns is best, unless dense rows are few or sparse ones light
+FEW_COLUMNS = 128      # up to which Newton's method is best, unless dense rows are few or sparse ones light
 NARROWEST, NARROW_NUMBERS = 16, 250_000       # columns and numbers from which on the dual is tried on fewer columns,
 NARROW_READS, NARROW_LOOK = 40, 3.0           # what Newton's method costs there, and reads before a first look
 BY_DUAL = tuple(loss for loss, facts in FACTS.items() if not np.isnan(facts["dual_bend"]))

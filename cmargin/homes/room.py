@@ -9,8 +9,8 @@ import weakref
 
 import numpy as np
 
-LARGE = 1 << 20        # entries, 8 MB; NumPy asks for large pages, of which few have to be filled, from half of that on,
-ROUNDED = LARGE // 4   # to which arrays of more entries than these are brought: only what is written to takes memory
+LARGE = 1 << 20        # entries, 8 MB: from half of that on NumPy asks for large pages, of which few have to be filled.
+ROUNDED = LARGE // 4   # More entries than these are rounded up to it: only what is written to takes memory
 MOST = 3               # pieces of a size that wait to be used
 
 

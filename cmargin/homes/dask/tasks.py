@@ -95,7 +95,8 @@ class Partition(Place):
         self.sorted = {} if before is None else before.measures
 
     def row_pass(self, code, intercept):
-        return MemoryRowPass(self.home.unrepeated().rows, code, intercept=intercept, n_threads=self.n_threads, room=self.room)
+        rows = self.home.unrepeated().rows
+        return MemoryRowPass(rows, code, intercept=intercept, n_threads=self.n_threads, room=self.room)
 
     def answers(self, calls):
         with single_threaded_blas(), np.errstate(all="ignore"):
