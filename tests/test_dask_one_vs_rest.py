@@ -1,19 +1,23 @@
 """SLND, one-vs-rest, over partitions: as good as one machine however classes lie, the same bits whatever is lost."""
 
+import gc
 import signal
+import weakref
 from itertools import pairwise
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from conftest import blobs
+from ranks_in_threads import OneProblem
 from sklearn.exceptions import ConvergenceWarning
 from workers_in_place import InPlace, Losing, fitted_in_place, home_of
 
 from cmargin import BSNClassifier, SLNDClassifier
 from cmargin._estimators.smsvm_fit import Labels
 from cmargin.homes.dask import home as dask_home
-from cmargin.homes.dask.tasks import Labelled
+from cmargin.homes.dask.tasks import Labelled, Partition, Round, turn
+from cmargin.homes.row_pass import MemoryRowPass
 
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
@@ -151,3 +155,19 @@ def test_mixed_partitions_have_every_row_once_and_classes_in_their_share(pieces,
     if pieces == 64:
         for one in labelled:
             assert np.abs(np.bincount(one.labels.label, minlength=4) / len(one.weights) - 0.25).max() < 0.03
+
+
+def test_what_a_task_made_is_gone_with_it():
+    # passes were made by a function that held the partition, which held the passes: memory until the collector came
+    X, y = blobs(n=200, d=5, k=2)
+    labelled = Labelled(OneProblem(np.where(y == y[0], 1.0, -1.0)), np.ones(len(y)), 0, 0)
+    a_round = Round([("open_pass", (1, 0, True))], set(), 1)
+    gc.disable()
+    try:
+        partition = Partition(X, labelled, turn(X, labelled, None, a_round), a_round)
+        assert isinstance(partition.passes[1], MemoryRowPass)
+        gone = weakref.ref(partition)
+        del partition
+        assert gone() is None
+    finally:
+        gc.enable()

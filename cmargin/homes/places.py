@@ -124,16 +124,13 @@ class Place:
         part[1] = part[1] or self.interrupted
         return part
 
-    def row_pass(self, code, intercept):
-        return self.home.row_pass(code, intercept=intercept, n_threads=self.n_threads)
-
     def what_failed(self):
         return self.failure
 
     # ------------------------------------------------------------ passes
 
     def open_pass(self, key, c, intercept):
-        rows = self.row_pass(self.labels.code(c, self.weights), intercept)
+        rows = self.home.row_pass(self.labels.code(c, self.weights), intercept=intercept, n_threads=self.n_threads)
         rows.first, rows.between_slices = self.first, self.break_off
         self.passes[key] = rows
         return self.about(key)

@@ -65,11 +65,11 @@ class MemoryRowPass(RowBlocks):
 
     first, rounding = 0, ROUNDING
 
-    def __init__(self, X, code, *, intercept, n_threads, rows=None, room=None):
+    def __init__(self, X, code, *, intercept, n_threads, rows=None):
         self.X, self.rows = X, rows
         self.code, self.intercept = np.ascontiguousarray(code, float), intercept
         self.share = 1.0 if rows is None else len(rows) / max(1, self.X.shape[0])
-        super().__init__(self.X, self.code, intercept, n_threads, rows, 0, room)
+        super().__init__(self.X, self.code, intercept, n_threads, rows)
 
     @cached_property
     def total_weight(self):
@@ -79,10 +79,10 @@ class MemoryRowPass(RowBlocks):
         return RowState(self.code, self.intercept, self.rows, self.first, kept_of_rows(self))
 
     @classmethod
-    def from_state(cls, X, state, n_threads, reads_only=False, room=None):
+    def from_state(cls, X, state, n_threads, reads_only=False):
         """The pass that ``state`` is of, over its rows ``X``, with copies of what looks write to unless it only
         ``reads_only``: `along`, products, evaluations and margins."""
-        rows = cls(X, state.code, intercept=state.intercept, n_threads=n_threads, rows=state.rows, room=room)
+        rows = cls(X, state.code, intercept=state.intercept, n_threads=n_threads, rows=state.rows)
         take_back_rows(rows, state.kept, not (reads_only and state.kept["per_row"].flags.writeable))
         rows.first = state.first
         return rows

@@ -1,7 +1,8 @@
-# Blocks of rows, shared out to threads.
-#
-# Who takes which block makes no difference: each sums into a place of its own. `helpers`, where there are any, are a
-# team that sleeps between two windows of a file (`_team`); else OpenMP's.
+"""Blocks of rows, shared out to threads.
+
+Who takes which block makes no difference: each sums into a place of its own. `helpers`, where there are any, are a
+team that sleeps between two windows of a file (`_team`); else OpenMP's.
+"""
 
 from cython.parallel cimport prange, threadid
 

@@ -47,7 +47,6 @@ cdef struct row_pass:
 cdef class RowBlocks:
     cdef row_pass rows
     cdef tuple keep                          # owners of the memory that the pointers see
-    cdef object room                         # where what is kept of every row gets its memory
     cdef object norms_
     cdef object per_row, duals, active_, position_, scratch_, gradient_, hessian_, sums_
     cdef public object between_slices        # called between two slices of a long look; what it raises ends the look

@@ -241,12 +241,10 @@ cdef class RowBlocks:
         The subset of rows to read, ascending.
     window : int
         Rows that are here at a time, at most, where ``X`` has none (`_row_windows`); 0: all are here.
-    room : callable, optional
-        ``room(shape)``: the array in which something is kept of every row; by default a new one.
     """
 
     def __init__(self, Rows X, const double[::1] code, bint intercept, int n_threads,
-                 const Py_ssize_t[::1] rows=None, Py_ssize_t window=0, room=None):
+                 const Py_ssize_t[::1] rows=None, Py_ssize_t window=0):
         cdef Py_ssize_t n = code.shape[0]
         cdef double[:, ::1] per_row, sums
         cdef double[:, :, ::1] gradient
@@ -257,8 +255,7 @@ cdef class RowBlocks:
         if rows is not None:
             check_ascending("rows", rows, X.shape[0])
         job.loss = SMOOTHED_HINGE
-        self.room = np.empty if room is None else room
-        self.per_row = self.room((2, n))
+        self.per_row = np.empty((2, n))
         self.keep = (X, code, rows, None, None)
         self.n_rows, self.n_features = n, X.view.n_features
         self.n_columns = X.view.n_features + intercept
@@ -295,7 +292,7 @@ cdef class RowBlocks:
         cdef double[:, ::1] duals
         cdef double[:, :, ::1] hessian
         if self.duals is None and has_dual(rows.job.loss) and self.n_rows > 0:
-            duals = self.duals = self.room((2, self.n_rows))
+            duals = self.duals = np.empty((2, self.n_rows))
             rows.job.dual, rows.job.dual_next = &duals[0, 0] + rows.first, &duals[1, 0] + rows.first
         if size > rows.scratch_size:
             scratch = self.scratch_ = np.empty(size * self.n_threads)

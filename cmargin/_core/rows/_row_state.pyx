@@ -37,9 +37,7 @@ def take_back_rows(RowBlocks blocks, dict kept, bint copy=True):
         blocks.per_row, blocks.duals = kept["per_row"], kept["duals"]
     else:
         blocks.per_row[...] = kept["per_row"]
-        blocks.duals = None if kept["duals"] is None else blocks.room(kept["duals"].shape)
-        if blocks.duals is not None:
-            blocks.duals[...] = kept["duals"]
+        blocks.duals = None if kept["duals"] is None else kept["duals"].copy()
     if blocks.n_rows > 0:
         per_row, duals = blocks.per_row, blocks.duals
         job.deficit, job.change = &per_row[0, 0], &per_row[1, 0]

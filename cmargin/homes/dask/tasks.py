@@ -1,7 +1,7 @@
 """What workers run: a partition answers for its rows. A task writes to nothing that it is given.
 
 The state of a partition, what its passes keep of every row, is a `Turn`, the result of the task before: a task makes
-its `Place` anew, with copies of what its questions change, in memory that earlier states have left. So whatever a
+its `Place` anew, with copies of what its questions change. So whatever a
 worker held when it died is made again by the same tasks, to the bit.
 """
 
@@ -15,7 +15,6 @@ from cmargin.homes.arrays import joined
 from cmargin.homes.failure import Failure
 from cmargin.homes.open import open_rows
 from cmargin.homes.places import LOOK, STATE, Place, Request
-from cmargin.homes.room import Room
 from cmargin.homes.row_pass import MemoryRowPass
 
 # calls that leave the state of the passes as it is
@@ -29,11 +28,10 @@ class Labelled:
     def __init__(self, labels, weights, first, partition):
         self.labels, self.weights, self.first = labels, weights, first
         self.where, self.number = f"in partition {partition}", partition
-        self.room = Room()                       # for the states of this partition
 
     def __sizeof__(self):
         label = getattr(self.labels, "label", None)
-        return object.__sizeof__(self) + self.weights.nbytes + self.room.nbytes + (0 if label is None else label.nbytes)
+        return object.__sizeof__(self) + self.weights.nbytes + (0 if label is None else label.nbytes)
 
 
 class Round:
@@ -67,13 +65,12 @@ class Passes(dict):
     """Passes of a partition by their keys, made of their states when they are asked for; ``moved``: keys of those that
     will look, which writes to what is kept of every row."""
 
-    def __init__(self, states, rows, n_threads, moved, room):
-        self.states, self.rows, self.n_threads, self.moved, self.room = states, rows, n_threads, moved, room
+    def __init__(self, states, home, n_threads, moved):
+        self.states, self.home, self.n_threads, self.moved = states, home, n_threads, moved
 
     def __missing__(self, key):
         reads_only = key not in self.moved
-        self[key] = MemoryRowPass.from_state(self.rows(), self.states[key], self.n_threads, reads_only,
-                                              self.room)
+        self[key] = MemoryRowPass.from_state(self.home.unrepeated().rows, self.states[key], self.n_threads, reads_only)
         return self[key]
 
     def get(self, key, default=None):
@@ -87,16 +84,11 @@ class Partition(Place):
         n_threads = 1 if this_round.n_jobs is None else effective_n_threads(this_round.n_jobs)
         super().__init__(open_rows(X), labelled.labels, labelled.weights, labelled.first, n_threads, labelled.where,
                          labelled.number)
-        self.room = labelled.room.array
         states = {} if before is None else {key: state for key, state in before.states.items()
                                             if key not in this_round.gone}
-        home = self.home                         # not this object, which would keep itself, and its memory, for long
-        self.passes = Passes(states, lambda: home.unrepeated().rows, self.n_threads, this_round.moved, self.room)
+        # The home and not this object, which would keep itself, and its memory, until the collector comes.
+        self.passes = Passes(states, self.home, self.n_threads, this_round.moved)
         self.sorted = {} if before is None else before.measures
-
-    def row_pass(self, code, intercept):
-        rows = self.home.unrepeated().rows
-        return MemoryRowPass(rows, code, intercept=intercept, n_threads=self.n_threads, room=self.room)
 
     def answers(self, calls):
         with single_threaded_blas(), np.errstate(all="ignore"):
