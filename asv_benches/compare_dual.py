@@ -1,9 +1,12 @@
-"""Squared hinge: what "auto" takes beside Newton's method and the dual, processor milliseconds of one thread.
+"""What "auto" takes beside Newton's method and the dual, processor milliseconds of one thread.
 
-    python asv_benches/compare_dual.py [--seeds 13 14] [--stored dense csr] [--repeat 3]
+    python asv_benches/compare_dual.py [--loss squared_hinge] [--stored dense csr few wide] [--seeds 13 14]
+        [--repeat 3] [--most 60]
 
 The least of some fits each, taken in turn, to a certified 1e-4, with an intercept without penalty. Constants of
-cmargin/solvers/dual/smooth_choice.py were chosen on seeds 1, 2, 11 and 12. The dual is given up after 60 reads.
+cmargin/solvers/dual/smooth_choice.py were chosen on seeds 1, 2, 11 and 12, those of cmargin/homes/dual_rows.py on seeds
+below 10. The dual is given up after ``--most`` reads. ``few`` and ``wide``: CSR rows of 16 to 128 and of more than
+4,000 columns.
 """
 
 import argparse
@@ -19,7 +22,12 @@ from cmargin import SmSVMClassifier
 DENSE = ((10_000, 51), (5_000, 101), (8_000, 125), (5_000, 200), (2_000, 500), (1_500, 1_000))
 CSR = (("flat", 50_000, 300, 12), ("flat", 50_000, 1_000, 12), ("words", 20_000, 500, 40), ("words", 20_000, 1_000, 50),
        ("words", 5_000, 2_000, 40), ("words", 20_000, 50_000, 70), ("flat", 5_000, 150, 10), ("flat", 100_000, 130, 20))
-L2 = (1e-1, 1e-2, 1e-3, 1e-5)
+SIZES = (5, 8, 8, 16, 16, 7, 14, 6, 5, 2, 4, 4, 5, 23)         # of the categories of a table like that of incomes
+FEW = (("one-hot", 32_000, SIZES, 0.24), ("one-hot", 8_000, SIZES, 0.24), ("one-hot", 32_000, (3,) * 20, 0.5),
+       ("one-hot", 60_000, (8,) * 14, 0.005), ("ones", 50_000, (60, 20), 0.5), ("numbers", 30_000, (120, 30), 0.5))
+WIDE = ((8_000, 6_000, 30), (6_000, 9_000, 30), (20_000, 4_500, 30), (30_000, 5_000, 30), (12_000, 5_000, 30))
+L2 = {"dense": (1e-1, 1e-2, 1e-3, 1e-5), "csr": (1e-1, 1e-2, 1e-3, 1e-5), "few": (1e-1, 1e-2, 1e-3, 1e-5),
+      "wide": (1e-4, 1e-5, 1e-6, 1e-7)}
 
 
 def clouds(rng, n, m):
@@ -80,52 +88,87 @@ def sparse_rows(rng, kind, n, m, each):
     return X, score > np.quantile(score, 1 - share)
 
 
+def few_columns(rng, kind, n, sizes, share):
+    """``one-hot``: a 1 in each of some groups of columns; ``ones`` and ``numbers``: entries anywhere."""
+    if kind == "one-hot":
+        parts = [1 / np.arange(1, size + 1)**1.2 for size in sizes]
+        columns = [rng.choice(len(p), n, p=p / p.sum()) for p in parts]
+        indices, m = np.stack(columns, axis=1) + np.cumsum((0, *sizes[:-1])), sum(sizes)
+    else:
+        m, each = sizes
+        indices = np.argsort(rng.random((n, m)), axis=1)[:, :each]
+    each = indices.shape[1]
+    entries = rng.standard_normal(n * each) if kind == "numbers" else np.ones(n * each)
+    X = sp.csr_matrix((entries, indices.ravel().astype(np.int32), np.arange(0, n * each + 1, each)), shape=(n, m))
+    score = X @ rng.standard_normal(m) / np.sqrt(each / 12) + rng.logistic(size=n)
+    return X, score > np.quantile(score, 1 - share)
+
+
+def wide(rng, n, m, each):
+    """0/1 rows beside a noisy plane."""
+    X = sp.csr_matrix((np.ones(n * each), (np.repeat(np.arange(n), each), rng.integers(0, m, n * each))), shape=(n, m))
+    X.sum_duplicates()
+    X.data[:] = 1
+    score = X @ rng.standard_normal(m)
+    return X, score / score.std() + 0.5 * rng.standard_normal(n) > 0
+
+
 def cases(stored, seeds):
+    """(set, name, X, y)"""
     for seed in seeds:
-        if "dense" in stored:
-            for n, m in DENSE:
-                for make in (clouds, plane, hard, two, apart, rare, correlated):
-                    yield f"{make.__name__} {n} x {m}, seed {seed}", *make(np.random.default_rng([seed, n, m]), n, m)
-        if "csr" in stored:
-            for kind, n, m, each in CSR:
-                yield (f"{kind} {n} x {m}, {each} entries, seed {seed}",
-                       *sparse_rows(np.random.default_rng([seed, n, m]), kind, n, m, each))
+        for n, m in DENSE if "dense" in stored else ():
+            for make in (clouds, plane, hard, two, apart, rare, correlated):
+                yield ("dense", f"{make.__name__} {n} x {m}, seed {seed}",
+                       *make(np.random.default_rng([seed, n, m]), n, m))
+        for kind, n, m, each in CSR if "csr" in stored else ():
+            yield ("csr", f"{kind} {n} x {m}, {each} entries, seed {seed}",
+                   *sparse_rows(np.random.default_rng([seed, n, m]), kind, n, m, each))
+        for kind, n, sizes, share in FEW if "few" in stored else ():
+            X, y = few_columns(np.random.default_rng([seed, n, *sizes]), kind, n, sizes, share)
+            yield "few", f"{kind} {n} x {X.shape[1]}, {100 * share:g} % positive, seed {seed}", X, y
+        for n, m, each in WIDE if "wide" in stored else ():
+            yield ("wide", f"wide {n} x {m}, {each} entries, seed {seed}",
+                   *wide(np.random.default_rng([seed, n, m]), n, m, each))
 
 
-def measured(X, y, l2, repeat, newton):
+def measured(X, y, l2, newton, options):
     """{way: least milliseconds}, {way: the last model}."""
     least, models = {}, {}
-    for number in range(repeat):
+    for number in range(options.repeat):
         for way in (newton, "dual", "auto"):
             if way == "dual" and number and models[way].duality_gap_[0] > 1e-4:
                 continue
             start = process_time()
-            models[way] = SmSVMClassifier(l2=l2, loss="squared_hinge", linear_solver=way, n_jobs=1,
-                                          max_passes=60 if way == "dual" else 1000, random_state=0).fit(X, y)
+            models[way] = SmSVMClassifier(l2=l2, loss=options.loss, linear_solver=way, n_jobs=1, random_state=0,
+                                          max_passes=options.most if way == "dual" else 1000).fit(X, y)
             least[way] = min(least.get(way, np.inf), 1e3 * (process_time() - start))
     return least, models
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--loss", choices=["hinge", "squared_hinge"], default="squared_hinge")
     parser.add_argument("--seeds", nargs="+", type=int, default=[13, 14])
-    parser.add_argument("--stored", nargs="+", choices=["dense", "csr"], default=["dense", "csr"])
+    parser.add_argument("--stored", nargs="+", choices=["dense", "csr", "few", "wide"], default=["dense", "csr"])
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--most", type=int, default=60)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     taken, left = [], []
     with threadpool_limits(1):
-        for name, X, y in cases(options.stored, options.seeds):
-            for l2 in L2:
+        for stored, name, X, y in cases(options.stored, options.seeds):
+            for l2 in L2[stored]:
                 newton = "cg" if sp.issparse(X) and X.shape[1] > 4000 else "cholesky"
-                least, models = measured(X, y, l2, options.repeat, newton)
-                by_dual = not np.array_equal(models["auto"].coef_, models[newton].coef_)
+                least, models = measured(X, y, l2, newton, options)
+                by_dual = (models["auto"].n_passes_ != models[newton].n_passes_
+                           or not np.array_equal(models["auto"].coef_, models[newton].coef_))
                 (taken if by_dual else left).append(least["auto"] / least[newton])
-                print(f"{name}, l2 {l2:g}: " + ", ".join(f"{way} {ms:.2f} ms {models[way].n_passes_:.1f} reads"
-                                                        for way, ms in least.items())
-                      + f"; auto {'goes by the dual' if by_dual else 'does not'}, {least['auto'] / least[newton]:.2f}",
-                      flush=True)
-    for what, ratios in (("by the dual", taken), ("not", left)):
+                said = ", ".join(f"{way} {ms:.2f} ms {models[way].n_passes_:.1f} reads"
+                                 + " (not enough)" * int(models[way].duality_gap_[0] > 1e-4)
+                                 for way, ms in least.items())
+                print(f"{name}, l2 {l2:g}: {said}; auto {'begins with the dual' if by_dual else 'does not'}, "
+                      f"{least['auto'] / least[newton]:.2f}", flush=True)
+    for what, ratios in (("begins with the dual", taken), ("does not", left)):
         if ratios:
             print(f"{what}: {len(ratios)} of {len(taken) + len(left)}, auto over Newton's method: least "
                   f"{min(ratios):.2f}, median {np.median(ratios):.2f}, worst {max(ratios):.2f}")
