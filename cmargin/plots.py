@@ -424,6 +424,8 @@ class SpectrumDisplay:
     @classmethod
     def from_eigenvalues(cls, eigenvalues: ArrayLike, *, rank: int | None = None, name: str | None = None,
                          **plot: Any) -> Self:
+        if rank is not None and not 0 <= rank <= np.size(eigenvalues):
+            raise ValueError(f"rank must be at most the number of eigenvalues, {np.size(eigenvalues)}, got {rank!r}.")
         return cls(eigenvalues=eigenvalues, rank=rank, name=name).plot(**plot)
 
     def plot(self, ax: Any = None, *, log: bool = True, **style: Any) -> Self:

@@ -17,9 +17,10 @@ from campaign.fuzz_input import Draw
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cmargin import SLNDClassifier, datasets, margins
+from cmargin import SLNDClassifier, SmSVMClassifier, datasets, margins
 from cmargin.homes import open_rows
 from cmargin.homes.files import open_files
+from cmargin.plots import SpectrumDisplay
 
 EXAMPLES = 40
 
@@ -100,6 +101,24 @@ def test_whole_numbers_beyond_the_range_of_floats(call):
     # OverflowError: int too large to convert to float
     with pytest.raises(ValueError, match=r"\w+ \w+ \w+"):
         call()
+
+
+def test_huge_numbers_that_share_an_entry():
+    # their sum is infinite, and 0 times it, in rows that are scaled so as to fit, was NaN
+    X, y = np.array([[1.0, 0], [2, 1], [-1, 0], [-2, 1]]), [1, 1, 0, 0]
+    model = SmSVMClassifier().fit(X, y)
+    for dtype in (np.float32, np.float64):
+        largest = np.finfo(dtype).max
+        rows = sp.csr_matrix((np.full(4, largest, dtype), [0, 1, 0, 0], [0, 3, 4]), shape=(2, 2))
+        scores = model.decision_function(rows)
+        np.testing.assert_array_equal(np.sign(scores), np.sign(model.coef_ @ [[2, 1], [1, 0]])[0])
+        assert np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize("rank", [-1, 3, HUGE])
+def test_a_rank_beyond_the_eigenvalues(rank):
+    with pytest.raises(ValueError, match="at most the number of eigenvalues, 2"):
+        SpectrumDisplay.from_eigenvalues([2.0, 1.0], rank=rank)
 
 
 @pytest.mark.parametrize("classes, y, words", [([], [0, 1, 0], "contains none"),

@@ -17,7 +17,7 @@ from .fuzz_input import Draw, array, labels, likely, number, rows, shape, stream
 
 # cubic_roots ends each row of roots with NaN, a class without samples has no accuracy, curves are drawn as given
 WITH_NAN = {"cubic_roots", "displays of predictions", "displays of curves"}
-OF_FILES = {"load_liblinear", "convert", "files", "read_npz", "fit", "predict", "data sets"}
+OF_FILES = {"load_liblinear", "convert", "files", "read_npz", "fit", "predict", "open_rows", "data sets"}
 HINTS = ("unit", "unit", "unit", "unit", "normal", "zeros", "one number", "tiny")       # of what should be posteriors
 PIECES = (b" ", b"\n", b"nan", b"-1", b"1e999", b"inf", b":", b"\xff\x00", b"9" * 30)              # put into files
 CUBES = (1, 1, 1, 2, 0)
