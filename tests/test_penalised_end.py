@@ -15,9 +15,9 @@ from cmargin.solvers.low_rank.multinomial import MultinomialRun
 from cmargin.solvers.low_rank.penalised_end import (
     NO_PART,
     Problem,
+    Rest,
     best_strength,
     parts_left_out,
-    without,
     worth_trying,
 )
 
@@ -93,7 +93,8 @@ def test_a_step_of_ones_own_or_few_passes_have_none():
 def test_an_optimum_is_that_of_logistic_regression(weighted, C):
     of = problem(weighted=weighted)
     weight = of.weight if weighted else np.ones(len(of.Z))
-    (U, b), reads = of.optimum(C, (300, 400), None)
+    rest = of.without((300, 400))
+    (U, b), reads = rest.optimum(C)
     scale = np.sqrt(of.mean_square / 6)                    # rows whose entries have mean square 1
     s = weight[:300] / weight[:300].mean()
     reference = LogisticRegression(C=C, max_iter=1000, tol=1e-10).fit(of.Z[:300] / scale, of.truth[:300], s)
@@ -104,8 +105,10 @@ def test_an_optimum_is_that_of_logistic_regression(weighted, C):
 
     least = objective(reference.coef_ / scale, reference.intercept_)
     assert least * (1 - 1e-6) <= objective(U, b) <= least * (1 + penalised_end.ROUGH) and 0 < reads < 100
-    again, fewer = of.optimum(C, (300, 400), (U, b))
-    assert fewer <= reads and objective(*again) <= objective(U, b) * (1 + 1e-9)
+    again, fewer = of.without((300, 400), (U, b)).optimum(C)
+    assert fewer <= reads + 1 and objective(*again) <= objective(U, b) * (1 + 1e-9)
+    rest.optimum(100 * C)                                                      # and back from another strength
+    assert least * (1 - 1e-6) <= objective(*rest.optimum(C)[0]) <= least * (1 + penalised_end.ROUGH)
 
 
 @pytest.mark.parametrize(("n", "n_held", "count"), [(100, 20, 5), (3000, 600, 4), (10_000, 2000, 1), (90, 40, 2)])
@@ -114,9 +117,12 @@ def test_rows_are_left_out_in_turn_until_there_are_enough(n, n_held, count):
     assert len(parts) == count and parts[0] == (n - n_held, n)
     left_out = np.concatenate([np.arange(*part) for part in parts])
     assert len(set(left_out)) == len(left_out) == count * n_held and left_out.min() >= 0
-    rows = np.arange(2 * n).reshape(n, 2)
+    of = problem(n, weighted=True)
     for lo, hi in [*parts, NO_PART, (0, n_held)]:
-        np.testing.assert_array_equal(without(rows, (lo, hi)), np.delete(rows, np.arange(lo, hi), axis=0))
+        for rows, found in zip((of.Z, of.truth, of.weight), of.but((lo, hi)), strict=True):
+            np.testing.assert_array_equal(found, np.concatenate([rows[hi:], rows[:lo]]))
+            assert hi in (0, n_held, n) or found.base is not None
+        assert len(problem(n).but((lo, hi))[2]) == 0                           # no weights
 
 
 STRENGTHS = penalised_end.FIRST_C * penalised_end.RATIO ** np.arange(9)
@@ -127,16 +133,19 @@ def chosen(losses, errors, spread=1e-6, n_parts=2):
     asked, noise = [], spread * np.random.default_rng(0).standard_normal((9, n_parts, 50))
     noise -= noise.mean(axis=(1, 2), keepdims=True)
 
-    def optimum(C, left_out, start):
-        asked.append((C, left_out, start))
-        return (C, left_out[0]), 1.5
+    def without(left_out):
+        def optimum(C):
+            asked.append((C, left_out))
+            return (C, left_out[0]), 1.5
+
+        return SimpleNamespace(optimum=optimum)
 
     def judged(point, lo, hi):
         k = int(np.flatnonzero(STRENGTHS == point[0])[0])
         assert point[1] == lo
         return np.stack([losses[k] + noise[k, lo // 50], np.full(hi - lo, errors[k])])
 
-    problem = SimpleNamespace(optimum=optimum, weights=lambda point: point, learnt=lambda part: np.ones(50, bool))
+    problem = SimpleNamespace(without=without, weights=lambda point: point, learnt=lambda part: np.ones(50, bool))
     return *best_strength(problem, [(50 * k, 50 * k + 50) for k in range(n_parts)][::-1], judged), asked
 
 
@@ -145,7 +154,7 @@ def test_all_parts_judge_a_strength_before_the_next():
     assert C == STRENGTHS[2] and point == (C, 50) and losses.mean() == pytest.approx(0.8, abs=1e-5)
     assert reads == 1.5 * len(asked) and len(asked) == 8                      # no look beyond the first sure rise
     assert [C for C, *_ in asked] == list(np.repeat(STRENGTHS[:4], 2))
-    assert [start for *_, start in asked] == [None, None, *((C, lo) for C in STRENGTHS[:3] for lo in (50, 0))]
+    assert [part for _, part in asked] == [(50, 100), (0, 50)] * 4
 
 
 def test_errors_choose_between_strengths_that_losses_do_not_tell_apart():
@@ -191,15 +200,15 @@ def test_the_callback_sees_the_end():
 @pytest.mark.parametrize("nth", [1, 3, -1])
 def test_cut_short_it_leaves_the_weights_of_the_passes(kind, nth, monkeypatch):
     X, y, *_ = table(900)
-    calls, optimum = [], Problem.optimum
+    calls, optimum = [], Rest.optimum
 
-    def counted(self, C, left_out, start):
-        calls.append(left_out)
-        if len(calls) == nth or (nth < 0 and left_out == NO_PART):
+    def counted(self, C):
+        calls.append(C)
+        if len(calls) == nth or (nth < 0 and len(self.rows) == len(self.problem.Z)):
             raise kind
-        return optimum(self, C, left_out, start)
+        return optimum(self, C)
 
-    monkeypatch.setattr(Problem, "optimum", counted)
+    monkeypatch.setattr(Rest, "optimum", counted)
     kept = []
     try:
         model = fit(X, y, callback=lambda model: kept.append(model))

@@ -232,7 +232,7 @@ class MultinomialRun(Run):
         fit.reads += reads
         if surely_worse(of_held, judged(self.kept[0], *parts[0])[0]):
             return False
-        point, reads = self._timed("steps", problem.optimum, C, NO_PART, point)
+        point, reads = self._timed("steps", problem.without(NO_PART, point).optimum, C)
         fit.reads += reads
         found = problem.weights(point)
         self._keep(found)

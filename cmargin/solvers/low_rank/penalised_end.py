@@ -11,6 +11,7 @@ so few numbers are over before two have met.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from cmargin._runtime.clock import TimeUp
 from cmargin.homes.open import open_rows
 from cmargin.solvers.low_rank.multinomial_choice import surely_worse
 from cmargin.solvers.low_rank.softmax_weights import SoftmaxWeights
-from cmargin.solvers.newton.multinomial_newton import Settings, solve
+from cmargin.solvers.newton.multinomial_newton import Optima, Settings
 
 FOLDS, JUDGED = 5, 2000    # parts of the rows left out in turn, as few as have so many rows
 MOST_FLOPS = 3e7           # of a product with all rows: with more a path takes longer than the passes, and they do well
@@ -65,23 +66,30 @@ class Problem:
     stride: int
     deadline: float | None
 
-    def optimum(self, C, left_out, start):
-        """Over all rows but the run ``left_out``, from ``start``: (U, b); and reads of all rows."""
-        Z, truth, weight = (without(rows, left_out) for rows in (self.Z, self.truth, self.weight))
-        l2 = max(self.mean_square, 1e-300) / self.Z.shape[1] / (C * len(Z))
-        settings = Settings(l2, ROUGH, self.intercept, deadline=self.deadline, n_threads=1)
-        result, interruption = solve(open_rows(Z), truth, weight if len(weight) else None, self.n_classes, settings,
-                                     start)
-        if interruption is not None:
-            raise interruption
-        if result.stopped == "max_time":
-            raise TimeUp
-        return (result.W, result.bias), result.reads * len(Z) / len(self.Z)
+    def without(self, left_out, start=None):
+        return Rest(self, left_out, start)
+
+    def l2(self, C, n):
+        """Of n rows."""
+        return max(self.mean_square, 1e-300) / self.Z.shape[1] / (C * n)
 
     def learnt(self, left_out):
         """Which rows of a part are of a class that has others."""
         lo, hi = left_out
-        return (np.bincount(without(self.truth, left_out), minlength=self.n_classes) > 0)[self.truth[lo:hi]]
+        return (np.bincount(self.but(left_out)[1], minlength=self.n_classes) > 0)[self.truth[lo:hi]]
+
+    @cached_property
+    def twice(self):
+        return [np.concatenate([rows, rows]) for rows in (self.Z, self.truth, self.weight)]
+
+    def but(self, left_out):
+        """Z, truth and weight without one run of the rows: in turn, from the row behind it on, so that none is copied
+        for each part."""
+        lo, hi = left_out
+        n, at_an_end = len(self.Z), lo == 0 or hi == len(self.Z)
+        start = hi % n if at_an_end else hi
+        rows = (self.Z, self.truth, self.weight) if at_an_end else self.twice
+        return [one[start:start + n - (hi - lo)] for one in rows]
 
     def weights(self, point):
         U, bias = point
@@ -91,12 +99,29 @@ class Problem:
                               np.zeros((0, 3)), np.repeat(bias[:, None], 2, axis=1), self.stride)
 
 
-def without(rows, left_out):
-    """The rows but one run of them; a copy unless that run is at an end."""
-    lo, hi = left_out
-    if lo == 0:
-        return rows[hi:]
-    return rows[:lo] if hi == len(rows) else np.concatenate([rows[:lo], rows[hi:]])
+class Rest:
+    """All rows but the run ``left_out``, at one strength after another, from ``start``."""
+
+    def __init__(self, problem, left_out, start):
+        self.problem, self.optima, self.start = problem, None, start
+        self.rows, self.truth, self.weight = problem.but(left_out)
+
+    def optimum(self, C):
+        """(U, b); and reads of all rows."""
+        of = self.problem
+        l2 = of.l2(C, len(self.rows))
+        if self.optima is None:
+            settings = Settings(l2, ROUGH, of.intercept, certified=False, deadline=of.deadline, n_threads=1)
+            self.optima = Optima(open_rows(self.rows), self.truth, self.weight if len(self.weight) else None,
+                                 of.n_classes, settings, self.start)
+            result, interruption = self.optima.found()
+        else:
+            result, interruption = self.optima.at(l2)
+        if interruption is not None:
+            raise interruption
+        if result.stopped == "max_time":
+            raise TimeUp
+        return (result.W, result.bias), result.reads * len(self.rows) / len(of.Z)
 
 
 def best_strength(problem, parts, judged):
@@ -119,13 +144,14 @@ def best_strength(problem, parts, judged):
         and what the rows of that part lose by it.
     reads : float
     """
-    points, path, reads = [None] * len(parts), [], 0.0
+    rests, path, reads = [problem.without(part) for part in parts], [], 0.0
     for C in FIRST_C * RATIO ** np.arange(MOST):
-        found = []
-        for k, part in enumerate(parts):
-            points[k], spent = problem.optimum(C, part, points[k])
+        points, found = [], []
+        for rest, part in zip(rests, parts, strict=True):
+            point, spent = rest.optimum(C)
+            points.append(point)
             reads += spent
-            found.append(judged(problem.weights(points[k]), *part)[:, problem.learnt(part)])
+            found.append(judged(problem.weights(point), *part)[:, problem.learnt(part)])
         path.append((C, points[0], found[0][0], *np.concatenate(found, axis=1)))
         least = min((losses for *_, losses, _ in path), key=np.mean)
         if surely_worse(path[-1][3], least):

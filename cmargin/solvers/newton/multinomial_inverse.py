@@ -80,8 +80,10 @@ class KroneckerInverse(Kronecker):
 
     cost = 0.0
 
-    def __init__(self, home, subset, l2):
-        self.mean, values, vectors = centred_pairs(home.copy_of(subset), home.weight[subset], RANK, home.intercept)
+    def __init__(self, home, subset, l2, pairs=None):
+        if pairs is None:
+            pairs = centred_pairs(home.copy_of(subset), home.weight[subset], RANK, home.intercept)
+        self.pairs = self.mean, values, vectors = pairs
         super().__init__(self.mean, values, np.ascontiguousarray(vectors), home.n_classes, l2, home.intercept,
                          home.n_threads)
 

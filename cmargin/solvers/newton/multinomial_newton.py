@@ -70,6 +70,8 @@ class Settings:
         Relative duality gap, (P - D) / P, that ends the run.
     fit_intercept : bool
     max_newton : int
+    certified : bool
+        Otherwise the gradient says whether the gap is within tol, and the result has none.
     deadline : float or None
         On the clock of `time.perf_counter`.
     n_threads : int
@@ -79,6 +81,7 @@ class Settings:
     tol: float = 1e-4
     fit_intercept: bool = True
     max_newton: int = 200
+    certified: bool = True
     deadline: float | None = None
     n_threads: int = 1
 
@@ -144,30 +147,45 @@ def solve(home, labels, weight, n_classes, settings, start=None, on_step=None, k
     interruption : KeyboardInterrupt or None
         The interrupt that ended the run, for the caller to raise once the result is stored.
     """
-    labels = np.asarray(labels, dtype=np.int64)
-    s = np.ones(len(labels)) if weight is None else np.asarray(weight, dtype=np.float64)
-    if not (np.all(np.isfinite(s)) and np.all(s >= 0) and s.sum() > 0):
-        raise ValueError("weights must be finite, not negative, and not all zero")
-    s = s * (len(s) / s.sum())
-    met = np.flatnonzero(np.bincount(labels, s, n_classes) > 0)
-    place = np.zeros(n_classes, np.int64)
-    place[met] = np.arange(len(met))
-    run = Run(home, place[labels], s, len(met), settings)
-    if start is not None:
-        run.begin_at(start[0][met], start[1][met])
-    if len(met) < n_classes:
-        inner = on_step
-        on_step = None if inner is None else lambda part: inner(spread(part, met, n_classes))
-    interrupted = None
-    with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):     # numbers too large are refused
-        try:
-            run.go(on_step, keeper)
-        except TimeUp:
-            run.result.stopped = "max_time"
-        except KeyboardInterrupt as interruption:
-            run.result.stopped, interrupted = "interrupted", interruption
-    keeper.end(run.result.stopped)
-    return (run.result if len(met) == n_classes else spread(run.result, met, n_classes)), interrupted
+    return Optima(home, labels, weight, n_classes, settings, start).found(on_step, keeper)
+
+
+class Optima:
+    """Of one set of rows at one penalty and then, from there, at another one; parameters are those of `solve`."""
+
+    def __init__(self, home, labels, weight, n_classes, settings, start=None):
+        labels = np.asarray(labels, dtype=np.int64)
+        s = np.ones(len(labels)) if weight is None else np.asarray(weight, dtype=np.float64)
+        if not (np.all(np.isfinite(s)) and np.all(s >= 0) and s.sum() > 0):
+            raise ValueError("weights must be finite, not negative, and not all zero")
+        s = s * (len(s) / s.sum())
+        self.n_classes, self.met = n_classes, np.flatnonzero(np.bincount(labels, s, n_classes) > 0)
+        place = np.zeros(n_classes, np.int64)
+        place[self.met] = np.arange(len(self.met))
+        self.run = Run(home, place[labels], s, len(self.met), settings)
+        if start is not None:
+            self.run.begin_at(start[0][self.met], start[1][self.met])
+
+    def found(self, on_step=None, keeper=NO_KEEPER):
+        """What `solve` returns."""
+        run, interrupted = self.run, None
+        with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):     # numbers too large are refused
+            try:
+                run.go(None if on_step is None else lambda result: on_step(self.of_all_classes(result)), keeper)
+            except TimeUp:
+                run.result.stopped = "max_time"
+            except KeyboardInterrupt as interruption:
+                run.result.stopped, interrupted = "interrupted", interruption
+        keeper.end(run.result.stopped)
+        return self.of_all_classes(run.result), interrupted
+
+    def of_all_classes(self, result):
+        return result if len(self.met) == self.n_classes else spread(result, self.met, self.n_classes)
+
+    def at(self, l2):
+        """The same at another penalty."""
+        self.run.pose(l2)
+        return self.found()
 
 
 def spread(part, met, n_classes):
@@ -206,7 +224,7 @@ class Run(Resumable):
     """One call of `solve`: its data, its point, its clock."""
 
     made_again = ("settings", "clock", "home", "share", "order", "newton", "inverse", "kronecker", "class_rows",
-                  "class_copy")
+                  "class_copy", "here")
 
     def __init__(self, home, labels, weight, n_classes, settings):
         self.settings, self.clock = settings, time.perf_counter()
@@ -217,11 +235,21 @@ class Run(Resumable):
         if settings.fit_intercept:
             self.V[-1] = np.log(self.share) - np.log(self.share).mean()
         self.order = np.random.default_rng(0).permutation(self.home.n_rows)      # of rows in subsets
-        self.inverse, self.kronecker, self.spent, self.products, self.built = None, None, 0, 0, 0.0
-        self.newton = MultinomialStep(self.home.kernel, settings.l2, MOST_PRODUCTS, self.home.per_call)
-        self.best, self.vain, self.class_sums = np.inf, 0, None
-        self.lowest, self.idle = np.inf, 0
-        self.low, self.start = (np.inf, self.V), self.V.copy()       # the lowest point so far, and one without weights
+        self.inverse = self.kronecker = self.class_rows = self.class_sums = None
+        self.here, self.start = None, self.V.copy()      # risk and its gradient at V if known; a point without weights
+        self.pose(settings.l2)
+
+    def pose(self, l2):
+        """Begin at V, with this penalty."""
+        home, self.settings = self.home, replace(self.settings, l2=l2)
+        if self.kronecker is not None:
+            known, self.kronecker = self.kronecker, KroneckerInverse(home, None, l2, self.kronecker.pairs)
+            if self.inverse is known:
+                self.inverse = self.kronecker
+        self.class_copy, self.spent, self.products, self.built = None, 0, 0, 0.0
+        self.newton = MultinomialStep(home.kernel, l2, MOST_PRODUCTS, home.per_call)
+        self.best, self.vain, self.lowest, self.idle = np.inf, 0, np.inf, 0
+        self.low, home.reads = (np.inf, self.V), 0.0     # the lowest point so far
         self.result = Result(*self.split(self.V))
 
     def watch_time(self):
@@ -259,7 +287,7 @@ class Run(Resumable):
     def go(self, on_step, keeper=NO_KEEPER):
         if keeper.found is not None:
             self.go_on_from(keeper.found)
-        ended = keeper.found is None and self.arrive(*self.home.risk(self.V), on_step)
+        ended = keeper.found is None and self.arrive(*(self.here or self.home.risk(self.V)), on_step)
         while not ended:
             keeper.offer(self.result.reads, self.snapshot)
             risk, gradient = self.step(self.value, self.G)
@@ -269,6 +297,7 @@ class Run(Resumable):
     def arrive(self, risk, gradient, on_step):
         """Look at the point V, with its risk and gradient; whether this is the end."""
         home, s, result = self.home, self.settings, self.result
+        self.here = risk, gradient
         value, G = risk + self.penalty(self.V), self.full_gradient(gradient)
         if not value <= ASTRAY * self.low[0] + LITTLE:
             return self.turn_back()
@@ -276,6 +305,10 @@ class Run(Resumable):
             self.low = value, self.V
         near = self.features_gap(G) <= SURE * s.tol * value
         if near or self.stands(value):
+            if not s.certified:
+                self.note(value, G)
+                result.stopped = "tol" if near else "rounding"
+                return True
             if self.certify(VAIN if near else 1):
                 return True
             risk, gradient = home.risk(self.V)
@@ -324,7 +357,9 @@ class Run(Resumable):
             self.prepare()
         if probs is not None:
             if len(probs) > len(self.class_rows):
-                self.class_rows, self.class_copy = np.arange(home.n_rows), home.in_single_precision()
+                self.copy_all_rows()
+            else:
+                self.class_copy = home.copy_of(self.class_rows)
             self.inverse = ClassInverse(home, self.class_copy, self.class_rows, self.settings.l2, probs)
         home.reads = reads
 
@@ -353,7 +388,7 @@ class Run(Resumable):
         It is within tol, or as the ``vain``-th certificate that does not halve the gap: one step may not halve what is
         left for the intercepts, whose slope ends no system of conjugate gradients.
         """
-        home, s, result = self.home, self.settings, self.result
+        home, s, result, self.here = self.home, self.settings, self.result, None
         self.V, risk, entropy, gradient = home.exact(self.V)
         value = risk + self.penalty(self.V)
         if self.class_sums is None and s.fit_intercept:
@@ -396,8 +431,10 @@ class Run(Resumable):
         home, s = self.home, self.settings
         if self.kronecker is None:
             self.prepare()
-        elif self.class_copy is not None and self.spent >= (self.inverse.cost or 4):
+        elif len(self.class_rows) and self.spent >= (self.inverse.cost or 4):
             self.take_all_rows()
+            if self.class_copy is None:
+                self.class_copy = home.copy_of(self.class_rows)
             inverse = ClassInverse(home, self.class_copy, self.class_rows, s.l2)
             self.spent, self.built = 0, self.built + inverse.cost
             self.inverse = inverse if inverse.sound else self.kronecker
@@ -411,11 +448,13 @@ class Run(Resumable):
             return
         count = rows_that_count(home.probs[known], home.weight[known]) * home.n_rows / len(known)
         if class_inverse_cost(home, count) <= MOST_READS:
-            self.class_rows, self.class_copy = np.arange(home.n_rows), home.in_single_precision()
+            self.copy_all_rows()
+
+    def copy_all_rows(self):
+        self.class_rows, self.class_copy = np.arange(self.home.n_rows), self.home.in_single_precision()
 
     def prepare(self):
         """What preconditioners have of the rows."""
         home, n = self.home, class_inverse_sample(self.home)
         self.kronecker = self.inverse = KroneckerInverse(home, np.sort(self.order[:SAMPLE]), self.settings.l2)
         self.class_rows = np.sort(self.order[:n])
-        self.class_copy = home.copy_of(self.class_rows) if n else None
