@@ -114,7 +114,8 @@ def kinds_of_fit(n_jobs=1):
     """{name: function that makes an estimator}, every public one by its defaults and some others."""
     kinds = {
         "SmSVM": SmSVMClassifier, "SmSVM, l1": partial(SmSVMClassifier, l1=1e-3),
-        "SmSVM, logistic": partial(SmSVMClassifier, loss="logistic"), "SmSVM, CV": SmSVMClassifierCV,
+        "SmSVM, logistic": partial(SmSVMClassifier, loss="logistic"),
+        "SmSVM, CV": partial(SmSVMClassifierCV, estimator=SmSVMClassifier(n_jobs=n_jobs)),
         "SLND, multinomial": SLNDClassifier, "BSN, multinomial": BSNClassifier,
         "SLND, logistic": partial(SLNDClassifier, loss="logistic"), "SLND, l2": partial(SLNDClassifier, l2=1e-3),
         "margin pursuit, newton": MarginPursuitClassifier,
