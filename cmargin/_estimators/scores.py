@@ -1,11 +1,10 @@
 """Scores of a linear model that are numbers, whatever finite numbers the rows and the weights hold."""
 
 import numpy as np
-from scipy.sparse import issparse
 from scipy.special import expit, softmax
 from sklearn.utils.extmath import safe_sparse_dot
 
-from cmargin.homes.arrays import dense, stored
+from cmargin.homes.arrays import dense, exponent, scaled_rows, stored
 from cmargin.homes.device.arrays import namespace_of, on_device
 
 
@@ -90,8 +89,8 @@ def _scores_on_device(X, coef, intercept):
 
 def _scaled_scores(X, coef, intercept, largest):
     coef = dense(coef)
-    rows, row_size = _scaled_rows(X)
-    size = _exponent(np.abs(coef).max())
+    rows, row_size = scaled_rows(X)
+    size = exponent(np.abs(coef).max())
     # entries of at most 1 each, so that the sum is at most their number; b is one more product, of b and 1
     sums = rows @ np.ldexp(coef.astype(np.float64), -size).T
     power = row_size + size
@@ -102,20 +101,3 @@ def _scaled_scores(X, coef, intercept, largest):
     top = np.abs(sums[over]).max(axis=1, keepdims=True)
     scores[over] = sums[over] / top * largest
     return scores
-
-
-def _scaled_rows(X):
-    """Rows whose stored numbers, of which CSR rows may have several to an entry, are at most 1; powers of 2 (n, 1)."""
-    if not issparse(X):
-        rows = np.asarray(X, dtype=np.float64)
-        power = _exponent(np.abs(rows).max(axis=1, keepdims=True))
-        return np.ldexp(rows, -power), power
-    row_of, largest = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), np.zeros(X.shape[0])
-    np.maximum.at(largest, row_of, np.abs(X.data))
-    power = _exponent(largest)
-    data = np.ldexp(X.data.astype(np.float64), -power[row_of])
-    return type(X)((data, X.indices, X.indptr), shape=X.shape), power[:, None]
-
-
-def _exponent(size):
-    return np.frexp(size)[1]

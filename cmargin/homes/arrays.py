@@ -24,3 +24,22 @@ def stored(array):
 def dense(X):
     """The array that ``X`` is, or that a sparse ``X`` stands for."""
     return X.toarray() if sp.issparse(X) else X
+
+
+def scaled_rows(X):
+    """Rows times 2^-power, float64, whose stored numbers are at most 1, of which CSR rows may have several to an entry;
+    and power, (n, 1)."""
+    if not sp.issparse(X):
+        rows = np.asarray(X, dtype=np.float64)
+        power = exponent(np.abs(rows).max(axis=1, keepdims=True))
+        return np.ldexp(rows, -power), power
+    row_of, largest = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), np.zeros(X.shape[0])
+    np.maximum.at(largest, row_of, np.abs(X.data))
+    power = exponent(largest)
+    data = np.ldexp(X.data.astype(np.float64), -power[row_of])
+    return type(X)((data, X.indices, X.indptr), shape=X.shape), power[:, None]
+
+
+def exponent(size):
+    """Of 2, the least whose power is larger."""
+    return np.frexp(size)[1]
