@@ -119,9 +119,10 @@ def test_shards_that_do_not_fit_together(data, tmp_path):
 def test_csr_arrays_that_do_not_fit_together(data, tmp_path):
     X, y = data
     folder = write_csr(tmp_path / "X", X)
-    whole = {name: np.load(folder / f"{name}.npy") for name in ("data", "indices", "indptr")}
+    whole = {name: np.load(folder / f"{name}.npy") for name in ("data", "indices", "indptr", "shape")}
     for name, broken, words in (
             ("indptr", whole["indptr"][:-1], "holds no CSR matrix of shape"),
+            ("shape", whole["shape"] + np.array([0, 2**55]), "whose weights no memory holds"),
             ("indptr", np.r_[0, whole["indptr"][:0:-1]], "row pointers are not ascending"),
             ("indptr", whole["indptr"] // 2, "row pointers end at"),
             ("indices", whole["indices"] + 5, "indices"), ("data", whole["data"][:-1], "holds no CSR matrix of shape")):

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from cmargin.homes.files.arrays_in_files import array_of_npy, arrays_of_npz, opened, read_at
 
 CSR_ARRAYS = ("data", "indices", "indptr", "shape")
+MOST_COLUMNS = 1 << 44       # eight bytes for each are what processors address
 PIECE = 1 << 20              # row pointers looked at together
 
 
@@ -87,6 +88,8 @@ class CSRRows:
         if not whole or shape.shape != (2,):
             raise ValueError(f"{name!r} holds no CSR matrix: its indices and shape must be whole numbers.")
         self.n_rows, self.n_features = map(int, shape)
+        if self.n_features > MOST_COLUMNS:
+            raise ValueError(f"{name!r} is said to have {self.n_features} columns, whose weights no memory holds.")
         self.dtype, self.entries = self.data.dtype, self.data.shape[0]
         if self.indptr.shape != (self.n_rows + 1,) or self.indices.shape != self.data.shape:
             raise ValueError(f"{name!r} holds no CSR matrix of shape {tuple(shape.tolist())}: its arrays have lengths "
