@@ -1,8 +1,8 @@
 """What workers run: a partition answers for its rows. A task writes to nothing that it is given.
 
 The state of a partition, what its passes keep of every row, is a `Turn`, the result of the task before: a task makes
-its `Place` anew, with copies of what its questions change. So whatever a
-worker held when it died is made again by the same tasks, to the bit.
+its `Place` anew, with copies of what its questions change. So whatever a worker held when it died is made again by the
+same tasks, to the bit.
 """
 
 from functools import wraps
