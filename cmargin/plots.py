@@ -414,6 +414,8 @@ class SpectrumDisplay:
 
     def __init__(self, *, eigenvalues: ArrayLike, rank: int | None = None, name: str | None = None) -> None:
         self.eigenvalues, self.rank, self.name = np.asarray(eigenvalues), rank, name
+        if rank is not None and not 0 <= rank <= self.eigenvalues.size:
+            raise ValueError(f"rank must be in the range [0, {self.eigenvalues.size}], got {rank!r}.")
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, name: str | None = None, **plot: Any) -> Self:
@@ -424,8 +426,6 @@ class SpectrumDisplay:
     @classmethod
     def from_eigenvalues(cls, eigenvalues: ArrayLike, *, rank: int | None = None, name: str | None = None,
                          **plot: Any) -> Self:
-        if rank is not None and not 0 <= rank <= np.size(eigenvalues):
-            raise ValueError(f"rank must be at most the number of eigenvalues, {np.size(eigenvalues)}, got {rank!r}.")
         return cls(eigenvalues=eigenvalues, rank=rank, name=name).plot(**plot)
 
     def plot(self, ax: Any = None, *, log: bool = True, **style: Any) -> Self:

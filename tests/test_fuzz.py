@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from cmargin import SLNDClassifier, SmSVMClassifier, datasets, margins
 from cmargin.homes import open_rows
+from cmargin.homes.arrays import scaled_rows
 from cmargin.homes.files import open_files
 from cmargin.plots import SpectrumDisplay
 
@@ -109,15 +110,18 @@ def test_huge_numbers_that_share_an_entry():
     model = SmSVMClassifier().fit(X, y)
     for dtype in (np.float32, np.float64):
         largest = np.finfo(dtype).max
-        rows = sp.csr_matrix((np.full(4, largest, dtype), [0, 1, 0, 0], [0, 3, 4]), shape=(2, 2))
+        data = np.array([largest, largest, largest, 1, -largest, -largest], dtype)
+        rows = sp.csr_matrix((data, [0, 1, 0, 0, 0, 0], [0, 3, 4, 6]), shape=(3, 2))
         scores = model.decision_function(rows)
-        np.testing.assert_array_equal(np.sign(scores), np.sign(model.coef_ @ [[2, 1], [1, 0]])[0])
-        assert np.isfinite(scores).all()
+        np.testing.assert_array_equal(np.sign(scores), np.sign(model.coef_ @ np.array([[2, 1], [1, 0], [-1, 0]]).T)[0])
+        assert np.isfinite(scores).all() and scores[1] == pytest.approx((model.coef_[0, 0] + model.intercept_)[0])
+        # and no power of 2 is that of another row
+        np.testing.assert_array_equal(scaled_rows(rows)[1][:, 0], np.frexp(np.array([largest, 1, largest]))[1])
 
 
 @pytest.mark.parametrize("rank", [-1, 3, HUGE])
 def test_a_rank_beyond_the_eigenvalues(rank):
-    with pytest.raises(ValueError, match="at most the number of eigenvalues, 2"):
+    with pytest.raises(ValueError, match=r"rank must be in the range \[0, 2\]"):
         SpectrumDisplay.from_eigenvalues([2.0, 1.0], rank=rank)
 
 

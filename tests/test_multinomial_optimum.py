@@ -24,7 +24,7 @@ from cmargin.solvers.newton.multinomial_inverse import (
     rows_that_count,
     without_mean,
 )
-from cmargin.solvers.newton.multinomial_newton import Optima, Run, Settings, dual_value
+from cmargin.solvers.newton.multinomial_newton import Run, Settings, dual_value
 
 N, M, K = 83, 7, 4
 
@@ -340,28 +340,6 @@ def test_optimum_is_that_of_logistic_regression(C, dtype):
     if dtype == np.float64:
         fit = solve(X, y, None, 10, Settings(l2, 1e-12))[0]
         np.testing.assert_allclose(fit.W, other.coef_ - other.coef_.mean(axis=0), atol=1e-3)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_penalties_in_turn_have_the_optima_of_each_alone(dtype):
-    X, labels, weight = problem(5, 600, dtype=dtype)
-    weight[labels == 1] = 0                                                   # a class without rows is spread out again
-    for certified, tol in ((True, 1e-6), (False, 1e-2)):
-        along = Optima(open_rows(X), labels, weight, K, Settings(1e-1, tol, certified=certified))
-        found = [along.found()[0], *(along.at(l2)[0] for l2 in (1e-3, 1e-1))]
-        for l2, result in zip((1e-1, 1e-3, 1e-1), found, strict=True):
-            alone, _ = solve(X, labels, weight, K, Settings(l2, 1e-8))
-            assert result.stopped == "tol" and result.W.shape == (K, M) and 0 <= result.reads < 100
-            assert np.isfinite(result.gap) == certified
-            assert alone.objective * (1 - 1e-6) <= result.objective <= alone.objective * (1 + 2 * tol)
-
-
-def test_what_one_penalty_has_spent_is_not_the_next_ones():
-    X, labels, weight = problem(6, 600)
-    along = Optima(open_rows(X), labels, weight, K, Settings(1e-3, 1e-6))
-    first, again = along.found()[0], along.at(1e-3)[0]
-    assert again.reads <= 3 and again.reads < first.reads and len(again.history["passes"]) <= 1
-    assert first.stopped == again.stopped == "tol" and again.objective <= first.objective * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("layout", ["C", "csr"])

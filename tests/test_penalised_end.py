@@ -1,5 +1,7 @@
 """A multinomial fit of few numbers ends at a penalised optimum where rows held out prefer it to the passes."""
 
+import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 from fits import fit_multinomial as fit
 from fits import same
 from naive_multinomial import row_losses
+from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
 from cmargin._runtime.clock import TimeUp
@@ -20,6 +23,7 @@ from cmargin.solvers.low_rank.penalised_end import (
     parts_left_out,
     worth_trying,
 )
+from cmargin.solvers.newton.multinomial_newton import Run
 
 
 def table(n=1500, seed=0):
@@ -107,8 +111,35 @@ def test_an_optimum_is_that_of_logistic_regression(weighted, C):
     assert least * (1 - 1e-6) <= objective(U, b) <= least * (1 + penalised_end.ROUGH) and 0 < reads < 100
     again, fewer = of.without((300, 400), (U, b)).optimum(C)
     assert fewer <= reads + 1 and objective(*again) <= objective(U, b) * (1 + 1e-9)
+    assert rest.optimum(C)[1] == 0                                             # it is there
     rest.optimum(100 * C)                                                      # and back from another strength
     assert least * (1 - 1e-6) <= objective(*rest.optimum(C)[0]) <= least * (1 + penalised_end.ROUGH)
+
+
+def test_an_optimum_of_all_rows_has_the_best_intercepts():
+    of = problem()
+    (U, b), _ = of.without(NO_PART).optimum(1.0)
+    p = softmax(of.Z @ U.T + b, axis=1)
+    np.testing.assert_allclose(p.mean(axis=0), np.bincount(of.truth) / len(of.truth), rtol=1e-9)
+
+
+def test_the_clock_is_looked_at_at_every_strength():
+    # it was not where no step takes a tenth of a second: a path went on to its end
+    of = replace(problem(), deadline=time.perf_counter() + 1000)
+    rest = of.without((300, 400))
+    rest.optimum(0.1)
+    rest.optima.run.settings.deadline = 0.0
+    with pytest.raises(TimeUp):
+        rest.optimum(10.0)
+
+
+def test_an_interrupt_is_passed_on(monkeypatch):
+    def interrupted(self, on_step, keeper):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Run, "go", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        problem().without((300, 400)).optimum(1.0)
 
 
 @pytest.mark.parametrize(("n", "n_held", "count"), [(100, 20, 5), (3000, 600, 4), (10_000, 2000, 1), (90, 40, 2)])

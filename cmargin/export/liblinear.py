@@ -164,7 +164,7 @@ def _solver(lines, words):
 
 
 def _count(lines, words):
-    if len(words) != 1 or not words[0].isdecimal() or not 1 <= int(words[0]) <= INT.max:
+    if len(words) != 1 or not words[0].isdecimal() or len(words[0]) > 10 or not 1 <= int(words[0]) <= INT.max:
         raise lines.wrong(f"expected a number of 1 to {INT.max}, found {' '.join(words)[:60]!r}")
     return int(words[0])
 

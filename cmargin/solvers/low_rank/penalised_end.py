@@ -100,7 +100,10 @@ class Problem:
 
 
 class Rest:
-    """All rows but the run ``left_out``, at one strength after another, from ``start``."""
+    """All rows but the run ``left_out``, at one strength after another, from ``start``.
+
+    An optimum of all rows is certified, and has the best intercepts; those that others are judged by need not be.
+    """
 
     def __init__(self, problem, left_out, start):
         self.problem, self.optima, self.start = problem, None, start
@@ -111,7 +114,7 @@ class Rest:
         of = self.problem
         l2 = of.l2(C, len(self.rows))
         if self.optima is None:
-            settings = Settings(l2, ROUGH, of.intercept, certified=False, deadline=of.deadline, n_threads=1)
+            settings = Settings(l2, ROUGH, of.intercept, certified=len(self.rows) == len(of.Z), deadline=of.deadline)
             self.optima = Optima(open_rows(self.rows), self.truth, self.weight if len(self.weight) else None,
                                  of.n_classes, settings, self.start)
             result, interruption = self.optima.found()

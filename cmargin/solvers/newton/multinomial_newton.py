@@ -71,7 +71,7 @@ class Settings:
     fit_intercept : bool
     max_newton : int
     certified : bool
-        Otherwise the gradient says whether the gap is within tol, and the result has none.
+        Otherwise the gradient says when the gap is within tol, but for what the intercepts are off their best by.
     deadline : float or None
         On the clock of `time.perf_counter`.
     n_threads : int
@@ -235,7 +235,7 @@ class Run(Resumable):
         if settings.fit_intercept:
             self.V[-1] = np.log(self.share) - np.log(self.share).mean()
         self.order = np.random.default_rng(0).permutation(self.home.n_rows)      # of rows in subsets
-        self.inverse = self.kronecker = self.class_rows = self.class_sums = None
+        self.inverse = self.kronecker = self.class_rows = self.class_copy = self.class_sums = None
         self.here, self.start = None, self.V.copy()      # risk and its gradient at V if known; a point without weights
         self.pose(settings.l2)
 
@@ -246,7 +246,7 @@ class Run(Resumable):
             known, self.kronecker = self.kronecker, KroneckerInverse(home, None, l2, self.kronecker.pairs)
             if self.inverse is known:
                 self.inverse = self.kronecker
-        self.class_copy, self.spent, self.products, self.built = None, 0, 0, 0.0
+        self.spent, self.products, self.built = 0, 0, 0.0
         self.newton = MultinomialStep(home.kernel, l2, MOST_PRODUCTS, home.per_call)
         self.best, self.vain, self.lowest, self.idle = np.inf, 0, np.inf, 0
         self.low, home.reads = (np.inf, self.V), 0.0     # the lowest point so far
@@ -415,7 +415,9 @@ class Run(Resumable):
     def step(self, value, G):
         """One Newton step; risk and its gradient at the new point."""
         home, step = self.home, self.newton
+        self.watch_time()
         self.renew_inverse()
+        self.here = None                         # scores and V part until the step has ended
         mean = self.kronecker.mean if self.settings.fit_intercept else None
         step.begin(self.inverse, mean, self.V, G, FORCING * SURE * self.settings.tol * value, home.scores, home.probs,
                    home.change)
