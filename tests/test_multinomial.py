@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cmargin import BSNClassifier, SLNDClassifier
 from cmargin._core.stochastic import _softmax_sgd
+from cmargin.homes.files import open_files
 from cmargin.margins import expected_calibration_error
 from cmargin.solvers.low_rank import multinomial_choice
 from cmargin.solvers.low_rank.multinomial_choice import batch_size, split_order
@@ -269,6 +270,23 @@ def test_concurrent_fits_give_the_bits_of_one(digits):
     with ThreadPoolExecutor(8) as pool:
         others = list(pool.map(lambda _: fit(X, y), range(8)))
     assert all(same(alone, other) for other in others)
+
+
+@pytest.mark.parametrize("in_files", [False, True])
+def test_entries_stored_in_parts_are_those_of_whole_ones(in_files, tmp_path):
+    # lengths of rows were those of the parts: rows far out moved the weights more
+    rng = np.random.default_rng(0)
+    X = sp.csr_matrix(np.where(rng.random((400, 12)) < 0.6, rng.standard_normal((400, 12)), 0))
+    y = (X @ rng.standard_normal((12, 3))).argmax(axis=1)
+    parts = sp.csr_matrix((np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr), shape=X.shape)
+    given = [X, parts]
+    if in_files:
+        for k, rows in enumerate(given):
+            sp.save_npz(tmp_path / f"{k}.npz", rows, compressed=False)
+        given = [open_files(tmp_path / f"{k}.npz", in_memory=False) for k in range(2)]
+    whole, other = (fit(rows, y, rank=3, max_passes=3) for rows in given)
+    np.testing.assert_allclose(other.coef_, whole.coef_, rtol=1e-6, atol=1e-9)
+    assert parts.nnz == 2 * X.nnz                                              # X is as it was
 
 
 def test_wide_sparse_rows_are_not_made_dense():

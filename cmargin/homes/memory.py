@@ -98,4 +98,4 @@ class MemoryHome:
         return SharedStart(self, codes, weights, intercept, l2, loss)
 
     def stochastic_rows(self, n_threads):
-        return StochasticRows(self, n_threads)
+        return StochasticRows(self.unrepeated(), n_threads)

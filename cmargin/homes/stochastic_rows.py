@@ -22,11 +22,12 @@ class NonFiniteCurvature(ValueError):
 
 
 class StochasticRows:
-    """Rows of a home for one run, never copied.
+    """Rows of a home for one run, read where they are.
 
     Parameters
     ----------
     home : MemoryHome
+        One that stores no entry in parts: lengths of rows are sums over what is stored.
     n_threads : int
     """
 
