@@ -97,7 +97,7 @@ def spoil(case):
     else:
         names = [name for name in case.estimator.get_params(deep=False) if name != "random_state"]
         name = names[rng.integers(len(names))]
-        value, case.expect = parameter_value(rng, getattr(case.estimator, name))
+        value, case.expect = parameter_value(rng, name, getattr(case.estimator, name))
         plain = isinstance(value, (int, float, str, bytes, complex))
         case.name = f"{name}={repr(value) if plain else type(value).__name__}"[:60]
         hostile["parameter"] = (name, value)

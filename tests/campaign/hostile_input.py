@@ -245,13 +245,14 @@ WEIGHTS = {
 }
 NUMBERS = [0, -1, -1.5, 5e-324, 1e-300, 1e300, 1.7e308, np.nan, np.inf, -np.inf, 2.5, 10**400, True, np.float32(0.5)]
 OBJECTS = ["no such", "", b"x", [], [1.0], {}, object(), 1j, np.ones(2), np.nan, None, str, lambda *_: False]
-NEVER = ("no such", "", b"x", 1j)      # no parameter takes these
+NEVER = ("no such", "", b"x", 1j)      # no parameter takes these, but for names of files
 
 
-def parameter_value(rng, default):
+def parameter_value(rng, name, default):
     """A value, and what must come of it."""
     some = NUMBERS if isinstance(default, (int, float, NoneType)) and rng.random() < 0.7 else OBJECTS
     value = some[rng.integers(len(some))]
     wrong = any(type(value) is type(no) and value == no for no in NEVER)
     not_a_number = isinstance(default, (int, float, NoneType)) and isinstance(value, float) and np.isnan(value)
-    return value, REFUSE if wrong or not_a_number else EITHER
+    a_file = name == "checkpoint" and isinstance(value, str)
+    return value, REFUSE if (wrong and not a_file) or not_a_number else EITHER

@@ -221,7 +221,7 @@ def dual_value(entropy, gradient, class_sums, share, l2, intercept):
 
 
 class Run(Resumable):
-    """One call of `solve`: its data, its point, its clock."""
+    """The data of `Optima`, its point, its clock."""
 
     made_again = ("settings", "clock", "home", "share", "order", "newton", "inverse", "kronecker", "class_rows",
                   "class_copy", "here")
