@@ -420,6 +420,8 @@ class SLNDClassifier(PosteriorPredictions):
 
     def _store(self, fit, about, before, in_parts):
         """Everything a fit leaves, at once."""
+        for of_an_optimum in ("objective_", "duality_gap_"):           # of an earlier fit with l2
+            vars(self).pop(of_an_optimum, None)
         spectrum = {"eigenvalues_": fit.spectrum} if len(fit.spectrum) else {}
         vars(self).update(
             about, **spectrum,

@@ -22,7 +22,7 @@ from cmargin.homes.device.arrays import namespace_of, to_host
 SOLVERS = ("auto", "cholesky", "woodbury", "cg", "dual")
 
 
-def _of_logistic_loss(estimator):
+def of_logistic_loss(estimator):
     if estimator.loss != "logistic":
         raise AttributeError(f"probability estimates are not available for loss={estimator.loss!r}")
     return True
@@ -215,7 +215,7 @@ class SmSVMClassifier(LinearClassifier):
 
     # ---------------------------------------------------------------- prediction
 
-    @available_if(_of_logistic_loss)
+    @available_if(of_logistic_loss)
     @lazy_on_workers
     def predict_proba(self, X):
         """Class probabilities, with ``loss="logistic"``: 1 / (1 + e^-score), normalised over more than two classes.
@@ -227,7 +227,7 @@ class SmSVMClassifier(LinearClassifier):
         X = self._check_rows(X)
         return as_given(X, shares_of(to_host(self._scores(X)), self._multilabel))
 
-    @available_if(_of_logistic_loss)
+    @available_if(of_logistic_loss)
     @lazy_on_workers
     def predict_log_proba(self, X):
         """Logarithm of `predict_proba`."""

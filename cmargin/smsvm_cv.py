@@ -10,8 +10,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import check_cv
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, indexable
 
+from cmargin._estimators.by_blocks import lazy_on_workers
 from cmargin._estimators.identity import check_checkpoint, keeper_of
 from cmargin._estimators.progress import check_verbose, say
 from cmargin._estimators.refusal import keeps_last_fit
@@ -26,10 +28,12 @@ from cmargin._estimators.validation import (
     sliceable,
 )
 from cmargin._estimators.versions import VersionInPickle
+from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin.homes import open_rows
-from cmargin.smsvm import SmSVMClassifier
+from cmargin.homes.open import labels_beside
+from cmargin.smsvm import SmSVMClassifier, of_logistic_loss
 
-OF_THE_BEST = ("coef_", "intercept_", "classes_", "duality_gap_", "n_iter_", "history_")
+OF_THE_BEST = ("coef_", "intercept_", "classes_", "objective_", "duality_gap_", "n_iter_", "history_")
 
 
 def _rows(array, index):
@@ -43,6 +47,10 @@ def _splits(cv, X, y, groups=None):
 
 
 WARM = ("coef_", "intercept_", "classes_", "n_features_in_", "_multilabel")        # what the next fit of a path needs
+
+
+def _of_logistic_loss(search):
+    return of_logistic_loss(search._estimator)
 
 
 @dataclass
@@ -112,7 +120,7 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
     scores_ : (n_folds, n_l2s, n_l1s) array
         Accuracy on the rows of each fold that were held out.
     best_estimator_ : SmSVMClassifier
-    coef_, intercept_, classes_, duality_gap_, n_iter_, history_ : as in `SmSVMClassifier`
+    coef_, intercept_, classes_, objective_, duality_gap_, n_iter_, history_ : as in `SmSVMClassifier`
         Of ``best_estimator_``.
     n_passes_ : float
         Reads of the data, those of the folds included.
@@ -137,6 +145,7 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
     }
     coef_: np.ndarray
     intercept_: np.ndarray
+    objective_: np.ndarray
     classes_: np.ndarray
     best_estimator_: SmSVMClassifier
     l2_: float
@@ -171,15 +180,39 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
         -------
         self
         """
+        X, y, weights = self._checked(X, y, sample_weight)
+        keeper = keeper_of(self, open_rows(X, y), weights, groups)
+        l2, l1, found = self._choose(X, y, weights, groups, keeper)
+        best = clone(self._estimator).set_params(l2=l2, C=None, l1=l1).fit(X, y, weights)
+        self.__dict__.update(
+            {name: getattr(best, name) for name in OF_THE_BEST}, best_estimator_=best, l2_=l2, l1_=l1,
+            scores_=np.stack([fold.scores for fold in found]),
+            n_passes_=best.n_passes_ + sum(fold.passes for fold in found),
+        )
+        keeper.end("converged")
+        keeper.close()
+        return self
+
+    @property
+    def _estimator(self):
+        return SmSVMClassifier() if self.estimator is None else self.estimator
+
+    def _checked(self, X, y, sample_weight):
+        """Rows, labels and weights, once they and the parameters are found to be in order."""
         self._validate_params()
         check_verbose(self)
         check_checkpoint(self, self.checkpoint)
-        estimator = SmSVMClassifier() if self.estimator is None else self.estimator
-        l2s, l1s = self._grid("l2s"), self._grid("l1s")
-        X, y, weights = _checked(self, X, y, sample_weight)
-        if estimator.checkpoint is not None:
+        self._grid("l2s"), self._grid("l1s")
+        X, y = check_rows(self, X, y, multi_output=False)
+        check_in_memory(X, "A search, which trains on parts of the rows,")
+        code_labels(y)
+        if self._estimator.checkpoint is not None:
             raise ValueError("The fits of a search take no checkpoint of their own; give it to SmSVMClassifierCV.")
-        keeper = keeper_of(self, open_rows(X, y), weights, groups)
+        return X, y, None if sample_weight is None else _check_sample_weight(sample_weight, X)
+
+    def _choose(self, X, y, weights=None, groups=None, keeper=NO_KEEPER):
+        """l2, l1 and the `Fold`s that they were chosen by."""
+        l2s, l1s = self._grid("l2s"), self._grid("l1s")
         found = [] if keeper.found is None else keeper.found
 
         def after_fit(number, text):
@@ -189,22 +222,14 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
         for number, (train, test) in enumerate(_splits(self.cv, X, y, groups), 1):
             if number > len(found):
                 found.append(Fold(np.zeros((len(l2s), len(l1s)))))
-            _path_scores(estimator, X, y, weights, train, test, l2s, l1s, self.standardize,
+            _path_scores(self._estimator, X, y, weights, train, test, l2s, l1s, self.standardize,
                          partial(after_fit, number), found[number - 1])
-        scores = np.stack([fold.scores for fold in found])
-        mean = scores.mean(axis=0)
+        mean = np.stack([fold.scores for fold in found]).mean(axis=0)
         ties = np.argwhere(mean >= mean.max() - 1e-12)
         i, k = max(ties, key=lambda at: (l1s[at[1]], l2s[at[0]]))
         l2, l1 = float(l2s[i]), float(l1s[k])
         say(self, f"chose l2={l2:g}, l1={l1:g}: accuracy {mean[i, k]:.4f}; fits all rows with them")
-        best = clone(estimator).set_params(l2=l2, C=None, l1=l1).fit(X, y, weights)
-        self.__dict__.update(
-            {name: getattr(best, name) for name in OF_THE_BEST}, best_estimator_=best, l2_=l2, l1_=l1, scores_=scores,
-            n_passes_=best.n_passes_ + sum(fold.passes for fold in found),
-        )
-        keeper.end("converged")
-        keeper.close()
-        return self
+        return l2, l1, found
 
     def _grid(self, name):
         grid = np.asarray(getattr(self, name), float)
@@ -213,11 +238,26 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
                              f" range [0.0, inf). Got {getattr(self, name)!r} instead.")
         return grid
 
+    @lazy_on_workers
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of the chosen estimator."""
         check_is_fitted(self)
         return self.best_estimator_.decision_function(check_rows(self, X, reset=False))
 
+    @available_if(_of_logistic_loss)
+    @lazy_on_workers
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities by the chosen estimator, where that has ``loss="logistic"``."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict_proba(check_rows(self, X, reset=False))
+
+    @available_if(_of_logistic_loss)
+    @lazy_on_workers
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithm of `predict_proba`."""
+        return np.log(self.predict_proba(X))
+
+    @lazy_on_workers
     def predict(self, X: Any) -> np.ndarray:
         """Labels by the chosen estimator."""
         check_is_fitted(self)
@@ -225,7 +265,7 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on ``X`` and ``y``."""
-        return accuracy_of(y, self.predict(X), sample_weight)
+        return accuracy_of(labels_beside(X, y), self.predict(X), sample_weight)
 
     def to_sklearn(self) -> Any:
         """The chosen estimator's `to_sklearn`."""
@@ -238,13 +278,6 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _checked(estimator, X, y, sample_weight):
-    X, y = check_rows(estimator, X, y, multi_output=False)
-    check_in_memory(X, "A search, which trains on parts of the rows,")
-    code_labels(y)
-    return X, y, None if sample_weight is None else _check_sample_weight(sample_weight, X)
 
 
 @dataclass
@@ -285,11 +318,12 @@ def nested_cross_validation(X: Any, y: Any, l2s: Sequence[float], l1s: Sequence[
     estimator = SmSVMClassifier() if estimator is None else estimator
     scores, chosen, passes = [], [], 0.0
     for train, test in _splits(outer, X, y):
-        search = SmSVMClassifierCV(l2s, l1s, inner, estimator, standardize).fit(X[train], y[train])
-        best = clone(estimator).set_params(l2=search.l2_, C=None, l1=search.l1_)
-        fold = _path_scores(best, X, y, None, train, test, [search.l2_], [search.l1_], standardize)
+        search = SmSVMClassifierCV(l2s, l1s, inner, estimator, standardize)
+        rows, labels, _ = search._checked(X[train], y[train], None)
+        l2, l1, folds = search._choose(rows, labels)
+        fold = _path_scores(estimator, X, y, None, train, test, [l2], [l1], standardize)
         scores.append(fold.scores[0, 0])
-        chosen.append((search.l2_, search.l1_))
-        passes += fold.passes + search.n_passes_
+        chosen.append((l2, l1))
+        passes += sum(one.passes for one in (*folds, fold))
     l2, l1 = np.array(chosen).T
     return NestedScores(np.array(scores), l2, l1, passes)

@@ -17,7 +17,7 @@ from sklearn.datasets import dump_svmlight_file
 from sklearn.preprocessing import StandardScaler
 from trees import COLUMNS, NAMES, X, Y, csv_text, written
 
-from cmargin import SmSVMClassifier
+from cmargin import Checkpoint, SmSVMClassifier
 from cmargin.__main__ import main
 from cmargin.command import methods, progress, tables
 from cmargin.command.model import load
@@ -360,6 +360,32 @@ def test_an_interrupt_stores_the_best_weights(folder, capsys, monkeypatch):
     assert found.facts["interrupted"] and found.classifier.n_iter_ == 2 and found.classifier.callback is None
     assert main(["evaluate", "trees.csv", "--model", "m"]) == 0
     assert "; interrupted." in capsys.readouterr().out
+
+
+def test_the_same_command_goes_on_from_a_checkpoint(folder, capsys, monkeypatch):
+    command = ["fit", "trees.csv", "--model", "m", "--set", "loss=logistic", "--checkpoint", "kept"]
+    with monkeypatch.context() as patch:
+        patch.setattr(methods, "watched", lambda estimator, n_problems, bar: estimator.set_params(
+            callback=interrupting, checkpoint=Checkpoint("kept", passes=1)))
+        assert main(command) == 130 and (folder / "kept").exists()
+    assert main(command) == 0 and not (folder / "kept").exists()
+    found = load("m").classifier
+    main([*command[:-2], "--model", "whole"])
+    np.testing.assert_array_equal(found.coef_, load("whole").classifier.coef_)
+    assert found.checkpoint is None and found.n_iter_ == 10
+
+
+def interrupting(model):
+    if model.n_iter_ == 3:
+        raise KeyboardInterrupt
+
+
+def test_no_gap_is_no_certificate(folder, capsys):
+    # with l2=0 none is known: it was "certified to nan", and JSON refused the number
+    main(["fit", "trees.csv", "--model", "m", "--method", "smsvm", "--set", "l2=0", "--set", "max_passes=20"])
+    assert "certified" not in capsys.readouterr().out
+    assert main(["evaluate", "trees.csv", "--model", "m", "--format", "json"]) == 0
+    assert "largest duality gap" not in json.loads(capsys.readouterr().out)["model"]
 
 
 def test_an_interrupt_before_there_is_anything(folder, capsys, monkeypatch):

@@ -178,8 +178,12 @@ def test_a_dataframe(client):
 @pytest.mark.parametrize("classes", [2, 3])
 def test_predictions_are_lazy(classes):
     y = np.array(["ash", "birch", "elm"])[np.minimum(Y, classes - 1)]
-    for model in (SmSVMClassifier().fit(X, y), SLNDClassifier(random_state=0, max_passes=2).fit(X, y)):
+    for model in (SmSVMClassifier().fit(X, y), SLNDClassifier(random_state=0, max_passes=2).fit(X, y),
+                  SmSVMClassifierCV([1e-3], cv=2).fit(X, y)):
         names = ["predict", "decision_function", *(["predict_proba"] if isinstance(model, SLNDClassifier) else [])]
+        if isinstance(model, SLNDClassifier):
+            found = model.predict_top_k(rows_there(), k=2)
+            np.testing.assert_array_equal(found.compute(scheduler="synchronous"), model.predict_top_k(X, 2))
         for name in names:
             told, found = getattr(model, name)(X), getattr(model, name)(rows_there())
             assert isinstance(found, da.Array) and found.dtype == told.dtype and found.shape == told.shape

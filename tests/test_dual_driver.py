@@ -8,6 +8,7 @@ import pytest
 from side_by_side import finish_together
 from test_dual_newton import nearly_repeated
 
+from cmargin._runtime.clock import RunClock
 from cmargin.homes import open_rows
 from cmargin.homes.dual_rows import BY_DUAL
 from cmargin.solvers.dual import dual_newton
@@ -88,7 +89,7 @@ def test_who_leaves_looks_once_more_and_keeps_the_best_point(moment, warm, loss)
 
 
 def test_the_time_limit_is_heard_within_a_slice():
-    driver = drivers(1, tol=1e-14, deadline=perf_counter())[0]
+    driver = drivers(1, tol=1e-14, clock=RunClock(perf_counter()))[0]
     driver.warm = np.random.default_rng(0).standard_normal(901)
     driver.begin()
     driver.advance(np.inf)

@@ -89,7 +89,8 @@ def test_rows_are_those_of_the_files(data, kind, dtype, tmp_path):
     assert (files.shape, files.dtype, files.sparse) == (X.shape, dtype, kind.startswith("csr"))
     assert files.entries == (np.count_nonzero(X) if files.sparse else X.size)
     np.testing.assert_array_equal(dense(files[:]), X)
-    np.testing.assert_array_equal(dense(files[290:310]), X[290:310])
+    for rows in (slice(290, 310), slice(None, None, 7), slice(-3, None), slice(5, 3), slice(880, 2000, 2)):
+        np.testing.assert_array_equal(dense(files[rows]), X[rows])
     chunks = files.chunks(2000)
     assert len(chunks) > 5 and [lo for lo, _ in chunks[1:]] == [hi for _, hi in chunks[:-1]] and chunks[-1][1] == len(X)
     rows = open_rows(files)
@@ -97,6 +98,15 @@ def test_rows_are_those_of_the_files(data, kind, dtype, tmp_path):
     np.testing.assert_array_equal(dense(rows.take(picked, np.float64)), X[picked])
     np.testing.assert_array_equal(dense(rows.take(slice(5, 700), dtype)), X[5:700])
     assert rows.largest() == np.abs(X).max()
+
+
+def test_rows_that_are_not_read_backwards_or_one_by_one(data, tmp_path):
+    # a step was ignored, and [::-1] had no rows
+    files = files_of(data[0], "npy C", tmp_path)
+    with pytest.raises(ValueError, match=r"step of a slice must be 1 or more, got -1"):
+        files[::-1]
+    with pytest.raises(TypeError, match=r"by slices, files\[lo:hi\], got 5; open_files"):
+        files[5]
 
 
 @pytest.mark.parametrize("kind", IN_FILES)
@@ -110,6 +120,7 @@ def test_files_that_fit_are_read_whole(data, kind, tmp_path):
         assert found.coef_.tobytes() == wanted.coef_.tobytes()
     assert found.objective_ == pytest.approx(wanted.objective_, rel=1e-12)
     np.testing.assert_array_equal(found.predict(given), wanted.predict(in_memory))
+    assert found.score(given, str(tmp_path / "y.npy")) == wanted.score(in_memory, y)
 
 
 def test_light_sparse_rows_of_few_columns_stay_in_their_files(tmp_path):

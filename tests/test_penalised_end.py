@@ -129,7 +129,7 @@ def test_the_clock_is_looked_at_at_every_strength():
     of = replace(problem(), deadline=time.perf_counter() + 1000)
     rest = of.without((300, 400))
     rest.optimum(0.1)
-    rest.optima.run.settings.deadline = 0.0
+    rest.optima.run.clock.deadline = 0.0
     with pytest.raises(TimeUp):
         rest.optimum(10.0)
 

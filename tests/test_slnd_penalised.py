@@ -26,6 +26,16 @@ def objective(model, X, y, l2, s=None):
     return risk + l2 / 2 * (model.coef_**2).sum()
 
 
+def test_nothing_of_the_other_form_survives_a_fit():
+    # a certificate of other weights did, and SpectrumDisplay drew the spectrum of a fit before
+    model = SLNDClassifier(l2=1e-3, random_state=0).fit(X, y)
+    assert model.duality_gap_ <= 1e-4 and not hasattr(model, "eigenvalues_")
+    model.set_params(l2=0).fit(X, y)
+    assert len(model.eigenvalues_) and not hasattr(model, "duality_gap_") and not hasattr(model, "objective_")
+    model.set_params(l2=1e-3).fit(X, y)
+    assert model.duality_gap_ <= 1e-4 and not hasattr(model, "eigenvalues_")
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("C", [0.1, 10.0])
 def test_the_optimum_of_logistic_regression(C, weighted):

@@ -58,6 +58,23 @@ def test_nested_scores_are_those_of_a_nested_search():
     assert ours.test_scores.shape == ours.l2.shape == (5,) and set(ours.l2) <= set(L2S) and ours.n_passes > 0
 
 
+def test_no_fit_of_a_nested_search_is_thrown_away(monkeypatch):
+    # an outer fold's search fitted all its rows, unscaled, and nobody looked at that
+    seen, fit = [], SmSVMClassifier.fit
+    monkeypatch.setattr(SmSVMClassifier, "fit", lambda self, *given: seen.append(self.l2) or fit(self, *given))
+    ours = nested_cross_validation(X, y, L2S, outer=3, inner=2)
+    assert len(seen) == 3 * (2 * len(L2S) + 1) and ours.n_passes > 0
+
+
+def test_it_has_what_the_chosen_estimator_has():
+    search = SmSVMClassifierCV([1e-3, 1e-2], cv=3, estimator=SmSVMClassifier(loss="logistic")).fit(X, y)
+    best = search.best_estimator_
+    np.testing.assert_array_equal(search.predict_proba(X), best.predict_proba(X))
+    np.testing.assert_array_equal(search.predict_log_proba(X), best.predict_log_proba(X))
+    assert search.objective_[0] == best.objective_[0] and np.isfinite(search.objective_).all()
+    assert not hasattr(SmSVMClassifierCV(), "predict_proba")
+
+
 def test_the_scaler_sees_training_rows_only():
     wild = X.copy()
     wild[0] = 1e6                                  # one row that would ruin every column's scale

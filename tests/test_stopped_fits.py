@@ -19,6 +19,7 @@ from cmargin.homes import open_rows
 from cmargin.homes.shared_start import ridge, sample_rows
 from cmargin.solvers.dual.dual_newton import DualNewton
 from cmargin.solvers.low_rank import low_rank_newton
+from cmargin.solvers.newton import multinomial_newton
 
 X, y = load_digits(return_X_y=True)
 ESTIMATORS = [SmSVMClassifier, MarginPursuitClassifier]
@@ -79,6 +80,36 @@ def test_time_that_is_over_before_the_first_class():
         model = SmSVMClassifier(max_time=1e-9).fit(X, y)
     assert model.score(X, y) > 0.9 and model.n_iter_ == 0 and (model.duality_gap_ > 0.5).all()
     assert np.isinf(model.objective_).all()                # not evaluated, and not said to be anything
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("model", [
+    SmSVMClassifier(), SmSVMClassifier(loss="logistic"), SmSVMClassifier(fit_intercept=False),
+    SmSVMClassifier(l1=1e-3), SmSVMClassifier(linear_solver="dual"), MarginPursuitClassifier(),
+    baselines.ODMClassifier(), baselines.CatoniHingeClassifier(), baselines.CGDescentClassifier(),
+    baselines.ProjectionProfileClassifier()], ids=str)
+@pytest.mark.parametrize("few", [2, 10])
+def test_two_classes_without_time_are_told_apart(model, few, container):
+    # weights of 0 called every row the same: 0.5 of the rows where ridge regression has 0.99
+    rows, labels = container(X[y < few] / 16), y[y < few]
+    with pytest.warns(ConvergenceWarning, match="max_time=1e-09"):
+        model.set_params(max_time=1e-9).fit(rows, labels)
+    assert model.score(rows, labels) > 0.9 and np.isin(np.unique(labels), model.predict(rows)).all()
+
+
+def test_an_optimum_stopped_between_its_first_look_and_its_first_step_classifies(monkeypatch):
+    # a first entry of its history, at weights of 0, was taken for weights
+    record = multinomial_newton.Run.renew_inverse
+
+    def late(self):
+        self.clock.deadline = 0.0
+        record(self)
+        self.clock.watch()
+
+    monkeypatch.setattr(multinomial_newton.Run, "renew_inverse", late)
+    with pytest.warns(ConvergenceWarning, match="ridge"):
+        model = SLNDClassifier(l2=1e-3, max_time=100.0).fit(X, y)
+    assert model.score(X, y) > 0.9 and np.isinf(model.objective_) and model.n_iter_ == 0
 
 
 def test_what_is_reported_of_a_stopped_fit_is_true():
@@ -209,6 +240,32 @@ def test_the_time_of_a_callback_is_nobodys(model, monkeypatch):
         model.fit(X[:300], y[:300] > 4)
     assert model.n_iter_ == 4 and not any("max_time" in str(warning.message) for warning in told)
     assert model.history_["seconds"][-1] < 1e5
+
+
+def test_nor_is_it_that_of_a_penalised_multinomial_fit(monkeypatch):
+    ahead, real = [0.0], time.perf_counter
+    monkeypatch.setattr(clock, "perf_counter", lambda: real() + ahead[0])
+
+    def sleep_long(model):
+        ahead[0] += 1e6
+
+    model = SLNDClassifier(l2=1e-3, max_time=1e5, callback=sleep_long).fit(X, y)
+    assert model.duality_gap_ <= 1e-4 and model.n_iter_ > 2 and model.history_["seconds"][-1] < 1e5
+
+
+@pytest.mark.parametrize("solver", ["cholesky", "dual"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_nor_is_it_that_of_newton_steps_or_of_the_dual(classes, solver):
+    # it was 98 % of the seconds in the history, and max_time ended a fit that slept
+    rows, labels, looks = X[y < classes], y[y < classes], []
+
+    def sleep(model):
+        looks.append(len(model.history_["seconds"]))
+        time.sleep(0.2 if len(looks) < 7 else 0)
+
+    model = SmSVMClassifier(tol=1e-4, linear_solver=solver, max_time=0.8, callback=sleep).fit(rows, labels)
+    assert (model.duality_gap_ <= 1e-4).all() and len(looks) >= 5
+    assert model.history_["seconds"].max() < 0.8
 
 
 def test_classes_of_the_dual_advance_together():

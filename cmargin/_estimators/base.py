@@ -32,7 +32,7 @@ from cmargin._estimators.versions import VersionInPickle
 from cmargin._runtime.turns import Turn
 from cmargin.homes.arrays import dense
 from cmargin.homes.device.arrays import namespace_of, to_host
-from cmargin.homes.open import beside, on_workers, open_rows
+from cmargin.homes.open import beside, labels_beside, on_workers, open_rows
 
 SCORE_ENTRIES = 1 << 22  # scores held at a time by predict: 32 MB
 LARGEST = float(np.finfo(float).max)
@@ -318,7 +318,7 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on ``X`` and ``y``; of an indicator, the share of rows whose labels are all right."""
-        return accuracy_of(beside(X, y, "y"), self.predict(X), beside(X, sample_weight, "sample_weight"))
+        return accuracy_of(labels_beside(X, y), self.predict(X), beside(X, sample_weight, "sample_weight"))
 
     @property
     def _binary(self):
@@ -374,10 +374,12 @@ def rows_that_count(home, Y, codes, weight):
     return home, Y, codes, of_mean_1(weight)
 
 
-def untrained(labels):
-    """A sentence on classes that time did not reach, or no words for none."""
-    if len(labels) == 0:
+def untrained(classes, problems, n_problems):
+    """A sentence on problems that time did not reach, or no words for none."""
+    if len(problems) == 0:
         return ""
-    names = ", ".join(str(label) for label in labels[:5]) + ", ..." * (len(labels) > 5)
-    return (f" {len(labels)} classes were not trained and keep the ridge regression that all classes start with: "
+    if n_problems == 1:
+        return " No step was taken; the weights are those of a ridge regression."
+    names = ", ".join(str(classes[c]) for c in problems[:5]) + ", ..." * (len(problems) > 5)
+    return (f" {len(problems)} classes were not trained and keep the ridge regression that all classes start with: "
             f"{names}.")

@@ -13,15 +13,16 @@ from cmargin.homes.open import dask_array_of, on_workers
 
 
 def lazy_on_workers(method: Method) -> Method:
-    """Decorator of a method of X alone whose result has a row for each of X: a Dask collection gives a dask array."""
+    """Decorator of a method of X, and of what is no array, whose result has a row for each of X: a Dask collection
+    gives a dask array."""
     @wraps(method)
-    def call(self, X):
-        return by_blocks(self, method, X) if on_workers(X) else method(self, X)
+    def call(self, X, *more, **named):
+        return by_blocks(self, method, X, more, named) if on_workers(X) else method(self, X, *more, **named)
 
     return cast(Method, call)
 
 
-def by_blocks(estimator, method, X):
+def by_blocks(estimator, method, X, more, named):
     import dask
 
     check_is_fitted(estimator)
@@ -35,14 +36,15 @@ def by_blocks(estimator, method, X):
     there = copy(estimator)
     vars(there).pop("feature_names_in_", None)       # they have been compared, and a block of an array has none
     vars(there).pop("callback", None)                # which may be of no use elsewhere
-    like = method(there, np.zeros((1, X.shape[1]), X.dtype if X.dtype.kind == "f" else np.float64))
+    like = method(there, np.zeros((1, X.shape[1]), X.dtype if X.dtype.kind == "f" else np.float64), *more, **named)
     shape = {"drop_axis": 1} if like.ndim == 1 else {"chunks": (X.chunks[0], like.shape[1:])}
-    return X.rechunk({1: -1}).map_blocks(of_block, dask.delayed(there), method.__name__, like[:0], dtype=like.dtype,
+    return X.rechunk({1: -1}).map_blocks(of_block, dask.delayed(there), method.__name__, like[:0], more, named,
+                                         dtype=like.dtype,
                                          meta=like[:0], token=f"cmargin-{method.__name__}", **shape)
 
 
-def of_block(X, estimator, name, nothing):
+def of_block(X, estimator, name, nothing, more, named):
     if not X.shape[0]:
         return nothing
     with single_threaded_blas():
-        return getattr(estimator, name)(X)
+        return getattr(estimator, name)(X, *more, **named)

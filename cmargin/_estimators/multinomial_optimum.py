@@ -70,6 +70,7 @@ def _store(estimator, result, about):
     The softmax is the same for intercepts that are all larger by one number: of these the ones of mean 0 over the
     classes that there are rows of, as in LogisticRegression.
     """
+    vars(estimator).pop("eigenvalues_", None)            # of an earlier fit with l2=0
     vars(estimator).update(
         about, coef_=result.W.copy(),
         intercept_=result.bias - result.bias[result.bias > ABSENT].mean(), objective_=float(result.objective),

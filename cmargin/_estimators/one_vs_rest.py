@@ -72,8 +72,9 @@ class LinearOneVsRest(LinearClassifier):
         if fit.stopped == "diverged":
             text = "the weights overflowed; those of the best pass are kept. Scale the features or lower step_size."
         elif fit.stopped == "max_time":
+            unbegun = untrained(self.classes_, fit.untrained, len(fit.W))
             text = (f"stopped by max_time={self.max_time} after {fit.passes} passes of {self.max_passes}; the best "
-                    f"weights are kept.{untrained(self.classes_[fit.untrained])} Raise max_time to train longer.")
+                    f"weights are kept.{unbegun} Raise max_time to train longer.")
         elif self._wants_tol and fit.stopped not in ("tol", "callback"):
             worst = float(np.max(fit.gradient_norm))
             text = (f"after {fit.passes} passes the gradient norm is {worst:.1e} of that at the start, where "

@@ -79,6 +79,7 @@ class PosteriorPredictions(LinearClassifier):
         shares = self.predict_proba(X)
         return namespace_of(shares).log(shares)
 
+    @lazy_on_workers
     def predict_top_k(self, X: Any, k: int) -> np.ndarray:
         """The ``k`` most probable classes of every row, most probable first, scored in batches of rows.
 

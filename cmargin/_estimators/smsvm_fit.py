@@ -15,7 +15,7 @@ from cmargin._estimators.base import untrained
 from cmargin._estimators.progress import say
 from cmargin._estimators.validation import indicator_of
 from cmargin._runtime.checkpoint import NO_KEEPER
-from cmargin._runtime.clock import TimeUp
+from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin.homes.dual_rows import BY_DUAL, FEWEST_READS, SMOOTH_WIDE, is_smooth, worth_sweeping
 from cmargin.homes.row_pass import SMALL
 from cmargin.homes.wide import worth_reducing
@@ -108,7 +108,8 @@ class SmSVMFit:
         self.intercept = bool(estimator.fit_intercept)
         self.free = self.m if self.intercept and not estimator.penalize_intercept else None    # column, not penalised
         self.problem = Problem(self.l2, float(e.l1), self.free, e.loss)
-        self.deadline = self.give_up_at = np.inf if estimator.max_time is None else started + estimator.max_time
+        self.clock = RunClock(None if estimator.max_time is None else started + estimator.max_time)
+        self.give_up_at = None               # on the same clock, once the time for the fit is over
         self.interrupted = threading.Event()
         p = self.m + self.intercept
         self.warm = self._warm_start(p)
@@ -154,7 +155,7 @@ class SmSVMFit:
                 result.w = w.copy()
         self.home.between_chunks = self._watch_time
         if n_classes > 1 and (e.max_time is not None or e.callback is not None):
-            self.start_all(self.late)
+            self.start_all(lambda: self.clock.late)
         self.seeds = self._draw_seeds()
         if self.keeper.found is not None:
             self._go_on_from(self.keeper.found)
@@ -212,7 +213,7 @@ class SmSVMFit:
         stopped = [c for c, r in enumerate(self.results) if r.status in UNFINISHED]
         if not stopped:
             return
-        if self.start is None and len(self.results) > 1:
+        if self.start is None:
             limit = self.give_up_at = perf_counter() + LATE
             self.start_all(lambda: perf_counter() > limit)
         for c in stopped:
@@ -233,15 +234,12 @@ class SmSVMFit:
         better = known < result.objective or not np.isfinite(result.objective)
         return (w, known) if better else (result.w, result.objective)
 
-    def late(self):
-        return perf_counter() > self.deadline
-
     # ------------------------------------------------------------ one class
 
     def ways(self, c, n_threads):
         """Yield what brings problem c to its end, driver after driver, each to be finished before the next."""
         result = self.results[c]
-        if self.interrupted.is_set() or self.late() or result.status != "waiting":     # ended before a checkpoint
+        if self.interrupted.is_set() or self.clock.late or result.status != "waiting":     # ended before a checkpoint
             return
         found = self.parts.begin(c)
         result.status = "running"
@@ -258,7 +256,8 @@ class SmSVMFit:
                 yield driver.of_problem(c, self.parts)
         except TimeUp:                           # while rows of a subset were gathered
             result.status = "max_time"
-        if not np.isfinite(result.objective) and (self.home.in_memory or not self.late()):       # stopped on a subset
+        stopped_on_a_subset = not np.isfinite(result.objective)
+        if stopped_on_a_subset and (self.home.in_memory or not self.clock.late):
             last = ContinuationNewton(rows(), self.problem, Settings(), result, w=result.w)
             last.certify(result.status)
             yield last.of_problem(c, self.parts)
@@ -268,7 +267,7 @@ class SmSVMFit:
         """``rows()``: the pass over them, made when Newton's method first wants it.
         ``found``: what the problem gave for the checkpoint that the fit goes on from, or None."""
         e, stage = self.estimator, None if found is None else found["stage"]
-        settings = Settings(e.tol, e.max_passes, e.smoothing, e.smoothing_decay, e.linear_solver, self.deadline,
+        settings = Settings(e.tol, e.max_passes, e.smoothing, e.smoothing_decay, e.linear_solver, self.clock,
                             None if e.callback is None else self._asked_to_stop, tell=self._teller(c),
                             between=self._between_slices)
         w, before = None if self.warm is None else self.warm[c], None
@@ -381,18 +380,18 @@ class SmSVMFit:
 
     def _between_slices(self):
         """The status to leave with, or None."""
-        return "stopped" if self.interrupted.is_set() else "max_time" if self.late() else None
+        return "stopped" if self.interrupted.is_set() else "max_time" if self.clock.late else None
 
     def _watch_time(self):
         """Ends a wait for rows in files."""
-        if perf_counter() > self.give_up_at:
+        if self.clock.late if self.give_up_at is None else perf_counter() > self.give_up_at:
             raise TimeUp
 
     def _asked_to_stop(self):
         if self.interrupted.is_set():
             return True
         self.publish()
-        if self.estimator.callback(self.estimator):
+        if self.clock.asked_to_stop(self.estimator.callback, self.estimator):
             self.interrupted.set()
         return self.interrupted.is_set()
 
@@ -439,8 +438,8 @@ class SmSVMFit:
                   "waiting": f"max_time={e.max_time} s"}
         why = reason.get(result.status, "rounding: the width is at its smallest")
         gap = "no gap known (l1 = l2 = 0)" if np.isnan(result.gap) else f"a relative duality gap of {result.gap:.1e}"
-        waiting = [self.labels.classes[self.labels.of_problem(c)] for c, r in enumerate(self.results)
-                   if r.status == "waiting"]
+        waiting = [c for c, r in enumerate(self.results) if r.status == "waiting"]
+        unbegun = untrained(self.labels.classes, waiting, len(self.results))
         return (f"{type(e).__name__} stopped at {why} with {gap} where tol={e.tol:g} was asked ({len(short)} of "
-                f"{len(self.results)} binary problems).{untrained(waiting)} Try a larger max_passes, max_time or tol, "
+                f"{len(self.results)} binary problems).{unbegun} Try a larger max_passes, max_time or tol, "
                 "scaled features, or a larger l2.")

@@ -13,7 +13,7 @@ def ridge_if_better(estimator, fit, store, home, Y, weight):
     Y (n_rows, n_problems) is the sparse indicator of the labels; ``store`` sets what the estimator predicts with.
     Weights may be 0 still: with hundreds of classes preparations alone take a second.
     """
-    if fit.stopped not in STOPS or any(fit.history.values()) or not home.in_memory:
+    if fit.stopped not in STOPS or (any(fit.history.values()) and np.any(fit.W)) or not home.in_memory:
         return
     W, bias = home.score_blocks(Y, weight, 1).ridge_start(estimator.fit_intercept, 0.0)
     if len(W) < len(fit.W):                      # two classes with a row of weights each

@@ -34,6 +34,10 @@ class RunClock:
     def seconds(self):
         return perf_counter() - self.begin
 
+    @property
+    def late(self):
+        return self.deadline is not None and perf_counter() > self.deadline
+
     def timed(self, phase, work):
         begin = perf_counter()
         result = work()
@@ -43,7 +47,7 @@ class RunClock:
     def watch(self):
         """Give way to other fits; raise `TimeUp` where it is late."""
         give_way()
-        if self.deadline is not None and perf_counter() > self.deadline:
+        if self.late:
             raise TimeUp
 
     def asked_to_stop(self, on_pass, fit):

@@ -8,10 +8,10 @@ from cmargin._estimators.validation import InvalidParameterError
 
 CLASSES = {"slnd": "SLNDClassifier", "bsn": "BSNClassifier", "smsvm": "SmSVMClassifier",
            "pursuit": "MarginPursuitClassifier", "pegasos": "PegasosClassifier"}
-OURS = ("callback", "verbose", "warm_start", "max_time", "n_jobs", "random_state", "checkpoint")     # other options
+OURS = ("callback", "verbose", "warm_start", "max_time", "n_jobs", "random_state", "checkpoint")     # not by --set
 
 
-def make(method, given, *, max_time, seed, threads):
+def make(method, given, *, max_time, seed, threads, checkpoint=None):
     """An estimator of ``method`` with the parameters ``given``, pairs of a name and a text."""
     kind = getattr(cmargin, CLASSES[method])
     known = [name for name in inspect.signature(kind).parameters if name not in OURS]
@@ -20,7 +20,7 @@ def make(method, given, *, max_time, seed, threads):
         if name not in known:
             raise InvalidParameterError(f"{kind.__name__} takes no {name!r} by --set; it takes {', '.join(known)}.")
         parameters[name] = _value(text)
-    return kind(max_time=max_time, random_state=seed, n_jobs=threads, **parameters)
+    return kind(max_time=max_time, random_state=seed, n_jobs=threads, checkpoint=checkpoint, **parameters)
 
 
 def _value(text):

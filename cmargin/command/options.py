@@ -19,6 +19,8 @@ def add_commands(commands):
     fit.add_argument("--scale", choices=("auto", "columns", "rows", "none"), default="auto", help=(
         "columns to mean 0 and variance 1, rows to length 1, or neither; stored with the model. auto, the default: "
         "columns of dense data that fit into memory"))
+    fit.add_argument("--checkpoint", metavar="FILE",
+                     help="keep the state there; the same command goes on from it after whatever ended it")
     fit.add_argument("--max-time", metavar="SECONDS", type=_positive, help="stop after that, with the best weights")
     fit.add_argument("--seed", metavar="N", type=int, default=0, help="of what is random; default: 0")
     fit.add_argument("--threads", metavar="N", type=int, help="default: as many as OpenMP offers")

@@ -20,7 +20,7 @@ def fit(options):
     writable(options.model)
     table = data.with_labels(options.data, options)
     estimator = methods.make(options.method, options.set, max_time=options.max_time, seed=options.seed,
-                             threads=options.threads)
+                             threads=options.threads, checkpoint=options.checkpoint)
     scaler, X = _scaled(table.X, options.scale)
     n_classes = len(np.unique(table.y)) if np.ndim(table.y) == 1 else np.shape(table.y)[1]
     bar = progress(methods.passes_of(estimator), "pass", options.quiet)
@@ -35,13 +35,14 @@ def fit(options):
     finally:
         bar.end()
     seconds = perf_counter() - begun
-    estimator.set_params(callback=None)
+    estimator.set_params(callback=None, checkpoint=None)
     facts = {"method": options.method, "class": type(estimator).__name__, "rows": int(X.shape[0]),
              "features": int(X.shape[1]), "classes": len(estimator.classes_), "seconds": round(seconds, 3),
              "passes": float(estimator.n_passes_), "interrupted": interrupted,
              "scaled": "no" if scaler is None else type(scaler).__name__}
-    if hasattr(estimator, "duality_gap_"):
-        facts["largest duality gap"] = float(np.max(estimator.duality_gap_))
+    gap = np.max(getattr(estimator, "duality_gap_", np.nan))
+    if np.isfinite(gap):                         # none is known with l2=0, or where no look was taken
+        facts["largest duality gap"] = float(gap)
     model.Model(estimator, scaler, table.columns, table.label, facts).save(options.model)
     if interrupted or not options.quiet:
         _tell(facts, options.model, estimator.score(X, table.y))

@@ -32,6 +32,11 @@ def opened(X, y):
     return (DeviceRows(X), y) if on_device(X) else sources.opened(X, y)
 
 
+def labels_beside(X, y):
+    """Labels as `fit` takes them: of files or on the device of X."""
+    return sources.labels_beside(X, beside(X, y, "y"))
+
+
 def open_rows(X: Any, y: Any = None, *, client: Any = None) -> Any:
     """The home of the rows of ``X``, as `cmargin.homes.base.Home` describes it.
 

@@ -74,8 +74,12 @@ class ScoreBlocks:
     def ridge_start(self, intercept, l2):
         """Weights (n_problems, n_features) and intercepts of one ridge regression of all codes, from a sample."""
         counts = np.diff(self.Y.indptr)
-        exclusive = self.n_problems > 1 and len(counts) and counts.min() == counts.max() == 1
-        order = np.argsort(self.Y.indices, kind="stable") if exclusive else np.arange(self.n_rows)
+        if self.n_problems == 1:
+            order = np.argsort(counts, kind="stable")
+        elif len(counts) and counts.min() == counts.max() == 1:
+            order = np.argsort(self.Y.indices, kind="stable")
+        else:                                    # rows of several labels, or of none
+            order = np.arange(self.n_rows)
         with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             W = ridge_of_sample(self.home, order, self.n_problems, lambda rows: 2.0 * self.Y[rows].toarray().T - 1.0,
                                 self.weight, intercept, l2)

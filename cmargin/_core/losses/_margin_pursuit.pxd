@@ -6,7 +6,7 @@ from cmargin._core.losses._point cimport loss_facts, point
 
 
 cdef inline point catoni_rho(double u) noexcept nogil:
-    # rho(u) = u^2/2 - u^4/24 for |u| <= sqrt 2, else 2 sqrt(2)/3 |u| - 1/2; slope psi(u)   margin pursuit eq. (2)
+    # rho(u) = u^2/2 - u^4/24 for |u| <= sqrt 2, else 2 sqrt(2)/3 |u| - 1/2; slope psi(u)   margin pursuit eq. (3), (4)
     cdef double edge = 0.94280904158206336587     # 2 sqrt(2) / 3
     cdef double square = u * u
     cdef point at

@@ -50,7 +50,7 @@ def squared(xp, z):
 
 
 def margin_pursuit(xp, z, level, scale):
-    """F(z) = scale^2 rho((level - z) / scale); rho, and its slope psi, margin pursuit eq. (2)."""
+    """F(z) = scale^2 rho((level - z) / scale); rho, and its slope psi, margin pursuit eq. (3), (4)."""
     u = (level - z) / scale
     square, inside = u * u, u * u <= 2
     flat = ROOT_2_3 * xp.sign(u)

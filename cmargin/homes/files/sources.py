@@ -71,7 +71,7 @@ class RowFiles:
         room = Room() if room is None else room
         pieces = [part.read(max(lo - start, 0), min(hi - start, part.n_rows), room if len(self.parts) == 1 else Room())
                   for part, start in zip(self.parts, self.starts, strict=False)
-                  if start < hi and start + part.n_rows > lo]
+                  if lo < hi and start < hi and start + part.n_rows > lo]
         if len(pieces) == 1:
             return pieces[0]
         if not pieces:
@@ -97,8 +97,13 @@ class RowFiles:
 
     def __getitem__(self, rows):
         """The rows of a slice, in memory, checked."""
-        lo, hi, _ = rows.indices(self.n_rows)
-        X = self.read(lo, hi)
+        if not isinstance(rows, slice):
+            raise TypeError(f"Rows in files are taken by slices, files[lo:hi], got {rows!r}; "
+                            "open_files(..., in_memory=True) reads them into memory.")
+        lo, hi, step = rows.indices(self.n_rows)
+        if step < 1:
+            raise ValueError(f"Rows in files are read forwards: the step of a slice must be 1 or more, got {step}.")
+        X = self.read(lo, max(lo, hi))[::step]
         if self.check is not None:
             self.check(X)
         return X
@@ -174,13 +179,17 @@ def opened(X, y):
 
     Labels in a list of strings are files where the strings end as their names do.
     """
+    y = labels_beside(X, y)
     if are_paths(X):
-        X, y = open_files(X), labels_of(y)
-    elif isinstance(X, RowFiles):
-        y = labels_of(y)
-    elif isinstance(X, np.memmap):
-        X, y = (open_files(X, False) if too_large(X) else X), labels_of(y)
+        X = open_files(X)
+    elif isinstance(X, np.memmap) and too_large(X):
+        X = open_files(X, False)
     return X, y
+
+
+def labels_beside(X, y):
+    """`labels_of` y where X is of files."""
+    return labels_of(y) if are_paths(X) or isinstance(X, (RowFiles, np.memmap)) else y
 
 
 def labels_of(given):

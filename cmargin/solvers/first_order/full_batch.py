@@ -129,8 +129,9 @@ class CatoniRisk(Objective):
         losses, slope = smoothed_hinge(z, self.width)
         at = _catoni.location(losses, float(np.median(losses)), self.scale)
         # implicit function: sum psi'((at - l_i)/s) (d at - d l_i) = 0
-        u = (at - losses) / self.scale
-        pull = np.where(np.abs(u) < np.sqrt(2), 1 - u * u / 2, 0.0)
+        pull = np.empty((3, len(z)))
+        evaluate(LOSS_IDS["margin_pursuit"], losses, *pull, at, self.scale)
+        pull = pull[2]
         total = pull.sum()
         if total == 0:                   # no loss within reach of the estimate, half of them on either side
             return at, np.zeros_like(z)
@@ -194,15 +195,27 @@ class FullBatch(Resumable):
                 self.n_done, self.progress = c + 1, None
         except TimeUp:
             fit.stopped = "max_time"
+            self.use_ridge()
         except AskedToStop:
             fit.stopped = "callback"
+            self.use_ridge()
         except KeyboardInterrupt as interruption:
             fit.stopped = "interrupted"
+            self.use_ridge()
             return fit, interruption
         else:
             fit.stopped = "tol" if np.all(fit.gradient_norm <= self.settings.tol) else "max_passes"
         keeper.end(fit.stopped)
         return fit, None
+
+    def use_ridge(self):
+        """For problems that have weights of 0 still, which would call every row the same."""
+        fit = self.fit
+        fit.untrained = list(np.flatnonzero(~fit.W.any(axis=1)))
+        if fit.untrained:
+            W, bias = self.blocks.ridge_start(self.settings.fit_intercept, 0.0)      # l2 is no squared loss's
+            fit.W[fit.untrained], fit.bias[fit.untrained] = W[fit.untrained], bias[fit.untrained]
+            fit.objective[fit.untrained] = fit.gradient_norm[fit.untrained] = np.inf
 
     def one_class(self, c, on_pass):
         if self.progress is None:

@@ -143,7 +143,7 @@ class FirstOrder(Resumable):
                     fit.stopped = "callback"
                     break
                 self.clock.watch()
-                if settings.one_shot and fit.passes == 1:
+                if settings.one_shot and fit.passes == 1 < settings.max_passes:
                     self.rescale()
         except TimeUp:
             fit.stopped = "max_time"

@@ -10,6 +10,7 @@ import numpy as np
 
 from cmargin._core.newton._certificate import feasible, gap
 from cmargin._core.newton._newton_memory import Newton
+from cmargin._runtime.clock import RunClock
 from cmargin.homes.wide import too_wide
 from cmargin.solvers.newton.dual_repair import SEED, repair
 from cmargin.solvers.newton.slices import InSlices
@@ -37,11 +38,15 @@ class Settings:
     smoothing: float = 1.0
     smoothing_decay: float = 0.5
     linear_solver: str = "auto"
-    deadline: float = np.inf               # on the clock of perf_counter
+    clock: RunClock = field(default_factory=lambda: RunClock(None))    # of all drivers of a fit
     stop: object = None                    # () -> bool, asked after every look
     width_end: float = 0.0                 # leave once the smoothing is below: for subsets
     tell: object = None                    # (Result) -> None, called after every look
     between: object = None                 # () -> status to leave with or None, asked between two slices
+
+    @property
+    def deadline(self):
+        return np.inf if self.clock.deadline is None else self.clock.deadline
 
     @property
     def pauses(self):

@@ -21,7 +21,6 @@ t / (1 - t) >= max_c (-r_c / share_c). H is concave, so E' >= (1 - t) E + t H(q)
 V_q = (1/N) sum s_i (e_{y_i} - q) x_i', all known without another look at the rows.
 """
 
-import time
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -29,8 +28,7 @@ import numpy as np
 from cmargin._core.newton._multinomial_step import MultinomialStep
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
-from cmargin._runtime.clock import TimeUp
-from cmargin._runtime.turns import give_way
+from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin.solvers.newton.multinomial_inverse import (
     MOST_NUMBERS,
     MOST_READS,
@@ -223,13 +221,13 @@ def dual_value(entropy, gradient, class_sums, share, l2, intercept):
 class Run(Resumable):
     """The data of `Optima`, its point, its clock."""
 
-    made_again = ("settings", "clock", "home", "share", "order", "newton", "inverse", "kronecker", "class_rows",
+    made_again = ("settings", "home", "share", "order", "newton", "inverse", "kronecker", "class_rows",
                   "class_copy", "here")
 
     def __init__(self, home, labels, weight, n_classes, settings):
-        self.settings, self.clock = settings, time.perf_counter()
+        self.settings, self.clock = settings, RunClock(settings.deadline)
         self.home = home.softmax_pass(labels, weight, n_classes, settings.fit_intercept, settings.n_threads)
-        self.home.between_slices = self.watch_time
+        self.home.between_slices = self.clock.watch
         self.share = np.bincount(labels, weight, n_classes) / len(labels)
         self.V = np.zeros((self.home.n_columns, n_classes))
         if settings.fit_intercept:
@@ -251,11 +249,6 @@ class Run(Resumable):
         self.best, self.vain, self.lowest, self.idle = np.inf, 0, np.inf, 0
         self.low, home.reads = (np.inf, self.V), 0.0     # the lowest point so far
         self.result = Result(*self.split(self.V))
-
-    def watch_time(self):
-        give_way()
-        if self.settings.deadline is not None and time.perf_counter() > self.settings.deadline:
-            raise TimeUp
 
     def begin_at(self, W, bias):
         self.V[:self.home.n_features] = W.T
@@ -314,7 +307,7 @@ class Run(Resumable):
             risk, gradient = home.risk(self.V)
             value, G = risk + self.penalty(self.V), self.full_gradient(gradient)
         self.note(value, G)
-        if on_step is not None and on_step(result):
+        if on_step is not None and self.clock.asked_to_stop(on_step, result):
             result.stopped = "callback"
             return True
         if result.n_newton == s.max_newton:
@@ -342,17 +335,18 @@ class Run(Resumable):
 
     def snapshot(self):
         home, inverse = self.home, self.inverse
-        return {**super().snapshot(), "seconds": time.perf_counter() - self.clock, "reads": home.reads,
-                "scores": home.scores, "probs": home.probs, "prepared": self.kronecker is not None,
+        return {**super().snapshot(), "reads": home.reads, "scores": home.scores, "probs": home.probs,
+                "prepared": self.kronecker is not None,
                 "probs_of_inverse": None if inverse is self.kronecker else inverse.probs}
 
     def go_on_from(self, state):
-        home = self.home
-        self.clock, reads = time.perf_counter() - state.pop("seconds"), state.pop("reads")
+        home, reads = self.home, state.pop("reads")
+        state["clock"].deadline = self.clock.deadline
         home.keep(state["scores"].dtype)
         home.scores[:], home.probs[:] = state.pop("scores"), state.pop("probs")
         prepared, probs = state.pop("prepared"), state.pop("probs_of_inverse")
         super().go_on_from(state)
+        home.between_slices = self.clock.watch
         if prepared:
             self.prepare()
         if probs is not None:
@@ -378,7 +372,7 @@ class Run(Resumable):
         result, gap = self.result, self.features_gap(G)
         result.W, result.bias = self.split(self.V)
         result.objective, result.gap, result.reads = value, np.inf, self.home.reads + self.built
-        entry = (-1, result.reads, time.perf_counter() - self.clock, value, gap / max(value, TINY), self.products)
+        entry = (-1, result.reads, self.clock.seconds, value, gap / max(value, TINY), self.products)
         for name, number in zip(HISTORY, entry, strict=True):
             result.history[name].append(number)
 
@@ -415,14 +409,14 @@ class Run(Resumable):
     def step(self, value, G):
         """One Newton step; risk and its gradient at the new point."""
         home, step = self.home, self.newton
-        self.watch_time()
+        self.clock.watch()
         self.renew_inverse()
         self.here = None                         # scores and V part until the step has ended
         mean = self.kronecker.mean if self.settings.fit_intercept else None
         step.begin(self.inverse, mean, self.V, G, FORCING * SURE * self.settings.tol * value, home.scores, home.probs,
                    home.change)
         while not step.go(SLICE):
-            self.watch_time()
+            self.clock.watch()
         self.spent, self.products = self.spent + step.products, self.products + step.products
         home.reads += step.products + 1.0
         self.V = self.V + step.step * step.direction

@@ -284,26 +284,38 @@ class NewtonClasses:
         fit.stopped = min(stopped, key=ORDER.index)                  # the worst of what became of the classes
         if fit.stopped in ("interrupted", "max_time", "callback"):
             limit = self.give_up_at = time.perf_counter() + LATE
-            self.use_ridge(lambda: time.perf_counter() > limit)
-            fit.untrained = [c for c in range(len(fit.W)) if c not in trained]
-            if self.ridge is not None:           # also for classes that were stopped where Q is still larger
-                fit.keep_best(*self.ridge)
+            self.keep_the_better(trained, lambda: time.perf_counter() > limit)
+
+    def keep_the_better(self, trained, late):
+        """Of what a class has reached and the ridge regression; its own where time is too short to tell."""
+        fit = self.fit
+        own = np.isin(np.arange(len(fit.W)), trained) & np.isinf(fit.objective)        # reached on a tenth of the rows
+        if own.any():
+            fit.objective[own] = self.objectives(fit.W, fit.bias, late)[own]
+        self.use_ridge(late)
+        fit.untrained = [c for c in range(len(fit.W)) if c not in trained]
+        if self.ridge is not None:
+            W, bias, value = self.ridge
+            fit.keep_best(W, bias, np.where(own & np.isinf(fit.objective), np.inf, value))
 
     def use_ridge(self, late):
         """Weights for classes not trained: a ridge regression of all, drawn to the level; Q there until ``late()``."""
-        if self.ridge is not None or self.start.W is not None or self.blocks.n_problems < 2:
+        if self.ridge is not None or self.start.W is not None:
             return
         fit, s = self.fit, self.settings
         try:
             W, bias = (s.level * part for part in self.blocks.ridge_start(s.fit_intercept, s.l2))
         except TimeUp:
             return
-        value = np.full(len(W), np.inf)
-        losses = iter(())                        # of rows in files each would be another read
-        if self.blocks.home.in_memory or not self.blocks.home.shares_reads:
-            losses = self.blocks.mean_losses(W, bias, s.loss, s.level, fit.scale)
-        while not late() and (found := next(losses, None)) is not None:
-            value[found[0]] = found[1]
-        self.ridge = W, bias, value + s.l2 / 2 * (W * W).sum(axis=1)
+        self.ridge = W, bias, self.objectives(W, bias, late)
         waiting = ~np.isin(np.arange(len(W)), self.trained())
         fit.W[waiting], fit.bias[waiting] = W[waiting], bias[waiting]
+
+    def objectives(self, W, bias, late):
+        """Q of all problems at weights in the columns of X; inf where ``late()`` came first."""
+        s, value, losses = self.settings, np.full(len(W), np.inf), iter(())      # of rows in files each is a read
+        if self.blocks.home.in_memory or not self.blocks.home.shares_reads:
+            losses = self.blocks.mean_losses(W, bias, s.loss, s.level, self.fit.scale)
+        while not late() and (found := next(losses, None)) is not None:
+            value[found[0]] = found[1]
+        return value + s.l2 / 2 * (W * W).sum(axis=1)

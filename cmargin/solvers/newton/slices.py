@@ -87,15 +87,21 @@ class InSlices:
             self.store(self.result)
             if self.settings.tell is not None:
                 self.settings.tell(self.result)
-            if self.status == "running" and self.settings.stop is not None and self.settings.stop():
+            if self.status == "running" and self.settings.stop is not None and self.asked_to_stop():
                 self.left = True
                 self.end_with("stopped")
             self.go_on()
         elif self.asks is not None and not self.left:
-            late = "max_time" if perf_counter() > self.settings.deadline else None
+            late = "max_time" if self.settings.clock.late else None
             self.leave_with((self.settings.between and self.settings.between()) or late)
         if self.asks is None:
             self.store(self.result)
+
+    def asked_to_stop(self):
+        pause = perf_counter()
+        stop = self.settings.stop()
+        self.pass_over(perf_counter() - pause)
+        return stop
 
     def state(self):
         """What is kept of it for a checkpoint, at a pause."""
