@@ -20,12 +20,13 @@ from cmargin.homes import open_rows
 from cmargin.measure.limits import best_of, memory_rate, sgemm_rate
 from cmargin.measure.report import exponent, peak_beyond
 from cmargin.solvers.low_rank.class_lists import ClassLists
-from cmargin.solvers.low_rank.class_passes import ClassPasses, class_streams
+from cmargin.solvers.low_rank.class_passes import ClassPasses
 from cmargin.solvers.low_rank.class_weights import ClassWeights
 from cmargin.solvers.low_rank.low_rank import build_inverse
 from cmargin.solvers.low_rank.multinomial_choice import batch_size
 from cmargin.solvers.low_rank.softmax_passes import Pace, SoftmaxPasses
 from cmargin.solvers.low_rank.softmax_weights import SoftmaxWeights
+from cmargin.solvers.per_class import class_streams
 
 
 def read_set(name, folder, dtype=np.float32):

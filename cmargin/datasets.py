@@ -52,7 +52,7 @@ class DataSet:
 
 
 def available(name: str, folder: str | os.PathLike[str] | None = None) -> bool:
-    """True if `load` would find the set without downloading anything."""
+    """True if `load` would find the set without downloading anything; name and folder as there."""
     try:
         _local(name, folder)
     except DataNotFound:
@@ -165,6 +165,8 @@ def _fetched(name, download):
 
 def read_npz(path):
     """One file: arrays X and y, or data, indices, indptr, shape and y for CSR; with a split all end in _train, _test.
+
+    Returns a DataSet named as the file is. Raises ValueError for other contents, OSError where it cannot be read.
     """
     try:
         with np.load(path) as stored:
@@ -196,7 +198,10 @@ CENTROID_SCALE = 1.0      # the paper scales its centroids by a factor it does n
 
 
 def two_centroids(n, m, seed):
-    """SmSVM section 4.1.4: two centroids of N(0, 1) components, unit normal rows around each, classes of equal size."""
+    """SmSVM section 4.1.4: two centroids of N(0, 1) components, unit normal rows around each, classes of equal size.
+
+    Returns X (n, m) float64 and y (n,) of -1 and 1; the same for the same ``seed``.
+    """
     rng = np.random.default_rng([seed, n, m])
     centroids = CENTROID_SCALE * rng.standard_normal((2, m))
     y = np.where(np.arange(n) % 2, 1, -1)

@@ -1,9 +1,9 @@
 """Figures of margins and of training, in scikit-learn's Display convention; matplotlib is imported when one is drawn.
 
 Every class holds plain arrays, is made by `from_estimator` (of a Pipeline or a search: of the classifier in it) or by a
-constructor from arrays, labels first, and draws with
-``plot(ax=...)``, which sets ``ax_``, ``figure_`` and the artists. Several displays may share one axes: each takes the
-next of the Okabe-Ito colours, which colour-blind readers can tell apart, and the next line style.
+constructor from arrays, labels first, and draws with ``plot(ax=...)``, which sets ``ax_``, ``figure_`` and the artists.
+Several displays may share one axes: each takes the next of the Okabe-Ito colours, which colour-blind readers can tell
+apart, and the next line style.
 """
 
 from typing import Any, Self
@@ -14,14 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from cmargin._estimators.posteriors import raw_scores
-from cmargin.margins import (
-    binary_entropy,
-    location_estimate,
-    margin,
-    margin_error,
-    psi_inverse,
-    psi_transform,
-)
+from cmargin.margins import binary_entropy, location_estimate, margin, margin_error, psi_inverse, psi_transform
 from cmargin.margins.posterior_margins import CALIBRATED
 
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -257,6 +250,7 @@ class MarginErrorDisplay:
         return cls(theta=theta, error=margin_error(margins, theta), name=name).plot(**plot)
 
     def plot(self, ax: Any = None, **style: Any) -> Self:
+        """Draw the curve in a theta of 0 to 1; ``style`` is matplotlib's, of a line."""
         ax = _axes(ax)
         _reference_line(ax, 0.5, linestyle=":")
         (self.line_,) = ax.plot(self.theta, self.error, drawstyle="steps-post", gid=MARK,
@@ -320,6 +314,7 @@ class EntropyAccuracyDisplay:
         return cls(entropy=entropy, accuracy=accuracy, name=name).plot(**plot)
 
     def plot(self, ax: Any = None, **style: Any) -> Self:
+        """Draw a point for every class; ``style`` is matplotlib's, of a scatter."""
         ax = _axes(ax)
         order = sum(artist.get_gid() == MARK for artist in ax.get_children())
         style = {"color": OKABE_ITO[order % len(OKABE_ITO)], "marker": "os^Dv"[order % 5], "s": 30, "alpha": 0.8,
@@ -350,12 +345,14 @@ class ConvergenceDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, name: str | None = None, **plot: Any) -> Self:
+        """Of a fitted estimator's ``history_``."""
         estimator, _ = _innermost(estimator)
         _must_have(estimator, "history_", "the classifiers of this package")
         return cls.from_history(estimator.history_, name=_name(estimator, name), **plot)
 
     @classmethod
     def from_history(cls, history: dict[str, np.ndarray], *, name: str | None = None, **plot: Any) -> Self:
+        """Of columns of one length, as ``history_`` has them."""
         return cls(history=history, name=name).plot(**plot)
 
     def plot(self, ax: Any = None, *, x: str = "seconds", y: str = "objective", problem: Any = None,
@@ -419,6 +416,7 @@ class SpectrumDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, name: str | None = None, **plot: Any) -> Self:
+        """Of the second moment that a fit took its inverse from, with the rank it chose."""
         estimator, _ = _innermost(estimator)
         _must_have(estimator, "eigenvalues_", "SLNDClassifier and BSNClassifier with l2=0")
         return cls.from_eigenvalues(estimator.eigenvalues_, rank=estimator.rank_, name=_name(estimator, name), **plot)
@@ -426,9 +424,11 @@ class SpectrumDisplay:
     @classmethod
     def from_eigenvalues(cls, eigenvalues: ArrayLike, *, rank: int | None = None, name: str | None = None,
                          **plot: Any) -> Self:
+        """Of eigenvalues (n_values,) in descending order; a line at ``rank``."""
         return cls(eigenvalues=eigenvalues, rank=rank, name=name).plot(**plot)
 
     def plot(self, ax: Any = None, *, log: bool = True, **style: Any) -> Self:
+        """Draw eigenvalues in order; with ``log`` those above 0, on a logarithmic axis."""
         ax = _axes(ax)
         positive = np.where(self.eigenvalues > 0, self.eigenvalues, np.nan) if log else self.eigenvalues
         style = {**_style(ax), "marker": ".", "label": self.name, **style}

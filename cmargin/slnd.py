@@ -9,7 +9,7 @@ import numpy as np
 
 from cmargin._core.losses._losses import CALIBRATED
 from cmargin._core.small._openmp import effective_n_threads
-from cmargin._estimators.base import rows_that_count
+from cmargin._estimators.base import rows_of_weight
 from cmargin._estimators.docstrings import described_by
 from cmargin._estimators.multinomial_optimum import fit_optimum, refuse_penalty
 from cmargin._estimators.posteriors import PosteriorPredictions
@@ -348,7 +348,7 @@ class SLNDClassifier(PosteriorPredictions):
         classes, codes, Y = labels
         self._check_rank(home.n_features)
         weight, _ = self._weights(sample_weight, home, classes, codes)
-        home, Y, codes, weight = rows_that_count(home, Y, codes, weight)
+        home, Y, codes, weight = rows_of_weight(home, Y, codes, weight)
         if not in_parts and ((Y.getnnz(axis=0) == home.n_rows).any() or Y.nnz == 0):
             raise ValueError(ONE_CLASS)
         lists = ClassLists.from_indicator(Y, self.negatives_per_positive)

@@ -5,8 +5,9 @@ from sklearn.utils.metaestimators import available_if
 
 from cmargin._estimators.base import LinearClassifier, of_mean_1
 from cmargin._estimators.by_blocks import lazy_on_workers
+from cmargin._estimators.labels import Labels
 from cmargin._estimators.scores import as_given, shares_of
-from cmargin._estimators.smsvm_fit import Labels, SmSVMFit
+from cmargin._estimators.smsvm_fit import SmSVMFit
 from cmargin._estimators.types import Callback, CheckpointFile, ClassWeight, RandomState
 from cmargin._estimators.validation import (
     NOT_NEGATIVE,
@@ -110,8 +111,11 @@ class SmSVMClassifier(LinearClassifier):
         Newton steps of the class that took most.
     n_passes_ : float
         Reads of the data, in reads of all of it, summed over the classes.
-    history_ : dict of arrays
-        One entry per look at the data; ``class`` says whose.
+    history_ : dict of arrays, one entry a look at the data
+        class (place in ``coef_``), passes (reads of the data, of that class), seconds, seconds_look, seconds_system
+        (by the dual: of its Newton steps), seconds_search (by the dual: of its sweeps; all cumulative), objective, gap
+        (the relative certificate), step, smoothing (by the dual: 0), active_features, active_rows (that enter the
+        curvature; by the dual: on its face). On a subset of the rows objective and gap are NaN.
     n_features_in_ : int
     feature_names_in_ : (n_features,) array
         Where X had names of columns.

@@ -12,10 +12,10 @@ from cmargin._core.stochastic import _class_sgd
 from cmargin._runtime.clock import TimeUp
 from cmargin.homes import open_rows
 from cmargin.solvers.low_rank.class_lists import ClassLists
-from cmargin.solvers.low_rank.class_passes import ClassPasses, class_streams
+from cmargin.solvers.low_rank.class_passes import ClassPasses
 from cmargin.solvers.low_rank.class_weights import ClassWeights
 from cmargin.solvers.low_rank.low_rank import build_inverse
-from cmargin.solvers.low_rank.low_rank_newton import constant_score
+from cmargin.solvers.per_class import class_streams, constant_score
 
 LOSSES = list(CURVATURE_AT_ZERO)
 N_PASSES = 8                    # of about 480 visits a class: thousands of steps

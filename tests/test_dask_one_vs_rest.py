@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from workers_in_place import InPlace, Losing, fitted_in_place, home_of
 
 from cmargin import BSNClassifier, SLNDClassifier
-from cmargin._estimators.smsvm_fit import Labels
+from cmargin._estimators.labels import Labels
 from cmargin.homes.dask import home as dask_home
 from cmargin.homes.dask.tasks import Labelled, Partition, Round, turn
 from cmargin.homes.row_pass import MemoryRowPass

@@ -19,7 +19,7 @@ from cmargin.homes import open_rows
 from cmargin.homes.dual_rows import BY_DUAL, WORTH, reads_of_newton, worth_sweeping
 from cmargin.smsvm import SmSVMClassifier
 from cmargin.solvers.dual import dual_newton
-from cmargin.solvers.low_rank.class_passes import class_streams
+from cmargin.solvers.per_class import class_streams
 
 
 def text(n=300, m=900, seed=3, positives=0.4):

@@ -14,7 +14,7 @@ from sklearn.preprocessing import scale
 from cmargin import MarginPursuitClassifier, PegasosClassifier
 from cmargin._core.stochastic._alias import alias_table
 from cmargin.solvers.first_order.margin_pursuit import weighted_draws
-from cmargin.solvers.low_rank.class_passes import class_streams
+from cmargin.solvers.per_class import class_streams
 
 X_bc, y_bc = load_breast_cancer(return_X_y=True)
 X_bc = scale(X_bc)

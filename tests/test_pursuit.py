@@ -23,8 +23,8 @@ from cmargin import MarginPursuitClassifier, PegasosClassifier, SLNDClassifier, 
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes import open_rows, score_blocks
 from cmargin.solvers.first_order.margin_pursuit import weighted_draws
-from cmargin.solvers.low_rank.class_passes import class_streams
 from cmargin.solvers.newton import pursuit_newton
+from cmargin.solvers.per_class import class_streams
 
 X_bc, y_bc = load_breast_cancer(return_X_y=True)
 X_bc = scale(X_bc)

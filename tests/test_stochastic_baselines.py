@@ -24,8 +24,7 @@ from cmargin import BSNClassifier, SLNDClassifier, baselines
 from cmargin._core.stochastic import _class_sgd
 from cmargin.baselines import BalancedSGDClassifier, PreconditionedSGDClassifier, SGDQNClassifier
 from cmargin.solvers.low_rank.class_lists import ClassLists
-from cmargin.solvers.low_rank.class_passes import class_streams
-from cmargin.solvers.low_rank.low_rank_newton import constant_score
+from cmargin.solvers.per_class import class_streams, constant_score
 
 STOCHASTIC = "a stochastic order of visits cannot repeat a row bit for bit; tested in expectation below"
 ALL = [BalancedSGDClassifier(), PreconditionedSGDClassifier(), PreconditionedSGDClassifier(preconditioner="diagonal"),

@@ -198,7 +198,7 @@ def test_the_sample_of_rows_is_small_and_has_every_class():
 
 
 def test_evaluation_of_the_start_ends_with_the_time():
-    from cmargin._estimators.smsvm_fit import Labels
+    from cmargin._estimators.labels import Labels
     start = open_rows(X).shared_start(Labels(np.arange(10), y), np.ones(len(y)), True, 1e-4, "hinge")
     start.evaluate(lambda: True)
     assert np.isinf(start.objective).all()

@@ -9,7 +9,7 @@ import numpy as np
 from ranks_in_threads import OneProblem
 
 from cmargin._estimators.agreement import Agreed
-from cmargin._estimators.smsvm_fit import Labels
+from cmargin._estimators.labels import Labels
 from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin.homes.dask.home import DaskHome
 from cmargin.homes.dask.tasks import Labelled

@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, validat
 
 from cmargin._estimators.base import LARGEST
 from cmargin._estimators.identity import of_rows
-from cmargin._estimators.smsvm_fit import Labels
+from cmargin._estimators.labels import Labels
 from cmargin._estimators.validation import (
     ROWS,
     check_both_signs,

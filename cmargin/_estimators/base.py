@@ -364,7 +364,7 @@ def of_mean_1(weight):
     return weight * (len(weight) / weight.sum())
 
 
-def rows_that_count(home, Y, codes, weight):
+def rows_of_weight(home, Y, codes, weight):
     """Rows, labels and weights without rows of weight 0, the weights of mean 1; None where they are or all are 1."""
     if weight is None:
         return home, Y, codes, None

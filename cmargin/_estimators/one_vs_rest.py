@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from cmargin._core.small._openmp import effective_n_threads
-from cmargin._estimators.base import LinearClassifier, rows_that_count, untrained
+from cmargin._estimators.base import LinearClassifier, rows_of_weight, untrained
 from cmargin._estimators.margin_trace import MarginTrace
 from cmargin._estimators.validation import COUNT, POSITIVE, check_flag, check_parameter, encode_labels
 from cmargin._runtime.blas_threads import single_threaded_blas
@@ -32,7 +32,7 @@ class LinearOneVsRest(LinearClassifier):
         start = (self.coef_, self._last_intercept) if self._goes_on else (None, None)
         if home.agreed is None:
             weight, _ = self._weights(sample_weight, home, classes, codes)
-            home, Y, _, weight = rows_that_count(home, Y, codes, weight)
+            home, Y, _, weight = rows_of_weight(home, Y, codes, weight)
         self.classes_, self._multilabel = classes, multilabel
         blocks = home.score_blocks(Y, weight, effective_n_threads(self.n_jobs))
         store = partial(self._store, dtype=home.dtype)

@@ -28,8 +28,8 @@ import numpy as np
 
 from cmargin._core.newton._certificate import ROUNDING
 from cmargin._core.newton._dual_memory import DualDriver
-from cmargin.solvers.low_rank.class_passes import class_streams
 from cmargin.solvers.newton.slices import InSlices
+from cmargin.solvers.per_class import class_streams
 
 SLOW = 40                      # sweeps still needed at their rate from which on a Newton step is tried
 TRIAL = 0.07                   # of the reads allowed, after which a look on trial asks for a rate that is good enough

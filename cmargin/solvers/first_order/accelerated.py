@@ -13,7 +13,7 @@ from cmargin._core.stochastic import _gradient_rules
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.solvers.first_order.margin_pursuit import GradientDescent, loss_of
 from cmargin.solvers.first_order.penalty import L1_WIDTH
-from cmargin.solvers.low_rank.low_rank_newton import constant_score
+from cmargin.solvers.per_class import constant_score
 
 SAFETY = 1.1                 # the largest eigenvalue is found from below
 

@@ -18,7 +18,7 @@ from cmargin._core.rows import _line_sums
 from cmargin._runtime.checkpoint import Resumable
 from cmargin.solvers.first_order.full_batch import FullBatch, Objective
 from cmargin.solvers.first_order.hager_zhang import LineSearch, OutOfTrials, first_step, next_step
-from cmargin.solvers.low_rank.class_passes import worthwhile_threads
+from cmargin.solvers.per_class import worthwhile_threads
 
 ETA = 0.01                   # eta of the truncation
 POINT_NUMBERS = 4            # numbers read for one row along a line: fewer than 100,000 rows stay on one thread

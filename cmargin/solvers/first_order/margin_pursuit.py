@@ -16,12 +16,7 @@ from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin._runtime.workspace import aligned_rows
 from cmargin.solvers.first_order.penalty import Penalty
-from cmargin.solvers.low_rank.class_passes import (
-    SLICE_NUMBERS,
-    STEP_OVERHEAD,
-    class_streams,
-    worthwhile_threads,
-)
+from cmargin.solvers.per_class import SLICE_NUMBERS, STEP_OVERHEAD, class_streams, worthwhile_threads
 
 ONE_SHOT_DELTA = 0.05        # delta of the data-driven scale
 HISTORY = ("pass", "class", "passes", "seconds", "seconds_steps", "seconds_trace", "objective", "gradient_norm", "step",

@@ -9,24 +9,10 @@ from cmargin._core.stochastic import _class_sgd, _refreshed_sgd, _theory_sgd
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.clock import TimeUp
 from cmargin._runtime.workspace import aligned_rows
+from cmargin.solvers.per_class import SLICE_NUMBERS, STEP_OVERHEAD, worthwhile_threads
 
 LIST_ENTRIES = 1 << 21  # visits drawn at a time: 16 MB
-SLICE_NUMBERS = 3e8  # numbers read between two looks at Ctrl-C: about 0.1 s on one core
 SLICE_BLOCK = 64  # steps that a slice is a multiple of
-STEP_OVERHEAD = 150  # numbers that cost as much as the fixed part of a step
-STREAM_WORDS = 4  # of the state of one random stream
-NUMBERS_PER_THREAD = 2e5  # less than that is done before a second thread has woken up
-
-
-def worthwhile_threads(n_threads, numbers):
-    """Threads for a region that reads so many numbers; the bits do not depend on it."""
-    return int(max(1, min(n_threads, numbers // NUMBERS_PER_THREAD)))
-
-
-def class_streams(entropy, n_classes):
-    """State of one random stream per class (xoshiro256++); class c's does not depend on the number of classes."""
-    words = np.random.SeedSequence(entropy).generate_state(STREAM_WORDS * n_classes, np.uint64)
-    return words.reshape(n_classes, STREAM_WORDS)
 
 
 class ClassPasses:

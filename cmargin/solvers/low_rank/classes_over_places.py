@@ -16,12 +16,13 @@ import numpy as np
 from cmargin.homes.arrays import joined
 from cmargin.homes.open import open_rows
 from cmargin.solvers.low_rank.class_lists import ClassLists, ClassShares, SharedLists
-from cmargin.solvers.low_rank.class_passes import ClassPasses, class_streams
+from cmargin.solvers.low_rank.class_passes import ClassPasses
 from cmargin.solvers.low_rank.low_rank import default_samples
 from cmargin.solvers.low_rank.low_rank_newton import Run
 from cmargin.solvers.low_rank.multinomial_choice import TRIAL_ROWS
 from cmargin.solvers.low_rank.over_places import AVERAGES, OnASample
 from cmargin.solvers.low_rank.step_size import TRIAL_CLASSES, TRIAL_POSITIVES, able
+from cmargin.solvers.per_class import class_streams
 
 
 class SampleLists(ClassLists):

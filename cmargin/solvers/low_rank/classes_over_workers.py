@@ -12,7 +12,6 @@ import numpy as np
 
 from cmargin.homes.dask.tasks import says_failure
 from cmargin.homes.failure import Failure
-from cmargin.solvers.low_rank.class_passes import class_streams
 from cmargin.solvers.low_rank.classes_over_places import (
     ClassesOverPlaces,
     LocalClassPasses,
@@ -21,6 +20,7 @@ from cmargin.solvers.low_rank.classes_over_places import (
 )
 from cmargin.solvers.low_rank.over_places import PlaceCounts
 from cmargin.solvers.low_rank.over_workers import OfGroups, place_of
+from cmargin.solvers.per_class import class_streams
 
 
 @dataclass

@@ -13,10 +13,11 @@ from cmargin._core.losses._losses import AT_ZERO, LARGEST_CURVATURE, LOSS_IDS, e
 from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
 from cmargin._runtime.clock import TimeUp
 from cmargin._runtime.turns import give_way
-from cmargin.solvers.low_rank.class_passes import STREAM_WORDS, ClassPasses, class_streams
+from cmargin.solvers.low_rank.class_passes import ClassPasses
 from cmargin.solvers.low_rank.class_weights import ClassWeights
 from cmargin.solvers.low_rank.low_rank import LowRankInverse, build_inverse, default_samples
 from cmargin.solvers.low_rank.step_size import Trial, automatic_step, split
+from cmargin.solvers.per_class import STREAM_WORDS, class_streams, constant_score
 
 THEORY_POSITIVES, THEORY_NEGATIVES = 64, 192
 HISTORY = ("pass", "class", "passes", "seconds", "seconds_hessian", "seconds_whiten", "seconds_steps", "objective",
@@ -77,16 +78,6 @@ class Fit:
         for column in self.history.values():
             del column[whole:]
         self.passes = whole
-
-
-def constant_score(loss, share):
-    """Score whose posterior is ``share``: the best intercept before any feature is seen, f^-1(share)."""
-    share = np.clip(share, 1e-9, 1 - 1e-9)
-    if loss == "logistic":
-        return np.log(share / (1 - share))
-    if loss == "squared":
-        return 2 * share - 1
-    return np.where(share >= 0.5, (2 * share - 1) / (1 - share), (2 * share - 1) / share)
 
 
 def train(home, lists, row_weight, settings, entropy, start=None, on_pass=None, make=None, keeper=NO_KEEPER):

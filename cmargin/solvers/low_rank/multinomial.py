@@ -13,7 +13,6 @@ from scipy.special import softmax
 
 from cmargin._core.small._arrays import all_finite, copied, total, zeros
 from cmargin._core.small._sampling import shuffle
-from cmargin.solvers.low_rank.class_passes import STREAM_WORDS, class_streams
 from cmargin.solvers.low_rank.low_rank import build_inverse, default_samples, lower_rank_will_do
 from cmargin.solvers.low_rank.low_rank_newton import Fit, Run
 from cmargin.solvers.low_rank.multinomial_choice import (
@@ -34,6 +33,7 @@ from cmargin.solvers.low_rank.multinomial_choice import (
 from cmargin.solvers.low_rank.penalised_end import NO_PART, Problem, best_strength, parts_left_out, worth_trying
 from cmargin.solvers.low_rank.softmax_passes import SoftmaxPasses
 from cmargin.solvers.low_rank.softmax_weights import SoftmaxWeights
+from cmargin.solvers.per_class import STREAM_WORDS, class_streams
 
 FALLBACK = 1.0             # the relative step where no rows can be held out
 ENOUGH = 1e-3              # share by which a pass must lower the held-out loss for another one to follow

@@ -12,7 +12,6 @@ The weights are those of a split, not of the data alone; they are the same from 
 import numpy as np
 
 from cmargin._core.small._sampling import shuffle
-from cmargin.solvers.low_rank.class_passes import class_streams
 from cmargin.solvers.low_rank.low_rank import default_samples
 from cmargin.solvers.low_rank.multinomial import MultinomialRun
 from cmargin.solvers.low_rank.multinomial_choice import (
@@ -24,6 +23,7 @@ from cmargin.solvers.low_rank.multinomial_choice import (
 )
 from cmargin.solvers.low_rank.softmax_passes import SoftmaxPasses
 from cmargin.solvers.low_rank.softmax_weights import SoftmaxWeights
+from cmargin.solvers.per_class import class_streams
 
 AVERAGES = 10              # of a pass,
 FEW = 64                   # or one after every batch where a pass of a place has no more of them than this,

@@ -15,9 +15,9 @@ import numpy as np
 from cmargin._core.small._sampling import shuffle
 from cmargin.homes.dask.tasks import Partition, Round, says_failure
 from cmargin.homes.failure import Failure
-from cmargin.solvers.low_rank.class_passes import class_streams
 from cmargin.solvers.low_rank.multinomial_choice import BATCHES, DENSE_BATCH
 from cmargin.solvers.low_rank.over_places import MOVED, LocalPasses, MultinomialOverPlaces, PlaceCounts
+from cmargin.solvers.per_class import class_streams
 
 EIGHT = 8                  # groups, and that many times the step: with more, passes lose accuracy (doc/scaling.md)
 ENOUGH = BATCHES * DENSE_BATCH         # rows, with which batches are as large as one machine's

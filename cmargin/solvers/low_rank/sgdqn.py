@@ -7,10 +7,10 @@ import numpy as np
 from cmargin._core.losses._losses import LOSS_IDS
 from cmargin._core.stochastic import _sgdqn
 from cmargin._runtime.workspace import aligned_rows
-from cmargin.solvers.low_rank.class_passes import STEP_OVERHEAD
 from cmargin.solvers.low_rank.low_rank import LowRankInverse
 from cmargin.solvers.low_rank.plain_sgd import PlainRun
 from cmargin.solvers.low_rank.step_size import Trial
+from cmargin.solvers.per_class import STEP_OVERHEAD
 
 BIAS, BIAS_GAIN, COUNT = 0, 1, 2         # columns of `state`
 SKIP = 16                # steps between two penalties: the published value, for rows as cheap as a sweep of the weights

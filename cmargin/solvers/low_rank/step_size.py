@@ -7,8 +7,8 @@ import numpy as np
 from cmargin._core.small._sampling import shuffle
 from cmargin._core.stochastic import _class_sgd
 from cmargin._runtime.workspace import aligned_rows
-from cmargin.solvers.low_rank.class_passes import STEP_OVERHEAD, class_streams, worthwhile_threads
 from cmargin.solvers.low_rank.class_weights import ClassWeights
+from cmargin.solvers.per_class import STEP_OVERHEAD, class_streams, worthwhile_threads
 
 # Measured on two image sets (doc/decisions.md, "Automatic step")
 FALLBACK = 0.1  # the step where no class has rows to spare
