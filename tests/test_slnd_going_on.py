@@ -14,8 +14,8 @@ from fits import fit, same
 from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import SLNDClassifier
+from cmargin._runtime.clock import RunClock
 from cmargin.baselines import SGDQNClassifier
-from cmargin.solvers.low_rank.low_rank_newton import Run
 from cmargin.solvers.low_rank.step_size import Trial, automatic_step
 
 
@@ -136,7 +136,7 @@ def test_no_further_step_is_tried_when_time_is_over(trials, chosen, tried):
 def test_a_fit_whose_time_is_over_tries_one_step(estimator, digits, monkeypatch):
     tried, losses = [], Trial.losses
     monkeypatch.setattr(Trial, "losses", lambda self, step: tried.append(step) or losses(self, step))
-    monkeypatch.setattr(Run, "_late", lambda self: bool(tried))
+    monkeypatch.setattr(RunClock, "late", property(lambda self: bool(tried)))
     with pytest.warns(ConvergenceWarning, match="stopped by max_time"):
         estimator.fit(digits[0], digits[2])
     assert len(tried) == 1

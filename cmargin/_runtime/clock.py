@@ -16,11 +16,12 @@ class RunClock:
     ----------
     deadline : float or None
         On the clock of `time.perf_counter`.
+    phases : sequence of str
+        Whose seconds are counted apart.
     """
 
-    def __init__(self, deadline):
-        self.begin, self.deadline = perf_counter(), deadline
-        self.phases = {"steps": 0.0, "trace": 0.0}
+    def __init__(self, deadline, phases=("steps", "trace")):
+        self.begin, self.deadline, self.phases = perf_counter(), deadline, dict.fromkeys(phases, 0.0)
 
     def __getstate__(self):
         return self.seconds, self.phases
@@ -38,9 +39,13 @@ class RunClock:
     def late(self):
         return self.deadline is not None and perf_counter() > self.deadline
 
-    def timed(self, phase, work):
+    def go_on_from(self, kept):
+        """With the seconds of a checkpoint's clock, and the deadline of this call."""
+        self.begin, self.phases = kept.begin, kept.phases
+
+    def timed(self, phase, work, *arguments):
         begin = perf_counter()
-        result = work()
+        result = work(*arguments)
         self.phases[phase] += perf_counter() - begin
         return result
 

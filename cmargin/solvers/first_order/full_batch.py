@@ -186,7 +186,7 @@ class FullBatch(Resumable):
     def run(self, on_pass=None, keeper=NO_KEEPER):
         """Train; returns the fit and the KeyboardInterrupt that ended it, or None."""
         if keeper.found is not None:
-            keeper.found["clock"].deadline = self.clock.deadline
+            self.clock.go_on_from(keeper.found.pop("clock"))
             self.go_on_from(keeper.found)
         fit, self.keeper = self.fit, keeper
         try:

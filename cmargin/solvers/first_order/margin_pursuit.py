@@ -153,7 +153,7 @@ class FirstOrder(Resumable):
         return fit, None
 
     def go_on_from(self, state):
-        state["clock"].deadline = self.clock.deadline
+        self.clock.go_on_from(state.pop("clock"))
         super().go_on_from(state)
 
     def keep_something(self):

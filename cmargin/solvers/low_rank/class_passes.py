@@ -1,13 +1,10 @@
 """Run stochastic passes over all classes in slices short enough that a Ctrl-C or a deadline is soon seen."""
 
-import time
-
 import numpy as np
 
 from cmargin._core.losses._losses import LOSS_IDS
 from cmargin._core.stochastic import _class_sgd, _refreshed_sgd, _theory_sgd
 from cmargin._runtime.blas_threads import single_threaded_blas
-from cmargin._runtime.clock import TimeUp
 from cmargin._runtime.workspace import aligned_rows
 from cmargin.solvers.per_class import SLICE_NUMBERS, STEP_OVERHEAD, worthwhile_threads
 
@@ -26,12 +23,10 @@ class ClassPasses:
     loss : str
     streams : (n_classes, 4) uint64 array
         State of every class's random stream; goes on from pass to pass.
-    deadline : float or None
-        On the clock of `time.perf_counter`.
     """
 
-    def __init__(self, home, lists, row_weight, loss, streams, deadline=None):
-        self.home, self.lists, self.streams, self.deadline = home, lists, streams, deadline
+    def __init__(self, home, lists, row_weight, loss, streams):
+        self.home, self.lists, self.streams = home, lists, streams
         self.row_weight = np.zeros(0) if row_weight is None else row_weight
         self.loss = LOSS_IDS[loss]
         self.threads = self.most_threads = min(home.n_threads, max(1, lists.n_classes))
@@ -75,8 +70,6 @@ class ClassPasses:
         for first in range(0, longest, per_slice):
             take_steps(class_lo, offsets, visits, first, min(first + per_slice, longest))
             self.home.between_chunks()
-            if self.deadline is not None and time.perf_counter() > self.deadline:
-                raise TimeUp
 
     def plain(self, Z, inverse, weights, step, bias_rate, lists=None):
         """Pass over whitened rows; returns sums (n_classes, 3): loss, errors, weight.

@@ -173,5 +173,5 @@ class ClassesOverPlaces(OnASample, Run):
         sums = np.zeros((self.lists.n_classes, 3))
         for number in range(self.n_parts):
             sums += self._part(number, step * self.longer)
-            self._watch_time()
+            self.clock.watch()
         return sums

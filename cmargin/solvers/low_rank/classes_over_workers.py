@@ -107,7 +107,7 @@ class ClassesOverWorkers(OfGroups, ClassesOverPlaces):
 
     def _spread(self):
         """Whiten everywhere, unless rows are whitened as they are visited; what weights share stays there too."""
-        self.all.between_chunks, base = self._watch_time, self.weights.base
+        self.all.between_chunks, base = self.clock.watch, self.weights.base
         self.shared_there = self._sent((self.fit.inverse, base))
         places = self._places()
         rows = []

@@ -4,15 +4,13 @@ Order of a fit: draw the rows behind H, invert it (`build_inverse`), whiten ever
 passes: each class visits its list, the weights moving by SLND eq. (11) in whitened coordinates.
 """
 
-import time
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from cmargin._core.losses._losses import AT_ZERO, LARGEST_CURVATURE, LOSS_IDS, evaluate
 from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
-from cmargin._runtime.clock import TimeUp
-from cmargin._runtime.turns import give_way
+from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin.solvers.low_rank.class_passes import ClassPasses
 from cmargin.solvers.low_rank.class_weights import ClassWeights
 from cmargin.solvers.low_rank.low_rank import LowRankInverse, build_inverse, default_samples
@@ -22,6 +20,7 @@ from cmargin.solvers.per_class import STREAM_WORDS, class_streams, constant_scor
 THEORY_POSITIVES, THEORY_NEGATIVES = 64, 192
 HISTORY = ("pass", "class", "passes", "seconds", "seconds_hessian", "seconds_whiten", "seconds_steps", "objective",
            "error", "step", "visits")
+PHASES = ("hessian", "whiten", "steps")      # whose seconds are among them
 
 
 @dataclass(frozen=True)
@@ -129,14 +128,13 @@ class Run(Resumable):
     """One call of `train`: its data, its weights, its clock."""
 
     made_again: tuple[str, ...] = (
-        "home", "lists", "row_weight", "settings", "start", "runner", "earlier", "Z", "clock", "rng")
+        "home", "lists", "row_weight", "settings", "start", "runner", "earlier", "Z", "rng")
     tried = None               # classes that steps are tried on some of; None: any
 
     def __init__(self, home, lists, row_weight, settings, entropy, start):
         self.home, self.lists, self.row_weight = home, lists, row_weight
         self.settings, self.start, self.entropy = settings, start, entropy
-        self.clock = time.perf_counter()
-        self.phase = dict.fromkeys(("hessian", "whiten", "steps"), 0.0)
+        self.clock = RunClock(settings.deadline, PHASES)
         self.rng = np.random.default_rng(np.random.SeedSequence([entropy, 1]))
         n, streams = lists.n_classes, start.streams
         if streams is None:
@@ -144,9 +142,9 @@ class Run(Resumable):
         W = np.zeros((n, home.n_features), home.dtype) if start.W is None else start.W
         bias = self._constant_bias() if start.bias is None else start.bias
         self.fit = Fit(W, bias, start.inverse, np.zeros(0), streams, start.step, diverged=np.zeros(n, bool))
-        self.runner = ClassPasses(home, lists, row_weight, settings.loss, streams, settings.deadline)
+        self.runner = ClassPasses(home, lists, row_weight, settings.loss, streams)
         self.weights = self.Z = self.earlier = None
-        home.between_chunks = self._watch_time
+        home.between_chunks = self.clock.watch
         if W.shape != (n, home.n_features) or len(bias) != n or streams.shape != (n, STREAM_WORDS):
             raise ValueError("the fit to go on from has other classes or features")
         self.halvings = np.zeros(n)
@@ -159,26 +157,12 @@ class Run(Resumable):
         share = np.where(known, positive / np.where(known, visited, 1), 0.5)
         return constant_score(self.settings.loss, share)
 
-    def _timed(self, phase, work, *arguments):
-        begin = time.perf_counter()
-        result = work(*arguments)
-        self.phase[phase] += time.perf_counter() - begin
-        return result
-
-    def _late(self):
-        return self.runner.deadline is not None and time.perf_counter() > self.runner.deadline
-
-    def _watch_time(self):
-        give_way()
-        if self._late():
-            raise TimeUp
-
     # ---- before the first pass
 
     def prepare(self):
         s, start, fit = self.settings, self.start, self.fit
         if start.inverse is None:
-            fit.inverse, fit.spectrum = self._timed("hessian", self._invert, None)
+            fit.inverse, fit.spectrum = self.clock.timed("hessian", self._invert, None)
         keep_base = start.W is not None and not fit.inverse.spans(start.W)
         average = s.average and s.step_size != "theory"
         self.weights = ClassWeights.start(fit.inverse, self.lists.n_classes, self.home.dtype, average, start.W,
@@ -189,12 +173,12 @@ class Run(Resumable):
                                  "fit without warm_start, or keep rank and tail.")
             fit.step = fit.step or self._fixed_step()
             return
-        self.Z = self._timed("whiten", self._whiten)
+        self.Z = self.clock.timed("whiten", self._whiten)
         if s.step_size == "theory":
             self.subset_offsets, self.subset = self._theory_subsets()
         elif fit.step is None:
-            fit.step = self._fixed_step() if s.step_size != "auto" else self._timed("steps", self._choose_step)
-            self._watch_time()                   # a search cut short is no state to go on from
+            fit.step = self._fixed_step() if s.step_size != "auto" else self.clock.timed("steps", self._choose_step)
+            self.clock.watch()                   # a search cut short is no state to go on from
 
     def _whiten(self):
         self.fit.reads += 1
@@ -228,7 +212,8 @@ class Run(Resumable):
 
     def _choose_step(self):
         rng = np.random.default_rng(self.rng.integers(1 << 62))
-        return automatic_step(self._trial(self.runner, self.Z, split(self.lists, rng, self.tried), rng), self._late)
+        trial = self._trial(self.runner, self.Z, split(self.lists, rng, self.tried), rng)
+        return automatic_step(trial, lambda: self.clock.late)
 
     def _trial(self, passes, Z, drawn, rng):
         return Trial(passes, Z, self.fit.inverse, drawn, self._constant_bias(), self._bias_rate(), self._scale(), rng)
@@ -249,12 +234,12 @@ class Run(Resumable):
     # ---- a checkpoint
 
     def snapshot(self):
-        return {**super().snapshot(), "rng": self.rng.bit_generator.state, "whitened": self.Z is not None,
-                "seconds": time.perf_counter() - self.clock}
+        return {**super().snapshot(), "rng": self.rng.bit_generator.state, "whitened": self.Z is not None}
 
     def go_on_from(self, state):
         self.rng.bit_generator.state = state.pop("rng")
-        self.clock, whitened = time.perf_counter() - state.pop("seconds"), state.pop("whitened")
+        self.clock.go_on_from(state.pop("clock"))
+        whitened = state.pop("whitened")
         super().go_on_from(state)
         self._share_again()
         if whitened:
@@ -292,26 +277,23 @@ class Run(Resumable):
         while fit.passes < s.max_passes:
             keeper.offer(fit.reads, self.snapshot)
             if s.hessian_refresh and fit.passes and fit.passes % s.hessian_refresh == 0:
-                self._timed("hessian", self._refresh)
+                self.clock.timed("hessian", self._refresh)
             self.earlier = self.weights.copy()
             step = np.zeros(self.lists.n_classes) if fit.step is None else self._step()
-            sums = self._timed("steps", self._one_pass, step)
+            sums = self.clock.timed("steps", self._one_pass, step)
             self.undo_divergence()
             fit.passes += 1
             fit.reads += self._read_in_a_pass()
             self._record(sums, step)
             if on_pass is not None:
                 self.keep_weights()
-                pause = time.perf_counter()
-                stop = on_pass(fit)
-                self._skip(time.perf_counter() - pause)
-                if stop:
+                if self.clock.asked_to_stop(on_pass, fit):
                     fit.stopped = "callback"
                     return
             if self._settled():
                 fit.stopped = "tol"
                 return
-            self._watch_time()
+            self.clock.watch()
 
     def _n_rows(self):
         """That the passes are over."""
@@ -350,19 +332,13 @@ class Run(Resumable):
             self.halvings[lost] += 1
         self.fit.diverged = lost
 
-    def _skip(self, seconds):
-        """Leave the time of a callback out of the clock and of ``max_time``."""
-        self.clock += seconds
-        if self.runner.deadline is not None:
-            self.runner.deadline += seconds
-
     def _record(self, sums, step):
         total = sums.sum(axis=0)
         weight = total[2] if total[2] > 0 else 1.0
         risk = total[0] / weight
-        row = (self.fit.passes, -1, self.fit.reads, time.perf_counter() - self.clock, self.phase["hessian"],
-               self.phase["whiten"], self.phase["steps"], risk if np.isfinite(risk) else np.inf, total[1] / weight,
-               float(np.mean(step)), int(self.lists.lengths.sum()))
+        row = (self.fit.passes, -1, self.fit.reads, self.clock.seconds, *self.clock.phases.values(),
+               risk if np.isfinite(risk) else np.inf, total[1] / weight, float(np.mean(step)),
+               int(self.lists.lengths.sum()))
         for name, value in zip(HISTORY, row, strict=True):
             self.fit.history[name].append(value)
 

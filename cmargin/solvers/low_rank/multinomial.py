@@ -6,15 +6,15 @@ where their log-loss is least, and where they were more than a few, as many pass
 numbers are few and a penalised optimum (`penalised_end`) has less log-loss: then that of all rows is the end.
 """
 
-import time
 
 import numpy as np
 from scipy.special import softmax
 
 from cmargin._core.small._arrays import all_finite, copied, total, zeros
 from cmargin._core.small._sampling import shuffle
+from cmargin._runtime.clock import RunClock
 from cmargin.solvers.low_rank.low_rank import build_inverse, default_samples, lower_rank_will_do
-from cmargin.solvers.low_rank.low_rank_newton import Fit, Run
+from cmargin.solvers.low_rank.low_rank_newton import PHASES, Fit, Run
 from cmargin.solvers.low_rank.multinomial_choice import (
     FALL,
     FIRST_STEP,
@@ -46,7 +46,7 @@ class MultinomialRun(Run):
     """One call of `train` for the multinomial risk; ``truth`` (n_rows,) int64 holds the class of every row."""
 
     made_again: tuple[str, ...] = (
-        "home", "row_weight", "settings", "start", "truth", "passes_over", "Z", "clock", "deadline", "rng")
+        "home", "row_weight", "settings", "start", "truth", "passes_over", "Z", "rng")
     trial_batch = None         # rows of a trial's batch; None: as many as a pass over all rows takes
     passes_of: type = SoftmaxPasses
     in_one_memory = True       # whether ``Z`` is all rows, whitened
@@ -54,14 +54,13 @@ class MultinomialRun(Run):
     def __init__(self, home, lists, row_weight, settings, entropy, start, truth, n_classes):
         self.home, self.row_weight, self.settings, self.start = home, row_weight, settings, start
         self.truth, self.n_classes, self.entropy = truth, n_classes, entropy
-        self.clock, self.deadline = time.perf_counter(), settings.deadline
-        self.phase = dict.fromkeys(("hessian", "whiten", "steps"), 0.0)
+        self.clock = RunClock(settings.deadline, PHASES)
         self.rng = np.random.default_rng(np.random.SeedSequence([entropy, 1]))
         self.stream = class_streams([entropy, 2, start.passes_done], 1)[0]             # of the batches' order
         self.weights = self.passes_over = self.best = self.kept = self.Z = None
         self.sweep, self.n_swept, self.halvings = "plain", 0, 0       # what the passes are for, how many there were
         self.idle = 0              # passes in a row that hardly lowered the held-out loss
-        home.between_chunks = self._watch_time
+        home.between_chunks = self.clock.watch
         self.W, self.bias = self._start_weights()
         n_problems = lists.n_classes
         self.fit = Fit(self._problems(self.W), self._problems(self.bias), start.inverse, np.zeros(0),
@@ -91,9 +90,6 @@ class MultinomialRun(Run):
         shares = np.bincount(self.truth, self.row_weight, self.n_classes) / len(self.truth)
         return np.log(np.maximum(shares, 0.5 / len(self.truth)))
 
-    def _late(self):
-        return self.deadline is not None and time.perf_counter() > self.deadline
-
     # ---- before the first pass
 
     def prepare(self):
@@ -101,7 +97,7 @@ class MultinomialRun(Run):
         self.order, n_held = self._split()
         inverses = [start.inverse]
         if start.inverse is None:
-            fit.inverse, fit.spectrum = self._timed("hessian", self._invert, None)
+            fit.inverse, fit.spectrum = self.clock.timed("hessian", self._invert, None)
             inverses = [fit.inverse]
             if s.rank == "auto" and s.tail == "scale" and n_held and fit.inverse.rank > LOW_RANK:
                 lower = of_rank(self.home, fit.inverse, LOW_RANK, self.subset, self.subset_weight)
@@ -109,12 +105,12 @@ class MultinomialRun(Run):
         asked = None if s.step_size == "auto" else float(s.step_size)
         step = asked if asked is not None else fit.step
         if n_held and (step is None or len(inverses) > 1):
-            fit.inverse, step = self._timed("steps", self._choose, inverses, n_held, step)
+            fit.inverse, step = self.clock.timed("steps", self._choose, inverses, n_held, step)
         fit.step = FALLBACK if step is None else step
         monitored = asked is None and start.decay == "pass" and n_held and s.max_passes >= LEAST_PASSES
         self.n_held, self.best = n_held if monitored else 0, (np.inf, 0)
         self.sweep = "monitored" if monitored else "plain"
-        self.Z = self._timed("whiten", self._whiten)
+        self.Z = self.clock.timed("whiten", self._whiten)
         self._begin(self.W, self.bias)
 
     def _split(self):
@@ -221,18 +217,18 @@ class MultinomialRun(Run):
         if not self.in_one_memory or not worth_trying(self.Z, fit.inverse, self.n_classes):
             return False
         problem = Problem(self.Z, passes.truth, passes.weight, self.n_classes, float(fit.inverse.mean_square[0]),
-                          self.settings.fit_intercept, MEAN_STRIDE, self.deadline)
+                          self.settings.fit_intercept, MEAN_STRIDE, self.clock.deadline)
 
         def judged(weights, lo, hi):
             losses = passes.losses(weights, np.arange(lo, hi, passes.batch), hi, weights)
             return np.stack([losses, passes.wrong[lo:hi]])
 
         parts = parts_left_out(n, self.n_held)
-        C, point, of_held, reads = self._timed("steps", best_strength, problem, parts, judged)
+        C, point, of_held, reads = self.clock.timed("steps", best_strength, problem, parts, judged)
         fit.reads += reads
         if surely_worse(of_held, judged(self.kept[0], *parts[0])[0]):
             return False
-        point, reads = self._timed("steps", problem.without(NO_PART, point).optimum, C)
+        point, reads = self.clock.timed("steps", problem.without(NO_PART, point).optimum, C)
         fit.reads += reads
         found = problem.weights(point)
         self._keep(found)
@@ -255,9 +251,9 @@ class MultinomialRun(Run):
             self.n_swept = number - 1
             keeper.offer(fit.reads, self.snapshot)
             if s.hessian_refresh and number > 1 and (number - 1) % s.hessian_refresh == 0:
-                self._timed("hessian", self._refresh)
+                self.clock.timed("hessian", self._refresh)
             step = self._step(number)
-            sums = self._timed("steps", self._one_pass, step)
+            sums = self.clock.timed("steps", self._one_pass, step)
             self.undo_divergence()
             fit.passes += 1
             self._record(sums, step)
@@ -265,11 +261,8 @@ class MultinomialRun(Run):
             if kind == "plain" or (kind == "all rows" and number == n_passes):
                 self._keep()
             if on_pass is not None:
-                pause = time.perf_counter()
                 self._published()
-                stop = on_pass(fit)
-                self._skip(time.perf_counter() - pause)
-                if stop:
+                if self.clock.asked_to_stop(on_pass, fit):
                     fit.stopped = "callback"
                     return True
             if kind != "all rows" and self._settled():
@@ -278,7 +271,7 @@ class MultinomialRun(Run):
             if over:
                 fit.stopped = "held-out loss"
                 break
-            self._watch_time()
+            self.clock.watch()
         return False
 
     def _one_pass(self, step):
@@ -346,16 +339,10 @@ class MultinomialRun(Run):
         self.weights = self.passes_over = self.Z = None      # let go of before W is made
         self._published()
 
-    def _skip(self, seconds):
-        """Leave the time of a callback out of the clock and of ``max_time``."""
-        self.clock += seconds
-        if self.deadline is not None:
-            self.deadline += seconds
-
     def _record(self, sums, step):
         loss, wrong, weight, visits = sums
-        row = (self.fit.passes, -1, self.fit.reads, time.perf_counter() - self.clock, self.phase["hessian"],
-               self.phase["whiten"], self.phase["steps"], loss / weight, wrong / weight, step, visits)
+        row = (self.fit.passes, -1, self.fit.reads, self.clock.seconds, *self.clock.phases.values(), loss / weight,
+               wrong / weight, step, visits)
         for name, value in zip(self.fit.history, row, strict=True):
             self.fit.history[name].append(value)
 

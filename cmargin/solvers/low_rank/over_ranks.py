@@ -56,7 +56,7 @@ class MultinomialOverRanks(OfRanks, MultinomialOverPlaces):
             self.n_done += len(part)
             self.all.average(self.key, self.n_places, self.n_done)
             self.weights = copy.deepcopy(self.all.place.works[self.key].weights)
-            self._watch_time()
+            self.clock.watch()
         sums = np.sum(self._ask("met"), axis=0)
         self.fit.reads += sums[3] / self.n_rows
         return sums[0], sums[1], sums[2], int(sums[3])

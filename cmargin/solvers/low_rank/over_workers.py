@@ -176,7 +176,7 @@ class MultinomialOverWorkers(OfGroups, MultinomialOverPlaces):
 
     def _spread(self, W, bias):
         """Whiten everywhere; weights are sent with the steps."""
-        self.all.between_chunks, walk = self._watch_time, self._sent(Walk(self.weights, self.fit.inverse, np.zeros(4)))
+        self.all.between_chunks, walk = self.clock.watch, self._sent(Walk(self.weights, self.fit.inverse, np.zeros(4)))
         rows = self._everywhere("whiten", whitened, self._places(), walk * len(self._places()))
         self.all.keep_there(rows)
         self.Z_there = dict(zip(self._places(), rows, strict=True))
@@ -194,7 +194,7 @@ class MultinomialOverWorkers(OfGroups, MultinomialOverPlaces):
             walks = self._walked(Walk(self.weights, self.fit.inverse, np.zeros(4)), stepped, columns)
             sums += sum(walk.met for walk in walks)
             self.weights = mean_of([walk.weights for walk in walks])
-            self._watch_time()
+            self.clock.watch()
         self.fit.reads += sums[3] / self.n_rows
         return sums[0], sums[1], sums[2], int(sums[3])
 

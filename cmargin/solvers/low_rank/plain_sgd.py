@@ -68,8 +68,8 @@ class DiagonalRun(PlainRun):
     """SGD on columns over their root mean square: H* = diag(1 / mean x_j^2)."""
 
     def prepare(self):
-        self.column_scale = self._timed("hessian", self.home.column_scale, self.row_weight)
-        self._timed("whiten", self._scale_rows)
+        self.column_scale = self.clock.timed("hessian", self.home.column_scale, self.row_weight)
+        self.clock.timed("whiten", self._scale_rows)
         self.fit.reads += 2
         if self.start.W is not None:
             self.start = replace(self.start, W=(self.start.W * self.column_scale).astype(self.home.dtype))
@@ -77,7 +77,7 @@ class DiagonalRun(PlainRun):
 
     def _scale_rows(self):
         self.home = self.runner.home = self.home.over_columns(self.column_scale)
-        self.home.between_chunks = self._watch_time
+        self.home.between_chunks = self.clock.watch
 
     def _share_again(self):
         super()._share_again()

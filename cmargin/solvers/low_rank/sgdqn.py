@@ -97,14 +97,14 @@ class SGDQNRun(PlainRun):
     def prepare(self):
         s, start, fit = self.settings, self.start, self.fit
         if start.inverse is None:
-            inverse, fit.spectrum = self._timed("hessian", self._invert, None)
+            inverse, fit.spectrum = self.clock.timed("hessian", self._invert, None)
             fit.inverse = LearnedGains(**vars(inverse))
         if start.inverse is not None and start.inverse.gain is not None:
             self.weights = GainedWeights(fit.W.copy(), start.inverse.gain.copy(), start.inverse.state.copy())
         else:
             if fit.step is None:
-                fit.step = self._fixed_step() if s.step_size != "auto" else self._timed("steps", self._choose_step)
-                self._watch_time()               # a search cut short is no state to go on from
+                fit.step = self._fixed_step() if s.step_size != "auto" else self.clock.timed("steps", self._choose_step)
+                self.clock.watch()               # a search cut short is no state to go on from
             self.weights = GainedWeights.start(fit.W, fit.bias, fit.step / self._scale(), float(self._bias_rate()[0]),
                                                self.skip)
         fit.inverse = LearnedGains(**{**vars(fit.inverse), "gain": self.weights.gain, "state": self.weights.state})

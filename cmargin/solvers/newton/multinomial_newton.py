@@ -341,12 +341,11 @@ class Run(Resumable):
 
     def go_on_from(self, state):
         home, reads = self.home, state.pop("reads")
-        state["clock"].deadline = self.clock.deadline
+        self.clock.go_on_from(state.pop("clock"))
         home.keep(state["scores"].dtype)
         home.scores[:], home.probs[:] = state.pop("scores"), state.pop("probs")
         prepared, probs = state.pop("prepared"), state.pop("probs_of_inverse")
         super().go_on_from(state)
-        home.between_slices = self.clock.watch
         if prepared:
             self.prepare()
         if probs is not None:
