@@ -292,6 +292,7 @@ cdef int newton_new(const cmargin_settings *settings, cmargin_newton **out) noex
     at.free = at.p - 1 if settings.intercept and not settings.penalize_intercept else -1
     at.n_rows, at.n, at.l2, at.l1 = settings.n_rows, settings.total_weight, settings.l2, settings.l1
     at.smooth, at.steepest = in_newton_steps(settings.loss) == settings.loss, facts_of(settings.loss).steepest
+    at.jumping = not facts_of(settings.loss).calibrated
     at.tol, at.max_passes, at.deadline = settings.tol, settings.max_passes, seconds() + settings.max_time
     at.by_products = settings.by_products != 0
     at.wide_l1 = at.l1 > 0 and at.p > FULL_BLOCK

@@ -75,7 +75,8 @@ def test_a_look_equals_the_formulas(name, dtype, fmt):
     np.testing.assert_allclose(gradient, [A.T @ (-s * y * slope), A.T @ (pos * a), -(A.T @ (neg * a))], atol=1e-9)
     np.testing.assert_allclose(np.triu(hessian), np.triu((A.T * (s * curvature)) @ A), atol=1e-9)
     assert rows.evaluate(w)[0] == pytest.approx(s @ loss_of(name, z0)[0], rel=1e-12)
-    np.testing.assert_allclose(rows.along(0.3, 1.0)[0], s @ loss_of(name, z0 + 0.3 * v)[0], rtol=1e-12)
+    value, slope, curvature = loss_of(name, z0 + 0.3 * v)
+    np.testing.assert_allclose(rows.along(0.3, 1.0), [s @ value, s @ (slope * v), s @ (curvature * v * v)], rtol=1e-12)
 
 
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])

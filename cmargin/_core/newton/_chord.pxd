@@ -9,5 +9,8 @@ cdef void chord_direction(newton_state *at) noexcept nogil
 # whether the look after the step found may go without curvature
 cdef bint may_be_the_last(const newton_state *at) noexcept nogil
 
+# whether the step found is a first one, whose length is to be found without curvature
+cdef bint leaves_zero(const newton_state *at) noexcept nogil
+
 # whether a subset's curvature, at its end, is to serve the first step on all rows
 cdef bint serves_all_rows(const newton_state *at) noexcept nogil

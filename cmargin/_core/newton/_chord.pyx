@@ -1,10 +1,13 @@
-"""Looks without curvature, for a smooth loss: the last one wants none, nor does the first after a subset.
+"""Looks without curvature, for a smooth loss: the last one wants none, nor do the first after a subset and the second.
 
 Curvature costs a look as much again and more, three times as much where rows are short and sparse. The look that ends
 a fit makes no use of it, and which one that will be is foreseen: Newton's method squares the gap from step to step. If
 it was not the last after all, one step more is taken by the factor that is there (a chord step), of nearly the same
 curvature. The first look at all rows is at the optimum of a subset, whose own curvature, handed over, is good enough
 for a step; the curvature of all rows is summed where that step leads, nearer to the end.
+
+The first step from w = 0 is longer than Newton's: all rows have the curvature of margin 0 there, far more than where it
+leads. The second look finds out how long it is best, 1.5 to 15 as a rule, and curvature is summed there.
 """
 
 from libc.string cimport memcpy
@@ -18,6 +21,10 @@ cdef double JUMPING = 1.0
 # columns over rows of a subset, r: its optimum is off by a part r to 2 r of the objective, which one step by the
 # curvature of all rows takes to some r^2; where that is the tolerance there is nothing to save
 cdef double ALREADY = 0.5
+# share of the sum of squares of the codes that the first step explains: with less no margin is beyond 1 after a step of
+# length 1; with more, and a loss that has no curvature beyond 1, all margins are about 1
+cdef double FEWEST = 0.3
+cdef double MOST = 0.8
 
 
 cdef void chord_direction(newton_state *at) noexcept nogil:
@@ -34,6 +41,17 @@ cdef bint may_be_the_last(const newton_state *at) noexcept nogil:
     if not at.smooth or not at.has_factor or not at.has_block or at.width_end > 0 or at.path_l2 > at.l2:
         return False
     return JUMPING * promised <= at.tol if at.jumping else SQUARED * promised * promised <= at.tol
+
+
+cdef bint leaves_zero(const newton_state *at) noexcept nogil:
+    cdef double explained = at.predicted * (0.5 if at.jumping else 1.0)       # F''(0) / F'(0)^2 of these losses
+    cdef Py_ssize_t j
+    if not at.smooth or at.l1 > 0 or explained < FEWEST or (at.jumping and explained > MOST):
+        return False
+    for j in range(at.p):
+        if at.w[j] != 0:
+            return False
+    return True
 
 
 cdef bint serves_all_rows(const newton_state *at) noexcept nogil:

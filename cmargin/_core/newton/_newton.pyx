@@ -19,7 +19,7 @@ from libc.string cimport memcpy, memset
 
 from cmargin._core.linalg._blas cimport dot
 from cmargin._core.newton._certificate cimport ROUNDING_OF_SUMS, dual_bound, make_feasible, relative_gap
-from cmargin._core.newton._chord cimport chord_direction, may_be_the_last
+from cmargin._core.newton._chord cimport chord_direction, leaves_zero, may_be_the_last
 from cmargin._core.small._clock cimport seconds
 from cmargin._core.newton._conjugate_gradients cimport cg_begin, cg_told, conjugate_gradients
 from cmargin._core.newton._driver cimport ALONG, DONE, EVALUATE, GATHER, LOOK, PAUSE, PRODUCT, REPAIR
@@ -35,6 +35,7 @@ from cmargin._core.newton._width_rule cimport NARROWEST, back_up, width_after
 cdef double SKIP = 1e-6                  # rows with less than this part of the mean curvature stay out of the block
 cdef Py_ssize_t SKIP_FROM = 4096         # rows; fewer are all summed
 cdef double SLOPE_KEPT = 0.5             # a full step is kept if the slope at its end is at most this part of the first
+cdef double FIRST_SLOPE_KEPT = 0.1       # and the first step from w = 0 of a smooth loss, see `leaves_zero`
 cdef double LONGEST = 16                 # a step is at most so many Newton steps long
 cdef double SEARCHED = 1e-4              # part of the first slope that a search may leave
 cdef double VANISHING = 1e-16            # decrease, beside the value, that no sum in double could show
@@ -368,10 +369,10 @@ cdef void direction_found(newton_state *at) noexcept nogil:
     if at.n_active >= 0:
         choose_columns(at)
     at.to = width_of_step(at, 1.0)
-    ask_look(at, FULL_STEP, at.d, 1.0, at.to.width, not (at.by_products or may_be_the_last(at)))
+    ask_look(at, FULL_STEP, at.d, 1.0, at.to.width, not (at.by_products or may_be_the_last(at) or leaves_zero(at)))
 
 
-cdef bint is_poor(newton_state *at) noexcept nogil:
+cdef bint is_poor(newton_state *at, double slope_kept) noexcept nogil:
     # the end of d is a poor place to stay: value and slope there are among the sums
     cdef double value, last
     cdef Py_ssize_t j
@@ -381,15 +382,15 @@ cdef bint is_poor(newton_state *at) noexcept nogil:
     last = at.sums[1] + l1_slope(n_kinks(at), at.w, at.d, at.l1_each, 1, -1)
     for j in range(at.p):
         last += slope_of_penalty(at, j, at.scratch[j]) * at.d[j]
-    return value > at.value + ARMIJO * at.first or not fabs(last) <= SLOPE_KEPT * -at.first
+    return value > at.value + ARMIJO * at.first or not fabs(last) <= slope_kept * -at.first
 
 
 cdef void full_step_taken(newton_state *at) noexcept nogil:
     cdef Py_ssize_t j
-    cdef bint stops = False
+    cdef bint stops = False, first = leaves_zero(at)
     memcpy(at.taken, at.d, at.p * sizeof(double))
-    if at.predicted == 0 or not is_poor(at):
-        accept(at)
+    if at.predicted == 0 or not is_poor(at, FIRST_SLOPE_KEPT if first else SLOPE_KEPT):
+        stay(at)
         return
     if no_read_left(at):                         # to look at a better step
         at.status = MAX_PASSES
@@ -418,7 +419,7 @@ cdef void told_along(void *driver, double slope, double curvature) noexcept nogi
     at.seconds_search += seconds() - at.clock
     at.step = at.line.s
     if at.step == 1:
-        accept(at)
+        stay(at)
         return
     for j in range(at.p):
         at.taken[j] = at.step * at.d[j]
@@ -426,6 +427,14 @@ cdef void told_along(void *driver, double slope, double curvature) noexcept nogi
         at.taken[at.line.hit] = -at.w[at.line.hit]
     at.to = width_of_step(at, at.step)
     ask_look(at, SHORTER_STEP, NULL, at.step, at.to.width, not at.by_products)
+
+
+cdef void stay(newton_state *at) noexcept nogil:
+    # at the end of d, where the rows have been looked at
+    if leaves_zero(at) and at.predicted > 0 and not at.by_products and not no_read_left(at):
+        ask_look(at, SHORTER_STEP, NULL, 1.0, at.to.width, True)
+    else:
+        accept(at)
 
 
 cdef void accept(newton_state *at) noexcept nogil:

@@ -14,7 +14,7 @@ from libc.math cimport fabs
 from libc.string cimport memset
 
 from cmargin._core.losses._losses cimport (
-    SMOOTHED_HINGE, dual_gain, facts_of, has_dual, point, point_loss, vectorised_rows,
+    SMOOTHED_HINGE, dual_gain, facts_of, has_dual, point, point_loss, vectorised_along, vectorised_rows,
 )
 from cmargin._core.losses._smoothed_hinge cimport (
     dual_curvature, hinge_along, hinge_at, hinge_point, hinge_rows, hinge_slope, primal_curvature,
@@ -201,6 +201,8 @@ cdef void along_block(pass_job *job, Py_ssize_t block, const block_question *ask
     cdef point at
     if job.loss == SMOOTHED_HINGE:
         hinge_along(hi - lo, job.code + lo, job.deficit + lo, job.change + lo, asked.step, asked.width, out)
+        return
+    if vectorised_along(job.loss, asked.step, hi - lo, job.code + lo, job.deficit + lo, job.change + lo, out):
         return
     out[0] = out[1] = out[2] = 0
     for i in range(lo, hi):
