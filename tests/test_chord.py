@@ -65,6 +65,37 @@ def test_the_first_step_is_as_long_as_it_is_best(loss):
     assert curved <= 11
 
 
+@pytest.mark.parametrize("solver", ["cholesky", "cg"])
+@pytest.mark.parametrize("loss", ROW_SUMS)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_fit_of_a_few_reads_keeps_the_end_of_its_first_step(loss, solver):
+    # with no read left for a better length it ended at w = 0, with half of the rows wrong
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(2000) < 0.5, 1.0, -1.0)
+    X = rng.standard_normal((2000, 20)) + 0.25 * y[:, None]
+    ends = [fitted(X, y, loss=loss, l2=0.1, tol=1e-9, max_passes=most, linear_solver=solver) for most in (2, 3, 4, 5)]
+    objectives = [model.objective_[0] for model in ends]
+    assert objectives == sorted(objectives, reverse=True) and objectives[1] < 0.9 * objectives[0]
+    assert min(model.score(X, y) for model in ends[1:]) > 0.75
+
+
+def test_a_look_that_certifies_is_the_last():
+    for loss, l2 in (("logistic", 0.01), ("squared_hinge", 0.1)):
+        X, y = noisy_plane(2000, 20, noise=0.05)
+        model = fitted(X, y, loss=loss, l2=l2, tol=0.7)
+        assert model.duality_gap_[0] <= 0.7 and model.n_passes_ == 2
+        assert fitted(X, y, loss=loss, l2=l2, tol=0.1).history_["step"][1] > 1.5
+
+
+def test_a_rare_class_that_is_hard_to_tell_has_unit_steps():
+    # most of what a step explains there is the intercept's: a look to find the length was one too many
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4000, 10))
+    y = X[:, 0] + 3 * rng.standard_normal(4000) > 4.5
+    for loss in ROW_SUMS:
+        assert np.all(fitted(X, y, loss=loss, l2=1e-3, tol=1e-3).history_["step"] == 1)
+
+
 def test_many_fits_end_with_a_look_that_sums_no_curvature():
     foreseen = 0
     for seed in range(10):

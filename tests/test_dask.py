@@ -175,6 +175,15 @@ def test_a_dataframe(client):
         model.predict(there.drop(columns="y").rename(columns={"x1": "y1"}))
 
 
+def test_a_callback_is_not_sent_along():
+    cloudpickle, lock = pytest.importorskip("cloudpickle"), threading.Lock()
+    estimator = SmSVMClassifier(callback=lambda model: lock.locked())
+    search = SmSVMClassifierCV([1e-3], cv=2, estimator=estimator).fit(X, Y)
+    for model in (search, search.best_estimator_):
+        cloudpickle.loads(cloudpickle.dumps(model.predict(rows_there())))
+    assert search.best_estimator_.callback is not None
+
+
 @pytest.mark.parametrize("classes", [2, 3])
 def test_predictions_are_lazy(classes):
     y = np.array(["ash", "birch", "elm"])[np.minimum(Y, classes - 1)]

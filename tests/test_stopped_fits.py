@@ -16,6 +16,7 @@ from cmargin import MarginPursuitClassifier, PegasosClassifier, SLNDClassifier, 
 from cmargin._estimators import smsvm_fit
 from cmargin._runtime import clock
 from cmargin.homes import open_rows
+from cmargin.homes.files import open_files
 from cmargin.homes.shared_start import ridge, sample_rows
 from cmargin.solvers.dual.dual_newton import DualNewton
 from cmargin.solvers.low_rank import low_rank_newton
@@ -95,6 +96,16 @@ def test_two_classes_without_time_are_told_apart(model, few, container):
     with pytest.warns(ConvergenceWarning, match="max_time=1e-09"):
         model.set_params(max_time=1e-9).fit(rows, labels)
     assert model.score(rows, labels) > 0.9 and np.isin(np.unique(labels), model.predict(rows)).all()
+
+
+@pytest.mark.parametrize("few", [2, 3])
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_rows_in_files_too(loss, few, tmp_path):
+    # the start's objective is not evaluated there, and what is not known was not below that of w = 0
+    np.save(tmp_path / "X.npy", X[y < few] / 16)
+    files, labels = open_files(tmp_path / "X.npy", in_memory=False), y[y < few]
+    model = SmSVMClassifier(loss=loss, callback=StopAt(1)).fit(files, labels)
+    assert model.score(X[y < few] / 16, labels) > 0.9
 
 
 def test_an_optimum_stopped_between_its_first_look_and_its_first_step_classifies(monkeypatch):
@@ -263,7 +274,7 @@ def test_nor_is_it_that_of_newton_steps_or_of_the_dual(classes, solver):
         looks.append(len(model.history_["seconds"]))
         time.sleep(0.2 if len(looks) < 7 else 0)
 
-    model = SmSVMClassifier(tol=1e-4, linear_solver=solver, max_time=0.8, callback=sleep).fit(rows, labels)
+    model = SmSVMClassifier(tol=1e-4, linear_solver=solver, max_time=0.8, n_jobs=1, callback=sleep).fit(rows, labels)
     assert (model.duality_gap_ <= 1e-4).all() and len(looks) >= 5
     assert model.history_["seconds"].max() < 0.8
 

@@ -5,6 +5,7 @@ from functools import wraps
 from typing import cast
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from cmargin._estimators.types import Method
@@ -33,14 +34,23 @@ def by_blocks(estimator, method, X, more, named):
     if X.shape[1] != estimator.n_features_in_:
         raise ValueError(f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
                          f"{estimator.n_features_in_} features as input.")
-    there = copy(estimator)
-    vars(there).pop("feature_names_in_", None)       # they have been compared, and a block of an array has none
-    vars(there).pop("callback", None)                # which may be of no use elsewhere
+    there = for_workers(estimator)
     like = method(there, np.zeros((1, X.shape[1]), X.dtype if X.dtype.kind == "f" else np.float64), *more, **named)
     shape = {"drop_axis": 1} if like.ndim == 1 else {"chunks": (X.chunks[0], like.shape[1:])}
     return X.rechunk({1: -1}).map_blocks(of_block, dask.delayed(there), method.__name__, like[:0], more, named,
                                          dtype=like.dtype,
                                          meta=like[:0], token=f"cmargin-{method.__name__}", **shape)
+
+
+def for_workers(estimator):
+    """A copy without names of columns, which have been compared, and callbacks, which may be of no use elsewhere."""
+    there = copy(estimator)
+    for name, value in list(vars(there).items()):
+        if name in ("feature_names_in_", "callback"):
+            delattr(there, name)
+        elif isinstance(value, BaseEstimator):
+            setattr(there, name, for_workers(value))
+    return there
 
 
 def of_block(X, estimator, name, nothing, more, named):

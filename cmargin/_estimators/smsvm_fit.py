@@ -171,7 +171,7 @@ class SmSVMFit:
         known = self.start.objective[c] + self.estimator.l1 * np.abs(w[:self.m]).sum()
         if self.intercept and self.free is None:
             known += self.l2 / 2 * w[self.m]**2
-        better = known < result.objective or not np.isfinite(result.objective)
+        better = known < result.objective or not np.isfinite(result.objective) or not result.w.any()
         return (w, known) if better else (result.w, result.objective)
 
     # ------------------------------------------------------------ one class

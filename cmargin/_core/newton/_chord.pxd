@@ -9,7 +9,7 @@ cdef void chord_direction(newton_state *at) noexcept nogil
 # whether the look after the step found may go without curvature
 cdef bint may_be_the_last(const newton_state *at) noexcept nogil
 
-# whether the step found is a first one, whose length is to be found without curvature
+# whether the step found leaves w = 0 and is likely to be too short: its length is then found without curvature
 cdef bint leaves_zero(const newton_state *at) noexcept nogil
 
 # whether a subset's curvature, at its end, is to serve the first step on all rows

@@ -7,7 +7,7 @@ curvature. The first look at all rows is at the optimum of a subset, whose own c
 for a step; the curvature of all rows is summed where that step leads, nearer to the end.
 
 The first step from w = 0 is longer than Newton's: all rows have the curvature of margin 0 there, far more than where it
-leads. The second look finds out how long it is best, 1.5 to 15 as a rule, and curvature is summed there.
+leads. The second look finds out how long it is best, 1 to 16 times Newton's, and curvature is summed there.
 """
 
 from libc.string cimport memcpy
@@ -21,9 +21,9 @@ cdef double JUMPING = 1.0
 # columns over rows of a subset, r: its optimum is off by a part r to 2 r of the objective, which one step by the
 # curvature of all rows takes to some r^2; where that is the tolerance there is nothing to save
 cdef double ALREADY = 0.5
-# share of the sum of squares of the codes that the first step explains: with less no margin is beyond 1 after a step of
-# length 1; with more, and a loss that has no curvature beyond 1, all margins are about 1
+# share of the variance of the codes that the first step explains: with less, length 1 is nearly the best
 cdef double FEWEST = 0.3
+# share of their squares: with more, all margins are about 1, beyond which the squared hinge has no curvature
 cdef double MOST = 0.8
 
 
@@ -45,8 +45,13 @@ cdef bint may_be_the_last(const newton_state *at) noexcept nogil:
 
 cdef bint leaves_zero(const newton_state *at) noexcept nogil:
     cdef double explained = at.predicted * (0.5 if at.jumping else 1.0)       # F''(0) / F'(0)^2 of these losses
+    cdef double mean = 0                                                      # of the codes, if an intercept takes it
     cdef Py_ssize_t j
-    if not at.smooth or at.l1 > 0 or explained < FEWEST or (at.jumping and explained > MOST):
+    if not at.smooth or at.l1 > 0 or not at.predicted > 0:
+        return False
+    if at.p > at.n_features:
+        mean = at.g[at.n_features] * (0.5 if at.jumping else 2.0)             # 1 / |F'(0)|
+    if explained - mean * mean < FEWEST * (1 - mean * mean) or (at.jumping and explained > MOST):
         return False
     for j in range(at.p):
         if at.w[j] != 0:

@@ -155,7 +155,7 @@ cdef class DualDriver(Worker):
                 for i in range(self.at.history_rows)]
 
     def pass_over(self, double pause):
-        """Seconds that do not count: a callback's."""
+        """Seconds that do not count: those of a callback, and of what is made for it to look at."""
         self.at.started += pause
         self.at.deadline += pause
 

@@ -65,6 +65,7 @@ cdef struct newton_state:
     double first                 # slope at w along d
     double predicted             # decrease of a step
     double step
+    bint leaves                  # w = 0, by a step whose length is to be found
     bint blind                   # whether that means nothing: squares beyond the range of doubles
     next_width to
     width_rule rule

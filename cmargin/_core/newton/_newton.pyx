@@ -4,13 +4,14 @@ Losses that are smooth themselves, squared hinge and logistic, take the same ste
 
 The rows are read once per Newton step. The step is taken at full length, the rows are summed at its end, and only if
 the function along the line says that the end is a poor place (it is known exactly there: value and slope are among the
-sums) is the line searched, on numbers kept per row, and the rows are read once more.
+sums) is the line searched, on numbers kept per row, and the rows are read once more. A first step of a smooth loss may
+be searched always (`leaves_zero`), between a look without curvature and one with it.
 
 The certificate comes from the same read: dual variables a + h du predicted *before* the step for *after* it.
 
 Each function ends with a question, in `ask`, and the one that is told the answer goes on:
 
-    newton_begin > LOOK > [GATHER] > next_step > direction > LOOK > [ALONG ... > LOOK] > accept > [REPAIR] > next_step
+    newton_begin > LOOK > [GATHER] > next_step > direction > LOOK > [[ALONG ...] > LOOK] > accept > [REPAIR] > next_step
                                                                          ... > newton_settle > [EVALUATE] > DONE
 """
 
@@ -369,16 +370,14 @@ cdef void direction_found(newton_state *at) noexcept nogil:
     if at.n_active >= 0:
         choose_columns(at)
     at.to = width_of_step(at, 1.0)
-    ask_look(at, FULL_STEP, at.d, 1.0, at.to.width, not (at.by_products or may_be_the_last(at) or leaves_zero(at)))
+    at.leaves = leaves_zero(at)
+    ask_look(at, FULL_STEP, at.d, 1.0, at.to.width, not (at.by_products or may_be_the_last(at) or at.leaves))
 
 
 cdef bint is_poor(newton_state *at, double slope_kept) noexcept nogil:
     # the end of d is a poor place to stay: value and slope there are among the sums
-    cdef double value, last
+    cdef double value = at.sums[0] + penalty_of(at, at.scratch), last
     cdef Py_ssize_t j
-    for j in range(at.p):
-        at.scratch[j] = at.w[j] + at.d[j]
-    value = at.sums[0] + penalty_of(at, at.scratch)
     last = at.sums[1] + l1_slope(n_kinks(at), at.w, at.d, at.l1_each, 1, -1)
     for j in range(at.p):
         last += slope_of_penalty(at, j, at.scratch[j]) * at.d[j]
@@ -387,14 +386,15 @@ cdef bint is_poor(newton_state *at, double slope_kept) noexcept nogil:
 
 cdef void full_step_taken(newton_state *at) noexcept nogil:
     cdef Py_ssize_t j
-    cdef bint stops = False, first = leaves_zero(at)
+    cdef bint stops = False
     memcpy(at.taken, at.d, at.p * sizeof(double))
-    if at.predicted == 0 or not is_poor(at, FIRST_SLOPE_KEPT if first else SLOPE_KEPT):
-        stay(at)
+    for j in range(at.p):
+        at.scratch[j] = at.w[j] + at.d[j]
+    if at.predicted == 0 or no_read_left(at) or (at.leaves and is_certified(at)):
+        accept(at)
         return
-    if no_read_left(at):                         # to look at a better step
-        at.status = MAX_PASSES
-        newton_settle(at)
+    if not is_poor(at, FIRST_SLOPE_KEPT if at.leaves else SLOPE_KEPT):
+        accept_with_curvature(at)
         return
     at.clock, at.line_slope, at.line_curvature = seconds(), 0, 0
     for j in range(at.p):
@@ -419,7 +419,7 @@ cdef void told_along(void *driver, double slope, double curvature) noexcept nogi
     at.seconds_search += seconds() - at.clock
     at.step = at.line.s
     if at.step == 1:
-        stay(at)
+        accept_with_curvature(at)
         return
     for j in range(at.p):
         at.taken[j] = at.step * at.d[j]
@@ -429,9 +429,14 @@ cdef void told_along(void *driver, double slope, double curvature) noexcept nogi
     ask_look(at, SHORTER_STEP, NULL, at.step, at.to.width, not at.by_products)
 
 
-cdef void stay(newton_state *at) noexcept nogil:
-    # at the end of d, where the rows have been looked at
-    if leaves_zero(at) and at.predicted > 0 and not at.by_products and not no_read_left(at):
+cdef bint is_certified(newton_state *at) noexcept nogil:
+    # the end of d, by the look there
+    return relative_gap(at.sums[2] + penalty_of(at, at.scratch) - penalty_of_path(at), at.dual) <= at.tol
+
+
+cdef void accept_with_curvature(newton_state *at) noexcept nogil:
+    # the end of d, where a first step has been looked at without
+    if at.leaves and not at.by_products:
         ask_look(at, SHORTER_STEP, NULL, 1.0, at.to.width, True)
     else:
         accept(at)

@@ -209,9 +209,9 @@ class FullBatch(Resumable):
         return fit, None
 
     def use_ridge(self):
-        """For problems that have weights of 0 still, which would call every row the same."""
-        fit = self.fit
-        fit.untrained = list(np.flatnonzero(~fit.W.any(axis=1)))
+        """For problems without an iteration, and without weights of a fit before: 0 would call every row the same."""
+        fit, trained = self.fit, self.n_done + (self.progress is not None and self.progress.passes > 0)
+        fit.untrained = [c for c in range(trained, len(fit.W)) if not fit.W[c].any()]
         if fit.untrained:
             W, bias = self.blocks.ridge_start(self.settings.fit_intercept, 0.0)      # l2 is no squared loss's
             fit.W[fit.untrained], fit.bias[fit.untrained] = W[fit.untrained], bias[fit.untrained]
