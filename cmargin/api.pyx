@@ -208,7 +208,8 @@ cdef int answer_look(row_pass *rows, const cmargin_request *asked, double *answe
         pass
     memcpy(answer, rows.job.sums, N_SUMS * sizeof(double))
     memcpy(answer + N_SUMS, rows.job.gradient, 3 * p * sizeof(double))
-    memcpy(answer + N_SUMS + 3 * p, rows.job.hessian, order * order * sizeof(double))
+    if order > 0:
+        memcpy(answer + N_SUMS + 3 * p, rows.job.hessian, order * order * sizeof(double))
     return CMARGIN_OK
 
 
@@ -360,7 +361,8 @@ cdef int newton_tell(cmargin_newton *newton, const double *answer, Py_ssize_t si
         order = order_of(&asked)
         if not plain_newton_has_block(told, order):
             return CMARGIN_NO_MEMORY
-        memcpy(told.block, answer + size - order * order, order * order * sizeof(double))
+        if order > 0:                            # else there is no block to copy into
+            memcpy(told.block, answer + size - order * order, order * order * sizeof(double))
         at.ask.told_look(at, answer, answer + N_SUMS, told.block if order > 0 else NULL)
     elif asked.kind == CMARGIN_ALONG:
         at.ask.told_along(at, answer[1], answer[2])
