@@ -211,8 +211,10 @@ def test_ctrl_c_while_the_disk_is_slow(data, after, tmp_path, monkeypatch):
     fitted, there = model(max_passes=50, step_size=0.5), threading.enumerate()
     assert stopped_by_ctrl_c(fitted, files, y) < 1.0
     assert np.isfinite(fitted.coef_).all() and fitted.coef_.shape == (3, 9)
-    left = [thread for thread in threading.enumerate() if thread not in there]
-    assert not [thread for thread in left if thread.name == "cmargin-reads" and thread.is_alive()]
+    left = [thread for thread in threading.enumerate() if thread not in there and thread.name == "cmargin-reads"]
+    for thread in left:
+        thread.join(2.0)                         # it has been told, and ends when it is given a processor
+    assert not [thread for thread in left if thread.is_alive()]
 
 
 def test_max_time_while_the_disk_is_slow(data, tmp_path, monkeypatch):
