@@ -70,6 +70,14 @@ class Slow:
         monkeypatch.setattr(ArrayInFile, "part", slow)
 
 
+def readers(patience, before=()):
+    """Threads that read files after so many seconds: one whose read is over ends when it is given a processor."""
+    found = [thread for thread in threading.enumerate() if thread.name == "cmargin-reads" and thread not in before]
+    for thread in found:
+        thread.join(patience)
+    return [thread for thread in found if thread.is_alive()]
+
+
 def in_memory_and_there(model, digits, kind, in_order, folder):
     """Two copies of ``model``, fitted to weighted digits, by class if ``in_order``, in memory and in files."""
     X, _, y, _ = digits

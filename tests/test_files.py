@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from conftest import blobs
 from killed_fits import OFTEN, StopAt
 from rare_columns import rows_with_rare_columns
-from rows_in_files import IN_FILES, Slow, files_of, paths_of, write_csr
+from rows_in_files import IN_FILES, Slow, files_of, paths_of, readers, write_csr
 from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import Checkpoint, MarginPursuitClassifier, SmSVMClassifier
@@ -56,16 +56,12 @@ def counted(monkeypatch):
     return homes
 
 
-def readers():
-    return [thread for thread in threading.enumerate() if thread.name == "cmargin-reads" and thread.is_alive()]
-
-
 @pytest.mark.parametrize("kind", ["npy C", "csr folder"])
 @pytest.mark.parametrize("refused", [False, True])
 def test_nobody_reads_the_files_when_a_fit_is_over(data, kind, refused, tmp_path, monkeypatch):
     # the chunk after the last is read ahead; a file that its owner then writes anew would end the process
     X, y = data
-    files, slow = files_of(X, kind, tmp_path), arrays_in_files.fetch
+    files, slow, before = files_of(X, kind, tmp_path), arrays_in_files.fetch, readers(0)
 
     def fetch(mapped, given_up):
         given_up.wait(0.02)
@@ -77,7 +73,7 @@ def test_nobody_reads_the_files_when_a_fit_is_over(data, kind, refused, tmp_path
             SmSVMClassifier().fit(files, y, sample_weight=-np.ones(len(y)))
     else:
         SmSVMClassifier(tol=0.5).fit(files, y)
-    assert not readers()
+    assert not readers(0.5, before)
 
 
 # ---------------------------------------------------------------- what opens

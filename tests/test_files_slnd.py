@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import threading
 import time
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from conftest import blobs
 from killed_fits import StopAt
-from rows_in_files import IN_FILES, Slow, bits_of_fits, files_of, in_memory_and_there, stopped_by_ctrl_c
+from rows_in_files import IN_FILES, Slow, bits_of_fits, files_of, in_memory_and_there, readers, stopped_by_ctrl_c
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -208,13 +207,10 @@ def test_ctrl_c_while_the_disk_is_slow(data, after, tmp_path, monkeypatch):
     X, y = data
     files = files_of(X, "npy C", tmp_path)
     Slow(monkeypatch, 30.0, after, listens=True)
-    fitted, there = model(max_passes=50, step_size=0.5), threading.enumerate()
+    fitted, before = model(max_passes=50, step_size=0.5), readers(0)
     assert stopped_by_ctrl_c(fitted, files, y) < 1.0
     assert np.isfinite(fitted.coef_).all() and fitted.coef_.shape == (3, 9)
-    left = [thread for thread in threading.enumerate() if thread not in there and thread.name == "cmargin-reads"]
-    for thread in left:
-        thread.join(2.0)                         # it has been told, and ends when it is given a processor
-    assert not [thread for thread in left if thread.is_alive()]
+    assert not readers(2.0, before)
 
 
 def test_max_time_while_the_disk_is_slow(data, tmp_path, monkeypatch):
