@@ -271,9 +271,8 @@ cdef bint can_be(const cmargin_settings *s) noexcept nogil:
         return False
     if not is_loss(s.loss) or not has_dual(s.loss) or (s.by_products and s.l1 > 0):
         return False
-    if not (0 <= s.l2 < INFINITY and 0 <= s.l1 < INFINITY and s.tol > 0 and s.max_passes > 0 and s.max_time > 0):
-        return False
-    if not (0 < s.smoothing < INFINITY and 0 < s.smoothing_decay < 1):
+    if not (0 <= s.l2 < INFINITY and 0 <= s.l1 < INFINITY and s.tol > 0 and s.max_passes > 0 and s.max_time > 0
+            and 0 < s.smoothing < INFINITY and 0 < s.smoothing_decay < 1):
         return False
     if s.start != NULL:
         for j in range(s.n_features + (s.intercept != 0)):
@@ -292,11 +291,10 @@ cdef int newton_new(const cmargin_settings *settings, cmargin_newton **out) noex
     at.n_features, at.p = settings.n_features, settings.n_features + (settings.intercept != 0)
     at.free = at.p - 1 if settings.intercept and not settings.penalize_intercept else -1
     at.n_rows, at.n, at.l2, at.l1 = settings.n_rows, settings.total_weight, settings.l2, settings.l1
-    at.smooth, at.steepest = in_newton_steps(settings.loss) == settings.loss, facts_of(settings.loss).steepest
-    at.jumping = not facts_of(settings.loss).calibrated
+    at.loss, at.smooth = settings.loss, in_newton_steps(settings.loss) == settings.loss
+    at.steepest, at.jumping = facts_of(settings.loss).steepest, not facts_of(settings.loss).calibrated
     at.tol, at.max_passes, at.deadline = settings.tol, settings.max_passes, seconds() + settings.max_time
-    at.by_products = settings.by_products != 0
-    at.wide_l1 = at.l1 > 0 and at.p > FULL_BLOCK
+    at.by_products, at.wide_l1 = settings.by_products != 0, at.l1 > 0 and at.p > FULL_BLOCK
     begin_rule(&at.rule, settings.smoothing, settings.smoothing, settings.smoothing_decay, settings.tol)
     newton = plain_newton_new(&at)
     if newton == NULL:
@@ -361,8 +359,7 @@ cdef int newton_tell(cmargin_newton *newton, const double *answer, Py_ssize_t si
         order = order_of(&asked)
         if not plain_newton_has_block(told, order):
             return CMARGIN_NO_MEMORY
-        if order > 0:                            # else there is no block to copy into
-            memcpy(told.block, answer + size - order * order, order * order * sizeof(double))
+        memcpy(told.block, answer + size - order * order, order * order * sizeof(double))
         at.ask.told_look(at, answer, answer + N_SUMS, told.block if order > 0 else NULL)
     elif asked.kind == CMARGIN_ALONG:
         at.ask.told_along(at, answer[1], answer[2])

@@ -76,7 +76,26 @@ DEFINE_SMOOTH_ROWS(squared_hinge, 1e300)
 #define AT_A_TIME 256 /* rows whose terms are held before they are summed */
 
 /* out: sum s F(1 - u + t change), its slope and curvature in the step t */
-#define DEFINE_SMOOTH_ALONG(loss)                                                                                    CLONES static void loss##_along(ptrdiff_t n, const double *restrict code, const double *restrict deficit,                                        const double *restrict change, double step, double *restrict out) {                  double value[AT_A_TIME], slope[AT_A_TIME], curvature[AT_A_TIME];                                                 out[0] = out[1] = out[2] = 0;                                                                                    for (ptrdiff_t first = 0; first < n; first += AT_A_TIME) {                                                           ptrdiff_t count = n - first < AT_A_TIME ? n - first : AT_A_TIME;                                                 INDEPENDENT                                                                                                      for (ptrdiff_t k = 0; k < count; k++) {                                                                              double s = fabs(code[first + k]), v = change[first + k];                                                         smooth_point at = loss##_at(1 - (deficit[first + k] - step * v));                                                value[k] = s * at.value;                                                                                         slope[k] = s * at.slope * v;                                                                                     curvature[k] = s * at.curvature * v * v;                                                                     }                                                                                                                out[0] += lane_sum(value, count);                                                                                out[1] += lane_sum(slope, count);                                                                                out[2] += lane_sum(curvature, count);                                                                        }                                                                                                            }
+#define DEFINE_SMOOTH_ALONG(loss)                                                                                \
+    CLONES static void loss##_along(ptrdiff_t n, const double *restrict code, const double *restrict deficit,    \
+                                    const double *restrict change, double step, double *restrict out) {          \
+        double value[AT_A_TIME], slope[AT_A_TIME], curvature[AT_A_TIME];                                         \
+        out[0] = out[1] = out[2] = 0;                                                                            \
+        for (ptrdiff_t first = 0; first < n; first += AT_A_TIME) {                                               \
+            ptrdiff_t count = n - first < AT_A_TIME ? n - first : AT_A_TIME;                                     \
+            INDEPENDENT                                                                                          \
+            for (ptrdiff_t k = 0; k < count; k++) {                                                              \
+                double s = fabs(code[first + k]), v = change[first + k];                                         \
+                smooth_point at = loss##_at(1 - (deficit[first + k] - step * v));                                \
+                value[k] = s * at.value;                                                                         \
+                slope[k] = s * at.slope * v;                                                                     \
+                curvature[k] = s * at.curvature * v * v;                                                         \
+            }                                                                                                    \
+            out[0] += lane_sum(value, count);                                                                    \
+            out[1] += lane_sum(slope, count);                                                                    \
+            out[2] += lane_sum(curvature, count);                                                                \
+        }                                                                                                        \
+    }
 
 DEFINE_SMOOTH_ALONG(logistic)
 DEFINE_SMOOTH_ALONG(squared_hinge)

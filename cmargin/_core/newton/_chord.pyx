@@ -13,6 +13,7 @@ leads. The second look finds out how long it is best, 1 to 16 times Newton's, an
 from libc.string cimport memcpy
 
 from cmargin._core.linalg._blas cimport potrs
+from cmargin._core.losses._losses cimport point, point_loss
 
 # part of the objective that the step's model promises, d: with a curvature that is smooth itself the gap after it is
 # 0.3 to 3 d^2 as a rule, 33 d^2 on forest cover at l2 = 1e-5; with one that jumps up to 250 d (doc/decisions.md)
@@ -44,13 +45,14 @@ cdef bint may_be_the_last(const newton_state *at) noexcept nogil:
 
 
 cdef bint leaves_zero(const newton_state *at) noexcept nogil:
-    cdef double explained = at.predicted * (0.5 if at.jumping else 1.0)       # F''(0) / F'(0)^2 of these losses
-    cdef double mean = 0                                                      # of the codes, if an intercept takes it
+    cdef double explained, mean = 0              # share of the squares of the codes, mean code that an intercept takes
+    cdef point zero = point_loss(at.loss, 0, 1, 1)
     cdef Py_ssize_t j
     if not at.smooth or at.l1 > 0 or not at.predicted > 0:
         return False
+    explained = at.predicted * zero.curvature / (zero.slope * zero.slope)
     if at.p > at.n_features:
-        mean = at.g[at.n_features] * (0.5 if at.jumping else 2.0)             # 1 / |F'(0)|
+        mean = at.g[at.n_features] / zero.slope
     if explained - mean * mean < FEWEST * (1 - mean * mean) or (at.jumping and explained > MOST):
         return False
     for j in range(at.p):

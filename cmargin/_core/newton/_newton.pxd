@@ -65,8 +65,8 @@ cdef struct newton_state:
     double first                 # slope at w along d
     double predicted             # decrease of a step
     double step
-    bint leaves                  # w = 0, by a step whose length is to be found
     bint blind                   # whether that means nothing: squares beyond the range of doubles
+    bint leaves                  # w = 0, by a step whose length is to be found
     next_width to
     width_rule rule
     # ---- what the last look told
@@ -143,6 +143,16 @@ cdef struct newton_state:
     Py_ssize_t directions        # Newton directions so far
     int asked_for                # see `_published_newton`
     void *owner                  # the Newton whose memory this is
+
+
+cdef inline double slope_of_penalty(const newton_state *at, Py_ssize_t j, double w) noexcept nogil:
+    # without l1, in column j
+    return at.l2_each[j] * w - (at.pull[j] if at.pull != NULL else 0)
+
+
+cdef inline Py_ssize_t n_kinks(const newton_state *at) noexcept nogil:
+    # of |w| along a line, at most
+    return at.p if at.l1 > 0 else 0
 
 
 # ---- for strategies

@@ -26,19 +26,16 @@ from cmargin._core.newton._conjugate_gradients cimport cg_begin, cg_told, conjug
 from cmargin._core.newton._driver cimport ALONG, DONE, EVALUATE, GATHER, LOOK, PAUSE, PRODUCT, REPAIR
 from cmargin._core.newton._dual_repair cimport told_with_others, wants_repair
 from cmargin._core.newton._l2_path cimport follow_path, leave_path, penalty_of_path
-from cmargin._core.newton._line_search cimport ARMIJO, l1_slope, search_begin, search_told
+from cmargin._core.newton._line_search cimport l1_slope, search_told
 from cmargin._core.newton._newton_block cimport choose_columns, solve_block
 from cmargin._core.newton._newton_system cimport curvature_is_lost
+from cmargin._core.newton._step_end cimport begin_line, is_certified, is_poor
 from cmargin._core.rows._row_pass cimport BLOCK, NO_BLOCK, ROUGH_BLOCK
 from cmargin._core.small._history cimport history_row
 from cmargin._core.newton._width_rule cimport NARROWEST, back_up, width_after
 
 cdef double SKIP = 1e-6                  # rows with less than this part of the mean curvature stay out of the block
 cdef Py_ssize_t SKIP_FROM = 4096         # rows; fewer are all summed
-cdef double SLOPE_KEPT = 0.5             # a full step is kept if the slope at its end is at most this part of the first
-cdef double FIRST_SLOPE_KEPT = 0.1       # and the first step from w = 0 of a smooth loss, see `leaves_zero`
-cdef double LONGEST = 16                 # a step is at most so many Newton steps long
-cdef double SEARCHED = 1e-4              # part of the first slope that a search may leave
 cdef double VANISHING = 1e-16            # decrease, beside the value, that no sum in double could show
 cdef double DRIFT = 1e-10                # of the objective: rounding of steps added up that calls for an evaluation
 cdef double ENOUGH_OF_A_SUBSET = 3e-4  # gap of a subset, with a smooth loss: below, its own noise is fitted
@@ -57,11 +54,6 @@ cdef double penalty_of(const newton_state *at, const double *w) noexcept nogil:
     if at.pull != NULL:                          # other rows are straight lines
         return squares / 2 + sizes + at.of_others[0] + at.of_others[1] - dot(at.p, at.pull, w)
     return squares / 2 + sizes
-
-
-cdef inline double slope_of_penalty(const newton_state *at, Py_ssize_t j, double w) noexcept nogil:
-    # without l1, in column j
-    return at.l2_each[j] * w - (at.pull[j] if at.pull != NULL else 0)
 
 
 cdef double rounding_of(const newton_state *at, const double *e) noexcept nogil:
@@ -348,10 +340,6 @@ cdef bint begin_products(newton_state *at, const double *product) noexcept nogil
 
 # ---------------------------------------------------------------- a step along it
 
-cdef inline Py_ssize_t n_kinks(const newton_state *at) noexcept nogil:
-    return at.p if at.l1 > 0 else 0
-
-
 cdef next_width width_of_step(const newton_state *at, double step) noexcept nogil:
     cdef next_width same
     if not at.smooth:
@@ -374,37 +362,19 @@ cdef void direction_found(newton_state *at) noexcept nogil:
     ask_look(at, FULL_STEP, at.d, 1.0, at.to.width, not (at.by_products or may_be_the_last(at) or at.leaves))
 
 
-cdef bint is_poor(newton_state *at, double slope_kept) noexcept nogil:
-    # the end of d is a poor place to stay: value and slope there are among the sums
-    cdef double value = at.sums[0] + penalty_of(at, at.scratch), last
-    cdef Py_ssize_t j
-    last = at.sums[1] + l1_slope(n_kinks(at), at.w, at.d, at.l1_each, 1, -1)
-    for j in range(at.p):
-        last += slope_of_penalty(at, j, at.scratch[j]) * at.d[j]
-    return value > at.value + ARMIJO * at.first or not fabs(last) <= slope_kept * -at.first
-
-
 cdef void full_step_taken(newton_state *at) noexcept nogil:
     cdef Py_ssize_t j
-    cdef bint stops = False
     memcpy(at.taken, at.d, at.p * sizeof(double))
     for j in range(at.p):
         at.scratch[j] = at.w[j] + at.d[j]
     if at.predicted == 0 or no_read_left(at) or (at.leaves and is_certified(at)):
         accept(at)
         return
-    if not is_poor(at, FIRST_SLOPE_KEPT if at.leaves else SLOPE_KEPT):
+    if not is_poor(at):
         accept_with_curvature(at)
         return
-    at.clock, at.line_slope, at.line_curvature = seconds(), 0, 0
-    for j in range(at.p):
-        stops = stops or (at.scratch[j] == 0 and at.w[j] != 0 and at.l1 > 0)
-        at.line_slope += slope_of_penalty(at, j, at.w[j]) * at.d[j]
-        at.line_curvature += at.l2_each[j] * at.d[j] * at.d[j]
-    at.line.n, at.line.w, at.line.d, at.line.weight = n_kinks(at), at.w, at.d, at.l1_each
-    at.line.steps, at.line.index = at.keys, at.index
-    at.line.s_max, at.line.tol, at.line.max_trials = 1 if stops else LONGEST, SEARCHED, 100
-    search_begin(&at.line)
+    at.clock = seconds()
+    begin_line(at)
     at.phase, at.ask.kind, at.ask.step = SEARCH, ALONG, at.line.s
     at.ask.look.width = at.rule.width
 
@@ -427,11 +397,6 @@ cdef void told_along(void *driver, double slope, double curvature) noexcept nogi
         at.taken[at.line.hit] = -at.w[at.line.hit]
     at.to = width_of_step(at, at.step)
     ask_look(at, SHORTER_STEP, NULL, at.step, at.to.width, not at.by_products)
-
-
-cdef bint is_certified(newton_state *at) noexcept nogil:
-    # the end of d, by the look there
-    return relative_gap(at.sums[2] + penalty_of(at, at.scratch) - penalty_of_path(at), at.dual) <= at.tol
 
 
 cdef void accept_with_curvature(newton_state *at) noexcept nogil:

@@ -24,7 +24,7 @@ from cmargin._core.rows._row_pass cimport RowBlocks
 from cmargin._core.small._shapes cimport must_fit
 from cmargin._core.newton._width_rule cimport begin_rule
 
-from cmargin._core.losses._losses import CALIBRATED, STEEPEST
+from cmargin._core.losses._losses import CALIBRATED, LOSS_IDS, STEEPEST
 
 # names of `status_id`. "decrement": no certificate exists; "width": a subset is done; "stalled": the width cannot
 # shrink further; "rounding": nor can the gap
@@ -132,7 +132,7 @@ cdef class Newton(Driver):
         at.free = -1 if problem.free is None else problem.free
         must_fit(at.free == -1 or at.free == at.p - 1, "free: the last column")
         at.smooth, at.steepest = problem.loss != "hinge", STEEPEST[problem.loss]
-        at.jumping = problem.loss not in CALIBRATED
+        at.loss, at.jumping = LOSS_IDS[problem.loss], problem.loss not in CALIBRATED
         at.tol, at.max_passes, at.width_end = settings.tol, settings.max_passes, settings.width_end
         at.deadline, at.ask.pauses = settings.deadline, settings.pauses
         at.by_products, at.wide_l1 = by_products, at.l1 > 0 and at.p > FULL_BLOCK and not by_products

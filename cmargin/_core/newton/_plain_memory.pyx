@@ -47,11 +47,11 @@ cdef bint room_for_work(newton_state *at, Py_ssize_t order) noexcept nogil:
 
 
 cdef bint plain_newton_has_block(plain_newton *newton, Py_ssize_t order) noexcept nogil:
-    if order > newton.block_order:
+    if order > newton.block_order or newton.block == NULL:
         free(newton.block)
-        newton.block = <double *> malloc(order * order * sizeof(double))
+        newton.block = <double *> malloc((order * order + 1) * sizeof(double))
         newton.block_order = order if newton.block != NULL else 0
-    return order <= newton.block_order
+    return newton.block != NULL
 
 
 cdef void plain_newton_free(plain_newton *newton) noexcept nogil:

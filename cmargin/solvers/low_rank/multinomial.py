@@ -6,7 +6,6 @@ where their log-loss is least, and where they were more than a few, as many pass
 numbers are few and a penalised optimum (`penalised_end`) has less log-loss: then that of all rows is the end.
 """
 
-
 import numpy as np
 from scipy.special import softmax
 

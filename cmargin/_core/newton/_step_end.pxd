@@ -1,0 +1,13 @@
+"""The end of a step of full length, `scratch` = w + d, after the look there; reasons in ``_step_end.pyx``."""
+
+from cmargin._core.newton._newton cimport newton_state
+
+
+# whether it is a poor place to stay: value and slope there are among the sums
+cdef bint is_poor(const newton_state *at) noexcept nogil
+
+# whether the look there certifies it
+cdef bint is_certified(newton_state *at) noexcept nogil
+
+# the line to search for a better length; `line.s` is the first trial
+cdef void begin_line(newton_state *at) noexcept nogil
