@@ -8,6 +8,7 @@ from cmargin._core.newton._driver import Driver
 from cmargin._core.rows._row_pass import RowBlocks
 
 CALIBRATED: tuple[str, ...]
+LOSS_IDS: dict[str, Any]
 STEEPEST: dict[str, Any]
 STATUS: tuple[str, ...]
 
