@@ -54,7 +54,7 @@ class SmSVMClassifier(LinearClassifier):
         Relative duality gap (objective - bound) / objective at which a class is done.
     max_passes : float, default=1000
         Reads of the data after which a class is left as it is, with a warning that names its gap. Products of
-        ``linear_solver="cg"`` are not limited, and the first look is always taken.
+        ``linear_solver="cg"``, and of data too wide for a factor, are not limited, and the first look is always taken.
     smoothing : float, default=1.0
         First width of the smoothed hinge; not used by the other losses.
     smoothing_decay : float, default=0.5
@@ -71,6 +71,8 @@ class SmSVMClassifier(LinearClassifier):
         columns, or 600 and no more rows, and begins with it where more than 128 columns make curvature dear beside the
         rows, dense or not, or where the mean ``C |x|^2`` of CSR rows of 16 to 128 columns is 2 at most; with the
         squared hinge, from 48 columns on, where it foresees that few sweeps will do. It works on one thread a class.
+        With the logistic loss, and the squared hinge of CSR rows, "auto" begins by products with the rows where these
+        cost less than curvature and its factor.
         Dense rows whose columns do not lie side by side are copied for it, by "auto" up to 50 million numbers.
     subset_growth : {"auto", None}, default="auto"
         Solve on a tenth of the rows first where there are many.

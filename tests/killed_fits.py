@@ -70,7 +70,9 @@ LARGE = {                                              # begun on a tenth of the
     "smsvm": SmSVMClassifier(**SEED),
     "pursuit": MarginPursuitClassifier(trace=False),
 }
-WIDE = {"smsvm": SmSVMClassifier(l2=1e-3), "pursuit": MarginPursuitClassifier(l2=1e-3)}
+GIVEN_UP = SmSVMClassifier(loss="logistic", C=1e3)      # begun by products, in both
+WIDE = {"smsvm": SmSVMClassifier(l2=1e-3), "pursuit": MarginPursuitClassifier(l2=1e-3), "products": GIVEN_UP}
+COLUMNS = {"products": GIVEN_UP}
 IN_FILES = {"smsvm": SmSVMClassifier(**SEED), "pursuit": MarginPursuitClassifier(l2=1e-3)}
 
 
@@ -92,7 +94,8 @@ def blobs(n, d, k, seed=3):
     return X, (X @ rng.standard_normal((d, k)) + rng.standard_normal((n, k))).argmax(axis=1)
 
 
-KINDS = {"dense": FAMILIES | ON_DENSE, "CSR": FAMILIES | ON_CSR, "large": LARGE, "files": IN_FILES, "wide": WIDE}
+KINDS = {"dense": FAMILIES | ON_DENSE, "CSR": FAMILIES | ON_CSR, "large": LARGE, "files": IN_FILES, "wide": WIDE,
+         "columns": COLUMNS}
 NAMES = [f"{name}, {kind}" for kind, estimators in KINDS.items() for name in estimators]
 
 
@@ -100,6 +103,8 @@ def data_of(kind, folder):
     """Rows and labels."""
     if kind == "wide":
         return blobs(60, 300, 3)
+    if kind == "columns":
+        return blobs(300, 120, 3)
     X, y = blobs(400, 9, 3) if kind in ("dense", "CSR") else blobs(21_000, 6, 3)
     if kind == "dense":
         return X, y

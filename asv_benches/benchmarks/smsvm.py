@@ -196,3 +196,26 @@ class Sparse:
         return float(self.fit(n, C, intercept).duality_gap_[0])
 
     track_passes.unit, track_gap.unit = "passes", "of the objective"
+
+
+class Products:
+    """Smooth losses where products with the rows cost less than curvature: few texts, 400 dense columns; to 1e-3."""
+
+    params = [["texts", "plane"], ["logistic", "squared_hinge"]]
+    param_names = ["rows", "loss"]
+
+    def setup(self, rows, loss):
+        if SmSVMClassifier is None:
+            raise NotImplementedError
+        self.X, self.y = make_text(1_500, 3_300) if rows == "texts" else noisy_plane(5_000, 400, np.float64)
+
+    def fit(self, rows, loss):
+        return SmSVMClassifier(loss=loss, C=1.0, tol=1e-3).fit(self.X, self.y)
+
+    def time_fit(self, rows, loss):
+        self.fit(rows, loss)
+
+    def track_passes(self, rows, loss):
+        return self.fit(rows, loss).n_passes_
+
+    track_passes.unit = "passes"

@@ -14,11 +14,12 @@ from cmargin._estimators.base import untrained
 from cmargin._estimators.progress import say
 from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin._runtime.clock import RunClock, TimeUp
-from cmargin.homes.dual_rows import BY_DUAL, FEWEST_READS, SMOOTH_WIDE, is_smooth, worth_sweeping
+from cmargin.homes.dual_rows import BY_DUAL, FEWEST_READS, SMOOTH_SPARSE, worth_sweeping
+from cmargin.homes.prices import is_smooth, worth_products
 from cmargin.homes.row_pass import SMALL
 from cmargin.homes.wide import worth_reducing
 from cmargin.solvers.dual.dual_newton import DualNewton
-from cmargin.solvers.dual.smooth_choice import foreseen
+from cmargin.solvers.dual.smooth_choice import few_rows, foreseen
 from cmargin.solvers.newton.continuation_newton import HISTORY, ContinuationNewton, Problem, Result, Settings
 from cmargin.solvers.newton.growing import SMALLEST, may_repair, ways
 from cmargin.solvers.newton.paper_newton import PaperNewton
@@ -230,12 +231,22 @@ class SmSVMFit:
             else:
                 result.objective = np.inf        # what comes next begins anew
         rows, width = rows(), None if w is None else min(e.smoothing, WARM_WIDTH)
+        products = worth_products(self.home, self.problem, settings)
         if stage == "whole":
             newton = ContinuationNewton(rows, self.problem, settings, result)
             may_repair(newton)
             newton.go_on_from(found)
             yield newton
         elif self.by_rows:
+            if stage in (None, "products") and products > 0:
+                before = ContinuationNewton(rows, self.problem, settings, result, None, w, before, products, True)
+                before.way = (None, "products")
+                before.begin_or_go_on(found)
+                stage = found = None
+                yield before
+                if result.status != "left":
+                    return
+                result.status, w = "running", result.w
             yield from self.reduced_drivers(rows, code, settings, result, w, width, n_threads, before, found)
         elif e.line_search == "quadratic":
             newton = PaperNewton(rows, self.problem, settings, e.newton_tol, result, w)
@@ -245,15 +256,16 @@ class SmSVMFit:
             # over files a subset each would be a read each, where all problems share every read
             grow = e.subset_growth == "auto" and (self.home.in_memory or not self.home.shares_reads
                                                   or len(self.labels) == 1)
-            yield from ways(rows, self.problem, settings, grow, self.seeds[c], w, width, result, before, found)
+            yield from ways(rows, self.problem, settings, grow, self.seeds[c], w, width, result, before, found,
+                            products)
 
     def reads_to_try(self):
         """Reads that the dual may take before Newton's method goes on."""
         e, enough = self.estimator, self.dual.enough_reads
+        if e.linear_solver == "auto" and is_smooth(e.loss) and self.home.sparse:
+            enough = np.inf if few_rows(self.home) else min(enough, SMOOTH_SPARSE)
         if not np.isfinite(enough):
-            if not is_smooth(e.loss) or e.linear_solver == "dual":
-                return np.inf
-            enough = SMOOTH_WIDE
+            return np.inf
         return min(enough if e.linear_solver == "auto" else np.inf, e.max_passes / 2)
 
     def certified(self, before, rows, settings, result):
@@ -273,7 +285,13 @@ class SmSVMFit:
             return True
         if e.linear_solver == "dual":            # unless no row costs anything beside such a penalty
             return self.dual_rows().ridge.any()
-        return foreseen(self.home, code, self.l2, e.loss, self.intercept, self.free is not None)
+        if not foreseen(self.home, code, self.l2, e.loss, self.intercept, self.free is not None):
+            return False
+        try:
+            with np.errstate(over="ignore"):
+                return self.dual_rows().ridge.any()
+        except FloatingPointError:               # squares of rows overflow; Newton's method scales columns
+            return False
 
     def dual_rows(self):
         """`DualRows`, made by the first class that wants them."""

@@ -5,55 +5,23 @@ import numpy as np
 from cmargin._core.losses._losses import FACTS
 from cmargin._core.rows._dual_rows import DualBlocks, squares
 from cmargin._core.rows._rows import Rows
-from cmargin.homes.wide import MOST_NUMBERS, too_wide, worth_reducing
+from cmargin.homes.prices import FEW_COLUMNS, SMALLEST, is_smooth, reads_of_newton
+from cmargin.homes.wide import MOST_NUMBERS, worth_reducing
 
 FREE_BIAS = 0.5
 DENSE = 0.02           # part of the entries that are stored from which on the mean row is subtracted
 DIGITS = 1e-12         # of a row's length that may be lost when it is
-FEW_COLUMNS = 128      # up to which Newton's method is best, unless dense rows are few or sparse ones light
 NARROWEST, NARROW_NUMBERS = 16, 250_000       # columns and numbers from which on the dual is tried on fewer columns,
-NARROW_READS, NARROW_LOOK = 40, 3.0           # what Newton's method costs there, and reads before a first look
+NARROW_LOOK = 3.0      # reads there before a first look
 BY_DUAL = tuple(loss for loss, facts in FACTS.items() if not np.isnan(facts["dual_bend"]))
 FEWEST_READS = 10      # that a fit of dense rows must have left for a trial, which takes three
-SMALLEST = 20_000      # rows from which on it begins on a subset and costs half of that
-CG_READS = 1000        # of Newton's method by products with rows
 LIGHT = 2.0            # mean C |x|^2 of CSR rows up to which the dual is taken for so few columns
 WORTH = 40             # reads that Newton's method on all columns must cost for the dual to be tried first,
 ENOUGH = 0.6           # and the part of them after which it is given up
 LARGEST_RIDGE = 1e200  # of a row that costs anything at all
-SMOOTH_NARROWEST = 48  # columns, and dense and sparse numbers, from which on it is with a smooth loss,
-SMOOTH_NUMBERS = {False: 400_000, True: 100_000}
+SMOOTH_NARROWEST, SMOOTH_NUMBERS = 48, 400_000      # columns, and dense numbers, from which on a smooth loss tries it
 SMOOTH_ENOUGH = 1.5    # part of what Newton's method costs there after which the dual is given up
-SMOOTH_WIDE = 120      # reads after which it is, where products with the rows are Newton's method (doc/decisions.md)
-PRICES = {             # (smooth, sparse): looks of Newton's method, and what one costs in reads, doc/decisions.md
-    (False, False): (16, 5, 0.025, 0.02), (False, True): (10, 0, 0.36, 0.01),
-    (True, False): (6, 0.4, 0.02, 0.02), (True, True): (6, 1, 0.04, 0.009)}
-SUBSET_ROWS, SUBSET_LOOKS = 160, 4     # rows a column from which on the looks are begun on a subset, and fewer
-
-
-def is_smooth(loss):
-    """Whether its dual variables have ridges."""
-    return FACTS[loss]["dual_bend"] > 0
-
-
-def reads_of_newton(home, smooth=False):
-    """What Newton's method on all columns costs in reads of the rows, about: some looks with curvature, and factors."""
-    n, m = home.n_rows, home.n_features
-    looks, fixed, each_entry, factor = PRICES[smooth, home.sparse]
-    if smooth and n >= SMALLEST and n >= SUBSET_ROWS * m:
-        looks = SUBSET_LOOKS
-    if not home.sparse:
-        if m <= FEW_COLUMNS and not smooth:
-            return NARROW_READS
-        if worth_reducing(home, 0.0, "auto", "exact"):                    # as many unknowns as rows, through X' = QR
-            return 0.2 * n + looks * n / m * (5 + 0.045 * n)
-        if too_wide(n, m):
-            return CG_READS
-        return looks * (fixed + each_entry * m + factor * m**2 / max(1, n))
-    if too_wide(n, m):
-        return np.inf
-    each = max(1.0, home.entries / max(1, n))
-    return looks * (fixed + each_entry * each + factor * m**3 / (3 * max(1, n) * each))
+SMOOTH_SPARSE = 120    # reads after which it is at the latest, with sparse rows that are not few (doc/decisions.md)
 
 
 def worth_sweeping(home, l2, l1, linear_solver, line_search, loss):
@@ -68,7 +36,7 @@ def worth_sweeping(home, l2, l1, linear_solver, line_search, loss):
         return False                                                      # they would have to be copied
     if is_smooth(loss):
         reduced = not home.sparse and worth_reducing(home, l1, linear_solver, line_search)
-        return home.n_features >= SMOOTH_NARROWEST and home.entries >= SMOOTH_NUMBERS[home.sparse] \
+        return home.n_features >= SMOOTH_NARROWEST and (home.sparse or home.entries >= SMOOTH_NUMBERS) \
             and (not reduced or reads_of_newton(home, True) > WORTH)
     if not home.sparse and home.n_features <= FEW_COLUMNS:
         return home.n_features >= NARROWEST and home.entries >= NARROW_NUMBERS and home.n_rows < SMALLEST

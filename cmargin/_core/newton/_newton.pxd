@@ -13,7 +13,8 @@ from cmargin._core.rows._row_pass cimport row_pass
 
 
 cdef enum status_id:             # names in `STATUS`
-    WAITING, RUNNING, CONVERGED, DECREMENT, WIDTH, STALLED, ROUNDED, STOPPED, MAX_TIME, MAX_PASSES
+    WAITING, RUNNING, CONVERGED, DECREMENT, WIDTH, STALLED, ROUNDED, STOPPED, MAX_TIME, MAX_PASSES,
+    LEFT                         # products are not worth their reads
 
 
 cdef enum phase_id:              # what was asked for
@@ -46,7 +47,9 @@ cdef struct newton_state:
     double max_passes
     double deadline              # on the clock of `seconds`
     double width_end             # leave once the smoothing is below: a subset
-    bint by_products             # directions by conjugate gradients
+    bint by_products             # directions by conjugate gradients,
+    int worth_products           # until a step takes as many products; 0: always
+    bint or_leave                # to leave then, where steps by a factor are for others
     bint wide_l1                 # the curvature block holds the columns in use only
     bint published               # Algorithms 1 to 4 of the paper, see `_published_newton`
     double newton_tol
@@ -124,7 +127,8 @@ cdef struct newton_state:
     double line_slope            # of the penalty at w along d,
     double line_curvature        # and its change along it
     conjugate_gradients cg
-    double *diagonal             # (p,) of the curvature, for cg
+    double *diagonal             # (p,) of the curvature, for cg,
+    double curvature_then        # and the mean curvature where it was summed; 0: nowhere
     row_pass *heavy              # rows that the model of a step treats exactly, in memory here; NULL: none
     bint heavy_in_block          # the look that found them summed their curvature too
     double *heavy_work           # see `_heavy_rows`
@@ -162,6 +166,11 @@ cdef void ask_look(newton_state *at, phase_id phase, const double *direction, do
                    bint with_hessian) noexcept nogil
 cdef void after_look(newton_state *at, double step) noexcept nogil
 cdef void next_step(newton_state *at) noexcept nogil
+
+# ---- for directions by products
+cdef double floor_of(const newton_state *at) noexcept nogil
+cdef void measure_columns(newton_state *at, const double *curvature, Py_ssize_t stride) noexcept nogil
+cdef void direction_found(newton_state *at) noexcept nogil
 
 # ---- for whoever asks
 cdef void newton_answers_to(newton_state *at) noexcept nogil        # the functions that are told

@@ -22,13 +22,12 @@ from cmargin._core.linalg._blas cimport dot
 from cmargin._core.newton._certificate cimport ROUNDING_OF_SUMS, dual_bound, make_feasible, relative_gap
 from cmargin._core.newton._chord cimport chord_direction, leaves_zero, may_be_the_last
 from cmargin._core.small._clock cimport seconds
-from cmargin._core.newton._conjugate_gradients cimport cg_begin, cg_told, conjugate_gradients
-from cmargin._core.newton._driver cimport ALONG, DONE, EVALUATE, GATHER, LOOK, PAUSE, PRODUCT, REPAIR
+from cmargin._core.newton._driver cimport ALONG, DONE, EVALUATE, GATHER, LOOK, PAUSE, REPAIR
 from cmargin._core.newton._dual_repair cimport told_with_others, wants_repair
 from cmargin._core.newton._l2_path cimport follow_path, leave_path, penalty_of_path
 from cmargin._core.newton._line_search cimport l1_slope, search_told
 from cmargin._core.newton._newton_block cimport choose_columns, solve_block
-from cmargin._core.newton._newton_system cimport curvature_is_lost
+from cmargin._core.newton._newton_products cimport start_products, told_product
 from cmargin._core.newton._step_end cimport begin_line, is_certified, is_poor
 from cmargin._core.rows._row_pass cimport BLOCK, NO_BLOCK, ROUGH_BLOCK
 from cmargin._core.small._history cimport history_row
@@ -40,7 +39,6 @@ cdef double VANISHING = 1e-16            # decrease, beside the value, that no s
 cdef double DRIFT = 1e-10                # of the objective: rounding of steps added up that calls for an evaluation
 cdef double ENOUGH_OF_A_SUBSET = 3e-4  # gap of a subset, with a smooth loss: below, its own noise is fitted
 cdef int RESUMED = 3                     # times that a fit goes on whose certificate, evaluated anew, falls short
-cdef int MOST_PRODUCTS = 100
 
 
 # ---------------------------------------------------------------- what is known of a point
@@ -83,7 +81,7 @@ cdef bint no_read_left(const newton_state *at) noexcept nogil:
 
 # ---------------------------------------------------------------- a look
 
-cdef inline double floor_of(const newton_state *at) noexcept nogil:
+cdef double floor_of(const newton_state *at) noexcept nogil:
     # rows far from the hinge are skipped, but never so many that little of the curvature known last is left
     return 0 if at.published or at.n_rows < SKIP_FROM else SKIP * at.mean_curvature
 
@@ -219,21 +217,21 @@ cdef void first_look_done(newton_state *at) noexcept nogil:
     if at.ask.norm_weight != NULL:
         at.ask.kind = GATHER
         return
-    measure_columns(at)
+    at.drift = rounding_of(at, at.w)
+    if at.has_block and at.n_active < 0:
+        measure_columns(at, at.block, at.p + 1)
     columns_measured(at)
 
 
-cdef void measure_columns(newton_state *at) noexcept nogil:
-    # at w = 0 every row has the same curvature, and the block says how large the columns are
+cdef void measure_columns(newton_state *at, const double *curvature, Py_ssize_t stride) noexcept nogil:
+    # at w = 0 every row has the same curvature, and that of the columns says how large they are
     cdef Py_ssize_t j
-    cdef double most = 0
     for j in range(at.p):
-        most = max(most, fabs(at.w[j]))
-    if at.has_block and at.n_active < 0 and most == 0:
-        for j in range(at.p):
-            at.rms[j] = sqrt(at.block[j * at.p + j] / max(at.sums[7], 1e-300))
-        at.knows_rms = True
-    at.drift = rounding_of(at, at.w)
+        if at.w[j] != 0:
+            return
+    for j in range(at.p):
+        at.rms[j] = sqrt(curvature[j * stride] / max(at.sums[7], 1e-300))
+    at.knows_rms, at.drift = True, 0
 
 
 cdef void columns_measured(newton_state *at) noexcept nogil:
@@ -282,7 +280,7 @@ cdef void start_step(newton_state *at) noexcept nogil:
     elif not at.has_block and at.has_factor:
         chord_direction(at)
     elif not at.has_block:
-        ask_product(at, NULL)
+        start_products(at)
         return
     elif not at.make_room(at, at.order):
         at.ask.out_of_memory = True
@@ -292,50 +290,6 @@ cdef void start_step(newton_state *at) noexcept nogil:
         at.ask.kind = DONE
         return
     direction_found(at)
-
-
-cdef void ask_product(newton_state *at, const double *x) noexcept nogil:
-    at.phase = DIAGONAL if x == NULL else PRODUCTS
-    at.ask.kind, at.ask.x = PRODUCT, x
-    at.ask.look.width, at.ask.look.floor = at.rule.width, floor_of(at)
-
-
-cdef void told_product(void *driver, const double *product, double share) noexcept nogil:
-    cdef newton_state *at = <newton_state *> driver
-    # conjugate gradients for H d = -g, scaled by H's diagonal
-    cdef conjugate_gradients *cg = &at.cg
-    cdef bint wanted
-    cdef Py_ssize_t j
-    at.passes += share * at.share
-    if at.phase == DIAGONAL:
-        wanted = begin_products(at, product)
-    else:
-        for j in range(at.p):
-            cg.product[j] = product[j] / at.n + at.l2_each[j] * cg.search[j]
-        wanted = cg_told(cg)
-    if wanted:
-        ask_product(at, cg.search)
-    else:
-        memcpy(at.d, cg.x, at.p * sizeof(double))
-        direction_found(at)
-
-
-cdef bint begin_products(newton_state *at, const double *product) noexcept nogil:
-    cdef double open_gap, gap = gap_of(at)
-    cdef Py_ssize_t j
-    for j in range(at.p):
-        at.diagonal[j] = product[j] / at.n + at.l2_each[j]
-    at.blind = curvature_is_lost(at.p, at.diagonal, 1, at.g)
-    for j in range(at.p):
-        at.diagonal[j] = at.diagonal[j] if at.diagonal[j] > 0 else 1
-    # a residual r costs the certificate |r|^2 / (2 l2), and one of a free intercept about |r|: keep that to a
-    # hundredth of the gap still open
-    open_gap = max(at.tol, gap if gap < 1 else 1.0) * at.objective
-    at.cg.enough, at.cg.most = 0.02 * at.l2 * open_gap, MOST_PRODUCTS
-    if at.free >= 0:
-        at.cg.enough = min(at.cg.enough, (0.01 * open_gap) * (0.01 * open_gap))
-    at.cg.enough = max(at.cg.enough, VANISHING * dot(at.p, at.g, at.g))
-    return cg_begin(&at.cg, at.g, -1)
 
 
 # ---------------------------------------------------------------- a step along it

@@ -17,7 +17,7 @@ from cmargin._core.newton._newton cimport (
     newton_settle, newton_state, rounding_of, start_step, status_id,
 )
 from cmargin._core.newton._newton_block cimport block_work_size
-from cmargin._core.newton._newton_vectors cimport BEST_V, BEST_W, L2_EACH, RMS, SCALE, TAKEN, W
+from cmargin._core.newton._newton_vectors cimport BEST_V, BEST_W, L2_EACH, N_VECTORS, RMS, SCALE, TAKEN, W
 from cmargin._core.newton._newton_vectors cimport n_vectors, point_at_vectors
 from cmargin._core.newton._published_newton cimport published_start, published_told
 from cmargin._core.rows._row_pass cimport RowBlocks
@@ -27,9 +27,9 @@ from cmargin._core.newton._width_rule cimport begin_rule
 from cmargin._core.losses._losses import CALIBRATED, LOSS_IDS, STEEPEST
 
 # names of `status_id`. "decrement": no certificate exists; "width": a subset is done; "stalled": the width cannot
-# shrink further; "rounding": nor can the gap
+# shrink further; "rounding": nor can the gap; "left": steps by products are not worth their reads
 STATUS = ("waiting", "running", "converged", "decrement", "width", "stalled", "rounding", "stopped", "max_time",
-          "max_passes")
+          "max_passes", "left")
 
 
 cdef bint room_for_block(newton_state *at, Py_ssize_t order) noexcept nogil:
@@ -80,6 +80,10 @@ cdef Py_ssize_t carry_numbers(newton_state *at, char *place, bint back) noexcept
     carry(&by, &at.repairs, sizeof(at.repairs))
     carry(&by, &at.n_iter, sizeof(at.n_iter))
     carry(&by, &at.status, sizeof(at.status))
+    carry(&by, &at.by_products, sizeof(at.by_products))
+    carry(&by, &at.worth_products, sizeof(at.worth_products))
+    carry(&by, &at.or_leave, sizeof(at.or_leave))
+    carry(&by, &at.curvature_then, sizeof(at.curvature_then))
     carry(&by, &at.seconds_look, sizeof(at.seconds_look))
     carry(&by, &at.seconds_system, sizeof(at.seconds_system))
     carry(&by, &at.seconds_search, sizeof(at.seconds_search))
@@ -108,6 +112,10 @@ cdef class Newton(Driver):
         Smoothing of the first step, and by what a full step multiplies it.
     by_products : bool
         Directions by conjugate gradients; no curvature block.
+    worth_products : int
+        With them: products in a step from which on it is no longer so; 0: never.
+    or_leave : bool
+        It ends there, "left", instead of going on with a block.
     column_scale : (n_columns,) array or None
         Curvature of every column: asks for the heaviest rows, once.
     curvature : (n_columns, n_columns) array or None
@@ -121,7 +129,8 @@ cdef class Newton(Driver):
     cdef object vectors, places, room_, heavy_room, flags, heavy_home, of_others
 
     def __init__(self, home, problem, settings, result, w, double width, double decay, *, bint by_products=False,
-                 column_scale=None, curvature=None, started=None, double spent=0.0, spent_seconds=(0.0, 0.0, 0.0)):
+                 int worth_products=0, bint or_leave=False, column_scale=None, curvature=None, started=None,
+                 double spent=0.0, spent_seconds=(0.0, 0.0, 0.0)):
         cdef newton_state *at = &self.at
         self.asks_of(home, &at.ask, at)
         newton_answers_to(at)
@@ -135,6 +144,7 @@ cdef class Newton(Driver):
         at.loss, at.jumping = LOSS_IDS[problem.loss], problem.loss not in CALIBRATED
         at.tol, at.max_passes, at.width_end = settings.tol, settings.max_passes, settings.width_end
         at.deadline, at.ask.pauses = settings.deadline, settings.pauses
+        at.worth_products, at.or_leave = worth_products, or_leave
         at.by_products, at.wide_l1 = by_products, at.l1 > 0 and at.p > FULL_BLOCK and not by_products
         begin_rule(&at.rule, width, settings.smoothing, decay, settings.tol)
         at.objective, at.best_dual, at.predicted = result.objective, result.dual, INFINITY
@@ -385,6 +395,8 @@ cdef class Newton(Driver):
         cdef double[:, ::1] block
         cdef bytes numbers = kept["numbers"]
         must_fit(len(numbers) == carry_numbers(at, room, False), "take_back")
+        at.by_products = len(kept["vectors"]) == N_VECTORS              # where it began
+        self.take_memory()
         carry_numbers(at, numbers, True)
         self.vectors[...], self.places[...], self.flags[...] = kept["vectors"], kept["places"], kept["flags"]
         at.started, self.earlier = seconds() - kept["seconds"], list(kept["earlier"])

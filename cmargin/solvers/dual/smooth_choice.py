@@ -13,7 +13,7 @@ tells of rows to come rather than of those that w was made of.
 import numpy as np
 
 from cmargin._core.rows._dual_sweeps import DualSweeps
-from cmargin.homes.dual_rows import reads_of_newton
+from cmargin.homes.prices import reads_of_newton
 from cmargin.solvers.dual.dual_newton import stream_of
 
 ROWS_A_COLUMN, PART = 5, 16    # of the sample, at least, and a row of so many;
@@ -22,16 +22,29 @@ SEED = 31                      # of the order of its sweep
 FEW = 0.4                      # part of the rows that is few if the sample has a row a column: of a larger one, whose w
                                # knows more, less as its root
 MORE, MORE_A_COLUMN = 0.42, 1.4          # and one that is, where that is no more than so many rows a column
+FEW_SPARSE = 2.0               # sparse rows a column that are few
+SPARSE_NUMBERS = 50_000        # entries from which on a sample is taken of more, since that costs as much
 GAIN = 0.6                     # part of what Newton's method costs that the dual may be foreseen to cost
+BY_PRODUCTS = 200              # reads that it costs of sparse rows at most
 FIRST, EACH = 6.0, 5.0         # the 6 and 5 above
+
+
+def few_rows(home):
+    """Whether they are sparse and hardly more than their columns: the face is small, and sweeps end whatever kappa."""
+    return home.sparse and home.n_rows <= FEW_SPARSE * home.n_features
 
 
 def foreseen(home, code, l2, loss, intercept, free):
     """Whether problem ``code`` (n_rows,) costs far less by the dual than by Newton's method."""
-    enough = GAIN * reads_of_newton(home, True)
+    enough = reads_of_newton(home, True)
     if not np.isfinite(enough):
         return True
+    enough = GAIN * (min(enough, BY_PRODUCTS) if home.sparse else enough)
     n, m = home.n_rows, home.n_features
+    if few_rows(home):
+        return True
+    if home.sparse and home.entries < SPARSE_NUMBERS:
+        return False
     wanted = SPARSE_ROWS if home.sparse else max(ROWS_A_COLUMN * m, n // PART)
     picked = slice(None) if n <= wanted else spread(wanted, n)
     weights = np.abs(code[picked])

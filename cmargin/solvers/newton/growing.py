@@ -60,19 +60,22 @@ def may_repair(newton):
         newton.let_repair([REPAIRED * part for part in shares(*rows.sides()[0])])
 
 
-def ways(rows, problem, settings, grow, seed, w=None, width=None, result=None, before=None, found=None):
+def ways(rows, problem, settings, grow, seed, w=None, width=None, result=None, before=None, found=None,
+         products=0):
     """Yield `ContinuationNewton`, on a subset first if ``grow`` and if it pays, each to be brought to its end.
 
     ``seed`` chooses the rows; ``w`` is a warm start, ``width`` the smoothing to start it with.
     ``before``: who gave up on the same problem; its time and reads count.
     ``found``: what the driver of the subset gave for a checkpoint, to go on from there.
+    ``products``: in a step, that are tried before a factor, and in place of a subset.
     """
     result = Result(np.zeros(rows.n_columns)) if result is None else result
     n_iter, history = (result.n_iter, list(result.history)) if found is None else found["before"]
     first, subset = before, None
     if found is not None:
         subset, reads = subset_of(rows, int(seed))
-    elif grow and w is None and worth_growing(rows, problem.loss) and settings.max_passes >= 2 * rows.share:
+    elif grow and w is None and not products and worth_growing(rows, problem.loss) \
+            and settings.max_passes >= 2 * rows.share:
         subset, reads = subset_of(rows, int(seed))
     if subset is not None:
         def hand_over():                         # whoever looks in meanwhile finds the subset's point and counts,
@@ -99,7 +102,7 @@ def ways(rows, problem, settings, grow, seed, w=None, width=None, result=None, b
             result.status = first.status
             return
         w, width = result.w, WIDER * first.result.width
-    newton = ContinuationNewton(rows, problem, settings, result, width, w, first)
+    newton = ContinuationNewton(rows, problem, settings, result, width, w, first, products)
     first = subset = None                        # what newton needs of them it has; their memory goes
     may_repair(newton)
     newton.begin()

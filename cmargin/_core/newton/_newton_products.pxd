@@ -1,0 +1,5 @@
+from cmargin._core.newton._newton cimport newton_state
+
+
+cdef void start_products(newton_state *at) noexcept nogil
+cdef void told_product(void *driver, const double *product, double share) noexcept nogil

@@ -1,0 +1,107 @@
+"""Directions by conjugate gradients: products with the rows in place of their curvature and its factor.
+
+Where the block is dear beside the rows, products may be on trial (`homes/prices.py`): while a step takes fewer of them
+than a look with curvature costs reads, they are what steps are made by; from the first that takes more on it is the
+block, of which this driver asks from there on, or which another driver has (``or_leave``). What that step has of its
+direction is taken all the same, so that little is lost where it was one too many.
+"""
+
+from libc.string cimport memcpy
+
+from cmargin._core.linalg._blas cimport dot
+from cmargin._core.newton._certificate cimport relative_gap
+from cmargin._core.newton._conjugate_gradients cimport cg_begin, cg_told, conjugate_gradients
+from cmargin._core.newton._driver cimport PRODUCT
+from cmargin._core.newton._newton cimport (
+    DIAGONAL, LEFT, PRODUCTS, direction_found, floor_of, measure_columns,
+)
+from cmargin._core.newton._newton_system cimport curvature_is_lost
+
+cdef int MOST_PRODUCTS = 100
+cdef int TRIED = 10                      # steps of as many products as are worth it: what all of a trial may read
+cdef double ROUNDING_LEFT = 1e-16        # of |g|^2
+cdef double FORCING = 0.1                # of the gradient: what products may leave of it, far from the optimum
+
+
+cdef void start_products(newton_state *at) noexcept nogil:
+    # the diagonal, a scale only, is summed once in a trial; then its columns are taken to change as their mean does
+    cdef double change
+    cdef Py_ssize_t j
+    if at.worth_products == 0 or not (at.curvature_then > 0 and at.mean_curvature > 0):
+        ask_product(at, NULL)
+        return
+    change = at.mean_curvature / at.curvature_then
+    for j in range(at.p):
+        at.diagonal[j] = (at.diagonal[j] - at.l2_each[j]) * change + at.l2_each[j]
+    at.curvature_then = at.mean_curvature
+    go_on_with(at, begin_products(at))
+
+
+cdef void ask_product(newton_state *at, const double *x) noexcept nogil:
+    at.phase = DIAGONAL if x == NULL else PRODUCTS
+    at.ask.kind, at.ask.x = PRODUCT, x
+    at.ask.look.width, at.ask.look.floor = at.rule.width, floor_of(at)
+
+
+cdef void told_product(void *driver, const double *product, double share) noexcept nogil:
+    cdef newton_state *at = <newton_state *> driver
+    # conjugate gradients for H d = -g, scaled by H's diagonal
+    cdef conjugate_gradients *cg = &at.cg
+    cdef bint wanted
+    cdef Py_ssize_t j
+    at.passes += share * at.share
+    if at.worth_products > 0:
+        at.spent += share * at.share
+    if at.phase == DIAGONAL:
+        take_diagonal(at, product)
+        wanted = begin_products(at)
+    else:
+        for j in range(at.p):
+            cg.product[j] = product[j] / at.n + at.l2_each[j] * cg.search[j]
+        wanted = cg_told(cg)
+    go_on_with(at, wanted)
+
+
+cdef void go_on_with(newton_state *at, bint wanted) noexcept nogil:
+    cdef conjugate_gradients *cg = &at.cg
+    if wanted:
+        ask_product(at, cg.search)
+        return
+    if at.worth_products > 0 and (cg.count >= at.worth_products or at.spent > TRIED * at.worth_products):
+        give_products_up(at)
+    memcpy(at.d, cg.x, at.p * sizeof(double))
+    direction_found(at)
+
+
+cdef void give_products_up(newton_state *at) noexcept nogil:
+    # after this step; its end is looked at with curvature, unless another driver does
+    if at.or_leave:
+        at.status = LEFT
+    else:
+        at.by_products = False
+
+
+cdef void take_diagonal(newton_state *at, const double *product) noexcept nogil:
+    cdef Py_ssize_t j
+    measure_columns(at, product, 1)
+    at.curvature_then = at.mean_curvature
+    for j in range(at.p):
+        at.diagonal[j] = product[j] / at.n + at.l2_each[j]
+    at.blind = curvature_is_lost(at.p, at.diagonal, 1, at.g)
+    for j in range(at.p):
+        at.diagonal[j] = at.diagonal[j] if at.diagonal[j] > 0 else 1
+
+
+cdef bint begin_products(newton_state *at) noexcept nogil:
+    cdef double open_gap, forcing = 0, gap = relative_gap(at.objective, at.best_dual)
+    # a residual r costs the certificate |r|^2 / (2 l2), and one of a free intercept about |r|: keep that to a
+    # hundredth of the gap still open
+    open_gap = max(at.tol, gap if gap < 1 else 1.0) * at.objective
+    at.cg.enough = 0.02 * at.l2 * open_gap
+    at.cg.most = at.worth_products if at.worth_products > 0 else MOST_PRODUCTS
+    if at.free >= 0:
+        at.cg.enough = min(at.cg.enough, (0.01 * open_gap) * (0.01 * open_gap))
+    if at.smooth and (at.worth_products > 0 or not at.jumping):
+        forcing = FORCING
+    at.cg.enough = max(at.cg.enough, max(ROUNDING_LEFT, forcing * forcing) * dot(at.p, at.g, at.g))
+    return cg_begin(&at.cg, at.g, -1)

@@ -1,0 +1,81 @@
+"""What Newton's method costs in reads of the rows, about: its looks with curvature, its factors, its products.
+
+Which way a fit goes is chosen by these prices, not by timings, so that it is the same on every machine.
+"""
+
+import numpy as np
+
+from cmargin._core.losses._losses import FACTS
+from cmargin.homes.wide import too_wide, worth_reducing
+
+FEW_COLUMNS = 128      # up to which Newton's method is best, unless dense rows are few or sparse ones light,
+NARROW_READS = 40      # what it costs there, for the hinge,
+CG_READS = 1000        # and by products with rows
+PRICES = {             # (smooth, sparse): looks of Newton's method, and what one costs in reads, doc/decisions.md
+    (False, False): (16, 5, 0.025, 0.02), (False, True): (10, 0, 0.36, 0.01),
+    (True, False): (6, 0.4, 0.02, 0.02), (True, True): (6, 1, 0.04, 0.009)}
+SUBSET_ROWS, SUBSET_LOOKS = 160, 4     # rows a column from which on the looks are begun on a subset, and fewer
+SMALLEST = 20_000      # of all rows for that
+CACHED = 16_000_000    # bytes of dense rows that the cache holds: products, not curvature, take half the time then
+FEWEST_PRODUCTS, MOST_PRODUCTS = 4, 100          # worth a trial, and the most that a step may take
+PRODUCT_STEPS = 10     # of which ``max_passes`` has room for so many
+
+
+def is_smooth(loss):
+    """Whether its dual variables have ridges."""
+    return FACTS[loss]["dual_bend"] > 0
+
+
+def entries_of_a_row(home):
+    return max(1.0, home.entries / max(1, home.n_rows))
+
+
+def price_of_look(home, smooth):
+    """One look with curvature, and the factor of that."""
+    n, m = max(1, home.n_rows), home.n_features
+    _, fixed, each_entry, factor = PRICES[smooth, home.sparse]
+    if not home.sparse:
+        return fixed + each_entry * m + factor * m**2 / n
+    each = entries_of_a_row(home)
+    return fixed + each_entry * each + factor * m**3 / (3 * n * each)
+
+
+def price_of_reducing(home, smooth):
+    """X' = QR of dense rows, and all looks at so many unknowns."""
+    n, m = home.n_rows, home.n_features
+    return 0.2 * n + PRICES[smooth, False][0] * n / m * (5 + 0.045 * n)
+
+
+def reads_of_newton(home, smooth=False):
+    """What a fit on all columns costs."""
+    n, m = home.n_rows, home.n_features
+    looks = PRICES[smooth, home.sparse][0]
+    if smooth and n >= SMALLEST and n >= SUBSET_ROWS * m:
+        looks = SUBSET_LOOKS
+    if not home.sparse:
+        if m <= FEW_COLUMNS and not smooth:
+            return NARROW_READS
+        if worth_reducing(home, 0.0, "auto", "exact"):                    # as many unknowns as rows, through X' = QR
+            return price_of_reducing(home, smooth)
+    if too_wide(n, m):
+        return np.inf if home.sparse else CG_READS
+    return looks * price_of_look(home, smooth)
+
+
+def worth_products(home, problem, settings):
+    """Products with the rows that a step may take in place of a look with curvature and its factor; 0: none."""
+    if settings.linear_solver != "auto" or not home.in_memory or problem.loss == "hinge":
+        return 0
+    if problem.l1 > 0 or not problem.l2 > 0 or (is_smooth(problem.loss) and not home.sparse):
+        return 0
+    if worth_reducing(home, 0.0, "auto", "exact"):
+        stored = home.n_features / entries_of_a_row(home)                 # they are made dense for it
+        price = price_of_reducing(home, True) * stored / 4
+    elif too_wide(home.n_rows, home.n_features):
+        return 0                                                          # there is nothing but products
+    else:
+        price = price_of_look(home, True)
+    if not home.sparse and home.entries * home.dtype.itemsize <= CACHED:
+        price *= 2
+    price = min(price, MOST_PRODUCTS, settings.max_passes / PRODUCT_STEPS)
+    return int(price) if price >= FEWEST_PRODUCTS else 0
