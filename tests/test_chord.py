@@ -42,6 +42,27 @@ def test_sums_of_a_look_are_those_of_the_formulas(loss, scale):
     np.testing.assert_allclose(block, X.T @ ((s * curvature)[:, None] * X), rtol=1e-12)
 
 
+@pytest.mark.parametrize("loss", ROW_SUMS)
+@pytest.mark.parametrize("dtype", ["f", "d"])
+def test_a_product_is_that_of_the_formula_at_the_end_of_the_last_step(loss, dtype):
+    rng = np.random.default_rng(5)
+    X, code = rng.standard_normal((203, 9)).astype(dtype), rng.uniform(0.5, 2, 203) * rng.choice([-1, 1], 203)
+    rows = open_rows(X).row_pass(code, intercept=False, n_threads=1)
+    rows.set_loss(loss)
+    w, d, x = rng.standard_normal((3, 9))
+    rows.start()
+    rows.look(w, 1.0, 1.0, 1.0, 0.0)
+    rows.look(d, 0.5, 1.0, 1.0, 0.0)
+    z = np.sign(code) * (X.astype(float) @ (w + 0.5 * d))
+    curvature = ROW_SUMS[loss](z)[2]
+    for floor in (0.0, np.median(curvature)):
+        weight = np.abs(code) * np.where(curvature > floor, curvature, 0)
+        product, _ = rows.hessian_product(x, 1.0, floor)
+        np.testing.assert_allclose(product, X.astype(float).T @ (weight * (X.astype(float) @ x)), rtol=1e-9, atol=1e-10)
+        diagonal, _ = rows.hessian_product(None, 1.0, floor)
+        np.testing.assert_allclose(diagonal, weight @ X.astype(float)**2, rtol=1e-10)
+
+
 def fitted(X, y, **parameters):
     return SmSVMClassifier(**parameters).fit(X, y)
 

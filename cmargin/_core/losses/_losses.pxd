@@ -10,7 +10,10 @@ from cmargin._core.losses._hinge cimport hinge, hinge_facts, hinge_gain
 from cmargin._core.losses._logistic cimport logistic, logistic_facts, logistic_gain
 from cmargin._core.losses._margin_pursuit cimport margin_pursuit, margin_pursuit_facts
 from cmargin._core.losses._point cimport loss_facts, point
-from cmargin._core.losses._smooth_rows cimport logistic_along, logistic_rows, squared_hinge_along, squared_hinge_rows
+from cmargin._core.losses._smooth_rows cimport (
+    logistic_along, logistic_curvatures, logistic_rows,
+    squared_hinge_along, squared_hinge_curvatures, squared_hinge_rows,
+)
 from cmargin._core.losses._smoothed_hinge cimport smoothed_hinge, smoothed_hinge_facts
 from cmargin._core.losses._squared cimport squared, squared_facts
 from cmargin._core.losses._squared_hinge cimport squared_hinge, squared_hinge_facts, squared_hinge_gain
@@ -80,6 +83,18 @@ cdef inline bint vectorised_rows(int loss, double step, double floor, Py_ssize_t
         logistic_rows(step, floor, n, code, deficit, change, dual_next, parts, ld, r, curvature)
     elif loss == SQUARED_HINGE:
         squared_hinge_rows(step, floor, n, code, deficit, change, dual_next, parts, ld, r, curvature)
+    else:
+        return False
+    return True
+
+
+cdef inline bint vectorised_curvatures(int loss, double step, double floor, Py_ssize_t n, const double *code,
+                                       const double *deficit, const double *change, double *curvature) noexcept nogil:
+    # the same of a product: curvature alone
+    if loss == LOGISTIC:
+        logistic_curvatures(step, floor, n, code, deficit, change, curvature)
+    elif loss == SQUARED_HINGE:
+        squared_hinge_curvatures(step, floor, n, code, deficit, change, curvature)
     else:
         return False
     return True

@@ -73,6 +73,21 @@ static inline double squared_hinge_worth(double a) { return a - a * a / 4; }
 DEFINE_SMOOTH_ROWS(logistic, 1.0)
 DEFINE_SMOOTH_ROWS(squared_hinge, 1e300)
 
+/* curvature: s h of every row at u - step change, 0 below the floor */
+#define DEFINE_SMOOTH_CURVATURES(loss)                                                                           \
+    CLONES static void loss##_curvatures(double step, double floor, ptrdiff_t n, const double *restrict code,    \
+                                         const double *restrict deficit, const double *restrict change,          \
+                                         double *restrict curvature) {                                           \
+        INDEPENDENT                                                                                              \
+        for (ptrdiff_t i = 0; i < n; i++) {                                                                      \
+            double h = loss##_at(1 - (deficit[i] - step * change[i])).curvature;                                 \
+            curvature[i] = h > floor ? fabs(code[i]) * h : 0;                                                    \
+        }                                                                                                        \
+    }
+
+DEFINE_SMOOTH_CURVATURES(logistic)
+DEFINE_SMOOTH_CURVATURES(squared_hinge)
+
 #define AT_A_TIME 256 /* rows whose terms are held before they are summed */
 
 /* out: sum s F(1 - u + t change), its slope and curvature in the step t */

@@ -14,7 +14,8 @@ from libc.math cimport fabs
 from libc.string cimport memset
 
 from cmargin._core.losses._losses cimport (
-    SMOOTHED_HINGE, dual_gain, facts_of, has_dual, point, point_loss, vectorised_along, vectorised_rows,
+    SMOOTHED_HINGE, dual_gain, facts_of, has_dual, point, point_loss, vectorised_along, vectorised_curvatures,
+    vectorised_rows,
 )
 from cmargin._core.losses._smoothed_hinge cimport (
     dual_curvature, hinge_along, hinge_at, hinge_point, hinge_rows, hinge_slope, primal_curvature,
@@ -33,7 +34,7 @@ cdef inline point loss_at(pass_job *job, double u) noexcept nogil:
     return at
 
 
-cdef inline double curvature_at(pass_job *job, Py_ssize_t i, double width) noexcept nogil:
+cdef inline double curvature_at(const pass_job *job, Py_ssize_t i, double width) noexcept nogil:
     # h of row i where the last look was taken
     cdef double u = job.deficit[i] - job.pending * job.change[i]
     cdef hinge_point at
@@ -214,6 +215,19 @@ cdef void along_block(pass_job *job, Py_ssize_t block, const block_question *ask
         out[2] += s * at.curvature * v * v
 
 
+cdef void weigh_by_curvature(const pass_job *job, Py_ssize_t first, Py_ssize_t n, const block_question *asked,
+                             double *weight) noexcept nogil:
+    # weight (n,) = s h of the rows from `first` on, where the last look was taken; 0 below the floor
+    cdef double h
+    cdef Py_ssize_t i
+    if vectorised_curvatures(job.loss, job.pending, asked.floor, n, job.code + first, job.deficit + first,
+                             job.change + first, weight):
+        return
+    for i in range(n):
+        h = curvature_at(job, first + i, asked.width)
+        weight[i] = h * fabs(job.code[first + i]) if h > asked.floor else 0
+
+
 cdef void product_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil:
     # deficit and change stay as they are
     cdef Py_ssize_t end = block_begin(job, block + 1), i
@@ -222,14 +236,12 @@ cdef void product_block(pass_job *job, Py_ssize_t block, const block_question *a
     cdef double *out = job.gradient + block * job.n_columns
     cdef double *sums = job.sums + block * N_SUMS
     cdef row_tile tile
-    cdef double h
     tile.first, tile.n = block_begin(job, block), 0
     memset(out, 0, job.n_columns * sizeof(double))
     sums[CURVED] = 0
     while next_tile(job, &tile, end, product + job.tile_rows):
+        weigh_by_curvature(job, tile.first, tile.n, asked, weight)
         for i in range(tile.n):
-            h = curvature_at(job, tile.first + i, asked.width)
-            weight[i] = h * fabs(job.code[tile.first + i]) if h > asked.floor else 0
             sums[CURVED] += weight[i] > 0
         if asked.x == NULL:
             tile_add_squares(&tile, weight, out)
