@@ -107,8 +107,12 @@ def test_all_of_a_trial_is_limited_too():
     patient = ContinuationNewton(open_rows(X).row_pass(code, intercept=False, n_threads=1),
                                  Problem(1e-9, 0.0, None, "squared_hinge"), Settings(1e-9, 1e6), products=40,
                                  or_leave=True)
-    assert patient.run().status == "left" and patient.result.passes <= 10 * 40 + 42
+    assert patient.run().status == "left" and patient.result.passes <= 10 * 40 + 42 + 100      # and looks
     assert np.isfinite(patient.result.objective) and patient.result.objective < 1
+    part = ContinuationNewton(open_rows(X).row_pass(code, intercept=False, n_threads=1),
+                              Problem(1e-9, 0.0, None, "squared_hinge"), Settings(1e-9, 100.0), products=40,
+                              or_leave=True)
+    assert part.run().status == "left" and part.result.passes <= 0.3 * 100 + 42 + 20
 
 
 @pytest.mark.parametrize("shape", [(60, 300), (300, 120)])
@@ -132,6 +136,25 @@ def test_the_same_bits_on_any_number_of_threads(shape):
     models = [SmSVMClassifier(loss="logistic", C=C, n_jobs=n).fit(X, y) for C in (0.1, 1e3) for n in (1, 2, 5)]
     for one, *others in (models[:3], models[3:]):
         assert all(np.array_equal(one.coef_, other.coef_) for other in others)
+
+
+@pytest.mark.parametrize("most, tol, l2", [(500, 1e-4, 1e-7), (1000, 1e-3, 1e-7), (1000, 1e-3, 1e-9)])
+def test_a_trial_leaves_reads_for_steps_by_a_factor(most, tol, l2):
+    # all of max_passes went to products, and the fit ended at a gap of 0.9 where 100 passes were enough before
+    rng = np.random.default_rng(1)
+    X = sp.csr_matrix(rng.standard_normal((300, 800)) * (rng.random((300, 800)) < 0.1) * 10**rng.uniform(-3, 3, 800))
+    y = rng.random(300) < 0.5
+    model = SmSVMClassifier(loss="logistic", l2=l2, tol=tol, max_passes=most).fit(X, y)
+    assert model.duality_gap_[0] <= tol and model.n_passes_ < 0.3 * most + 150
+
+
+@pytest.mark.parametrize("shape", [(500, 200), (60, 300)])
+@pytest.mark.parametrize("stored", [np.asarray, sp.csr_matrix])
+def test_rows_whose_squares_overflow_are_refused(shape, stored):
+    # the diagonal was inf, no step was taken, and w = 0 came back with a gap of 1
+    X = stored(np.random.default_rng(1).standard_normal(shape) * 1e155)
+    with pytest.raises(ValueError, match="squares overflow; scale"):
+        SmSVMClassifier(loss="logistic", l2=1e-3).fit(X, np.arange(shape[0]) % 2)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -19,7 +19,7 @@ from cmargin.homes.prices import is_smooth, worth_products
 from cmargin.homes.row_pass import SMALL
 from cmargin.homes.wide import worth_reducing
 from cmargin.solvers.dual.dual_newton import DualNewton
-from cmargin.solvers.dual.smooth_choice import few_rows, foreseen
+from cmargin.solvers.dual.smooth_choice import foreseen
 from cmargin.solvers.newton.continuation_newton import HISTORY, ContinuationNewton, Problem, Result, Settings
 from cmargin.solvers.newton.growing import SMALLEST, may_repair, ways
 from cmargin.solvers.newton.paper_newton import PaperNewton
@@ -263,7 +263,7 @@ class SmSVMFit:
         """Reads that the dual may take before Newton's method goes on."""
         e, enough = self.estimator, self.dual.enough_reads
         if e.linear_solver == "auto" and is_smooth(e.loss) and self.home.sparse:
-            enough = np.inf if few_rows(self.home) else min(enough, SMOOTH_SPARSE)
+            enough = min(enough, SMOOTH_SPARSE)
         if not np.isfinite(enough):
             return np.inf
         return min(enough if e.linear_solver == "auto" else np.inf, e.max_passes / 2)

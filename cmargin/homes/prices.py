@@ -17,7 +17,7 @@ PRICES = {             # (smooth, sparse): looks of Newton's method, and what on
 SUBSET_ROWS, SUBSET_LOOKS = 160, 4     # rows a column from which on the looks are begun on a subset, and fewer
 SMALLEST = 20_000      # of all rows for that
 CACHED = 16_000_000    # bytes of dense rows that the cache holds: products, not curvature, take half the time then
-FEWEST_PRODUCTS, MOST_PRODUCTS = 4, 100          # worth a trial, and the most that a step may take
+FEWEST_PRODUCTS, MOST_A_STEP = 4, 100            # worth a trial, and the most that a step may take
 PRODUCT_STEPS = 10     # of which ``max_passes`` has room for so many
 
 
@@ -64,7 +64,7 @@ def reads_of_newton(home, smooth=False):
 
 def worth_products(home, problem, settings):
     """Products with the rows that a step may take in place of a look with curvature and its factor; 0: none."""
-    if settings.linear_solver != "auto" or not home.in_memory or problem.loss == "hinge":
+    if settings.linear_solver != "auto" or not home.in_memory or home.agreed is not None or problem.loss == "hinge":
         return 0
     if problem.l1 > 0 or not problem.l2 > 0 or (is_smooth(problem.loss) and not home.sparse):
         return 0
@@ -77,5 +77,5 @@ def worth_products(home, problem, settings):
         price = price_of_look(home, True)
     if not home.sparse and home.entries * home.dtype.itemsize <= CACHED:
         price *= 2
-    price = min(price, MOST_PRODUCTS, settings.max_passes / PRODUCT_STEPS)
+    price = min(price, MOST_A_STEP, settings.max_passes / PRODUCT_STEPS)
     return int(price) if price >= FEWEST_PRODUCTS else 0

@@ -50,6 +50,7 @@ cdef struct newton_state:
     bint by_products             # directions by conjugate gradients,
     int worth_products           # until a step takes as many products; 0: always
     bint or_leave                # to leave then, where steps by a factor are for others
+    double tried                 # reads of products on trial so far
     bint wide_l1                 # the curvature block holds the columns in use only
     bint published               # Algorithms 1 to 4 of the paper, see `_published_newton`
     double newton_tol
@@ -171,6 +172,7 @@ cdef void next_step(newton_state *at) noexcept nogil
 cdef double floor_of(const newton_state *at) noexcept nogil
 cdef void measure_columns(newton_state *at, const double *curvature, Py_ssize_t stride) noexcept nogil
 cdef void direction_found(newton_state *at) noexcept nogil
+cdef void ask_first_look(newton_state *at, phase_id phase, bint with_hessian) noexcept nogil
 
 # ---- for whoever asks
 cdef void newton_answers_to(newton_state *at) noexcept nogil        # the functions that are told

@@ -3,7 +3,7 @@
 Where the block is dear beside the rows, products may be on trial (`homes/prices.py`): while a step takes fewer of them
 than a look with curvature costs reads, they are what steps are made by; from the first that takes more on it is the
 block, of which this driver asks from there on, or which another driver has (``or_leave``). What that step has of its
-direction is taken all the same, so that little is lost where it was one too many.
+direction is taken all the same, so that little is lost where it was one too many. All of a trial is limited too.
 """
 
 from libc.string cimport memcpy
@@ -13,12 +13,13 @@ from cmargin._core.newton._certificate cimport relative_gap
 from cmargin._core.newton._conjugate_gradients cimport cg_begin, cg_told, conjugate_gradients
 from cmargin._core.newton._driver cimport PRODUCT
 from cmargin._core.newton._newton cimport (
-    DIAGONAL, LEFT, PRODUCTS, direction_found, floor_of, measure_columns,
+    DIAGONAL, FRESH_LOOK, LEFT, PRODUCTS, ask_first_look, direction_found, floor_of, measure_columns, newton_settle,
 )
-from cmargin._core.newton._newton_system cimport curvature_is_lost
+from cmargin._core.newton._newton_system cimport all_finite, curvature_is_lost
 
 cdef int MOST_PRODUCTS = 100
-cdef int TRIED = 10                      # steps of as many products as are worth it: what all of a trial may read
+cdef int TRIED = 10                      # steps of as many products as are worth it: what all of a trial may read,
+cdef double SHARE = 0.3                  # and this part of ``max_passes``: the rest is for steps by a factor
 cdef double ROUNDING_LEFT = 1e-16        # of |g|^2
 cdef double FORCING = 0.1                # of the gradient: what products may leave of it, far from the optimum
 
@@ -52,8 +53,12 @@ cdef void told_product(void *driver, const double *product, double share) noexce
     at.passes += share * at.share
     if at.worth_products > 0:
         at.spent += share * at.share
+        at.tried += share * at.share
     if at.phase == DIAGONAL:
         take_diagonal(at, product)
+        if at.worth_products > 0 and not all_finite(at.p, at.diagonal):
+            start_without_them(at)
+            return
         wanted = begin_products(at)
     else:
         for j in range(at.p):
@@ -67,7 +72,8 @@ cdef void go_on_with(newton_state *at, bint wanted) noexcept nogil:
     if wanted:
         ask_product(at, cg.search)
         return
-    if at.worth_products > 0 and (cg.count >= at.worth_products or at.spent > TRIED * at.worth_products):
+    if at.worth_products > 0 and (at.tried > min(TRIED * at.worth_products, SHARE * at.max_passes) or
+                                  (cg.count >= at.worth_products and dot(cg.n, cg.r, cg.r) > cg.enough)):
         give_products_up(at)
     memcpy(at.d, cg.x, at.p * sizeof(double))
     direction_found(at)
@@ -79,6 +85,16 @@ cdef void give_products_up(newton_state *at) noexcept nogil:
         at.status = LEFT
     else:
         at.by_products = False
+
+
+cdef void start_without_them(newton_state *at) noexcept nogil:
+    # squares of the columns overflow: those who have a factor know what to do, or to say
+    give_products_up(at)
+    at.knows_rms = False
+    if at.or_leave:
+        newton_settle(at)
+    else:
+        ask_first_look(at, FRESH_LOOK, True)
 
 
 cdef void take_diagonal(newton_state *at, const double *product) noexcept nogil:

@@ -24,4 +24,5 @@ cdef bint l1_minimum(Py_ssize_t n, const double *upper, const double *g, const d
                      double tol, double *d, double *work, Py_ssize_t *index) noexcept nogil
 
 # whether squares of a column are beyond the range of doubles where its gradient is not; H's diagonal: every ``stride``
+cdef bint all_finite(Py_ssize_t n, const double *x) noexcept nogil
 cdef bint curvature_is_lost(Py_ssize_t n, const double *diagonal, Py_ssize_t stride, const double *g) noexcept nogil

@@ -30,7 +30,7 @@ FIRST, EACH = 6.0, 5.0         # the 6 and 5 above
 
 
 def few_rows(home):
-    """Whether they are sparse and hardly more than their columns: the face is small, and sweeps end whatever kappa."""
+    """Whether they are sparse and hardly more than their columns: few sweeps do, as a rule, whatever kappa."""
     return home.sparse and home.n_rows <= FEW_SPARSE * home.n_features
 
 
