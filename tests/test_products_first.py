@@ -148,6 +148,16 @@ def test_a_trial_leaves_reads_for_steps_by_a_factor(most, tol, l2):
     assert model.duality_gap_[0] <= tol and model.n_passes_ < 0.3 * most + 150
 
 
+@pytest.mark.parametrize("solver", ["auto", "cg"])
+def test_a_warm_start_at_the_optimum_is_certified(solver):
+    # the gap is not known there, so that no product seemed to be wanted: it ended at 1.8e-4, of rounding
+    X, y = blobs(400, 300, 5)
+    model = SmSVMClassifier(loss="logistic", C=1.0, warm_start=True, linear_solver=solver).fit(X, y)
+    for _ in range(2):
+        model.fit(X, y)
+        assert (model.duality_gap_ <= 1e-4).all() and model.n_passes_ < 100
+
+
 @pytest.mark.parametrize("shape", [(500, 200), (60, 300)])
 @pytest.mark.parametrize("stored", [np.asarray, sp.csr_matrix])
 def test_rows_whose_squares_overflow_are_refused(shape, stored):

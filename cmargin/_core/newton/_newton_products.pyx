@@ -109,7 +109,7 @@ cdef void take_diagonal(newton_state *at, const double *product) noexcept nogil:
 
 
 cdef bint begin_products(newton_state *at) noexcept nogil:
-    cdef double open_gap, forcing = 0, gap = relative_gap(at.objective, at.best_dual)
+    cdef double open_gap, squares, forcing = 0, gap = relative_gap(at.objective, at.best_dual)
     # a residual r costs the certificate |r|^2 / (2 l2), and one of a free intercept about |r|: keep that to a
     # hundredth of the gap still open
     open_gap = max(at.tol, gap if gap < 1 else 1.0) * at.objective
@@ -119,5 +119,8 @@ cdef bint begin_products(newton_state *at) noexcept nogil:
         at.cg.enough = min(at.cg.enough, (0.01 * open_gap) * (0.01 * open_gap))
     if at.smooth and (at.worth_products > 0 or not at.jumping):
         forcing = FORCING
-    at.cg.enough = max(at.cg.enough, max(ROUNDING_LEFT, forcing * forcing) * dot(at.p, at.g, at.g))
+    squares = dot(at.p, at.g, at.g)
+    if at.cg.enough >= squares:                  # of a warm start no gap is known yet: some step all the same
+        at.cg.enough = squares / 4
+    at.cg.enough = max(at.cg.enough, max(ROUNDING_LEFT, forcing * forcing) * squares)
     return cg_begin(&at.cg, at.g, -1)
