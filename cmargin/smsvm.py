@@ -71,9 +71,9 @@ class SmSVMClassifier(LinearClassifier):
         columns, or 600 and no more rows, and begins with it where more than 128 columns make curvature dear beside the
         rows, dense or not, or where the mean ``C |x|^2`` of CSR rows of 16 to 128 columns is 2 at most; with the
         squared hinge, from 48 columns on, where it foresees that few sweeps will do. It works on one thread a class.
+        Dense rows whose columns do not lie side by side are copied for it, by "auto" up to 50 million numbers.
         With the logistic loss, and the squared hinge of CSR rows, "auto" begins by products with the rows where these
         cost less than curvature and its factor.
-        Dense rows whose columns do not lie side by side are copied for it, by "auto" up to 50 million numbers.
     subset_growth : {"auto", None}, default="auto"
         Solve on a tenth of the rows first where there are many.
     penalize_intercept : bool, default=False

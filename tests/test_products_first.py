@@ -130,6 +130,13 @@ def test_a_fit_that_gives_them_up_ends_where_it_would_have(shape, worth, monkeyp
         here.history_["passes"][here.history_["class"] == c][-1] for c in range(3))
 
 
+@pytest.mark.parametrize("columns, begun_on_a_subset", [(100, False), (60, True)])
+def test_products_come_in_place_of_a_subset(columns, begun_on_a_subset):
+    X = np.random.default_rng(0).standard_normal((20_000, columns)).astype("f")
+    model = SmSVMClassifier(loss="logistic", l2=1e-3, tol=1e-2).fit(X, X[:, 0] + X[:, 1] > 0)
+    assert np.isnan(model.history_["objective"]).any() == begun_on_a_subset      # a subset's are not the problem's
+
+
 @pytest.mark.parametrize("shape", [(700, 500), (3000, 150)])
 def test_the_same_bits_on_any_number_of_threads(shape):
     X, y = blobs(*shape, 2)

@@ -15,7 +15,7 @@ from cmargin._estimators.progress import say
 from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin.homes.dual_rows import BY_DUAL, FEWEST_READS, SMOOTH_SPARSE, worth_sweeping
-from cmargin.homes.prices import is_smooth, worth_products
+from cmargin.homes.prices import has_ridges, worth_products
 from cmargin.homes.row_pass import SMALL
 from cmargin.homes.wide import worth_reducing
 from cmargin.solvers.dual.dual_newton import DualNewton
@@ -215,7 +215,7 @@ class SmSVMFit:
         if w is not None:
             result.w = np.array(w, float)
         if stage == "dual" or (stage is None and self.by_dual and self.sweeps_pay(code)):
-            on_trial = e.linear_solver == "auto" and not self.home.sparse and not is_smooth(e.loss)
+            on_trial = e.linear_solver == "auto" and not self.home.sparse and not has_ridges(e.loss)
             before = DualNewton(self.dual_rows().row_pass(code), self.problem, settings, result, self.seeds[c], w,
                                 self.reads_to_try(), on_trial)
             before.begin_or_go_on(found)
@@ -262,7 +262,7 @@ class SmSVMFit:
     def reads_to_try(self):
         """Reads that the dual may take before Newton's method goes on."""
         e, enough = self.estimator, self.dual.enough_reads
-        if e.linear_solver == "auto" and is_smooth(e.loss) and self.home.sparse:
+        if e.linear_solver == "auto" and has_ridges(e.loss) and self.home.sparse:
             enough = min(enough, SMOOTH_SPARSE)
         if not np.isfinite(enough):
             return np.inf
@@ -281,7 +281,7 @@ class SmSVMFit:
     def sweeps_pay(self, code):
         """Whether the dual is to be begun with: where the loss is smooth, that is foreseen."""
         e = self.estimator
-        if not is_smooth(e.loss):
+        if not has_ridges(e.loss):
             return True
         if e.linear_solver == "dual":            # unless no row costs anything beside such a penalty
             return self.dual_rows().ridge.any()

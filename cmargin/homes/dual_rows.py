@@ -5,7 +5,7 @@ import numpy as np
 from cmargin._core.losses._losses import FACTS
 from cmargin._core.rows._dual_rows import DualBlocks, squares
 from cmargin._core.rows._rows import Rows
-from cmargin.homes.prices import FEW_COLUMNS, SMALLEST, is_smooth, reads_of_newton
+from cmargin.homes.prices import FEW_COLUMNS, SMALLEST, has_ridges, reads_of_newton
 from cmargin.homes.wide import MOST_NUMBERS, worth_reducing
 
 FREE_BIAS = 0.5
@@ -21,7 +21,7 @@ ENOUGH = 0.6           # and the part of them after which it is given up
 LARGEST_RIDGE = 1e200  # of a row that costs anything at all
 SMOOTH_NARROWEST, SMOOTH_NUMBERS = 48, 400_000      # columns, and dense numbers, from which on a smooth loss tries it
 SMOOTH_ENOUGH = 1.5    # part of what Newton's method costs there after which the dual is given up
-SMOOTH_SPARSE = 120    # reads after which it is at the latest, with sparse rows that are not few (doc/decisions.md)
+SMOOTH_SPARSE = 120    # reads of sparse rows after which it is at the latest (doc/decisions.md)
 
 
 def worth_sweeping(home, l2, l1, linear_solver, line_search, loss):
@@ -34,7 +34,7 @@ def worth_sweeping(home, l2, l1, linear_solver, line_search, loss):
         return False
     if not home.row_is_contiguous and home.entries > MOST_NUMBERS:
         return False                                                      # they would have to be copied
-    if is_smooth(loss):
+    if has_ridges(loss):
         reduced = not home.sparse and worth_reducing(home, l1, linear_solver, line_search)
         return home.n_features >= SMOOTH_NARROWEST and (home.sparse or home.entries >= SMOOTH_NUMBERS) \
             and (not reduced or reads_of_newton(home, True) > WORTH)
@@ -83,7 +83,7 @@ class DualRows:
     def __init__(self, home, intercept, free, weights, l2, loss):
         self.n_rows, self.n_features = home.n_rows, home.n_features
         self.rows = home.rows if home.row_is_contiguous else Rows(np.ascontiguousarray(home.X))
-        smooth = is_smooth(loss)
+        smooth = has_ridges(loss)
         self.enough_reads = (SMOOTH_ENOUGH if smooth else ENOUGH) * reads_of_newton(home, smooth)
         self.dense = not home.sparse
         self.first_look = NARROW_LOOK if self.dense and self.n_features <= FEW_COLUMNS else np.inf

@@ -5,7 +5,7 @@ Which way a fit goes is chosen by these prices, not by timings, so that it is th
 
 import numpy as np
 
-from cmargin._core.losses._losses import FACTS
+from cmargin._core.losses._losses import CALIBRATED, FACTS
 from cmargin.homes.wide import too_wide, worth_reducing
 
 FEW_COLUMNS = 128      # up to which Newton's method is best, unless dense rows are few or sparse ones light,
@@ -17,16 +17,17 @@ PRICES = {             # (smooth, sparse): looks of Newton's method, and what on
 SUBSET_ROWS, SUBSET_LOOKS = 160, 4     # rows a column from which on the looks are begun on a subset, and fewer
 SMALLEST = 20_000      # of all rows for that
 CACHED = 16_000_000    # bytes of dense rows that the cache holds: products, not curvature, take half the time then
-FEWEST_PRODUCTS, MOST_A_STEP = 4, 100            # worth a trial, and the most that a step may take
-PRODUCT_STEPS = 10     # of which ``max_passes`` has room for so many
+FEWEST_PRODUCTS, MOST_A_STEP = 4, 100            # that a step may take: fewer are not worth a trial, more never
+PRODUCT_STEPS = 10     # a step may take this part of ``max_passes``
 
 
-def is_smooth(loss):
-    """Whether its dual variables have ridges."""
+def has_ridges(loss):
+    """Whether the loss gives its dual variables ridges, as the squared hinge does: the dual without kinks."""
     return FACTS[loss]["dual_bend"] > 0
 
 
 def entries_of_a_row(home):
+    """At least 1."""
     return max(1.0, home.entries / max(1, home.n_rows))
 
 
@@ -66,8 +67,8 @@ def worth_products(home, problem, settings):
     """Products with the rows that a step may take in place of a look with curvature and its factor; 0: none."""
     if settings.linear_solver != "auto" or not home.in_memory or home.agreed is not None or problem.loss == "hinge":
         return 0
-    if problem.l1 > 0 or not problem.l2 > 0 or (is_smooth(problem.loss) and not home.sparse):
-        return 0
+    if problem.l1 > 0 or not problem.l2 > 0 or (problem.loss not in CALIBRATED and not home.sparse):
+        return 0                                                          # a curvature that jumps asks for more steps
     if worth_reducing(home, 0.0, "auto", "exact"):
         stored = home.n_features / entries_of_a_row(home)                 # they are made dense for it
         price = price_of_reducing(home, True) * stored / 4

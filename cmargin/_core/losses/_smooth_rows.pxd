@@ -19,9 +19,9 @@ cdef extern from "_smooth_rows.h" nogil:
                             const double *change, double *dual_next, double *parts, Py_ssize_t ld, double *r,
                             double *curvature) noexcept
     void logistic_curvatures(double step, double floor, Py_ssize_t n, const double *code, const double *deficit,
-                             const double *change, double *curvature) noexcept nogil
+                             const double *change, double *curvature) noexcept
     void squared_hinge_curvatures(double step, double floor, Py_ssize_t n, const double *code, const double *deficit,
-                                  const double *change, double *curvature) noexcept nogil
+                                  const double *change, double *curvature) noexcept
     void logistic_along(Py_ssize_t n, const double *code, const double *deficit, const double *change, double step,
                         double *out) noexcept
     void squared_hinge_along(Py_ssize_t n, const double *code, const double *deficit, const double *change, double step,

@@ -25,7 +25,7 @@ MORE, MORE_A_COLUMN = 0.42, 1.4          # and one that is, where that is no mor
 FEW_SPARSE = 2.0               # sparse rows a column that are few
 SPARSE_NUMBERS = 50_000        # entries from which on a sample is taken of more, since that costs as much
 GAIN = 0.6                     # part of what Newton's method costs that the dual may be foreseen to cost
-BY_PRODUCTS = 200              # reads that it costs of sparse rows at most
+BY_PRODUCTS = 200              # reads that this costs of sparse rows at most
 FIRST, EACH = 6.0, 5.0         # the 6 and 5 above
 
 
@@ -37,14 +37,12 @@ def few_rows(home):
 def foreseen(home, code, l2, loss, intercept, free):
     """Whether problem ``code`` (n_rows,) costs far less by the dual than by Newton's method."""
     enough = reads_of_newton(home, True)
-    if not np.isfinite(enough):
-        return True
-    enough = GAIN * (min(enough, BY_PRODUCTS) if home.sparse else enough)
-    n, m = home.n_rows, home.n_features
-    if few_rows(home):
+    if not np.isfinite(enough) or few_rows(home):
         return True
     if home.sparse and home.entries < SPARSE_NUMBERS:
         return False
+    enough = GAIN * (min(enough, BY_PRODUCTS) if home.sparse else enough)
+    n, m = home.n_rows, home.n_features
     wanted = SPARSE_ROWS if home.sparse else max(ROWS_A_COLUMN * m, n // PART)
     picked = slice(None) if n <= wanted else spread(wanted, n)
     weights = np.abs(code[picked])
