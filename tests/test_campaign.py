@@ -4,10 +4,12 @@ import faulthandler
 import os
 import signal
 import time
+from dataclasses import fields
 
 import naive_smsvm as naive
 import numpy as np
 import pytest
+from campaign import losses
 from campaign.certificates import check_certificate, check_seed
 from campaign.concurrent import CASES
 from campaign.estimators import ESTIMATORS, public
@@ -15,6 +17,7 @@ from campaign.findings import Findings, Totals
 from campaign.oracle import Binary, bounds
 from campaign.parts import PARTS
 from campaign.problems import make_problem
+from campaign.smooth_oracle import SmoothBinary
 from campaign.workers import Part, check_alone, run_part
 from scipy.optimize import linprog
 
@@ -24,8 +27,8 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the campaign fo
 
 
 @needs_fork
-@pytest.mark.parametrize("name, seeds", [("certificates", range(100)), ("hostile", range(160)), ("fuzz", range(4)),
-                                         ("faults", FAULTS), ("concurrent", range(len(CASES)))])
+@pytest.mark.parametrize("name, seeds", [("certificates", range(100)), ("losses", range(40)), ("hostile", range(160)),
+                                         ("fuzz", range(4)), ("faults", FAULTS), ("concurrent", range(len(CASES)))])
 def test_short_form(name, seeds):
     part = PARTS[name]
     totals = Totals(name, part.limits)
@@ -90,6 +93,30 @@ def test_any_multipliers_give_a_bound():
                 assert binary.objective(w, minimum.b)[0] >= minimum.lower
 
 
+def smooth(loss, *asked):
+    return SmoothBinary(**{f.name: getattr(problem(*asked), f.name) for f in fields(Binary)}, loss=loss)
+
+
+@pytest.mark.parametrize("loss, value", [("logistic", lambda z: np.logaddexp(0, -z)),
+                                         ("squared_hinge", lambda z: np.maximum(0, 1 - z)**2)])
+@pytest.mark.parametrize("intercept", ["free", "penalised", "none"])
+@pytest.mark.parametrize("l2, l1", [(1e-3, 0), (1e-6, 0), (0, 1e-2), (1e-2, 1e-3), (1.0, 0)])
+@pytest.mark.parametrize("n, p", [(40, 15), (15, 40)])
+def test_bounds_of_smooth_losses_meet(loss, value, intercept, l2, l1, n, p):
+    binary = smooth(loss, n, l2, l1, intercept, n, p)
+    found = bounds(binary)
+    assert -1e-12 < found.certainty < 1e-5
+    w, b = found.w.astype(float), float(found.b)
+    whole = np.append(w, b) if intercept == "penalised" else w
+    direct = l2 / 2 * (whole @ whole) + l1 * np.abs(whole).sum() + binary.m.astype(float) @ value(binary.y * (
+        binary.X @ w + b))
+    np.testing.assert_allclose(direct, float(found.upper), rtol=1e-6, atol=1e-14)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        assert binary.dual(rng.uniform(-0.5, 1.5, len(binary.y)) * binary.m) <= found.upper
+        assert binary.objective(w * rng.uniform(0.9, 1.1, len(w)), b)[0] >= found.lower
+
+
 # ------------------------------------------------------------ the judges
 
 @pytest.mark.parametrize("objective, gap, kind", [(1.0, 0.0, None), (1 + 1e-6, 1e-4, "objective"),
@@ -108,6 +135,35 @@ def test_a_far_point_with_a_small_gap_is_noticed():
     value, _ = binary.objective(1.1 * best.w, best.b)
     check_certificate(binary, 1.1 * best.w, best.b, float(value), 1e-6, "", found)
     assert [kind for kind, _ in found.faults] == ["false gap"]
+
+
+def test_a_wrong_report_of_a_smooth_loss_is_noticed():
+    binary = smooth("logistic", 2, 1e-3, 0.0, "free")
+    best, found = bounds(binary), Findings(0, [])
+    check_certificate(binary, best.w, best.b, float(best.upper), 0.0, "", found)
+    assert not found.faults
+    check_certificate(binary, best.w, best.b, float(best.upper) * (1 + 1e-6), 1e-4, "", found)
+    value, _ = binary.objective(1.1 * best.w, best.b)
+    check_certificate(binary, 1.1 * best.w, best.b, float(value), 1e-6, "", found)
+    assert [kind for kind, _ in found.faults] == ["objective", "false gap"]
+
+
+def test_a_fit_that_ends_where_factors_do_not_is_noticed(monkeypatch):
+    from cmargin import SmSVMClassifier
+
+    seed = next(seed for seed in range(400) if {"auto", "logistic"} <= set(losses.describe(seed))
+                and not {"few passes", "l2=0", "l1", "warm"} & set(losses.describe(seed)))
+    fit = SmSVMClassifier.fit
+
+    def short(self, *given):
+        fit(self, *given)
+        if self.linear_solver == "auto":
+            self.duality_gap_ = np.full_like(self.duality_gap_, 0.5)
+        return self
+
+    assert "left short" not in {kind for kind, _ in losses.check_seed(seed).faults}
+    monkeypatch.setattr(SmSVMClassifier, "fit", short)
+    assert "left short" in {kind for kind, _ in losses.check_seed(seed).faults}
 
 
 def test_a_seed_is_always_the_same_problem():

@@ -10,6 +10,7 @@ from .findings import Findings
 from .force import forced
 from .oracle import LONG, Binary, bounds
 from .problems import make_problem
+from .smooth_oracle import SmoothBinary
 
 RELATIVE = 1e-9                # how far a reported objective may be from its recomputation, rounding aside
 NOTHING = 1e-15                # objectives below this count as 0; that of w = 0 is 1
@@ -20,14 +21,17 @@ _threads = None
 
 
 def check_seed(seed):
-    """Fit the problem of a seed twice and judge it."""
+    return check_problem(seed, make_problem(seed))[0]
+
+
+def check_problem(seed, problem):
+    """Fit a problem twice and judge it: (findings, the model, or None where it raised)."""
     from cmargin import SmSVMClassifier  # here: the campaign can be read where nothing is built
 
-    problem = make_problem(seed)
     found = Findings(seed, problem.tags)
     first = run_fit(SmSVMClassifier, problem, 1, found)
     if first is None:
-        return found
+        return found, None
     model, warned = first
     second = run_fit(SmSVMClassifier, problem, 2, found)
     if second is not None and not same_bits(model, second[0]):
@@ -37,7 +41,7 @@ def check_seed(seed):
     with one_thread():
         for c, (binary, w, b, objective, gap) in enumerate(binary_problems(problem, model)):
             check_certificate(binary, w, b, objective, gap, f"class {c}: ", found)
-    return found
+    return found, model
 
 
 def one_thread():
@@ -121,9 +125,10 @@ def binary_problems(problem, model):
     else:
         signs = [np.where(y == label, 1, -1) for label in (labels[1:] if len(labels) == 2 else labels)]
     intercept = "none" if not settings["fit_intercept"] else "penalised" if settings["penalize_intercept"] else "free"
-    shared = {}
+    loss, shared = settings.get("loss", "hinge"), {}
     for c, sign in enumerate(signs):
-        binary = Binary(X, sign, weights, settings["l2"], settings["l1"], intercept)
+        asked = X, sign, weights, settings["l2"], settings["l1"], intercept
+        binary = Binary(*asked) if loss == "hinge" else SmoothBinary(*asked, loss)
         binary.__dict__.update(shared)
         binary.m, shared["rows"], shared["sizes"] = binary.m, binary.rows, binary.sizes
         yield binary, model.coef_[c], model.intercept_[c], float(model.objective_[c]), float(model.duality_gap_[c])

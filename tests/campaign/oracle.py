@@ -73,6 +73,10 @@ class Binary:
             pull = np.append(pull, signed.sum())
         return max(LONG(0), best_multiple(a.sum(), pull, LONG(self.l2), LONG(self.l1)))
 
+    def solution(self):
+        """(w, b, a) near the minimum."""
+        return solve_scaled(self)
+
 
 def best_multiple(total, pull, l2, l1):
     """max over 0 <= t <= 1 of t total - |soft(t pull, l1)|^2 / (2 l2), or a value not far below."""
@@ -106,7 +110,7 @@ class Bounds:
 
 def bounds(problem, starts=()):
     """`Bounds` of the minimum of a `Binary`; ``starts`` are further points (w, b) whose objective counts."""
-    w, b, a = solve_scaled(problem)
+    w, b, a = problem.solution()
     found = [(w, b), (np.zeros(len(w)), best_constant(problem)), *starts]
     values = [problem.objective(*point) for point in found]
     best = min(range(len(found)), key=lambda i: values[i][0])

@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-from . import certificates, concurrent, faults, fuzz, hostile, problems
+from . import certificates, concurrent, faults, fuzz, hostile, losses, problems
 from .workers import Part
 
 
@@ -17,6 +17,7 @@ def load():
 
 PARTS = {
     "certificates": Part("certificates", certificates.check_seed, describe_problem, load, 120.0, certificates.LIMITS),
+    "losses": Part("losses", losses.check_seed, losses.describe, load, 120.0, losses.LIMITS),
     "faults": Part("faults", faults.check_seed, faults.describe, faults.load, 60.0, {}, prepare=faults.prepare),
     "fuzz": Part("fuzz", fuzz.check_seed, fuzz.describe, fuzz.load, 300.0, {}),
     "hostile": Part("hostile", hostile.check_seed, hostile.describe, load, 10.0, {}),
