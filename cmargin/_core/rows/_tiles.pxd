@@ -23,6 +23,7 @@ cdef struct row_tile:
     bint single
     Py_ssize_t stride
     const Py_ssize_t *rows
+    Py_ssize_t ahead             # numbers from a row to its like in the next tile, which sums ask for; 0: they do not
 
 
 cdef struct curvature_block:     # sum of outer products over the active columns

@@ -21,15 +21,15 @@ cdef extern from "_tiles.h" nogil:
     void tile_products_d(const double *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n, Py_ssize_t m,
                          const double *w, double constant, double *out) noexcept
     void tile_add_rows_f(const float *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n, Py_ssize_t m,
-                         const double *c, double *total) noexcept
+                         Py_ssize_t ahead, const double *c, double *total) noexcept
     void tile_add_rows_d(const double *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n, Py_ssize_t m,
-                         const double *c, double *total) noexcept
+                         Py_ssize_t ahead, const double *c, double *total) noexcept
     void tile_add_rows_3_f(const float *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n, Py_ssize_t m,
-                           const double *a, const double *b, const double *c, double *sum_a, double *sum_b,
-                           double *sum_c) noexcept
+                           Py_ssize_t ahead, const double *a, const double *b, const double *c, double *sum_a,
+                           double *sum_b, double *sum_c) noexcept
     void tile_add_rows_3_d(const double *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n, Py_ssize_t m,
-                           const double *a, const double *b, const double *c, double *sum_a, double *sum_b,
-                           double *sum_c) noexcept
+                           Py_ssize_t ahead, const double *a, const double *b, const double *c, double *sum_a,
+                           double *sum_b, double *sum_c) noexcept
     void tile_add_squares_f(const float *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n, Py_ssize_t m,
                             const double *c, double *total) noexcept
     void tile_add_squares_d(const double *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n, Py_ssize_t m,
@@ -42,6 +42,9 @@ cdef extern from "_tiles.h" nogil:
     void row_scaled_d(const double *x, double scale, Py_ssize_t m, double *out) noexcept
     void row_scaled_to_single_f(const float *x, double scale, Py_ssize_t m, float *out) noexcept
     void row_scaled_to_single_d(const double *x, double scale, Py_ssize_t m, float *out) noexcept
+
+
+cdef Py_ssize_t NEAR = 1 << 20               # bytes of all rows that a second-level cache keeps
 
 
 cdef row_source source_of(Rows X):
@@ -69,7 +72,7 @@ cdef row_tile open_tile(const row_source *source, Py_ssize_t first, Py_ssize_t n
     tile.source, tile.first, tile.n = source, first, n
     tile.single, tile.stride = source.single, source.X.row_stride
     tile.data = source.X.values
-    tile.rows = NULL
+    tile.rows, tile.ahead = NULL, 0
     if source.X.starts != NULL:
         return tile
     if source.X.column_stride == 1 or m == 1:        # NumPy leaves the stride of a single column free
@@ -77,6 +80,8 @@ cdef row_tile open_tile(const row_source *source, Py_ssize_t first, Py_ssize_t n
             tile.rows = source.rows + first
         else:
             tile.data = <const void *> (<const char *> source.X.values + first * source.X.row_stride * size)
+            if source.X.n_rows * m * size > NEAR:
+                tile.ahead = n * tile.stride
         return tile
     tile.data, tile.single, tile.stride = scratch, False, m
     for j in range(m):                               # columns outside: F order is read along its columns
@@ -182,9 +187,9 @@ cdef void tile_add_rows(const row_tile *tile, const double *c, double *total) no
             if c[i] != 0:
                 add_row(c[i], source, row_of(source, tile.first + i), total)
     elif tile.single:
-        tile_add_rows_f(<const float *> tile.data, tile.stride, tile.rows, tile.n, m, c, total)
+        tile_add_rows_f(<const float *> tile.data, tile.stride, tile.rows, tile.n, m, tile.ahead, c, total)
     else:
-        tile_add_rows_d(<const double *> tile.data, tile.stride, tile.rows, tile.n, m, c, total)
+        tile_add_rows_d(<const double *> tile.data, tile.stride, tile.rows, tile.n, m, tile.ahead, c, total)
     if source.intercept:
         total[m] += lane_sum(c, tile.n)
 
@@ -206,9 +211,11 @@ cdef void tile_add_rows_3(const row_tile *tile, const double *a, const double *b
             if c[i] != 0:
                 add_row(c[i], source, row, sum_c)
     elif tile.single:
-        tile_add_rows_3_f(<const float *> tile.data, tile.stride, tile.rows, tile.n, m, a, b, c, sum_a, sum_b, sum_c)
+        tile_add_rows_3_f(<const float *> tile.data, tile.stride, tile.rows, tile.n, m, tile.ahead, a, b, c, sum_a,
+                          sum_b, sum_c)
     else:
-        tile_add_rows_3_d(<const double *> tile.data, tile.stride, tile.rows, tile.n, m, a, b, c, sum_a, sum_b, sum_c)
+        tile_add_rows_3_d(<const double *> tile.data, tile.stride, tile.rows, tile.n, m, tile.ahead, a, b, c, sum_a,
+                          sum_b, sum_c)
     if source.intercept:
         sum_a[m] += lane_sum(a, tile.n)
         sum_b[m] += lane_sum(b, tile.n)

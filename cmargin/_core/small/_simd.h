@@ -35,8 +35,10 @@
 
 #if defined(__GNUC__)
 #define PREFETCH(address) __builtin_prefetch(address)
+#define PREFETCH_FAR(address) __builtin_prefetch(address, 0, 2) /* into the second-level cache */
 #else
 #define PREFETCH(address) ((void)(address))
+#define PREFETCH_FAR(address) ((void)(address))
 #endif
 
 /* WIDE lanes hide the latency of the additions; the rest of a row goes through NARROW ones. Every inner loop has a
