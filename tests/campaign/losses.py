@@ -9,7 +9,7 @@ from . import certificates
 from .findings import Findings
 from .problems import make_problem, pick
 
-FURTHER = 10                   # times as far from the tolerance, or the factors' gap, as a fit may end
+FURTHER = 10                   # times the tolerance, or the gap by factors, that a fit may leave
 LIMITS = {**certificates.LIMITS, "passes beside those of factors": 10.0}
 
 
@@ -49,9 +49,12 @@ def check_choice(problem, model, found):
     problem.settings = before
     if other is None or settings.get("max_passes", certificates.ENOUGH) < certificates.ENOUGH:
         return
-    ours, theirs = model.duality_gap_, other[0].duality_gap_
-    far = ours > FURTHER * np.maximum(settings["tol"], theirs)
-    if far.any():
-        c = int(np.flatnonzero(far)[0])
-        found.add("left short", f"class {c}: gap {ours[c]:.3g} by auto, {theirs[c]:.3g} by factors")
-    found.note("passes beside those of factors", float(np.max(model.n_passes_ / (other[0].n_passes_ + 1))))
+    theirs = other[0]
+    far = model.duality_gap_ > FURTHER * np.maximum(settings["tol"], theirs.duality_gap_)
+    higher = model.objective_ > theirs.objective_ * (1 + FURTHER * settings["tol"])
+    for c in np.flatnonzero(far & higher)[:1]:
+        found.add("left short", f"class {c}: objective {model.objective_[c]:.6g}, gap {model.duality_gap_[c]:.3g} "
+                                f"by auto; {theirs.objective_[c]:.6g}, {theirs.duality_gap_[c]:.3g} by factors")
+    if (far & ~higher).any():                                # as good a point, of which less is known
+        found.count("certificates looser than those of factors")
+    found.note("passes beside those of factors", float(np.max(model.n_passes_ / (theirs.n_passes_ + 1))))

@@ -99,6 +99,8 @@ class SmoothBinary(Binary):
 def newton(A, q, c, m, loss):
     """argmin sum q v^2 / 2 + sum c |v| + m F(A v), |v| rounded off less and less."""
     v = np.zeros(A.shape[1])
+    if len(v) == 0:
+        return v
     for width in WIDTHS if c.any() else (1.0,):
         v = newton_steps(A, q, c, m, loss, width, v)
     return v
