@@ -6,7 +6,8 @@ from libc.string cimport memset
 from cmargin._core.newton._heavy_rows cimport heavy_direction
 from cmargin._core.newton._newton cimport newton_state
 from cmargin._core.newton._newton_system cimport (
-    MODEL_ROUNDS, MODEL_TOL, allows_rounding, curvature_is_lost, l1_minimum, l1_work_size, solve_upper,
+    MODEL_ROUNDS, MODEL_TOL, SMOOTH_MODEL_TOL, allows_rounding, curvature_is_lost, l1_minimum, l1_work_size,
+    solve_upper,
 )
 from cmargin._core.small._sorting cimport sort_with_index
 
@@ -60,7 +61,8 @@ cdef bint solve_block(newton_state *at) noexcept nogil:
         g[i], w[i], l1[i] = at.g[j], at.w[j], at.l1_each[j]
     at.blind = curvature_is_lost(order, at.block, order + 1, g)
     if at.l1 > 0:
-        done = l1_minimum(order, at.block, g, w, l1, MODEL_ROUNDS, MODEL_TOL, d, l1 + order, at.index)
+        done = l1_minimum(order, at.block, g, w, l1, MODEL_ROUNDS, SMOOTH_MODEL_TOL if at.smooth else MODEL_TOL, d,
+                          l1 + order, at.index)
     else:
         ridge = solve_upper(order, at.block, 1, g, d, l1 + order)
         done = ridge == ridge

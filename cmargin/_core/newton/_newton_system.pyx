@@ -15,6 +15,7 @@ from cmargin._core.small._shapes cimport must_fit
 
 MODEL_ROUNDS = 20
 MODEL_TOL = 1e-3
+SMOOTH_MODEL_TOL = 0.1
 cdef double FIRST_RIDGE = 1e-13
 cdef double RIDGE_STEP = 100
 cdef double SURE = 2e-6                  # part of a diagonal entry, a column: 34 times the rounding of single precision
@@ -52,6 +53,15 @@ cdef void divide_by_diagonal(Py_ssize_t n, const double *upper, double largest, 
             x[c * n + i] = rhs[c * n + i] / own
 
 
+cdef bint solve_in_place(Py_ssize_t n, double *upper, Py_ssize_t k, const double *rhs, double *x) noexcept nogil:
+    # upper becomes its factor; False: it has none
+    if potrf(n, upper) != 0:
+        return False
+    memcpy(x, rhs, k * n * sizeof(double))
+    potrs(n, k, upper, x)
+    return all_finite(k * n, x)
+
+
 cdef double solve_upper(Py_ssize_t n, const double *upper, Py_ssize_t k, const double *rhs, double *x,
                         double *scratch) noexcept nogil:
     # a ridge, a multiple of every diagonal entry as columns may be of very different scale, only where the factor
@@ -65,11 +75,8 @@ cdef double solve_upper(Py_ssize_t n, const double *upper, Py_ssize_t k, const d
         if ridge > 0:
             for i in range(n):
                 scratch[i * n + i] += ridge * (upper[i * n + i] if upper[i * n + i] > 0 else largest)
-        if potrf(n, scratch) == 0:
-            memcpy(x, rhs, k * n * sizeof(double))
-            potrs(n, k, scratch, x)
-            if all_finite(k * n, x):
-                return ridge
+        if solve_in_place(n, scratch, k, rhs, x):
+            return ridge
         if ridge == 0:
             if not upper_is_finite(n, upper):
                 return NAN
@@ -167,44 +174,85 @@ cdef void projected_step(Py_ssize_t n, const double *H, const double *g, const d
         step[j] = new - x[j]
 
 
+cdef void choose_signs(Py_ssize_t n, const double *gx, const double *x, const double *l1, double *sign,
+                       double *slope) noexcept nogil:
+    # of the columns that are not at 0 or would leave it, and the slope there; 0 of the others
+    cdef Py_ssize_t j
+    for j in range(n):
+        sign[j] = 0
+        if x[j] != 0:
+            sign[j] = 1 if x[j] > 0 else -1
+        elif fabs(gx[j]) > l1[j]:
+            sign[j] = -1 if gx[j] > 0 else 1
+        slope[j] = gx[j] + l1[j] * sign[j] if sign[j] != 0 or l1[j] == 0 else 0
+
+
+cdef double decrease_left(Py_ssize_t n, const double *H, Py_ssize_t m, const Py_ssize_t *index, const double *factor,
+                          const double *slope, double *own, double *known) noexcept nogil:
+    # what a Newton step would gain, by the factor of the last one's m columns, and by their own curvature of the others
+    cdef double left = 0
+    cdef Py_ssize_t i, j
+    for j in range(n):
+        known[j] = 0
+    for i in range(m):
+        own[i], known[index[i]] = slope[index[i]], 1
+    potrs(m, 1, factor, own)
+    for i in range(m):
+        left += slope[index[i]] * own[i]
+    for j in range(n):
+        if known[j] == 0 and slope[j] != 0:
+            left += slope[j] * slope[j] / H[j * n + j] if H[j * n + j] > 0 else INFINITY
+    return left
+
+
+cdef double solve_columns(Py_ssize_t n, const double *H, Py_ssize_t m, const Py_ssize_t *index, const double *slope,
+                          double *own, double *part, double *factor) noexcept nogil:
+    # own = H^-1 slope of m columns, as `solve_upper` answers; slope (m,), part is written where there is no factor only
+    cdef double *into = factor
+    cdef Py_ssize_t i, j
+    for _ in range(2):
+        for i in range(m):
+            for j in range(i, m):
+                into[i * m + j] = H[index[i] * n + index[j]]
+        if into == factor and solve_in_place(m, factor, 1, slope, own):
+            return 0
+        into = part
+    return solve_upper(m, part, 1, slope, own, factor)
+
+
 cdef bint held_minimum(Py_ssize_t n, const double *H, double *gx, double *x, const double *l1, int rounds, double tol,
                        double *work, Py_ssize_t *index) noexcept nogil:
     # x from w to the minimum, gx the gradient of the quadratic part, which follows: coordinate descent finds the
-    # signs, Newton the values. work (2 n + 6) n
+    # signs, Newton the values. work (2 n + 7) n
     cdef double *part = work                     # (m, m) H of the columns that are not at 0
     cdef double *factor = part + n * n           # (m, m)
     cdef double *sign = factor + n * n           # (n,)
-    cdef double *slope = sign + n                # (m,)
-    cdef double *own = slope + n                 # (m,)
+    cdef double *slope = sign + n                # (n,)
+    cdef double *steep = slope + n               # (m,)
+    cdef double *own = steep + n                 # (m,)
     cdef double *step = own + n                  # (n,)
     cdef double *move = step + n                 # (n,)
     cdef double *product = move + n              # (n,)
-    cdef double ridge, predicted, best = 0
-    cdef Py_ssize_t m, i, j
+    cdef double ridge = INFINITY, predicted, best = 0
+    cdef Py_ssize_t m = 0, i, j
     cdef int _round
     for _round in range(rounds):
         run_sweeps(n, H, gx, x, l1, SWEEPS, SWEPT)
+        choose_signs(n, gx, x, l1, sign, slope)
+        if isfinite(ridge) and decrease_left(n, H, m, index, factor, slope, own, move) <= tol * tol * best:
+            break
         m, predicted = 0, 0
         for j in range(n):
-            sign[j] = 0
-            if x[j] != 0:
-                sign[j] = 1 if x[j] > 0 else -1
-            elif fabs(gx[j]) > l1[j]:
-                sign[j] = -1 if gx[j] > 0 else 1
+            step[j] = 0
             if sign[j] != 0 or l1[j] == 0:
-                index[m], slope[m] = j, gx[j] + l1[j] * sign[j]
+                index[m], steep[m] = j, slope[j]
                 m += 1
-        for i in range(m):
-            for j in range(m):
-                part[i * m + j] = H[index[i] * n + index[j]]
-        ridge = solve_upper(m, part, 1, slope, own, factor)
+        ridge = solve_columns(n, H, m, index, steep, own, part, factor)
         if ridge != ridge:
             return False
-        for j in range(n):
-            step[j] = 0
         for i in range(m):
             step[index[i]] = -own[i]
-            predicted += slope[i] * own[i]
+            predicted += steep[i] * own[i]
         best = max(predicted, best)
         if not predicted > tol * tol * best:
             break
@@ -215,7 +263,7 @@ cdef bint held_minimum(Py_ssize_t n, const double *H, double *gx, double *x, con
 
 
 cdef Py_ssize_t l1_work_size(Py_ssize_t n) noexcept nogil:
-    return (3 * n + 12) * n
+    return (3 * n + 13) * n
 
 
 cdef void minimise_out(Py_ssize_t m, double own, double g_free, const double *across, double *H,
@@ -236,7 +284,7 @@ cdef bint l1_minimum(Py_ssize_t n, const double *upper, const double *g, const d
     # which all lean on it, as those with a large mean do, meet in coordinate descent as if they were centred
     cdef double *H = work                        # (m, m) of the other columns, both triangles
     cdef double *rest = H + n * n                # for `held_minimum`
-    cdef double *x = rest + (2 * n + 6) * n      # (m,)
+    cdef double *x = rest + (2 * n + 7) * n      # (m,)
     cdef double *gx = x + n                      # (m,)
     cdef double *weight = gx + n                 # (m,)
     cdef double *across = weight + n             # (m,) H_fj
