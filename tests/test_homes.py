@@ -139,7 +139,7 @@ def repaired(rows, heavy, monkeypatch):
 
 
 def same_repairs(place, form, heavy, monkeypatch):
-    X, y = rows_with_rare_columns(3000, 1)
+    X, y = rows_with_rare_columns(3000, 3)
     X[::500] *= 30
     here, found = repaired(PLACES["open_rows"](X, y), heavy, monkeypatch)
     there, found_there = repaired(place(form(X), y), heavy, monkeypatch)

@@ -371,7 +371,9 @@ cdef void accept(newton_state *at) noexcept nogil:
     at.rule.width, at.rule.decay = at.to.width, at.to.decay
     after_look(at, at.step)
     if not at.smooth:
-        back_up(&at.rule, gap_of(at))
+        if back_up(&at.rule, gap_of(at)) and at.status == RUNNING and not no_read_left(at):
+            ask_first_look(at, FRESH_LOOK, not at.by_products)     # the sums just told are of the narrower width
+            return
     elif not follow_path(at) and at.predicted == 0 and at.status == RUNNING:
         at.status = ROUNDED
     if wants_repair(at, smoothing_error(at), width):

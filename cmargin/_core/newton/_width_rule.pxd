@@ -25,5 +25,5 @@ cdef void begin_rule(width_rule *rule, double width, double widest, double decay
 cdef next_width width_after(const width_rule *rule, double step, double error, double objective,
                             double gap) noexcept nogil
 
-# the gap of the look just made: where it no longer falls the width goes up again
-cdef void back_up(width_rule *rule, double gap) noexcept nogil
+# the gap of the look just made: where it no longer falls the width goes up again; whether it did
+cdef bint back_up(width_rule *rule, double gap) noexcept nogil

@@ -28,8 +28,9 @@ cdef void begin_rule(width_rule *rule, double width, double widest, double decay
 
 
 cdef bint is_ahead(const width_rule *rule, double error, double objective, double gap) noexcept nogil:
-    # the width is not what keeps the gap open: shrinking it would only make the steps harder
-    return 0.5 * rule.last_gap < gap < 0.5 and error < AHEAD * gap * objective
+    # the width is not what keeps the gap open: shrinking it would only make the steps harder. First gaps are wide as
+    # the bound is poor, and most fall by themselves
+    return 0.5 * rule.last_gap < gap and (gap < 0.5 or rule.stale_looks >= HELD) and error < AHEAD * gap * objective
 
 
 cdef next_width width_after(const width_rule *rule, double step, double error, double objective,
@@ -54,15 +55,17 @@ cdef next_width width_after(const width_rule *rule, double step, double error, d
     return to
 
 
-cdef void back_up(width_rule *rule, double gap) noexcept nogil:
+cdef bint back_up(width_rule *rule, double gap) noexcept nogil:
     rule.last_gap, rule.now_gap = rule.now_gap, gap
     if not gap > FALLING * rule.stale_gap:
         rule.stale_gap, rule.stale_looks = gap, 0
-        return
+        return False
     rule.stale_looks += 1
-    if rule.stale_looks >= PATIENCE:
-        rule.width, rule.decay = min(4 * rule.width, rule.widest), ANEW
-        rule.stale_gap, rule.stale_looks = gap, 0
+    if rule.stale_looks < PATIENCE:
+        return False
+    rule.width, rule.decay = min(2 * rule.width, rule.widest), ANEW
+    rule.stale_gap, rule.stale_looks = gap, 0
+    return True
 
 
 def widths(steps, errors, gaps, double width=1.0, double decay=0.5, double tol=1e-4):
