@@ -266,8 +266,15 @@ def test_the_width_shrinks_no_further_than_the_tolerance_needs():
 
 
 def test_a_gap_that_stays_for_long_widens():
-    got = widths([0.4] * 9, [1.0] * 9, [0.9] * 9, width=0.01)
+    got = widths([0.4] * 9, [1.0] * 9, [0.3] * 9, width=0.01)
     assert got[7] == 0.01 and got[8] == 0.02
+    assert widths([0.4] * 9, [1.0] * 9, [0.9] * 9, width=0.01)[8] == 0.32                # far from the minimum
+
+
+def test_the_width_goes_up_for_a_while_only():
+    # what keeps the gap open is not the width: full steps take it to its end
+    got = np.array(widths([1.0] * 800, [1e-3] * 800, [0.3] * 800, width=1e-3, tol=1e-9))
+    assert 0 < (np.diff(got) > 0).sum() <= 50 and got[-1] == 1e-10
 
 
 def test_equal_values_are_sorted_by_place():

@@ -362,7 +362,7 @@ cdef void accept_with_curvature(newton_state *at) noexcept nogil:
 
 
 cdef void accept(newton_state *at) noexcept nogil:
-    cdef double width = at.rule.width
+    cdef double width = at.rule.width, drift
     cdef Py_ssize_t j
     if at.predicted > 0:
         for j in range(at.p):
@@ -371,8 +371,10 @@ cdef void accept(newton_state *at) noexcept nogil:
     at.rule.width, at.rule.decay = at.to.width, at.to.decay
     after_look(at, at.step)
     if not at.smooth:
-        if back_up(&at.rule, gap_of(at)) and at.status == RUNNING and not no_read_left(at):
+        if back_up(&at.rule, gap_of(at)) and at.status == RUNNING:
+            drift = at.drift
             ask_first_look(at, FRESH_LOOK, not at.by_products)     # the sums just told are of the narrower width
+            at.drift = drift                     # of the best point, which may be an earlier one
             return
     elif not follow_path(at) and at.predicted == 0 and at.status == RUNNING:
         at.status = ROUNDED

@@ -47,7 +47,7 @@ cdef bint solve_block(newton_state *at) noexcept nogil:
     cdef double *d = g + order
     cdef double *w = d + order
     cdef double *l1 = w + order
-    cdef double ridge
+    cdef double ridge, tol
     cdef bint done
     for i in range(order):
         for j in range(i, order):
@@ -61,8 +61,8 @@ cdef bint solve_block(newton_state *at) noexcept nogil:
         g[i], w[i], l1[i] = at.g[j], at.w[j], at.l1_each[j]
     at.blind = curvature_is_lost(order, at.block, order + 1, g)
     if at.l1 > 0:
-        done = l1_minimum(order, at.block, g, w, l1, MODEL_ROUNDS, SMOOTH_MODEL_TOL if at.smooth else MODEL_TOL, d,
-                          l1 + order, at.index)
+        tol = SMOOTH_MODEL_TOL if at.smooth and not at.jumping else MODEL_TOL
+        done = l1_minimum(order, at.block, g, w, l1, MODEL_ROUNDS, tol, d, l1 + order, at.index)
     else:
         ridge = solve_upper(order, at.block, 1, g, d, l1 + order)
         done = ridge == ridge

@@ -15,7 +15,7 @@ cdef bint allows_rounding(Py_ssize_t n, const double *upper, const double *facto
 
 cdef int MODEL_ROUNDS            # of `l1_minimum` in a Newton step, at most
 cdef double MODEL_TOL            # and where it ends, as a part of the first promise's root
-cdef double SMOOTH_MODEL_TOL     # the same for a loss that is smooth itself: what is left there the next step gets
+cdef double SMOOTH_MODEL_TOL     # the same for a loss whose curvature does not jump: the next step gets the rest
 
 # doubles of `work` that `l1_minimum` wants
 cdef Py_ssize_t l1_work_size(Py_ssize_t n) noexcept nogil

@@ -10,6 +10,7 @@ cdef struct width_rule:
     double now_gap               # and of the last
     double stale_gap             # smallest for so many looks
     int stale_looks
+    int times_back               # that it went up again since
 
 
 cdef struct next_width:

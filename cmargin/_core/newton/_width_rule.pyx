@@ -18,19 +18,23 @@ cdef double ENOUGH = 0.5                 # smoothing error, in tolerances, that 
 cdef int HELD = 3                        # looks without a smaller gap for which it does
 cdef double AHEAD = 0.3                  # smoothing error, in open gaps, below which it waits for the certificate
 cdef double FALLING = 0.8                # part of the smallest gap below which a gap is smaller
-cdef int PATIENCE = 8                    # looks without a smaller gap before the width goes up again
+cdef int PATIENCE = 8                    # looks without a smaller gap before the width goes up again,
+cdef double NEAR = 0.5                   # by 2 where the gap is smaller, by more where the minimum is far off
+cdef double FAR_BACK = 32
+cdef int MOST_BACK = 50                  # times that it goes up at most: then to its end
 
 
 cdef void begin_rule(width_rule *rule, double width, double widest, double decay, double tol) noexcept nogil:
     rule.width, rule.widest, rule.decay, rule.tol = width, widest, decay, tol
     rule.last_gap = rule.now_gap = 1
-    rule.stale_gap, rule.stale_looks = INFINITY, 0
+    rule.stale_gap, rule.stale_looks, rule.times_back = INFINITY, 0, 0
 
 
 cdef bint is_ahead(const width_rule *rule, double error, double objective, double gap) noexcept nogil:
     # the width is not what keeps the gap open: shrinking it would only make the steps harder. First gaps are wide as
     # the bound is poor, and most fall by themselves
-    return 0.5 * rule.last_gap < gap and (gap < 0.5 or rule.stale_looks >= HELD) and error < AHEAD * gap * objective
+    return 0.5 * rule.last_gap < gap and (gap < NEAR or rule.stale_looks >= HELD) \
+        and error < AHEAD * gap * objective and rule.times_back < MOST_BACK
 
 
 cdef next_width width_after(const width_rule *rule, double step, double error, double objective,
@@ -56,16 +60,17 @@ cdef next_width width_after(const width_rule *rule, double step, double error, d
 
 
 cdef bint back_up(width_rule *rule, double gap) noexcept nogil:
+    cdef double before = rule.width
     rule.last_gap, rule.now_gap = rule.now_gap, gap
     if not gap > FALLING * rule.stale_gap:
         rule.stale_gap, rule.stale_looks = gap, 0
         return False
     rule.stale_looks += 1
-    if rule.stale_looks < PATIENCE:
+    if rule.stale_looks < PATIENCE or rule.times_back == MOST_BACK:
         return False
-    rule.width, rule.decay = min(2 * rule.width, rule.widest), ANEW
-    rule.stale_gap, rule.stale_looks = gap, 0
-    return True
+    rule.width, rule.decay = min((2 if gap < NEAR else FAR_BACK) * before, rule.widest), ANEW
+    rule.stale_gap, rule.stale_looks, rule.times_back = gap, 0, rule.times_back + 1
+    return rule.width > before
 
 
 def widths(steps, errors, gaps, double width=1.0, double decay=0.5, double tol=1e-4):
