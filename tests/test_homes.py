@@ -2,8 +2,10 @@
 
 import inspect
 import re
+import shutil
 import tempfile
 import warnings
+import weakref
 from pathlib import Path
 
 import naive_smsvm as naive
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from conftest import blobs, named
+from correlated_columns import correlated_columns
 from elsewhere import Elsewhere
 from estimators import quick_estimators
 from ranks_in_threads import pass_over_ranks
@@ -41,11 +44,11 @@ from cmargin.solvers.newton.dual_repair import SEED
 
 def in_files(X, code):
     """Rows read from a file in a few chunks."""
-    folder = tempfile.TemporaryDirectory()
+    folder = tempfile.mkdtemp()
     kind = "csr folder" if sp.issparse(X) else "npy F" if X.flags.f_contiguous else "npy C"
-    rows = FileHome(files_of(naive.dense(X), kind, Path(folder.name)), chunk=2500)
+    rows = FileHome(files_of(naive.dense(X), kind, Path(folder)), chunk=2500)
     assert len(rows.chunks) > 2
-    rows.folder = folder                                                      # as long as they are read
+    weakref.finalize(rows, shutil.rmtree, folder)           # a TemporaryDirectory warns, in another test's midst
     return rows.row_pass(code, intercept=True, n_threads=2)
 
 
@@ -118,6 +121,19 @@ def test_the_driver_ends_at_the_optimum_in_every_home(place, any_format, dtype, 
                                   Settings(tol=1e-7)).run()
     assert found.status == "converged"
     assert found.objective == pytest.approx(told.objective, rel=1e-4 if dtype == np.float32 else 2e-5)
+
+
+def test_a_width_that_goes_up_in_every_home(place):
+    X, code = correlated_columns(300, 0)
+    told = []
+    with single_threaded_blas():
+        for rows in (PLACES["open_rows"](X, code), place(X, code)):
+            told.append(ContinuationNewton(rows, Problem(0.0, 1 / 3000, 48), Settings(tol=1e-3, max_passes=60)).run())
+    here, there = told
+    widths = np.array(here.history)[:, 8]
+    assert (widths[1:] > 10 * widths[:-1]).any() and here.status == "converged"      # rows looked at anew, in mid-fit
+    assert there.passes == here.passes and there.n_iter == here.n_iter
+    assert there.objective == pytest.approx(here.objective, rel=1e-7) and there.gap == pytest.approx(here.gap, rel=1e-3)
 
 
 class AfterASubset:

@@ -1,9 +1,11 @@
 """The compiled Newton driver: the same steps whoever answers, in slices of any length; what does not fit is refused."""
 
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from correlated_columns import correlated_columns
 from elsewhere import Elsewhere
 from scipy import sparse
 from side_by_side import finish_together
@@ -275,6 +277,34 @@ def test_the_width_goes_up_for_a_while_only():
     # what keeps the gap open is not the width: full steps take it to its end
     got = np.array(widths([1.0] * 800, [1e-3] * 800, [0.3] * 800, width=1e-3, tol=1e-9))
     assert 0 < (np.diff(got) > 0).sum() <= 50 and got[-1] == 1e-10
+
+
+class Recorded(Elsewhere):
+    """Notes where the rows are begun anew, and the widths of every look: before the step, and after."""
+
+    def everywhere(self, method, *args, **kwargs):
+        if method == "start":
+            self.asked.append("anew")
+        elif method == "look":
+            self.asked.append((kwargs["line_width"], kwargs["width"]))
+        return [getattr(part, method)(*args, **kwargs) for part in self.parts]
+
+
+@pytest.mark.parametrize("widest", [1.0, 1e-7])
+def test_a_width_that_goes_up_begins_anew(widest):
+    # a step by the gradient at one width, its line searched at another, often had length 0; and where the width was the
+    # widest already, the rows were begun anew at the same one
+    X, y = correlated_columns(160, 2)
+    rows = Recorded.of(X, y, [70], True)
+    settings = Settings(tol=1e-9, max_passes=150, smoothing=widest)
+    with single_threaded_blas():
+        ContinuationNewton(rows, Problem(0.0, 1 / 1600, 48), settings, width=widest).run()
+    begun = [i for i, one in enumerate(rows.asked) if one == "anew"]
+    assert begun[0] == 0 and len(begun) > 2
+    for i in begun[1:]:
+        before, after = rows.asked[i - 1][1], rows.asked[i + 1]
+        assert before < after[0] == after[1] in (2 * before, min(widest, 32 * before), widest)
+    assert all(two[0] in one for one, two in pairwise(rows.asked) if "anew" not in (one, two))
 
 
 def test_equal_values_are_sorted_by_place():
