@@ -52,30 +52,38 @@ class Binary:
     def objective(self, w, b):
         """P(w, b) and what rounding in float64 may add to it or take away."""
         w, b = np.asarray(w, LONG), LONG(b)
-        margins = self.y * (self.rows @ w + b)
-        penalised = np.append(w, b) if self.intercept == "penalised" else w
-        penalty = LONG(self.l2) / 2 * (penalised @ penalised) + LONG(self.l1) * np.abs(penalised).sum()
+        margins, penalty = self.y * (self.rows @ w + b), self.penalty(w, b)
         value = penalty + self.m @ np.maximum(0, 1 - margins)
         terms = 1 + self.sizes @ np.abs(w) + abs(b)
         return value, ROUNDINGS * EPS * (terms + penalty)
+
+    def penalty(self, w, b):
+        penalised = np.append(w, b) if self.intercept == "penalised" else w
+        return LONG(self.l2) / 2 * (penalised @ penalised) + LONG(self.l1) * np.abs(penalised).sum()
+
+    def pull(self, signed):
+        """Sum of a y x, whose size the penalty bounds."""
+        pull = signed @ self.rows
+        return np.append(pull, signed.sum()) if self.intercept == "penalised" else pull
 
     def dual(self, a):
         """A true lower bound from multipliers a, whatever they are: clipped, balanced, shrunk."""
         a = np.clip(np.asarray(a, LONG), 0, self.m)
         if self.intercept == "free":
-            positive, negative = a[self.y > 0].sum(), a[self.y < 0].sum()
-            if max(positive, negative) > 0:
-                heavy = self.y * (positive - negative) > 0
-                a = np.where(heavy, a * (min(positive, negative) / max(positive, negative)), a)
-        signed = a * self.y
-        pull = signed @ self.rows
-        if self.intercept == "penalised":
-            pull = np.append(pull, signed.sum())
-        return max(LONG(0), best_multiple(a.sum(), pull, LONG(self.l2), LONG(self.l1)))
+            a = balanced(a, self.y)
+        return max(LONG(0), best_multiple(a.sum(), self.pull(a * self.y), LONG(self.l2), LONG(self.l1)))
 
     def solution(self):
         """(w, b, a) near the minimum."""
         return solve_scaled(self)
+
+
+def balanced(a, y):
+    """The multipliers of the heavier label shrunk, so that sum a y = 0."""
+    positive, negative = a[y > 0].sum(), a[y < 0].sum()
+    if not max(positive, negative) > 0:
+        return a
+    return np.where(y * (positive - negative) > 0, a * (min(positive, negative) / max(positive, negative)), a)
 
 
 def best_multiple(total, pull, l2, l1):
@@ -125,13 +133,9 @@ def best_constant(problem):
 def solve_scaled(problem):
     """(w, b, a) by `InteriorPoint` on columns centred, where the intercept is free, and scaled to at most 1."""
     kept = np.flatnonzero(problem.m > 0)
-    rows, y, m = problem.rows[kept], problem.y[kept], problem.m[kept]
-    p, free = rows.shape[1], problem.intercept == "free"
-    centre = m @ rows if free else np.zeros(p, LONG)
-    rows = rows - centre
-    rows[:, np.abs(rows).max(axis=0, initial=0) <= 1e-16 * np.abs(centre)] = 0           # constant columns
-    if problem.intercept == "penalised":
-        rows = np.column_stack([rows, np.ones(len(rows), LONG)])
+    p, free = problem.rows.shape[1], problem.intercept == "free"
+    y, m = problem.y[kept], problem.m[kept]
+    rows, centre = centred_rows(problem, kept)
     basis = None
     if problem.l1 == 0:
         basis, rows = in_its_own_span(rows)
@@ -141,6 +145,29 @@ def solve_scaled(problem):
     a[kept] = multipliers
     b = solution[-1] - centre @ w if free else w[p] if problem.intercept == "penalised" else LONG(0)
     return w[:p], b, a
+
+
+def centred_rows(problem, kept):
+    """Rows about their mean, returned too, where the intercept is free; with a column of ones for a penalised one."""
+    rows = problem.rows[kept]
+    centre = problem.m[kept] @ rows if problem.intercept == "free" else np.zeros(rows.shape[1], LONG)
+    rows = rows - centre
+    rows[:, np.abs(rows).max(axis=0, initial=0) <= 1e-16 * np.abs(centre)] = 0           # constant columns
+    if problem.intercept == "penalised":
+        rows = np.column_stack([rows, np.ones(len(rows), LONG)])
+    return rows, centre
+
+
+def scaled_columns(rows, l2, l1, free):
+    """Columns of at most 1, their l2 and l1, which of ``rows`` they are and their sizes; of a free one, the last, 0."""
+    size = np.abs(rows).max(axis=0, initial=0)
+    used = np.flatnonzero(size > 0)
+    used = used[np.maximum(l2 / size[used]**2, l1 / size[used]) < LARGEST]
+    size = size[used]
+    A, q, c = rows[:, used] / size, l2 / size**2, l1 / size
+    if free:
+        A, q, c = np.column_stack([A, np.ones(len(A))]), np.append(q, 0), np.append(c, 0)
+    return A, q, c, used, size
 
 
 def in_its_own_span(rows):
@@ -156,13 +183,7 @@ def in_its_own_span(rows):
 
 def solve_columns(rows, y, m, l2, l1, free):
     """Weights of the columns, then the intercept where it is free, and multipliers."""
-    size = np.abs(rows).max(axis=0, initial=0)
-    used = np.flatnonzero(size > 0)
-    used = used[l2 / size[used]**2 < LARGEST]
-    size = size[used]
-    A, q, c = rows[:, used] / size, l2 / size**2, l1 / size
-    if free:
-        A, q, c = np.column_stack([A, np.ones(len(A))]), np.append(q, 0), np.append(c, 0)
+    A, q, c, used, size = scaled_columns(rows, l2, l1, free)
     scaled = Scaled((A * y[:, None]).astype(float), q.astype(float), c.astype(float), m.astype(float), y, free)
     found, multipliers = InteriorPoint(scaled.A, scaled.q, scaled.c, scaled.m, scaled.value).run(TOL)
     solution = np.zeros(rows.shape[1] + free, LONG)
@@ -187,10 +208,7 @@ class Scaled:
         primal = (self.q * w) @ w / 2 + self.c @ np.abs(w) + self.m @ np.maximum(0, 1 - self.A @ w)
         a = np.clip(a, 0, self.m)
         if self.free:
-            positive, negative = a[self.y > 0].sum(), a[self.y < 0].sum()
-            if max(positive, negative) > 0:
-                heavy = self.y * (positive - negative) > 0
-                a = np.where(heavy, a * (min(positive, negative) / max(positive, negative)), a)
+            a = balanced(a, self.y)
         pull = np.abs(a @ self.A)[:len(self.q) - self.free]
         q, c = self.q[:len(pull)], self.c[:len(pull)]
         over = np.maximum(pull - c, 0)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import lstsq, solve_triangular
 
-from .oracle import EPS, LARGEST, LONG, ROUNDINGS, Binary
+from .oracle import EPS, LONG, ROUNDINGS, Binary, balanced, centred_rows, scaled_columns
 
 STEPS = 100
 HALVINGS = 50
@@ -37,7 +37,7 @@ def entropy(a):
     return -sum(terms)
 
 
-LOSSES = {"logistic": (logistic, entropy, 1.0), "squared_hinge": (squared_hinge, lambda a: a - a * a / 4, np.inf)}
+LOSSES = {"logistic": (logistic, entropy, 1.0), "squared_hinge": (squared_hinge, lambda a: a - a * a / 4, 1e300)}
 
 
 @dataclass
@@ -49,45 +49,29 @@ class SmoothBinary(Binary):
     def objective(self, w, b):
         w, b = np.asarray(w, LONG), LONG(b)
         value, slope, _ = LOSSES[self.loss][0](self.y * (self.rows @ w + b))
-        penalised = np.append(w, b) if self.intercept == "penalised" else w
-        penalty = LONG(self.l2) / 2 * (penalised @ penalised) + LONG(self.l1) * np.abs(penalised).sum()
+        penalty = self.penalty(w, b)
         terms = 1 + np.abs(self.rows) @ np.abs(w) + abs(b)
         return penalty + self.m @ value, ROUNDINGS * EPS * (self.m @ (value - slope * terms) + penalty)
 
     def dual(self, a):
         """A lower bound from multipliers a of either label, m times a dual variable, whatever they are."""
         _, worth, largest = LOSSES[self.loss]
-        kept = self.m > 0
-        a, y, m = np.asarray(a, LONG)[kept], self.y[kept], self.m[kept]
-        a = np.clip(a, 0, m * LONG(largest))
+        a = np.clip(np.asarray(a, LONG), 0, self.m * LONG(largest))
         if self.intercept == "free":
-            positive, negative = a[y > 0].sum(), a[y < 0].sum()
-            if max(positive, negative) > 0:
-                a = np.where(y * (positive - negative) > 0, a * (min(positive, negative) / max(positive, negative)), a)
-        pull = (a * y) @ self.rows[kept]
-        if self.intercept == "penalised":
-            pull = np.append(pull, (a * y).sum())
-        over = np.maximum(np.abs(pull) - LONG(self.l1), 0)
+            a = balanced(a, self.y)
+        pull = np.abs(self.pull(a * self.y))
+        share = np.divide(a, self.m, out=np.zeros(len(a), LONG), where=self.m > 0)
         if self.l2 > 0:
-            return m @ worth(a / m) - over @ over / (2 * LONG(self.l2))
-        size = np.abs(pull).max(initial=0)
-        return m @ worth(a / m * (min(LONG(1), LONG(self.l1) / size) if size > 0 else 1))
+            over = np.maximum(pull - LONG(self.l1), 0)
+            return self.m @ worth(share) - over @ over / (2 * LONG(self.l2))
+        size = pull.max(initial=0)
+        return self.m @ worth(share * (min(LONG(1), LONG(self.l1) / size) if size > 0 else 1))
 
     def solution(self):
         """(w, b, a) by Newton's method on columns centred, where the intercept is free, and scaled to at most 1."""
         free = self.intercept == "free"
-        centre = self.m @ self.rows if free else np.zeros(self.rows.shape[1], LONG)
-        rows = self.rows - centre
-        rows[:, np.abs(rows).max(axis=0, initial=0) <= 1e-16 * np.abs(centre)] = 0        # constant columns
-        if self.intercept == "penalised":
-            rows = np.column_stack([rows, np.ones(len(rows), LONG)])
-        size = np.abs(rows).max(axis=0, initial=0)
-        used = np.flatnonzero(size > 0)
-        used = used[self.l2 / size[used] ** 2 < LARGEST]
-        size = size[used]
-        A, q, c = rows[:, used] / size, self.l2 / size**2, self.l1 / size
-        if free:
-            A, q, c = np.column_stack([A, np.ones(len(A))]), np.append(q, 0), np.append(c, 0)
+        rows, centre = centred_rows(self, slice(None))
+        A, q, c, used, size = scaled_columns(rows, self.l2, self.l1, free)
         A, q, c, m = (np.asarray(x, float) for x in (A * self.y[:, None], q, c, self.m))
         v = newton(A, q, c, m, LOSSES[self.loss][0])
         w = np.zeros(rows.shape[1], LONG)
