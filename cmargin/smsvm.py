@@ -110,7 +110,7 @@ class SmSVMClassifier(LinearClassifier):
     objective_ : array
         The objective, not smoothed, of each class.
     n_iter_ : int
-        Newton steps of the class that took most.
+        Newton steps, and looks that begin anew, of the class that took most.
     n_passes_ : float
         Reads of the data, in reads of all of it, summed over the classes.
     history_ : dict of arrays, one entry a look at the data

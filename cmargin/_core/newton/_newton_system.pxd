@@ -14,7 +14,7 @@ cdef double solve_upper(Py_ssize_t n, const double *upper, Py_ssize_t k, const d
 cdef bint allows_rounding(Py_ssize_t n, const double *upper, const double *factor) noexcept nogil
 
 cdef int MODEL_ROUNDS            # of `l1_minimum` in a Newton step, at most
-cdef double MODEL_TOL            # and where it ends, as a part of the first promise's root
+cdef double MODEL_TOL            # they end where one promises this part, squared, of what the best of them did
 cdef double SMOOTH_MODEL_TOL     # the same for a loss whose curvature does not jump: the next step gets the rest
 
 # doubles of `work` that `l1_minimum` wants
@@ -24,6 +24,7 @@ cdef Py_ssize_t l1_work_size(Py_ssize_t n) noexcept nogil
 cdef bint l1_minimum(Py_ssize_t n, const double *upper, const double *g, const double *w, const double *l1, int rounds,
                      double tol, double *d, double *work, Py_ssize_t *index) noexcept nogil
 
-# whether squares of a column are beyond the range of doubles where its gradient is not; H's diagonal: every ``stride``
 cdef bint all_finite(Py_ssize_t n, const double *x) noexcept nogil
+
+# whether squares of a column are beyond the range of doubles where its gradient is not; H's diagonal: every ``stride``
 cdef bint curvature_is_lost(Py_ssize_t n, const double *diagonal, Py_ssize_t stride, const double *g) noexcept nogil

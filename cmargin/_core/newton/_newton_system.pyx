@@ -205,18 +205,22 @@ cdef double decrease_left(Py_ssize_t n, const double *H, Py_ssize_t m, const Py_
     return left
 
 
+cdef void gather_upper(Py_ssize_t n, const double *H, Py_ssize_t m, const Py_ssize_t *index,
+                       double *to) noexcept nogil:
+    cdef Py_ssize_t i, j
+    for i in range(m):
+        for j in range(i, m):
+            to[i * m + j] = H[index[i] * n + index[j]]
+
+
 cdef double solve_columns(Py_ssize_t n, const double *H, Py_ssize_t m, const Py_ssize_t *index, const double *slope,
                           double *own, double *part, double *factor) noexcept nogil:
-    # own = H^-1 slope of m columns, as `solve_upper` answers; slope (m,), part is written where there is no factor only
-    cdef double *into = factor
-    cdef Py_ssize_t i, j
-    for _ in range(2):
-        for i in range(m):
-            for j in range(i, m):
-                into[i * m + j] = H[index[i] * n + index[j]]
-        if into == factor and solve_in_place(m, factor, 1, slope, own):
-            return 0
-        into = part
+    # own = H^-1 slope of m columns, as `solve_upper` answers; slope (m,). `part`, as large as the factor, is touched
+    # where that fails only
+    gather_upper(n, H, m, index, factor)
+    if solve_in_place(m, factor, 1, slope, own):
+        return 0
+    gather_upper(n, H, m, index, part)
     return solve_upper(m, part, 1, slope, own, factor)
 
 

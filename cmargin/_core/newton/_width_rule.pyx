@@ -1,8 +1,8 @@
 """The smoothing width of SmSVM: as fast to zero as the Newton steps can follow, and no further than the gap asks.
 
 Full steps: the path is followed, so go faster along it. Shorter ones: the model was not true this far, so stay, and
-after very short ones go back. Longer ones too, unless the gap has ceased to fall: then the width is what keeps it open
-(doc/decisions.md).
+after very short ones go back. Longer ones too, unless the gap has ceased to fall: then the width is what keeps it open.
+Unless smoothing costs little beside the gap: then it is not, so wait, and go back if that lasts (doc/decisions.md).
 """
 
 from libc.math cimport INFINITY, fabs, sqrt

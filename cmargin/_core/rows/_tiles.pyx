@@ -44,7 +44,7 @@ cdef extern from "_tiles.h" nogil:
     void row_scaled_to_single_d(const double *x, double scale, Py_ssize_t m, float *out) noexcept
 
 
-cdef Py_ssize_t NEAR = 1 << 20               # bytes of all rows that a second-level cache keeps
+cdef Py_ssize_t SECOND_LEVEL = 1 << 20       # bytes of all rows that such a cache keeps
 
 
 cdef row_source source_of(Rows X):
@@ -80,7 +80,7 @@ cdef row_tile open_tile(const row_source *source, Py_ssize_t first, Py_ssize_t n
             tile.rows = source.rows + first
         else:
             tile.data = <const void *> (<const char *> source.X.values + first * source.X.row_stride * size)
-            if source.X.n_rows * m * size > NEAR:
+            if source.X.n_rows * m * size > SECOND_LEVEL:
                 tile.ahead = n * tile.stride
         return tile
     tile.data, tile.single, tile.stride = scratch, False, m

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from cmargin.homes.prices import SMALLEST
 from cmargin.solvers.newton.continuation_newton import ContinuationNewton, Result
 
 FRACTION = 0.1
-SMALLEST = 20_000              # fewer rows than this are read whole: the subset would save nothing worth having
 PILOT = 2000                   # rows that tell the mean squares of the columns
 ROWS_PER_COLUMN = 20           # a subset thinner than this says little about the whole
 OF_SMOOTH_LOSS = 16            # the same for a loss that needs no smoothing
