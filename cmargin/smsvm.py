@@ -54,7 +54,8 @@ class SmSVMClassifier(LinearClassifier):
         Relative duality gap (objective - bound) / objective at which a class is done.
     max_passes : float, default=1000
         Reads of the data after which a class is left as it is, with a warning that names its gap. Products of
-        ``linear_solver="cg"``, and of data too wide for a factor, are not limited, and the first look is always taken.
+        ``linear_solver="cg"``, of data too wide for a factor, and of columns for an l1 model, are not limited, and the
+        first look is always taken.
     smoothing : float, default=1.0
         First width of the smoothed hinge; not used by the other losses.
     smoothing_decay : float, default=0.5
@@ -73,7 +74,8 @@ class SmSVMClassifier(LinearClassifier):
         squared hinge, from 48 columns on, where it foresees that few sweeps will do. It works on one thread a class.
         Dense rows whose columns do not lie side by side are copied for it, by "auto" up to 50 million numbers.
         With the logistic loss, and the squared hinge of CSR rows, "auto" begins by products with the rows where these
-        cost less than curvature and its factor.
+        cost less than curvature and its factor. With l1 and these losses, CSR rows of more than 256 columns are copied
+        column by column (up to 50 million entries), and steps read columns in use where that costs less.
     subset_growth : {"auto", None}, default="auto"
         Solve on a tenth of the rows first where there are many.
     penalize_intercept : bool, default=False

@@ -15,7 +15,7 @@ from cmargin._estimators.progress import say
 from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin.homes.dual_rows import BY_DUAL, FEWEST_READS, SMOOTH_SPARSE, worth_sweeping
-from cmargin.homes.prices import has_ridges, worth_products
+from cmargin.homes.prices import has_ridges, worth_columns, worth_products
 from cmargin.homes.row_pass import SMALL
 from cmargin.homes.wide import worth_reducing
 from cmargin.solvers.dual.dual_newton import DualNewton
@@ -171,7 +171,7 @@ class SmSVMFit:
         w = self.start.W[c]
         known = self.start.objective[c] + self.estimator.l1 * np.abs(w[:self.m]).sum()
         if self.intercept and self.free is None:
-            known += self.l2 / 2 * w[self.m]**2
+            known += self.l2 / 2 * w[self.m]**2 + self.estimator.l1 * abs(w[self.m])
         better = known < result.objective or not np.isfinite(result.objective) or not result.w.any()
         return (w, known) if better else (result.w, result.objective)
 
@@ -232,6 +232,8 @@ class SmSVMFit:
                 result.objective = np.inf        # what comes next begins anew
         rows, width = rows(), None if w is None else min(e.smoothing, WARM_WIDTH)
         products = worth_products(self.home, self.problem, settings)
+        if self.problem.l1 > 0 and (products := worth_columns(self.home, self.problem, settings)) > 0:
+            rows.take_columns(self.home.columns())
         if stage == "whole":
             newton = ContinuationNewton(rows, self.problem, settings, result)
             may_repair(newton)

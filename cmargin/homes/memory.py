@@ -37,7 +37,7 @@ class MemoryHome:
         self.dtype, self.sparse = X.dtype, self.rows.sparse
         self.entries = X.nnz if self.sparse else X.size
         self.row_is_contiguous = self.sparse or X.shape[1] <= 1 or X.strides[1] == X.itemsize
-        self._unrepeated = None
+        self._unrepeated = self._columns = None
 
     # ------------------------------------------------------------ rows
 
@@ -81,6 +81,12 @@ class MemoryHome:
 
     def row_pass(self, code, *, intercept, n_threads):
         return MemoryRowPass(self.unrepeated().rows, code, intercept=intercept, n_threads=n_threads)
+
+    def columns(self):
+        """X' of CSR rows, a copy, made once."""
+        if self._columns is None:
+            self._columns = Rows(self.unrepeated().X.T.tocsr())
+        return self._columns
 
     def reduced(self):
         return WideRows(self)

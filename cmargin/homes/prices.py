@@ -6,7 +6,7 @@ Which way a fit goes is chosen by these prices, not by timings, so that it is th
 import numpy as np
 
 from cmargin._core.losses._losses import CALIBRATED, FACTS
-from cmargin.homes.wide import too_wide, worth_reducing
+from cmargin.homes.wide import MOST_NUMBERS, too_wide, worth_reducing
 
 FEW_COLUMNS = 128      # up to which Newton's method is best, unless dense rows are few or sparse ones light,
 NARROW_READS = 40      # what it costs there, for the hinge,
@@ -18,6 +18,8 @@ SUBSET_ROWS, SUBSET_LOOKS = 160, 4     # rows a column from which on the looks a
 SMALLEST = 20_000      # of all rows for that: a subset of fewer would save nothing worth having
 CACHED = 16_000_000    # bytes of dense rows that the cache holds: products, not curvature, take half the time then
 FEWEST_PRODUCTS, MOST_A_STEP = 4, 100            # that a step may take: fewer are not worth a trial, more never
+OUTER = 0.2            # reads of columns, times the entries of a row: what the sum of outer products costs
+BY_COLUMNS_FROM = 256  # columns of CSR rows: a block of fewer, with its factors, is cheap
 PRODUCT_STEPS = 10     # a step may take this part of ``max_passes``
 
 
@@ -61,6 +63,15 @@ def reads_of_newton(home, smooth=False):
     if too_wide(n, m):
         return np.inf if home.sparse else CG_READS
     return looks * price_of_look(home, smooth)
+
+
+def worth_columns(home, problem, settings):
+    """Reads of columns that a step with l1 may take in place of a block, factors not counted; 0: none."""
+    if settings.linear_solver != "auto" or not home.in_memory or home.agreed is not None or problem.loss == "hinge":
+        return 0
+    if not problem.l1 > 0 or not home.sparse or home.n_features <= BY_COLUMNS_FROM or home.entries > MOST_NUMBERS:
+        return 0                                                          # they are copied
+    return max(FEWEST_PRODUCTS, int(OUTER * entries_of_a_row(home)))
 
 
 def worth_products(home, problem, settings):

@@ -8,6 +8,7 @@ A driver never sees a row, so that the rows may be in memory, in files or on oth
 told it may wait for as long as anybody likes. Nothing here needs the interpreter.
 """
 
+from cmargin._core.newton._step_model cimport model_solver
 from cmargin._core.rows._row_pass cimport look_request, row_pass
 
 
@@ -15,6 +16,7 @@ cdef enum ask_kind:
     LOOK                         # ask.look, after ask.restart and ask.new_active
     ALONG                        # value, slope, curvature at ask.step; no read
     PRODUCT                      # sum s h x_i <x_i, ask.x>, ask.x NULL: the diagonal
+    MODEL                        # the step that minimises ask.model; by rows that have columns only
     EVALUATE                     # sum s F(y <ask.x, x>), F not smoothed, and sum s x^2
     MARGINS                      # `traced` numbers of the margins where the last look was, into ask.traced; no read
     GATHER                       # the heaviest rows, see `HeavyRows`
@@ -34,6 +36,7 @@ cdef struct request:
     const Py_ssize_t *active
     const double *norm_weight    # sum weight_j x_ij^2 for every row too, or NULL
     const double *x              # (n_columns,)
+    model_solver *model
     double step
     double scale                 # of the margins' location
     Py_ssize_t n_levels
@@ -50,6 +53,7 @@ cdef struct request:
     void (*told_look)(void *driver, const double *sums, const double *gradient, double *block) noexcept nogil
     void (*told_along)(void *driver, double slope, double curvature) noexcept nogil
     void (*told_product)(void *driver, const double *product, double share) noexcept nogil
+    void (*told_model)(void *driver) noexcept nogil
     void (*told_evaluation)(void *driver, double loss, const double *squares) noexcept nogil
     void (*told_margins)(void *driver) noexcept nogil
 
@@ -67,7 +71,7 @@ cdef class Worker:
 cdef struct answering:           # a driver's questions, by rows in memory
     request *question
     row_pass *rows
-    bint under_way               # a look is, in parts
+    bint under_way               # a look is, or a model, in parts
 
 
 cdef class Driver(Worker):

@@ -6,17 +6,18 @@ from cython.parallel cimport prange
 from libc.stdlib cimport free, malloc
 
 from cmargin._core.rows._row_blocks cimport HINGE, N_SUMS
+from cmargin._core.newton._step_model cimport model_begin, model_part
 from cmargin._core.rows._row_pass cimport (
     RowBlocks, look_request, pass_along, pass_begin_look, pass_evaluate, pass_look_part, pass_margins, pass_product,
-    pass_set_active, pass_start, row_pass,
+    pass_set_active, pass_start, pass_weigh, row_pass,
 )
 from cmargin._core.small._catoni cimport CHUNK
 from cmargin._core.small._clock cimport seconds
 from cmargin._core.small._margin_summary cimport N_TRACED, trace_margins
 from cmargin._core.small._shapes cimport must_fit
 
-ASKS = {LOOK: "look", ALONG: "along", PRODUCT: "product", EVALUATE: "evaluate", MARGINS: "margins", GATHER: "gather",
-        REPAIR: "repair", PAUSE: "pause", DONE: None}
+ASKS = {LOOK: "look", ALONG: "along", PRODUCT: "product", MODEL: "model", EVALUATE: "evaluate", MARGINS: "margins",
+        GATHER: "gather", REPAIR: "repair", PAUSE: "pause", DONE: None}
 
 
 def now():
@@ -64,6 +65,16 @@ cdef bint answer_one(request *ask, row_pass *rows, bint *under_way, double until
         ask.out_of_memory = share < 0
         if not ask.out_of_memory:
             ask.told_product(ask.driver, rows.job.gradient, share)
+    elif ask.kind == MODEL:
+        if not under_way[0]:
+            pass_weigh(rows, ask.model.model.n, ask.look.width, ask.look.floor)
+            model_begin(ask.model, &rows.columns)
+        under_way[0] = True
+        while model_part(ask.model, &rows.columns):
+            if seconds() > until:
+                return False
+        under_way[0] = False
+        ask.told_model(ask.driver)
     elif ask.kind == EVALUATE:
         ask.out_of_memory = not pass_evaluate(rows, ask.x, True)
         if not ask.out_of_memory:

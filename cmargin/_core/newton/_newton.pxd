@@ -8,6 +8,7 @@ from cmargin._core.newton._certificate cimport dual_point
 from cmargin._core.newton._conjugate_gradients cimport conjugate_gradients
 from cmargin._core.newton._driver cimport request
 from cmargin._core.newton._line_search cimport line_search
+from cmargin._core.newton._step_model cimport model_solver
 from cmargin._core.newton._width_rule cimport next_width, width_rule
 from cmargin._core.rows._row_pass cimport row_pass
 
@@ -47,7 +48,7 @@ cdef struct newton_state:
     double max_passes
     double deadline              # on the clock of `seconds`
     double width_end             # leave once the smoothing is below: a subset
-    bint by_products             # directions by conjugate gradients,
+    bint by_products             # directions by conjugate gradients; with l1 by columns, see `_newton_columns`
     int worth_products           # until a step takes as many products; 0: always
     bint or_leave                # to leave then, where steps by a factor are for others
     double tried                 # reads of products on trial so far
@@ -128,6 +129,7 @@ cdef struct newton_state:
     double line_slope            # of the penalty at w along d,
     double line_curvature        # and its change along it
     conjugate_gradients cg
+    model_solver by              # with l1, in place of products
     double *diagonal             # (p,) of the curvature, for cg,
     double curvature_then        # and the mean curvature where it was summed; 0: nowhere
     row_pass *heavy              # rows that the model of a step treats exactly, in memory here; NULL: none

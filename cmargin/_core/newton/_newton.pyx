@@ -28,6 +28,7 @@ from cmargin._core.newton._l2_path cimport follow_path, leave_path, penalty_of_p
 from cmargin._core.newton._line_search cimport l1_slope, search_told
 from cmargin._core.newton._newton_block cimport choose_columns, solve_block
 from cmargin._core.newton._newton_products cimport start_products, told_product
+from cmargin._core.newton._newton_columns cimport start_model, told_model
 from cmargin._core.newton._step_end cimport begin_line, is_certified, is_poor
 from cmargin._core.rows._row_pass cimport BLOCK, NO_BLOCK, ROUGH_BLOCK
 from cmargin._core.small._history cimport history_row
@@ -197,7 +198,7 @@ cdef void judge(newton_state *at) noexcept nogil:
 
 cdef void newton_answers_to(newton_state *at) noexcept nogil:
     at.ask.told_look, at.ask.told_along = told_look, told_along
-    at.ask.told_product, at.ask.told_evaluation = told_product, told_evaluation
+    at.ask.told_product, at.ask.told_model, at.ask.told_evaluation = told_product, told_model, told_evaluation
     at.rounding = ROUNDING_OF_SUMS               # unless the rows' home says otherwise
 
 
@@ -279,6 +280,9 @@ cdef void start_step(newton_state *at) noexcept nogil:
         memset(at.d, 0, at.p * sizeof(double))
     elif not at.has_block and at.has_factor:
         chord_direction(at)
+    elif not at.has_block and at.l1 > 0:
+        start_model(at)
+        return
     elif not at.has_block:
         start_products(at)
         return

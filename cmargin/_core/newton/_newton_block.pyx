@@ -11,7 +11,7 @@ from cmargin._core.newton._newton_system cimport (
 )
 from cmargin._core.small._sorting cimport sort_with_index
 
-cdef double NEAR = 0.8                   # of the l1 weight: columns with such a gradient may soon be in use
+NEAR = 0.8
 cdef Py_ssize_t WORKING_SET = 400        # columns in the block beside those in use, at most
 
 

@@ -17,7 +17,7 @@ from cmargin._core.newton._newton cimport (
     newton_settle, newton_state, rounding_of, start_step, status_id,
 )
 from cmargin._core.newton._newton_block cimport block_work_size
-from cmargin._core.newton._newton_vectors cimport BEST_V, BEST_W, L2_EACH, N_VECTORS, RMS, SCALE, TAKEN, W
+from cmargin._core.newton._newton_vectors cimport BEST_V, BEST_W, L2_EACH, RMS, SCALE, TAKEN, W, X
 from cmargin._core.newton._newton_vectors cimport n_vectors, point_at_vectors
 from cmargin._core.newton._published_newton cimport published_start, published_told
 from cmargin._core.rows._row_pass cimport RowBlocks
@@ -153,6 +153,7 @@ cdef class Newton(Driver):
         at.spent, at.started = spent, seconds() if started is None else started
         at.seconds_look, at.seconds_system, at.seconds_search = spent_seconds
         at.status = WAITING
+        self.must_have_columns()
         self.take_memory()
         self.start_at(w)
         if column_scale is not None:
@@ -162,6 +163,11 @@ cdef class Newton(Driver):
         if curvature is not None and at.has_scale and not by_products:
             self.take_factor(np.ascontiguousarray(curvature))
             at.has_factor = potrf(at.p, at.work + 4 * at.p) == 0
+
+    cdef int must_have_columns(self) except -1:
+        # for the model of a step with l1, where there is no block of it
+        must_fit(not (self.at.by_products and self.at.l1 > 0) or getattr(self.home, "has_columns", False), "columns")
+        return 0
 
     cdef take_memory(self):
         cdef Py_ssize_t p = self.at.p, room = max(1, p)
@@ -396,7 +402,8 @@ cdef class Newton(Driver):
         cdef double[:, ::1] block
         cdef bytes numbers = kept["numbers"]
         must_fit(len(numbers) == carry_numbers(at, room, False), "take_back")
-        at.by_products = len(kept["vectors"]) == N_VECTORS              # where it began
+        at.by_products = len(kept["vectors"]) > X              # where it began
+        self.must_have_columns()
         self.take_memory()
         carry_numbers(at, numbers, True)
         self.vectors[...], self.places[...], self.flags[...] = kept["vectors"], kept["places"], kept["flags"]

@@ -13,8 +13,10 @@ from cmargin._core.newton._certificate cimport relative_gap
 from cmargin._core.newton._conjugate_gradients cimport cg_begin, cg_told, conjugate_gradients
 from cmargin._core.newton._driver cimport PRODUCT
 from cmargin._core.newton._newton cimport (
-    DIAGONAL, FRESH_LOOK, LEFT, PRODUCTS, ask_first_look, direction_found, floor_of, measure_columns, newton_settle,
+    DIAGONAL, FRESH_LOOK, FULL_BLOCK, LEFT, PRODUCTS, ask_first_look, direction_found, floor_of, measure_columns,
+    newton_settle,
 )
+from cmargin._core.newton._newton_block cimport choose_columns
 from cmargin._core.newton._newton_system cimport all_finite, curvature_is_lost
 
 cdef int MOST_PRODUCTS = 100
@@ -83,8 +85,11 @@ cdef void give_products_up(newton_state *at) noexcept nogil:
     # after this step; its end is looked at with curvature, unless another driver does
     if at.or_leave:
         at.status = LEFT
-    else:
-        at.by_products = False
+        return
+    at.by_products = False
+    at.wide_l1 = at.l1 > 0 and at.p > FULL_BLOCK
+    if at.wide_l1:
+        choose_columns(at)
 
 
 cdef void start_without_them(newton_state *at) noexcept nogil:

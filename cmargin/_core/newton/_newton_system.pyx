@@ -12,6 +12,7 @@ from libc.string cimport memcpy
 
 from cmargin._core.linalg._blas cimport NO_TRANS, axpy, dot, gemv, potrf, potrs
 from cmargin._core.small._shapes cimport must_fit
+from cmargin._core.small._soft_threshold cimport l1_minimum_of_one
 
 MODEL_ROUNDS = 20
 MODEL_TOL = 1e-3
@@ -125,13 +126,7 @@ cdef int run_sweeps(Py_ssize_t n, const double *H, double *gradient, double *x, 
             curvature = H[j * n + j]
             if not curvature > 0:
                 continue
-            target = curvature * x[j] - gradient[j]
-            if target > l1[j]:
-                target = (target - l1[j]) / curvature
-            elif target < -l1[j]:
-                target = (target + l1[j]) / curvature
-            else:
-                target = 0
+            target = l1_minimum_of_one(curvature, x[j], gradient[j], l1[j])
             step = target - x[j]
             if step == 0:
                 continue

@@ -5,11 +5,14 @@ from cmargin._core.newton._newton cimport newton_state
 
 cdef enum:
     W, D, TAKEN, G, L2_EACH, L1_EACH, SCRATCH, ZERO, KEYS, BEST_W, TOLD_V, BEST_V, RMS, SCALE, ZEROED,
-    SUMS_POS, SUMS_NEG, X, R, PRODUCT_OF, SEARCHED, CURVATURE, N_VECTORS        # from X on for conjugate gradients
+    SUMS_POS, SUMS_NEG, X, R, PRODUCT_OF, SEARCHED, CURVATURE, N_BY_PRODUCTS,   # from X on for conjugate gradients,
+    ACROSS = N_BY_PRODUCTS, SLOPE, SCALE_OF_X, N_BY_COLUMNS     # and from here on for the model of a step with l1
 
 
 cdef inline Py_ssize_t n_vectors(const newton_state *at) noexcept nogil:
-    return N_VECTORS if at.by_products else X
+    if not at.by_products:
+        return X
+    return N_BY_COLUMNS if at.l1 > 0 else N_BY_PRODUCTS
 
 
 cdef inline void point_at_vectors(newton_state *at, double *v, Py_ssize_t *places, unsigned char *flags) noexcept nogil:
@@ -25,6 +28,9 @@ cdef inline void point_at_vectors(newton_state *at, double *v, Py_ssize_t *place
         at.cg.n, at.cg.x, at.cg.r, at.cg.product = at.p, v + X * room, v + R * room, v + PRODUCT_OF * room
         at.cg.search, at.diagonal = v + SEARCHED * room, v + CURVATURE * room
         at.cg.diagonal = at.diagonal
+    if at.by_products and at.l1 > 0:
+        at.by.cg, at.by.model.curvature, at.by.model.across = at.cg, at.diagonal, v + ACROSS * room
+        at.by.slope, at.by.scale = v + SLOPE * room, v + SCALE_OF_X * room
     at.index, at.active = places, places + 3 * at.p
     at.in_use, at.gone, at.used = flags, flags + room, flags + 2 * room
     at.told.n = at.best.n = at.p if at.free < 0 else at.p - 1

@@ -35,3 +35,21 @@ cdef inline void csr_axpy(double scale, const real_t *values, const index_t *col
     cdef Py_ssize_t k
     for k in range(n):
         w[columns[k]] += scale * values[k]
+
+
+cdef inline void csr_axpy_weighted(double scale, const real_t *values, const index_t *columns, Py_ssize_t n,
+                                   const double *weight, double *w) noexcept nogil:
+    cdef Py_ssize_t k
+    for k in range(n):
+        w[columns[k]] += scale * values[k] * weight[columns[k]]
+
+
+cdef inline void csr_moments(const real_t *values, const index_t *columns, Py_ssize_t n, const double *weight,
+                             double *sum_of, double *sum_of_squares) noexcept nogil:
+    cdef double first = 0, second = 0, part
+    cdef Py_ssize_t k
+    for k in range(n):
+        part = weight[columns[k]] * values[k]
+        first += part
+        second += part * values[k]
+    sum_of[0], sum_of_squares[0] = first, second

@@ -66,6 +66,10 @@ cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked
 # step, width: value, slope, curvature in the step t of sum s F(u - t change);  sums[0:3]
 cdef void along_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil
 
+# weight (n,) = s h of n rows from `first` on where the last look was taken, 0 below the floor
+cdef void weigh_by_curvature(const pass_job *job, Py_ssize_t first, Py_ssize_t n, const block_question *asked,
+                             double *weight) noexcept nogil
+
 # x, width, floor: gradient[block] = sum s h <x_i, x> x_i, or sum s h x_i^2 for x NULL; rows below the floor left out
 cdef void product_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil
 

@@ -217,7 +217,6 @@ cdef void along_block(pass_job *job, Py_ssize_t block, const block_question *ask
 
 cdef void weigh_by_curvature(const pass_job *job, Py_ssize_t first, Py_ssize_t n, const block_question *asked,
                              double *weight) noexcept nogil:
-    # weight (n,) = s h of the rows from `first` on, where the last look was taken; 0 below the floor
     cdef double h
     cdef Py_ssize_t i
     if vectorised_curvatures(job.loss, job.pending, asked.floor, n, job.code + first, job.deficit + first,

@@ -5,6 +5,7 @@ All functions but `pass_set_active` and `pass_start` sum over blocks of rows and
 """
 
 from cmargin._core.rows._row_blocks cimport pass_job
+from cmargin._core.rows._columns cimport columns_view
 from cmargin._core.small._team cimport team
 
 
@@ -38,6 +39,7 @@ cdef struct row_pass:
     Py_ssize_t scratch_size      # doubles of a thread
     Py_ssize_t hessian_order     # for which there is memory
     double *all_hessian          # (n_blocks, hessian_order, hessian_order)
+    columns_view columns         # X.starts NULL: there are none
     Py_ssize_t *active           # (n_columns,) memory for `pass_set_active`
     Py_ssize_t *position         # (n_columns,), CSR only
     bint (*make_room)(row_pass *rows, Py_ssize_t order) noexcept nogil      # scratch, block, duals; False: no memory
@@ -48,6 +50,7 @@ cdef class RowBlocks:
     cdef row_pass rows
     cdef tuple keep                          # owners of the memory that the pointers see
     cdef object norms_
+    cdef object columns_, per_column_
     cdef object per_row, duals, active_, position_, scratch_, gradient_, hessian_, sums_
     cdef public object between_slices        # called between two slices of a long look; what it raises ends the look
     cdef readonly int n_threads
@@ -89,6 +92,9 @@ cdef void pass_margins(const row_pass *rows, double *out) noexcept nogil
 
 # gradient = sum s h <x_i, x> x_i, x NULL: the diagonal; the share of rows read, or less than 0: no memory
 cdef double pass_product(row_pass *rows, const double *x, double width, double floor) noexcept nogil
+
+# columns.weight = s h / n where the last look was; there must be columns
+cdef void pass_weigh(row_pass *rows, double n, double width, double floor) noexcept nogil
 
 # sums[HINGE] = sum s F, F not smoothed, and if asked for gradient = sum s x^2; False: no memory
 cdef bint pass_evaluate(row_pass *rows, const double *w, bint squares) noexcept nogil

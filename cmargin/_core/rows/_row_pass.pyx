@@ -15,8 +15,9 @@ from libc.string cimport memcpy
 from cmargin._core.losses._losses cimport MARGIN_PURSUIT, SMOOTHED_HINGE, has_dual, in_newton_steps
 from cmargin._core.rows._row_blocks cimport (
     CURVED, HINGE, N_PARTS, N_SUMS, along_block, block_question, combine_block,
-    evaluate_block, exact_dual, fold, pass_job, product_block, run_block,
+    evaluate_block, exact_dual, fold, pass_job, product_block, run_block, weigh_by_curvature,
 )
+from cmargin._core.rows._columns cimport columns_view
 from cmargin._core.linalg._narrow_syrk cimport narrow_syrk_lanes
 from cmargin._core.rows._over_blocks cimport over_blocks
 from cmargin._core.rows._rows cimport Rows
@@ -203,6 +204,15 @@ cdef double pass_product(row_pass *rows, const double *x, double width, double f
     return read / max(1, job.n_rows)
 
 
+cdef void pass_weigh(row_pass *rows, double n, double width, double floor) noexcept nogil:
+    cdef block_question asked
+    cdef Py_ssize_t i
+    asked.width, asked.floor = width, floor
+    weigh_by_curvature(&rows.job, 0, rows.job.n_rows, &asked, rows.columns.weight)
+    for i in range(rows.job.n_rows):
+        rows.columns.weight[i] /= n
+
+
 cdef bint pass_evaluate(row_pass *rows, const double *w, bint squares) noexcept nogil:
     cdef block_question asked
     if not has_room(rows, 0):
@@ -334,6 +344,21 @@ cdef class RowBlocks:
             return
         check_ascending("active", active, self.n_columns)
         pass_set_active(&self.rows, active.shape[0], &active[0] if active.shape[0] > 0 else self.rows.active)
+
+    @property
+    def has_columns(self):
+        """Whether `take_columns` was called."""
+        return self.rows.columns.X.starts != NULL
+
+    def take_columns(self, Rows columns):
+        """X', CSR, for sweeps over columns of all rows."""
+        cdef double[:, ::1] per_row = np.zeros((3, self.n_rows + 1))
+        cdef columns_view *of = &self.rows.columns
+        must_fit(columns.sparse and columns.shape == (self.n_features, self.n_rows) and self.keep[2] is None and
+                 self.rows.job.source.single == (columns.dtype == np.float32), "take_columns")
+        self.columns_, self.per_column_ = columns, per_row
+        of.X, of.single = columns.view, self.rows.job.source.single
+        of.weight, of.product, of.other = &per_row[0, 0], &per_row[1, 0], &per_row[2, 0]
 
     def set_exact(self, const unsigned char[::1] mask):
         """Rows (uint8 mask) that stay out of the curvature and whose dual variable is their slope after the step."""

@@ -1,0 +1,244 @@
+"""Newton steps with l1 that read columns of sparse rows in place of a factor of the columns in use."""
+
+import warnings
+
+import killed_fits
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from killed_fits import blobs
+from sklearn.base import clone
+
+from cmargin import Checkpoint, SmSVMClassifier
+from cmargin._core.newton._newton_system import l1_model_minimum
+from cmargin._core.newton._step_model import model_minimum
+from cmargin._core.rows._rows import Rows
+from cmargin._runtime.blas_threads import single_threaded_blas
+from cmargin.homes.open import open_rows
+from cmargin.homes.prices import worth_columns
+from cmargin.solvers.newton.continuation_newton import ContinuationNewton, Problem, Settings
+
+
+def texts(n, m, seed=0, words=30):
+    """CSR rows of unit length, Zipf columns, labels of a plane with noise."""
+    rng = np.random.default_rng(seed)
+    X = sp.csr_matrix((np.ones(n * words), (rng.zipf(1.3, n * words) % m), np.arange(n + 1) * words), shape=(n, m))
+    X.sum_duplicates()
+    X.data /= np.sqrt(np.repeat(np.asarray(X.multiply(X).sum(axis=1))[:, 0], np.diff(X.indptr)))
+    score = X @ rng.standard_normal(m)
+    return X, score + 0.1 * score.std() * rng.standard_normal(n) > np.median(score)
+
+
+def fit(X, y, weight=None, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return SmSVMClassifier(**{"l2": 0.0, "loss": "logistic"} | settings).fit(X, y, weight)
+
+
+def drawn_model(seed, intercept, dtype, index):
+    rng = np.random.default_rng(seed)
+    n, p = 200, 30 + (intercept is not None)
+    X = sp.random(n, 30, 0.2, format="csr", random_state=rng).astype(dtype)
+    X.data += 0.5
+    columns = X.T.tocsr()
+    columns.indices, columns.indptr = columns.indices.astype(index), columns.indptr.astype(index)
+    A = np.hstack([X.toarray().astype(float), np.ones((n, p - 30))])
+    weight, g = rng.random(n) * (rng.random(n) < 0.9) / n, 0.05 * rng.standard_normal(p)
+    w, l2, l1 = np.where(rng.random(p) < 0.5, rng.standard_normal(p), 0.0), np.full(p, 1e-3), np.full(p, 0.03)
+    if intercept == "free":
+        l2[-1] = l1[-1] = 0
+    return Rows(columns), weight, g, w, l2, l1, (A.T * weight) @ A + np.diag(l2)
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("intercept", [None, "penalised", "free"])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_minimum_is_that_of_the_model_with_its_matrix(seed, intercept, dtype, index):
+    columns, weight, g, w, l2, l1, H = drawn_model(seed, intercept, dtype, index)
+    d, reads = model_minimum(columns, weight, g, w, l2, l1, intercept, 1e-9)
+    twin = l1_model_minimum(np.triu(H), g, w, l1, 1000, 1e-12)
+    np.testing.assert_allclose(d, twin, atol=1e-7)
+    assert np.array_equal(w + d == 0, w + twin == 0) and 0 < reads < 100
+    slope = g + H @ d
+    violated = np.where(w + d != 0, np.abs(slope + l1 * np.sign(w + d)), np.maximum(0, np.abs(slope) - l1))
+    assert violated.max() <= 1e-9 * 0.03 + 1e-15
+
+
+def test_a_looser_model_takes_fewer_reads_and_no_more_than_are_allowed():
+    columns, weight, g, w, l2, l1, H = drawn_model(1, "free", np.float64, np.int32)
+    d, reads = zip(*[model_minimum(columns, weight, g, w, l2, l1, "free", enough) for enough in (1e-9, 0.1)],
+                   strict=True)
+    short, few = model_minimum(columns, weight, g, w, l2, l1, "free", 1e-9, 2.5)
+
+    def value(d):
+        return g @ d + d @ H @ d / 2 + l1 @ np.abs(w + d)
+
+    assert reads[1] < reads[0] and value(d[0]) <= value(d[1]) <= value(d[0]) + 0.1 * 0.03
+    assert 2.5 < few <= 3.5 and value(d[0]) < value(short) < value(0 * short)
+
+
+@pytest.mark.parametrize("X, problem, settings, worth", [
+    (texts(400, 3000)[0], {}, {}, 4),
+    (texts(400, 3000, words=200)[0], {}, {}, 15),
+    (texts(400, 256)[0], {}, {}, 0),                               # a block of so few columns is cheap
+    (texts(400, 3000)[0].toarray(), {}, {}, 0),
+    (texts(400, 3000)[0], {"l1": 0.0}, {}, 0),
+    (texts(400, 3000)[0], {"loss": "hinge"}, {}, 0),
+    (texts(400, 3000)[0], {}, {"linear_solver": "cholesky"}, 0),
+])
+def test_what_columns_are_worth(X, problem, settings, worth):
+    problem = Problem(**{"l2": 0.0, "l1": 1e-3, "loss": "logistic"} | problem)
+    assert worth_columns(open_rows(X), problem, Settings(**settings)) == worth
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+@pytest.mark.parametrize("intercept", [None, "penalised", "free"])
+@pytest.mark.parametrize("l2", [0.0, 1e-4])
+def test_they_lead_where_the_block_does(loss, intercept, l2):
+    X, y = texts(700, 1500)
+    weight = np.random.default_rng(3).integers(0, 3, 700)
+    for C, dtype in ((1.0, "d"), (10.0, "f")):
+        settings = {"loss": loss, "l2": l2, "l1": 1 / (C * 700), "tol": 1e-6, "fit_intercept": intercept is not None,
+                    "penalize_intercept": intercept == "penalised"}
+        model, block = (SmSVMClassifier(**settings, linear_solver=way).fit(X.astype(dtype), y, weight)
+                        for way in ("auto", "cholesky"))
+        assert model.duality_gap_[0] <= 1e-6 and model.n_passes_ > len(model.history_["gap"]) + 2
+        assert model.objective_[0] == pytest.approx(block.objective_[0], rel=2e-6)
+
+
+def test_text_takes_no_factor_of_thousands_of_columns():
+    # factors of thousands of columns took nearly all of the time of such fits
+    X, y = texts(3000, 6000, seed=1)
+    model = fit(X, y, l1=1 / (30 * 3000), tol=1e-3, fit_intercept=False)
+    curved = model.history_["active_rows"] > 0
+    assert model.duality_gap_[0] <= 1e-3 and len(curved) < 20 and curved.sum() <= 3
+    assert model.history_["active_features"][~curved].max() > 1500 > (model.coef_ != 0).sum() > 500
+
+
+def by_columns(X, y, worth, **settings):
+    """A fit of the driver with so many reads of columns a step, or by the block."""
+    home, code = open_rows(X), np.where(y, 1.0, -1.0)
+    rows = home.row_pass(code, intercept=True, n_threads=1)
+    if worth:
+        rows.take_columns(home.columns())
+    with single_threaded_blas():
+        return ContinuationNewton(rows, Problem(0.0, 1e-4, X.shape[1], "logistic"), Settings(1e-7, **settings),
+                                  products=worth).run()
+
+
+def test_a_step_that_takes_too_many_reads_is_the_last_by_columns():
+    rng = np.random.default_rng(0)
+    dense = np.cos(rng.standard_normal((500, 5)) @ rng.standard_normal((5, 300)) + rng.uniform(0, 6, 300))
+    X, y = sp.csr_matrix(dense), dense @ rng.standard_normal(300) > 0
+    few, block = by_columns(X, y, 1, max_passes=1000.0), by_columns(X, y, 0, max_passes=1000.0)
+    reads = np.diff([row[0] for row in few.history])
+    assert few.status == block.status == "converged" and few.objective == pytest.approx(block.objective, rel=2e-7)
+    last = np.flatnonzero(reads > 2)[-1]
+    assert last < len(reads) - 3 and [row[10] for row in few.history][-2] > 0          # then curvature was summed
+
+
+@pytest.mark.parametrize("X, settings", [
+    (sp.random(50, 300, 0.1, "csr", random_state=1) * 1e-8, {"l1": 1e-6, "tol": 1e-10}),
+    (sp.csr_matrix((50, 300)), {"l1": 1e-12, "tol": 1e-6}),
+    (sp.csr_matrix((50, 300)), {"l1": 1e-16, "tol": 1e-3}),
+])
+def test_a_model_of_an_intercept_alone_comes_to_an_end(X, settings):
+    # its condition cannot be met to rounding, and sweeps over no column were no reads: they went on for ever
+    y = np.random.default_rng(0).random(50) < 0.3
+    model = fit(X, y, penalize_intercept=True, **settings)
+    block = fit(X, y, penalize_intercept=True, linear_solver="cholesky", **settings)
+    assert model.objective_[0] == pytest.approx(block.objective_[0], rel=1e-9)
+
+
+def test_where_no_row_has_curvature_the_block_goes_on():
+    X, _ = texts(60, 400)
+    y, weight = np.arange(60) % 2, np.arange(60) % 2.0                 # rows of one class count
+    model = fit(X, y, weight, l1=1e-3, loss="squared_hinge", penalize_intercept=True, warm_start=True)
+    wanted = model.objective_[0]
+    model.coef_[:], model.intercept_[:] = 0, 5.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y, weight)
+    assert model.objective_[0] == pytest.approx(wanted, rel=1e-3) and model.duality_gap_[0] <= 1e-3
+
+
+@pytest.mark.parametrize("loss, tol", [("logistic", 1e-8), ("logistic", 1e-9), ("squared_hinge", 1e-9)])
+def test_small_tolerances_are_reached(loss, tol):
+    # steps that left a part of the violation ended with an objective at its rounding and a gap ten times too wide
+    short = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = sp.random(300, 500, 0.05, "csr", random_state=rng)
+        y = X @ rng.standard_normal(500) + 0.1 * rng.standard_normal(300) > 0
+        short += fit(X, y, l1=1 / (300 * 10 ** rng.uniform(-0.5, 1)), loss=loss, tol=tol).duality_gap_[0] > tol
+    assert short <= 2
+
+
+def test_few_passes_do_not_turn_columns_off():
+    X, y = texts(1500, 3000)
+    whole, part = (fit(X, y, l1=1 / 30_000, tol=1e-3, max_passes=n) for n in (1000, 20))
+    assert part.duality_gap_[0] <= 1e-3 and part.n_passes_ == whole.n_passes_
+
+
+def test_rows_without_columns_are_refused():
+    X, y = texts(50, 400)
+    rows = open_rows(X).row_pass(np.where(y, 1.0, -1.0), intercept=False, n_threads=1)
+    with pytest.raises(ValueError, match="columns"):
+        ContinuationNewton(rows, Problem(0.0, 1e-3, None, "logistic"), Settings(), products=5)
+    with pytest.raises(ValueError, match="take_columns"):
+        rows.take_columns(Rows(X))
+
+
+def test_squares_beyond_doubles_are_left_to_the_block():
+    X, y = texts(300, 400)
+    X = X.copy()
+    X.data[X.indices == 0] *= 1e160
+    for way in ("auto", "cholesky"):
+        with pytest.raises(ValueError, match="so large that sums of their squares overflow"):
+            fit(X, y, l1=1e-3, linear_solver=way)
+    X.data[X.indices == 0] *= 1e-320                                         # and one whose squares vanish
+    model, block = (fit(X, y, l1=1e-3, tol=1e-3, linear_solver=way) for way in ("auto", "cholesky"))
+    assert model.duality_gap_[0] <= 1e-3 and model.objective_[0] == pytest.approx(block.objective_[0], rel=1e-3)
+
+
+def test_same_bits_for_any_number_of_threads_and_side_by_side():
+    X, _ = texts(1500, 2000)
+    y = np.random.default_rng(1).integers(0, 4, 1500)
+    bits = {fit(X, y, l1=1 / 3000, n_jobs=n_jobs, tol=1e-5).coef_.tobytes() for n_jobs in (1, 2, 3)}
+    assert len(bits) == 1
+    one = fit(X, y == 2, l1=1 / 3000, n_jobs=1, tol=1e-5)
+    assert fit(X, y, l1=1 / 3000, n_jobs=2, tol=1e-5).coef_[2].tobytes() == one.coef_[0].tobytes()
+
+
+def test_repeated_entries_and_order_do_not_matter():
+    X, y = texts(400, 1000)
+    parts = sp.csr_matrix((np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr), shape=X.shape)
+    whole, split = fit(X, y, l1=1e-4), fit(parts, y, l1=1e-4)
+    np.testing.assert_allclose(split.coef_, whole.coef_, rtol=1e-9, atol=1e-12)
+
+
+def test_time_runs_out_within_a_step():
+    X, y = texts(20_000, 30_000, words=100)
+    model = fit(X, y, l1=1 / (300 * 20_000), tol=1e-9, max_time=0.3)
+    assert np.isfinite(model.objective_[0]) and model.score(X, y) > 0.7
+    assert model.history_["seconds"][-1] < 2
+
+
+@pytest.mark.parametrize("n", [1, 3, 6])
+def test_a_fit_by_columns_goes_on_from_a_checkpoint(n, tmp_path):
+    X, y = texts(800, 1200)
+    model = SmSVMClassifier(l2=0.0, l1=1 / 8000, loss="logistic", tol=1e-6,
+                            checkpoint=Checkpoint(tmp_path / "fit", **killed_fits.OFTEN))
+    whole = clone(model).set_params(checkpoint=None).fit(X, y)
+    with pytest.raises(KeyboardInterrupt):
+        clone(model).set_params(callback=killed_fits.StopAt(n)).fit(X, y)
+    model.fit(X, y)
+    assert model.coef_.tobytes() == whole.coef_.tobytes() and model.n_iter_ == whole.n_iter_
+    assert model.n_passes_ == whole.n_passes_ and model.duality_gap_[0] == whole.duality_gap_[0]
+
+
+def test_blobs_of_many_columns_agree_with_their_dense_rows():
+    X, y = blobs(n=300, d=300, k=3)
+    X = np.where(np.abs(X) > 1, X, 0.0)
+    sparse_rows, dense_rows = fit(sp.csr_matrix(X), y, l1=1e-3, tol=1e-7), fit(X, y, l1=1e-3, tol=1e-7)
+    np.testing.assert_allclose(sparse_rows.objective_, dense_rows.objective_, rtol=2e-7)
