@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from killed_fits import blobs
+from zipf_texts import texts
 
 from cmargin import SmSVMClassifier
 from cmargin._estimators import smsvm_fit
@@ -11,16 +12,6 @@ from cmargin.homes.memory import MemoryHome
 from cmargin.homes.open import open_rows
 from cmargin.homes.prices import worth_products
 from cmargin.solvers.newton.continuation_newton import ContinuationNewton, Problem, Settings
-
-
-def texts(n, m, seed=0, words=30):
-    """CSR rows of unit length, Zipf columns, labels of a plane with noise."""
-    rng = np.random.default_rng(seed)
-    X = sp.csr_matrix((np.ones(n * words), (rng.zipf(1.3, n * words) % m), np.arange(n + 1) * words), shape=(n, m))
-    X.sum_duplicates()
-    X.data /= np.sqrt(np.repeat(np.asarray(X.multiply(X).sum(axis=1))[:, 0], np.diff(X.indptr)))
-    score = X @ rng.standard_normal(m)
-    return X, score + 0.1 * score.std() * rng.standard_normal(n) > np.median(score)
 
 
 def alike(n, m, seed=0):
