@@ -231,8 +231,11 @@ class SmSVMFit:
             else:
                 result.objective = np.inf        # what comes next begins anew
         rows, width = rows(), None if w is None else min(e.smoothing, WARM_WIDTH)
-        products = worth_products(self.home, self.problem, settings)
-        if self.problem.l1 > 0 and (products := worth_columns(self.home, self.problem, settings)) > 0:
+        if self.problem.l1 > 0:
+            products = worth_columns(self.home, self.problem, settings)
+        else:
+            products = worth_products(self.home, self.problem, settings)
+        if self.problem.l1 > 0 and products > 0:
             rows.take_columns(self.home.columns())
         if stage == "whole":
             newton = ContinuationNewton(rows, self.problem, settings, result)

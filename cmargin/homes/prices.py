@@ -65,9 +65,14 @@ def reads_of_newton(home, smooth=False):
     return looks * price_of_look(home, smooth)
 
 
+def may_choose(home, problem, settings):
+    """Whether a smooth loss on rows in memory may go another way than by a factor."""
+    return settings.linear_solver == "auto" and home.in_memory and home.agreed is None and problem.loss != "hinge"
+
+
 def worth_columns(home, problem, settings):
     """Reads of columns that a step with l1 may take in place of a block, factors not counted; 0: none."""
-    if settings.linear_solver != "auto" or not home.in_memory or home.agreed is not None or problem.loss == "hinge":
+    if not may_choose(home, problem, settings):
         return 0
     if not problem.l1 > 0 or not home.sparse or home.n_features <= BY_COLUMNS_FROM or home.entries > MOST_NUMBERS:
         return 0                                                          # they are copied
@@ -76,7 +81,7 @@ def worth_columns(home, problem, settings):
 
 def worth_products(home, problem, settings):
     """Products with the rows that a step may take in place of a look with curvature and its factor; 0: none."""
-    if settings.linear_solver != "auto" or not home.in_memory or home.agreed is not None or problem.loss == "hinge":
+    if not may_choose(home, problem, settings):
         return 0
     if problem.l1 > 0 or not problem.l2 > 0 or (problem.loss not in CALIBRATED and not home.sparse):
         return 0                                                          # a curvature that jumps asks for more steps

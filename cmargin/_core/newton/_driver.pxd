@@ -8,7 +8,7 @@ A driver never sees a row, so that the rows may be in memory, in files or on oth
 told it may wait for as long as anybody likes. Nothing here needs the interpreter.
 """
 
-from cmargin._core.newton._step_model cimport model_solver
+from cmargin._core.newton._step_model cimport step_model
 from cmargin._core.rows._row_pass cimport look_request, row_pass
 
 
@@ -36,7 +36,7 @@ cdef struct request:
     const Py_ssize_t *active
     const double *norm_weight    # sum weight_j x_ij^2 for every row too, or NULL
     const double *x              # (n_columns,)
-    model_solver *model
+    step_model *model
     double step
     double scale                 # of the margins' location
     Py_ssize_t n_levels

@@ -5,8 +5,8 @@ import numpy as np
 from cython.parallel cimport prange
 from libc.stdlib cimport free, malloc
 
-from cmargin._core.rows._row_blocks cimport HINGE, N_SUMS
 from cmargin._core.newton._step_model cimport model_begin, model_part
+from cmargin._core.rows._row_blocks cimport HINGE, N_SUMS
 from cmargin._core.rows._row_pass cimport (
     RowBlocks, look_request, pass_along, pass_begin_look, pass_evaluate, pass_look_part, pass_margins, pass_product,
     pass_set_active, pass_start, pass_weigh, row_pass,
@@ -67,7 +67,7 @@ cdef bint answer_one(request *ask, row_pass *rows, bint *under_way, double until
             ask.told_product(ask.driver, rows.job.gradient, share)
     elif ask.kind == MODEL:
         if not under_way[0]:
-            pass_weigh(rows, ask.model.model.n, ask.look.width, ask.look.floor)
+            pass_weigh(rows, ask.model.n, ask.look.width, ask.look.floor)
             model_begin(ask.model, &rows.columns)
         under_way[0] = True
         while model_part(ask.model, &rows.columns):

@@ -8,7 +8,7 @@ from cmargin._core.newton._certificate cimport dual_point
 from cmargin._core.newton._conjugate_gradients cimport conjugate_gradients
 from cmargin._core.newton._driver cimport request
 from cmargin._core.newton._line_search cimport line_search
-from cmargin._core.newton._step_model cimport model_solver
+from cmargin._core.newton._step_model cimport step_model
 from cmargin._core.newton._width_rule cimport next_width, width_rule
 from cmargin._core.rows._row_pass cimport row_pass
 
@@ -129,7 +129,7 @@ cdef struct newton_state:
     double line_slope            # of the penalty at w along d,
     double line_curvature        # and its change along it
     conjugate_gradients cg
-    model_solver by              # with l1, in place of products
+    step_model model             # with l1, in place of products
     double *diagonal             # (p,) of the curvature, for cg,
     double curvature_then        # and the mean curvature where it was summed; 0: nowhere
     row_pass *heavy              # rows that the model of a step treats exactly, in memory here; NULL: none

@@ -27,8 +27,8 @@ from cmargin._core.newton._dual_repair cimport told_with_others, wants_repair
 from cmargin._core.newton._l2_path cimport follow_path, leave_path, penalty_of_path
 from cmargin._core.newton._line_search cimport l1_slope, search_told
 from cmargin._core.newton._newton_block cimport choose_columns, solve_block
-from cmargin._core.newton._newton_products cimport start_products, told_product
 from cmargin._core.newton._newton_columns cimport start_model, told_model
+from cmargin._core.newton._newton_products cimport start_products, told_product
 from cmargin._core.newton._step_end cimport begin_line, is_certified, is_poor
 from cmargin._core.rows._row_pass cimport BLOCK, NO_BLOCK, ROUGH_BLOCK
 from cmargin._core.small._history cimport history_row

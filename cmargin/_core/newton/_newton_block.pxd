@@ -5,7 +5,8 @@ from cmargin._core.newton._newton cimport newton_state
 
 cdef Py_ssize_t block_work_size(Py_ssize_t order, bint l1) noexcept nogil       # doubles, in `work`
 
-cdef double NEAR                 # of the l1 weight: columns with such a gradient may soon be in use
+# whether column j is in use, or its gradient near the l1 weight
+cdef bint may_be_used(const newton_state *at, Py_ssize_t j) noexcept nogil
 
 # at.active: the block's columns at the next look
 cdef void choose_columns(newton_state *at) noexcept nogil

@@ -11,12 +11,16 @@ from cmargin._core.newton._newton_system cimport (
 )
 from cmargin._core.small._sorting cimport sort_with_index
 
-NEAR = 0.8
+cdef double NEAR = 0.8                   # of the l1 weight: columns with such a gradient may soon be in use
 cdef Py_ssize_t WORKING_SET = 400        # columns in the block beside those in use, at most
 
 
 cdef Py_ssize_t block_work_size(Py_ssize_t order, bint l1) noexcept nogil:
     return 4 * order + (l1_work_size(order) if l1 else order * order)
+
+
+cdef bint may_be_used(const newton_state *at, Py_ssize_t j) noexcept nogil:
+    return at.w[j] != 0 or fabs(at.g[j]) > NEAR * at.l1_each[j]
 
 
 cdef void choose_columns(newton_state *at) noexcept nogil:
@@ -27,7 +31,7 @@ cdef void choose_columns(newton_state *at) noexcept nogil:
     for j in range(at.p):
         used += at.w[j] != 0
         always = at.w[j] != 0 or at.l1_each[j] == 0
-        if always or fabs(at.g[j]) > NEAR * at.l1_each[j]:
+        if always or may_be_used(at, j):
             at.active[found], at.keys[found] = j, (-INFINITY if always else -fabs(at.g[j]))
             found += 1
     room = max(WORKING_SET, 2 * used)

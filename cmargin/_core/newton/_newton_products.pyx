@@ -93,7 +93,7 @@ cdef void give_products_up(newton_state *at) noexcept nogil:
 
 
 cdef void start_without_them(newton_state *at) noexcept nogil:
-    # squares of the columns overflow: those who have a factor know what to do, or to say
+    # squares of the columns overflow, say: those who have a factor know what to do, or to say
     give_products_up(at)
     at.knows_rms = False
     if at.or_leave:

@@ -29,8 +29,8 @@ cdef inline void point_at_vectors(newton_state *at, double *v, Py_ssize_t *place
         at.cg.search, at.diagonal = v + SEARCHED * room, v + CURVATURE * room
         at.cg.diagonal = at.diagonal
     if at.by_products and at.l1 > 0:
-        at.by.cg, at.by.model.curvature, at.by.model.across = at.cg, at.diagonal, v + ACROSS * room
-        at.by.slope, at.by.scale = v + SLOPE * room, v + SCALE_OF_X * room
+        at.model.cg, at.model.curvature, at.model.across = at.cg, at.diagonal, v + ACROSS * room
+        at.model.slope, at.model.scale = v + SLOPE * room, v + SCALE_OF_X * room
     at.index, at.active = places, places + 3 * at.p
     at.in_use, at.gone, at.used = flags, flags + room, flags + 2 * room
     at.told.n = at.best.n = at.p if at.free < 0 else at.p - 1

@@ -6,34 +6,64 @@ H is never formed: a slope of the model is a product of a column with the number
 descent finds which columns are in use and their signs (Yuan, Ho and Lin, JMLR 2012, "An Improved GLMNET for
 L1-regularized Logistic Regression"); on those the model is a quadratic, of which conjugate gradients find the minimum,
 where sweeps would take hundreds. Where a component would change its sign it stops at 0, and the next sweep decides.
+
+An intercept is no column of the rows: it goes by the sums over them. One that is not penalised is minimised out as
+the others move, d_b = -(g_b + sum across d) / total, so that columns with a mean meet as if they were centred.
 """
 
+from libc.math cimport fabs
+
 from cmargin._core.newton._conjugate_gradients cimport conjugate_gradients
-from cmargin._core.rows._columns cimport columns_view, step_model
+from cmargin._core.rows._row_pass cimport columns_view
 
 
 cdef enum model_stage:
-    SWEEP_ALL, SOLVE, PROJECT
+    SWEEP, SOLVE, PROJECT
 
 
-cdef struct model_solver:
-    step_model model             # its IN fields are set, and its memory
-    Py_ssize_t *all              # IN    columns that may come into use, so many
-    Py_ssize_t n_all
-    double enough                # IN    violation, over the l1 weight, that may stay
-    double l1                    # IN
-    double worth                 # IN    reads of all entries that a block without factors costs,
-    double most                  # IN    and that may be made at all
-    double reads                 # OUT   and that were
-    bint given_up                # OUT   more were wanted
+cdef struct step_model:
+    # ---- the problem
+    Py_ssize_t p
+    double n                     # sum s
+    Py_ssize_t intercept         # its column, the last, or -1
+    bint free                    # it is not penalised
+    double l1
+    const double *g              # (p,) gradient at w, that of l2 with it
+    const double *w              # (p,)
+    const double *l2_each        # (p,)
+    const double *l1_each        # (p,)
+    # ---- what is wanted
+    Py_ssize_t *listed           # columns that may come into use, so many
+    Py_ssize_t n_listed
+    double enough                # violation of an optimality condition, over the l1 weight, that may stay
+    double worth                 # reads of all entries that a block without factors costs,
+    double most                  # and that may be made at all
+    # ---- the answer
+    double *d                    # (p,)
+    double reads
+    bint given_up                # more of them were wanted
+    # ---- memory, and what is known
+    double *curvature            # (p,) sum weight x_j^2 of columns that were swept; else -1
+    double *across               # (p,) and their sum weight x_j
+    double total                 # sum weight
+    double crossed               # sum across d over the columns
+    double read                  # entries that were read
     Py_ssize_t *used             # (p,) columns in use, so many
     Py_ssize_t n_used
-    double *slope                # (p,)
+    double *slope                # (p,) of m without its l1 term, at d; of columns in use and an intercept
     double *scale                # (p,) diagonal for `cg`
     conjugate_gradients cg
     int in_turn                  # products in turn, at most
     model_stage stage
 
 
-cdef void model_begin(model_solver *at, columns_view *of) noexcept nogil
-cdef bint model_part(model_solver *at, columns_view *of) noexcept nogil      # some reads of columns; False: at an end
+cdef inline double violation(double slope, double x, double l1) noexcept nogil:
+    # of the optimality condition of a column whose smooth part has that slope at x
+    if x != 0:
+        return fabs(slope + (l1 if x > 0 else -l1))
+    return max(0.0, fabs(slope) - l1)
+
+
+# the weights of the rows are set
+cdef void model_begin(step_model *at, columns_view *of) noexcept nogil
+cdef bint model_part(step_model *at, columns_view *of) noexcept nogil        # some reads of columns; False: at an end

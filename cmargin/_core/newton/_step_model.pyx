@@ -1,3 +1,5 @@
+"""How the model is minimised: sweeps, conjugate gradients on the columns in use, a step stopped at zeros, in turn."""
+
 import numpy as np
 
 from libc.float cimport DBL_EPSILON
@@ -6,9 +8,10 @@ from libc.string cimport memset
 
 from cmargin._core.linalg._blas cimport dot
 from cmargin._core.newton._conjugate_gradients cimport cg_begin, cg_told
-from cmargin._core.rows._columns cimport add_to_step, begin_at_zero, slopes_of, sweep_columns, times_curvature
 from cmargin._core.rows._rows cimport Rows
+from cmargin._core.rows._tiles cimport add_row, add_weighted_row, row_moments, row_product, source_of
 from cmargin._core.small._shapes cimport must_fit
+from cmargin._core.small._soft_threshold cimport l1_minimum_of_one
 
 cdef double LEFT = 0.01                  # of |residual|^2 that conjugate gradients may leave: signs change after them
 cdef int MOST = 100                      # products in turn; fewer once such a step was no good: what many of them
@@ -18,111 +21,224 @@ cdef int HALVINGS = 4
 cdef double FACTORS = 1.0                # reads, times m^3 over the entries: all factors of a model, m columns in use
 
 
-cdef void model_begin(model_solver *at, columns_view *of) noexcept nogil:
-    begin_at_zero(&at.model, of)
-    at.stage, at.given_up, at.n_used = SWEEP_ALL, False, 0
-    at.in_turn = MOST
+cdef void model_begin(step_model *at, columns_view *of) noexcept nogil:
+    cdef Py_ssize_t i, j
+    at.stage, at.given_up, at.n_used, at.in_turn = SWEEP, False, 0, MOST
+    at.total = at.crossed = at.read = 0
+    for i in range(of.source.X.n_features):
+        at.total += of.weight[i]
+        of.product[i] = 0
+    memset(at.d, 0, at.p * sizeof(double))
+    for j in range(at.p):
+        at.curvature[j] = -1
+    if at.free:
+        at.total = at.total if at.total > 0 else 1          # no row has curvature: a plain gradient step
+        let_intercept_follow(at)
 
 
-cdef bint model_part(model_solver *at, columns_view *of) noexcept nogil:
-    cdef double entries = max(1, of.X.starts[of.X.n_rows])
-    at.model.read += 1                           # columns may be empty, or none listed: no part is for nothing
-    if at.stage == SWEEP_ALL:
-        sweep_columns(&at.model, of, at.all, at.n_all)
-        at.reads = at.model.read / entries
-        if at.model.worst <= at.enough:
-            return False
+cdef bint model_part(step_model *at, columns_view *of) noexcept nogil:
+    cdef double entries = max(1, of.source.X.starts[of.source.X.n_rows])
+    cdef bint agree = False
+    at.read += 1                                 # columns may be empty, or none listed: no part is for nothing
+    if at.stage == SWEEP:
+        agree = sweep(at, of) <= at.enough
         list_used(at)
-        if at.n_used > 0 and begin_solving(at, of):
+        if not agree and at.n_used > 0 and begin_solving(at, of):
             at.stage = SOLVE
     elif at.stage == SOLVE:
-        times_curvature(&at.model, of, at.used, at.n_used, at.cg.search, at.cg.product)
-        if at.model.intercept >= 0 and not intercept_is_used(at):
-            at.cg.product[at.model.intercept] = 0            # it stays at 0
+        times_curvature(at, of, at.cg.search, at.cg.product)
+        if at.intercept >= 0 and not intercept_is_used(at):
+            at.cg.product[at.intercept] = 0      # it stays at 0
         if not cg_told(&at.cg):
             at.stage = PROJECT
     else:
         take_projected(at, of)
-        at.stage = SWEEP_ALL
-    at.reads = at.model.read / entries
-    at.given_up = at.reads > min(at.most, at.worth + FACTORS * (<double> at.n_used)**3 / entries)
-    return not at.given_up
+        at.stage = SWEEP
+    at.reads = at.read / entries
+    at.given_up = not agree and at.reads > min(at.most, at.worth + FACTORS * (<double> at.n_used)**3 / entries)
+    return not (agree or at.given_up)
 
 
-cdef void list_used(model_solver *at) noexcept nogil:
-    cdef Py_ssize_t i, j
+# ---------------------------------------------------------------- coordinate descent
+
+cdef inline void let_intercept_follow(step_model *at) noexcept nogil:
+    at.d[at.intercept] = -(at.g[at.intercept] + at.crossed) / at.total
+
+
+cdef inline double own_curvature(const step_model *at, Py_ssize_t j) noexcept nogil:
+    # of column j, what a free intercept leaves of it: what the difference cannot know is its rounding
+    cdef double own = at.curvature[j] + at.l2_each[j]
+    return own + DBL_EPSILON * own - at.across[j] * at.across[j] / at.total if at.free else own
+
+
+cdef inline double slope_at(const step_model *at, const columns_view *of, Py_ssize_t j) noexcept nogil:
+    cdef double slope = at.g[j] + at.l2_each[j] * at.d[j] + row_product(&of.source, j, of.product)
+    return slope + (at.across[j] * at.d[at.intercept] if at.intercept >= 0 else 0)
+
+
+cdef inline double slope_at_intercept(const step_model *at) noexcept nogil:
+    return at.g[at.intercept] + at.crossed + (at.total + at.l2_each[at.intercept]) * at.d[at.intercept]
+
+
+cdef inline double entries_of(const columns_view *of, Py_ssize_t j) noexcept nogil:
+    return of.source.X.starts[j + 1] - of.source.X.starts[j]
+
+
+cdef double sweep(step_model *at, columns_view *of) noexcept nogil:
+    # the listed columns to their own minimum, one after the other, and then an intercept that is penalised; the largest
+    # violation met, over the l1 weight
+    cdef double worst = 0
+    cdef Py_ssize_t k
+    for k in range(at.n_listed):
+        worst = max(worst, move_column(at, of, at.listed[k]))
+    if at.intercept >= 0 and not at.free:
+        worst = max(worst, move_intercept(at))
+    return worst
+
+
+cdef double move_column(step_model *at, columns_view *of, Py_ssize_t j) noexcept nogil:
+    cdef double x = at.w[j] + at.d[j], slope, own, to, found
+    if at.curvature[j] < 0:
+        row_moments(&of.source, j, of.weight, &at.across[j], &at.curvature[j])
+    slope, own = slope_at(at, of, j), own_curvature(at, j)
+    at.read += entries_of(of, j)
+    found = violation(slope, x, at.l1_each[j]) / at.l1_each[j]
+    to = l1_minimum_of_one(own, x, slope, at.l1_each[j]) if own > 0 else x
+    if to != x:
+        at.d[j] = to - at.w[j]
+        add_weighted_row(to - x, &of.source, j, of.weight, of.product)
+        at.crossed += (to - x) * at.across[j]
+        if at.free:
+            let_intercept_follow(at)
+    return found
+
+
+cdef double move_intercept(step_model *at) noexcept nogil:
+    cdef Py_ssize_t b = at.intercept
+    cdef double x = at.w[b] + at.d[b], slope = slope_at_intercept(at), own = at.total + at.l2_each[b]
+    if own > 0:
+        at.d[b] = l1_minimum_of_one(own, x, slope, at.l1_each[b]) - at.w[b]
+    return violation(slope, x, at.l1_each[b]) / at.l1_each[b]
+
+
+# ---------------------------------------------------------------- the columns in use
+
+cdef void list_used(step_model *at) noexcept nogil:
+    cdef Py_ssize_t k, j
     at.n_used = 0
-    for i in range(at.n_all):
-        j = at.all[i]
-        if at.model.w[j] + at.model.d[j] != 0:
+    for k in range(at.n_listed):
+        j = at.listed[k]
+        if at.w[j] + at.d[j] != 0:
             at.used[at.n_used] = j
             at.n_used += 1
 
 
-cdef inline bint intercept_is_used(const model_solver *at) noexcept nogil:
-    cdef Py_ssize_t b = at.model.intercept
-    return b >= 0 and not at.model.free and at.model.w[b] + at.model.d[b] != 0
+cdef inline bint intercept_is_used(const step_model *at) noexcept nogil:
+    return at.intercept >= 0 and not at.free and at.w[at.intercept] + at.d[at.intercept] != 0
 
 
-cdef inline double slope_in_use(const model_solver *at, Py_ssize_t j) noexcept nogil:
-    return at.slope[j] + (at.model.l1[j] if at.model.w[j] + at.model.d[j] > 0 else -at.model.l1[j])
+cdef inline double crossed_by(const step_model *at, const double *v) noexcept nogil:
+    cdef double crossed = 0
+    cdef Py_ssize_t k
+    for k in range(at.n_used):
+        crossed += at.across[at.used[k]] * v[at.used[k]]
+    return crossed
 
 
-cdef bint begin_solving(model_solver *at, columns_view *of) noexcept nogil:
-    # H x = -slope on the columns in use; elsewhere 0 = 0
-    cdef const step_model *model = &at.model
+cdef double times_curvature(step_model *at, columns_view *of, const double *v, double *out) noexcept nogil:
+    # out = (H + diag l2) v, v 0 but in columns in use and at a penalised intercept; a free one follows. v'out; and
+    # of.other = weight <x, v>
+    cdef Py_ssize_t b = at.intercept, i, j, k
+    cdef double crossed = crossed_by(at, v), of_intercept = 0, total = 0
+    memset(of.other, 0, of.source.X.n_features * sizeof(double))
+    for k in range(at.n_used):
+        if v[at.used[k]] != 0:
+            add_row(v[at.used[k]], &of.source, at.used[k], of.other)
+    for i in range(of.source.X.n_features):
+        of.other[i] *= of.weight[i]
+    if b >= 0:
+        of_intercept = -crossed / at.total if at.free else v[b]
+        out[b] = 0 if at.free else crossed + (at.total + at.l2_each[b]) * v[b]
+        total = out[b] * v[b]
+    for k in range(at.n_used):
+        j = at.used[k]
+        out[j] = row_product(&of.source, j, of.other) + at.l2_each[j] * v[j] + at.across[j] * of_intercept
+        at.read += entries_of(of, j)
+        total += out[j] * v[j]
+    return total
+
+
+cdef inline double slope_in_use(const step_model *at, Py_ssize_t j) noexcept nogil:
+    return at.slope[j] + (at.l1_each[j] if at.w[j] + at.d[j] > 0 else -at.l1_each[j])
+
+
+cdef bint begin_solving(step_model *at, columns_view *of) noexcept nogil:
+    # H x = -slope on the columns in use; elsewhere 0 = 0. The right side lies where the first product will
     cdef double *rhs = at.cg.product
     cdef Py_ssize_t k, j
-    slopes_of(&at.model, of, at.used, at.n_used, at.slope)
-    memset(rhs, 0, model.p * sizeof(double))
-    for j in range(model.p):
+    memset(rhs, 0, at.p * sizeof(double))
+    for j in range(at.p):
         at.scale[j] = 1
     for k in range(at.n_used):
         j = at.used[k]
-        rhs[j], at.scale[j] = -slope_in_use(at, j), model.curvature[j] + model.l2[j]
-        if model.free:
-            at.scale[j] -= model.across[j] * model.across[j] / model.total
-        at.scale[j] = max(at.scale[j], DBL_EPSILON * (model.curvature[j] + model.l2[j]))
+        at.slope[j] = slope_at(at, of, j)
+        at.read += entries_of(of, j)
+        rhs[j], at.scale[j] = -slope_in_use(at, j), own_curvature(at, j)
         at.scale[j] = at.scale[j] if at.scale[j] > 0 else 1
     if intercept_is_used(at):
-        j = model.intercept
-        rhs[j], at.scale[j] = -slope_in_use(at, j), model.total + model.l2[j]
-    at.cg.n, at.cg.diagonal, at.cg.most = model.p, at.scale, at.in_turn
-    at.cg.enough = max(0.25 * (at.enough * at.l1) * (at.enough * at.l1), LEFT * dot(model.p, rhs, rhs))
+        j = at.intercept
+        at.slope[j] = slope_at_intercept(at)
+        rhs[j], at.scale[j] = -slope_in_use(at, j), at.total + at.l2_each[j]
+    at.cg.n, at.cg.diagonal, at.cg.most = at.p, at.scale, at.in_turn
+    at.cg.enough = max(0.25 * (at.enough * at.l1) * (at.enough * at.l1), LEFT * dot(at.p, rhs, rhs))
     if not cg_begin(&at.cg, rhs, 1):
         return False
-    memset(at.cg.product, 0, model.p * sizeof(double))
+    memset(at.cg.product, 0, at.p * sizeof(double))
     return True
 
 
-cdef double stop_at_zero(model_solver *at, Py_ssize_t j, double t, double *change) noexcept nogil:
+cdef double stop_at_zero(step_model *at, Py_ssize_t j, double t, double *change) noexcept nogil:
     # the part t of what component j is to move, or as far as 0; change += what that is to the model's other terms
-    cdef double x = at.model.w[j] + at.model.d[j], move = t * at.cg.x[j]
+    cdef double x = at.w[j] + at.d[j], move = t * at.cg.x[j]
     if (x + move) * x <= 0:
         move = -x
-    change[0] += at.slope[j] * move + at.model.l1[j] * (fabs(x + move) - fabs(x))
+    change[0] += at.slope[j] * move + at.l1_each[j] * (fabs(x + move) - fabs(x))
     return move
 
 
-cdef void take_projected(model_solver *at, columns_view *of) noexcept nogil:
+cdef void take_projected(step_model *at, columns_view *of) noexcept nogil:
     # the step, its components stopped at 0, or a half, a quarter ... of it: where the model falls
     cdef double *move = at.cg.search
     cdef double change, t = 1
-    cdef Py_ssize_t b = at.model.intercept, k
+    cdef Py_ssize_t k
     cdef int _trial
-    memset(move, 0, at.model.p * sizeof(double))
+    memset(move, 0, at.p * sizeof(double))
     for _trial in range(HALVINGS):
         change = 0
         for k in range(at.n_used):
             move[at.used[k]] = stop_at_zero(at, at.used[k], t, &change)
         if intercept_is_used(at):
-            move[b] = stop_at_zero(at, b, t, &change)
-        change += times_curvature(&at.model, of, at.used, at.n_used, move, at.cg.product) / 2
+            move[at.intercept] = stop_at_zero(at, at.intercept, t, &change)
+        change += times_curvature(at, of, move, at.cg.product) / 2
         if change < 0:
-            add_to_step(&at.model, of, at.used, at.n_used, move)
+            add_to_step(at, of, move)
             break
         t /= 2
     at.in_turn = min(MOST, 2 * at.in_turn) if t == 1 else max(FEWEST, at.cg.count // FEWER)
+
+
+cdef void add_to_step(step_model *at, columns_view *of, const double *move) noexcept nogil:
+    # of.other = weight <x, move>
+    cdef Py_ssize_t i, k
+    for i in range(of.source.X.n_features):
+        of.product[i] += of.other[i]
+    at.crossed += crossed_by(at, move)
+    for k in range(at.n_used):
+        at.d[at.used[k]] += move[at.used[k]]
+    if at.free:
+        let_intercept_follow(at)
+    elif at.intercept >= 0:
+        at.d[at.intercept] += move[at.intercept]
 
 
 # ---------------------------------------------------------------- the same for those who have arrays
@@ -144,23 +260,22 @@ def model_minimum(Rows columns, const double[::1] weight, const double[::1] g, c
     most : float
         Reads of all columns.
     """
-    cdef model_solver at
+    cdef step_model at
     cdef columns_view of
     cdef Py_ssize_t p = w.shape[0], n = weight.shape[0]
     cdef double[:, ::1] of_columns = np.zeros((9, p + 1)), of_rows = np.zeros((2, n + 1))
-    cdef Py_ssize_t[:, ::1] listed = np.tile(np.arange(p + 1), (2, 1))
+    cdef Py_ssize_t[:, ::1] places = np.tile(np.arange(p + 1), (2, 1))
     must_fit(g.shape[0] == l2.shape[0] == l1.shape[0] == p == columns.view.n_rows + (intercept is not None), "model")
     must_fit(columns.sparse and columns.view.n_features == n and n > 0 and columns.view.n_rows > 0, "model")
-    of.X, of.single = columns.view, columns.dtype == np.float32
+    of.source = source_of(columns)
     of.weight, of.product, of.other = <double *> &weight[0], &of_rows[0, 0], &of_rows[1, 0]
-    at.model.p, at.model.free = p, intercept == "free"
-    at.model.intercept = -1 if intercept is None else p - 1
-    at.model.g, at.model.w, at.model.l2, at.model.l1 = &g[0], &w[0], &l2[0], &l1[0]
-    at.model.d, at.model.curvature, at.model.across = &of_columns[0, 0], &of_columns[1, 0], &of_columns[2, 0]
-    at.cg.x, at.cg.r, at.cg.search = &of_columns[3, 0], &of_columns[4, 0], &of_columns[5, 0]
-    at.cg.product, at.slope, at.scale = &of_columns[6, 0], &of_columns[7, 0], &of_columns[8, 0]
-    at.all, at.n_all, at.used = &listed[0, 0], columns.view.n_rows, &listed[1, 0]
-    at.enough, at.l1, at.worth, at.most = enough, l1[0], INFINITY, most
+    at.p, at.free, at.intercept, at.l1 = p, intercept == "free", -1 if intercept is None else p - 1, l1[0]
+    at.g, at.w, at.l2_each, at.l1_each = &g[0], &w[0], &l2[0], &l1[0]
+    at.d, at.curvature, at.across = &of_columns[0, 0], &of_columns[1, 0], &of_columns[2, 0]
+    at.slope, at.scale, at.cg.product = &of_columns[3, 0], &of_columns[4, 0], &of_columns[5, 0]
+    at.cg.x, at.cg.r, at.cg.search = &of_columns[6, 0], &of_columns[7, 0], &of_columns[8, 0]
+    at.listed, at.n_listed, at.used = &places[0, 0], columns.view.n_rows, &places[1, 0]
+    at.enough, at.worth, at.most = enough, INFINITY, most
     model_begin(&at, &of)
     while model_part(&at, &of):
         pass

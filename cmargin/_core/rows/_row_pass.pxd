@@ -5,7 +5,7 @@ All functions but `pass_set_active` and `pass_start` sum over blocks of rows and
 """
 
 from cmargin._core.rows._row_blocks cimport pass_job
-from cmargin._core.rows._columns cimport columns_view
+from cmargin._core.rows._tiles cimport row_source
 from cmargin._core.small._team cimport team
 
 
@@ -20,6 +20,13 @@ cdef struct look_request:        # what a look is asked for; see `RowPass.look`
     double width
     double floor
     int with_hessian             # a `block_wanted`
+
+
+cdef struct columns_view:        # of CSR rows, with the state of one problem
+    row_source source            # X', a column a row; X.starts NULL: there are none
+    double *weight               # (n_rows,) s h / n
+    double *product              # (n_rows,) scratch, as the next
+    double *other
 
 
 cdef struct row_pass:
@@ -39,7 +46,7 @@ cdef struct row_pass:
     Py_ssize_t scratch_size      # doubles of a thread
     Py_ssize_t hessian_order     # for which there is memory
     double *all_hessian          # (n_blocks, hessian_order, hessian_order)
-    columns_view columns         # X.starts NULL: there are none
+    columns_view columns
     Py_ssize_t *active           # (n_columns,) memory for `pass_set_active`
     Py_ssize_t *position         # (n_columns,), CSR only
     bint (*make_room)(row_pass *rows, Py_ssize_t order) noexcept nogil      # scratch, block, duals; False: no memory

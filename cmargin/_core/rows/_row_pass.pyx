@@ -17,12 +17,11 @@ from cmargin._core.rows._row_blocks cimport (
     CURVED, HINGE, N_PARTS, N_SUMS, along_block, block_question, combine_block,
     evaluate_block, exact_dual, fold, pass_job, product_block, run_block, weigh_by_curvature,
 )
-from cmargin._core.rows._columns cimport columns_view
 from cmargin._core.linalg._narrow_syrk cimport narrow_syrk_lanes
 from cmargin._core.rows._over_blocks cimport over_blocks
 from cmargin._core.rows._rows cimport Rows
-from cmargin._core.rows._tiles cimport packed_width, partial_size
-from cmargin._core.small._shapes cimport must_fit
+from cmargin._core.rows._tiles cimport packed_width, partial_size, source_of
+from cmargin._core.small._shapes cimport check_ascending, check_length, must_fit
 
 from cmargin._core.losses._losses import LOSS_IDS
 
@@ -30,21 +29,6 @@ cdef Py_ssize_t MAX_BLOCKS = 32
 cdef Py_ssize_t SINGLE_FROM = 128            # columns; fewer are quicker by `narrow_syrk`, in double
 cdef Py_ssize_t TILE_DOUBLES = 16384         # 128 KB: a tile and its packed rows stay in a second-level cache
 cdef double SLICE_FLOPS = 4e9                # of a look between two moments at which Python is heard: about 0.1 s
-
-
-cdef int check_length(str name, Py_ssize_t got, Py_ssize_t wanted) except -1:
-    if got != wanted:
-        raise ValueError(f"{name} has {got} entries, expected {wanted}")
-    return 0
-
-
-cdef int check_ascending(str name, const Py_ssize_t[::1] index, Py_ssize_t end) except -1:
-    cdef Py_ssize_t i, last = -1
-    for i in range(index.shape[0]):
-        if index[i] <= last or index[i] >= end:
-            raise ValueError(f"{name} must be ascending and in [0, {end}); entry {i} is {index[i]}")
-        last = index[i]
-    return 0
 
 
 # ---------------------------------------------------------------- as compiled code asks
@@ -348,16 +332,16 @@ cdef class RowBlocks:
     @property
     def has_columns(self):
         """Whether `take_columns` was called."""
-        return self.rows.columns.X.starts != NULL
+        return self.rows.columns.source.X.starts != NULL
 
     def take_columns(self, Rows columns):
-        """X', CSR, for sweeps over columns of all rows."""
+        """X', CSR, for models of a step by columns of all rows."""
         cdef double[:, ::1] per_row = np.zeros((3, self.n_rows + 1))
         cdef columns_view *of = &self.rows.columns
         must_fit(columns.sparse and columns.shape == (self.n_features, self.n_rows) and self.keep[2] is None and
                  self.rows.job.source.single == (columns.dtype == np.float32), "take_columns")
         self.columns_, self.per_column_ = columns, per_row
-        of.X, of.single = columns.view, self.rows.job.source.single
+        of.source = source_of(columns)
         of.weight, of.product, of.other = &per_row[0, 0], &per_row[1, 0], &per_row[2, 0]
 
     def set_exact(self, const unsigned char[::1] mask):

@@ -8,7 +8,7 @@ from libc.string cimport memset
 
 from cmargin._core.linalg._blas cimport TRANS, floating, syrk
 from cmargin._core.linalg._narrow_syrk cimport narrow_syrk
-from cmargin._core.rows._csr cimport csr_axpy, csr_dot
+from cmargin._core.rows._csr cimport csr_axpy, csr_axpy_weighted, csr_dot, csr_moments
 from cmargin._core.rows._rows cimport Rows, rows_view
 from cmargin._core.small._simd cimport (
     lane_sum, mixed_axpy_d, mixed_axpy_f, mixed_dot_d, mixed_dot_f, row_prefetch,
@@ -139,6 +139,38 @@ cdef void add_row(double scale, const row_source *source, Py_ssize_t row, double
         csr_axpy(scale, <const double *> X.values + start, X.columns + start, n, total)
     else:
         csr_axpy(scale, <const double *> X.values + start, X.columns_64 + start, n, total)
+
+
+cdef void row_moments(const row_source *source, Py_ssize_t row, const double *weight, double *first,
+                      double *second) noexcept nogil:
+    cdef const rows_view *X = &source.X
+    cdef int64_t start = X.starts[row]
+    cdef Py_ssize_t n = X.starts[row + 1] - start
+    if source.single:
+        if X.columns != NULL:
+            csr_moments(<const float *> X.values + start, X.columns + start, n, weight, first, second)
+        else:
+            csr_moments(<const float *> X.values + start, X.columns_64 + start, n, weight, first, second)
+    elif X.columns != NULL:
+        csr_moments(<const double *> X.values + start, X.columns + start, n, weight, first, second)
+    else:
+        csr_moments(<const double *> X.values + start, X.columns_64 + start, n, weight, first, second)
+
+
+cdef void add_weighted_row(double scale, const row_source *source, Py_ssize_t row, const double *weight,
+                           double *total) noexcept nogil:
+    cdef const rows_view *X = &source.X
+    cdef int64_t start = X.starts[row]
+    cdef Py_ssize_t n = X.starts[row + 1] - start
+    if source.single:
+        if X.columns != NULL:
+            csr_axpy_weighted(scale, <const float *> X.values + start, X.columns + start, n, weight, total)
+        else:
+            csr_axpy_weighted(scale, <const float *> X.values + start, X.columns_64 + start, n, weight, total)
+    elif X.columns != NULL:
+        csr_axpy_weighted(scale, <const double *> X.values + start, X.columns + start, n, weight, total)
+    else:
+        csr_axpy_weighted(scale, <const double *> X.values + start, X.columns_64 + start, n, weight, total)
 
 
 cdef void fetch_row(const row_source *source, Py_ssize_t row) noexcept nogil:

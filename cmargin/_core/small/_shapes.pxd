@@ -18,3 +18,18 @@ cdef inline bint within(const int64_t[::1] offsets, Py_ssize_t most) noexcept:
             return False
         last = offsets[i]
     return n > 0 and last <= most
+
+
+cdef inline int check_length(str name, Py_ssize_t got, Py_ssize_t wanted) except -1:
+    if got != wanted:
+        raise ValueError(f"{name} has {got} entries, expected {wanted}")
+    return 0
+
+
+cdef inline int check_ascending(str name, const Py_ssize_t[::1] index, Py_ssize_t end) except -1:
+    cdef Py_ssize_t i, last = -1
+    for i in range(index.shape[0]):
+        if index[i] <= last or index[i] >= end:
+            raise ValueError(f"{name} must be ascending and in [0, {end}); entry {i} is {index[i]}")
+        last = index[i]
+    return 0
