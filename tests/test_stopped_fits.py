@@ -147,11 +147,13 @@ def test_nor_where_the_intercept_is_penalised(unreached, loss):
     np.testing.assert_array_equal(limited.objective_, plain.objective_)
 
 
-def test_the_objective_of_a_start_has_the_penalty_of_its_intercept():
-    model = SmSVMClassifier(callback=StopAt(2), l2=0.1, penalize_intercept=True).fit(X, y)
+@pytest.mark.parametrize("l1", [0.0, 0.1])
+def test_the_objective_of_a_start_has_the_penalty_of_its_intercept(l1):
+    model = SmSVMClassifier(callback=StopAt(2), l2=0.1, l1=l1, penalize_intercept=True).fit(X, y)
     code = np.where(y[:, None] == model.classes_, 1.0, -1.0)
     value = np.maximum(0, 1 - code * (X @ model.coef_.T + model.intercept_)).mean(axis=0)
-    value += 0.1 / 2 * ((model.coef_**2).sum(axis=1) + model.intercept_**2)
+    weights = np.column_stack([model.coef_, model.intercept_])
+    value += 0.1 / 2 * (weights**2).sum(axis=1) + l1 * abs(weights).sum(axis=1)
     np.testing.assert_allclose(model.objective_, value, rtol=1e-9)
 
 

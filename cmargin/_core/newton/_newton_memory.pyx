@@ -85,6 +85,7 @@ cdef Py_ssize_t carry_numbers(newton_state *at, char *place, bint back) noexcept
     carry(&by, &at.or_leave, sizeof(at.or_leave))
     carry(&by, &at.tried, sizeof(at.tried))
     carry(&by, &at.curvature_then, sizeof(at.curvature_then))
+    carry(&by, &at.model.flat, sizeof(at.model.flat))
     carry(&by, &at.seconds_look, sizeof(at.seconds_look))
     carry(&by, &at.seconds_system, sizeof(at.seconds_system))
     carry(&by, &at.seconds_search, sizeof(at.seconds_search))

@@ -6,7 +6,7 @@ from cmargin._core.newton._newton cimport newton_state
 cdef enum:
     W, D, TAKEN, G, L2_EACH, L1_EACH, SCRATCH, ZERO, KEYS, BEST_W, TOLD_V, BEST_V, RMS, SCALE, ZEROED,
     SUMS_POS, SUMS_NEG, X, R, PRODUCT_OF, SEARCHED, CURVATURE, N_BY_PRODUCTS,   # from X on for conjugate gradients,
-    ACROSS = N_BY_PRODUCTS, SLOPE, SCALE_OF_X, N_BY_COLUMNS     # and from here on for the model of a step with l1
+    ACROSS = N_BY_PRODUCTS, SLOPE, SIGNED, L1_USED, SCALE_OF_X, PLACE, N_BY_COLUMNS   # and then for the model with l1
 
 
 cdef inline Py_ssize_t n_vectors(const newton_state *at) noexcept nogil:
@@ -30,7 +30,9 @@ cdef inline void point_at_vectors(newton_state *at, double *v, Py_ssize_t *place
         at.cg.diagonal = at.diagonal
     if at.by_products and at.l1 > 0:
         at.model.cg, at.model.curvature, at.model.across = at.cg, at.diagonal, v + ACROSS * room
-        at.model.slope, at.model.scale = v + SLOPE * room, v + SCALE_OF_X * room
+        at.model.slope, at.model.signed, at.model.l1_used = v + SLOPE * room, v + SIGNED * room, v + L1_USED * room
+        at.model.scale, at.model.place = v + SCALE_OF_X * room, v + PLACE * room
+        at.model.line.steps, at.model.line.index = at.keys, places + at.p
     at.index, at.active = places, places + 3 * at.p
     at.in_use, at.gone, at.used = flags, flags + room, flags + 2 * room
     at.told.n = at.best.n = at.p if at.free < 0 else at.p - 1

@@ -14,11 +14,12 @@ the others move, d_b = -(g_b + sum across d) / total, so that columns with a mea
 from libc.math cimport fabs
 
 from cmargin._core.newton._conjugate_gradients cimport conjugate_gradients
+from cmargin._core.newton._line_search cimport line_search
 from cmargin._core.rows._row_pass cimport columns_view
 
 
 cdef enum model_stage:
-    SWEEP, SOLVE, PROJECT
+    SWEEP, SOLVE, TAKE
 
 
 cdef struct step_model:
@@ -48,11 +49,21 @@ cdef struct step_model:
     double total                 # sum weight
     double crossed               # sum across d over the columns
     double read                  # entries that were read
-    Py_ssize_t *used             # (p,) columns in use, so many
-    Py_ssize_t n_used
-    double *slope                # (p,) of m without its l1 term, at d; of columns in use and an intercept
-    double *scale                # (p,) diagonal for `cg`
+    # ---- the system of what is in use: columns, and behind them an intercept that is penalised
+    Py_ssize_t *used             # (p,) their columns,
+    Py_ssize_t n_used            # so many,
+    Py_ssize_t n_unknowns        # and with the intercept; of each of them:
+    double *slope                # of m without its l1 term, at d
+    double *signed               # of the l1 term there
+    double *l1_used
+    double *scale                # diagonal for `cg`
+    double *place                # where a search along the line begins
     conjugate_gradients cg
+    line_search line
+    double least                 # |residual|^2 met so far
+    bint flat                    # in this fit there was a system without a solution
+    int kinks                    # met on the way to x
+    double change                # of the model by x, without its l1 term
     int in_turn                  # products in turn, at most
     model_stage stage
 

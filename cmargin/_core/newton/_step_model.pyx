@@ -4,10 +4,11 @@ import numpy as np
 
 from libc.float cimport DBL_EPSILON
 from libc.math cimport INFINITY, fabs
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from cmargin._core.linalg._blas cimport dot
 from cmargin._core.newton._conjugate_gradients cimport cg_begin, cg_told
+from cmargin._core.newton._line_search cimport l1_slope, search_begin, search_told
 from cmargin._core.rows._rows cimport Rows
 from cmargin._core.rows._tiles cimport add_row, add_weighted_row, row_moments, row_product, source_of
 from cmargin._core.small._shapes cimport must_fit
@@ -18,6 +19,11 @@ cdef int MOST = 100                      # products in turn; fewer once such a s
 cdef int FEWEST = 4                      # find are long moves where the model is flat, that end at zeros of others
 cdef int FEWER = 4
 cdef int HALVINGS = 4
+cdef double GROWTH = 900                 # of |residual|^2 over the least so far: the system has no solution.
+cdef double KEPT = 0.5                   # Then only a kink before this part of a step ends it,
+cdef double SEARCHED = 1e-8              # where the search for it may leave this part of the slope;
+cdef int KINKS = 3                       # after so many a sweep is due
+cdef double HELD = INFINITY              # scale of an unknown that stays where it is
 cdef double FACTORS = 1.0                # reads, times m^3 over the entries: all factors of a model, m columns in use
 
 
@@ -47,12 +53,10 @@ cdef bint model_part(step_model *at, columns_view *of) noexcept nogil:
             at.stage = SOLVE
     elif at.stage == SOLVE:
         times_curvature(at, of, at.cg.search, at.cg.product)
-        if at.intercept >= 0 and not intercept_is_used(at):
-            at.cg.product[at.intercept] = 0      # it stays at 0
-        if not cg_told(&at.cg):
-            at.stage = PROJECT
+        if not solve_on(at):
+            at.stage = TAKE
     else:
-        take_projected(at, of)
+        take_solution(at, of)
         at.stage = SWEEP
     at.reads = at.read / entries
     at.given_up = not agree and at.reads > min(at.most, at.worth + FACTORS * (<double> at.n_used)**3 / entries)
@@ -121,109 +125,185 @@ cdef double move_intercept(step_model *at) noexcept nogil:
     return violation(slope, x, at.l1_each[b]) / at.l1_each[b]
 
 
-# ---------------------------------------------------------------- the columns in use
+# ---------------------------------------------------------------- what is in use
 
 cdef void list_used(step_model *at) noexcept nogil:
-    cdef Py_ssize_t k, j
+    # columns, and behind them an intercept that is penalised
+    cdef Py_ssize_t k, j, b = at.intercept
     at.n_used = 0
     for k in range(at.n_listed):
         j = at.listed[k]
         if at.w[j] + at.d[j] != 0:
             at.used[at.n_used] = j
             at.n_used += 1
-
-
-cdef inline bint intercept_is_used(const step_model *at) noexcept nogil:
-    return at.intercept >= 0 and not at.free and at.w[at.intercept] + at.d[at.intercept] != 0
+    at.n_unknowns = at.n_used
+    if b >= 0 and not at.free and at.w[b] + at.d[b] != 0:
+        at.used[at.n_used] = b
+        at.n_unknowns += 1
 
 
 cdef inline double crossed_by(const step_model *at, const double *v) noexcept nogil:
     cdef double crossed = 0
     cdef Py_ssize_t k
     for k in range(at.n_used):
-        crossed += at.across[at.used[k]] * v[at.used[k]]
+        crossed += at.across[at.used[k]] * v[k]
     return crossed
 
 
 cdef double times_curvature(step_model *at, columns_view *of, const double *v, double *out) noexcept nogil:
-    # out = (H + diag l2) v, v 0 but in columns in use and at a penalised intercept; a free one follows. v'out; and
-    # of.other = weight <x, v>
-    cdef Py_ssize_t b = at.intercept, i, j, k
+    # out = (H + diag l2) v of the unknowns; a free intercept follows. v'out; and of.other = weight <x, v>
+    cdef Py_ssize_t i, j, k
     cdef double crossed = crossed_by(at, v), of_intercept = 0, total = 0
     memset(of.other, 0, of.source.X.n_features * sizeof(double))
     for k in range(at.n_used):
-        if v[at.used[k]] != 0:
-            add_row(v[at.used[k]], &of.source, at.used[k], of.other)
+        if v[k] != 0:
+            add_row(v[k], &of.source, at.used[k], of.other)
     for i in range(of.source.X.n_features):
         of.other[i] *= of.weight[i]
-    if b >= 0:
-        of_intercept = -crossed / at.total if at.free else v[b]
-        out[b] = 0 if at.free else crossed + (at.total + at.l2_each[b]) * v[b]
-        total = out[b] * v[b]
+    if at.free:
+        of_intercept = -crossed / at.total
+    elif at.n_unknowns > at.n_used:
+        k = at.n_used
+        of_intercept = v[k]
+        out[k] = crossed + (at.total + at.l2_each[at.intercept]) * v[k]
+        total = out[k] * v[k]
     for k in range(at.n_used):
         j = at.used[k]
-        out[j] = row_product(&of.source, j, of.other) + at.l2_each[j] * v[j] + at.across[j] * of_intercept
+        out[k] = row_product(&of.source, j, of.other) + at.l2_each[j] * v[k] + at.across[j] * of_intercept
         at.read += entries_of(of, j)
-        total += out[j] * v[j]
+        total += out[k] * v[k]
     return total
 
 
-cdef inline double slope_in_use(const step_model *at, Py_ssize_t j) noexcept nogil:
-    return at.slope[j] + (at.l1_each[j] if at.w[j] + at.d[j] > 0 else -at.l1_each[j])
-
-
 cdef bint begin_solving(step_model *at, columns_view *of) noexcept nogil:
-    # H x = -slope on the columns in use; elsewhere 0 = 0. The right side lies where the first product will
+    # H x = -slope of the model, as long as no sign changes. The right side lies where the first product will
     cdef double *rhs = at.cg.product
+    cdef double x
     cdef Py_ssize_t k, j
-    memset(rhs, 0, at.p * sizeof(double))
-    for j in range(at.p):
-        at.scale[j] = 1
-    for k in range(at.n_used):
+    for k in range(at.n_unknowns):
         j = at.used[k]
-        at.slope[j] = slope_at(at, of, j)
-        at.read += entries_of(of, j)
-        rhs[j], at.scale[j] = -slope_in_use(at, j), own_curvature(at, j)
-        at.scale[j] = at.scale[j] if at.scale[j] > 0 else 1
-    if intercept_is_used(at):
-        j = at.intercept
-        at.slope[j] = slope_at_intercept(at)
-        rhs[j], at.scale[j] = -slope_in_use(at, j), at.total + at.l2_each[j]
-    at.cg.n, at.cg.diagonal, at.cg.most = at.p, at.scale, at.in_turn
-    at.cg.enough = max(0.25 * (at.enough * at.l1) * (at.enough * at.l1), LEFT * dot(at.p, rhs, rhs))
-    if not cg_begin(&at.cg, rhs, 1):
+        if k < at.n_used:
+            at.slope[k], at.scale[k] = slope_at(at, of, j), own_curvature(at, j)
+            at.read += entries_of(of, j)
+        else:
+            at.slope[k], at.scale[k] = slope_at_intercept(at), at.total + at.l2_each[j]
+        at.scale[k] = at.scale[k] if at.scale[k] > 0 else 1
+        x = at.w[j] + at.d[j]
+        at.l1_used[k], at.signed[k] = at.l1_each[j], at.l1_each[j] if x > 0 else -at.l1_each[j]
+        rhs[k] = -(at.slope[k] + at.signed[k])
+    at.cg.n, at.cg.diagonal, at.cg.most = at.n_unknowns, at.scale, at.in_turn
+    at.least = dot(at.n_unknowns, rhs, rhs)
+    at.change, at.kinks = 0, 0
+    at.cg.enough = max(0.25 * (at.enough * at.l1) * (at.enough * at.l1), LEFT * at.least)
+    return cg_begin(&at.cg, rhs, 1)
+
+
+cdef bint solve_on(step_model *at) noexcept nogil:
+    # Where columns are dependent, as those of tables are, and their signs disagree, the system has no solution:
+    # conjugate gradients run away along what has no curvature. From then on kinks are looked for
+    cdef double curvature, slope = 0, own = 0, left = 0, end
+    cdef Py_ssize_t k
+    for k in range(at.n_unknowns):
+        if at.scale[k] == HELD:
+            at.cg.product[k] = 0
+            continue
+        slope -= at.cg.search[k] * (at.cg.r[k] + at.signed[k])
+        own += at.cg.search[k] * at.cg.search[k] * at.scale[k]
+    curvature = dot(at.n_unknowns, at.cg.search, at.cg.product)
+    end = at.cg.rz / max(curvature, DBL_EPSILON * own)           # less is rounding
+    if not at.flat:
+        for k in range(at.n_unknowns):
+            left += (at.cg.r[k] - end * at.cg.product[k])**2
+        at.flat = not (curvature > 0 and left <= GROWTH * at.least)
+        at.least = min(left, at.least)
+    if at.flat and find_kink(at, slope, curvature, end):
+        return go_on_from_kink(at, slope, curvature)
+    if not curvature > 0:
         return False
-    memset(at.cg.product, 0, at.p * sizeof(double))
+    at.change += end * (slope + end * curvature / 2)
+    return cg_told(&at.cg)
+
+
+cdef bint find_kink(step_model *at, double slope, double curvature, double end) noexcept nogil:
+    # whether the model, its kinks counted, is least well before the end of this step of conjugate gradients
+    cdef line_search *line = &at.line
+    cdef Py_ssize_t k
+    for k in range(at.n_unknowns):
+        at.place[k] = at.w[at.used[k]] + at.d[at.used[k]] + at.cg.x[k]
+    line.n, line.w, line.d, line.weight = at.n_unknowns, at.place, at.cg.search, at.l1_used
+    line.s_max, line.tol, line.max_trials = end, SEARCHED, 100
+    if slope + KEPT * end * curvature + l1_slope(line.n, line.w, line.d, line.weight, KEPT * end, -1) <= 0:
+        return False
+    search_begin(line)
+    while search_told(line, slope + line.s * curvature, curvature):
+        pass
     return True
 
 
-cdef double stop_at_zero(step_model *at, Py_ssize_t j, double t, double *change) noexcept nogil:
-    # the part t of what component j is to move, or as far as 0; change += what that is to the model's other terms
-    cdef double x = at.w[j] + at.d[j], move = t * at.cg.x[j]
-    if (x + move) * x <= 0:
-        move = -x
-    change[0] += at.slope[j] * move + at.l1_each[j] * (fabs(x + move) - fabs(x))
-    return move
-
-
-cdef void take_projected(step_model *at, columns_view *of) noexcept nogil:
-    # the step, its components stopped at 0, or a half, a quarter ... of it: where the model falls
-    cdef double *move = at.cg.search
-    cdef double change, t = 1
+cdef bint go_on_from_kink(step_model *at, double slope, double curvature) noexcept nogil:
+    # conjugate gradients begin anew there, with the signs that it has, and hold at 0 what came to it
+    cdef double s = at.line.s, x
     cdef Py_ssize_t k
+    at.change += s * (slope + s * curvature / 2)
+    at.kinks += 1
+    at.cg.count += 1
+    for k in range(at.n_unknowns):
+        at.cg.x[k] += s * at.cg.search[k]
+        at.cg.r[k] -= s * at.cg.product[k]
+        x = at.place[k] + s * at.cg.search[k]
+        if at.scale[k] == HELD or k == at.line.hit or x == 0:
+            at.cg.x[k] = -(at.w[at.used[k]] + at.d[at.used[k]])
+            at.cg.r[k], at.scale[k] = 0, HELD
+        elif (x > 0) != (at.signed[k] > 0):
+            at.cg.r[k] += 2 * at.signed[k]
+            at.signed[k] = -at.signed[k]
+        at.cg.search[k] = at.cg.r[k] / at.scale[k]
+    at.cg.rz = dot(at.n_unknowns, at.cg.r, at.cg.search)
+    return at.kinks <= KINKS and at.cg.count < at.cg.most and dot(at.n_unknowns, at.cg.r, at.cg.r) > at.cg.enough
+
+
+cdef inline double l1_change(const step_model *at, Py_ssize_t k, double move) noexcept nogil:
+    cdef double x = at.w[at.used[k]] + at.d[at.used[k]]
+    return at.l1_used[k] * (fabs(x + move) - fabs(x))
+
+
+cdef double change_by_x(const step_model *at) noexcept nogil:
+    # of the model
+    cdef double change = at.change
+    cdef Py_ssize_t k
+    for k in range(at.n_unknowns):
+        change += l1_change(at, k, at.cg.x[k])
+    return change
+
+
+cdef double change_to_zero(step_model *at, columns_view *of, double t, double *move) noexcept nogil:
+    # of the model, by the part t of x, components that would change sign stopped at 0
+    cdef double change = 0, x
+    cdef Py_ssize_t k
+    for k in range(at.n_unknowns):
+        x = at.w[at.used[k]] + at.d[at.used[k]]
+        move[k] = t * at.cg.x[k] if (x + t * at.cg.x[k]) * x > 0 else -x
+        change += at.slope[k] * move[k] + l1_change(at, k, move[k])
+    return change + times_curvature(at, of, move, at.cg.product) / 2
+
+
+cdef void take_solution(step_model *at, columns_view *of) noexcept nogil:
+    # x, its components stopped at 0, or a half, a quarter ... of it: where the model falls. Or x as it is, if that is
+    # lower, or if it knows its kinks
+    cdef double *move = at.cg.search
+    cdef double by_x = change_by_x(at), change = 0, t = 1
     cdef int _trial
-    memset(move, 0, at.p * sizeof(double))
-    for _trial in range(HALVINGS):
-        change = 0
-        for k in range(at.n_used):
-            move[at.used[k]] = stop_at_zero(at, at.used[k], t, &change)
-        if intercept_is_used(at):
-            move[at.intercept] = stop_at_zero(at, at.intercept, t, &change)
-        change += times_curvature(at, of, move, at.cg.product) / 2
+    for _trial in range(HALVINGS if at.kinks == 0 else 0):
+        change = change_to_zero(at, of, t, move)
         if change < 0:
-            add_to_step(at, of, move)
             break
         t /= 2
+    if by_x < min(change, 0):
+        memcpy(move, at.cg.x, at.n_unknowns * sizeof(double))
+        times_curvature(at, of, move, at.cg.product)
+        change, t = by_x, 1
+    if change < 0:
+        add_to_step(at, of, move)
     at.in_turn = min(MOST, 2 * at.in_turn) if t == 1 else max(FEWEST, at.cg.count // FEWER)
 
 
@@ -233,12 +313,10 @@ cdef void add_to_step(step_model *at, columns_view *of, const double *move) noex
     for i in range(of.source.X.n_features):
         of.product[i] += of.other[i]
     at.crossed += crossed_by(at, move)
-    for k in range(at.n_used):
-        at.d[at.used[k]] += move[at.used[k]]
+    for k in range(at.n_unknowns):
+        at.d[at.used[k]] += move[k]
     if at.free:
         let_intercept_follow(at)
-    elif at.intercept >= 0:
-        at.d[at.intercept] += move[at.intercept]
 
 
 # ---------------------------------------------------------------- the same for those who have arrays
@@ -263,8 +341,8 @@ def model_minimum(Rows columns, const double[::1] weight, const double[::1] g, c
     cdef step_model at
     cdef columns_view of
     cdef Py_ssize_t p = w.shape[0], n = weight.shape[0]
-    cdef double[:, ::1] of_columns = np.zeros((9, p + 1)), of_rows = np.zeros((2, n + 1))
-    cdef Py_ssize_t[:, ::1] places = np.tile(np.arange(p + 1), (2, 1))
+    cdef double[:, ::1] of_columns = np.zeros((13, p + 1)), of_rows = np.zeros((2, n + 1))
+    cdef Py_ssize_t[:, ::1] places = np.tile(np.arange(p + 1), (3, 1))
     must_fit(g.shape[0] == l2.shape[0] == l1.shape[0] == p == columns.view.n_rows + (intercept is not None), "model")
     must_fit(columns.sparse and columns.view.n_features == n and n > 0 and columns.view.n_rows > 0, "model")
     of.source = source_of(columns)
@@ -274,6 +352,8 @@ def model_minimum(Rows columns, const double[::1] weight, const double[::1] g, c
     at.d, at.curvature, at.across = &of_columns[0, 0], &of_columns[1, 0], &of_columns[2, 0]
     at.slope, at.scale, at.cg.product = &of_columns[3, 0], &of_columns[4, 0], &of_columns[5, 0]
     at.cg.x, at.cg.r, at.cg.search = &of_columns[6, 0], &of_columns[7, 0], &of_columns[8, 0]
+    at.signed, at.l1_used, at.place = &of_columns[9, 0], &of_columns[10, 0], &of_columns[11, 0]
+    at.line.steps, at.line.index, at.flat = &of_columns[12, 0], &places[2, 0], False
     at.listed, at.n_listed, at.used = &places[0, 0], columns.view.n_rows, &places[1, 0]
     at.enough, at.worth, at.most = enough, INFINITY, most
     model_begin(&at, &of)
