@@ -1,5 +1,6 @@
 import os
 import re
+import signal
 import sys
 
 import numpy as np
@@ -8,6 +9,9 @@ import scipy.sparse as sp
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import normalize
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:        # as shells leave it in the background:
+    signal.signal(signal.SIGINT, signal.default_int_handler)    # tests of Ctrl-C waited for ever
 
 FORMATS = ["C", "F", "strided", "read-only", "memmap", "csr", "csr64"]
 

@@ -1,5 +1,6 @@
 """Newton steps with l1 that read columns of sparse rows in place of a factor of the columns in use."""
 
+import time
 import warnings
 
 import killed_fits
@@ -77,6 +78,43 @@ def test_dependent_columns_take_few_reads(seed, l1, intercept):
     slope = g + H @ d
     violated = np.where(w + d != 0, np.abs(slope + l1 * np.sign(w + d)), np.maximum(0, np.abs(slope) - l1))
     assert violated.max() <= 1.1e-3 * l1[0] and reads < 300
+
+
+def test_a_column_whose_rows_have_no_curvature_goes_to_zero():
+    # conjugate gradients took it to 1e12, by a sum that said the model falls
+    X, weight = sp.csr_matrix([[1.0, 0.0], [0.0, 1.0]]), np.array([0.0, 0.0066])
+    g, w, l1 = np.array([0.0, 8.7e-5]), np.array([-1.0, 0.0]), np.full(2, 3.7e-6)
+    d, reads = model_minimum(Rows(X), weight, g, w, np.zeros(2), l1, None, 1e-6, 3000)
+    np.testing.assert_allclose(d, [1.0, -(8.7e-5 - 3.7e-6) / 0.0066], rtol=1e-9)
+    assert reads < 50
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_model_rises_however_few_the_rows(seed):
+    rng = np.random.default_rng(seed)
+    n = rng.integers(1, 5)
+    X = rng.standard_normal((n, 2)) @ rng.standard_normal((2, 30)) * (rng.random((n, 30)) < 0.7)
+    weight, w, l1 = rng.random(n) * (rng.random(n) < 0.7), rng.standard_normal(31), np.full(31, 1e-9)
+    A, l1[-1] = np.hstack([X, np.ones((n, 1))]), 0
+    g = A.T @ (weight * rng.standard_normal(n))
+    d, _ = model_minimum(Rows(sp.csr_matrix(X.T)), weight, g, w, np.zeros(31), l1, "free", 1e-4, 300)
+    change = g @ d + weight @ (A @ d) ** 2 / 2 + l1 @ (np.abs(w + d) - np.abs(w))
+    assert change <= 1e-12 * (np.abs(g) @ np.abs(d)) and np.abs(d).max() < 1e6
+
+
+@pytest.mark.parametrize("seed", [9, 13, 14, 20, 22])
+def test_three_rows(seed):
+    X = sp.random(3, 320, 0.06, "csr", random_state=np.random.default_rng(seed))
+    assert fit(X, [0, 1, 0], l1=1e-3, tol=1e-4).duality_gap_[0] <= 1e-4
+
+
+def test_an_l1_that_is_none():
+    rng = np.random.default_rng(0)
+    X = sp.random(100, 320, 0.06, "csr", random_state=rng)
+    y = X @ rng.standard_normal(320) > 0
+    y[0] = True
+    model = fit(X, y, l1=1e-150, loss="squared_hinge", tol=1e-4, fit_intercept=False)
+    assert model.objective_[0] < 1e-9
 
 
 def test_a_looser_model_takes_fewer_reads_and_no_more_than_are_allowed():
@@ -246,6 +284,14 @@ def test_time_runs_out_within_a_step():
     model = fit(X, y, l1=1 / (300 * 20_000), tol=1e-9, max_time=0.3)
     assert np.isfinite(model.objective_[0]) and model.score(X, y) > 0.7
     assert model.history_["seconds"][-1] < 2
+
+
+def test_time_runs_out_between_factors():
+    # eleven seconds where one and a half were given: the bound is a guard, not a figure
+    X, y = texts(12_000, 6000, seed=1)
+    begun = time.perf_counter()
+    model = fit(X, y, loss="squared_hinge", l1=1 / 1_200_000, max_time=1.5, linear_solver="cholesky", n_jobs=1)
+    assert time.perf_counter() - begun < 6 and model.score(X, y) > 0.9
 
 
 @pytest.mark.parametrize("X", [texts(800, 1200)[0], table(800, (20, 80, 200), 0)], ids=["texts", "tables"])

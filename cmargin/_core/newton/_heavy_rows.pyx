@@ -118,8 +118,8 @@ cdef bint find_step(newton_state *at, heavy_model *model) noexcept nogil:
     for i in range(p * p):
         model.H[i] = at.block[i] + model.own[i]
     if at.l1 > 0:
-        return l1_minimum(p, model.H, model.slope, model.w, at.l1_each, MODEL_ROUNDS, MODEL_TOL, model.e, model.work,
-                          at.index)
+        return l1_minimum(p, model.H, model.slope, model.w, at.l1_each, MODEL_ROUNDS, MODEL_TOL, at.deadline, model.e,
+                          model.work, at.index)
     ridge = solve_upper(p, model.H, 1, model.slope, model.e, model.work)
     for i in range(p):
         model.e[i] = -model.e[i]

@@ -93,7 +93,10 @@ cdef void ask_look(newton_state *at, phase_id phase, const double *direction, do
     at.ask.kind, at.ask.restart, at.ask.norm_weight = LOOK, False, NULL
     at.ask.look.direction, at.ask.look.step = direction, step
     at.ask.look.line_width, at.ask.look.width = at.rule.width, width
-    at.ask.look.with_hessian = NO_BLOCK if not with_hessian else ROUGH_BLOCK if at.rough else BLOCK
+    if not with_hessian or seconds() > at.deadline:          # no step follows, and a block may take seconds
+        at.ask.look.with_hessian = NO_BLOCK
+    else:
+        at.ask.look.with_hessian = ROUGH_BLOCK if at.rough else BLOCK
     at.ask.look.floor = floor_of(at)
     at.ask.new_active, at.ask.n_active = at.n_active >= 0, at.n_active
     at.ask.active = at.active

@@ -66,7 +66,7 @@ cdef bint solve_block(newton_state *at) noexcept nogil:
     at.blind = curvature_is_lost(order, at.block, order + 1, g)
     if at.l1 > 0:
         tol = SMOOTH_MODEL_TOL if at.smooth and not at.jumping else MODEL_TOL
-        done = l1_minimum(order, at.block, g, w, l1, MODEL_ROUNDS, tol, d, l1 + order, at.index)
+        done = l1_minimum(order, at.block, g, w, l1, MODEL_ROUNDS, tol, at.deadline, d, l1 + order, at.index)
     else:
         ridge = solve_upper(order, at.block, 1, g, d, l1 + order)
         done = ridge == ridge

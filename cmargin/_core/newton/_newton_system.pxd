@@ -20,9 +20,10 @@ cdef double SMOOTH_MODEL_TOL     # the same for a loss whose curvature does not 
 # doubles of `work` that `l1_minimum` wants
 cdef Py_ssize_t l1_work_size(Py_ssize_t n) noexcept nogil
 
-# d = argmin of g'd + d'Hd/2 + sum l1_j |w_j + d_j|; all (n,), index scratch (n,). False: H is not finite
+# d = argmin of g'd + d'Hd/2 + sum l1_j |w_j + d_j|, or where it is late what is known of it; all (n,), index scratch
+# (n,). False: H is not finite
 cdef bint l1_minimum(Py_ssize_t n, const double *upper, const double *g, const double *w, const double *l1, int rounds,
-                     double tol, double *d, double *work, Py_ssize_t *index) noexcept nogil
+                     double tol, double deadline, double *d, double *work, Py_ssize_t *index) noexcept nogil
 
 cdef bint all_finite(Py_ssize_t n, const double *x) noexcept nogil
 

@@ -11,6 +11,7 @@ from libc.math cimport INFINITY, NAN, fabs, isfinite
 from libc.string cimport memcpy
 
 from cmargin._core.linalg._blas cimport NO_TRANS, axpy, dot, gemv, potrf, potrs
+from cmargin._core.small._clock cimport seconds
 from cmargin._core.small._shapes cimport must_fit
 from cmargin._core.small._soft_threshold cimport l1_minimum_of_one
 
@@ -220,9 +221,9 @@ cdef double solve_columns(Py_ssize_t n, const double *H, Py_ssize_t m, const Py_
 
 
 cdef bint held_minimum(Py_ssize_t n, const double *H, double *gx, double *x, const double *l1, int rounds, double tol,
-                       double *work, Py_ssize_t *index) noexcept nogil:
+                       double deadline, double *work, Py_ssize_t *index) noexcept nogil:
     # x from w to the minimum, gx the gradient of the quadratic part, which follows: coordinate descent finds the
-    # signs, Newton the values. work (2 n + 7) n
+    # signs, Newton the values, of which those of thousands of columns take seconds. work (2 n + 7) n
     cdef double *part = work                     # (m, m) H of the columns that are not at 0
     cdef double *factor = part + n * n           # (m, m)
     cdef double *sign = factor + n * n           # (n,)
@@ -237,6 +238,8 @@ cdef bint held_minimum(Py_ssize_t n, const double *H, double *gx, double *x, con
     cdef int _round
     for _round in range(rounds):
         run_sweeps(n, H, gx, x, l1, SWEEPS, SWEPT)
+        if seconds() > deadline:
+            break
         choose_signs(n, gx, x, l1, sign, slope)
         if isfinite(ridge) and decrease_left(n, H, m, index, factor, slope, own, move) <= tol * tol * best:
             break
@@ -278,7 +281,7 @@ cdef void minimise_out(Py_ssize_t m, double own, double g_free, const double *ac
 
 
 cdef bint l1_minimum(Py_ssize_t n, const double *upper, const double *g, const double *w, const double *l1, int rounds,
-                     double tol, double *d, double *work, Py_ssize_t *index) noexcept nogil:
+                     double tol, double deadline, double *d, double *work, Py_ssize_t *index) noexcept nogil:
     # A column without l1 (an intercept) is minimised out first, d_f = -(g_f + sum_j H_fj d_j) / H_ff, so that columns
     # which all lean on it, as those with a large mean do, meet in coordinate descent as if they were centred
     cdef double *H = work                        # (m, m) of the other columns, both triangles
@@ -306,7 +309,7 @@ cdef bint l1_minimum(Py_ssize_t n, const double *upper, const double *g, const d
             i, j = min(free, column[a]), max(free, column[a])
             across[a] = upper[i * n + j]
         minimise_out(m, own, g[free], across, H, gx)
-    if not isfinite(own) or not held_minimum(m, H, gx, x, weight, rounds, tol, rest, index):
+    if not isfinite(own) or not held_minimum(m, H, gx, x, weight, rounds, tol, deadline, rest, index):
         return False
     for a in range(m):
         d[column[a]] = x[a] - w[column[a]]
@@ -359,7 +362,8 @@ def l1_model_minimum(const double[:, ::1] upper, const double[::1] g, const doub
     must_fit(upper.shape[0] == upper.shape[1] == g.shape[0] == l1.shape[0] == n, "l1_model_minimum")
     cdef double[::1] d = np.empty(n), work = np.empty(l1_work_size(n) + 1)
     cdef Py_ssize_t[::1] index = np.empty(2 * n + 1, np.intp)
-    if n > 0 and not l1_minimum(n, &upper[0, 0], &g[0], &w[0], &l1[0], rounds, tol, &d[0], &work[0], &index[0]):
+    if n > 0 and not l1_minimum(n, &upper[0, 0], &g[0], &w[0], &l1[0], rounds, tol, INFINITY, &d[0], &work[0],
+                                &index[0]):
         raise FloatingPointError("the curvature is not finite")
     return np.asarray(d)
 

@@ -107,7 +107,10 @@ cdef double move_column(step_model *at, columns_view *of, Py_ssize_t j) noexcept
     slope, own = slope_at(at, of, j), own_curvature(at, j)
     at.read += entries_of(of, j)
     found = violation(slope, x, at.l1_each[j]) / at.l1_each[j]
-    to = l1_minimum_of_one(own, x, slope, at.l1_each[j]) if own > 0 else x
+    if own > 0:
+        to = l1_minimum_of_one(own, x, slope, at.l1_each[j])
+    else:                                        # no row of it has curvature: two straight lines
+        to = 0 if fabs(slope) <= at.l1_each[j] else x
     if to != x:
         at.d[j] = to - at.w[j]
         add_weighted_row(to - x, &of.source, j, of.weight, of.product)
@@ -218,7 +221,7 @@ cdef bint solve_on(step_model *at) noexcept nogil:
         at.least = min(left, at.least)
     if at.flat and find_kink(at, slope, curvature, end):
         return go_on_from_kink(at, slope, curvature)
-    if not curvature > 0:
+    if not curvature > DBL_EPSILON * own:
         return False
     at.change += end * (slope + end * curvature / 2)
     return cg_told(&at.cg)
@@ -267,8 +270,8 @@ cdef inline double l1_change(const step_model *at, Py_ssize_t k, double move) no
     return at.l1_used[k] * (fabs(x + move) - fabs(x))
 
 
-cdef double change_by_x(const step_model *at) noexcept nogil:
-    # of the model
+cdef double change_foreseen(const step_model *at) noexcept nogil:
+    # of the model by x, as the products on the way to it have it
     cdef double change = at.change
     cdef Py_ssize_t k
     for k in range(at.n_unknowns):
@@ -276,35 +279,46 @@ cdef double change_by_x(const step_model *at) noexcept nogil:
     return change
 
 
-cdef double change_to_zero(step_model *at, columns_view *of, double t, double *move) noexcept nogil:
-    # of the model, by the part t of x, components that would change sign stopped at 0
-    cdef double change = 0, x
+cdef double change_by(step_model *at, columns_view *of, const double *move) noexcept nogil:
+    cdef double curved = times_curvature(at, of, move, at.cg.product)
+    cdef double change = curved / 2 if not curved < 0 else 0     # by rounding
     cdef Py_ssize_t k
     for k in range(at.n_unknowns):
-        x = at.w[at.used[k]] + at.d[at.used[k]]
-        move[k] = t * at.cg.x[k] if (x + t * at.cg.x[k]) * x > 0 else -x
         change += at.slope[k] * move[k] + l1_change(at, k, move[k])
-    return change + times_curvature(at, of, move, at.cg.product) / 2
+    return change
+
+
+cdef double change_stopped(step_model *at, columns_view *of, double t, double *move) noexcept nogil:
+    # by the part t of x, components that would change sign stopped at 0
+    cdef double x, step
+    cdef Py_ssize_t k
+    for k in range(at.n_unknowns):
+        x, step = at.w[at.used[k]] + at.d[at.used[k]], t * at.cg.x[k]
+        move[k] = step if (x + step) * x > 0 else -x
+    return change_by(at, of, move)
 
 
 cdef void take_solution(step_model *at, columns_view *of) noexcept nogil:
     # x, its components stopped at 0, or a half, a quarter ... of it: where the model falls. Or x as it is, if that is
     # lower, or if it knows its kinks
     cdef double *move = at.cg.search
-    cdef double by_x = change_by_x(at), change = 0, t = 1
+    cdef double change = 0, by_x, t = 1
     cdef int _trial
     for _trial in range(HALVINGS if at.kinks == 0 else 0):
-        change = change_to_zero(at, of, t, move)
+        change = change_stopped(at, of, t, move)
         if change < 0:
             break
         t /= 2
-    if by_x < min(change, 0):
+    if change_foreseen(at) < min(change, 0):
         memcpy(move, at.cg.x, at.n_unknowns * sizeof(double))
-        times_curvature(at, of, move, at.cg.product)
-        change, t = by_x, 1
+        by_x = change_by(at, of, move)
+        if by_x < min(change, 0):
+            change, t = by_x, 1
+        elif change < 0:
+            change = change_stopped(at, of, t, move)
     if change < 0:
         add_to_step(at, of, move)
-    at.in_turn = min(MOST, 2 * at.in_turn) if t == 1 else max(FEWEST, at.cg.count // FEWER)
+    at.in_turn = min(MOST, 2 * at.in_turn) if change < 0 and t == 1 else max(FEWEST, at.cg.count // FEWER)
 
 
 cdef void add_to_step(step_model *at, columns_view *of, const double *move) noexcept nogil:
