@@ -27,6 +27,11 @@ def fit(X, y, weight=None, **settings):
         return SmSVMClassifier(**{"l2": 0.0, "loss": "logistic"} | settings).fit(X, y, weight)
 
 
+def violation(slope, x, l1):
+    """The largest of the optimality conditions, for slopes of the smooth part at x."""
+    return np.where(x != 0, np.abs(slope + l1 * np.sign(x)), np.maximum(0, np.abs(slope) - l1)).max()
+
+
 def drawn_model(seed, intercept, dtype, index):
     rng = np.random.default_rng(seed)
     n, p = 200, 30 + (intercept is not None)
@@ -51,9 +56,7 @@ def test_the_minimum_is_that_of_the_model_with_its_matrix(seed, intercept, dtype
     twin = l1_model_minimum(np.triu(H), g, w, l1, 1000, 1e-12)
     np.testing.assert_allclose(d, twin, atol=1e-7)
     assert np.array_equal(w + d == 0, w + twin == 0) and 0 < reads < 100
-    slope = g + H @ d
-    violated = np.where(w + d != 0, np.abs(slope + l1 * np.sign(w + d)), np.maximum(0, np.abs(slope) - l1))
-    assert violated.max() <= 1e-9 * 0.03 + 1e-15
+    assert violation(g + H @ d, w + d, l1) <= 1e-9 * 0.03 + 1e-15
 
 
 def table(n, sizes, seed):
@@ -75,9 +78,7 @@ def test_dependent_columns_take_few_reads(seed, l1, intercept):
     g, H = A.T @ (weight * 0.3 * rng.standard_normal(600)), (A.T * weight) @ A
     l1[p - (intercept == "free"):] = 0
     d, reads = model_minimum(Rows(X.T.tocsr()), weight, g, w, np.zeros(p), l1, intercept, 1e-3, 5000)
-    slope = g + H @ d
-    violated = np.where(w + d != 0, np.abs(slope + l1 * np.sign(w + d)), np.maximum(0, np.abs(slope) - l1))
-    assert violated.max() <= 1.1e-3 * l1[0] and reads < 300
+    assert violation(g + H @ d, w + d, l1) <= 1.1e-3 * l1[0] and reads < 300
 
 
 def test_a_column_whose_rows_have_no_curvature_goes_to_zero():

@@ -233,10 +233,10 @@ class SmSVMFit:
         rows, width = rows(), None if w is None else min(e.smoothing, WARM_WIDTH)
         if self.problem.l1 > 0:
             products = worth_columns(self.home, self.problem, settings)
+            if products > 0:
+                rows.take_columns(self.home.columns())
         else:
             products = worth_products(self.home, self.problem, settings)
-        if self.problem.l1 > 0 and products > 0:
-            rows.take_columns(self.home.columns())
         if stage == "whole":
             newton = ContinuationNewton(rows, self.problem, settings, result)
             may_repair(newton)

@@ -6,6 +6,7 @@ H is never formed: a slope of the model is a product of a column with the number
 descent finds which columns are in use and their signs (Yuan, Ho and Lin, JMLR 2012, "An Improved GLMNET for
 L1-regularized Logistic Regression"); on those the model is a quadratic, of which conjugate gradients find the minimum,
 where sweeps would take hundreds. Where a component would change its sign it stops at 0, and the next sweep decides.
+Where columns in use depend on each other that quadratic may have no minimum: then the l1 term's kinks end the search.
 
 An intercept is no column of the rows: it goes by the sums over them. One that is not penalised is minimised out as
 the others move, d_b = -(g_b + sum across d) / total, so that columns with a mean meet as if they were centred.

@@ -22,7 +22,7 @@ cdef int HALVINGS = 4
 cdef double GROWTH = 900                 # of |residual|^2 over the least so far: the system has no solution.
 cdef double KEPT = 0.5                   # Then only a kink before this part of a step ends it,
 cdef double SEARCHED = 1e-8              # where the search for it may leave this part of the slope;
-cdef int KINKS = 3                       # after so many a sweep is due
+cdef int KINKS = 4                       # after so many a sweep is due
 cdef double HELD = INFINITY              # scale of an unknown that stays where it is
 cdef double FACTORS = 1.0                # reads, times m^3 over the entries: all factors of a model, m columns in use
 
@@ -262,7 +262,7 @@ cdef bint go_on_from_kink(step_model *at, double slope, double curvature) noexce
             at.signed[k] = -at.signed[k]
         at.cg.search[k] = at.cg.r[k] / at.scale[k]
     at.cg.rz = dot(at.n_unknowns, at.cg.r, at.cg.search)
-    return at.kinks <= KINKS and at.cg.count < at.cg.most and dot(at.n_unknowns, at.cg.r, at.cg.r) > at.cg.enough
+    return at.kinks < KINKS and at.cg.count < at.cg.most and dot(at.n_unknowns, at.cg.r, at.cg.r) > at.cg.enough
 
 
 cdef inline double l1_change(const step_model *at, Py_ssize_t k, double move) noexcept nogil:
