@@ -16,6 +16,7 @@ from cmargin._core.newton._driver import advance_all, now
 from cmargin._core.newton._width_rule import widths
 from cmargin._core.small._sorting import sorted_places
 from cmargin._runtime.blas_threads import single_threaded_blas
+from cmargin._runtime.clock import RunClock
 from cmargin.homes import open_rows
 from cmargin.solvers.newton import slices
 from cmargin.solvers.newton.continuation_newton import ContinuationNewton, Problem, Settings
@@ -45,6 +46,16 @@ def weighted(y):
 
 def in_memory(X, code, intercept, n_threads=1):
     return open_rows(X).row_pass(code, intercept=intercept, n_threads=n_threads)
+
+
+def test_a_look_after_the_end_sums_no_curvature():
+    # the block of thousands of columns takes seconds, for a step that is never taken
+    rows = in_memory(X_bc, y_bc, True)
+    with single_threaded_blas():
+        on_time = ContinuationNewton(rows, PROBLEMS["ridge"][2], Settings()).run()
+        late = ContinuationNewton(rows, PROBLEMS["ridge"][2], Settings(clock=RunClock(time.perf_counter() - 1))).run()
+    assert late.status == "max_time" and len(late.history) == 1 and np.isfinite(late.objective)
+    assert on_time.history[0][10] > 0 == late.history[0][10]                  # rows with curvature
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
