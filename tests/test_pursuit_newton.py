@@ -337,9 +337,9 @@ def test_an_interrupt_on_the_tenth_leaves_its_weights_and_their_objective(monkey
 
 def test_the_time_of_a_callback_is_nobodys():
     begun = time.perf_counter()
-    model = fit(X_bc, y_bc, max_time=0.5, tol=1e-9, callback=lambda model: time.sleep(0.3))
+    model = fit(X_bc, y_bc, max_time=2.0, tol=1e-9, callback=lambda model: time.sleep(1.0))
     assert model.gradient_norm_[0] <= 1e-9 and model.n_iter_ > 2
-    assert model.history_["seconds"][-1] < 0.5 < time.perf_counter() - begun
+    assert model.history_["seconds"][-1] < 2.0 < time.perf_counter() - begun
 
 
 def test_classes_that_were_not_begun_are_waiting():

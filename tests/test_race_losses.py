@@ -105,7 +105,7 @@ def test_a_quick_race_makes_a_page_and_goes_on_where_it_was(tmp_path, capsys, no
     assert len(rows) == CELLS and {row["seed"] for row in rows} == {701, 702}
     assert all(row["gap"] <= 1e-8 and row["lowest"] >= -1e-8 for row in rows)
     ours = [row for row in rows if row["solver"] == "cmargin"]
-    assert all(0 < row["seconds"] < 1 and row["distance"] <= 1e-4 and row["passes"] > 1 for row in ours)
+    assert all(0 < row["seconds"] < 20 and row["distance"] <= 1e-4 and row["passes"] > 1 for row in ours)
     assert "python -m cmargin race --task losses --quick" in text and "Load average" in text
     assert "| wine:1, 178 x 14 | 0.01 | skglm | – | left out: not installed |" in text
     assert "## Hinge" in text and "## Logistic" in text and "![" in text
