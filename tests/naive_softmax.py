@@ -90,3 +90,13 @@ def newton_step(X, labels, weight, V, G, l2, inverse, intercept, mean, enough, m
             t = (low + high) / 2 if np.isfinite(high) else 2 * max(low, 1.0)
     assert D.shape == (m + intercept, k)
     return D, t, count
+
+
+def penalised(V, gradient, l2, n_features, mean):
+    """(penalty, gradient of risk + penalty without its mean over the classes, |that of the features|^2 / (2 l2)); the
+    intercepts' slope times ``mean``, of the rows, off the features, if it is known."""
+    G = gradient.copy()
+    G[:n_features] += l2 * V[:n_features]
+    G -= G.mean(axis=1, keepdims=True)
+    features = G[:n_features] - (0 if mean is None else np.outer(mean, G[-1]))
+    return l2 / 2 * np.sum(V[:n_features] ** 2), G, np.sum(features**2) / (2 * l2)

@@ -12,7 +12,8 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
 from cmargin import SLNDClassifier
-from cmargin._core.newton._multinomial_step import MultinomialStep
+from cmargin._core.newton._multinomial_inverse import rows_above
+from cmargin._core.newton._multinomial_step import MultinomialStep, penalised
 from cmargin._runtime.clock import TimeUp
 from cmargin.homes import open_rows
 from cmargin.homes.softmax_rows import CURVATURE, PRODUCTS, RISK_OF_SCORES
@@ -206,6 +207,29 @@ def test_inverses_invert(intercept, monkeypatch):
     monkeypatch.setattr(multinomial_inverse, "LITTLE", 0.0)
     blocks = ClassInverse(two, X.astype(np.float32), every, 1e-9)
     np.testing.assert_allclose(blocks(HD), 2 * D, atol=2e-3)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("k", [K, 20_000])                   # beside 20,000 classes other threads are let in
+def test_penalty_gradient_and_gap_of_a_point(intercept, known, k):
+    V, gradient, mean = point(intercept, k=k), point(intercept, k=k, seed=5), np.linspace(-1, 2, M)
+    mean = mean if known and intercept else None
+    penalty, G, gap = penalised(V, gradient, 0.3, M, mean)
+    value, wanted, left = naive.penalised(V, gradient, 0.3, M, mean)
+    assert penalty == pytest.approx(value, rel=1e-12) and gap == pytest.approx(left, rel=1e-11)
+    np.testing.assert_allclose(G, wanted, atol=1e-14 * np.abs(wanted).max())
+
+
+def test_a_point_of_another_length_is_refused():
+    V = point(True)
+    for bad in ((V, V[:-1], 1.0, M, None), (V, V[:, 1:].copy(), 1.0, M, None), (V, V, 1.0, M + 2, None),
+                (V, V, 1.0, 0, None), (V, V, 1.0, M, np.zeros(M + 1)), (V[:M], V[:M], 1.0, M, np.zeros(M))):
+        with pytest.raises(ValueError, match="penalised"):
+            penalised(*bad)
+    for probs, weight in ((np.ones((3, 2)), np.ones(2)), (np.ones((0, 2)), np.ones(0)), (np.ones((3, 0)), np.ones(3))):
+        with pytest.raises(ValueError, match="rows_above"):
+            rows_above(probs, weight, 0.1)
 
 
 def test_rows_of_little_curvature_are_left_out_of_a_block():

@@ -8,11 +8,14 @@ in their order: the same bits for any number of threads.
 
 import numpy as np
 
+from cython cimport floating
 from cython.parallel cimport prange, threadid
 from libc.math cimport isfinite, sqrt
 from libc.string cimport memcpy, memset
 
 from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, dot, gemm, potrf, potrs, syrk
+from cmargin._core.small._arrays import zeros
+
 from cmargin._core.small._shapes cimport must_fit
 
 cdef enum:
@@ -174,6 +177,24 @@ cdef bint factorise(float *S, Py_ssize_t d, double shift, float *diagonal) noexc
 
 cdef inline double class_weight(double weight, double p) noexcept nogil:
     return weight * p * (1 - p)
+
+
+def rows_above(const floating[:, ::1] probs, const double[::1] weight, double little):
+    """How many rows have more than ``little`` of a class's mean weight, weight_i p_ic (1 - p_ic), on average over all.
+
+    ``probs`` (n, n_classes), ``weight`` (n,).
+    """
+    cdef Py_ssize_t n = probs.shape[0], k = probs.shape[1], i, c, count = 0
+    cdef double[::1] total = zeros(k)
+    must_fit(weight.shape[0] == n > 0 and k > 0, "rows_above")
+    with nogil:
+        for i in range(n):
+            for c in range(k):
+                total[c] += class_weight(weight[i], probs[i, c])
+        for i in range(n):
+            for c in range(k):
+                count += class_weight(weight[i], probs[i, c]) > little * total[c] / n
+    return count / <double> k
 
 
 cdef bint class_block(

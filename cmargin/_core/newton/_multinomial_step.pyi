@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from cmargin._core.rows._softmax_rows import SoftmaxRows
 
 class MultinomialStep:
@@ -16,3 +18,5 @@ class MultinomialStep:
     def begin(
         self, inverse: Any, mean: Any, V: Any, G: Any, enough: Any, scores: Any, probs: Any, change: Any,
     ) -> Any: ...
+
+def penalised(V: np.ndarray, gradient: np.ndarray, l2: float, n_features: int, mean: np.ndarray) -> Any: ...

@@ -30,6 +30,7 @@ cdef enum phase:
 
 cdef enum:
     MOST_TRIALS = 20            # of one line
+    SHORT = 65536               # numbers: looking at so few is not worth letting other threads of Python in
 
 cdef double ENOUGH = 0.1        # of the preconditioned squared residual: then a system is solved
 cdef double NEAR = 4.0          # times the gap that is wanted: so near it a product more is cheaper than another step
@@ -179,6 +180,57 @@ cdef void told_trial(newton_step *at) noexcept nogil:
 
 
 # ---------------------------------------------------------------- Python wrapper
+
+def penalised(const double[:, ::1] V, const double[:, ::1] gradient, double l2, Py_ssize_t n_features,
+              const double[::1] mean):
+    """What the penalty l2 / 2 |W|^2 makes of a risk's gradient at V, both (n_columns, n_classes).
+
+    Returns
+    -------
+    penalty : float
+    G : (n_columns, n_classes) array
+        Gradient of the objective, its mean over the classes taken off.
+    gap : float
+        P - D once the intercepts are the best: to first order that takes their slope times ``mean``, (n_features,) of
+        the rows, off. None: as they are.
+    """
+    cdef Py_ssize_t p = V.shape[0], k = V.shape[1], size = p * k
+    must_fit(0 < n_features <= p and k > 0 and gradient.shape[0] == p and gradient.shape[1] == k, "penalised: gradient")
+    must_fit(mean is None or mean.shape[0] == n_features < p, "penalised: mean")
+    out = np.empty((p, k))
+    cdef double[:, ::1] G = out
+    cdef double penalty, gap
+    cdef const double *off = &mean[0] if mean is not None else NULL
+    memcpy(&G[0, 0], &gradient[0, 0], size * sizeof(double))
+    if size > SHORT:
+        with nogil:
+            penalty, gap = add_penalty(&V[0, 0], &G[0, 0], l2, p, k, n_features, off)
+    else:
+        penalty, gap = add_penalty(&V[0, 0], &G[0, 0], l2, p, k, n_features, off)
+    return penalty, out, gap
+
+
+cdef (double, double) add_penalty(const double *V, double *G, double l2, Py_ssize_t p, Py_ssize_t k, Py_ssize_t m,
+                                  const double *mean) noexcept nogil:
+    # G += l2 W, its mean taken off; l2 / 2 |W|^2 and |gradient of W|^2 / (2 l2)
+    cdef Py_ssize_t f, c
+    cdef double w, g, squares = 0, slopes = 0
+    cdef const double *last = G + (p - 1) * k
+    for f in range(p - 1, -1, -1):                  # intercepts first
+        if f < m:
+            for c in range(k):
+                w = V[f * k + c]
+                squares += w * w
+                G[f * k + c] += l2 * w
+        drop_mean(G + f * k, k)
+        if f < m:
+            for c in range(k):
+                g = G[f * k + c]
+                if mean != NULL:
+                    g -= mean[f] * last[c]
+                slopes += g * g
+    return 0.5 * l2 * squares, slopes / (2 * l2)
+
 
 cdef class MultinomialStep:
     """Newton steps over one set of rows.

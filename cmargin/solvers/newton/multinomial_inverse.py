@@ -11,7 +11,7 @@ rows>, so that w and c hardly couple.
 import numpy as np
 
 from cmargin._core.linalg._eigh import top_eigenpairs
-from cmargin._core.newton._multinomial_inverse import ClassBlocks, Kronecker
+from cmargin._core.newton._multinomial_inverse import ClassBlocks, Kronecker, rows_above
 from cmargin.homes.arrays import dense
 from cmargin.homes.softmax_rows import SLICE_FLOPS
 
@@ -110,11 +110,7 @@ def class_inverse_cost(home, n):
 
 def rows_that_count(probs, weight):
     """How many have more than LITTLE of a class's mean curvature, on average over the classes."""
-    count = 0
-    for p in probs.T:
-        curvature = weight * (p * (1 - p))
-        count += np.count_nonzero(curvature > LITTLE * curvature.mean())
-    return count / probs.shape[1]
+    return rows_above(probs, weight, LITTLE)
 
 
 class ClassInverse(ClassBlocks):

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from cmargin._core.newton._multinomial_step import MultinomialStep
+from cmargin._core.newton._multinomial_step import MultinomialStep, penalised
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
 from cmargin._runtime.clock import RunClock, TimeUp
@@ -264,18 +264,12 @@ class Run(Resumable):
     def penalty(self, V):
         return 0.5 * self.settings.l2 * np.sum(V[:self.home.n_features] ** 2)
 
-    def full_gradient(self, gradient):
-        """Of P, from that of the risk."""
-        gradient = gradient.copy()
-        gradient[:self.home.n_features] += self.settings.l2 * self.V[:self.home.n_features]
-        return without_mean(gradient)
-
-    def features_gap(self, gradient):
-        """P - D once the intercepts are the best: to first order that takes their slope times the mean row off."""
-        features = gradient[:self.home.n_features]
-        if self.kronecker is not None and self.settings.fit_intercept:
-            features = features - np.outer(self.kronecker.mean, gradient[-1])
-        return np.sum(features**2) / (2 * self.settings.l2)
+    def looked_at(self, risk, gradient):
+        """(P, its gradient, the gap left to features) at V, from the risk's."""
+        home = self.home
+        mean = self.kronecker.mean if self.kronecker is not None and self.settings.fit_intercept else None
+        penalty, G, gap = penalised(self.V, gradient, self.settings.l2, home.n_features, mean)
+        return risk + penalty, G, gap
 
     def go(self, on_step, keeper=NO_KEEPER):
         if keeper.found is not None:
@@ -291,22 +285,21 @@ class Run(Resumable):
         """Look at the point V, with its risk and gradient; whether this is the end."""
         home, s, result = self.home, self.settings, self.result
         self.here = risk, gradient
-        value, G = risk + self.penalty(self.V), self.full_gradient(gradient)
+        value, G, gap = self.looked_at(risk, gradient)
         if not value <= ASTRAY * self.low[0] + LITTLE:
             return self.turn_back()
         if value < self.low[0]:
             self.low = value, self.V
-        near = self.features_gap(G) <= SURE * s.tol * value
+        near = gap <= SURE * s.tol * value
         if near or self.stands(value):
             if not s.certified:
-                self.note(value, G)
+                self.note(value, gap)
                 result.stopped = "tol" if near else "rounding"
                 return True
             if self.certify(VAIN if near else 1):
                 return True
-            risk, gradient = home.risk(self.V)
-            value, G = risk + self.penalty(self.V), self.full_gradient(gradient)
-        self.note(value, G)
+            value, G, gap = self.looked_at(*home.risk(self.V))
+        self.note(value, gap)
         if on_step is not None and self.clock.asked_to_stop(on_step, result):
             result.stopped = "callback"
             return True
@@ -367,8 +360,8 @@ class Run(Resumable):
         self.idle = 0
         return True
 
-    def note(self, value, G):
-        result, gap = self.result, self.features_gap(G)
+    def note(self, value, gap):
+        result = self.result
         result.W, result.bias = self.split(self.V)
         result.objective, result.gap, result.reads = value, np.inf, self.home.reads + self.built
         entry = (-1, result.reads, self.clock.seconds, value, gap / max(value, TINY), self.products)
