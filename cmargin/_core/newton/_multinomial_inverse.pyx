@@ -15,7 +15,6 @@ from libc.string cimport memcpy, memset
 
 from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, dot, gemm, potrf, potrs, syrk
 from cmargin._core.small._arrays import zeros
-
 from cmargin._core.small._shapes cimport must_fit
 
 cdef enum:

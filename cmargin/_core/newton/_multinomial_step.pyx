@@ -194,28 +194,28 @@ def penalised(const double[:, ::1] V, const double[:, ::1] gradient, double l2, 
         P - D once the intercepts are the best: to first order that takes their slope times ``mean``, (n_features,) of
         the rows, off. None: as they are.
     """
-    cdef Py_ssize_t p = V.shape[0], k = V.shape[1], size = p * k
+    cdef Py_ssize_t p = V.shape[0], k = V.shape[1]
     must_fit(0 < n_features <= p and k > 0 and gradient.shape[0] == p and gradient.shape[1] == k, "penalised: gradient")
     must_fit(mean is None or mean.shape[0] == n_features < p, "penalised: mean")
     out = np.empty((p, k))
     cdef double[:, ::1] G = out
     cdef double penalty, gap
     cdef const double *off = &mean[0] if mean is not None else NULL
-    memcpy(&G[0, 0], &gradient[0, 0], size * sizeof(double))
-    if size > SHORT:
+    if p * k > SHORT:
         with nogil:
-            penalty, gap = add_penalty(&V[0, 0], &G[0, 0], l2, p, k, n_features, off)
+            penalty, gap = add_penalty(&V[0, 0], &gradient[0, 0], l2, p, k, n_features, off, &G[0, 0])
     else:
-        penalty, gap = add_penalty(&V[0, 0], &G[0, 0], l2, p, k, n_features, off)
+        penalty, gap = add_penalty(&V[0, 0], &gradient[0, 0], l2, p, k, n_features, off, &G[0, 0])
     return penalty, out, gap
 
 
-cdef (double, double) add_penalty(const double *V, double *G, double l2, Py_ssize_t p, Py_ssize_t k, Py_ssize_t m,
-                                  const double *mean) noexcept nogil:
-    # G += l2 W, its mean taken off; l2 / 2 |W|^2 and |gradient of W|^2 / (2 l2)
+cdef (double, double) add_penalty(const double *V, const double *gradient, double l2, Py_ssize_t p, Py_ssize_t k,
+                                  Py_ssize_t m, const double *mean, double *G) noexcept nogil:
+    # G = gradient + l2 W, its mean taken off; l2 / 2 |W|^2 and |gradient of W|^2 / (2 l2)
     cdef Py_ssize_t f, c
     cdef double w, g, squares = 0, slopes = 0
     cdef const double *last = G + (p - 1) * k
+    memcpy(G, gradient, p * k * sizeof(double))
     for f in range(p - 1, -1, -1):                  # intercepts first
         if f < m:
             for c in range(k):
