@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from test_multinomial_optimum import K, M, problem, solve
+from multinomial_problems import K, M, problem, solve
 
 from cmargin.homes import open_rows
 from cmargin.solvers.newton.multinomial_newton import Optima, Settings

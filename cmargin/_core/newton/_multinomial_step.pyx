@@ -179,6 +179,31 @@ cdef void told_trial(newton_step *at) noexcept nogil:
     next_pass(at, LINE, NULL)
 
 
+# ---------------------------------------------------------------- the penalty of a point
+
+cdef (double, double) add_penalty(const double *V, const double *gradient, double l2, Py_ssize_t p, Py_ssize_t k,
+                                  Py_ssize_t m, const double *mean, double *G) noexcept nogil:
+    # G = gradient + l2 W, its mean taken off; l2 / 2 |W|^2 and |gradient of W|^2 / (2 l2)
+    cdef Py_ssize_t f, c
+    cdef double w, g, squares = 0, slopes = 0
+    cdef const double *last = G + (p - 1) * k
+    memcpy(G, gradient, p * k * sizeof(double))
+    for f in range(p - 1, -1, -1):                  # intercepts first
+        if f < m:
+            for c in range(k):
+                w = V[f * k + c]
+                squares += w * w
+                G[f * k + c] += l2 * w
+        drop_mean(G + f * k, k)
+        if f < m:
+            for c in range(k):
+                g = G[f * k + c]
+                if mean != NULL:
+                    g -= mean[f] * last[c]
+                slopes += g * g
+    return 0.5 * l2 * squares, slopes / (2 * l2)
+
+
 # ---------------------------------------------------------------- Python wrapper
 
 def penalised(const double[:, ::1] V, const double[:, ::1] gradient, double l2, Py_ssize_t n_features,
@@ -207,29 +232,6 @@ def penalised(const double[:, ::1] V, const double[:, ::1] gradient, double l2, 
     else:
         penalty, gap = add_penalty(&V[0, 0], &gradient[0, 0], l2, p, k, n_features, off, &G[0, 0])
     return penalty, out, gap
-
-
-cdef (double, double) add_penalty(const double *V, const double *gradient, double l2, Py_ssize_t p, Py_ssize_t k,
-                                  Py_ssize_t m, const double *mean, double *G) noexcept nogil:
-    # G = gradient + l2 W, its mean taken off; l2 / 2 |W|^2 and |gradient of W|^2 / (2 l2)
-    cdef Py_ssize_t f, c
-    cdef double w, g, squares = 0, slopes = 0
-    cdef const double *last = G + (p - 1) * k
-    memcpy(G, gradient, p * k * sizeof(double))
-    for f in range(p - 1, -1, -1):                  # intercepts first
-        if f < m:
-            for c in range(k):
-                w = V[f * k + c]
-                squares += w * w
-                G[f * k + c] += l2 * w
-        drop_mean(G + f * k, k)
-        if f < m:
-            for c in range(k):
-                g = G[f * k + c]
-                if mean != NULL:
-                    g -= mean[f] * last[c]
-                slopes += g * g
-    return 0.5 * l2 * squares, slopes / (2 * l2)
 
 
 cdef class MultinomialStep:

@@ -261,9 +261,6 @@ class Run(Resumable):
         W = np.ascontiguousarray(V[:self.home.n_features].T)
         return W, V[-1].copy() if self.settings.fit_intercept else np.zeros(V.shape[1])
 
-    def penalty(self, V):
-        return 0.5 * self.settings.l2 * np.sum(V[:self.home.n_features] ** 2)
-
     def looked_at(self, risk, gradient):
         """(P, its gradient, the gap left to features) at V, from the risk's."""
         home = self.home
@@ -376,7 +373,7 @@ class Run(Resumable):
         """
         home, s, result, self.here = self.home, self.settings, self.result, None
         self.V, risk, entropy, gradient = home.exact(self.V)
-        value = risk + self.penalty(self.V)
+        value = self.looked_at(risk, gradient)[0]
         if self.class_sums is None and s.fit_intercept:
             self.class_sums = home.class_sums()
         bound = dual_value(entropy, gradient, self.class_sums, self.share, s.l2, s.fit_intercept)

@@ -1,0 +1,278 @@
+"""What a step to the multinomial optimum is made of: passes over the rows, preconditioners, the step itself."""
+
+import naive_softmax as naive
+import numpy as np
+import pytest
+from multinomial_problems import LAYOUTS, K, M, N, laid_out, point, problem, solve
+
+from cmargin._core.newton._multinomial_inverse import rows_above
+from cmargin._core.newton._multinomial_step import MultinomialStep, penalised
+from cmargin.homes import open_rows
+from cmargin.homes.softmax_rows import CURVATURE, PRODUCTS, RISK_OF_SCORES
+from cmargin.solvers.newton import multinomial_inverse, multinomial_newton
+from cmargin.solvers.newton.multinomial_inverse import (
+    ClassInverse,
+    KroneckerInverse,
+    centred_pairs,
+    rows_that_count,
+    without_mean,
+)
+from cmargin.solvers.newton.multinomial_newton import Run, Settings
+
+# ---------------------------------------------------------------- kernel
+
+def task(home, what, V, scores=None, probs=None):
+    """One task of the kernel over all rows; the mean gradient."""
+    kernel, none = home.kernel, np.empty((0, 0), home.dtype)
+    V = np.ascontiguousarray(V, home.dtype)
+    kernel.run(what, V, none if scores is None else scores, none if probs is None else probs, 0, kernel.n_blocks)
+    return kernel.gradients.sum(axis=0).reshape(V.shape) / home.n_rows
+
+
+def curvature_times(home, D):
+    return task(home, CURVATURE, D, probs=home.probs)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_passes_equal_the_twin(layout, dtype, intercept):
+    X, labels, weight = problem(dtype=dtype)
+    X = laid_out(X, layout)
+    home = open_rows(X).softmax_pass(labels, weight, K, intercept, 2)
+    V, D = point(intercept), point(intercept, seed=4)
+    value, _, gradient = naive.risk(X, labels, weight, V, intercept)
+    rough = 1e-12 if dtype == np.float64 else 3e-6
+    got_value, got = home.risk(V)
+    assert got_value == pytest.approx(value, rel=rough)
+    np.testing.assert_allclose(got, gradient, atol=rough)
+    np.testing.assert_allclose(curvature_times(home, D), naive.curvature(X, weight, V, D, intercept), atol=3 * rough)
+    task(home, PRODUCTS, D, scores=home.change)
+    for step in (0.0, 0.7):
+        ahead = naive.risk(X, labels, weight, V + step * D, intercept)
+        got_value, slope, curvature = home.kernel.line(step, home.scores, home.change)
+        assert got_value == pytest.approx(ahead[0], rel=3 * rough)
+        assert slope == pytest.approx(np.sum(ahead[2] * D), rel=3 * rough, abs=3 * rough)
+        assert curvature == pytest.approx(
+            np.sum(D * naive.curvature(X, weight, V + step * D, D, intercept)), rel=10 * rough)
+    home.scores += home.dtype.type(0.7) * home.change
+    got = task(home, RISK_OF_SCORES, V, home.scores, home.probs)
+    assert home.kernel.sums[:, 0].sum() / N == pytest.approx(ahead[0], rel=3 * rough)
+    np.testing.assert_allclose(got, ahead[2], atol=3 * rough)
+
+
+def test_gradient_and_curvature_are_derivatives():
+    X, labels, weight = problem()
+    home = open_rows(X).softmax_pass(labels, weight, K, True, 1)
+    V, D, h = point(True), point(True, seed=4), 1e-4
+    ahead, behind = home.risk(V + h * D), home.risk(V - h * D)
+    _, gradient = home.risk(V)
+    assert (ahead[0] - behind[0]) / (2 * h) == pytest.approx(np.sum(gradient * D), rel=1e-7)
+    np.testing.assert_allclose((ahead[1] - behind[1]) / (2 * h), curvature_times(home, D), atol=1e-7)
+
+
+@pytest.mark.parametrize("layout", ["C", "F", "csr"])
+def test_float32_rows_in_float64(layout):
+    X, labels, weight = problem(dtype=np.float32)
+    X = laid_out(X, layout)
+    home = open_rows(X).softmax_pass(labels, weight, K, True, 1)
+    V, risk, entropy, gradient = home.exact(point(True), n_corrections=3)
+    value, want_entropy, want = naive.risk(X, labels, weight, V, True)
+    assert (risk, entropy) == pytest.approx((value, want_entropy), rel=1e-13)
+    np.testing.assert_allclose(gradient, want, atol=1e-14)
+
+
+def test_scores_beyond_the_range_of_exp():
+    X, labels, weight = problem(dtype=np.float32)
+    home = open_rows(X * 1e4).softmax_pass(labels, weight, K, True, 1)
+    value, gradient = home.risk(point(True))
+    assert np.isfinite(value) and np.all(np.isfinite(gradient))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_same_bits_for_any_number_of_threads(dtype, sparse):
+    X, labels, weight = problem(n=3001, m=31, k=7, dtype=dtype)
+    X = laid_out(X, "csr" if sparse else "C")
+    fits = [solve(X, labels, weight, 7, Settings(1e-3, 1e-6, n_threads=threads))[0] for threads in (1, 2, 3, 5)]
+    for fit in fits[1:]:
+        assert fit.objective == fits[0].objective and fit.gap == fits[0].gap
+        np.testing.assert_array_equal(fit.W, fits[0].W)
+        np.testing.assert_array_equal(fit.bias, fits[0].bias)
+
+
+def test_few_numbers_are_read_by_one_thread():
+    X, labels, weight = problem(n=3001, m=31, k=7)
+    assert open_rows(X).softmax_pass(labels, weight, 7, True, 2).n_threads == 2
+    assert open_rows(X[:1000]).softmax_pass(labels[:1000], weight[:1000], 7, True, 2).n_threads == 1
+
+
+def test_bad_shapes_are_refused():
+    X, labels, weight = problem()
+    with pytest.raises(ValueError, match="label"):
+        open_rows(X).softmax_pass(labels + 1, weight, K, True, 1)
+    home = open_rows(X).softmax_pass(labels, weight, K, True, 1)
+    with pytest.raises(ValueError, match="shapes"):
+        home.risk(point(False))
+
+
+# ---------------------------------------------------------------- preconditioners
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("n", [N, 4])              # more rows than columns, and fewer
+def test_leading_pairs_are_those_of_the_second_moment(n, intercept, sparse):
+    X, _, weight = problem(dtype=np.float32)
+    X, weight = laid_out(X, "csr" if sparse else "C")[:n], weight[:n]
+    mean, values, vectors = centred_pairs(X, weight, 2, intercept)
+    rows = naive.dense(X)
+    want_mean = weight @ rows / weight.sum() if intercept else np.zeros(M)
+    S = (rows - want_mean).T @ ((rows - want_mean) * (weight / weight.sum())[:, None])
+    want = np.linalg.eigvalsh(S)[::-1]
+    np.testing.assert_allclose(mean, want_mean, atol=1e-6)
+    np.testing.assert_allclose(values, want[:3], rtol=1e-5)
+    np.testing.assert_allclose(S @ vectors, vectors * values[:-1], atol=1e-5)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(2), atol=1e-5)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_inverses_invert(intercept, monkeypatch):
+    # where all rows have one and the same p, the Hessian is A (x) S, and S has no tail: KroneckerInverse is exact
+    X, labels, weight = problem()
+    l2, every = 1e-3, np.arange(N)
+    home = open_rows(X).softmax_pass(labels, weight, K, intercept, 1)
+    V = np.zeros((home.n_columns, K))
+    home.risk(V)
+    D = without_mean(point(intercept, seed=5))
+    HD = curvature_times(home, D)
+    HD[:M] += l2 * D[:M]
+    inverse = KroneckerInverse(home, every, l2)
+    inverse.update(home.class_curvature(home.probs))
+    np.testing.assert_allclose(inverse(HD), D, atol=2e-4)
+    # two classes: every class's block is the Hessian but for a factor of two in the mean-free part
+    two = open_rows(X).softmax_pass(labels % 2, weight, 2, intercept, 1)
+    V = 0.3 * point(intercept, k=2)
+    two.risk(V)
+    D = without_mean(point(intercept, k=2, seed=5))
+    HD = curvature_times(two, D)
+    monkeypatch.setattr(multinomial_inverse, "LITTLE", 0.0)
+    blocks = ClassInverse(two, X.astype(np.float32), every, 1e-9)
+    np.testing.assert_allclose(blocks(HD), 2 * D, atol=2e-3)
+
+
+@pytest.mark.parametrize("intercept, known", [(True, True), (True, False), (False, False)])
+@pytest.mark.parametrize("k", [K, 20_000])                   # beside 20,000 classes other threads are let in
+def test_penalty_gradient_and_gap_of_a_point(intercept, known, k):
+    V, gradient, mean = point(intercept, k=k), point(intercept, k=k, seed=5), np.linspace(-1, 2, M)
+    mean = mean if known else None
+    penalty, G, gap = penalised(V, gradient, 0.3, M, mean)
+    value, wanted, left = naive.penalised(V, gradient, 0.3, M, mean)
+    assert penalty == pytest.approx(value, rel=1e-12) and gap == pytest.approx(left, rel=1e-11)
+    np.testing.assert_allclose(G, wanted, atol=1e-14 * np.abs(wanted).max())
+
+
+def test_the_gap_of_a_step_is_nearly_the_certified_one():
+    # 3.7 times as much where the intercepts' slope is not taken off, these rows being far from the origin
+    X, labels, weight = problem(1)
+    run = Run(open_rows(X + 2.0), labels, weight, K, Settings(0.1, 1e-3, certified=False))
+    run.go(None)
+    run.V[-1] += 3e-3 * np.array([1, -1, 0, 0])
+    value, _, gap = run.looked_at(*run.home.risk(run.V))
+    run.certify()
+    assert run.result.objective <= value and 0.8 < gap / (run.result.gap * run.result.objective) < 1.25
+
+
+def test_a_point_of_another_length_is_refused():
+    V = point(True)
+    for bad in ((V, V[:-1], 1.0, M, None), (V, V[:, 1:].copy(), 1.0, M, None), (V, V, 1.0, M + 2, None),
+                (V, V, 1.0, 0, None), (V, V, 1.0, M, np.zeros(M + 1)), (V[:M], V[:M], 1.0, M, np.zeros(M))):
+        with pytest.raises(ValueError, match="penalised"):
+            penalised(*bad)
+    for probs, weight in ((np.ones((3, 2)), np.ones(2)), (np.ones((0, 2)), np.ones(0)), (np.ones((3, 0)), np.ones(3))):
+        with pytest.raises(ValueError, match="rows_above"):
+            rows_above(probs, weight, 0.1)
+
+
+def test_rows_of_little_curvature_are_left_out_of_a_block():
+    X, labels, weight = problem()
+    home = open_rows(X).softmax_pass(labels, weight, K, True, 1)
+    home.risk(4 * point(True))
+    inverse, share, count = ClassInverse(home, X.astype(np.float32), np.arange(N), 1e-2), weight / weight.sum(), 0
+    G = np.zeros((M + 1, K))
+    G[:M, 0] = np.random.default_rng(1).standard_normal(M)
+    wanted = np.zeros((M, K))
+    for c in range(K):
+        curvature = share * home.probs[:, c] * (1 - home.probs[:, c])
+        near = curvature > 0.1 * curvature.mean()
+        centred = X[near] - curvature[near] @ X[near] / curvature[near].sum()
+        wanted[:, c] = np.linalg.solve((centred.T * curvature[near]) @ centred + 1e-2 * np.eye(M), G[:M, c])
+        count += near.sum() / K
+    assert rows_that_count(home.probs.astype(np.float32), weight) == pytest.approx(count, abs=1)
+    assert count == rows_that_count(home.probs, weight) and 0 < count < 0.8 * N
+    np.testing.assert_allclose(inverse(G)[:M], without_mean(wanted), atol=1e-4 * np.abs(wanted).max())
+
+
+def test_separable_classes_have_blocks_of_all_rows(monkeypatch):
+    # the rows that count are others for every class, and a fifth of all has too few of them
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((6000, 60)).astype(np.float32)
+    labels, settings = (X @ rng.standard_normal((60, 15))).argmax(axis=1), Settings(1 / (100 * 6000), 1e-4)
+    fit, _ = solve(X, labels, None, 15, settings)
+    monkeypatch.setattr(multinomial_newton.Run, "take_all_rows", lambda self: None)
+    sampled, _ = solve(X, labels, None, 15, settings)
+    assert max(fit.gap, sampled.gap) <= 1e-4 and fit.objective == pytest.approx(sampled.objective, rel=2e-4)
+    assert fit.reads < 0.3 * sampled.reads                              # 67 of 443
+
+
+# ---------------------------------------------------------------- a Newton step
+
+@pytest.mark.parametrize("enough", [0.0, 1e-3, 1e-1])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("blocks", [False, True])
+def test_a_step_equals_the_twin_wherever_it_is_left(enough, intercept, blocks):
+    X, labels, weight = problem()
+    l2, every = 1e-2, np.arange(N)
+    home = open_rows(X).softmax_pass(labels, weight, K, intercept, 1)
+    V = without_mean(point(intercept))
+    risk, gradient = home.risk(V)
+    G = without_mean(gradient)
+    G[:M] += l2 * V[:M]
+    if blocks:
+        inverse = ClassInverse(home, X.astype(np.float32), every, l2)
+    else:
+        inverse = KroneckerInverse(home, every, l2)
+        inverse.update(home.class_curvature(home.probs))
+    mean = weight @ X / N if intercept else None
+    want, t, count = naive.newton_step(X, labels, weight, V, G, l2, inverse, intercept, mean, enough, 12)
+    step = MultinomialStep(home.kernel, l2, 12, 1)
+    step.begin(inverse, mean, V, G, enough, home.scores, home.probs, home.change)
+    calls = 1
+    while not step.go(1e-9):                 # left and taken up again all the time
+        calls += 1
+    assert calls > 1 and step.products == count
+    np.testing.assert_allclose(step.direction, want, atol=1e-6 * np.abs(want).max())
+    assert step.step == pytest.approx(t, rel=1e-6)
+    ahead = naive.risk(X, labels, weight, V + step.step * step.direction, intercept)
+    assert step.risk == pytest.approx(ahead[0], rel=1e-12) and step.risk < risk
+    np.testing.assert_allclose(step.gradient, ahead[2], atol=1e-12)
+
+
+def test_a_step_checks_shapes():
+    X, labels, weight = problem()
+    home = open_rows(X).softmax_pass(labels, weight, K, True, 1)
+    inverse = KroneckerInverse(home, np.arange(N), 1e-2)
+    step, V = MultinomialStep(home.kernel, 1e-2, 5, 1), np.zeros((M + 1, K))
+    with pytest.raises(ValueError, match="shapes"):
+        step.begin(inverse, inverse.mean, V[:-1], V, 0.0, home.scores, home.probs, home.change)
+    with pytest.raises(ValueError, match="shapes"):
+        step.begin(inverse, inverse.mean[:-1], V, V, 0.0, home.scores, home.probs, home.change)
+    with pytest.raises(ValueError, match="shapes"):
+        inverse(V[:-1])
+
+
+def test_a_block_beyond_single_precision_is_told():
+    X, labels, weight = problem()
+    home = open_rows(X).softmax_pass(labels, weight, K, True, 1)
+    home.risk(np.zeros((M + 1, K)))
+    assert ClassInverse(home, X.astype(np.float32), np.arange(N), 1e-3).sound
+    assert not ClassInverse(home, np.full((N, M), np.inf, np.float32), np.arange(N), 1e-3).sound
