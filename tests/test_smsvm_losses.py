@@ -224,3 +224,29 @@ def test_the_first_look_at_all_rows_measures_the_columns(name):
     assert model.objective_[0] == pytest.approx(objective(name, with_ones(X, True), y, np.ones(len(y)), w, 1e-3, 0, 6),
                                                 rel=1e-12)
     assert 0 <= model.duality_gap_[0] <= 1e-4
+
+
+@pytest.mark.parametrize("seed", [0, 3, 5])
+def test_columns_that_the_block_left_out_have_their_turn(seed):
+    # 300 columns are chosen by the gradient of the step before: a block may gain nothing where others would
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((500, 300))
+    y = (X[:, 0] + 3 * rng.standard_normal(500) > 0).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model = SmSVMClassifier(loss="squared_hinge", l1=0.08, l2=1e-5).fit(X, y)
+    assert model.duality_gap_ <= 1e-4 and 0 < np.count_nonzero(model.coef_) < 100
+
+
+def test_a_stop_at_rounding_is_told_in_words_of_the_loss():
+    X, y = scale(load_breast_cancer().data), load_breast_cancer().target
+    for loss, words in (("squared_hinge", "no step gains"), ("hinge", "width is at its smallest")):
+        with pytest.warns(ConvergenceWarning, match=f"rounding: .*{words}"):
+            SmSVMClassifier(loss=loss, l2=1e-3, tol=1e-300).fit(X, y)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_a_loss_named_by_numpy(loss):
+    X, y = load_breast_cancer(return_X_y=True)
+    expected = SmSVMClassifier(loss=loss).fit(X, y)
+    np.testing.assert_array_equal(SmSVMClassifier(loss=np.str_(loss)).fit(X, y).coef_, expected.coef_)

@@ -399,7 +399,8 @@ class SmSVMFit:
         result, e = self.results[worst], self.estimator
         reason = {"max_passes": f"max_passes={e.max_passes:g}", "max_time": f"max_time={e.max_time} s",
                   "waiting": f"max_time={e.max_time} s"}
-        why = reason.get(result.status, "rounding: the width is at its smallest")
+        rounding = "rounding: the width is at its smallest" if e.loss == "hinge" else "rounding: no step gains any more"
+        why = reason.get(result.status, rounding)
         gap = "no gap known (l1 = l2 = 0)" if np.isnan(result.gap) else f"a relative duality gap of {result.gap:.1e}"
         waiting = [c for c, r in enumerate(self.results) if r.status == "waiting"]
         unbegun = untrained(self.labels.classes, waiting, len(self.results))

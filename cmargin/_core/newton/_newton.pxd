@@ -71,6 +71,7 @@ cdef struct newton_state:
     double predicted             # decrease of a step
     double step
     bint blind                   # whether that means nothing: squares beyond the range of doubles
+    bint turns                   # that predicts nothing, but columns that its block left out are steep: their turn
     bint leaves                  # w = 0, by a step whose length is to be found
     next_width to
     width_rule rule

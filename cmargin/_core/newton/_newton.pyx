@@ -26,7 +26,7 @@ from cmargin._core.newton._driver cimport ALONG, DONE, EVALUATE, GATHER, LOOK, P
 from cmargin._core.newton._dual_repair cimport told_with_others, wants_repair
 from cmargin._core.newton._l2_path cimport follow_path, leave_path, penalty_of_path
 from cmargin._core.newton._line_search cimport l1_slope, search_told
-from cmargin._core.newton._newton_block cimport choose_columns, solve_block
+from cmargin._core.newton._newton_block cimport choose_columns, columns_wait, solve_block
 from cmargin._core.newton._newton_columns cimport start_model, told_model
 from cmargin._core.newton._newton_products cimport start_products, told_product
 from cmargin._core.newton._step_end cimport begin_line, is_certified, is_poor
@@ -312,6 +312,7 @@ cdef next_width width_of_step(const newton_state *at, double step) noexcept nogi
 cdef void direction_found(newton_state *at) noexcept nogil:
     at.seconds_system += seconds() - at.clock
     at.first = dot(at.p, at.g, at.d) + l1_slope(n_kinks(at), at.w, at.d, at.l1_each, 0, 1)
+    at.turns = at.n_active >= 0 and at.predicted > 0 and columns_wait(at)
     at.predicted, at.step = -at.first, 1
     if not at.predicted > VANISHING * max(fabs(at.value), 1e-300) or not isfinite(at.predicted):
         at.predicted = 0                         # nothing left to gain at this width
@@ -383,7 +384,7 @@ cdef void accept(newton_state *at) noexcept nogil:
             ask_first_look(at, FRESH_LOOK, not at.by_products)     # the sums just told are of the narrower width
             at.drift = drift                     # of the best point, which may be an earlier one
             return
-    elif not follow_path(at) and at.predicted == 0 and at.status == RUNNING:
+    elif not follow_path(at) and at.predicted == 0 and not at.turns and at.status == RUNNING:
         at.status = ROUNDED
     if wants_repair(at, smoothing_error(at), width):
         at.ask.kind = REPAIR

@@ -11,5 +11,8 @@ cdef bint may_be_used(const newton_state *at, Py_ssize_t j) noexcept nogil
 # at.active: the block's columns at the next look
 cdef void choose_columns(newton_state *at) noexcept nogil
 
+# whether the gradient of a column outside the block would take it from 0
+cdef bint columns_wait(const newton_state *at) noexcept nogil
+
 # at.d: the Newton direction, for l1 the minimum of the model with its l1 term; False: the block is not finite
 cdef bint solve_block(newton_state *at) noexcept nogil

@@ -44,6 +44,16 @@ cdef void choose_columns(newton_state *at) noexcept nogil:
     at.n_active = found
 
 
+cdef bint columns_wait(const newton_state *at) noexcept nogil:
+    cdef Py_ssize_t j, i = 0
+    for j in range(at.p):
+        if i < at.n_active and at.active[i] == j:
+            i += 1
+        elif fabs(at.g[j]) > at.l1_each[j]:
+            return True
+    return False
+
+
 cdef bint solve_block(newton_state *at) noexcept nogil:
     # d = the Newton direction, for l1 the minimum of the model with its l1 term; False: the block is not finite
     cdef Py_ssize_t order = at.order, i, j

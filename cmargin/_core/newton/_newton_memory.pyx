@@ -57,6 +57,7 @@ cdef Py_ssize_t carry_numbers(newton_state *at, char *place, bint back) noexcept
     carry(&by, &at.predicted, sizeof(at.predicted))
     carry(&by, &at.step, sizeof(at.step))
     carry(&by, &at.blind, sizeof(at.blind))
+    carry(&by, &at.turns, sizeof(at.turns))
     carry(&by, &at.to, sizeof(at.to))
     carry(&by, &at.rule, sizeof(at.rule))
     carry(&by, at.sums, sizeof(at.sums))

@@ -314,7 +314,7 @@ cdef class RowBlocks:
         cdef pass_job *job = &self.rows.job
         job.loss, job.level, job.scale = MARGIN_PURSUIT, level, scale
 
-    def set_loss(self, str name):
+    def set_loss(self, name):
         """From here on the loss is one with a dual: "hinge", smoothed as before, or one that needs no width."""
         cdef int loss = LOSS_IDS[name]
         if not has_dual(loss):
