@@ -95,7 +95,8 @@ class SLNDClassifier(PosteriorPredictions):
         ``l2 = 1 / (C n)``. ``rank`` to ``max_passes`` and `partial_fit` are out of use then, and ``coef_`` is float64.
     fit_intercept : bool, default=True
     class_weight : dict, "balanced" or None, default=None
-        Weight of the rows of each class, in every one-vs-rest problem.
+        Weight of the rows of each class, in every one-vs-rest problem. "balanced": classes weigh alike, by the
+        sample weights of their rows.
     warm_start : bool, default=False
         Go on from the last fit's weights and preconditioner.
     max_time : float or None, default=None
@@ -336,9 +337,9 @@ class SLNDClassifier(PosteriorPredictions):
     def _recipe_now(self, loss):
         return self.rank, self.tail, self.hessian_samples, self.curvature, loss, self.fit_intercept
 
-    def _class_weights(self, classes, codes):
+    def _class_weights(self, classes, codes, sample_weight=None):
         if not isinstance(self.class_weight, dict):
-            return super()._class_weights(classes, codes)
+            return super()._class_weights(classes, codes, sample_weight)
         unknown = [label for label in self.class_weight if label not in classes.tolist()]
         if unknown:
             raise ValueError(f"class_weight names {unknown!r}, which are not among the classes {classes!r}.")

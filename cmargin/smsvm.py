@@ -82,7 +82,8 @@ class SmSVMClassifier(LinearClassifier):
         Penalise the intercept like a coefficient, as the published algorithm and LIBLINEAR do.
     fit_intercept : bool, default=True
     class_weight : dict, "balanced" or None, default=None
-        Weight of the rows of each class, in every one-vs-rest problem.
+        Weight of the rows of each class, in every one-vs-rest problem. "balanced": classes weigh alike, by the
+        sample weights of their rows.
     warm_start : bool, default=False
         Start from the coefficients of the last fit.
     max_time : float or None, default=None

@@ -80,6 +80,17 @@ def test_a_row_twice_is_a_row_of_weight_2(model):
                  weights_of(model, X, y, 1.0 + twice))
 
 
+@pytest.mark.parametrize("model", [SmSVMClassifier(tol=1e-9, l2=1e-2, class_weight="balanced"),
+                                   SLNDClassifier(loss="multinomial", l2=1e-2, tol=1e-10, class_weight="balanced")],
+                         ids=str)
+def test_a_row_twice_is_a_row_of_weight_2_where_classes_are_balanced(model):
+    X, y = data(7)
+    twice = (y == 1) & (np.random.default_rng(0).random(len(y)) < 0.7)
+    expected = weights_of(model, np.vstack([X, X[twice]]), np.concatenate([y, y[twice]]))
+    assert_equal(weights_of(model, X, y, 1.0 + twice), expected)
+    assert_equal(weights_of(model, X, y, (1.0 + twice) * 1e-300), expected)
+
+
 @pytest.mark.parametrize("model", [model for model in CONVEX if not isinstance(model, SLNDClassifier)]
                          + [CatoniHingeClassifier(tol=1e-8, max_passes=500)], ids=str)
 def test_which_label_is_positive(model):

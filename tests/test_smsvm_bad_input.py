@@ -129,3 +129,16 @@ def test_a_subset_leaves_the_passes_that_all_rows_need(max_passes):
     with pytest.warns(ConvergenceWarning, match="max_passes"):
         model = SmSVMClassifier(l2=1e-5, max_passes=max_passes, tol=1e-9).fit(X, X[:, 0] > 1)
     assert model.n_passes_ <= max_passes and np.isfinite(model.objective_[0])
+
+
+def test_a_label_indicator_of_minus_1_and_1_is_scored_like_one_of_0_and_1():
+    Y = np.stack([y_bc, 1 - y_bc, X_bc[:, 0] > 0], axis=1).astype(int)
+    model = SmSVMClassifier().fit(X_bc, 2 * Y - 1)
+    assert model.score(X_bc, 2 * Y - 1) == model.score(X_bc, Y) == model.score(X_bc, (2 * Y - 1).tolist()) > 0.8
+    with pytest.raises(ValueError, match="must hold 0 and 1, or -1 and 1"):
+        model.score(X_bc, 2 * Y)
+
+
+def test_what_class_weight_may_be_is_said_whole():
+    with pytest.raises(ValueError, match=r"must be a dict, a str among {'balanced'} or None. Got 'even' instead"):
+        SmSVMClassifier(class_weight="even").fit(X_bc, y_bc)

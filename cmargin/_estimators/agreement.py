@@ -15,6 +15,7 @@ from cmargin._estimators.identity import of_rows
 from cmargin._estimators.labels import Labels
 from cmargin._estimators.validation import (
     ROWS,
+    balanced_weights,
     check_both_signs,
     check_class_weights,
     check_targets,
@@ -46,6 +47,7 @@ class Card:
     kind: str = ""                                   # of y: "numbers", "strings", "objects", "an indicator"
     classes: np.ndarray | None = None
     counts: np.ndarray | None = None                 # rows of every class; of an indicator, positives of every column
+    shares: np.ndarray | None = None                 # weight of every class's rows beside `heaviest`, for "balanced"
     sums: dict = field(default_factory=dict)         # over rows, labels and weights, where there is a checkpoint
 
 
@@ -65,6 +67,7 @@ class Agreed:
     first: list = field(default_factory=list)        # of every place's rows, the place of its first among all
     factor: float = 1.0                              # of the weights, for a mean of 1
     class_weights: np.ndarray | None = None          # of the rows of every class or label
+    shares: np.ndarray | None = None                 # what the rows of every class weigh, for "balanced"
     sums: list = field(default_factory=list)         # of every place's card
 
     def __len__(self):
@@ -88,18 +91,22 @@ def checked(estimator, X, y, sample_weight):
                   if name not in DRIVER_DECIDES and isinstance(value, (str, int, float, dict, type(None)))}
     if _num_samples(X) == 0:                              # scikit-learn's checks are of at least one row
         home, heaviest = open_rows(validate_data(estimator, X, ensure_min_samples=0, **ROWS)), None
-        kind = classes = counts = None
+        kind = classes = counts = shares = None
     else:
         X, y = estimator._check_data(X, y)
         home, (kind, classes, counts) = open_rows(X, y), _targets(y)
+        shares = counts
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True,
                                                  allow_all_zero_weights=True)
+            if kind != "an indicator":
+                codes = np.searchsorted(classes, np.asarray(y).ravel())
+                shares = np.bincount(codes, in_range(sample_weight), minlength=len(classes))
         heaviest = None if sample_weight is None else sample_weight.max()
     sums = of_rows(home, sample_weight) if estimator.checkpoint is not None and home.n_rows else {}
     names = list(getattr(estimator, "feature_names_in_", ())) or None
     card = Card(type(estimator).__name__, parameters, home.n_rows, home.n_features, str(home.dtype),
-                "CSR" if home.sparse else "dense", names, heaviest, home.entries, kind, classes, counts, sums)
+                "CSR" if home.sparse else "dense", names, heaviest, home.entries, kind, classes, counts, shares, sums)
     return (home, sample_weight), card
 
 
@@ -132,7 +139,8 @@ def compared(estimator, cards, places):
     must_agree("sample_weight", {place: "none" if card.heaviest is None else "one" for place, card in there.items()})
     if not there:
         raise ValueError(f"Found array with 0 sample(s) in all {places[0]} while a minimum of 1 is required.")
-    some, multilabel = next(iter(there.values())), False
+    some, multilabel, shares = next(iter(there.values())), False, None
+    heaviest = None if some.heaviest is None else max(card.heaviest for card in there.values())
     if some.kind == "an indicator":
         multilabel, classes = True, some.classes
         must_agree("the number of labels", {place: len(card.classes) for place, card in there.items()})
@@ -147,10 +155,20 @@ def compared(estimator, cards, places):
             counts[np.searchsorted(classes, card.classes)] += card.counts
     if estimator.class_weight is not None and multilabel:
         raise ValueError("class_weight is not defined for a label indicator; give sample_weight instead.")
-    heaviest = None if some.heaviest is None else max(card.heaviest for card in there.values())
+    if not multilabel:
+        shares = _shares(classes, there.values(), heaviest)
     return Agreed(classes, counts, multilabel, some.dtype, some.layout, heaviest,
                   sum(card.n_rows for card in cards), sum(card.entries for card in cards),
-                  sums=[card.sums for card in cards])
+                  shares=shares, sums=[card.sums for card in cards])
+
+
+def _shares(classes, cards, heaviest):
+    """(n_classes,) what the rows of every class weigh, beside the power of 2 above the heaviest."""
+    shares = np.zeros(len(classes))
+    for card in cards:
+        power = 0 if heaviest is None else int(np.frexp(card.heaviest)[1] - np.frexp(heaviest)[1])
+        shares[np.searchsorted(classes, card.classes)] += np.ldexp(card.shares, power)
+    return shares
 
 
 def _must_agree(what, said, places, one):
@@ -195,7 +213,7 @@ def weighed(estimator, home, sample_weight, agreed, leave_out):
 
 def _class_weights(estimator, agreed):
     if estimator.class_weight == "balanced":
-        return agreed.counts.sum() / (len(agreed.counts) * agreed.counts)        # as scikit-learn has it
+        return balanced_weights(agreed.shares)
     return estimator._class_weights(agreed.classes, np.arange(len(agreed.classes)))
 
 

@@ -21,6 +21,7 @@ from cmargin._estimators.validation import (
     INT_MAX,
     POSITIVE,
     accuracy_of,
+    balanced_weights,
     check_class_weight,
     check_class_weights,
     check_flag,
@@ -65,8 +66,8 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None, comm: Any = None) -> Self:
         """Train from zero (or from the last weights with ``warm_start``).
 
-        On KeyboardInterrupt the best weights so far are stored before the interrupt goes on; a fit that is refused or
-        fails leaves the last one as it was.
+        On KeyboardInterrupt the best weights so far are stored before the interrupt goes on; a fit that is refused
+        leaves the last one as it was, and one that the callback's own error ends leaves its weights so far.
 
         Parameters
         ----------
@@ -174,15 +175,19 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
             raise ValueError("class_weight is not defined for a label indicator; give sample_weight instead.")
         if sample_weight is None and self.class_weight is None:
             return None, float(home.n_rows)
-        factors = [_check_sample_weight(sample_weight, home.y, dtype=np.float64, ensure_non_negative=True)]
+        sample_weight = _check_sample_weight(sample_weight, home.y, dtype=np.float64, ensure_non_negative=True)
+        factors = [sample_weight]
         if self.class_weight is not None:
-            by_class = self._class_weights(classes, codes)
+            by_class = self._class_weights(classes, codes, sample_weight)
             check_class_weights(by_class)
             factors.append(by_class[codes])
         return _product_in_range(factors)
 
-    def _class_weights(self, classes, codes):
+    def _class_weights(self, classes, codes, sample_weight=None):
         """(n_classes,) array."""
+        if isinstance(self.class_weight, str):
+            weight = None if sample_weight is None else in_range(sample_weight)
+            return balanced_weights(np.bincount(codes, weight, minlength=len(classes)))
         return compute_class_weight(self.class_weight, classes=classes, y=classes[codes])
 
     def _deadline(self, begin):

@@ -34,13 +34,18 @@ class InvalidParameterError(ValueError, TypeError):
     """A parameter of an estimator is not what it must be."""
 
 
-def check_parameter(estimator, name, value, *, options=(), integer=None, real=None, none=False, call=False):
+def check_parameter(estimator, name, value, *, options=(), integer=None, real=None, none=False, call=False,
+                    mapping=False):
     """Raise unless ``value`` is one of ``options``, or a number in the closed or open interval given.
 
     ``integer`` and ``real`` are (low, high, text): the number must satisfy low <= value <= high for integers and
     low < value <= high for reals; ``text`` says so to the user.
     """
     allowed = []
+    if mapping:
+        if isinstance(value, dict):
+            return
+        allowed.append("a dict")
     if options:
         if isinstance(value, str) and value in options:
             return
@@ -79,8 +84,7 @@ def as_float(value):
 
 def check_class_weight(estimator, value):
     """Raise unless ``value`` is a dict, "balanced" or None; what a dict holds is checked where it is used."""
-    if not isinstance(value, dict):
-        check_parameter(estimator, "class_weight", value, options=("balanced",), none=True)
+    check_parameter(estimator, "class_weight", value, mapping=True, options=("balanced",), none=True)
 
 
 def in_range(weight):
@@ -90,6 +94,14 @@ def in_range(weight):
     """
     largest = weight.max(initial=0.0)
     return np.ldexp(weight, -np.frexp(largest)[1])
+
+
+def balanced_weights(shares):
+    """(n_classes,) class weights that make classes weigh alike; ``shares``: what their rows weigh so far.
+
+    The "balanced" of scikit-learn's `compute_class_weight`; a class whose rows weigh nothing has 1.
+    """
+    return np.divide(shares.sum(), len(shares) * shares, out=np.ones(len(shares)), where=shares > 0)
 
 
 def check_class_weights(weights):
@@ -165,6 +177,8 @@ def accuracy_of(y, predicted, sample_weight):
     from sklearn.metrics import accuracy_score  # heavy, and training does not need it
 
     y = plain_strings(y)
+    if predicted.ndim == 2 and np.ndim(y) == 2:
+        y = positives_of(y if sp.issparse(y) else np.asarray(y))               # an indicator of -1 and 1 too
     if getattr(getattr(y, "dtype", None), "kind", "") == "S" and y.shape == predicted.shape:
         y, predicted = np.ones(len(y), bool), predicted == y
     return accuracy_score(y, predicted, sample_weight=sample_weight)
