@@ -331,6 +331,16 @@ def test_threads_of_a_worker_and_names_of_tasks(monkeypatch):
 
 # ---------------------------------------------------------------- bad input: a sentence
 
+def test_storage_that_answers_with_a_time_out_of_its_own(client):
+    def no_answer(block):
+        if len(block) == 700:
+            raise TimeoutError("the storage gave no answer")
+        return block
+
+    with pytest.raises(TimeoutError, match="the storage gave no answer"):
+        SmSVMClassifier(max_passes=5).fit(rows_there().map_blocks(no_answer, dtype=float), beside(Y))
+
+
 def as_it_is(block):
     return block
 

@@ -437,3 +437,19 @@ def test_a_file_four_times_the_address_space(tmp_path):
         np.vstack([X, np.zeros((2, m))]), np.append(y, [0, 1]), np.append(np.ones(full), zeros))
     assert found[-1] == pytest.approx(wanted.objective_[0], rel=1e-3)
     os.remove(tmp_path / "X.npy")
+
+
+def test_labels_may_be_files_where_the_rows_were_and_are_in_memory(data, tmp_path):
+    X, y = data
+    np.save(tmp_path / "y.npy", y)
+    parts = [str(tmp_path / name) for name in ("y0.npy", "y1.npy")]
+    for path, part in zip(parts, np.split(y, [400]), strict=True):
+        np.save(path, part)
+    np.save(tmp_path / "X.npy", X)
+    rows = open_files(tmp_path / "X.npy")
+    assert isinstance(rows, np.ndarray)
+    expected = SmSVMClassifier().fit(X, y)
+    for labels in (tmp_path / "y.npy", str(tmp_path / "y.npy"), parts):
+        model = SmSVMClassifier().fit(rows, labels)
+        np.testing.assert_array_equal(model.coef_, expected.coef_)
+        assert model.score(rows, labels) == expected.score(X, y)

@@ -11,7 +11,7 @@ from rows_in_files import files_of, write_csr
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, SmSVMClassifierCV, baselines
 from cmargin.homes import open_rows
-from cmargin.homes.files import RowFiles, home, open_files
+from cmargin.homes.files import RowFiles, home, open_files, sources
 
 
 @pytest.fixture(autouse=True)
@@ -147,3 +147,26 @@ def test_nothing_warns(data, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         SmSVMClassifier(l2=1e-2).fit(files_of(X, "npy C", tmp_path), y).predict(files_of(X, "npy F", tmp_path))
+
+
+# ---------------------------------------------------------------- memory maps
+
+def test_a_map_that_is_copied_when_written_to_is_not_read_from_its_file(data, tmp_path, monkeypatch):
+    X, y = data
+    X[:450].tofile(tmp_path / "rows")
+    rows = np.memmap(tmp_path / "rows", np.float32, "c", shape=(450, 9))
+    rows += 1
+    with pytest.raises(ValueError, match="a mode other than 'c'"):
+        open_files(rows, in_memory=False)
+    monkeypatch.setattr(sources, "memory_left", lambda: 100.0)
+    np.testing.assert_array_equal(SmSVMClassifier().fit(rows, y[:450]).coef_,
+                                  SmSVMClassifier().fit(X[:450] + 1, y[:450]).coef_)
+
+
+@pytest.mark.parametrize("dtype, shape, every", [(np.float32, (10, 5, 9), 1), (np.int32, (50, 9), 1),
+                                                 (np.float32, (50, 9), 2)])
+def test_maps_of_other_shapes_and_dtypes_are_refused_in_words(data, tmp_path, dtype, shape, every):
+    data[0][:50].tofile(tmp_path / "rows")
+    rows = np.memmap(tmp_path / "rows", dtype, "r", shape=shape)[::every]
+    with pytest.raises(ValueError, match="A memory map must have two dimensions, float32 or float64"):
+        open_files(rows, in_memory=False)

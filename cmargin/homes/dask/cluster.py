@@ -67,11 +67,10 @@ class Cluster:
         while True:
             try:
                 distributed.wait(futures, timeout=POLL)
-                return self.client.gather(futures)
             except TimeoutError:
                 pass
-            except Exception as error:
-                raise in_words(error) from error
+            else:
+                return self.gathered(futures)
             if perf_counter() > until:
                 return None
             if until == np.inf:
@@ -79,6 +78,13 @@ class Cluster:
             if perf_counter() - looked > LOOK_ROUND:
                 looked = perf_counter()
                 self.look_for_workers()
+
+    def gathered(self, futures):
+        """What finished futures come to; their error, which may be a TimeoutError of its own, in words."""
+        try:
+            return self.client.gather(futures)
+        except Exception as error:
+            raise in_words(error) from error
 
     @staticmethod
     def forget(futures):

@@ -124,8 +124,14 @@ def open_files(source, in_memory=None):
     Returns
     -------
     array, CSR matrix or RowFiles
+
+    Raises
+    ------
+    ValueError
+        For files of other dtypes or that do not fit together, and for memory maps whose numbers are not those of their
+        file, one row or one column after the other.
     """
-    files = RowFiles([mapped_rows(source)] if isinstance(source, np.memmap) else _opened(source))
+    files = RowFiles([_rows_behind(source)] if isinstance(source, np.memmap) else _opened(source))
     if in_memory is None:
         in_memory = files.nbytes <= FITS * memory_left()
     return files.read(0, files.n_rows) if in_memory else files
@@ -152,12 +158,25 @@ def _opened(source):
     return parts
 
 
+def _rows_behind(X):
+    found = mapped_rows(X)
+    if found is None:
+        raise ValueError(
+            "A memory map must have two dimensions, float32 or float64 of this machine's byte order, whole rows or "
+            "columns that follow each other in its file, and a mode other than 'c' (what is written to such a map "
+            f"never reaches the file); got shape {X.shape}, {X.dtype}, strides {X.strides}, mode {X.mode!r}.")
+    return found
+
+
 def mapped_rows(X):
-    """The file behind a memory map; None where its rows do not lie there one after the other, as floats."""
+    """The file behind a memory map; None where its rows do not lie there one after the other, as floats.
+
+    Nor do they in a map that is copied when it is written to: the file never has what was written.
+    """
     root = X
     while isinstance(root.base, np.memmap):
         root = root.base
-    if X.ndim != 2 or not X.size or X.filename is None or X.dtype not in (np.float32, np.float64) \
+    if X.ndim != 2 or not X.size or X.filename is None or X.mode == "c" or X.dtype not in (np.float32, np.float64) \
             or not X.dtype.isnative:
         return None
     offset = root.offset + X.__array_interface__["data"][0] - root.__array_interface__["data"][0]
@@ -188,8 +207,11 @@ def opened(X, y):
 
 
 def labels_beside(X, y):
-    """`labels_of` y where X is of files."""
-    return labels_of(y) if are_paths(X) or isinstance(X, (RowFiles, np.memmap)) else y
+    """`labels_of` y where X is of files, or was and is read whole: then strings are not one a row."""
+    of_files = are_paths(X) or isinstance(X, (RowFiles, np.memmap)) or is_path(y)
+    if not of_files and are_paths(y):
+        of_files = hasattr(X, "shape") and len(y) != X.shape[0]
+    return labels_of(y) if of_files else y
 
 
 def labels_of(given):
