@@ -326,3 +326,12 @@ def test_an_indicator_is_no_task_for_it():
         fit(X, Y)
     with pytest.raises(ValueError, match="step_size='theory' is one of a calibrated loss"):
         fit(X, Y[:, 0], step_size="theory")
+
+
+@pytest.mark.parametrize("n_rows", [0, 1])
+@pytest.mark.parametrize("kind", [SLNDClassifier, BSNClassifier])
+def test_rows_of_zeros_without_a_bias(kind, n_rows):
+    X, y = np.zeros((3000, 4)), np.arange(3000) % 3
+    X[:n_rows] = 1.0
+    model = kind(loss="multinomial", fit_intercept=False, random_state=0, max_passes=2).fit(X, y)
+    assert np.abs(model.coef_).max() < 10 and (n_rows or not model.coef_.any())

@@ -22,7 +22,7 @@ from libc.string cimport memcpy
 from cmargin._core.losses._losses cimport point_loss
 from cmargin._core.rows._rows cimport Rows, gather_row, rows_view, sparse_dot, sparse_scaled_axpy
 from cmargin._core.small._shapes cimport must_fit, within
-from cmargin._core.small._simd cimport row_dot, row_prefetch, row_scaled_axpy, row_scaled_axpy
+from cmargin._core.small._simd cimport row_dot, row_prefetch, row_scaled_axpy
 
 cdef enum:
     PREFETCH_AHEAD = 4

@@ -188,8 +188,8 @@ class MultinomialRun(Run):
         return float(self.settings.fit_intercept)
 
     def _eta(self, inverse, relative):
-        """Step of one row in the first pass: relative step / (mean z'z + 1)."""
-        return relative / (float(inverse.mean_square[0]) + self._bias_rate())
+        """Step of one row in the first pass: relative step / (mean z'z + 1). Without a bias every z may be 0."""
+        return relative / (float(inverse.mean_square[0]) + self._bias_rate() or 1.0)
 
     def _step(self, number):
         """eta of pass ``number`` of this sweep."""
