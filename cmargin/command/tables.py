@@ -2,8 +2,12 @@
 
 import codecs
 import csv
+import re
+from collections import Counter
 
 import numpy as np
+
+from cmargin.homes.files.formats import index_of_rows
 
 DELIMITERS = ",;\t "             # the first of them that the first line has
 NO_LABEL = object()              # in place of the column of labels: they are in a file of their own
@@ -54,7 +58,7 @@ def _read_csv(path, header, label, known):
         first = file.readline()
     if not first.strip():
         raise ValueError(f"{path} begins with an empty line, or is empty.")
-    delimiter = "\t" if path.endswith(".tsv") else next((d for d in DELIMITERS if d in first.strip()), ",")
+    delimiter = "\t" if path.endswith(".tsv") else _delimiter(path, first)
     cells = next(csv.reader([first.strip("\r\n")], delimiter=delimiter))
     names = [cell.strip() for cell in cells]
     has_names = header == "yes" or (header == "auto" and not any(map(_is_number, names)))
@@ -68,6 +72,15 @@ def _read_csv(path, header, label, known):
                  place if place is None or not has_names else names[place])
 
 
+def _delimiter(path, first):
+    """What parts the cells of the first line: the first of `DELIMITERS` that is there outside quotes."""
+    bare = re.sub(r'"[^"]*"', "", first.strip())
+    if "," in bare and ";" in bare:
+        raise ValueError(f"{path} has commas and semicolons in its first line, and cells end at one of them: write "
+                         "numbers with a decimal point, texts that hold such characters in quotes.")
+    return next((d for d in DELIMITERS if d in bare), ",")
+
+
 def _is_number(cell):
     try:
         float(cell)
@@ -78,6 +91,7 @@ def _is_number(cell):
 
 def _places(path, names, n_columns, label, known):
     """Place of the labels or None, and those of the features in their order."""
+    _refuse_repeated(path, names or ())
     if known is not None and known.columns and names:            # by their names, whatever their order
         missing = [name for name in known.columns if name not in names]
         if missing:
@@ -86,6 +100,12 @@ def _places(path, names, n_columns, label, known):
         return place, [names.index(name) for name in known.columns]
     place = _place(path, names, n_columns, label, known)
     return place, [j for j in range(n_columns) if j != place]
+
+
+def _refuse_repeated(path, names):
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise ValueError(f"{path} has more than one column {twice[0]!r}: columns are known by their names.")
 
 
 def _place(path, names, n_columns, label, known):
@@ -191,6 +211,8 @@ def read_parquet(path, *, label, known=None):
     except ImportError:
         raise ImportError(f"{path} is read by pyarrow, which is not installed.") from None
     table = parquet.read_table(path)
+    index = index_of_rows(table.schema)
+    table = table.select([j for j, name in enumerate(table.column_names) if name not in index])
     names = list(map(str, table.column_names))
     place, wanted = _places(path, names, len(names), label, known)
     columns = []

@@ -99,20 +99,21 @@ class CSRRows:
         most = max(1, size // (self.dtype.itemsize + self.indices.dtype.itemsize))
         found, begin, last = [0], 0, 0
         for lo in range(1, self.n_rows + 1, PIECE):          # ends of rows lo - 1 ..
-            ends = np.empty(min(PIECE, self.n_rows + 1 - lo), self.indptr.dtype)
-            self.indptr.read(lo, ends)
-            self._check_pointers(last, ends)
+            ends = np.empty(min(PIECE, self.n_rows + 1 - lo) + 1, self.indptr.dtype)
+            ends[0] = last                                   # that of the piece before may be the edge
+            self.indptr.read(lo, ends[1:])
+            self._check_pointers(ends)
             last = ends[-1]
-            while ends[-1] - begin > most:
-                row = max(lo - 1 + int(np.searchsorted(ends, begin + most, "right")), found[-1] + 1)
-                begin = int(ends[row - lo])
+            while last - begin > most:
+                row = max(lo - 2 + int(np.searchsorted(ends, begin + most, "right")), found[-1] + 1)
+                begin = int(ends[row - lo + 1])
                 found.append(row)
         if self.n_rows and last != self.entries:
             raise ValueError(f"{self.name!r} holds no CSR matrix: its row pointers end at {last} of {self.entries}.")
         return [*found, self.n_rows] if found[-1] < self.n_rows else found
 
-    def _check_pointers(self, before, ends):
-        if ends[0] < before or (np.diff(ends) < 0).any():
+    def _check_pointers(self, ends):
+        if (np.diff(ends) < 0).any():
             raise ValueError(f"{self.name!r} holds no CSR matrix: its row pointers are not ascending.")
 
     def read(self, lo, hi, room):
@@ -123,6 +124,11 @@ class CSRRows:
         data, indices = (array.part(first, n, room.given_up) for array in (self.data, self.indices))
         starts -= starts[0]
         return sp.csr_matrix((data, indices, starts), shape=(hi - lo, self.n_features))
+
+
+def index_of_rows(schema):
+    """Names of the columns of a Parquet file that pandas made of the index of its rows: they are no features."""
+    return {name for name in (schema.pandas_metadata or {}).get("index_columns", ()) if isinstance(name, str)}
 
 
 class ParquetRows:
@@ -137,12 +143,15 @@ class ParquetRows:
         except ImportError:
             raise ImportError(f"{path!r} is read by pyarrow, which is not installed.") from None
         self.name, self.file = path, parquet.ParquetFile(path)
-        kinds = {field.type.to_pandas_dtype() for field in self.file.schema_arrow}
+        schema = self.file.schema_arrow
+        index = index_of_rows(schema)
+        self.columns = [j for j, name in enumerate(schema.names) if name not in index]
+        kinds = {schema.field(j).type.to_pandas_dtype() for j in self.columns}
         if len(kinds) != 1:
             raise ValueError(f"{path!r} has columns of several types: rows in files must be float32 or float64.")
         groups = [self.file.metadata.row_group(g).num_rows for g in range(self.file.num_row_groups)]
         self.ends = [0, *np.cumsum(groups).tolist()]
-        self.n_rows, self.n_features = self.ends[-1], len(self.file.schema_arrow)
+        self.n_rows, self.n_features = self.ends[-1], len(self.columns)
         self.dtype, self.entries = np.dtype(kinds.pop()), self.n_rows * self.n_features
 
     def edges(self, size):
@@ -154,8 +163,8 @@ class ParquetRows:
             if begin < hi and end > lo:
                 table = self.file.read_row_group(g)
                 here, there = slice(max(lo, begin) - lo, min(hi, end) - lo), slice(max(lo - begin, 0), hi - begin)
-                for j, column in enumerate(table.columns):
-                    out[j, here] = column.to_numpy()[there]
+                for k, j in enumerate(self.columns):
+                    out[k, here] = table.column(j).to_numpy()[there]
         return out.T
 
 
