@@ -116,9 +116,9 @@ def binary_problems(problem, model):
     labels = np.arange(y.shape[1]) if y.ndim == 2 else np.unique(y)
     asked = settings.get("class_weight")
     if asked is not None:
-        counts = {label: int((y == label).sum()) for label in labels}
-        each = {label: len(y) / LONG(len(labels) * counts[label]) if asked == "balanced" else LONG(asked[label.item()])
-                for label in labels}
+        shares = {label: weights[y == label].sum() for label in labels}      # "balanced" counts the weights of rows
+        each = {label: LONG(asked[label.item()]) if asked != "balanced" else
+                weights.sum() / (len(labels) * shares[label]) if shares[label] > 0 else LONG(1) for label in labels}
         weights = weights * np.array([each[label] for label in y])
     if y.ndim == 2:
         signs = [np.where(y[:, c] > 0, 1, -1) for c in range(y.shape[1])]
