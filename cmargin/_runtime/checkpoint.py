@@ -90,6 +90,8 @@ class Keeper:
         if checkpoint is None:
             return
         self.path, self.passes, self.identity = os.fspath(checkpoint.path), checkpoint.passes, identity
+        if os.path.islink(self.path):                        # the file it leads to is replaced, and removed at the end
+            self.path = os.path.realpath(self.path)
         self.seconds = float("inf") if checkpoint.seconds is None else checkpoint.seconds
         self.most = float("inf") if max_time is None else OF_MAX_TIME * max_time
         if os.path.exists(self.path):

@@ -51,7 +51,8 @@ def _data(command):
                                                            "labels; default: the last")
     command.add_argument("--labels", metavar="FILE", help=".npy of the labels of .npy, .npz or a folder")
     command.add_argument("--header", choices=("auto", "yes", "no"), default="auto", help=(
-        "whether a text table begins with names; auto: where no cell of the first line is a number"))
+        "whether a text table begins with names; auto: where no cell of the first line is a number, or the numbers are "
+        "those of the columns (0,1,2,target)"))
     command.add_argument("--zero-based", action="store_true", help="of svmlight: the first column is called 0, not 1")
 
 

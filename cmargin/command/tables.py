@@ -61,11 +61,13 @@ def _read_csv(path, header, label, known):
     delimiter = "\t" if path.endswith(".tsv") else _delimiter(path, first)
     cells = next(csv.reader([first.strip("\r\n")], delimiter=delimiter))
     names = [cell.strip() for cell in cells]
-    has_names = header == "yes" or (header == "auto" and not any(map(_is_number, names)))
+    has_names = header == "yes" or (header == "auto" and _are_names(names, label, known))
     place, wanted = _places(path, names if has_names else None, len(names), label, known)
     numbers, labels = _cells(path, delimiter, has_names, len(names), wanted, place)
     if not len(numbers):
         raise ValueError(f"{path} has no rows.")
+    if header == "auto" and not has_names and known is None and _were_names(names, wanted, place, labels):
+        return _read_csv(path, "yes", names[place], known)   # a label by its number could be another column's name
     _refuse_gaps(path, numbers, names if has_names else None, wanted)
     columns = [names[j] for j in wanted] if has_names else None
     return Table(numbers, None if place is None else labels_from(labels), columns,
@@ -79,6 +81,27 @@ def _delimiter(path, first):
         raise ValueError(f"{path} has commas and semicolons in its first line, and cells end at one of them: write "
                          "numbers with a decimal point, texts that hold such characters in quotes.")
     return next((d for d in DELIMITERS if d in bare), ",")
+
+
+def _are_names(cells, label, known):
+    """Whether the first line holds names: no numbers, or those that the caller or the model has for its columns."""
+    if not any(map(_is_number, cells)):
+        return True
+    if known is not None and cells == known.columns:
+        return True
+    name = known.label if known is not None and label is None else label
+    return isinstance(name, str) and name in cells and not _is_number(name)
+
+
+def _were_names(cells, wanted, place, labels):
+    """Whether a first line read as a row is one of names after all, as pandas writes those of unnamed columns.
+
+    That is ``0,1,2,target``. A row of numbers and a class looks like it: a class has other rows, a name has none.
+    """
+    if place is None or _is_number(cells[place]) or [cells[j] for j in wanted] != [*map(str, range(len(wanted)))]:
+        return False
+    others = np.char.strip(labels[1:])
+    return len(others) > 0 and cells[place] not in others
 
 
 def _is_number(cell):
@@ -105,7 +128,8 @@ def _places(path, names, n_columns, label, known):
 def _refuse_repeated(path, names):
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
-        raise ValueError(f"{path} has more than one column {twice[0]!r}: columns are known by their names.")
+        raise ValueError(f"{path} has more than one column {', '.join(map(repr, twice))}: columns are known by their "
+                         "names.")
 
 
 def _place(path, names, n_columns, label, known):

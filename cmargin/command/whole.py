@@ -4,6 +4,8 @@ import os
 import sys
 from contextlib import contextmanager
 
+OPEN_FILES = ("/dev/std", "/dev/fd/", "/proc/")      # whoever has them open would not see a file put in their place
+
 
 def writable(path):
     """Raise OSError unless a file can be made there: before the work, not after it."""
@@ -21,8 +23,8 @@ def writable(path):
 
 
 def _is_there_already(path):
-    """Whether it is a pipe or a device, which nothing may take the place of."""
-    return os.path.exists(path) and (not os.path.isfile(path) or path.startswith("/dev/"))
+    """Whether it is a pipe or a device, which nothing may take the place of, or a file that some process has open."""
+    return os.path.exists(path) and (not os.path.isfile(path) or path.startswith(OPEN_FILES))
 
 
 @contextmanager
