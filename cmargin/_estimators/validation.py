@@ -13,6 +13,7 @@ from cmargin._core.rows._structure import check_structure
 from cmargin._core.small._arrays import all_finite
 from cmargin._core.small._labels import count_codes, rows_by_class
 from cmargin._estimators.rows_elsewhere import check_device_rows, check_row_files
+from cmargin._runtime.aligned import contiguous
 from cmargin.homes.device.home import refuse_device
 from cmargin.homes.device.rows import DeviceRows
 from cmargin.homes.files.home import refuse_files
@@ -311,7 +312,7 @@ def _class_codes(y, classes):
     """All classes, ascending, and the place of every label among them."""
     plain = classes is None and plain_labels(y)          # one search for the distinct labels, not three
     classes = plain_strings(classes)
-    counted = count_codes(np.ascontiguousarray(y, np.int64)) if plain and y.dtype.kind in "bi" else None
+    counted = count_codes(contiguous(y, np.int64)) if plain and y.dtype.kind in "bi" else None
     encoder = None if plain else LabelEncoder().fit(y if classes is None else np.asarray(classes))
     if counted is not None:
         found = counted[0].astype(y.dtype)

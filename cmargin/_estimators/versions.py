@@ -1,10 +1,11 @@
-"""A pickle knows the version that wrote it, and whoever reads it with another is told."""
+"""A pickle knows the version that wrote it, and whoever reads it with another is told; its arrays come out aligned."""
 
 import warnings
 
 from sklearn.exceptions import InconsistentVersionWarning as OfScikitLearn
 
 from cmargin import __version__
+from cmargin._runtime.aligned import aligned_throughout
 
 
 class InconsistentVersionWarning(OfScikitLearn):
@@ -21,7 +22,7 @@ class InconsistentVersionWarning(OfScikitLearn):
 
 
 class VersionInPickle:
-    """Base of estimators: their pickles hold the version."""
+    """Base of estimators: their pickles hold the version, and their arrays are aligned however they were unpacked."""
 
     def __getstate__(self):
         return dict(super().__getstate__(), _cmargin_version=__version__)
@@ -31,4 +32,4 @@ class VersionInPickle:
         version = state.pop("_cmargin_version", "of a version that did not write it down")
         if version != __version__:
             warnings.warn(InconsistentVersionWarning(type(self).__name__, version), stacklevel=2)
-        super().__setstate__(state)
+        super().__setstate__(aligned_throughout(state))           # unpickled in place, out of a message

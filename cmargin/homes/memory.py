@@ -3,6 +3,7 @@
 import numpy as np
 
 from cmargin._core.rows._rows import Rows
+from cmargin._runtime.aligned import aligned_throughout
 from cmargin.homes.arrays import dense
 from cmargin.homes.dual_rows import DualRows
 from cmargin.homes.row_pass import MemoryRowPass
@@ -18,12 +19,12 @@ class MemoryHome:
 
     Parameters
     ----------
-    X : (n_rows, n_features) aligned array or CSR matrix, float32 or float64
+    X : (n_rows, n_features) array or CSR matrix, float32 or float64
     y : labels, or None
 
     Attributes
     ----------
-    X : as given; for the views in this package only
+    X : as given, or a copy that is aligned; for the views in this package only
     rows : Rows
         The same for compiled kernels, shared by all views.
     """
@@ -32,6 +33,7 @@ class MemoryHome:
     in_memory, shares_reads, checkpoints = True, False, True
 
     def __init__(self, X, y=None):
+        X = aligned_throughout(X)
         self.X, self.y, self.rows = X, y, Rows(X)
         self.n_rows, self.n_features = X.shape
         self.dtype, self.sparse = X.dtype, self.rows.sparse

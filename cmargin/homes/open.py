@@ -75,7 +75,7 @@ def open_rows(X: Any, y: Any = None, *, client: Any = None) -> Any:
     if isinstance(X, np.ndarray):
         if X.ndim != 2:
             raise ValueError(f"Expected 2D array, got {X.ndim}D array instead.")
-        X = np.asarray(X) if X.flags.aligned else np.array(X)
+        X = np.asarray(X)
     elif not sp.issparse(X) and not isinstance(X, (RowFiles, DeviceRows)):
         raise TypeError(f"Rows can be a NumPy array or a CSR matrix, not {type(X).__name__}.")
     kind = FileHome if isinstance(X, RowFiles) else DeviceHome if isinstance(X, DeviceRows) else MemoryHome

@@ -12,6 +12,7 @@ import numpy as np
 from cmargin._core.losses._losses import LOSS_IDS, mean_losses
 from cmargin._core.rows._score_blocks import ProblemRows
 from cmargin._core.small._arrays import zeros
+from cmargin._runtime.aligned import contiguous
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes.shared_start import ridge_of_sample
 from cmargin.homes.wide import worth_reducing
@@ -120,7 +121,7 @@ class ScoreBlocks:
         """The compiled sums, with workspace for every thread."""
         d, K, sparse = self.n_features, self.n_problems, self.home.sparse
         tile = TILE_ROWS if sparse else max(LEAST_TILE, min(TILE_ROWS, TILE_NUMBERS // (d + K)))
-        weight = np.zeros(0) if self.weight is None else np.ascontiguousarray(self.weight, dtype=float)
+        weight = np.zeros(0) if self.weight is None else contiguous(self.weight, float)
         sizes = (0 if sparse else tile * d, tile * K, (2 + d) * K)
         room = [np.empty((self.at_once, size)) for size in sizes]
         return ProblemRows(self.home.rows, self.home.dtype == np.float32, self.starts, self.labels, weight, K, tile,

@@ -7,6 +7,7 @@ All answers are means over rows by weight, float64, and the same bits for any nu
 import numpy as np
 
 from cmargin._core.rows._softmax_rows import SoftmaxRows
+from cmargin._runtime.aligned import contiguous
 from cmargin.homes.row_pass import SMALL
 
 RISK, RISK_OF_SCORES, CURVATURE, PRODUCTS, INTERCEPTS = range(5)
@@ -39,13 +40,13 @@ class SoftmaxRowPass:
         self.home, self.labels, self.n_classes, self.intercept = home, labels, n_classes, intercept
         self.n_rows, self.n_features, self.sparse = home.n_rows, home.n_features, home.sparse
         self.n_columns = self.n_features + intercept
-        self.weight = np.ones(self.n_rows) if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
+        self.weight = np.ones(self.n_rows) if weight is None else contiguous(weight, np.float64)
         # a Newton step of few numbers is mostly threads that wait for each other, above all on a busy machine
         n_threads = n_threads if home.entries * n_classes >= SMALL else 1
         self.n_threads, self.reads = n_threads, 0.0
         self.between_slices = lambda: None       # called about ten times a second; may raise
         blocks = int(np.clip(2 ** int(np.log2(max(1, SUM_NUMBERS // (self.n_columns * n_classes)))), 4, 32))
-        self.kernel = SoftmaxRows(home.rows, np.ascontiguousarray(labels, dtype=np.int64), self.weight, n_classes,
+        self.kernel = SoftmaxRows(home.rows, contiguous(labels, np.int64), self.weight, n_classes,
                                   bool(intercept), blocks, n_threads)
         slices = max(1, int(4.0 * home.entries * n_classes / SLICE_FLOPS))
         self.per_call = max(1, -(-self.kernel.n_blocks // slices) // n_threads) * n_threads

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cmargin._runtime.aligned import aligned, contiguous
+
 Batches = ArrayLike | Iterable[ArrayLike]     # of rows
 
 BLOCK_ENTRIES = 1 << 18     # 2 MB of float64: stays in cache, and a Python loop over blocks answers Ctrl-C
@@ -53,7 +55,7 @@ def row_blocks(values, name, ndims=(1, 2)):
             raise ValueError(f"{name} has no columns: got shape {batch.shape}")
         step = max(1, BLOCK_ENTRIES // int(np.prod(tail)))
         for lo in range(0, len(batch), step):
-            block = np.ascontiguousarray(batch[lo:lo + step], dtype=np.float64)
+            block = contiguous(batch[lo:lo + step], np.float64)
             if not np.isfinite(block).all():
                 raise ValueError(f"{name} contains NaN or infinity")
             yield n_rows + lo, block
@@ -119,4 +121,4 @@ def gathered(values, name, ndims=(1,)):
         return np.concatenate([block for _, block in row_blocks(values, name, (1,))])
     for _ in row_blocks(values, name, ndims):
         pass
-    return np.asarray(values, dtype=np.float64)
+    return aligned(values, np.float64)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cmargin._core.small import _catoni
+from cmargin._runtime.aligned import contiguous
 from cmargin.margins._batches import as_real
 from cmargin.margins._checks import positive_array
 
@@ -66,7 +67,7 @@ def elementwise(kernel, x, margin, scale, refusal):
     """
     margin, scale = positive_array(margin, "margin"), positive_array(scale, "scale")
     shape = np.broadcast_shapes(x.shape, margin.shape, scale.shape)
-    x = np.ascontiguousarray(np.broadcast_to(x, shape), dtype=np.float64).ravel()
+    x = contiguous(np.broadcast_to(x, shape), np.float64).ravel()
     margin, scale = (values.reshape(1) if values.size == 1 else np.broadcast_to(values, shape).ravel()
                      for values in (margin, scale))
     out = np.empty(x.shape)

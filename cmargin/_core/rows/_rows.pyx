@@ -43,13 +43,14 @@ cdef class Rows:
         self.view.values = <const void *> address
         self.view.row_stride = X.strides[0] // X.itemsize
         self.view.column_stride = X.strides[1] // X.itemsize
-        if X.strides[0] % X.itemsize or X.strides[1] % X.itemsize:
-            raise ValueError("rows must be aligned: a stride is no multiple of the item size")
+        # what is never read may lie anywhere, and what is never stepped over be of any length
+        if not X.flags.aligned or any(n > 1 and stride % X.itemsize for n, stride in zip(X.shape, X.strides)):
+            raise ValueError("rows must be aligned: an address or a stride is no multiple of the item size")
         self._alive = (X,)
 
     cdef point_at_csr(self, X):
-        starts = np.ascontiguousarray(X.indptr, dtype=np.int64)
-        values, columns = np.ascontiguousarray(X.data), np.ascontiguousarray(X.indices)
+        starts = np.require(X.indptr, np.int64, "CA")
+        values, columns = np.require(X.data, None, "CA"), np.require(X.indices, None, "CA")
         cdef Py_ssize_t address = values.__array_interface__["data"][0]
         self.view.values = <const void *> address
         address = starts.__array_interface__["data"][0]

@@ -6,6 +6,8 @@ from time import perf_counter
 import distributed
 import numpy as np
 
+from cmargin._runtime.aligned import aligned_throughout
+
 POLL = 0.1                     # seconds between two moments at which Python is heard while workers are at work
 LOOK_ROUND = 2.0               # and between two looks at whether there are workers at all,
 PATIENCE = 30.0                # without which nobody waits longer than that
@@ -37,6 +39,16 @@ def check_imports(client):
                           ) from error
 
 
+class OnAligned:
+    """A function whose arguments come over a network: arrays are left where they were in the message, at any byte."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def __call__(self, *arguments):
+        return self.function(*aligned_throughout(arguments))
+
+
 class Cluster:
     """A client, and how tasks are sent and waited for.
 
@@ -56,7 +68,7 @@ class Cluster:
         """
         token = uuid.uuid4().hex
         keys = [(f"cmargin-{name}-{token}", place) for place in range(len(columns[0]))]
-        return self.client.map(function, *columns, key=keys, pure=False)
+        return self.client.map(OnAligned(function), *columns, key=keys, pure=False)
 
     def told(self, futures, until=np.inf):
         """What the futures come to, in their order; None where the clock says ``until`` first.

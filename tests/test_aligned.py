@@ -1,0 +1,196 @@
+"""Arrays whose numbers do not lie at multiples of their size: compiled loops never see one."""
+
+import pickle
+from collections import namedtuple
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import StandardScaler
+
+from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
+from cmargin._core.rows._rows import Rows
+from cmargin._core.small import _catoni, _margin_summary
+from cmargin._estimators import validation
+from cmargin._runtime.aligned import aligned_throughout, contiguous
+from cmargin.homes import open_rows
+from cmargin.homes.files import open_files
+from cmargin.homes.places import Request
+from cmargin.homes.row_pass import RowState
+from cmargin.margins import location, location_estimate, margin_summary, psi, psi_inverse, psi_transform
+from cmargin.margins import summary as summary_module
+
+
+def off_by_one(array):
+    """The same numbers, one byte further on than they should be."""
+    array = np.asarray(array)
+    memory = np.zeros(array.nbytes + 1, np.uint8)
+    found = memory[1:].view(array.dtype).reshape(array.shape)
+    found[...] = array
+    assert found.size == 0 or not found.flags.aligned
+    return found
+
+
+def off_by_one_csr(X, make=off_by_one):
+    X = sp.csr_matrix(X)
+    found = X.copy()
+    found.data, found.indices, found.indptr = map(make, (X.data, X.indices, X.indptr))
+    return found
+
+
+def watched(monkeypatch, module, name):
+    """Have every array that a compiled function is given looked at; the list says how often that was."""
+    compiled, calls = getattr(module, name), []
+
+    def looked_at(*arguments):
+        arrays = [argument for argument in arguments if isinstance(argument, np.ndarray)]
+        assert arrays and all(array.flags.aligned for array in arrays)
+        calls.append(name)
+        return compiled(*arguments)
+
+    monkeypatch.setattr(module, name, looked_at)
+    return calls
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, y = load_breast_cancer(return_X_y=True)
+    return StandardScaler().fit_transform(X)[:200], y[:200]
+
+
+NUMBERS = np.linspace(-1, 2, 31)
+
+
+@pytest.mark.parametrize("function, module, name, numbers", [
+    (location_estimate, _catoni, "location", NUMBERS),
+    (lambda margins: location_estimate(margins, scale=1.0), _catoni, "location", NUMBERS),
+    (lambda margins: margin_summary(margins)["median"], _margin_summary, "summarise", NUMBERS),
+    (psi_transform, _catoni, "psi_transform", np.abs(NUMBERS) / 2),
+    (psi_inverse, _catoni, "psi_inverse", np.abs(NUMBERS) / 100),
+    (lambda margin: psi_transform(0.5, margin), _catoni, "psi_transform", NUMBERS + 2),
+], ids=["location", "location-scale", "summary", "psi", "psi-inverse", "psi-margin"])
+def test_functions_of_margins(monkeypatch, function, module, name, numbers):
+    calls = watched(monkeypatch, module, name)
+    np.testing.assert_array_equal(function(off_by_one(numbers)), function(numbers))
+    assert len(calls) >= 2
+    assert {location._catoni, psi._catoni} == {_catoni} and summary_module._margin_summary is _margin_summary
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+@pytest.mark.parametrize("estimator", [SmSVMClassifier(), SmSVMClassifier(linear_solver="dual", l2=0.01),
+                                       SLNDClassifier(random_state=1)], ids=["newton", "dual", "slnd"])
+def test_rows_labels_and_weights(data, estimator, layout, dtype):
+    X, y = data[0].astype(dtype), data[1].astype(np.int64)
+    weight = np.linspace(0.5, 2, len(y))
+    make, other = (sp.csr_matrix, off_by_one_csr) if layout == "csr" else (np.asarray, off_by_one)
+    fitted = estimator.fit(make(X), y, weight)
+    coef, scores = fitted.coef_.copy(), fitted.decision_function(make(X))
+    home = open_rows(other(X))
+    assert all(part.flags.aligned for part in (vars(home.X).values() if home.sparse else [home.X])
+               if isinstance(part, np.ndarray))
+    again = estimator.fit(other(X), off_by_one(y), off_by_one(weight))
+    np.testing.assert_array_equal(again.coef_, coef)
+    np.testing.assert_array_equal(again.decision_function(other(X)), scores)
+
+
+def test_labels_are_counted_where_they_are_aligned(monkeypatch, data):
+    calls = watched(monkeypatch, validation, "count_codes")
+    SmSVMClassifier(max_passes=2, tol=10.0).fit(data[0], off_by_one(data[1].astype(np.int64)))
+    assert calls
+
+
+def test_compiled_rows_take_no_other_dense_ones(data):
+    with pytest.raises(ValueError, match="rows must be aligned: an address"):
+        Rows(off_by_one(data[0]))
+
+
+def test_no_rows_and_one_row_may_lie_where_they_do():
+    none = np.zeros(1, np.uint8)[1:].view(float).reshape(0, 4)                # a message without numbers
+    assert open_rows(none).n_rows == Rows(none).shape[0] == 0
+    record = np.zeros(2, dtype=[("x", "<f8", 4), ("y", "i1")])
+    one = record["x"][:1]
+    assert one.strides[0] % 8
+    assert open_rows(one).n_rows == Rows(one).shape[0] == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_map_of_a_file_from_an_odd_byte_on(data, tmp_path, order, dtype):
+    X, y = data[0].astype(dtype), data[1]
+    with open(tmp_path / "rows", "wb") as file:
+        file.write(b"abc" + X.tobytes(order))
+    there = np.memmap(tmp_path / "rows", dtype, "r", offset=3, shape=X.shape, order=order)
+    assert not there.flags.aligned
+    whole = SmSVMClassifier(tol=1e-6).fit(X, y)
+    for rows in (there, open_files(there)):
+        np.testing.assert_allclose(SmSVMClassifier(tol=1e-6).fit(rows, y).coef_, whole.coef_, rtol=1e-3, atol=1e-4)
+    np.testing.assert_array_equal(open_rows(open_files(there)).take(slice(3, 9), dtype), X[3:9])
+
+
+# ---------------------------------------------------------------- what comes over a network
+
+@pytest.mark.parametrize("estimator", [SmSVMClassifier(warm_start=True), SLNDClassifier(random_state=0),
+                                       MarginPursuitClassifier(warm_start=True)], ids=["newton", "slnd", "pursuit"])
+def test_a_model_unpickled_in_place_out_of_a_message(data, estimator):
+    X, y = data
+    estimator.fit(X, y)
+    buffers = []
+    text = pickle.dumps(estimator, 5, buffer_callback=buffers.append)
+    there = pickle.loads(text, buffers=[memoryview(bytearray(b"?" + buffer.raw()))[1:] for buffer in buffers])
+    arrays = arrays_in(there)
+    assert buffers and len(arrays) == len(arrays_in(estimator)) and all(array.flags.aligned for array in arrays)
+    go_on = "partial_fit" if hasattr(there, "partial_fit") else "fit"
+    np.testing.assert_array_equal(getattr(there, go_on)(X, y).coef_, getattr(estimator, go_on)(X, y).coef_)
+
+
+Pair = namedtuple("Pair", "left right")
+
+
+def arrays_in(thing):
+    if isinstance(thing, np.ndarray):
+        return [thing]
+    parts = (thing.values() if isinstance(thing, dict) else thing if isinstance(thing, (list, tuple)) else
+             vars(thing).values() if hasattr(thing, "__dict__") else [])
+    return [array for part in parts for array in arrays_in(part)]
+
+
+def a_message(make):
+    numbers = np.arange(5.0)
+    state = RowState(make(numbers), True, make(np.arange(3)), 0, {"per_row": make(numbers)})
+    return [make(numbers), (1, make(np.arange(4))), {"a": make(numbers), 2: "b"}, Pair(make(numbers), None),
+            off_by_one_csr(np.eye(3), make), state]
+
+
+def test_a_message_is_aligned_throughout():
+    before, expected = a_message(off_by_one), arrays_in(a_message(np.array))
+    found = aligned_throughout(before)
+    assert [type(part) for part in found] == [type(part) for part in before]
+    assert len(arrays_in(found)) == len(expected) == 10
+    for array, wanted in zip(arrays_in(found), expected, strict=True):
+        assert array.flags.aligned and array.dtype == wanted.dtype
+        np.testing.assert_array_equal(array, wanted)
+    assert not any(array.flags.aligned for array in arrays_in(before))        # nothing given is written to
+    assert contiguous(off_by_one(np.ones(3))).flags.aligned
+
+
+def test_what_is_aligned_is_not_copied():
+    message = a_message(np.array)
+    assert aligned_throughout(message) is message
+    request = Request(3)
+    assert aligned_throughout(request) is request and aligned_throughout("word") == "word"
+
+
+def test_tasks_of_workers_get_aligned_arrays():
+    pytest.importorskip("distributed")
+    from cmargin.homes.dask.cluster import Cluster
+
+    def client_map(function, *columns, **_):
+        return [function(*arguments) for arguments in zip(*columns, strict=True)]
+
+    cluster = Cluster(SimpleNamespace(map=client_map))
+    found = cluster.everywhere("look", lambda X, more: X.flags.aligned and more["w"].flags.aligned,
+                               [off_by_one(np.ones(3))] * 2, [{"w": off_by_one(np.ones(4))}] * 2)
+    assert found == [True, True]
