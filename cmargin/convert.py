@@ -2,19 +2,47 @@
 
     python -m cmargin convert TEXT FOLDER
 
-The text may be larger than memory: a few megabytes of it are parsed at a time and written at the end of each file. What
-``FOLDER`` then holds is opened by its name (`cmargin.homes.files.open_files`), and the labels lie beside it.
+The text may be larger than memory, and compressed by gzip, bzip2 or xz: a few megabytes of it are parsed at a time and
+written at the end of each file. What ``FOLDER`` then holds is opened by its name (`cmargin.homes.files.open_files`),
+and the labels lie beside it.
 """
 
+import bz2
+import codecs
+import gzip
 import io
+import lzma
 import os
-from contextlib import ExitStack
+import zlib
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 from sklearn.datasets import load_svmlight_file
 
 TEXT = 1 << 24               # bytes of text parsed together
 HEADER = 128                 # bytes of a .npy header in which any length fits
+COMPRESSED = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}      # by their first bytes
+DAMAGED = EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error
+
+
+@contextmanager
+def opened_text(path):
+    """A file of text in bytes, compressed by gzip, bzip2 or xz or not, after its byte order mark; a pipe too.
+
+    ValueError, while it is read, where what is compressed is damaged.
+    """
+    with ExitStack() as at_end:
+        file = at_end.enter_context(open(path, "rb"))
+        for begins, unpacked in COMPRESSED.items():
+            if file.peek(len(begins)).startswith(begins):
+                file = at_end.enter_context(unpacked(file))
+                break
+        try:
+            if file.peek(len(codecs.BOM_UTF8)).startswith(codecs.BOM_UTF8):
+                file.read(len(codecs.BOM_UTF8))
+            yield file
+        except DAMAGED as error:
+            raise ValueError(f"{str(path)!r} is compressed, and damaged: {error}") from None
 
 
 class GrowingFile:
@@ -47,7 +75,8 @@ class GrowingFile:
 
 
 def convert(text, folder, *, dtype=np.float32, n_features=None, zero_based=False):
-    """``text``, a path of svmlight lines, as ``folder``: data.npy, indices.npy, indptr.npy, shape.npy and labels.npy.
+    """``text``, a path of svmlight lines, compressed or not, as ``folder``: data.npy, indices.npy, indptr.npy,
+    shape.npy and labels.npy.
 
     Parameters
     ----------
@@ -64,7 +93,7 @@ def convert(text, folder, *, dtype=np.float32, n_features=None, zero_based=False
     Raises
     ------
     ValueError
-        For text that is no svmlight, columns out of range, and no rows.
+        For text that is no svmlight or damaged, columns out of range, and no rows.
     """
     os.makedirs(folder, exist_ok=True)
     columns = np.int32 if n_features is None or n_features <= np.iinfo(np.int32).max else np.int64
@@ -103,7 +132,7 @@ def convert(text, folder, *, dtype=np.float32, n_features=None, zero_based=False
 def _parsed(text, dtype):
     """Yield (number of the first line, CSR matrix, labels) of pieces of the text."""
     line = 1
-    with open(text, "rb") as file:
+    with opened_text(text) as file:
         while piece := file.read(TEXT):
             piece += file.readline()                         # to the end of a line
             try:

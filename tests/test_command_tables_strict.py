@@ -1,4 +1,4 @@
-"""First lines of numbers that are names; every name that columns share; links to models and checkpoints stay links."""
+"""First lines of numbers that are names, names in quotes, every name that columns share; links that stay links."""
 
 from types import SimpleNamespace
 
@@ -32,6 +32,12 @@ def test_numbers_of_columns_are_names_of_columns(tmp_path, text, label):
     table = table_of(tmp_path, text, label=label)
     assert table.columns == ["0", "1", "2"] and table.label == "target"
     assert table.X.tolist() == [[5, 6, 7], [8, 9, 1]] and table.y.tolist() == [0, 1]
+
+
+def test_names_in_quotes_after_a_space(tmp_path):
+    table = table_of(tmp_path, 'wide, "high", "deep, wide", "kind"\n1, 2, 3, 0\n4, 5, 6, "1"\n')
+    assert table.columns == ["wide", "high", "deep, wide"] and table.label == "kind"
+    assert table.X.tolist() == [[1, 2, 3], [4, 5, 6]] and table.y.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("text", ["0,1,2,oak\n5,6,7,elm\n8,9,1,oak\n", "5.1,3.5,1.4,oak\n5,6,7,elm\n8,9,1,elm\n",

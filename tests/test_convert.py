@@ -1,6 +1,11 @@
 """svmlight text made into files that rows are trained from."""
 
+import bz2
+import gzip
+import lzma
+import os
 import re
+import threading
 
 import numpy as np
 import pytest
@@ -71,3 +76,49 @@ def test_text_that_is_refused(tmp_path, capsys, written, options, words):
     assert main(["convert", str(tmp_path / "X.txt"), str(tmp_path / "X"), *options]) == 1
     assert re.search(words, capsys.readouterr().err)
     assert not list((tmp_path / "X").glob("*"))
+
+
+# ---------------------------------------------------------------- compressed text, and how it may begin
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"], ids=["", "mark"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress],
+                         ids=["as it is", "gzip", "bzip2", "xz"])
+def test_compressed_text_and_a_byte_order_mark(text, tmp_path, pack, mark):
+    X, y, path = text
+    path.write_bytes(pack(mark + path.read_bytes()))
+    assert convert.convert(path, tmp_path / "X")[0] == X.shape
+    np.testing.assert_allclose(open_files(tmp_path / "X")[:].toarray(), X, rtol=1e-6)
+    np.testing.assert_array_equal(np.load(tmp_path / "X" / "labels.npy"), y)
+
+
+@pytest.mark.parametrize("ending, pack", [(".svm", bytes), (".svm.gz", gzip.compress), (".TXT.bz2", bz2.compress),
+                                          (".libsvm.xz", lzma.compress)])
+def test_a_command_reads_it_too(text, tmp_path, capsys, ending, pack):
+    path = tmp_path / f"rows{ending}"
+    path.write_bytes(pack(b"\xef\xbb\xbf" + text[2].read_bytes()))
+    model = str(tmp_path / "model")
+    assert main(["fit", str(path), "--model", model, "--method", "smsvm", "--quiet"]) == 0
+    assert main(["predict", str(path), "--model", model]) == 0
+    found = [line.split(",")[0] for line in capsys.readouterr().out.strip().splitlines()]
+    assert len(found) in (500, 501) and np.mean(np.array(found[-500:], float) == text[1]) > 0.9
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
+def test_damaged_text(text, tmp_path, capsys, pack):
+    whole = pack(text[2].read_bytes())
+    (tmp_path / "rows.svm.gz").write_bytes(whole[:len(whole) // 2])
+    with pytest.raises(ValueError, match=r"rows\.svm\.gz' is compressed, and damaged: "):
+        convert.convert(str(tmp_path / "rows.svm.gz"), tmp_path / "X")
+    assert not (tmp_path / "X" / "labels.npy").exists()
+    assert main(["fit", str(tmp_path / "rows.svm.gz"), "--model", str(tmp_path / "model")]) == 1
+    assert "is compressed, and damaged" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["as it is", "gzip"])
+def test_text_out_of_a_pipe(text, tmp_path, pack):
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(pack(text[2].read_bytes()),))
+    writer.start()
+    assert convert.convert(str(tmp_path / "pipe"), tmp_path / "X")[0] == text[0].shape
+    writer.join()

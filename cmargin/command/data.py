@@ -12,6 +12,7 @@ from cmargin.homes.files.arrays_in_files import array_of_npy
 from cmargin.homes.files.sources import labels_of
 
 SVMLIGHT = (".svm", ".svmlight", ".libsvm", ".txt")
+COMPRESSED = (".gz", ".bz2", ".xz")      # after one of those
 
 
 def read(path, options, known=None):
@@ -34,7 +35,9 @@ def read(path, options, known=None):
 
 
 def _read(path, options, known):
-    ending = os.path.splitext(path)[1].lower()
+    stem, ending = os.path.splitext(path.lower())
+    if ending in COMPRESSED and stem.endswith(SVMLIGHT):
+        ending = os.path.splitext(stem)[1]
     label = NO_LABEL if options.labels is not None and options.label is None else options.label
     if ending in (".csv", ".tsv"):
         return read_csv(path, header=options.header, label=label, known=known)
@@ -46,8 +49,8 @@ def _read(path, options, known):
         return _npz(path)
     if ending == ".npy" or os.path.isdir(path):
         return _rows(path)
-    raise ValueError(f"{path} is of no kind that is read: .csv, .tsv, .parquet, {', '.join(SVMLIGHT)}, .npz, .npy, or "
-                     "a folder from `cmargin convert`.")
+    raise ValueError(f"{path} is of no kind that is read: .csv, .tsv, .parquet, {', '.join(SVMLIGHT)} (.gz, .bz2 or "
+                     ".xz after it or not), .npz, .npy, or a folder from `cmargin convert`.")
 
 
 def with_labels(path, options, known=None):
@@ -79,7 +82,9 @@ def _rows(path):
 def _svmlight(path, zero_based, known):
     from sklearn.datasets import load_svmlight_file
 
-    with open(path, "rb") as file:
+    from cmargin.convert import opened_text
+
+    with opened_text(path) as file:
         X, y = load_svmlight_file(file, zero_based=zero_based, n_features=None if known is None else known.n_features)
     if not X.shape[0]:
         raise ValueError(f"{path} has no rows.")

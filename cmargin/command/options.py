@@ -3,8 +3,9 @@
 import argparse
 
 METHODS = ("slnd", "bsn", "smsvm", "pursuit", "pegasos")
-DATA_HELP = ("rows: .csv, .tsv or .parquet with a column of labels; .svm, .svmlight, .libsvm or .txt as svmlight; .npz "
-             "with X and y; .npy or a folder from `cmargin convert`, labels beside it")
+DATA_HELP = ("rows: .csv, .tsv or .parquet with a column of labels; .svm, .svmlight, .libsvm or .txt as svmlight, "
+             ".gz, .bz2 or .xz after it or not; .npz with X and y; .npy or a folder from `cmargin convert`, "
+             "labels beside it")
 
 
 def add_commands(commands):

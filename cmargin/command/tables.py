@@ -59,7 +59,7 @@ def _read_csv(path, header, label, known):
     if not first.strip():
         raise ValueError(f"{path} begins with an empty line, or is empty.")
     delimiter = "\t" if path.endswith(".tsv") else _delimiter(path, first)
-    cells = next(csv.reader([first.strip("\r\n")], delimiter=delimiter))
+    cells = next(csv.reader([first.strip("\r\n")], delimiter=delimiter, skipinitialspace=True))
     names = [cell.strip() for cell in cells]
     has_names = header == "yes" or (header == "auto" and _are_names(names, label, known))
     place, wanted = _places(path, names if has_names else None, len(names), label, known)
