@@ -22,7 +22,7 @@ from sklearn.datasets import load_svmlight_file
 TEXT = 1 << 24               # bytes of text parsed together
 HEADER = 128                 # bytes of a .npy header in which any length fits
 COMPRESSED = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}      # by their first bytes
-DAMAGED = EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error
+DAMAGED = EOFError, OSError, lzma.LZMAError, zlib.error      # bzip2's is an OSError that no system call made
 
 
 @contextmanager
@@ -42,6 +42,8 @@ def opened_text(path):
                 file.read(len(codecs.BOM_UTF8))
             yield file
         except DAMAGED as error:
+            if getattr(error, "errno", None) is not None:
+                raise
             raise ValueError(f"{str(path)!r} is compressed, and damaged: {error}") from None
 
 

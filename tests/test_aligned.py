@@ -7,6 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from estimators import quick_estimators
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
@@ -15,12 +17,13 @@ from cmargin._core.rows._rows import Rows
 from cmargin._core.small import _catoni, _margin_summary
 from cmargin._estimators import validation
 from cmargin._runtime.aligned import aligned_throughout, contiguous
-from cmargin.homes import open_rows
+from cmargin.homes import open_rows, score_blocks, softmax_rows
 from cmargin.homes.files import open_files
 from cmargin.homes.places import Request
 from cmargin.homes.row_pass import RowState
 from cmargin.margins import location, location_estimate, margin_summary, psi, psi_inverse, psi_transform
 from cmargin.margins import summary as summary_module
+from cmargin.margins._batches import row_blocks
 
 
 def off_by_one(array):
@@ -38,6 +41,22 @@ def off_by_one_csr(X, make=off_by_one):
     found = X.copy()
     found.data, found.indices, found.indptr = map(make, (X.data, X.indices, X.indptr))
     return found
+
+
+def out_of_a_message(model):
+    """The model as it is unpickled in place, out of buffers from an odd byte on."""
+    buffers = []
+    text = pickle.dumps(model, 5, buffer_callback=buffers.append)
+    assert buffers
+    return pickle.loads(text, buffers=[memoryview(bytearray(b"?" + buffer.raw()))[1:] for buffer in buffers])
+
+
+def arrays_in(thing):
+    if isinstance(thing, np.ndarray):
+        return [thing]
+    parts = (thing.values() if isinstance(thing, dict) else thing if isinstance(thing, (list, tuple)) else
+             vars(thing).values() if hasattr(thing, "__dict__") and not isinstance(thing, type) else [])
+    return [array for part in parts for array in arrays_in(part)]
 
 
 def watched(monkeypatch, module, name):
@@ -96,6 +115,31 @@ def test_rows_labels_and_weights(data, estimator, layout, dtype):
     np.testing.assert_array_equal(again.decision_function(other(X)), scores)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("make, other", [(np.asarray, off_by_one), (sp.csr_matrix, off_by_one_csr)],
+                         ids=["dense", "csr"])
+@pytest.mark.parametrize("estimator", quick_estimators(), ids=lambda model: type(model).__name__)
+def test_every_estimator(data, estimator, make, other):
+    X, y = data[0].astype(np.float32), data[1].astype(np.int64)
+    scores = clone(estimator).fit(make(X), y).decision_function(make(X))
+    model = out_of_a_message(clone(estimator).fit(other(X), off_by_one(y)))
+    assert all(array.flags.aligned for array in arrays_in(model))
+    np.testing.assert_array_equal(model.decision_function(other(X)), scores)
+    go_on = model.partial_fit if hasattr(model, "partial_fit") else model.fit
+    go_on(other(X), off_by_one(y))
+
+
+def test_views_of_a_home_and_blocks_of_margins(monkeypatch, data):
+    X, y = data
+    home, codes, weight = open_rows(X), off_by_one(2.0 * y - 1), off_by_one(np.linspace(0.5, 2, len(y)))
+    assert home.row_pass(codes, intercept=True, n_threads=1).code.flags.aligned
+    calls = [watched(monkeypatch, softmax_rows, "SoftmaxRows"), watched(monkeypatch, score_blocks, "ProblemRows")]
+    softmax = home.softmax_pass(off_by_one(y.astype(np.int64)), weight, 2, True, 1)
+    blocks = home.score_blocks(sp.csc_matrix(y[:, None] == 1), weight, 1)
+    assert softmax.kernel is not blocks.kernel and all(calls)
+    assert all(block.flags.aligned for _, block in row_blocks(iter([weight, weight]), "margins"))
+
+
 def test_labels_are_counted_where_they_are_aligned(monkeypatch, data):
     calls = watched(monkeypatch, validation, "count_codes")
     SmSVMClassifier(max_passes=2, tol=10.0).fit(data[0], off_by_one(data[1].astype(np.int64)))
@@ -136,25 +180,14 @@ def test_a_map_of_a_file_from_an_odd_byte_on(data, tmp_path, order, dtype):
                                        MarginPursuitClassifier(warm_start=True)], ids=["newton", "slnd", "pursuit"])
 def test_a_model_unpickled_in_place_out_of_a_message(data, estimator):
     X, y = data
-    estimator.fit(X, y)
-    buffers = []
-    text = pickle.dumps(estimator, 5, buffer_callback=buffers.append)
-    there = pickle.loads(text, buffers=[memoryview(bytearray(b"?" + buffer.raw()))[1:] for buffer in buffers])
+    there = out_of_a_message(estimator.fit(X, y))
     arrays = arrays_in(there)
-    assert buffers and len(arrays) == len(arrays_in(estimator)) and all(array.flags.aligned for array in arrays)
+    assert len(arrays) == len(arrays_in(estimator)) and all(array.flags.aligned for array in arrays)
     go_on = "partial_fit" if hasattr(there, "partial_fit") else "fit"
     np.testing.assert_array_equal(getattr(there, go_on)(X, y).coef_, getattr(estimator, go_on)(X, y).coef_)
 
 
 Pair = namedtuple("Pair", "left right")
-
-
-def arrays_in(thing):
-    if isinstance(thing, np.ndarray):
-        return [thing]
-    parts = (thing.values() if isinstance(thing, dict) else thing if isinstance(thing, (list, tuple)) else
-             vars(thing).values() if hasattr(thing, "__dict__") else [])
-    return [array for part in parts for array in arrays_in(part)]
 
 
 def a_message(make):

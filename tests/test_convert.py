@@ -1,6 +1,7 @@
 """svmlight text made into files that rows are trained from."""
 
 import bz2
+import errno
 import gzip
 import lzma
 import os
@@ -103,10 +104,18 @@ def test_a_command_reads_it_too(text, tmp_path, capsys, ending, pack):
     assert len(found) in (500, 501) and np.mean(np.array(found[-500:], float) == text[1]) > 0.9
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
-def test_damaged_text(text, tmp_path, capsys, pack):
-    whole = pack(text[2].read_bytes())
-    (tmp_path / "rows.svm.gz").write_bytes(whole[:len(whole) // 2])
+def test_what_the_disc_says_is_not_damage(text):
+    with pytest.raises(OSError, match="Input/output error") as told, convert.opened_text(text[2]):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+    assert told.value.errno == errno.EIO
+
+
+@pytest.mark.parametrize("damage", [lambda whole: whole[:len(whole) // 2],
+                                    lambda whole: whole[:len(whole) // 2] + bytes(40) + whole[len(whole) // 2 + 40:]],
+                         ids=["cut", "overwritten"])
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_damaged_text(text, tmp_path, capsys, pack, damage):
+    (tmp_path / "rows.svm.gz").write_bytes(damage(pack(text[2].read_bytes())))
     with pytest.raises(ValueError, match=r"rows\.svm\.gz' is compressed, and damaged: "):
         convert.convert(str(tmp_path / "rows.svm.gz"), tmp_path / "X")
     assert not (tmp_path / "X" / "labels.npy").exists()

@@ -9,7 +9,6 @@ import scipy.sparse as sp
 
 from cmargin._core.rows._rows import Rows
 from cmargin._core.small._team import Team
-from cmargin._runtime.aligned import contiguous
 from cmargin.homes.elsewhere import RowsElsewhere
 from cmargin.homes.files.formats import Room
 from cmargin.homes.files.memory_left import memory_left
@@ -170,7 +169,7 @@ class FileHome(RowsElsewhere):
             return self.take_listed(np.asarray(rows), dtype)
         lo, hi, step = rows.indices(self.n_rows)
         X = self.wait(lambda: self.show(lo, max(lo, hi), self.read(lo, max(lo, hi))))[::step]
-        return X.astype(dtype, copy=False) if self.sparse else contiguous(X, dtype)
+        return X.astype(dtype, copy=False) if self.sparse else np.ascontiguousarray(X, dtype=dtype)
 
     def take_listed(self, rows, dtype):
         order = np.argsort(rows, kind="stable")
