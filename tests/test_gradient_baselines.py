@@ -442,5 +442,9 @@ def test_rules_refuse_arrays_that_do_not_fit():
             _gradient_rules.adadelta(V, G, V.copy(), V.copy(), 0.9, 1e-8, 1.0, flags)
         with pytest.raises(ValueError, match="a gradient rule"):
             _gradient_rules.nesterov(V, G, V.copy(), np.ones(3), 0.5, 0.1, flags)
+        with pytest.raises(ValueError, match="a gradient rule"):
+            _gradient_rules.descent(V, G, 0.1, flags)
+    with pytest.raises(ValueError, match="norms"):
+        _gradient_rules.norms(V, np.zeros(2))
     with pytest.raises(ValueError, match="mean_gradient"):
-        _gradient_rules.mean_gradient(np.zeros((5, 3)), np.zeros(3), 1.0, V, 0.0, 0.0, 1.0, True, V.copy())
+        _gradient_rules.mean_gradient(np.zeros((3, 3)), np.zeros(3), 1.0, V, 0.0, 0.0, 1.0, True, V.copy())

@@ -1,4 +1,4 @@
-"""What a gradient method with a memory does to the weights V = (W, b) of all problems once it knows the gradient.
+"""What a gradient method does to the weights V = (W, b) of all problems once it knows the gradient.
 
 Steps of a few hundred numbers each: in NumPy each is a dozen operations, between which other threads of Python come in.
 """
@@ -8,26 +8,48 @@ from libc.math cimport hypot, sqrt
 from cmargin._core.small._shapes cimport must_fit
 
 
-def mean_gradient(const double[:, ::1] sums, const double[::1] slope, double n, const double[:, ::1] V, double l2,
+def mean_gradient(const double[:, :] sums, const double[::1] slope, double n, const double[:, ::1] V, double l2,
                   double l1, double width, bint intercept, double[:, ::1] out):
     """Gradient of the mean loss plus the penalty, (n_problems, n_features + 1), the intercept's last.
 
     Parameters
     ----------
-    sums : (n_features, n_problems) array, slope : (n_problems,) array
-        Sums of the gradients over ``n`` rows, of W' and of b.
+    sums : (n_problems, n_features) array of any strides, slope : (n_problems,) array
+        Sums of the gradients over ``n`` rows, of W and of b.
     V : (n_problems, n_features + 1) array
     l2, l1, width : of `solvers.first_order.penalty.Penalty`
     """
     cdef Py_ssize_t c, j, k = V.shape[0], d = V.shape[1] - 1
-    must_fit(sums.shape[0] == d and sums.shape[1] == k == slope.shape[0] and out.shape[0] == k
+    must_fit(sums.shape[1] == d and sums.shape[0] == k == slope.shape[0] and out.shape[0] == k
              and out.shape[1] == d + 1, "mean_gradient")
     for c in range(k):
         for j in range(d):
-            out[c, j] = sums[j, c] / n + l2 * V[c, j]
+            out[c, j] = sums[c, j] / n + l2 * V[c, j]
             if l1 != 0:
                 out[c, j] += l1 * V[c, j] / hypot(V[c, j], width)
         out[c, d] = slope[c] / n if intercept else 0
+
+
+def norms(const double[:, ::1] G, double[::1] out):
+    """Euclidean norms of the lines of G (n_problems, n_features + 1)."""
+    cdef Py_ssize_t c, j
+    cdef double squares
+    must_fit(out.shape[0] == G.shape[0], "norms")
+    for c in range(G.shape[0]):
+        squares = 0
+        for j in range(G.shape[1]):
+            squares += G[c, j] * G[c, j]
+        out[c] = sqrt(squares)
+
+
+def descent(double[:, ::1] V, const double[:, ::1] G, double step, const unsigned char[::1] still):
+    """V - step G; problems that are ``still`` keep their weights."""
+    cdef Py_ssize_t c, j
+    check(V, G, V, V, still)
+    for c in range(V.shape[0]):
+        if not still[c]:
+            for j in range(V.shape[1]):
+                V[c, j] -= step * G[c, j]
 
 
 def adam(double[:, ::1] V, const double[:, ::1] G, double[:, ::1] first, double[:, ::1] second, double beta_1,

@@ -85,21 +85,10 @@ class RuledDescent(GradientDescent):
         Seeds the order of the batches.
     """
 
-    made_again = (*GradientDescent.made_again, "W", "bias")
-
     def __init__(self, blocks, settings, start, trace, make_rule, batch_size=None, entropy=0):
         super().__init__(blocks, settings, start, trace)
-        self.look_at(np.column_stack([self.W, self.bias]))
         self.rule, self.entropy = make_rule(self.V), entropy
         self.n_batches = 1 if batch_size is None else -(-blocks.n_rows // batch_size)
-
-    def look_at(self, V):
-        self.V = V
-        self.W, self.bias = V[:, :-1], V[:, -1]                      # views: a rule moves both
-
-    def go_on_from(self, state):
-        super().go_on_from(state)
-        self.look_at(self.V)
 
     def longest_step(self):
         s = self.settings
@@ -109,13 +98,13 @@ class RuledDescent(GradientDescent):
         return 1 / top if top > 0 else 1.0
 
     def one_pass(self):
-        # a problem that has converged stays where it is
-        still = (self.fit.gradient_norm <= self.settings.tol).astype(np.uint8)
         if self.n_batches == 1:
-            self.rule.move(self.V, np.column_stack([self.G, self.g]), self.step, still)
-            self.gradients()
+            super().one_pass()
         else:
-            self.batches(still)
+            self.batches((self.fit.gradient_norm <= self.settings.tol).astype(np.uint8))
+
+    def move(self, still):
+        self.rule.move(self.V, self.G, self.step, still)
 
     @single_threaded_blas()
     def batches(self, still):
@@ -126,7 +115,7 @@ class RuledDescent(GradientDescent):
             rows = slice(int(j), n, self.n_batches)
             size = len(range(n)[rows])
             _, G, g = self.blocks.sums_of(rows, self.W, self.bias, loss)
-            _gradient_rules.mean_gradient(G.T, g, size, self.V, s.l2, s.l1, L1_WIDTH, s.fit_intercept, G_here)
+            _gradient_rules.mean_gradient(G, g, size, self.V, s.l2, s.l1, L1_WIDTH, s.fit_intercept, G_here)
             self.rule.move(self.V, G_here, self.step, still)
             self.clock.watch()
         self.fit.reads += 1

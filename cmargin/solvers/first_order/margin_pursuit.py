@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cmargin._core.losses._losses import LOSS_IDS, mean_losses
-from cmargin._core.stochastic import _alias, _projected_sgd
+from cmargin._core.stochastic import _alias, _gradient_rules, _projected_sgd
 from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin._runtime.workspace import aligned_rows
-from cmargin.solvers.first_order.penalty import Penalty
+from cmargin.solvers.first_order.penalty import L1_WIDTH, Penalty
 from cmargin.solvers.per_class import SLICE_NUMBERS, STEP_OVERHEAD, class_streams, worthwhile_threads
 
 ONE_SHOT_DELTA = 0.05        # delta of the data-driven scale
@@ -195,10 +195,25 @@ class FirstOrder(Resumable):
 
 
 class GradientDescent(FirstOrder):
-    """Algorithm 1: w <- w + (s alpha / n) sum_i s_i psi((gamma - z_i)/s) y_i x_i, minus alpha l2 w."""
+    """Algorithm 1: w <- w + (s alpha / n) sum_i s_i psi((gamma - z_i)/s) y_i x_i, minus alpha l2 w.
+
+    Steps are compiled, for in NumPy each is a dozen operations, between which other threads of Python come in.
+    """
+
+    made_again = (*FirstOrder.made_again, "W", "bias")
 
     def __init__(self, blocks, settings, start, trace):
         super().__init__(blocks, settings, start, trace, np.float64)
+        self.look_at(np.column_stack([self.W, self.bias]))
+        self.G = np.zeros_like(self.V)
+
+    def look_at(self, V):
+        self.V = V
+        self.W, self.bias = V[:, :-1], V[:, -1]                      # views: a step moves both
+
+    def go_on_from(self, state):
+        super().go_on_from(state)
+        self.look_at(self.V)
 
     def prepare(self):
         self.step = self.longest_step() if self.settings.step_size is None else self.settings.step_size
@@ -214,27 +229,31 @@ class GradientDescent(FirstOrder):
 
     def at_zero(self):
         """Gradient norm at w = 0, which ``tol`` is relative to, whatever the start."""
-        _, G, g = self.blocks.sums(np.zeros_like(self.W), np.zeros_like(self.bias), loss_of(self.settings, self.scale))
-        self.norm_at_zero = np.sqrt((G**2).sum(axis=1) + self.settings.fit_intercept * g**2) / self.blocks.n_rows
-        self.fit.reads += 1
+        self.norm_at_zero = self.gradient_at(np.zeros_like(self.V))[1]
 
     def gradients(self):
         """Gradients at the weights reached: one read, which the next step uses."""
-        n, s = self.blocks.n_rows, self.settings
-        value, G, g = self.blocks.sums(self.W, self.bias, loss_of(s, self.scale))
-        self.objective = value / n + self.penalty()
-        self.G, self.g = G / n + s.penalty.gradient(self.W), g / n * s.fit_intercept
-        with np.errstate(over="ignore"):         # an infinite norm is told from the weights, a pass later
-            norm = np.sqrt((self.G**2).sum(axis=1) + self.g**2)
+        value, norm = self.gradient_at(self.V)
+        self.objective = value / self.blocks.n_rows + self.penalty()
         zero = self.norm_at_zero
         self.fit.gradient_norm = np.divide(norm, zero, out=np.where(norm > 0, np.inf, 0.0), where=zero > 0)
+
+    def gradient_at(self, V):
+        """Sums of the losses of every problem, and the norms of their gradients, which lie in ``G`` then."""
+        s, norm = self.settings, np.empty(len(V))
+        value, G, g = self.blocks.sums(V[:, :-1], V[:, -1], loss_of(s, self.scale))
+        _gradient_rules.mean_gradient(G, g, self.blocks.n_rows, V, s.l2, s.l1, L1_WIDTH, s.fit_intercept, self.G)
+        _gradient_rules.norms(self.G, norm)      # an infinite one is told from the weights, a pass later
         self.fit.reads += 1
+        return value, norm
 
     def one_pass(self):
-        moving = (self.fit.gradient_norm > self.settings.tol)[:, None]
-        self.W -= moving * self.step * self.G
-        self.bias -= moving[:, 0] * self.step * self.g
+        # a problem that has converged stays where it is
+        self.move((self.fit.gradient_norm <= self.settings.tol).astype(np.uint8))
         self.gradients()
+
+    def move(self, still):
+        _gradient_rules.descent(self.V, self.G, self.step, still)
 
     def look(self):
         if self.trace is not None:
