@@ -2,13 +2,10 @@
 
 import threading
 from contextlib import suppress
-from types import SimpleNamespace
 
 import numpy as np
 
 from cmargin.homes import open_rows
-from cmargin.homes.mpi import RankHome, RankPlace
-from cmargin.homes.ranks import Ranks
 
 LIMIT = 60                     # seconds after which a rank that waits for another gives up
 
@@ -105,17 +102,14 @@ def pass_over_ranks(X, code, cuts, intercept):
     edges = [0, *cuts, X.shape[0]]
     meeting = Meeting(len(edges) - 1)
 
-    def place(rank):
-        lo, hi = edges[rank:rank + 2]
-        ranks = Ranks(ThreadComm(meeting, rank))
-        return RankPlace(ranks, open_rows(X[lo:hi]), OneProblem(code[lo:hi]), np.ones(hi - lo), lo, 1)
+    def opened(rank):
+        part = slice(*edges[rank:rank + 2])
+        return open_rows(X[part], code[part], comm=ThreadComm(meeting, rank))
 
     def serve(rank):
         with suppress(threading.BrokenBarrierError):
-            place(rank).serve()
+            opened(rank).serve()
 
     for rank in range(1, meeting.size):
         threading.Thread(target=serve, args=(rank,), daemon=True).start()
-    agreed = SimpleNamespace(n_rows=X.shape[0], entries=X.size, first=edges[:-1])
-    mine = place(0)
-    return RankHome(mine.ranks, mine, agreed).row_pass(0, intercept=intercept, n_threads=1)
+    return opened(0).row_pass(0, intercept=intercept, n_threads=1)

@@ -23,12 +23,11 @@ from cmargin._estimators.validation import (
     in_range,
     positives_of,
 )
-from cmargin.homes.failure import Failure
+from cmargin.homes.failure import agreed_on
 from cmargin.homes.open import open_rows
 
 DRIVER_DECIDES = ("callback", "verbose", "n_jobs", "max_time")      # need not be alike
-ON_RANKS = ("ranks", "on rank {}")                    # what places are called, and one of them
-IN_PARTITIONS = ("partitions", "in partition {}")
+IN_PARTITIONS = ("partitions", "in partition {}")     # as `ON_RANKS` of `cmargin.homes.ranks`
 
 
 @dataclass
@@ -127,7 +126,7 @@ def compared(estimator, cards, places):
     every = dict(enumerate(cards))
 
     def must_agree(what, said):
-        _must_agree(what, said, *places)
+        agreed_on(what, said, *places)
 
     must_agree("the estimator", {place: card.estimator for place, card in every.items()})
     for name in cards[0].parameters | cards[-1].parameters:
@@ -169,15 +168,6 @@ def _shares(classes, cards, heaviest):
         power = 0 if heaviest is None else int(np.frexp(card.heaviest)[1] - np.frexp(heaviest)[1])
         shares[np.searchsorted(classes, card.classes)] += np.ldexp(card.shares, power)
     return shares
-
-
-def _must_agree(what, said, places, one):
-    """ValueError that names two places and what they say, unless all say the same."""
-    (first, value), *others = said.items() or [(0, None)]
-    for place, other in others:
-        if other != value:
-            raise ValueError(f"The {places} disagree on {what}: {value!r} {one.format(first)}, {other!r} "
-                             f"{one.format(place)}.")
 
 
 def weighed(estimator, home, sample_weight, agreed, leave_out):
@@ -229,13 +219,3 @@ def balanced(agreed, sums):
     with np.errstate(over="ignore"):
         agreed.total_weight = min(float(np.ldexp(total, max(powers))), LARGEST)
     return agreed
-
-
-def first_failure(every, one):
-    """None where there is none; it says at which place unless all say the same. ``one``: how a place is called."""
-    failed = [(place, said) for place, said in enumerate(every) if isinstance(said, Failure)]
-    if not failed:
-        return None
-    place, first = failed[0]
-    alike = len(failed) == len(every) and all(said.text == first.text for _, said in failed)
-    return first if alike else first.at(one.format(place))

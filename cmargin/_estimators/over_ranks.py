@@ -8,12 +8,12 @@ fitted attributes, or with its error.
 from dataclasses import dataclass
 
 from cmargin._core.small._openmp import effective_n_threads
-from cmargin._estimators.agreement import ON_RANKS, balanced, checked, compared, first_failure, weighed
+from cmargin._estimators.agreement import balanced, checked, compared, weighed
 from cmargin._estimators.identity import keeper_of_ranks
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes.failure import Failure
 from cmargin.homes.mpi import RankHome, RankPlace
-from cmargin.homes.ranks import Ranks
+from cmargin.homes.ranks import ON_RANKS, Ranks
 
 
 @dataclass
@@ -75,35 +75,13 @@ def _drive(home, estimator, begin):
 
 # ---------------------------------------------------------------- agreement
 
-def _settled(ranks, work, verdict):
-    """What ``work`` brings on this rank, and rank 0's verdict on what all ranks say; or the first error, everywhere.
-
-    ``work()``: what it brings, and what is said; ``verdict(said)``, a list by rank.
-    """
-    own = cause = None
-    try:
-        own, said = work()
-    except Exception as error:
-        said, cause = Failure(error), error
-    every, found = ranks.gather(said), None
-    if ranks.rank == 0:
-        try:
-            found = first_failure(every, ON_RANKS[1]) or verdict(every)
-        except Exception as error:
-            found = Failure(error)
-    found = ranks.share(found)
-    if isinstance(found, Failure):
-        raise found.error() from cause
-    return own, found
-
-
 def _placed(ranks, estimator, X, y, sample_weight):
     """This rank's `RankPlace`, and what all ranks have agreed on."""
-    (home, sample_weight), agreed = _settled(ranks, lambda: _checked(estimator, X, y, sample_weight),
-                                             lambda cards: compared(estimator, cards, ON_RANKS))
+    (home, sample_weight), agreed = ranks.settle(lambda: _checked(estimator, X, y, sample_weight),
+                                                 lambda cards: compared(estimator, cards, ON_RANKS))
     leave_out = estimator._leaves_out_weightless
-    (home, labels, weight), agreed = _settled(
-        ranks, lambda: weighed(estimator, home, sample_weight, agreed, leave_out), lambda sums: balanced(agreed, sums))
+    (home, labels, weight), agreed = ranks.settle(
+        lambda: weighed(estimator, home, sample_weight, agreed, leave_out), lambda sums: balanced(agreed, sums))
     first, n_threads = agreed.first[ranks.rank], effective_n_threads(estimator.n_jobs)
     return RankPlace(ranks, home, labels, weight * agreed.factor, first, n_threads), agreed
 

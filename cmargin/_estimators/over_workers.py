@@ -13,13 +13,12 @@ from cmargin._estimators.agreement import (
     balanced,
     checked,
     compared,
-    first_failure,
     weighed,
 )
 from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin.homes.dask.collections import beside, open_partitions
 from cmargin.homes.dask.tasks import Labelled, says_failure
-from cmargin.homes.failure import Failure
+from cmargin.homes.failure import Failure, first_failure
 from cmargin.homes.open import open_rows
 
 

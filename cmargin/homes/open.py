@@ -37,7 +37,7 @@ def labels_beside(X, y):
     return sources.labels_beside(X, beside(X, y, "y"))
 
 
-def open_rows(X: Any, y: Any = None, *, client: Any = None) -> Any:
+def open_rows(X: Any, y: Any = None, *, comm: Any = None, client: Any = None) -> Any:
     """The home of the rows of ``X``, as `cmargin.homes.base.Home` describes it.
 
     What the numbers are is not looked at: NaN and infinity are for those to refuse who were given the data.
@@ -52,6 +52,11 @@ def open_rows(X: Any, y: Any = None, *, client: Any = None) -> Any:
         tensor, a CuPy array, any array of the array API standard: it stays on its device.
     y : (n,) or (n, n_labels) array or sparse matrix, or paths, optional
         Labels, kept beside the rows; in memory, where those on X's device are brought once.
+    comm : communicator with mpi4py's buffer methods, optional
+        All its ranks call this together, each with rows of its own, in memory, and as ``y`` their codes s_i y_i, a
+        column for every problem: ``row_pass(c, ...)`` takes problem c. Rank 0 gets the home of all ranks' rows, and
+        ends with ``home.end()``; the others get a place whose ``serve()`` answers until then. A Ctrl-C is not kept
+        back here, as it is in ``fit(..., comm=comm)``.
     client : distributed.Client, optional
         Of the cluster, where X is a Dask collection; the one in use if None. Views of such a home are there once its
         partitions have agreed on labels, as `fit` lets them.
@@ -65,8 +70,13 @@ def open_rows(X: Any, y: Any = None, *, client: Any = None) -> Any:
     TypeError
         For anything else, other formats and other dtypes.
     ValueError
-        For another number of dimensions, labels of another number of rows, and sparse arrays that do not fit together.
+        For another number of dimensions, labels of another number of rows, and sparse arrays that do not fit together;
+        for ranks that disagree, on every rank.
     """
+    if comm is not None:
+        from cmargin.homes.rank_rows import open_ranks
+
+        return open_ranks(X, y, comm)
     if on_workers(X):
         from cmargin.homes.dask.collections import open_partitions
 

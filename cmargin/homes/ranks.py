@@ -10,8 +10,9 @@ import threading
 
 import numpy as np
 
-from cmargin.homes.failure import Interrupted
+from cmargin.homes.failure import Failure, Interrupted, first_failure
 
+ON_RANKS = ("ranks", "on rank {}")                    # what places are called, and one of them
 NEEDED = ("Get_rank", "Get_size", "Bcast", "Gather", "Reduce")
 
 
@@ -74,6 +75,27 @@ class Ranks:
         text = text if self.rank == 0 else np.empty(length[0], np.uint8)
         self.spread(text)
         return thing if self.rank == 0 else pickle.loads(text.tobytes())
+
+    def settle(self, work, verdict):
+        """What ``work`` brings on this rank, and rank 0's verdict on what all say; or the first error, everywhere.
+
+        ``work()``: what it brings, and what is said; ``verdict(said)``, a list by rank.
+        """
+        own = cause = None
+        try:
+            own, said = work()
+        except Exception as error:
+            said, cause = Failure(error), error
+        every, found = self.gather(said), None
+        if self.rank == 0:
+            try:
+                found = first_failure(every, ON_RANKS[1]) or verdict(every)
+            except Exception as error:
+                found = Failure(error)
+        found = self.share(found)
+        if isinstance(found, Failure):
+            raise found.error() from cause
+        return own, found
 
     def count(self, buffer):
         self.messages += 1

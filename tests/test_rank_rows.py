@@ -1,0 +1,75 @@
+"""`open_rows(X, codes, comm=comm)`: the rows of all ranks as one home, for a solver of one's own."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from ranks_in_threads import on_ranks
+
+from cmargin.homes import open_rows
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((60, 5))
+CODES = np.sign(rng.standard_normal((60, 2)))
+EDGES = [0, 25, 25, 60]                  # the second of three ranks has no rows
+
+
+def driven(work, rows=X, codes=CODES):
+    """What ``work(home)`` brings on rank 0 of three."""
+    def one(comm):
+        part = slice(*EDGES[comm.rank:comm.rank + 2])
+        home = open_rows(rows[part], codes[part], comm=comm)
+        if comm.rank:
+            return home.serve()
+        try:
+            return work(home)
+        finally:
+            home.end()
+
+    (found, *others), _ = on_ranks(3, one)
+    assert others == [None, None]
+    if isinstance(found, BaseException):
+        raise found
+    return found
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_sums_of_every_problem_are_those_of_the_rows_together(form):
+    w, together = rng.standard_normal(6), open_rows(form(X))
+
+    def work(home):
+        assert (home.n_rows, home.n_features, home.sparse) == (60, 5, form is not np.asarray)
+        return [home.row_pass(c, intercept=True, n_threads=1).evaluate(w, True) for c in range(2)]
+
+    for c, (loss, squares) in enumerate(driven(work, form(X))):
+        alone = together.row_pass(CODES[:, c].copy(), intercept=True, n_threads=1).evaluate(w, True)
+        assert loss == pytest.approx(alone[0])
+        np.testing.assert_allclose(squares, alone[1])
+
+
+def test_views_of_all_problems():
+    W, bias = rng.standard_normal((2, 5)), np.array([0.1, -0.2])
+    margins = driven(lambda home: np.vstack([m for _, m in home.score_blocks(None, None, 1).margins(W, bias)]))
+    np.testing.assert_allclose(margins, CODES.T * (W @ X.T + bias[:, None]))
+    start = driven(lambda home: home.shared_start([0, 1], [60.0, 60.0], True, 1e-3, "hinge").W)
+    assert start.shape == (2, 6) and (np.sign(X @ start[0, :5] + start[0, 5]) == CODES[:, 0]).mean() > 0.5
+
+
+@pytest.mark.parametrize("broken, message", [
+    (lambda comm: (X[:, :5 - comm.rank], CODES), "disagree on the number of columns of X: 5 on rank 0, 4 on rank 1"),
+    (lambda comm: (X.astype([np.float64, np.float32][comm.rank]), CODES), "disagree on the dtype of X"),
+    (lambda comm: (X, CODES[:, :2 - comm.rank]), "disagree on the number of columns of y: 2 on rank 0, 1 on rank 1"),
+    (lambda comm: (sp.csr_matrix(X) if comm.rank else X, CODES), "disagree on how X is stored"),
+    (lambda comm: (X, CODES[comm.rank:]), r"inconsistent numbers of samples: \[60, 59\] \(on rank 1\)"),
+    (lambda comm: (X[0] if comm.rank else X, CODES), "Expected 2D array"),
+], ids=["columns", "dtype", "problems", "layout", "labels", "dimensions"])
+def test_what_does_not_fit_is_one_sentence_on_every_rank(broken, message):
+    found, _ = on_ranks(2, lambda comm: open_rows(*broken(comm), comm=comm))
+    for error in found:
+        assert isinstance(error, ValueError)
+        with pytest.raises(ValueError, match=message):
+            raise error
+
+
+def test_a_communicator_is_one():
+    with pytest.raises(TypeError, match="comm must be a communicator"):
+        open_rows(X, CODES, comm=object())
