@@ -9,9 +9,10 @@ from correlated_columns import correlated_columns
 from elsewhere import Elsewhere
 from scipy import sparse
 from side_by_side import finish_together
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_breast_cancer, make_classification
 from sklearn.preprocessing import scale
 
+from cmargin import SmSVMClassifier
 from cmargin._core.newton._driver import advance_all, now
 from cmargin._core.newton._width_rule import widths
 from cmargin._core.small._sorting import sorted_places
@@ -72,6 +73,19 @@ def test_rows_elsewhere_take_the_same_steps(name):
     assert (there.n_iter, there.passes) == (here.n_iter, pytest.approx(here.passes))
     assert there.objective == pytest.approx(here.objective, rel=1e-9)
     np.testing.assert_allclose(there.w, here.w, atol=1e-5 * np.abs(here.w).max())
+
+
+def test_a_length_that_wins_little_is_not_read_for():
+    # Where the line was searched, its minimum was always read for, though it lay at 1.01 of the step just looked at:
+    # 178 reads for these ten fits, 155 where the full step is kept unless the minimum wins a fifth of the first slope
+    reads = []
+    for seed in range(10):
+        X, y = make_classification(150, 20, n_informative=10, flip_y=0.05, class_sep=0.5, weights=[0.8],
+                                   random_state=seed)
+        model = SmSVMClassifier(l2=1e-6, random_state=0, n_jobs=1).fit(X, y)
+        reads.append(model.n_passes_)
+        assert model.duality_gap_[0] <= model.tol
+    assert sum(reads) < 167
 
 
 @pytest.mark.parametrize("l1, solver", [(1e-3, "auto"), (0.0, "cg")])

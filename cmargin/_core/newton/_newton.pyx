@@ -29,7 +29,7 @@ from cmargin._core.newton._line_search cimport l1_slope, search_told
 from cmargin._core.newton._newton_block cimport choose_columns, columns_wait, solve_block
 from cmargin._core.newton._newton_columns cimport start_model, told_model
 from cmargin._core.newton._newton_products cimport start_products, told_product
-from cmargin._core.newton._step_end cimport begin_line, is_certified, is_poor
+from cmargin._core.newton._step_end cimport begin_line, is_certified, is_good_enough, is_poor
 from cmargin._core.rows._row_pass cimport BLOCK, NO_BLOCK, ROUGH_BLOCK
 from cmargin._core.small._history cimport history_row
 from cmargin._core.newton._width_rule cimport NARROWEST, back_up, width_after
@@ -350,6 +350,8 @@ cdef void told_along(void *driver, double slope, double curvature) noexcept nogi
         return
     at.seconds_search += seconds() - at.clock
     at.step = at.line.s
+    if not at.leaves and at.line.hit < 0 and is_good_enough(at, at.step):
+        at.step = 1
     if at.step == 1:
         accept_with_curvature(at)
         return

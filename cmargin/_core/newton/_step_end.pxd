@@ -6,6 +6,9 @@ from cmargin._core.newton._newton cimport newton_state
 # whether it is a poor place to stay: value and slope there are among the sums
 cdef bint is_poor(const newton_state *at) noexcept nogil
 
+# whether it is one to stay at all the same, where the minimum of the line is at ``step``
+cdef bint is_good_enough(const newton_state *at, double step) noexcept nogil
+
 # whether the look there certifies it
 cdef bint is_certified(newton_state *at) noexcept nogil
 

@@ -14,16 +14,29 @@ cdef double SLOPE_KEPT = 0.5             # a full step is kept if the slope at i
 cdef double FIRST_SLOPE_KEPT = 0.1       # and the first step from w = 0 of a smooth loss, see `leaves_zero`
 cdef double LONGEST = 16                 # a step is at most so many Newton steps long
 cdef double SEARCHED = 1e-4              # part of the first slope that a search may leave
+cdef double WORTH_A_READ = 0.2           # of the first slope: what a length that was searched for has to win
+
+
+cdef double slope_at_end(const newton_state *at) noexcept nogil:
+    cdef double last = at.sums[1] + l1_slope(n_kinks(at), at.w, at.d, at.l1_each, 1, -1)
+    cdef Py_ssize_t j
+    for j in range(at.p):
+        last += slope_of_penalty(at, j, at.scratch[j]) * at.d[j]
+    return last
+
+
+cdef bint descends(const newton_state *at) noexcept nogil:
+    return at.sums[0] + penalty_of(at, at.scratch) <= at.value + ARMIJO * at.first
 
 
 cdef bint is_poor(const newton_state *at) noexcept nogil:
-    cdef double value = at.sums[0] + penalty_of(at, at.scratch), last
     cdef double kept = FIRST_SLOPE_KEPT if at.leaves else SLOPE_KEPT
-    cdef Py_ssize_t j
-    last = at.sums[1] + l1_slope(n_kinks(at), at.w, at.d, at.l1_each, 1, -1)
-    for j in range(at.p):
-        last += slope_of_penalty(at, j, at.scratch[j]) * at.d[j]
-    return value > at.value + ARMIJO * at.first or not fabs(last) <= kept * -at.first
+    return not descends(at) or not fabs(slope_at_end(at)) <= kept * -at.first
+
+
+cdef bint is_good_enough(const newton_state *at, double step) noexcept nogil:
+    # beside the minimum, at ``step``: by convexity it is lower by the slope at the end times the way there at most
+    return descends(at) and fabs(slope_at_end(at) * (step - 1)) <= WORTH_A_READ * -at.first
 
 
 cdef bint is_certified(newton_state *at) noexcept nogil:
