@@ -3,9 +3,9 @@
 import argparse
 
 METHODS = ("slnd", "bsn", "smsvm", "pursuit", "pegasos")
-DATA_HELP = ("rows: .csv, .tsv or .parquet with a column of labels; .svm, .svmlight, .libsvm or .txt as svmlight, "
-             ".gz, .bz2 or .xz after it or not; .npz with X and y; .npy or a folder from `cmargin convert`, "
-             "labels beside it")
+DATA_HELP = ("rows: .csv, .tsv or .parquet with a column of labels; .svm, .svmlight, .libsvm or .txt as svmlight; "
+             "text compressed or not, by its ending (.gz, .bz2, .xz); .npz with X and y; .npy or a folder from "
+             "`cmargin convert`, labels beside it")
 
 
 def add_commands(commands):
@@ -23,8 +23,9 @@ def add_commands(commands):
     fit.add_argument("--checkpoint", metavar="FILE",
                      help="keep the state there; the same command goes on from it after whatever ended it")
     fit.add_argument("--max-time", metavar="SECONDS", type=_positive, help="stop after that, with the best weights")
-    fit.add_argument("--seed", metavar="N", type=int, default=0, help="of what is random; default: 0")
-    fit.add_argument("--threads", metavar="N", type=int, help="default: as many as OpenMP offers")
+    fit.add_argument("--seed", metavar="N", type=_seed, default=0, help="of what is random; default: 0")
+    fit.add_argument("--threads", metavar="N", type=_threads, help=(
+        "default: as many as OpenMP offers; -1: as many as there are processors"))
     fit.add_argument("--quiet", action="store_true", help="print errors only")
     fit.set_defaults(run="fit")
 
@@ -77,3 +78,17 @@ def _positive(text):
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"expected seconds above 0, got {text!r}")
     return value
+
+
+def _threads(text):
+    return _whole(text, "a number of threads, or -1", lambda n: n != 0)
+
+
+def _seed(text):
+    return _whole(text, "a whole number from 0 to 2**32 - 1", lambda n: 0 <= n < 2**32)
+
+
+def _whole(text, expected, is_good):
+    if not text.removeprefix("-").isdecimal() or not is_good(int(text)):
+        raise argparse.ArgumentTypeError(f"expected {expected}, got {text!r}")
+    return int(text)

@@ -9,6 +9,7 @@ from cmargin.margins import expected_calibration_error, margin_error, margin_sum
 
 BATCH = 1 << 22                # scores held together
 BINS = 15
+LONGEST = 40                   # characters of a label in a table
 MOST_CLASSES = 30              # that a table has a line each for
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 THETA = np.linspace(0, 1, 201)
@@ -147,9 +148,15 @@ def class_lines(told):
     rows = [one for one in told["classes"] if one["rows"]]
     if len(rows) > MOST_CLASSES:
         rows = sorted(rows, key=lambda one: one["found"])[:MOST_CLASSES]
-    return [[one["label"], f"{one['rows']:,}", _percent(one["found"]),
+    return [[shown(one["label"]), f"{one['rows']:,}", _percent(one["found"]),
              "-" if one["right when said"] is None else _percent(one["right when said"]),
-             one["most often taken for"] or "-"] for one in rows]
+             shown(one["most often taken for"] or "-")] for one in rows]
+
+
+def shown(name):
+    """A label on one line of a table: cut where it is long, without what a terminal would obey."""
+    name = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
+    return name if len(name) <= LONGEST else f"{name[:LONGEST - 3]}..."
 
 
 CLASS_COLUMNS = ("class", "rows", "found", "right when said", "most often taken for")
