@@ -306,11 +306,13 @@ def nested_cross_validation(X: Any, y: Any, l2s: Sequence[float], l1s: Sequence[
     X : (n, m) array or CSR matrix
     y : (n,) labels
     l2s, l1s : sequences of float
+        Penalties to choose from, as in `SmSVMClassifierCV`.
     outer, inner : int or splitter
         10 and 6 in the paper, 5 and 4 for its largest set.
     estimator : SmSVMClassifier, optional
         Supplies every other parameter.
     standardize : bool
+        Scale columns by the mean and the standard deviation of the training rows.
 
     Returns
     -------
