@@ -95,10 +95,15 @@ def test_files_that_are_nearly_right(folder, capsys):
     np.savez("flat.npz", X=X[:, 0], y=Y)
     np.savez("column.npz", X=X[:, :0], y=Y)
     (folder / "text.npz").write_text("hello")
+    np.savez("X.npz", X=X, y=Y)
+    whole = (folder / "X.npz").read_bytes()
+    at = whole.index(b"PK\x01\x02")          # its list of contents: the version that is needed
+    (folder / "version.npz").write_bytes(whole[:at + 6] + b"\xff" + whole[at + 7:])
     (folder / "far.svm").write_text("1 99999999999:2\n2 1:1\n")
     (folder / "none.svm").write_text("")
     for name, words in (("nan.npz", "X contains NaN"), ("none.npz", "none.npz has no rows"),
                         ("flat.npz", "its shape is (300,)"), ("column.npz", "has no columns of features"),
+                        ("version.npz", "version.npz is damaged: zip file version"),
                         ("text.npz", "text.npz: this is no .npz archive"), ("none.svm", "none.svm has no rows"),
                         ("far.svm", "far.svm has a column of a number beyond 2**31 - 1")):
         said = failed(capsys, "fit", name, *FIT)

@@ -125,6 +125,20 @@ def _svmlight(path, zero_based, known):
 def _npz(path):
     if not is_zipfile(path):
         raise ValueError(f"{path}: this is no .npz archive, or one that is cut short.")
+    try:
+        X, y = _arrays_of(path)
+    except (ValueError, OSError, MemoryError):
+        raise
+    except Exception as error:               # zipfile, zlib and struct each raise their own where bytes are wrong
+        raise ValueError(f"{path} is damaged: {error}") from None
+    if X.dtype.kind not in "iubf":
+        raise ValueError(f"{path}: X holds {X.dtype}, not numbers.")
+    if X.ndim != 2:
+        raise ValueError(f"{path}: X must have rows and columns; its shape is {X.shape}.")
+    return Table(X if X.dtype in (np.float32, np.float64) else X.astype(float), y, None, None)
+
+
+def _arrays_of(path):
     with np.load(path, allow_pickle=False) as arrays:
         names = set(arrays.files)
         y = next((arrays[name] for name in ("y", "labels") if name in names), None)
@@ -135,8 +149,4 @@ def _npz(path):
         else:
             raise ValueError(f"{path} must hold X and y, or the arrays of a CSR matrix and y; it holds "
                              f"{', '.join(sorted(names))}.")
-    if X.dtype.kind not in "iubf":
-        raise ValueError(f"{path}: X holds {X.dtype}, not numbers.")
-    if X.ndim != 2:
-        raise ValueError(f"{path}: X must have rows and columns; its shape is {X.shape}.")
-    return Table(X if X.dtype in (np.float32, np.float64) else X.astype(float), y, None, None)
+        return X, y
