@@ -267,7 +267,7 @@ class EntropyAccuracyDisplay:
     Parameters
     ----------
     entropy : (n_classes,) array, nats
-        Mean binary entropy of the posteriors of each class, as `binary_entropy` gives it.
+        Mean binary entropy of the posteriors of each class, from `cmargin.margins.binary_entropy`.
     accuracy : (n_classes,) array
         Share of the samples of each class whose largest posterior is that of their class; NaN for a class without
         samples, which is not drawn.
