@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from asv_benches import limits
-from asv_benches.recorded import newest, read
+from asv_benches.recorded import commit_of, newest, read
 from cmargin.measure.machine import machine
 from cmargin.measure.report import table
 
@@ -26,12 +26,15 @@ ASV = ["run", "--python=same", "-a", "repeat=3", "-a", "number=1", "-a", "rounds
 INTRODUCTION = """\
 # Benchmarks
 
-Made by `python -m asv_benches.page --run`: {about}. Load average when the limits were measured: {load:.1f}.
+Made by `python -m asv_benches.page --run` of commit {commit}: {about}. Load average when the limits were measured:
+{load:.1f}.
 
-`limit` is the time that the bytes a kernel has to read, or the operations of BLAS it stands on, take this machine at
-its best, measured in the same hour; `share` is limit over value, 1 at best, and more where the data of a small kernel
-lie in a cache. What has no limit is no kernel: reads, gaps and accuracies, which do not depend on the machine, whole
-fits and memory. `python -m asv_benches.regress OLD NEW` compares two runs; {count} figures, {failed} failed.
+Only kernels have a `limit`: the time that this machine needs at its best, measured in the same hour, for the bytes that
+the kernel must read or the BLAS operations that it is made of. `share` is limit over value; the best is 1, or more
+where the data of a small kernel lie in a cache. Reads, gaps and accuracies do not depend on the machine.
+
+{count} figures, {failed} failed. `python -m asv_benches.regress OLD NEW` compares two runs: a figure is worse if it is
+worse by a share and by an absolute amount.
 """
 
 
@@ -63,14 +66,15 @@ def line(value):
             shown(value.value, value.unit), *beside]
 
 
-def page(values):
+def page(values, commit):
     """The text, of `Value` by (name, parameters)."""
     sections = {}
     for value in values.values():
         sections.setdefault(value.name.rsplit(".", 1)[0], []).append(line(value))
     about = ", ".join(f"{name} {value}" for name, value in machine().items())
     failed = sum(value.value is None for value in values.values())
-    parts = [INTRODUCTION.format(about=about, load=os.getloadavg()[0], count=len(values), failed=failed)]
+    parts = [INTRODUCTION.format(about=about, commit=commit[:8], load=os.getloadavg()[0], count=len(values),
+                                 failed=failed)]
     for name in sorted(sections):
         columns = ("figure", "of", "value", "limit", "share")
         kept = [k for k in range(5) if k < 3 or any(row[k] for row in sections[name])]
@@ -87,7 +91,8 @@ def main(argv=None):
     options = parser.parse_args(argv)
     if options.run:
         run()
-    options.out.write_text(page(read(options.results or newest(HERE / "results"))), encoding="utf-8")
+    results = options.results or newest(HERE / "results")
+    options.out.write_text(page(read(results), commit_of(results)), encoding="utf-8")
     print(f"wrote {options.out}")
     return 0
 

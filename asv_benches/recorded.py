@@ -46,6 +46,11 @@ def read(path):
     return values
 
 
+def commit_of(path):
+    """The commit that a file of results was made of."""
+    return json.loads(Path(path).read_text())["commit_hash"]
+
+
 def newest(folder):
     """The last file of results under asv's folder of them."""
     files = [path for path in Path(folder).glob("*/*.json") if path.name != "machine.json"]

@@ -6,7 +6,7 @@ import sys
 import tempfile
 
 from cmargin import __version__
-from cmargin.command.guard import guarded
+from cmargin.command.guard import guarded, say
 from cmargin.command.options import add_commands
 
 
@@ -109,7 +109,11 @@ def main(argv=None):
         arguments.rest = arguments_left
     elif arguments_left:
         parser.error(f"unrecognized arguments: {' '.join(arguments_left)}")
-    return on_own_data(arguments) if isinstance(arguments.run, str) else arguments.run(arguments, parser)
+    try:
+        return on_own_data(arguments) if isinstance(arguments.run, str) else arguments.run(arguments, parser)
+    except KeyboardInterrupt:            # where a command has nothing to keep
+        say("interrupted.")
+        return 130
 
 
 if __name__ == "__main__":

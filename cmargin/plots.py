@@ -210,6 +210,7 @@ class MarginErrorDisplay:
     Parameters
     ----------
     theta, error : (m,) arrays
+        Thresholds, and the share of rows whose margin is at most each.
     name : str or None
 
     Attributes
@@ -266,6 +267,7 @@ class EntropyAccuracyDisplay:
     Parameters
     ----------
     entropy : (n_classes,) array, nats
+        Mean binary entropy of the posteriors of each class, from `cmargin.margins.binary_entropy`.
     accuracy : (n_classes,) array
         Share of the samples of each class whose largest posterior is that of their class; NaN for a class without
         samples, which is not drawn.
@@ -332,6 +334,7 @@ class ConvergenceDisplay:
     Parameters
     ----------
     history : dict of arrays
+        Columns of equal length, as an estimator's ``history_``.
     name : str or None
 
     Attributes
@@ -400,6 +403,7 @@ class SpectrumDisplay:
     ----------
     eigenvalues : (n_values,) array, descending
     rank : int or None
+        Where a vertical line is drawn.
     name : str or None
 
     Attributes
@@ -452,6 +456,7 @@ class PsiTransformDisplay:
     Parameters
     ----------
     levels : sequence of (margin, scale) pairs
+        γ and s, a curve for each.
 
     Attributes
     ----------

@@ -45,6 +45,7 @@ class MarginPursuitClassifier(LinearOneVsRest):
     trace : bool, default=True
         Record the margin distribution after every pass: one more read with "gd" and "sgd".
     fit_intercept : bool, default=True
+        Fit an intercept. Without one it is 0.
     class_weight : dict, "balanced" or None, default=None
         Weight of the rows of each class, in every one-vs-rest problem.
     warm_start : bool, default=False
@@ -67,9 +68,11 @@ class MarginPursuitClassifier(LinearOneVsRest):
     Attributes
     ----------
     classes_ : (n_classes,) array
+        Labels, ascending; of an indicator, the numbers of its columns.
     coef_ : (n_problems, n_features) array, C order, dtype of X; one problem for two classes
         The iterate of the smallest objective of each problem.
     intercept_ : (n_problems,) array
+        That of the same iterate.
     scale_ : (n_problems,) array
         s in use at the end.
     objective_ : (n_problems,) array
@@ -88,6 +91,7 @@ class MarginPursuitClassifier(LinearOneVsRest):
         margin_q05, margin_q25, margin_q75, margin_q95, margin_share_negative (share <= 0): one-vs-rest margins,
         averaged over the problems.
     n_features_in_ : int
+        Columns of X in the last fit.
     feature_names_in_ : (n_features,) array
         Where X had names of columns.
 

@@ -94,6 +94,7 @@ class SLNDClassifier(PosteriorPredictions):
         low-rank inverse as preconditioner (doc/algorithms/slnd.md); ``sklearn.linear_model.LogisticRegression`` has
         ``l2 = 1 / (C n)``. ``rank`` to ``max_passes`` and `partial_fit` are out of use then, and ``coef_`` is float64.
     fit_intercept : bool, default=True
+        Fit an intercept. Without one it is 0. It is not penalised.
     class_weight : dict, "balanced" or None, default=None
         Weight of the rows of each class, in every one-vs-rest problem. "balanced": classes weigh alike, by the
         sample weights of their rows.
@@ -102,6 +103,7 @@ class SLNDClassifier(PosteriorPredictions):
     max_time : float or None, default=None
         Seconds after which `fit` returns what it has.
     random_state : int, RandomState or None, default=None
+        Draws the rows of H, of trials and of every pass. None: other ones in every fit.
     n_jobs : int or None, default=None
         Threads of one fit. None: as many as OpenMP offers (``OMP_NUM_THREADS`` is honoured); -1: all processors.
         The result does not depend on it, to the bit.
@@ -118,14 +120,19 @@ class SLNDClassifier(PosteriorPredictions):
     Attributes
     ----------
     classes_ : (n_classes,) array
+        Labels, ascending; of an indicator, the numbers of its columns.
     loss_ : str
         The loss that "auto" stood for.
     coef_ : (n_problems, n_features) array, C order, dtype of X; one problem for two classes
+        Weights in the units of X.
     intercept_ : (n_problems,) array
+        Intercepts of the scores.
     eigenvalues_ : (n_values,) array
         The leading eigenvalues of H that were computed, descending.
     preconditioner_ : LowRankInverse
+        H*, from which ``warm_start`` and `partial_fit` go on.
     rank_ : int
+        Eigenpairs that H* inverts.
     step_size_ : float or None
         The relative step used.
     class_prior_ : (n_problems,) array
@@ -145,6 +152,7 @@ class SLNDClassifier(PosteriorPredictions):
         penalised optimum, which ended the passes. With ``l2`` one entry a Newton step:
         class, passes, seconds, objective, gap (an estimate), products.
     n_features_in_ : int
+        Columns of X in the last fit.
     feature_names_in_ : (n_features,) array
         Where X had names of columns.
 

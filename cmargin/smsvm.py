@@ -81,6 +81,7 @@ class SmSVMClassifier(LinearClassifier):
     penalize_intercept : bool, default=False
         Penalise the intercept like a coefficient, as the published algorithm and LIBLINEAR do.
     fit_intercept : bool, default=True
+        Fit an intercept. Without one it is 0.
     class_weight : dict, "balanced" or None, default=None
         Weight of the rows of each class, in every one-vs-rest problem. "balanced": classes weigh alike, by the
         sample weights of their rows.
@@ -106,8 +107,11 @@ class SmSVMClassifier(LinearClassifier):
     Attributes
     ----------
     coef_ : (1, m) or (n_classes, m) array
+        Weights, of the best point that was found.
     intercept_ : (1,) or (n_classes,) array
+        Intercepts, of the same point.
     classes_ : array
+        Labels, ascending; of an indicator, the numbers of its columns.
     duality_gap_ : (1,) or (n_classes,) array
         Certified relative gap of each class; NaN without penalties, where none can be had.
     objective_ : array
@@ -122,6 +126,7 @@ class SmSVMClassifier(LinearClassifier):
         (the relative certificate), step, smoothing (by the dual: 0), active_features, active_rows (that enter the
         curvature; by the dual: on its face). On a subset of the rows objective and gap are NaN.
     n_features_in_ : int
+        Columns of X in the last fit.
     feature_names_in_ : (n_features,) array
         Where X had names of columns.
 

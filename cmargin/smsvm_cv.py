@@ -120,11 +120,13 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
     scores_ : (n_folds, n_l2s, n_l1s) array
         Accuracy on the rows of each fold that were held out.
     best_estimator_ : SmSVMClassifier
+        Trained on all rows with the penalties chosen.
     coef_, intercept_, classes_, objective_, duality_gap_, n_iter_, history_ : as in `SmSVMClassifier`
         Of ``best_estimator_``.
     n_passes_ : float
         Reads of the data, those of the folds included.
     n_features_in_ : int
+        Columns of X in the last fit.
     feature_names_in_ : (n_features,) array
         Where X had names of columns.
 
@@ -304,11 +306,13 @@ def nested_cross_validation(X: Any, y: Any, l2s: Sequence[float], l1s: Sequence[
     X : (n, m) array or CSR matrix
     y : (n,) labels
     l2s, l1s : sequences of float
+        Penalties to choose from, as in `SmSVMClassifierCV`.
     outer, inner : int or splitter
         10 and 6 in the paper, 5 and 4 for its largest set.
     estimator : SmSVMClassifier, optional
         Supplies every other parameter.
     standardize : bool
+        Scale columns by the mean and the standard deviation of the training rows.
 
     Returns
     -------

@@ -11,26 +11,26 @@ from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from cmargin._core.small._catoni import location
 from cmargin.baselines import CatoniHingeClassifier, ODMClassifier, ProjectionProfileClassifier
 from cmargin.homes import open_rows
-from cmargin.solvers.first_order.full_batch import CatoniRisk, MarginMoments, ProjectionProfile, smoothed_hinge
+from cmargin.solvers.first_order.full_batch import (
+    CatoniRisk,
+    MarginMoments,
+    ProjectionProfile,
+    smoothed_hinge,
+    weighted_location,
+)
 
 X_bc, y_bc = load_breast_cancer(return_X_y=True)
 X_bc = scale(X_bc)
 sign_bc = np.where(y_bc == 1, 1.0, -1.0)
-EQUAL = "the Catoni risk is an M-estimate of equally weighted losses"
-
-
-def expected(estimator):
-    if isinstance(estimator, CatoniHingeClassifier):
-        return {name: EQUAL for name in (
-            "check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data",
-            "check_class_weight_classifiers", "check_sample_weights_not_overwritten")}
-    return {}
+UNEVEN = (np.arange(569) % 4 + 0.5) / np.mean(np.arange(569) % 4 + 0.5)
 
 
 @parametrize_with_checks([ODMClassifier(tol=1e-12, smoothing=0.5), ProjectionProfileClassifier(max_passes=100),
-                          CatoniHingeClassifier(smoothing=0.1, max_passes=100)], expected_failed_checks=expected)
+                          # nearly the mean loss: at a small scale the problem has many minima, and rounding chooses
+                          CatoniHingeClassifier(scale=10, tol=1e-12, smoothing=0.5)])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
@@ -51,8 +51,9 @@ def blocks(X, sign, weight=None):
     lambda rows: ProjectionProfile(rows, 0, 0.3, True, 0.8, 1.3),
     lambda rows: CatoniRisk(rows, 0, 0.3, True, 0.4, 0.2),
 ], ids=["moments", "profile", "catoni"])
-def test_gradients_are_those_of_the_values(make):
-    objective = make(blocks(X_bc[:, :4], sign_bc))
+@pytest.mark.parametrize("weight", [None, UNEVEN], ids=["alike", "weighted"])
+def test_gradients_are_those_of_the_values(make, weight):
+    objective = make(blocks(X_bc[:, :4], sign_bc, weight))
     v = np.array([0.4, -0.7, 0.2, 0.1, 0.3])
     numeric = approx_fprime(v, lambda v: objective(v)[0], 1e-7)
     np.testing.assert_allclose(objective(v)[1], numeric, atol=2e-6)
@@ -85,18 +86,32 @@ def test_the_hinge_alone_is_a_support_vector_machine(make):
     assert best - 1e-9 <= risk(model.coef_[0], model.intercept_[0]) <= best * 1.001
 
 
-def test_catoni_risk_is_the_root_of_its_equation():
-    rows = blocks(X_bc[:, :3], sign_bc)
+@pytest.mark.parametrize("weight", [None, UNEVEN], ids=["alike", "weighted"])
+def test_catoni_risk_is_the_root_of_its_equation(weight):
+    # unequal weights were refused
+    rows = blocks(X_bc[:, :3], sign_bc, weight)
     v = np.array([1.0, -0.5, 0.3, 0.2])
     losses, _ = smoothed_hinge(sign_bc * (X_bc[:, :3] @ v[:-1] + v[-1]), 1e-3)
 
     def influence(at, s=0.3):
         u = np.clip((at - losses) / s, -np.sqrt(2), np.sqrt(2))
-        return np.sum(u - u**3 / 6)
+        return np.average(u - u**3 / 6, weights=weight)
 
     value = CatoniRisk(rows, 0, 0.0, True, 0.3, 1e-3)(v)[0]
     assert value == pytest.approx(brentq(influence, -1, 20, xtol=1e-13), abs=1e-9)
-    assert value < losses.mean()
+    assert value < np.average(losses, weights=weight)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 0.03, 1.0, 1e6])
+@pytest.mark.parametrize("seed", range(12))
+def test_a_location_of_weighted_losses_is_that_of_their_copies(scale, seed):
+    rng = np.random.default_rng(seed)
+    losses, times = rng.standard_normal(rng.integers(1, 30)) ** 3, None
+    losses[::3] = losses[0]
+    times = rng.integers(1, 6, len(losses))
+    copies = np.repeat(losses, times)
+    at = location(copies, float(np.median(copies)), scale)
+    assert weighted_location(losses, times / 7.0, scale) == pytest.approx(at, rel=1e-12, abs=1e-12)
 
 
 def test_robust_risk_is_not_moved_by_a_few_wild_rows():
@@ -144,7 +159,5 @@ def interrupt(model):
 def test_bad_input_gets_one_clear_sentence():
     with pytest.raises(ValueError, match="'scale' parameter of CatoniHingeClassifier must be a float in the range"):
         CatoniHingeClassifier(scale=0).fit(X_bc, y_bc)
-    with pytest.raises(ValueError, match="equally weighted losses"):
-        CatoniHingeClassifier().fit(X_bc, y_bc, np.arange(1.0, 570))
     with pytest.raises(ValueError, match="'variance_weight' parameter"):
         ODMClassifier(variance_weight=-1.0).fit(X_bc, y_bc)

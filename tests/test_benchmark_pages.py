@@ -28,7 +28,8 @@ def record(folder, name, look=(0.1, 0.2), passes=9.0, accuracy=0.97, memory=1e8)
             "slnd.WholeFit.peakmem_fit": [[memory], [["'SLND'"]]],
             "gone.Since.time_it": [[1.0], []]}
     path = folder / "box" / f"{name}.json"
-    path.write_text(json.dumps({"result_columns": ["result", "params", "version"], "results": rows}))
+    path.write_text(json.dumps({"commit_hash": "0123456789abcdef",
+                                "result_columns": ["result", "params", "version"], "results": rows}))
     return path
 
 
@@ -75,10 +76,11 @@ def test_the_page_has_a_limit_beside_a_kernel(tmp_path, monkeypatch):
     assert binding == "dsyrk" and least == pytest.approx(100_000 * 512 * 513 / 1e11)
     assert limits.seconds("smsvm.Pass.time_along", ("tall",)) == (16 * 581_012 / 1e10, "memory")
     path = record(tmp_path, "one")
-    text = page(read(path))
+    text = page(read(path), "0123456789abcdef")
+    assert "of commit 01234567:" in text
     assert "## smsvm: Pass" in text and "25.1 ms (memory)" in text and "0.25" in text and "| 9 passes" in text
     assert make_page([str(path), "--out", str(tmp_path / "page.md")]) == 0
-    assert (tmp_path / "page.md").read_text().startswith("# Benchmarks")
+    assert (tmp_path / "page.md").read_text() == text
     assert newest(tmp_path) == path
 
 

@@ -9,7 +9,7 @@ from dataclasses import fields
 import naive_smsvm as naive
 import numpy as np
 import pytest
-from campaign import losses
+from campaign import commands, losses
 from campaign.certificates import check_certificate, check_seed
 from campaign.concurrent import CASES
 from campaign.estimators import ESTIMATORS, public
@@ -28,7 +28,8 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the campaign fo
 
 @needs_fork
 @pytest.mark.parametrize("name, seeds", [("certificates", range(100)), ("losses", range(40)), ("hostile", range(160)),
-                                         ("fuzz", range(4)), ("faults", FAULTS), ("concurrent", range(len(CASES)))])
+                                         ("fuzz", range(4)), ("commands", range(70)), ("faults", FAULTS),
+                                         ("concurrent", range(len(CASES)))])
 def test_short_form(name, seeds):
     part = PARTS[name]
     totals = Totals(name, part.limits)
@@ -37,6 +38,18 @@ def test_short_form(name, seeds):
     words = [line for lines in totals.words.values() for line in lines]
     assert not words, f"{totals.text()}\n" + "\n".join(words)
     assert totals.n_tried == len(seeds)
+
+
+@pytest.mark.parametrize("answer, kind", [
+    ((0, "", ""), None), ((1, "", "cmargin: error: so\n"), None), ((3, "", "cmargin: error: so\n"), "exit code"),
+    ((1, "", "Traceback (most recent call last)\ncmargin: error: so\n"), "traceback"), ((1, "", ""), "no words"),
+    ((1, "", "cmargin: error: KeyError: 3 (CMARGIN_TRACEBACK=1 shows where)\n"), "unforeseen"),
+    ((0, "nan\n", ""), "NaN")])
+def test_commands_that_break_their_word_are_found(answer, kind, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(commands, "_good", {"a.csv": b"a,b\n1,2\n"})
+    monkeypatch.setattr(commands, "run", lambda *argv: answer)
+    assert {found for found, _ in commands.check_seed(0).faults} == ({kind} if kind else set())
 
 
 # ------------------------------------------------------------ the oracle

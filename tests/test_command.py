@@ -15,7 +15,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 from sklearn.preprocessing import StandardScaler
-from trees import COLUMNS, NAMES, X, Y, csv_text, written
+from trees import COLUMNS, NAMES, X, Y, csv_text, failed, written
 
 from cmargin import Checkpoint, SmSVMClassifier
 from cmargin.__main__ import main
@@ -46,14 +46,6 @@ def started(*argv):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     return subprocess.Popen([sys.executable, *argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                             env=environment)
-
-
-def failed(capsys, *argv, status=1):
-    """The sentence on standard error."""
-    assert main([*map(str, argv)]) == status
-    heard = capsys.readouterr()
-    assert heard.out == "" and re.fullmatch(r"(cmargin: warning: .*\n)*cmargin: error: [^\n]+\n", heard.err), heard.err
-    return heard.err
 
 
 # ---------------------------------------------------------------- formats

@@ -1,3 +1,4 @@
+import importlib
 import importlib.util
 import subprocess
 import sys
@@ -68,3 +69,17 @@ def test_module_runs_and_help_loads_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert "show-config" in done.stdout and "heavy: set()" in done.stdout
+
+
+@pytest.mark.parametrize("argv", [["demo"], ["race", "--data", "x"], ["experiments", "list"], ["show-config"]])
+def test_an_interrupt_is_a_line(argv, monkeypatch, capsys, tmp_path):
+    # a traceback through whatever was running, or being imported
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    for module, name in (("cmargin.demo.table", "run"), ("cmargin.measure.race", "main"),
+                         ("cmargin.experiments.command", "main"), ("cmargin._runtime.show_config", "show_config")):
+        if importlib.util.find_spec(module):
+            monkeypatch.setattr(importlib.import_module(module), name, interrupted)
+    assert main([*argv, *(["--out", str(tmp_path)] if argv == ["demo"] else [])]) == 130
+    assert capsys.readouterr().err == "cmargin: interrupted.\n"

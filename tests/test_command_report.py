@@ -44,7 +44,7 @@ def test_numbers_are_the_librarys(evaluated):
     assert told["log-loss"] == pytest.approx(-np.mean(np.log(shares[at, Y])))
     assert told["most frequent class"] == pytest.approx(np.bincount(Y).max() / len(Y))
     assert [one["rows"] for one in told["classes"]] == np.bincount(Y).tolist()
-    assert told["classes"][0]["found"] == pytest.approx(np.mean(model.predict(rows)[Y == 0] == "ash"))
+    assert told["classes"][0]["recall"] == pytest.approx(np.mean(model.predict(rows)[Y == 0] == "ash"))
 
 
 def test_labels_that_are_not_known_count_as_wrong(evaluated, folder):
@@ -103,6 +103,6 @@ def test_many_classes(folder, capsys):
     main(["fit", "d.npz", "--model", "m", "--quiet"])
     main(["evaluate", "d.npz", "--model", "m"])
     text = capsys.readouterr().out
-    assert "right class among the best 5" in text and "The 30 classes found worst of 40." in text
+    assert "right class among the best 5" in text and "The 30 classes of the lowest recall, of 40." in text
     main(["evaluate", "d.npz", "--model", "m", "--format", "html"])
     assert "the worst first" not in capsys.readouterr().err

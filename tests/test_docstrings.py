@@ -30,6 +30,13 @@ def test_every_parameter_has_a_type_and_its_default(kind):
             assert what and ast.literal_eval(default) == parameters[name].default, head
 
 
+@classes
+@pytest.mark.parametrize("section", ["Parameters", "Attributes"])
+def test_every_entry_says_what_it_is(kind, section):
+    # fit_intercept, random_state, coef_ and others had a type and no more
+    assert {name for name, (_, *text) in entries(kind.__doc__, section).items() if not "".join(text).strip()} == set()
+
+
 @each
 def test_every_attribute_of_a_fit_is_described_and_there(estimator):
     described = entries(estimator.__doc__, "Attributes")

@@ -236,7 +236,7 @@ def test_a_stopped_run_says_how_to_go_on(tmp_path, capsys, monkeypatch):
 
     monkeypatch.setattr(find("rank"), "measure", stop)
     assert main(["experiments", "rank", "--quick", "--out", str(tmp_path)]) == 130
-    assert "the same command goes on" in capsys.readouterr().err
+    assert "the same command continues" in capsys.readouterr().err
 
 
 def test_names_that_python_knows_are_refused_by_find():

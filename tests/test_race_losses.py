@@ -128,7 +128,7 @@ def test_an_interrupted_race_keeps_its_rows_and_says_so(tmp_path, capsys, no_skg
     monkeypatch.setattr(page, "find_spec", lambda name: None)      # no matplotlib: the page does without its plots
     path = tmp_path / "race-quick.jsonl"
     assert main([*QUICK, "--out", str(tmp_path)]) == 130
-    assert len(lines_of(path)) == 3 and "goes on from there" in capsys.readouterr().err
+    assert len(lines_of(path)) == 3 and "continues from there" in capsys.readouterr().err
     text = (tmp_path / "race-quick.md").read_text()
     assert "**Not all is here: stopped before its end" in text and "not measured yet" in text and "![" not in text
     with open(path, "a") as file:

@@ -1,7 +1,8 @@
-"""The reference has every public name. Sphinx is not needed."""
+"""The reference has every public name, and what looks over the built site sees its faults. Sphinx is not needed."""
 
 import inspect
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -24,3 +25,43 @@ def test_every_public_name_is_in_the_reference():
         pytest.skip("the documentation is not beside the tests")
     text = REFERENCE.read_text()
     assert {name for name in public_names() if not re.search(rf"[\s.]{name}\s", text)} == set()
+
+
+PAGE = """<html><body><h1 id="top-of-it">A page</h1><a href="{link}">there</a>
+<p style="width: {width}px">wide</p><img src="{figure}"></body></html>"""
+DOT = ('<svg xmlns="http://www.w3.org/2000/svg" width="4" height="4"><circle r="2"/></svg>')
+
+
+def site(folder, link="guide/#place", width=100, figure="dot.svg", picture=DOT):
+    (folder / "guide").mkdir()
+    (folder / "_static").mkdir()
+    (folder / "_static" / "macro.html").write_text('<a href="{{ no page }}">')
+    (folder / "guide" / "index.html").write_text('<p id="place"></p><a href="../index.html#top-of-it">up</a>')
+    (folder / "index.html").write_text(PAGE.format(link=link, width=width, figure=figure))
+    (folder / "dot.svg").write_text(picture)
+    return str(folder)
+
+
+@pytest.mark.parametrize("fault, words", [
+    ({}, []), ({"link": "https://elsewhere.example/none"}, []), ({"link": "gone.html"}, ["leads nowhere: gone.html"]),
+    ({"link": "#gone"}, ["no such place: #gone"]), ({"link": "guide/#gone"}, ["no such place: guide/#gone"]),
+    ({"link": "../outside.html"}, ["leads nowhere"]), ({"figure": "gone.png"}, ["leads nowhere: gone.png"]),
+    ({"picture": ""}, ["an empty figure: dot.svg"])])
+def test_links_and_figures_that_lead_nowhere_are_named(tmp_path, capsys, fault, words):
+    check_site = pytest.importorskip("build_tools.check_site", reason="not in a checkout")
+    (tmp_path / "outside.html").write_text("not of the site")
+    (tmp_path / "site").mkdir()
+    assert check_site.main([site(tmp_path / "site", **fault)]) == bool(words)
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == len(words) + 1 and said[-1] == f"2 pages, {len(words)} faults"
+    assert all(word in line and line.startswith("index.html: ") for word, line in zip(words, said[:-1], strict=True))
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="there is no browser")
+@pytest.mark.parametrize("fault, words", [
+    ({}, []), ({"width": 600}, ["wide in a window of 390"]), ({"picture": "no picture"}, ["no picture"])])
+def test_a_browser_sees_wide_pages_and_broken_figures(tmp_path, capsys, fault, words):
+    check_site = pytest.importorskip("build_tools.check_site", reason="not in a checkout")
+    assert check_site.main([site(tmp_path, **fault), "--browser", "chromium", "--seconds", "60"]) == bool(words)
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == len(words) + 1 and all(word in said[0] for word in words)

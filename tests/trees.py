@@ -1,7 +1,11 @@
 """A small table of trees, with labels, as the tests of the command write it."""
 
+import re
+
 import numpy as np
 from conftest import blobs
+
+from cmargin.__main__ import main
 
 X, Y = blobs(n=300, d=5, k=3, spread=0.5)
 NAMES = np.array(["ash", "birch", "elm"])
@@ -20,3 +24,11 @@ def written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "trees.csv").write_text(csv_text())
     return tmp_path
+
+
+def failed(capsys, *argv, status=1):
+    """The sentence on standard error."""
+    assert main([*map(str, argv)]) == status
+    heard = capsys.readouterr()
+    assert heard.out == "" and re.fullmatch(r"(cmargin: warning: .*\n)*cmargin: error: [^\n]+\n", heard.err), heard.err
+    return heard.err

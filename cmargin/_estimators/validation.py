@@ -321,7 +321,7 @@ def _class_codes(y, classes):
     if len(found) < 2:
         raise ValueError(
             "This solver needs samples of at least 2 classes in the data, but the data contains "
-            f"{f'only one class: {found[0]!r}' if len(found) else 'none'}"
+            f"{f'only one class: {found.tolist()[0]!r}' if len(found) else 'none'}"
         )
     if counted is not None:
         return found, counted[1]

@@ -130,9 +130,9 @@ class CatoniHingeClassifier(FullBatchClassifier):
     __doc__ = f"""Robust hinge risk of Brownlees, Joly and Lugosi (margin pursuit, section 2.1).
 
     ``γ̂(w) + (l2/2) |w|²`` with γ̂ Catoni's estimate of location of the hinge losses at scale s: the root of
-    sum_i ψ((γ̂ - max(0, 1 - z_i))/s) = 0. Nearly the mean loss for large s, the median loss for small s. Not convex:
-    a minimum found is a local one. The hinge is smoothed to a width of ``smoothing``. Losses weigh equally:
-    sample_weight and class_weight must be constant.
+    sum_i s_i ψ((γ̂ - max(0, 1 - z_i))/s) = 0, with weights s_i of the rows. Nearly the mean loss for large s, the
+    median loss for small s. Not convex: a minimum found is a local one. The hinge is smoothed to a width of
+    ``smoothing``.
 
     Parameters
     ----------

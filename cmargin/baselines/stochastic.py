@@ -37,6 +37,7 @@ class BalancedSGDClassifier(SLNDClassifier):
     Parameters
     ----------
     loss : {{"logistic", "calibrated_hinge", "squared"}}, default="logistic"
+        F of the margins, as in `SLNDClassifier`; all are calibrated.
     step_size : "auto" or float, default="auto"
         Relative: ``η = step_size / (F''(0) (mean |x|² + 1)) / pass``. "auto": chosen on held-out rows of a small
         subset.
@@ -95,6 +96,7 @@ class PreconditionedSGDClassifier(BalancedSGDClassifier):
     Parameters
     ----------
     loss : {{"logistic", "calibrated_hinge", "squared"}}, default="logistic"
+        F of the margins, as in `SLNDClassifier`; all are calibrated.
     step_size : "auto" or float, default="auto"
         Relative, as in `BalancedSGDClassifier`, the rows being the preconditioned ones.
     average : bool, default=True
@@ -149,6 +151,7 @@ class SGDQNClassifier(BalancedSGDClassifier):
     Parameters
     ----------
     loss : {{"logistic", "calibrated_hinge", "squared"}}, default="logistic"
+        F of the margins, as in `SLNDClassifier`; all are calibrated.
     l2 : float > 0, default=1e-5
         It sets the pace too: 1/B_j grows by l2 to 100 l2 a step.
     skip : "auto" or int, default="auto"

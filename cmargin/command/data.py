@@ -1,29 +1,36 @@
 """Rows and labels by the name of a file."""
 
 import os
-from zipfile import BadZipFile
+from zipfile import BadZipFile, is_zipfile
 
 import numpy as np
 import scipy.sparse as sp
 
+from cmargin._estimators.validation import InvalidParameterError
 from cmargin.command.tables import NO_LABEL, Table, read_csv, read_parquet
 from cmargin.homes.files import open_files
 from cmargin.homes.files.arrays_in_files import array_of_npy
 from cmargin.homes.files.sources import labels_of
 
 SVMLIGHT = (".svm", ".svmlight", ".libsvm", ".txt")
-COMPRESSED = (".gz", ".bz2", ".xz")      # after one of those
+TABLES = (".csv", ".tsv", ".parquet")
+COMPRESSED = (".gz", ".bz2", ".xz")      # after one of those that are text
 
 
 def read(path, options, known=None):
     """The `Table` of a file; ``known``: the `Model` that its rows are for. ``y`` is None where there are no labels."""
     if not os.path.exists(path):
         raise FileNotFoundError(2, "No such file or folder", path)
+    if options.label is not None and _kind(path) not in TABLES:
+        raise InvalidParameterError(f"--label names a column of a table ({', '.join(TABLES)}); {path} is none.")
     apart = None if options.labels is None else np.asarray(labels_of(_labels_path(options.labels)))
     try:
         table = _read(path, options, known)
     except (ValueError, BadZipFile) as error:                # what libraries say may lack the name of the file
         raise ValueError(str(error) if path in str(error) else f"{path}: {error}") from None
+    for number, what in zip(table.X.shape, ("rows", "columns of features"), strict=True):
+        if not number:
+            raise ValueError(f"{path} has no {what}.")
     if apart is not None:
         table.y = apart
     if known is not None and table.X.shape[1] != known.n_features:
@@ -34,13 +41,19 @@ def read(path, options, known=None):
     return table
 
 
-def _read(path, options, known):
+def _kind(path):
+    """The ending that says how a file is read."""
     stem, ending = os.path.splitext(path.lower())
-    if ending in COMPRESSED and stem.endswith(SVMLIGHT):
+    if ending in COMPRESSED and stem.endswith((*SVMLIGHT, ".csv", ".tsv")):
         ending = os.path.splitext(stem)[1]
+    return ending
+
+
+def _read(path, options, known):
+    ending = _kind(path)
     label = NO_LABEL if options.labels is not None and options.label is None else options.label
     if ending in (".csv", ".tsv"):
-        return read_csv(path, header=options.header, label=label, known=known)
+        return read_csv(path, header=options.header, label=label, known=known, delimiter="\t" * (ending == ".tsv"))
     if ending == ".parquet":
         return read_parquet(path, label=label, known=known)
     if ending in SVMLIGHT:
@@ -49,8 +62,8 @@ def _read(path, options, known):
         return _npz(path)
     if ending == ".npy" or os.path.isdir(path):
         return _rows(path)
-    raise ValueError(f"{path} is of no kind that is read: .csv, .tsv, .parquet, {', '.join(SVMLIGHT)} (.gz, .bz2 or "
-                     ".xz after it or not), .npz, .npy, or a folder from `cmargin convert`.")
+    raise ValueError(f"{path} is of no kind that is read: {', '.join((*TABLES, *SVMLIGHT))} (text compressed by gzip, "
+                     "bzip2 or xz or not), .npz, .npy, or a folder from `cmargin convert`.")
 
 
 def with_labels(path, options, known=None):
@@ -59,7 +72,23 @@ def with_labels(path, options, known=None):
         raise ValueError(f"{path} holds no labels; --labels names a file of them, --label a column of a table.")
     if table.y.dtype.kind == "U" and (table.y == "").any():
         raise ValueError(f"{path}, row {np.flatnonzero(table.y == '')[0] + 1}: the label is empty.")
+    if known is None:
+        _refuse_fractions(path, table.y)
     return table
+
+
+def _refuse_fractions(path, y):
+    """Raise for a column of texts that are numbers, fractions among them: the labels are in another column."""
+    if y.dtype.kind != "U":
+        return
+    try:
+        numbers = y.astype(float)
+    except ValueError:
+        return
+    fractions = np.flatnonzero(np.isfinite(numbers) & (numbers != np.rint(numbers)))
+    if len(fractions):
+        raise ValueError(f"{path}: what is taken for labels are numbers, {y[fractions[0]]} among them, not classes; "
+                         "--label names the column of labels.")
 
 
 def _labels_path(path):
@@ -85,13 +114,31 @@ def _svmlight(path, zero_based, known):
     from cmargin.convert import opened_text
 
     with opened_text(path) as file:
-        X, y = load_svmlight_file(file, zero_based=zero_based, n_features=None if known is None else known.n_features)
-    if not X.shape[0]:
-        raise ValueError(f"{path} has no rows.")
+        try:
+            X, y = load_svmlight_file(file, zero_based=zero_based,
+                                      n_features=None if known is None else known.n_features)
+        except OverflowError:
+            raise ValueError(f"{path} has a column of a number beyond 2**31 - 1; number its columns anew.") from None
     return Table(X, y.astype(np.int64) if (y == np.rint(y)).all() else y, None, None)
 
 
 def _npz(path):
+    if not is_zipfile(path):
+        raise ValueError(f"{path}: this is no .npz archive, or one that is cut short.")
+    try:
+        X, y = _arrays_of(path)
+    except (ValueError, OSError, MemoryError):
+        raise
+    except Exception as error:               # zipfile, zlib and struct each raise their own where bytes are wrong
+        raise ValueError(f"{path} is damaged: {error}") from None
+    if X.dtype.kind not in "iubf":
+        raise ValueError(f"{path}: X holds {X.dtype}, not numbers.")
+    if X.ndim != 2:
+        raise ValueError(f"{path}: X must have rows and columns; its shape is {X.shape}.")
+    return Table(X if X.dtype in (np.float32, np.float64) else X.astype(float), y, None, None)
+
+
+def _arrays_of(path):
     with np.load(path, allow_pickle=False) as arrays:
         names = set(arrays.files)
         y = next((arrays[name] for name in ("y", "labels") if name in names), None)
@@ -102,6 +149,4 @@ def _npz(path):
         else:
             raise ValueError(f"{path} must hold X and y, or the arrays of a CSR matrix and y; it holds "
                              f"{', '.join(sorted(names))}.")
-    if X.dtype.kind not in "iubf":
-        raise ValueError(f"{path}: X holds {X.dtype}, not numbers.")
-    return Table(X if X.dtype in (np.float32, np.float64) else X.astype(float), y, None, None)
+        return X, y

@@ -3,9 +3,9 @@
 import argparse
 
 METHODS = ("slnd", "bsn", "smsvm", "pursuit", "pegasos")
-DATA_HELP = ("rows: .csv, .tsv or .parquet with a column of labels; .svm, .svmlight, .libsvm or .txt as svmlight, "
-             ".gz, .bz2 or .xz after it or not; .npz with X and y; .npy or a folder from `cmargin convert`, "
-             "labels beside it")
+DATA_HELP = ("rows: .csv, .tsv or .parquet with a column of labels; .svm, .svmlight, .libsvm or .txt as svmlight; "
+             "text may be compressed (.csv.gz, .svm.xz, ...); .npz with X and y; .npy with --labels, or a folder from "
+             "`cmargin convert`")
 
 
 def add_commands(commands):
@@ -21,10 +21,12 @@ def add_commands(commands):
         "columns to mean 0 and variance 1, rows to length 1, or neither; stored with the model. auto, the default: "
         "columns of dense data that fit into memory"))
     fit.add_argument("--checkpoint", metavar="FILE",
-                     help="keep the state there; the same command goes on from it after whatever ended it")
-    fit.add_argument("--max-time", metavar="SECONDS", type=_positive, help="stop after that, with the best weights")
-    fit.add_argument("--seed", metavar="N", type=int, default=0, help="of what is random; default: 0")
-    fit.add_argument("--threads", metavar="N", type=int, help="default: as many as OpenMP offers")
+                     help="keep the state of training there; if it is ended, the same command continues from it")
+    fit.add_argument("--max-time", metavar="SECONDS", type=_positive,
+                     help="stop after that time and store the best weights")
+    fit.add_argument("--seed", metavar="N", type=_seed, default=0, help="seed of the random numbers; default: 0")
+    fit.add_argument("--threads", metavar="N", type=_threads, help=(
+        "default: as many as OpenMP offers; -1: as many as there are processors"))
     fit.add_argument("--quiet", action="store_true", help="print errors only")
     fit.set_defaults(run="fit")
 
@@ -36,7 +38,7 @@ def add_commands(commands):
     predict.add_argument("--out", metavar="FILE", help="a text file, or .npy; default: standard output")
     predict.set_defaults(run="predict")
 
-    evaluate = commands.add_parser("evaluate", help="say how good a stored model is on some rows", description=(
+    evaluate = commands.add_parser("evaluate", help="report on a stored model and labelled rows", description=(
         "Accuracy, margins and, where there are probabilities, calibration of a model on the rows of DATA."))
     _data(evaluate)
     _model(evaluate)
@@ -48,13 +50,13 @@ def add_commands(commands):
 
 def _data(command):
     command.add_argument("data", metavar="DATA", help=DATA_HELP)
-    command.add_argument("--label", metavar="COLUMN", help="of a table: name or number, from 0, of the column of "
-                                                           "labels; default: the last")
-    command.add_argument("--labels", metavar="FILE", help=".npy of the labels of .npy, .npz or a folder")
+    command.add_argument("--label", metavar="COLUMN", help="tables only: the column of labels, by its name or its "
+                                                           "number from 0; default: the last")
+    command.add_argument("--labels", metavar="FILE", help=".npy file with the labels of the rows")
     command.add_argument("--header", choices=("auto", "yes", "no"), default="auto", help=(
-        "whether a text table begins with names; auto: where no cell of the first line is a number, or the numbers are "
-        "those of the columns (0,1,2,target)"))
-    command.add_argument("--zero-based", action="store_true", help="of svmlight: the first column is called 0, not 1")
+        "whether the first line of a text table holds names; auto: yes if no cell of it is a number, or if the numbers "
+        "are those of the columns (0,1,2,target)"))
+    command.add_argument("--zero-based", action="store_true", help="svmlight only: columns are numbered from 0, not 1")
 
 
 def _model(command):
@@ -77,3 +79,17 @@ def _positive(text):
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"expected seconds above 0, got {text!r}")
     return value
+
+
+def _threads(text):
+    return _whole(text, "a number of threads, or -1", lambda n: n != 0)
+
+
+def _seed(text):
+    return _whole(text, "a whole number from 0 to 2**32 - 1", lambda n: 0 <= n < 2**32)
+
+
+def _whole(text, expected, is_good):
+    if not text.removeprefix("-").isdecimal() or not is_good(int(text)):
+        raise argparse.ArgumentTypeError(f"expected {expected}, got {text!r}")
+    return int(text)

@@ -30,7 +30,8 @@ def as_html(told, curves):
                     for what, value in lines(told))
     head = "".join(f"<th>{column}</th>" for column in CLASS_COLUMNS)
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in class_lines(told))
-    many = f" (the {MOST_CLASSES} found worst of {len(told['classes'])})" if len(told["classes"]) > MOST_CLASSES else ""
+    n_classes = len(told["classes"])
+    many = f" (the {MOST_CLASSES} of the lowest recall, of {n_classes})" if n_classes > MOST_CLASSES else ""
     title = escape(heading(told))
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -56,14 +57,15 @@ def plots(curves):
         from matplotlib.figure import Figure
     except ImportError:
         return
-    draw = [(_margins, "How far the right class is ahead of the best other one; left of 0 are the mistakes.")]
+    draw = [(_margins, "How far the right class is ahead of the best other one; mistakes are left of 0.")]
     if "margin error" in curves:
         draw += [(_margin_error, "Share of rows whose right class is given at most this probability."),
-                 (_reliability, "What was promised and what came true, by bins; on the line both agree.")]
+                 (_reliability, "Probability of the predicted class and share of right predictions, by bins. On the "
+                                "line both agree.")]
     if curves["confusion"] is not None and len(curves["classes"]) <= MOST_CLASSES:
-        draw.append((_confusion, "What rows of a class, a line, were taken for, in per cent of them."))
+        draw.append((_confusion, "What the rows of each class (a line) were classified as, in per cent of them."))
     elif curves["confusion"] is not None:
-        draw.append((_recalls, "How much of each class was found, from the worst to the best."))
+        draw.append((_recalls, "Recall of every class, from the worst to the best."))
     for number, (work, words) in enumerate(draw):
         figure = Figure(figsize=(6.0, 4.2), layout="constrained")
         work(figure.subplots(), curves)
@@ -107,7 +109,7 @@ def _confusion(axis, curves):
     small = max(5, 10 - len(names) // 4)
     axis.set_xticks(range(len(names)), names, rotation=90 if max(map(len, names)) > 3 else 0, fontsize=small)
     axis.set_yticks(range(len(names)), names, fontsize=small)
-    axis.set(xlabel="taken for", ylabel="class")
+    axis.set(xlabel="predicted class", ylabel="class")
     if len(names) <= 20:
         for i, j in np.argwhere(counts > 0):
             axis.text(j, i, f"{shares[i, j]:.3g}" if shares[i, j] < 99.95 else "100", ha="center", va="center",
@@ -119,5 +121,5 @@ def _recalls(axis, curves):
     rows = counts.sum(axis=1)
     found = np.sort(np.diag(counts)[rows > 0] / rows[rows > 0])
     axis.plot(np.arange(1, len(found) + 1), 100 * found, color="#0072B2", drawstyle="steps-mid")
-    axis.set(xlabel="classes, the worst first", ylabel="found (% of the rows of the class)", ylim=(0, 102))
+    axis.set(xlabel="classes, the worst first", ylabel="recall (% of the rows of the class)", ylim=(0, 102))
     axis.grid(color="#dddddd", linewidth=0.6)

@@ -1,6 +1,7 @@
-"""How far a fit is: a bar of tqdm, or one line that is written over, on a terminal; nothing elsewhere."""
+"""How far a fit is: tqdm's bar, or one line that is written over, on a terminal and in a notebook; else nothing."""
 
 import sys
+import warnings
 from shutil import get_terminal_size
 from time import perf_counter
 
@@ -48,10 +49,22 @@ class Bar:
 
 def progress(total, unit, quiet):
     """Something with ``step(text)`` and ``end()``; ``total``: steps at most, or None."""
-    if quiet or not sys.stderr.isatty():
+    notebook = _in_notebook()
+    if quiet or not (notebook or sys.stderr.isatty()):
         return Silence()
     try:
-        from tqdm import tqdm
+        if not notebook:
+            from tqdm import tqdm
+        else:                                    # a widget, or text, and a warning of it, where there are none
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                from tqdm.auto import tqdm
     except ImportError:
         return Line(total, unit)
     return Bar(tqdm, total, unit)
+
+
+def _in_notebook():
+    """Whether a kernel of IPython runs this, by ``%run -m cmargin fit ...`` or `main`: what it prints is shown."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None

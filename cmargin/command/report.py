@@ -9,6 +9,7 @@ from cmargin.margins import expected_calibration_error, margin_error, margin_sum
 
 BATCH = 1 << 22                # scores held together
 BINS = 15
+LONGEST = 40                   # characters of a label in a table
 MOST_CLASSES = 30              # that a table has a line each for
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 THETA = np.linspace(0, 1, 201)
@@ -113,8 +114,8 @@ def _by_class(confusion, names):
     told = []
     for c, name in enumerate(names):
         other = int(wrong[c].argmax()) if wrong[c].any() else None
-        told.append({"label": name, "rows": int(rows[c]), "found": float(hit[c] / rows[c]) if rows[c] else None,
-                     "right when said": float(hit[c] / said[c]) if said[c] else None,
+        told.append({"label": name, "rows": int(rows[c]), "recall": float(hit[c] / rows[c]) if rows[c] else None,
+                     "precision": float(hit[c] / said[c]) if said[c] else None,
                      "most often taken for": None if other is None else names[other]})
     return told
 
@@ -143,18 +144,24 @@ def lines(told):
 
 
 def class_lines(told):
-    """Cells of the table of classes: those found worst where there are many."""
+    """Cells of the table of classes: those of the lowest recall where there are many."""
     rows = [one for one in told["classes"] if one["rows"]]
     if len(rows) > MOST_CLASSES:
-        rows = sorted(rows, key=lambda one: one["found"])[:MOST_CLASSES]
-    return [[one["label"], f"{one['rows']:,}", _percent(one["found"]),
-             "-" if one["right when said"] is None else _percent(one["right when said"]),
-             one["most often taken for"] or "-"] for one in rows]
+        rows = sorted(rows, key=lambda one: one["recall"])[:MOST_CLASSES]
+    return [[shown(one["label"]), f"{one['rows']:,}", _percent(one["recall"]),
+             "-" if one["precision"] is None else _percent(one["precision"]),
+             shown(one["most often taken for"] or "-")] for one in rows]
 
 
-CLASS_COLUMNS = ("class", "rows", "found", "right when said", "most often taken for")
-ABOUT = ("Margin: the score of the right class less the best of the others; of two classes, the score of the right "
-         "one. A row is classified rightly where it is above 0.")
+def shown(name):
+    """A label on one line of a table: cut where it is long, without what a terminal would obey."""
+    name = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
+    return name if len(name) <= LONGEST else f"{name[:LONGEST - 3]}..."
+
+
+CLASS_COLUMNS = ("class", "rows", "recall", "precision", "most often taken for")
+ABOUT = ("Margin: the score of the right class minus the best score of the others; with two classes, the score of the "
+         "right one. A row with a margin above 0 is classified correctly.")
 
 
 def heading(told):
@@ -178,7 +185,7 @@ def as_text(told):
     width = max(len(what) for what, _ in pairs)
     widths = [max(len(row[k]) for row in table) for k in range(len(CLASS_COLUMNS))]
     listed = "\n".join("  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip() for row in table)
-    more = f"\nThe {MOST_CLASSES} classes found worst of {len(told['classes'])}." \
+    more = f"\nThe {MOST_CLASSES} classes of the lowest recall, of {len(told['classes'])}." \
         if len(told["classes"]) > MOST_CLASSES else ""
     head = "\n".join(f"{what:<{width}}  {value}" for what, value in pairs)
     return f"{heading(told)}\n{trained(told)}\n\n{head}\n\n{listed}{more}\n\n{textwrap.fill(ABOUT, 100)}"

@@ -7,6 +7,7 @@ from time import perf_counter
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import Normalizer, StandardScaler
+from sklearn.utils import assert_all_finite
 
 from cmargin.command import data, methods, model, page, report
 from cmargin.command.progress import progress
@@ -23,6 +24,9 @@ def fit(options):
                              threads=options.threads, checkpoint=options.checkpoint)
     scaler, X = _scaled(table.X, options.scale)
     n_classes = len(np.unique(table.y)) if np.ndim(table.y) == 1 else np.shape(table.y)[1]
+    if n_classes > max(20, X.shape[0] / 2) and np.ndim(table.y) == 1:
+        warnings.warn(f"{X.shape[0]:,} rows are of {n_classes:,} classes; --label names the column of labels.",
+                      stacklevel=2)
     bar = progress(methods.passes_of(estimator), "pass", options.quiet)
     methods.watched(estimator, 1 if n_classes == 2 else n_classes, bar)
     begun, interrupted = perf_counter(), False
@@ -73,7 +77,12 @@ def _scaled(X, how):
     if not home.in_memory:
         raise ValueError(f"--scale {how} needs rows that fit into memory; use --scale none.")
     scaler = StandardScaler(with_mean=not home.sparse) if how == "columns" else Normalizer()
-    return scaler, scaler.fit_transform(X)
+    assert_all_finite(X, input_name="X")
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = scaler.fit_transform(X)
+    if not np.isfinite(scaled.data if home.sparse else scaled).all():
+        raise ValueError(f"X has numbers too large to be scaled by {how}; divide them, or use --scale none.")
+    return scaler, scaled
 
 
 def _opened(options):

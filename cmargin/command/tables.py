@@ -2,15 +2,20 @@
 
 import codecs
 import csv
+import io
 import re
+import warnings
 from collections import Counter
+from contextlib import contextmanager
 
 import numpy as np
 
+from cmargin.convert import opened_text
 from cmargin.homes.files.formats import index_of_rows
 
 DELIMITERS = ",;\t "             # the first of them that the first line has
 NO_LABEL = object()              # in place of the column of labels: they are in a file of their own
+NO_NAMES = ("", "Unnamed: 0")    # of the numbers of rows, as pandas and R write them before the columns
 UTF_16 = {codecs.BOM_UTF16_LE: "FF FE", codecs.BOM_UTF16_BE: "FE FF"}       # byte order marks
 
 
@@ -29,21 +34,24 @@ class Table:
         self.X, self.y, self.columns, self.label = X, y, columns, label
 
 
-def read_csv(path, *, header, label, known=None):
-    """``label``: name or number of the column of labels, None for the last, `NO_LABEL`; ``known``: the `Model`."""
+def read_csv(path, *, header, label, known=None, delimiter=""):
+    """A table of text, compressed or not.
+
+    ``label``: name or number of the column of labels, None for the last, `NO_LABEL`; ``known``: the `Model`;
+    ``delimiter``: none for the one that the first line has.
+    """
     try:
-        return _read_csv(path, header, label, known)
+        return _read_csv(path, header, label, known, delimiter)
     except UnicodeDecodeError:
         raise ValueError(_other_encoding(path)) from None
 
 
 def _other_encoding(path):
     """What is to be said of text that is not UTF-8: its first such line, or that it is UTF-16."""
-    with open(path, "rb") as file:
-        mark = UTF_16.get(file.read(2))
+    with opened_text(path) as file:
+        mark = UTF_16.get(file.peek(2)[:2])
         if mark:
             return f"{path} is UTF-16 text (it begins with the byte order mark {mark}); store it as UTF-8."
-        file.seek(0)
         for number, line in enumerate(file, 1):
             try:
                 line.decode()
@@ -53,25 +61,44 @@ def _other_encoding(path):
     return f"{path} is not UTF-8 text."                      # the line has been mended in between
 
 
-def _read_csv(path, header, label, known):
-    with open(path, encoding="utf-8-sig", newline="") as file:
+@contextmanager
+def _text(path):
+    with opened_text(path) as file, io.TextIOWrapper(file, encoding="utf-8", newline="") as text:
+        yield text
+
+
+def _read_csv(path, header, label, known, delimiter):
+    with _text(path) as file:
         first = file.readline()
     if not first.strip():
         raise ValueError(f"{path} begins with an empty line, or is empty.")
-    delimiter = "\t" if path.endswith(".tsv") else _delimiter(path, first)
+    delimiter = delimiter or _delimiter(path, first)
     cells = next(csv.reader([first.strip("\r\n")], delimiter=delimiter, skipinitialspace=True))
     names = [cell.strip() for cell in cells]
     has_names = header == "yes" or (header == "auto" and _are_names(names, label, known))
     place, wanted = _places(path, names if has_names else None, len(names), label, known)
+    if known is None and has_names and wanted[:1] == [0] and names[0] in NO_NAMES:
+        warnings.warn(f"{path}: the first column has no name, as the numbers that pandas and R give to rows; it is "
+                      "left out.", stacklevel=2)
+        wanted = wanted[1:]
     numbers, labels = _cells(path, delimiter, has_names, len(names), wanted, place)
     if not len(numbers):
         raise ValueError(f"{path} has no rows.")
     if header == "auto" and not has_names and known is None and _were_names(names, wanted, place, labels):
-        return _read_csv(path, "yes", names[place], known)   # a label by its number could be another column's name
+        return _read_csv(path, "yes", names[place], known, delimiter)    # by its number it could be another's name
     _refuse_gaps(path, numbers, names if has_names else None, wanted)
+    if labels is not None:
+        _refuse_lines(path, labels)
     columns = [names[j] for j in wanted] if has_names else None
     return Table(numbers, None if place is None else labels_from(labels), columns,
                  place if place is None or not has_names else names[place])
+
+
+def _refuse_lines(path, labels):
+    long = np.flatnonzero(np.char.find(np.asarray(labels, str), "\n") >= 0)
+    if len(long):
+        raise ValueError(f"{path}, row {long[0] + 1}: the label goes over several lines; a quotation mark may be "
+                         "missing.")
 
 
 def _delimiter(path, first):
@@ -157,8 +184,9 @@ def _cells(path, delimiter, has_names, n_columns, wanted, place):
     except ImportError:
         return _by_numpy(path, delimiter, has_names, n_columns, wanted, place)
     try:
-        frame = pandas.read_csv(path, sep=delimiter, header=None, skiprows=int(has_names), dtype=str, na_filter=False,
-                                skipinitialspace=True, encoding="utf-8-sig")
+        with _text(path) as file:
+            frame = pandas.read_csv(file, sep=delimiter, header=None, skiprows=int(has_names), dtype=str,
+                                    na_filter=False, skipinitialspace=True)
     except pandas.errors.EmptyDataError:
         return np.empty((0, len(wanted))), None
     except pandas.errors.ParserError:
@@ -177,7 +205,7 @@ def _cells(path, delimiter, has_names, n_columns, wanted, place):
 
 def _by_numpy(path, delimiter, has_names, n_columns, wanted, place):
     numbers, labels = [], []
-    with open(path, encoding="utf-8-sig", newline="") as file:
+    with _text(path) as file:
         rows = csv.reader(file, delimiter=delimiter, skipinitialspace=True)
         if has_names:
             next(rows)

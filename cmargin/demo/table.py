@@ -34,14 +34,16 @@ FITS = 3                # the shortest of so many counts
 THETA = np.linspace(0, 1, 501)
 
 NOTES = """\
-photographs: from which of two photographs do 3 x 3 pixels come? All three minimise the same objective, l2/2 |w|^2 +
-mean hinge with l2=1e-4 and no intercept. gap: how far above its minimum, relatively; of cmargin what its certificate
-proves (of the worst class), of scikit-learn what is measured against that.
-digits: ten classes. All classifiers have their default parameters, but SmSVM l2=0.01 and where a loss is named.
+photographs: from which of two photographs do 3 x 3 pixels come? All three classifiers minimise the same objective,
+l2/2 |w|^2 + mean hinge with l2=1e-4 and no intercept.
+digits: ten classes. Parameters are defaults, except l2=0.01 for SmSVM and the losses that are named.
 LogisticRegression and SLNDClassifier train all classes jointly, the others each class against the rest.
-One third of the rows is for testing; columns are standardised on the others. passes: reads of the training rows, the
-preconditioner's included, for cmargin; iterations, each of one read or more, for scikit-learn. Seconds: {fits}, on one
-thread."""
+gap: relative distance from the minimum. For cmargin it is proven by a certificate (that of the worst class), for
+scikit-learn it is measured against that result.
+passes: for cmargin, reads of the training rows, including those for the preconditioner; for scikit-learn, iterations,
+each of at least one read.
+seconds: {fits}, on one thread.
+One third of the rows is for testing. Columns are standardised by the training rows."""
 
 
 def load(name):

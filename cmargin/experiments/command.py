@@ -51,7 +51,7 @@ def main(argv=None):
             status = 1
             continue
         except KeyboardInterrupt:
-            print(f"\nstopped in {name}; the same command goes on from there.", file=sys.stderr)
+            print(f"\nstopped in {name}; the same command continues from there.", file=sys.stderr)
             return 130
         print(os.path.join(options.out, f"{name}-quick.md" if options.quick else f"{name}.md"))
     return status

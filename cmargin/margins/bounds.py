@@ -45,6 +45,7 @@ def excess_risk_bound(n_samples: int, n_features: int, *, strong_convexity: floa
     initial_distance : float, default=1.0
         ‖w_0 - w*‖.
     delta : float, default=0.05
+        Chance that the bound does not hold.
     subgaussian : float, default=1.0
         c of assumption A3.
     diameter : float, default=1.0

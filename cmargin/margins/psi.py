@@ -23,6 +23,7 @@ def psi_transform(a: ArrayLike, margin: ArrayLike = 1.0, scale: ArrayLike = 1.0)
     Parameters
     ----------
     a : float or array, in [0, 1]
+        Excess of the 0-1 risk.
     margin : float or array, default=1.0
         Level γ > 0.
     scale : float or array, default=1.0

@@ -1,10 +1,10 @@
 """
-A certificate falls while the other solver is silent
-====================================================
+How far from the optimum? A certificate knows
+=============================================
 
-:class:`~cmargin.SmSVMClassifier` looks at its data a few times and proves, after every look, how far its objective can
-be from the minimum. ``LinearSVC`` minimises the same objective and proves nothing; here it is run with more and more
-iterations, and its distance from the certified minimum is measured afterwards.
+:class:`~cmargin.SmSVMClassifier` reads its data a few times and proves, after every look, how far its objective can
+be from the minimum. ``LinearSVC`` minimises the same objective without such a proof. Here it is run with more and
+more iterations, and its distance from the certified minimum is measured afterwards.
 """
 
 import warnings

@@ -2,8 +2,8 @@
 Choosing l2
 ===========
 
-:class:`~cmargin.SmSVMClassifierCV` goes down every path with warm starts and takes the best pair of penalties. Each
-thin line is a fold.
+:class:`~cmargin.SmSVMClassifierCV` follows every path of penalties with warm starts and chooses the best pair.
+Each thin line is a fold.
 """
 
 import matplotlib.pyplot as plt

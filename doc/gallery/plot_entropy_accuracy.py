@@ -2,8 +2,8 @@
 Which classes is a model unsure of?
 ===================================
 
-A point for every digit: the mean entropy of its posteriors against the share of its test rows that get it. Training on
-moves classes to the left, where they are decided; whether it moves them up as well is what to look for.
+Each point is a digit: the mean entropy of its posteriors, and the share of its test rows that are recognised. More
+training moves classes to the left, where the model is sure of them. The question is whether they move up as well.
 """
 
 import matplotlib.pyplot as plt
@@ -26,7 +26,7 @@ for digit, place in enumerate(zip(display.entropy, display.accuracy, strict=True
     ax.annotate(str(digit), place, textcoords="offset points", xytext=(5, 4))
 
 # %%
-# The digits that are still missed most after the last pass:
+# The digits that are missed most after the last pass:
 
 for digit in display.accuracy.argsort()[:3]:
     print(f"{digit}: {display.accuracy[digit]:.3f} of its rows right, entropy {display.entropy[digit]:.3f} nats")

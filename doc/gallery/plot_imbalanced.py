@@ -2,8 +2,9 @@
 Rare classes and weights
 ========================
 
-One digit against nine others, and only every tenth of its training rows is kept. ``class_weight`` moves the plane
-towards the frequent class; ``sample_weight`` does the same row by row, and a row of weight 2 is a row given twice.
+One digit against nine others, with only a tenth of its training rows. ``class_weight`` moves the decision boundary
+towards the frequent class. ``sample_weight`` does the same row by row: a row of weight 2 counts like two copies of
+it.
 """
 
 import matplotlib.pyplot as plt
@@ -36,7 +37,7 @@ ax.grid(color="0.9")
 ax.legend(frameon=False, loc="upper left")
 
 # %%
-# Twice a row, or weight 2: the same objective, its minimum certified in both cases.
+# Two copies of a row, or weight 2: the objective is the same, and its minimum is certified in both cases.
 
 twice = np.r_[np.arange(len(y_train)), np.flatnonzero(y_train)]
 by_rows = SmSVMClassifier(l2=1e-3, tol=1e-9).fit(X_train[twice], y_train[twice])

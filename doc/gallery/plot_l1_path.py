@@ -2,8 +2,8 @@
 A path in l1
 ============
 
-From a strong l1 penalty to a weak one, each fit beginning where the last ended. Weights leave zero one after the
-other, and some go back; zeros are exact, and every point of the path is certified.
+From a strong l1 penalty to a weak one, each fit starts where the last one ended. Weights leave zero one after the
+other, and some return. Zeros are exact, and every point of the path is certified.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 The optimum of LinearSVC, in one line
 =====================================
 
-``SmSVMClassifier(C=1, loss="squared_hinge", penalize_intercept=True)`` minimises what ``LinearSVC(C=1)`` does. Scores
-of the same rows by both lie on the diagonal.
+``SmSVMClassifier(C=1, loss="squared_hinge", penalize_intercept=True)`` has the same objective as ``LinearSVC(C=1)``.
+The scores of both for the same rows lie on the diagonal.
 """
 
 import matplotlib.pyplot as plt

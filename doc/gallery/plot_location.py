@@ -2,9 +2,9 @@
 A location that outliers do not move
 ====================================
 
-The mean of the margins is at the mercy of one row. Catoni's estimate, the level that margin pursuit's loss finds best,
-lies between median and mean, and one margin moves it by a bounded amount. Here the test margins of a classifier, one
-of them taken far out.
+A single row can move the mean of the margins anywhere. Catoni's estimate, the level at which margin pursuit's loss is
+least, lies between median and mean, and one margin moves it by a bounded amount. Here are the test margins of a
+classifier, one of which is moved further and further out.
 """
 
 import matplotlib.pyplot as plt

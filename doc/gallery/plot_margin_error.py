@@ -2,8 +2,9 @@
 Margin-error curves
 ===================
 
-Accuracy is one point of a curve: the share of test rows whose margin, as a posterior, is at most θ. Two models that
-err as often can differ in how sure they are of it. Here rows of the digits, after one pass and after many.
+Accuracy is one point of a curve: the share of test rows whose margin, a posterior, is at most θ. Two models with the
+same number of errors can differ in how sure they are of them. Here the model is trained on the digits for one pass
+and for more.
 """
 
 import matplotlib.pyplot as plt
@@ -25,5 +26,5 @@ for passes in (1, 3, 30):
                                       name=f"{passes} {'pass' if passes == 1 else 'passes'}: error {error:.3f}")
 
 # %%
-# The dotted line is at 1/2. Left of it are the errors and the rows that every class disclaims; how soon a curve leaves
-# the axis is how many of them the model was sure of.
+# The dotted line is at 1/2. Left of it are the errors, and the rows for which no class has a posterior above 1/2. The
+# sooner a curve rises from the axis, the more errors the model is sure of.

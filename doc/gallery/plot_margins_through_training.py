@@ -2,9 +2,8 @@
 Margins through training
 ========================
 
-:class:`~cmargin.MarginPursuitClassifier` draws the margins to a level, here 1; the hinge only pushes them beyond it.
-Both are followed from pass to pass: the band holds the middle nine tenths of the training margins, the line is their
-median.
+:class:`~cmargin.MarginPursuitClassifier` pulls the margins to a level, here 1; the hinge only pushes them beyond it.
+The band holds the middle nine tenths of the training margins after each pass, and the line is their median.
 """
 
 import matplotlib.pyplot as plt
@@ -33,8 +32,8 @@ for ax, (name, model), color in zip(axes, models.items(), ("#0072B2", "#D55E00")
 axes[0].set_ylabel("training margin")
 
 # %%
-# The same at the end, with the location estimate of each as a vertical line. Newton steps go to the optimum of the
-# same loss instead.
+# The margins after training, with a vertical line at the location estimate of each. Newton steps go to the optimum of
+# the same loss.
 
 models["margin pursuit, Newton"] = MarginPursuitClassifier(l2=1e-3).fit(X, y)
 fig, ax = plt.subplots()

@@ -2,8 +2,8 @@
 Labels that do not exclude each other
 =====================================
 
-An indicator matrix as y makes one problem of every column. Here three questions about a digit: is it even, above 4,
-does it have a closed loop? Each gets a plane of its own, and the weights are pictures.
+With an indicator matrix as y, every column is a problem of its own. Here they are three questions about a digit: is
+it even, is it above 4, does it have a closed loop? The weights of each can be shown as a picture.
 """
 
 import matplotlib.pyplot as plt
@@ -26,6 +26,7 @@ for ax, name, w, share in zip(axes, questions, model.coef_, right, strict=True):
     ax.set(title=f"{name}: {share:.3f} right", xticks=[], yticks=[])
 
 # %%
-# Blue ink speaks for the label, red ink against it. All of a row's labels are right less often than each:
+# Ink on blue pixels speaks for the label, on red ones against it. All labels of a row are right less often than each
+# one:
 
 print(f"all three: {(model.predict(X_test) == Y_test).all(axis=1).mean():.3f}")

@@ -1,9 +1,9 @@
 """
-Rows that come in parts
-=======================
+Rows that arrive in parts
+=========================
 
-``partial_fit`` makes one pass over a batch of rows. The first batch fixes classes, preconditioner and step; later ones
-go on. The line is the accuracy on rows kept apart, the dashed one that of a fit to all rows at once.
+``partial_fit`` makes one pass over a batch of rows. The first batch determines classes, preconditioner and step, and
+later ones continue. The solid line is the accuracy on test rows, the dashed line that of a fit to all rows at once.
 """
 
 import matplotlib.pyplot as plt

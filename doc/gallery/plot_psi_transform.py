@@ -2,8 +2,8 @@
 What a surrogate risk says about errors
 =======================================
 
-The excess of margin pursuit's loss bounds the excess of errors: a loss within Ψ(a) of its best means at most a more
-errors than the best classifier makes. Ψ depends on level and scale, and is in closed form.
+The excess of margin pursuit's loss bounds the excess of errors: if the loss is within Ψ(a) of its minimum, the error
+rate is at most that of the best classifier plus a. Ψ depends on level and scale, and has a closed form.
 """
 
 import matplotlib.pyplot as plt
@@ -17,7 +17,7 @@ PsiTransformDisplay.from_levels(margin=[0.5, 1.0, 2.0], scale=1.0, ax=left)
 PsiTransformDisplay.from_levels(margin=[0.5, 1.0, 2.0], scale=1.0, ax=right, inverse=True)
 
 # %%
-# Read backwards: how small must the excess loss be for at most one error in a hundred more?
+# The other way round: how small must the excess loss be for at most one more error in a hundred?
 
 for level in (0.5, 1.0, 2.0):
     excess = psi_transform(0.01, margin=level, scale=1.0)

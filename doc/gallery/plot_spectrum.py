@@ -2,9 +2,9 @@
 The spectrum behind the preconditioner
 ======================================
 
-SLND and BSN invert the leading directions of the rows' second moment. Where eigenvalues fall steeply a few directions
-hold back plain gradient steps, and inverting these few is most of the gain. The dashed line is the rank that was
-chosen.
+SLND and BSN invert the leading directions of the second moment of the rows. Where the eigenvalues fall steeply, a few
+directions slow down plain gradient steps, and inverting these few is most of the gain. The dashed line is the rank
+that was chosen.
 """
 
 import matplotlib.pyplot as plt
@@ -26,10 +26,10 @@ for name, (X, y) in {"digits, rows of length 1": digits, "cells, standardised co
     SpectrumDisplay.from_estimator(model, name=name, ax=ax)
 
 # %%
-# What it is good for: the risk met in each pass, with the inverse and without, on the same lists of rows and by the
-# same rule for the step.
+# The effect: the risk in each pass with and without the inverse, on the same lists of rows and with the same rule for
+# the step.
 
 fig, ax = plt.subplots()
 for estimator in (BalancedSGDClassifier(random_state=0), BSNClassifier(loss="logistic", random_state=0)):
     ConvergenceDisplay.from_estimator(estimator.fit(*digits), x="pass", ax=ax)
-ax.set(ylabel="risk met in the pass")
+ax.set(ylabel="risk during the pass")

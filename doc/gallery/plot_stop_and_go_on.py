@@ -1,10 +1,11 @@
 """
-Stopping a fit, and going on
-============================
+Stopping and continuing a fit
+=============================
 
-A fit that is stopped, by ``max_time``, a callback or Ctrl-C, leaves the best weights so far; ``warm_start`` goes on
-from them. Here a callback stops as soon as the certified gap is below one per cent, and a second fit takes it to 1e-6.
-Its first look proves nothing yet: weights are kept between fits, the dual variables of a proof are not.
+A fit that is stopped by ``max_time``, a callback or Ctrl-C keeps the best weights so far, and ``warm_start``
+continues from them. Here a callback stops the fit when the certified gap is below one per cent, and a second fit
+continues to 1e-6. Its first look has no proof yet, because weights are kept between fits, but not the dual variables
+of a proof.
 """
 
 import warnings
@@ -40,8 +41,8 @@ print(f"stopped at a gap of {first[2]:.1e} after {first[1]:.1f} reads, {first[3]
 print(f"ended at a gap of {model.duality_gap_[0]:.1e} after {model.n_passes_:.1f} more, {model.score(X, y):.4f} right")
 
 # %%
-# ``max_time`` does the same by the clock, and a warning then says how far off the weights may be. Classes that were
-# not reached in time classify by a ridge regression:
+# ``max_time`` stops a fit after some seconds, and a warning says how far off the weights may be. Classes that were
+# not reached in time use a ridge regression:
 
 X, y = load_digits(return_X_y=True)
 with warnings.catch_warnings(record=True) as caught:

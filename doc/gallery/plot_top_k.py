@@ -2,9 +2,9 @@
 The right class among the first k
 =================================
 
-With many classes the second guess counts. ``predict_top_k`` gives the best k classes of every row, in batches of rows.
-Here digits again, of which each is split into twenty classes by a clustering: two hundred classes of a few rows, many
-of them alike.
+With many classes the second guess counts, too. ``predict_top_k`` returns the best k classes of every row, in batches
+of rows. Here each digit is split into twenty classes by clustering, which makes two hundred classes of a few rows,
+many of them alike.
 """
 
 import matplotlib.pyplot as plt

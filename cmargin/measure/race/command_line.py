@@ -199,7 +199,7 @@ def losses_race(options, command):
                                                                   lambda line: print(line, flush=True)))
         status = int(bool(open_ends))
     except KeyboardInterrupt:
-        open_ends, status = ["stopped before its end; the same command goes on from there."], 130
+        open_ends, status = ["stopped before its end; the same command continues from there."], 130
         print(f"\nrace: {open_ends[0]}", file=sys.stderr)
     print(write_page(options.out, stem, grid.standing(kept, options), open_ends, options, command))
     return status

@@ -168,7 +168,7 @@ def circumstances(rows):
 def text_of(rows, open_ends, options, command, picture):
     """The whole page."""
     lines = [f"# {TITLE}", "", f"Made by `{command}`; threads: {options.threads}; {options.time_limit:g} s for one "
-             "run of a solver; whoever needs longer is a line that says so. How to read it: doc/race.md.", ""]
+             "run of a solver; one that needs longer has a line that says so. How to read it: doc/race.md.", ""]
     if options.quick:
         lines += ["**A quick run on small data: it shows that the race runs, not who is fast.**", ""]
     for sentence in open_ends:

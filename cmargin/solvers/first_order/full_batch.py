@@ -18,6 +18,7 @@ from cmargin.solvers.first_order.penalty import Penalty
 
 CORRECTIONS = 20             # pairs that L-BFGS keeps
 ROUGH = 1e-3                 # tolerance of all smoothing widths but the last
+EPS = np.finfo(float).eps
 STRAIGHT = 30.0              # exponents beyond which exp is continued by its tangent: nothing overflows
 
 
@@ -85,6 +86,46 @@ def smoothed_hinge(z, width):
     return value, slope
 
 
+def influence(losses, at, scale):
+    """s ψ((at - l_i)/s) and ψ'((at - l_i)/s) of every loss."""
+    value, slope, curvature = np.empty((3, len(losses)))
+    evaluate(LOSS_IDS["margin_pursuit"], losses, value, slope, curvature, at, scale)
+    return -slope, curvature
+
+
+def weighted_location(losses, weight, scale):
+    """As `_catoni.location`, of losses of unequal weight: the root of Σ w_i ψ((γ - l_i)/s) nearest their median.
+
+    Half of the weight pushes by the most there is at √2 s beyond the median, and the other half against it by no more.
+    """
+    at = weighted_median(losses, weight)
+    lo, hi, last = at - np.sqrt(2) * scale, at + np.sqrt(2) * scale, np.inf
+    while True:
+        pushes, gives = influence(losses, at, scale)
+        push, give = weight @ pushes, weight @ gives
+        if abs(push) <= 4 * EPS * (weight @ np.abs(pushes)):     # as near to 0 as rounding lets it be seen
+            return at
+        lo, hi = (lo, at) if push > 0 else (at, hi)
+        step = -push / give if give > 0 else np.inf
+        moved = at + step
+        if abs(step) <= 1e-13 * scale:               # the step taken leaves an error of its square
+            return moved
+        if not lo <= moved <= hi or abs(step) > last / 2:
+            moved = lo + (hi - lo) / 2
+            if not lo < moved < hi:
+                return moved
+        at, last = moved, abs(moved - at)
+
+
+def weighted_median(losses, weight):
+    """Middle of the losses that half of the weight is at most at, and at least at."""
+    order = np.argsort(losses, kind="stable")
+    up_to = np.cumsum(weight[order])
+    half, slack = up_to[-1] / 2, 1e-12 * up_to[-1]
+    lo, hi = np.searchsorted(up_to, (half - slack, half + slack))
+    return float(losses[order[lo]] + losses[order[hi]]) / 2
+
+
 class MarginMoments(Objective):
     """ODM (Zhang and Zhou): variance - mean + hinge of the margins, each with its weight."""
 
@@ -121,17 +162,18 @@ class CatoniRisk(Objective):
     def __init__(self, blocks, c, l2, fit_intercept, scale, width):
         super().__init__(blocks, c, l2, fit_intercept)
         self.scale, self.width = scale, width
-        if not np.allclose(self.weight, self.weight[0]):
-            raise ValueError("the Catoni risk is an M-estimate of equally weighted losses: sample_weight and "
-                             "class_weight are not supported.")
+        self.alike = bool(np.all(self.weight == self.weight[0]))
 
     def of_margins(self, z):
         losses, slope = smoothed_hinge(z, self.width)
-        at = _catoni.location(losses, float(np.median(losses)), self.scale)
-        # implicit function: sum psi'((at - l_i)/s) (d at - d l_i) = 0
-        pull = np.empty((3, len(z)))
-        evaluate(LOSS_IDS["margin_pursuit"], losses, *pull, at, self.scale)
-        pull = pull[2]
+        if self.alike:
+            at = _catoni.location(losses, float(np.median(losses)), self.scale)
+        else:
+            at = weighted_location(losses, self.weight, self.scale)
+        # implicit function: sum w_i psi'((at - l_i)/s) (d at - d l_i) = 0
+        pull = influence(losses, at, self.scale)[1]
+        if not self.alike:
+            pull *= self.weight
         total = pull.sum()
         if total == 0:                   # no loss within reach of the estimate, half of them on either side
             return at, np.zeros_like(z)
