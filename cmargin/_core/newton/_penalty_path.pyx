@@ -60,6 +60,10 @@ cdef void move_to(newton_state *at, double l2, double l1) noexcept nogil:
 cdef double first_l2(const newton_state *at) noexcept nogil:
     cdef double total = 0
     cdef Py_ssize_t j
+    if not at.has_block:                         # products know the diagonal only
+        for j in range(at.p):
+            total += at.diagonal[j] - at.l2_each[j]
+        return BEGIN * total / max(1, at.p)
     for j in range(at.order):
         total += at.block[j * at.order + j]
     return BEGIN * total / at.n / max(1, at.order)
@@ -87,6 +91,10 @@ cdef bint is_settled(newton_state *at, double enough) noexcept nogil:
     return not (at.predicted > 0 or at.turns) or relative_gap(at.value, bound) <= enough
 
 
+cdef bint knows_diagonal(const newton_state *at) noexcept nogil:
+    return at.by_products and at.l1 == 0 and at.curvature_then > 0
+
+
 cdef bint follow_path(newton_state *at) noexcept nogil:
     cdef double l2
     if at.status != RUNNING:
@@ -99,7 +107,9 @@ cdef bint follow_path(newton_state *at) noexcept nogil:
     if not at.l2 > 0 or at.path_l2 == at.l2:
         return False
     if at.path_l2 == 0:
-        if at.step >= SHORT or not at.has_block or relative_gap(at.objective, at.best_dual) < LATE:
+        if at.step >= SHORT or relative_gap(at.objective, at.best_dual) < LATE:
+            return False
+        if not at.has_block and not knows_diagonal(at):
             return False
         l2 = first_l2(at)
         if not l2 > at.l2:
