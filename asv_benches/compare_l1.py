@@ -1,24 +1,27 @@
 """SmSVM with an l1 penalty: does a fit reach the minimum, in how many reads of the rows, and beside whom.
 
-    python asv_benches/compare_l1.py [--part correlated drawn text] [--seeds 0 60] [--limit 6]
-                                     [--loss logistic squared_hinge]
+    python asv_benches/compare_l1.py [--part correlated drawn text wide] [--seeds 0 60] [--limit 6]
+                                     [--loss logistic squared_hinge hinge]
 
 ``correlated``: hinge without l2 on 160 rows of 48 columns, mixed of 13 factors and noise, whose labels have none; the
 minimum is a linear program's. ``drawn``: hinge on sets of ``compare_products.py`` at two penalties, as l2 and as l1, at
 most 12,000 rows and ``--limit`` seconds a fit; to compare two revisions, run it on either. ``text``: smooth losses on
 sparse sets of ``compare_products.py`` with more than 256 columns, and on five more, without an intercept: ours to a
 certified 1e-3 as "auto" and by factors, and LIBLINEAR at its largest tolerance that gets as near; one thread,
-``--limit`` seconds a fit.
+``--limit`` seconds a fit. ``wide``: pure l1 on 100 to 1,200 rows with 0.3 to 10 times as many columns, dense
+(independent, of factors, of heavy tails) or a twentieth not zero, C from 0.1 to 100: processor time of one thread and
+reads to a certified 1e-3; with ``--beside`` LIBLINEAR too. To compare two revisions, run it on either.
 Constants were chosen on seeds 0 to 59 of ``correlated``, 9000 to 9021 of ``drawn``, 9000 to 9235 and
-13000 to 13119 of ``text``.
+13000 to 13119 of ``text``, 0 to 23 of ``wide``.
 """
 
 import argparse
 import warnings
+from time import process_time
 
 import numpy as np
 import scipy.sparse as sp
-from compare_products import NEAR, TOLERANCES, drawn, seconds
+from compare_products import KINDS, NEAR, TOLERANCES, drawn, seconds
 from scipy.optimize import linprog
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
@@ -124,9 +127,9 @@ def sparse_sets(options):
 
 
 def text(options):
-    ratios = {loss: [] for loss in options.loss}
+    ratios = {loss: [] for loss in options.loss if loss != "hinge"}
     for name, X, y, C in sparse_sets(options):
-        for loss in options.loss:
+        for loss in ratios:
             settings = dict(loss=loss, l2=0.0, l1=1 / (C * len(y)), tol=NEAR, fit_intercept=False, n_jobs=1,
                             max_time=options.limit)
             own, block = SmSVMClassifier(**settings), SmSVMClassifier(**settings, linear_solver="cholesky")
@@ -146,15 +149,62 @@ def text(options):
               f"{(theirs > 1).sum()} of {len(theirs)}")
 
 
-PARTS = {"correlated": correlated, "drawn": drawn_sets, "text": text}
+def wide_set(seed):
+    """(name, X, y, C)"""
+    rng = np.random.default_rng([seed, 5])
+    kind, n = rng.choice(["plane", "factors", "heavy", "sparse"]), int(10 ** rng.uniform(2, 3.08))
+    m = int(min(n * 10 ** rng.uniform(-0.5, 1), 5_000_000 // n))
+    if kind == "sparse":
+        X = sp.random(n, m, 0.05, "csr", rng=rng, data_rvs=rng.standard_normal)
+    else:
+        X = KINDS[kind](rng, n, m)
+    score = X @ (rng.standard_normal(m) * (rng.random(m) < 10 ** rng.uniform(-2, 0)))
+    score = score / (score.std() + 1e-12) + rng.choice([0, 0.1, 0.5, 2]) * rng.standard_normal(n)
+    return f"{kind} {n:,} x {m:,}", X, score > np.quantile(score, rng.choice([0.5, 0.8])), 10 ** rng.uniform(-1, 2)
+
+
+def processor_time(fit):
+    start = process_time()
+    model = fit()
+    return process_time() - start, model
+
+
+def wide(options):
+    found = {loss: [] for loss in options.loss}
+    for seed in range(*options.seeds):
+        name, X, y, C = wide_set(seed)
+        for loss in options.loss:
+            settings = dict(loss=loss, l2=0.0, l1=1 / (C * len(y)), tol=NEAR, fit_intercept=False, n_jobs=1,
+                            max_passes=1e4, max_time=options.limit)
+            took, model = processor_time(lambda settings=settings, X=X, y=y: SmSVMClassifier(**settings).fit(X, y))
+            gap = model.duality_gap_[0]
+            line = (f"{loss} {seed} {name} C={C:.2g}: {took:.3f} s, {model.n_passes_:.0f} reads, gap {gap:.1e}, "
+                    f"objective {model.objective_[0]:.8g}, {(model.coef_ != 0).sum()} columns in use")
+            theirs = np.nan
+            if options.beside and loss != "hinge":
+                wanted = model.objective_[0] * (1 + NEAR) * (1 - gap if gap <= NEAR else 1)
+                theirs = as_near(X, y, C, loss, wanted, options.limit)
+                line += f"; LIBLINEAR {theirs:.3f} s"
+            print(line, flush=True)
+            found[loss].append((took, model.n_passes_, gap <= NEAR, took / theirs))
+    for loss, rows in found.items():
+        took, reads, certified, ratio = np.array(rows).T
+        print(f"{loss}: {certified.sum():.0f} of {len(rows)} certified; seconds: {took.sum():.1f}, geometric mean "
+              f"{np.exp(np.log(took).mean()):.3f}, most {took.max():.2f}; reads: median {np.median(reads):.0f}, most "
+              f"{reads.max():.0f}" + (f"; of LIBLINEAR's time: median {np.median(ratio):.2f}, most {ratio.max():.2f}, "
+                                      f"slower in {(ratio > 1).sum()}" if np.isfinite(ratio).any() else ""))
+
+
+PARTS = {"correlated": correlated, "drawn": drawn_sets, "text": text, "wide": wide}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", nargs="+", choices=PARTS, default=["correlated", "text"])
     parser.add_argument("--seeds", nargs=2, type=int, default=[0, 60], help="the first, and the one after the last")
-    parser.add_argument("--loss", nargs="+", choices=["logistic", "squared_hinge"], default=["logistic"])
-    parser.add_argument("--limit", type=float, default=6.0, help="seconds of a fit of ``drawn`` and ``text``")
+    parser.add_argument("--loss", nargs="+", choices=["logistic", "squared_hinge", "hinge"], default=["logistic"])
+    parser.add_argument("--limit", type=float, default=6.0, help="seconds of a fit of ``drawn``, ``text``, ``wide``")
+    parser.add_argument("--beside", action="store_true", help="``wide``: LIBLINEAR too")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     with threadpool_limits(1):

@@ -124,7 +124,7 @@ def test_the_driver_ends_at_the_optimum_in_every_home(place, any_format, dtype, 
 
 
 def test_a_width_that_goes_up_in_every_home(place):
-    X, code = correlated_columns(300, 0)
+    X, code = correlated_columns(300, 1)
     told = []
     with single_threaded_blas():
         for rows in (PLACES["open_rows"](X, code), place(X, code)):

@@ -71,6 +71,22 @@ def test_l1_model_minimum_is_optimal(n, rank):
         assert 0 < (x == 0).sum() < n              # exact zeros, not small numbers
 
 
+@pytest.mark.parametrize("n, rank", [(30, 12), (90, 40), (200, 120)])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_model_with_more_columns_in_use_than_directions_is_minimised(n, rank, seed):
+    # Newton's direction is long where the model is flat, and each round stopped what came to zero: after all rounds
+    # slopes were off by the l1 weight and more, with nearly all columns still in use
+    rng = np.random.default_rng(seed)
+    Z = rng.standard_normal((rank, n))
+    H, l1 = Z.T @ Z / rank, np.full(n, 1e-3)
+    w, g = rng.standard_normal(n) * (rng.random(n) < 0.9), rng.standard_normal(rank) @ Z / rank / 100
+    x = w + l1_model_minimum(np.triu(H), g, w, l1, tol=1e-6)
+    slope, used = g + H @ (x - w), x != 0
+    assert np.abs(slope + l1 * np.sign(x))[used].max() < 1e-2 * l1[0]
+    assert np.abs(slope).max() < 1.01 * l1[0]
+    assert used.sum() <= rank
+
+
 def test_descend_only_goes_down():
     H, g = spd(12, 30, 8), np.random.default_rng(9).standard_normal(12)
     x, gradient, l1 = np.ones(12), g + H @ np.ones(12), np.full(12, 0.3)

@@ -319,7 +319,7 @@ class Recorded(Elsewhere):
 def test_a_width_that_goes_up_begins_anew(widest):
     # a step by the gradient at one width, its line searched at another, often had length 0; and where the width was the
     # widest already, the rows were begun anew at the same one
-    X, y = correlated_columns(160, 2)
+    X, y = correlated_columns(160, 4)
     rows = Recorded.of(X, y, [70], True)
     settings = Settings(tol=1e-9, max_passes=150, smoothing=widest)
     with single_threaded_blas():

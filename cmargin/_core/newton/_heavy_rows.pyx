@@ -16,7 +16,9 @@ from libc.string cimport memset
 
 from cmargin._core.linalg._blas cimport NO_TRANS, axpy, dot, gemv
 from cmargin._core.newton._line_search cimport ARMIJO, l1_slope, line_search, search_begin, search_told
-from cmargin._core.newton._newton_system cimport MODEL_ROUNDS, MODEL_TOL, l1_minimum, l1_work_size, solve_upper
+from cmargin._core.newton._newton_system cimport (
+    MODEL_LEFT, MODEL_ROUNDS, MODEL_TOL, l1_minimum, l1_work_size, solve_upper,
+)
 from cmargin._core.rows._row_pass cimport (
     BLOCK, look_request, pass_along, pass_begin_look, pass_look_part, pass_start, row_pass,
 )
@@ -118,8 +120,8 @@ cdef bint find_step(newton_state *at, heavy_model *model) noexcept nogil:
     for i in range(p * p):
         model.H[i] = at.block[i] + model.own[i]
     if at.l1 > 0:
-        return l1_minimum(p, model.H, model.slope, model.w, at.l1_each, MODEL_ROUNDS, MODEL_TOL, at.deadline, model.e,
-                          model.work, at.index)
+        return l1_minimum(p, model.H, model.slope, model.w, at.l1_each, MODEL_ROUNDS, MODEL_TOL, MODEL_LEFT * at.tol,
+                          at.deadline, model.e, model.work, at.index)
     ridge = solve_upper(p, model.H, 1, model.slope, model.e, model.work)
     for i in range(p):
         model.e[i] = -model.e[i]

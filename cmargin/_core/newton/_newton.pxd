@@ -38,7 +38,8 @@ cdef struct newton_state:
     double share                 # cost of a look in reads of the whole data
     double l2
     double l1
-    double path_l2               # of the steps, where it is not ``l2``, see `_l2_path`; 0: not yet
+    double path_l2               # of the steps, where it is not ``l2``, see `_penalty_path`; 0: not yet
+    double path_l1               # the same of ``l1``
     int loss
     bint smooth                  # a loss that needs no smoothing,
     bint jumping                 # but whose curvature jumps

@@ -24,7 +24,7 @@ from cmargin._core.newton._chord cimport chord_direction, leaves_zero, may_be_th
 from cmargin._core.small._clock cimport seconds
 from cmargin._core.newton._driver cimport ALONG, DONE, EVALUATE, GATHER, LOOK, PAUSE, REPAIR
 from cmargin._core.newton._dual_repair cimport told_with_others, wants_repair
-from cmargin._core.newton._l2_path cimport follow_path, leave_path, penalty_of_path
+from cmargin._core.newton._penalty_path cimport begin_l1_path, follow_path, leave_path, penalty_of_path
 from cmargin._core.newton._line_search cimport l1_slope, search_told
 from cmargin._core.newton._newton_block cimport choose_columns, columns_wait, solve_block
 from cmargin._core.newton._newton_columns cimport start_model, told_model
@@ -207,7 +207,7 @@ cdef void newton_answers_to(newton_state *at) noexcept nogil:
 
 cdef void newton_begin(newton_state *at) noexcept nogil:
     cdef Py_ssize_t j
-    at.status, at.n_active, at.path_l2 = RUNNING, -1, 0
+    at.status, at.n_active, at.path_l2, at.path_l1 = RUNNING, -1, 0, 0
     ask_first_look(at, FIRST_LOOK, not (at.wide_l1 or at.by_products or at.has_factor))
     at.ask.new_active, at.ask.active = True, NULL
     if at.has_scale and not at.wide_l1 and not at.published:
@@ -239,6 +239,7 @@ cdef void measure_columns(newton_state *at, const double *curvature, Py_ssize_t 
 
 
 cdef void columns_measured(newton_state *at) noexcept nogil:
+    begin_l1_path(at)
     if at.wide_l1 and at.status == RUNNING and not at.by_products:
         choose_columns(at)
         ask_look(at, FRESH_LOOK, at.zero, 1.0, at.rule.width, True)

@@ -6,8 +6,8 @@ from libc.string cimport memset
 from cmargin._core.newton._heavy_rows cimport heavy_direction
 from cmargin._core.newton._newton cimport newton_state
 from cmargin._core.newton._newton_system cimport (
-    MODEL_ROUNDS, MODEL_TOL, SMOOTH_MODEL_TOL, allows_rounding, curvature_is_lost, l1_minimum, l1_work_size,
-    solve_upper,
+    MODEL_LEFT, MODEL_ROUNDS, MODEL_TOL, SMOOTH_MODEL_TOL, allows_rounding, curvature_is_lost, l1_minimum,
+    l1_work_size, solve_upper,
 )
 from cmargin._core.small._sorting cimport sort_with_index
 
@@ -76,7 +76,8 @@ cdef bint solve_block(newton_state *at) noexcept nogil:
     at.blind = curvature_is_lost(order, at.block, order + 1, g)
     if at.l1 > 0:
         tol = SMOOTH_MODEL_TOL if at.smooth and not at.jumping else MODEL_TOL
-        done = l1_minimum(order, at.block, g, w, l1, MODEL_ROUNDS, tol, at.deadline, d, l1 + order, at.index)
+        done = l1_minimum(order, at.block, g, w, l1, MODEL_ROUNDS, tol, MODEL_LEFT * at.tol, at.deadline, d,
+                          l1 + order, at.index)
     else:
         ridge = solve_upper(order, at.block, 1, g, d, l1 + order)
         done = ridge == ridge

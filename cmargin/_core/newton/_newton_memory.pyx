@@ -64,6 +64,7 @@ cdef Py_ssize_t carry_numbers(newton_state *at, char *place, bint back) noexcept
     carry(&by, &at.mean_curvature, sizeof(at.mean_curvature))
     carry(&by, &at.order, sizeof(at.order))
     carry(&by, &at.path_l2, sizeof(at.path_l2))
+    carry(&by, &at.path_l1, sizeof(at.path_l1))
     carry(&by, &at.n_active, sizeof(at.n_active))
     carry(&by, &at.dual, sizeof(at.dual))
     carry(&by, &at.told.total, sizeof(at.told.total))

@@ -118,7 +118,7 @@ cdef bint begin_products(newton_state *at) noexcept nogil:
     # a residual r costs the certificate |r|^2 / (2 l2), and one of a free intercept about |r|: keep that to a
     # hundredth of the gap still open
     open_gap = max(at.tol, gap if gap < 1 else 1.0) * at.objective
-    at.cg.enough = 0.02 * at.l2 * open_gap
+    at.cg.enough = 0.02 * max(at.path_l2, at.l2) * open_gap
     at.cg.most = at.worth_products if at.worth_products > 0 else MOST_PRODUCTS
     if at.free >= 0:
         at.cg.enough = min(at.cg.enough, (0.01 * open_gap) * (0.01 * open_gap))

@@ -16,14 +16,16 @@ cdef bint allows_rounding(Py_ssize_t n, const double *upper, const double *facto
 cdef int MODEL_ROUNDS            # of `l1_minimum` in a Newton step, at most
 cdef double MODEL_TOL            # they end where one promises this part, squared, of what the best of them did
 cdef double SMOOTH_MODEL_TOL     # the same for a loss whose curvature does not jump: the next step gets the rest
+cdef double MODEL_LEFT           # of a fit's tolerance: slopes beside their l1 weight, which cost the bound as much
 
 # doubles of `work` that `l1_minimum` wants
 cdef Py_ssize_t l1_work_size(Py_ssize_t n) noexcept nogil
 
 # d = argmin of g'd + d'Hd/2 + sum l1_j |w_j + d_j|, or where it is late what is known of it; all (n,), index scratch
-# (n,). False: H is not finite
+# (3 n,); slopes of ``least`` of their l1 weight may stay. False: H is not finite
 cdef bint l1_minimum(Py_ssize_t n, const double *upper, const double *g, const double *w, const double *l1, int rounds,
-                     double tol, double deadline, double *d, double *work, Py_ssize_t *index) noexcept nogil
+                     double tol, double least, double deadline, double *d, double *work,
+                     Py_ssize_t *index) noexcept nogil
 
 cdef bint all_finite(Py_ssize_t n, const double *x) noexcept nogil
 

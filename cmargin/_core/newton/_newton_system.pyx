@@ -11,6 +11,7 @@ from libc.math cimport INFINITY, NAN, fabs, isfinite
 from libc.string cimport memcpy
 
 from cmargin._core.linalg._blas cimport NO_TRANS, axpy, dot, gemv, potrf, potrs
+from cmargin._core.newton._l1_pivots cimport minimise_on
 from cmargin._core.small._clock cimport seconds
 from cmargin._core.small._shapes cimport must_fit
 from cmargin._core.small._soft_threshold cimport l1_minimum_of_one
@@ -18,6 +19,8 @@ from cmargin._core.small._soft_threshold cimport l1_minimum_of_one
 MODEL_ROUNDS = 20
 MODEL_TOL = 1e-3
 SMOOTH_MODEL_TOL = 0.1
+MODEL_LEFT = 0.25
+cdef double FAR = 1e100                  # an l1 weight so small is none
 cdef double FIRST_RIDGE = 1e-13
 cdef double RIDGE_STEP = 100
 cdef double SURE = 2e-6                  # part of a diagonal entry, a column: 34 times the rounding of single precision
@@ -142,9 +145,10 @@ cdef int run_sweeps(Py_ssize_t n, const double *H, double *gradient, double *x, 
     return sweeps
 
 
-cdef void projected_step(Py_ssize_t n, const double *H, const double *g, const double *x, const double *l1,
-                         const double *sign, double *step, double *move, double *product) noexcept nogil:
-    # step becomes the projected step with the smallest model value among its halvings: components that change sign stop
+cdef double projected_step(Py_ssize_t n, const double *H, const double *g, const double *x, const double *l1,
+                           const double *sign, double *step, double *move, double *product) noexcept nogil:
+    # step becomes the projected step with the smallest model value among its halvings: components that change sign
+    # stop; the part of it that was taken
     cdef double t = 1, new, value, best_value = 0, best_t = 0
     cdef Py_ssize_t j
     cdef int _trial
@@ -168,6 +172,7 @@ cdef void projected_step(Py_ssize_t n, const double *H, const double *g, const d
         if sign[j] * new <= 0 and l1[j] > 0 and best_t > 0:
             new = 0
         step[j] = new - x[j]
+    return best_t
 
 
 cdef void choose_signs(Py_ssize_t n, const double *gx, const double *x, const double *l1, double *sign,
@@ -220,10 +225,22 @@ cdef double solve_columns(Py_ssize_t n, const double *H, Py_ssize_t m, const Py_
     return solve_upper(m, part, 1, slope, own, factor)
 
 
+cdef double worst_slope(Py_ssize_t n, const double *slope, const double *l1) noexcept nogil:
+    # over the l1 weight
+    cdef double worst = 0
+    cdef Py_ssize_t j
+    for j in range(n):
+        if l1[j] > 0:
+            worst = max(worst, fabs(slope[j]) / l1[j])
+    return worst
+
+
 cdef bint held_minimum(Py_ssize_t n, const double *H, double *gx, double *x, const double *l1, int rounds, double tol,
-                       double deadline, double *work, Py_ssize_t *index) noexcept nogil:
+                       double least, double deadline, double *work, Py_ssize_t *index,
+                       Py_ssize_t *order) noexcept nogil:
     # x from w to the minimum, gx the gradient of the quadratic part, which follows: coordinate descent finds the
-    # signs, Newton the values, of which those of thousands of columns take seconds. work (2 n + 7) n
+    # signs, Newton the values, of which those of thousands of columns take seconds; from a step on that zeros cut
+    # short the values by pivots. work (2 n + 7) n
     cdef double *part = work                     # (m, m) H of the columns that are not at 0
     cdef double *factor = part + n * n           # (m, m)
     cdef double *sign = factor + n * n           # (n,)
@@ -233,14 +250,19 @@ cdef bint held_minimum(Py_ssize_t n, const double *H, double *gx, double *x, con
     cdef double *step = own + n                  # (n,)
     cdef double *move = step + n                 # (n,)
     cdef double *product = move + n              # (n,)
-    cdef double ridge = INFINITY, predicted, best = 0
+    cdef double ridge = INFINITY, predicted, best = 0, enough
     cdef Py_ssize_t m = 0, i, j
+    cdef bint by_pivots = False
     cdef int _round
+    choose_signs(n, gx, x, l1, sign, slope)
+    enough = max(least, tol * min(worst_slope(n, slope, l1), FAR))
     for _round in range(rounds):
         run_sweeps(n, H, gx, x, l1, SWEEPS, SWEPT)
         if seconds() > deadline:
             break
         choose_signs(n, gx, x, l1, sign, slope)
+        if by_pivots and worst_slope(n, slope, l1) <= enough:
+            break
         if isfinite(ridge) and decrease_left(n, H, m, index, factor, slope, own, move) <= tol * tol * best:
             break
         m, predicted = 0, 0
@@ -249,6 +271,8 @@ cdef bint held_minimum(Py_ssize_t n, const double *H, double *gx, double *x, con
             if sign[j] != 0 or l1[j] == 0:
                 index[m], steep[m] = j, slope[j]
                 m += 1
+        if by_pivots and minimise_on(n, H, gx, x, l1, sign, m, index, enough / 2, deadline, factor, slope, order):
+            continue
         ridge = solve_columns(n, H, m, index, steep, own, part, factor)
         if ridge != ridge:
             return False
@@ -258,7 +282,8 @@ cdef bint held_minimum(Py_ssize_t n, const double *H, double *gx, double *x, con
         best = max(predicted, best)
         if not predicted > tol * tol * best:
             break
-        projected_step(n, H, gx, x, l1, sign, step, move, product)
+        if projected_step(n, H, gx, x, l1, sign, step, move, product) < 1:
+            by_pivots, ridge = True, INFINITY
         gemv(NO_TRANS, n, n, 1.0, H, n, step, 1.0, gx)
         axpy(n, 1.0, step, x)
     return True
@@ -281,7 +306,8 @@ cdef void minimise_out(Py_ssize_t m, double own, double g_free, const double *ac
 
 
 cdef bint l1_minimum(Py_ssize_t n, const double *upper, const double *g, const double *w, const double *l1, int rounds,
-                     double tol, double deadline, double *d, double *work, Py_ssize_t *index) noexcept nogil:
+                     double tol, double least, double deadline, double *d, double *work,
+                     Py_ssize_t *index) noexcept nogil:
     # A column without l1 (an intercept) is minimised out first, d_f = -(g_f + sum_j H_fj d_j) / H_ff, so that columns
     # which all lean on it, as those with a large mean do, meet in coordinate descent as if they were centred
     cdef double *H = work                        # (m, m) of the other columns, both triangles
@@ -291,6 +317,7 @@ cdef bint l1_minimum(Py_ssize_t n, const double *upper, const double *g, const d
     cdef double *weight = gx + n                 # (m,)
     cdef double *across = weight + n             # (m,) H_fj
     cdef Py_ssize_t *column = index + n          # (m,)
+    cdef Py_ssize_t *order = column + n          # (m,)
     cdef Py_ssize_t m = 0, free = -1, i, j, a, b
     cdef double own = 0, follow
     for j in range(n):
@@ -309,7 +336,7 @@ cdef bint l1_minimum(Py_ssize_t n, const double *upper, const double *g, const d
             i, j = min(free, column[a]), max(free, column[a])
             across[a] = upper[i * n + j]
         minimise_out(m, own, g[free], across, H, gx)
-    if not isfinite(own) or not held_minimum(m, H, gx, x, weight, rounds, tol, deadline, rest, index):
+    if not isfinite(own) or not held_minimum(m, H, gx, x, weight, rounds, tol, least, deadline, rest, index, order):
         return False
     for a in range(m):
         d[column[a]] = x[a] - w[column[a]]
@@ -348,10 +375,10 @@ def cholesky_solve(const double[:, ::1] upper, rhs):
 
 
 def l1_model_minimum(const double[:, ::1] upper, const double[::1] g, const double[::1] w, const double[::1] l1,
-                     int rounds=MODEL_ROUNDS, double tol=MODEL_TOL):
+                     int rounds=MODEL_ROUNDS, double tol=MODEL_TOL, double least=0.0):
     """argmin over d of g'd + d'Hd/2 + sum l1_j |w_j + d_j|; components that vanish satisfy w + d = 0 exactly.
 
-    H is given by its upper triangle. One column may be without l1.
+    H is given by its upper triangle. One column may be without l1. Slopes of ``least`` of their l1 weight may stay.
 
     Raises
     ------
@@ -361,8 +388,8 @@ def l1_model_minimum(const double[:, ::1] upper, const double[::1] g, const doub
     cdef Py_ssize_t n = w.shape[0]
     must_fit(upper.shape[0] == upper.shape[1] == g.shape[0] == l1.shape[0] == n, "l1_model_minimum")
     cdef double[::1] d = np.empty(n), work = np.empty(l1_work_size(n) + 1)
-    cdef Py_ssize_t[::1] index = np.empty(2 * n + 1, np.intp)
-    if n > 0 and not l1_minimum(n, &upper[0, 0], &g[0], &w[0], &l1[0], rounds, tol, INFINITY, &d[0], &work[0],
+    cdef Py_ssize_t[::1] index = np.empty(3 * n + 1, np.intp)
+    if n > 0 and not l1_minimum(n, &upper[0, 0], &g[0], &w[0], &l1[0], rounds, tol, least, INFINITY, &d[0], &work[0],
                                 &index[0]):
         raise FloatingPointError("the curvature is not finite")
     return np.asarray(d)

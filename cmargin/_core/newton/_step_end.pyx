@@ -6,7 +6,7 @@ Value and slope along the line are exact there, from the look; a better length i
 from libc.math cimport fabs
 
 from cmargin._core.newton._certificate cimport relative_gap
-from cmargin._core.newton._l2_path cimport penalty_of_path
+from cmargin._core.newton._penalty_path cimport penalty_of_path
 from cmargin._core.newton._line_search cimport ARMIJO, l1_slope, search_begin
 from cmargin._core.newton._newton cimport n_kinks, penalty_of, slope_of_penalty
 

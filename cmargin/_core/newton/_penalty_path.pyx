@@ -1,0 +1,127 @@
+"""Paths of penalties: steps towards the minimum with a larger penalty first, then with less and less of it.
+
+**l2, where Newton steps on a smooth loss become short.** The squared hinge's curvature is that of the rows within the
+margin alone. With a small penalty, and hardly more such rows than columns, it is nearly singular: directions are so
+long that other rows enter long before their end, and a thousandth of a step after the other changes a few of them. With
+a larger penalty most of them are where they will be, and from one penalty to a third of it Newton's steps are full.
+
+**l1, from w = 0 on.** With the user's weight the first steps take in every column that is steep at w = 0, more than
+there are rows, and each of those that come to nothing must find back to zero. With a large weight few columns are in
+use; with less of it others follow, and the curvature block and its model stay small.
+
+Objective, certificate and history stay those of the user's penalty; only the steps are of the path's.
+"""
+
+from libc.math cimport fabs
+
+from cmargin._core.newton._certificate cimport dual_bound, relative_gap
+from cmargin._core.newton._newton cimport RUNNING, penalty_of
+
+# chosen on 40 problems; those and their passes are in doc/decisions.md
+cdef double SHORT = 0.3                  # a step that begins the path of l2,
+cdef double LATE = 0.1                   # unless the gap is already smaller
+cdef double BEGIN = 0.1                  # the first l2, in mean curvatures of a column
+cdef double DECAY = 3                    # from one l2 to the next,
+cdef double ENOUGH = 0.1                 # once the gap at the one is as small
+# chosen on 24 problems, there too
+cdef double L1_FROM = 1                  # rows a column, at most; with more the user's weight is as near,
+cdef double L1_FROM_JUMPING = 2          # and where a step changes the rows that have curvature
+cdef double L1_BEGIN = 0.5               # the first l1, in the largest slope at w = 0: more holds all columns there
+cdef double L1_DECAY = 1.5               # from one l1 to the next,
+cdef double L1_ENOUGH = 0.5              # once the gap at the one is as small
+
+
+cdef double penalty_of_path(const newton_state *at) noexcept nogil:
+    cdef double squares = 0, sizes = 0
+    cdef Py_ssize_t j
+    if at.path_l2 <= at.l2 and at.path_l1 <= at.l1:
+        return 0
+    for j in range(at.p):
+        if j != at.free:
+            squares += at.w[j] * at.w[j]
+            sizes += fabs(at.w[j])
+    return max(0.0, at.path_l2 - at.l2) / 2 * squares + max(0.0, at.path_l1 - at.l1) * sizes
+
+
+cdef void move_to(newton_state *at, double l2, double l1) noexcept nogil:
+    # value and gradient at w follow
+    cdef double change = l2 - max(at.path_l2, at.l2)
+    cdef Py_ssize_t j
+    at.value -= penalty_of(at, at.w)
+    for j in range(at.p):
+        if j != at.free:
+            at.g[j] += change * at.w[j]
+            at.l2_each[j], at.l1_each[j] = l2, l1
+    at.value += penalty_of(at, at.w)
+    at.path_l2 = l2 if l2 > at.l2 or at.path_l2 > 0 else 0
+    at.path_l1 = l1
+
+
+cdef double first_l2(const newton_state *at) noexcept nogil:
+    cdef double total = 0
+    cdef Py_ssize_t j
+    if not at.has_block:                         # products know the diagonal only
+        for j in range(at.p):
+            total += at.diagonal[j] - at.l2_each[j]
+        return BEGIN * total / max(1, at.p)
+    for j in range(at.order):
+        total += at.block[j * at.order + j]
+    return BEGIN * total / at.n / max(1, at.order)
+
+
+cdef void begin_l1_path(newton_state *at) noexcept nogil:
+    cdef double largest = 0
+    cdef Py_ssize_t j
+    # steps by columns make their way without: on one a step that asks for many reads is the last of them
+    if not at.smooth or not at.l1 > 0 or at.by_products or at.status != RUNNING:
+        return
+    if at.p * (L1_FROM_JUMPING if at.jumping else L1_FROM) < at.n_rows:
+        return
+    for j in range(at.p):
+        if at.w[j] != 0:                         # a start of the user's, as good as any on the path
+            return
+        if j != at.free:
+            largest = max(largest, fabs(at.g[j]))
+    if L1_BEGIN * largest > at.l1:
+        move_to(at, at.l2, L1_BEGIN * largest)
+
+
+cdef bint is_settled(newton_state *at, double enough) noexcept nogil:
+    cdef double bound = dual_bound(&at.told, max(at.path_l2, at.l2), max(at.path_l1, at.l1), NULL, at.scratch)
+    return not (at.predicted > 0 or at.turns) or relative_gap(at.value, bound) <= enough
+
+
+cdef bint knows_diagonal(const newton_state *at) noexcept nogil:
+    return at.by_products and at.l1 == 0 and at.curvature_then > 0
+
+
+cdef bint follow_path(newton_state *at) noexcept nogil:
+    cdef double l2
+    if at.status != RUNNING:
+        return False
+    if at.path_l1 > at.l1:
+        if is_settled(at, L1_ENOUGH):
+            move_to(at, at.l2, max(at.l1, at.path_l1 / L1_DECAY))
+            return True
+        return False
+    if not at.l2 > 0 or at.path_l2 == at.l2:
+        return False
+    if at.path_l2 == 0:
+        if at.step >= SHORT or relative_gap(at.objective, at.best_dual) < LATE:
+            return False
+        if not at.has_block and not knows_diagonal(at):
+            return False
+        l2 = first_l2(at)
+        if not l2 > at.l2:
+            return False
+    elif is_settled(at, ENOUGH):
+        l2 = max(at.l2, at.path_l2 / DECAY)
+    else:
+        return False
+    move_to(at, l2, at.l1)
+    return True
+
+
+cdef void leave_path(newton_state *at) noexcept nogil:
+    if at.path_l2 > at.l2 or at.path_l1 > at.l1:
+        move_to(at, at.l2, at.l1)
