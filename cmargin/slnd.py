@@ -376,7 +376,7 @@ class SLNDClassifier(PosteriorPredictions):
     def _run_on_lists(self, home, lists, Y, codes, weight, about, begin, start, max_passes, in_parts, keeper):
         run, loss = self._run(), about["loss_"]
         if loss == "multinomial":
-            run = partial(self._joint, truth=codes.astype(np.int64), n_classes=len(about["classes_"]))
+            run = partial(self._joint, truth=codes.astype(np.int64, copy=False), n_classes=len(about["classes_"]))
         rows = home.stochastic_rows(effective_n_threads(self.n_jobs))
         if rows.by_batches:
             run = run_by_batches(self, home, run, loss, Y)

@@ -5,6 +5,7 @@ import pickle
 import signal
 import threading
 import time
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn.preprocessing import normalize
 
 from cmargin import SLNDClassifier
 from cmargin.margins import expected_calibration_error
+from cmargin.solvers.low_rank.multinomial import MultinomialRun
 from cmargin.solvers.low_rank.multinomial_choice import automatic_step
 
 
@@ -210,3 +212,30 @@ def test_the_step_is_doubled_and_halved_by_held_out_losses_and_shrinks_with_more
     bowl = Bowl()
     assert automatic_step(bowl, bowl.losses(2.0)) == 8.0 * (100 / 1600)**0.25
     assert bowl.tried == (2.0, 4.0, 8.0, 16.0, 4.0)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_passes_hold_four_arrays_of_weights(sparse, monkeypatch):
+    # The weights kept after the passes judged by held-out rows had views of the mean that they were taken from, of
+    # length 0, and held all of it while new weights passed over all rows; there the old ones still lived, too.
+    n, n_classes, n_features = 1500, 100, 3000
+    X, y = blobs(n, n_features, n_classes)
+    X = X.astype(np.float32)
+    X = sp.csr_matrix(X * (np.arange(n_features) % 50 == np.arange(n)[:, None] % 50)) if sparse else X
+    held, one_pass = [], MultinomialRun._one_pass
+
+    def watched(run, step):
+        tracemalloc.reset_peak()
+        sums = one_pass(run, step)
+        held.append((run.sweep, tracemalloc.get_traced_memory()[1] - run.Z.nbytes))
+        return sums
+
+    monkeypatch.setattr(MultinomialRun, "_one_pass", watched)
+    tracemalloc.start()
+    try:
+        SLNDClassifier(random_state=0, n_jobs=1).fit(X, y)
+    finally:
+        tracemalloc.stop()
+    assert {kind for kind, _ in held} == {"monitored", "all rows"}
+    weights, rows = 4 * n_classes * n_features, 500 * n
+    assert max(size for _, size in held) < 4 * weights + rows

@@ -157,12 +157,13 @@ def test_rows_are_left_out_in_turn_until_there_are_enough(n, n_held, count):
         assert len(problem(n).but((lo, hi))[2]) == 0                           # no weights
 
 
-STRENGTHS = penalised_end.FIRST_C * penalised_end.RATIO ** np.arange(9)
+MOST = penalised_end.MOST
+STRENGTHS = penalised_end.FIRST_C * penalised_end.RATIO ** np.arange(MOST)
 
 
 def chosen(losses, errors, spread=1e-6, n_parts=2):
     """What is taken of such means at one strength after the other, and what was asked for; rows differ by chance."""
-    asked, noise = [], spread * np.random.default_rng(0).standard_normal((9, n_parts, 50))
+    asked, noise = [], spread * np.random.default_rng(0).standard_normal((MOST, n_parts, 50))
     noise -= noise.mean(axis=(1, 2), keepdims=True)
 
     def without(left_out):
@@ -182,7 +183,7 @@ def chosen(losses, errors, spread=1e-6, n_parts=2):
 
 
 def test_all_parts_judge_a_strength_before_the_next():
-    C, point, losses, reads, asked = chosen([1.0, 0.9, 0.8, 0.81, 0.1], np.zeros(9))
+    C, point, losses, reads, asked = chosen([1.0, 0.9, 0.8, 0.81, 0.1], np.zeros(MOST))
     assert C == STRENGTHS[2] and point == (C, 50) and losses.mean() == pytest.approx(0.8, abs=1e-5)
     assert reads == 1.5 * len(asked) and len(asked) == 8                      # no look beyond the first sure rise
     assert [C for C, *_ in asked] == list(np.repeat(STRENGTHS[:4], 2))
@@ -190,14 +191,15 @@ def test_all_parts_judge_a_strength_before_the_next():
 
 
 def test_errors_choose_between_strengths_that_losses_do_not_tell_apart():
-    means, errors = [1.0, 0.9, 0.89, 0.9, 2.0], [0.1, 0.3, 0.3, 0.2, 0.0]
+    means, errors = [1.1, 1.0, 0.89, 0.9, 2.0], [0.0, 0.1, 0.3, 0.2, 0.0]    # 0.5: a standard error of 0.07
     assert chosen(means, errors)[0] == STRENGTHS[2]
-    assert chosen(means, errors, 0.5)[0] == STRENGTHS[3] and len(chosen(means, errors, 0.5)[-1]) == 10
+    assert chosen(means, errors, 0.5)[0] == STRENGTHS[1] and len(chosen(means, errors, 0.5)[-1]) == 10
+    assert chosen(means, errors, 0.3)[0] == STRENGTHS[3]                      # the second is three of them above
     assert chosen(means, [0.2] * 5, 0.5)[0] == STRENGTHS[2]                   # of equal ones, the least loss
     assert chosen([1.0, 1.1], [0, 0])[0] == STRENGTHS[0]
-    assert chosen(np.linspace(2, 1, 9), np.zeros(9))[0] == STRENGTHS[8]
+    assert chosen(np.linspace(2, 1, MOST), np.zeros(MOST))[0] == STRENGTHS[-1]
     with np.errstate(invalid="ignore"):
-        assert chosen([np.inf] * 9, np.zeros(9))[0] in STRENGTHS              # passes are then surely better
+        assert chosen([np.inf] * MOST, np.zeros(MOST))[0] in STRENGTHS              # passes are then surely better
 
 
 def test_rows_of_a_class_that_has_no_others_do_not_judge():

@@ -134,6 +134,7 @@ class MultinomialRun(Run):
 
     def _begin(self, W, bias):
         """Weights in the basis of the inverse there is, and the passes that move them."""
+        self.weights = self.passes_over = None               # let go of before others are made
         self.weights = SoftmaxWeights.start(self.fit.inverse, W, bias, self.settings.average, MEAN_STRIDE)
         batch = self._open_passes()
         self.starts = np.arange(0, self.home.n_rows, batch, dtype=np.int64)

@@ -108,12 +108,12 @@ class Trial:
         return self.passes.losses(weights, self.held, last) * ((last - n) / self.passes.weight_of(n, last))
 
 
-def surely_worse(losses, best):
-    """Whether the mean of ``losses`` is above that of ``best`` by more than the standard error of the difference."""
+def surely_worse(losses, best, errors=1.0):
+    """Whether the mean of ``losses`` is above ``best``'s by more than so many standard errors of the difference."""
     difference = losses - best
     if not np.isfinite(difference).all():
         return bool(np.isfinite(best).all())
-    return bool(difference.mean() > difference.std() / np.sqrt(len(difference)))
+    return bool(difference.mean() > errors * difference.std() / np.sqrt(len(difference)))
 
 
 def automatic_rank(trial, inverses, step):

@@ -24,7 +24,8 @@ from cmargin.solvers.newton.multinomial_newton import Optima, Settings
 FOLDS, JUDGED = 5, 2000    # parts of the rows left out in turn, as few as have so many rows
 MOST_FLOPS = 3e7           # of a product with all rows: with more a path takes longer than the passes, and they do well
 NO_PART = 0, 0
-FIRST_C, RATIO, MOST = 0.1, 10**0.5, 9        # up to C = 1,000
+FIRST_C, RATIO, MOST = 10**-1.5, 10**0.5, 10  # up to C = 1,000
+ALIKE = 2.0                # standard errors of log-loss within which errors choose (doc/decisions.md)
 ROUGH = 0.03               # relative gap of an optimum; 0.1 loses a little, 0.01 gains nothing (doc/decisions.md)
 
 
@@ -128,7 +129,7 @@ class Rest:
 
 
 def best_strength(problem, parts, judged):
-    """The C that rows left out prefer: with the fewest errors of those whose log-loss is not surely above the least.
+    """The C that rows left out prefer: with the fewest errors of those whose log-loss is about the least.
 
     Parameters
     ----------
@@ -159,6 +160,6 @@ def best_strength(problem, parts, judged):
         least = min((losses for *_, losses, _ in path), key=np.mean)
         if surely_worse(path[-1][3], least):
             break
-    good = [stop for stop in path if not surely_worse(stop[3], least)]
+    good = [stop for stop in path if not surely_worse(stop[3], least, ALIKE)]
     chosen = min(good, key=lambda stop: (stop[4].mean(), stop[3].mean()))
     return *chosen[:3], reads

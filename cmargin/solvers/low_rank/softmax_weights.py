@@ -80,7 +80,8 @@ class SoftmaxWeights:
             shift[:, 0] = shift[:, 2]
             shift[:, 1] = inverse.centre @ V - shift[:, 0] * (inverse.centre @ inverse.centre)
         bias = np.repeat(self.bias[:, int(mean)][:, None], 2, axis=1)
-        found = SoftmaxWeights(U, self.U_mean[:0], V, self.V_lag[:0, :0], shift, bias, self.stride, base=self.base)
+        nothing = np.empty((0, U.shape[1]), U.dtype), np.empty((0, 0), U.dtype)      # no views, which would keep all
+        found = SoftmaxWeights(U, nothing[0], V, nothing[1], shift, bias, self.stride, base=self.base)
         return found.apart_from(self) if copy else found
 
     def apart_from(self, other):
