@@ -98,6 +98,7 @@ def lbfgs_lines(name, task, before):
 
 def compare(name, options):
     task, before = make_task(name, read(name, options.data))
+    print(f"{name}: rows made ready in {before:.2f} s, which every figure has in it", flush=True)
     slnd(task.small(), 1, options.threads)                                                    # libraries loaded
     solvers, level, quickest = options.solvers.split(","), options.level, None
     if "lbfgs" in solvers:
