@@ -448,3 +448,13 @@ def test_a_class_between_others_has_no_margin_to_gather():
     assert right(MarginPursuitClassifier()) == pytest.approx(0.81, abs=0.03)
     assert right(SmSVMClassifier()) == pytest.approx(0.94, abs=0.03)
     assert right(SLNDClassifier(random_state=0)) == pytest.approx(0.98, abs=0.03)
+
+
+def test_a_problem_that_has_converged_stays_where_it_is():
+    # one label is told apart in fewer steps than the other; together the first must end where it ends alone
+    codes = np.column_stack([y_bc == 1, X_bc[:, 3] + 0.5 * np.sin(np.arange(len(X_bc))) > 0]).astype(int)
+    settings = {"solver": "gd", "tol": 1e-2, "l2": 1e-2, "max_passes": 500}
+    alone = [fit(X_bc, code, **settings) for code in codes.T]
+    together = fit(X_bc, codes, **settings)
+    assert alone[0].n_iter_ != alone[1].n_iter_
+    np.testing.assert_allclose(together.coef_, np.vstack([model.coef_ for model in alone]), rtol=1e-9, atol=1e-12)
