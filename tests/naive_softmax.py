@@ -29,6 +29,15 @@ def risk(X, labels, weight, V, intercept):
     return value, entropy, gradient
 
 
+def probabilities(X, V, intercept):
+    return np.array([softmax(V.T @ x) for x in with_ones(X, intercept)])
+
+
+def class_curvature(probs, weight):
+    """Mean of diag(p) - p p' by weight."""
+    return sum(s * (np.diag(p) - np.outer(p, p)) for s, p in zip(weight, dense(probs), strict=True)) / weight.sum()
+
+
 def curvature(X, weight, V, D, intercept):
     """Hessian of the risk at V times D."""
     X, n = with_ones(X, intercept), len(weight)

@@ -5,6 +5,7 @@ import pytest
 from multinomial_problems import K, M, problem, solve
 
 from cmargin.homes import open_rows
+from cmargin.solvers.newton import multinomial_newton
 from cmargin.solvers.newton.multinomial_newton import Optima, Settings
 
 
@@ -41,19 +42,23 @@ def test_no_penalty_is_measured_by_the_objective_of_another(certified):
         assert result.stopped == "tol" and result.objective <= alone.objective * (1 + 1e-3)
 
 
-def test_after_an_interrupt_scores_are_those_of_the_point(monkeypatch):
+@pytest.mark.parametrize("nth", [2, 7, 12])
+def test_after_an_interrupt_scores_are_those_of_the_point(monkeypatch, nth):
     X, labels, weight = problem(7, 600)
     along = Optima(open_rows(X), labels, weight, K, Settings(1e-2, 1e-6, certified=False))
-    run, steps = along.run, []
+    run, watched = along.run, []
 
     def interrupted():
-        steps.append(run.here)
-        if len(steps) == 3:
-            run.home.scores += 1.0 * np.arange(K)              # as a step under way leaves them
+        watched.append(1)
+        if len(watched) == nth:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(run, "renew_inverse", lambda real=run.renew_inverse: (real(), interrupted()))
+    monkeypatch.setattr(multinomial_newton, "SLICE", 0.0)          # after every group of blocks, in the midst of a step
+    monkeypatch.setattr(run.clock, "watch", interrupted)
     result, interruption = along.found()
     assert isinstance(interruption, KeyboardInterrupt) and result.stopped == "interrupted"
+    assert len(result.history["objective"]) == result.n_newton + 1       # the start, and every step that ended
+    assert result.objective == result.history["objective"][-1]
+    np.testing.assert_array_equal(result.W, run.V[:M].T)
     result, _ = along.at(1e-3)
     assert result.objective <= solve(X, labels, weight, K, Settings(1e-3, 1e-8))[0].objective * (1 + 1e-5)

@@ -189,6 +189,22 @@ def test_deadline_callback_and_interrupt():
         run.home.risk(np.zeros((31, K)))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_steps_one_by_one_are_those_that_nobody_looks_at(dtype, intercept):
+    X, labels, weight = problem(3, 900, m=12, dtype=dtype)
+    settings, seen = Settings(1e-5, 1e-6, intercept), []
+    free, _ = solve(X, labels, weight, K, settings)
+    looked_at, _ = solve(X, labels, weight, K, settings, on_step=lambda result: seen.append(result.objective))
+    np.testing.assert_array_equal(free.W, looked_at.W)
+    np.testing.assert_array_equal(free.bias, looked_at.bias)
+    assert (free.gap, free.n_newton, free.reads) == (looked_at.gap, looked_at.n_newton, looked_at.reads)
+    assert free.n_newton > 4 and len(seen) >= free.n_newton
+    for name in ("passes", "objective", "gap", "products"):
+        assert free.history[name] == looked_at.history[name], name
+    assert np.all(np.diff(free.history["seconds"]) >= 0)
+
+
 @pytest.mark.parametrize("bad", [{"l2": 0.0}, {"l2": np.nan}, {"l2": 1.0, "tol": 0.0}])
 def test_settings_are_checked(bad):
     with pytest.raises(ValueError, match=r"l2|tol"):

@@ -6,9 +6,10 @@ import pytest
 from multinomial_problems import LAYOUTS, K, M, N, laid_out, point, problem, solve
 
 from cmargin._core.newton._multinomial_inverse import rows_above
+from cmargin._core.newton._multinomial_newton import ASTRAY, NEAR, ONWARD, SLICE_OVER, STANDS, MultinomialNewton
 from cmargin._core.newton._multinomial_step import MultinomialStep, penalised
 from cmargin.homes import open_rows
-from cmargin.homes.softmax_rows import CURVATURE, PRODUCTS, RISK_OF_SCORES
+from cmargin.homes.softmax_rows import CURVATURE, PRODUCTS, RISK_OF_SCORES, SoftmaxRowPass
 from cmargin.solvers.newton import multinomial_inverse, multinomial_newton
 from cmargin.solvers.newton.multinomial_inverse import (
     ClassInverse,
@@ -255,6 +256,69 @@ def test_a_step_equals_the_twin_wherever_it_is_left(enough, intercept, blocks):
     ahead = naive.risk(X, labels, weight, V + step.step * step.direction, intercept)
     assert step.risk == pytest.approx(ahead[0], rel=1e-12) and step.risk < risk
     np.testing.assert_allclose(step.gradient, ahead[2], atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n, stride", [(N, 1), (N, 3), (1, 5), (700, 2)])
+def test_curvature_of_the_classes(n, stride, dtype):
+    rng = np.random.default_rng(2)
+    probs, weight = rng.dirichlet(np.ones(K), n).astype(dtype), rng.random(n) + 0.1
+    home = SoftmaxRowPass(open_rows(rng.standard_normal((n, M))), np.zeros(n, np.int64), weight, K, True, 1)
+    got = home.class_curvature(probs, stride)
+    np.testing.assert_allclose(got, naive.class_curvature(probs[::stride], weight[::stride]), atol=1e-15)
+    np.testing.assert_array_equal(got, got.T)
+    with pytest.raises(ValueError, match="shapes"):
+        home.class_curvature(probs[:0])
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_steps_that_nobody_looks_at_equal_the_twin(intercept):
+    X, labels, weight = problem(5)
+    home, l2 = open_rows(X).softmax_pass(labels, weight, K, intercept, 1), 1e-4
+    inverse = KroneckerInverse(home, np.arange(N), l2)
+    mean = weight @ X / N if intercept else None
+    V = np.zeros((M + intercept, K))
+    risk, gradient = home.risk(V)
+    G = naive.penalised(V, gradient, l2, M, mean)[1]
+    inverse.update(home.class_curvature(home.probs))
+    newton = MultinomialNewton(MultinomialStep(home.kernel, l2, 12, 1), 1e-9, 1)
+    assert newton.judged(V, risk, np.inf) == ONWARD
+    newton.begin(inverse, mean, V, G, risk, home.scores, home.probs, home.change, 1 << 60)
+    found = SLICE_OVER
+    while found == SLICE_OVER:                               # left and taken up again all the time
+        found = newton.go(0.0, 4)
+    assert found == ONWARD and newton.n_taken == 4 and newton.n_noted == 3
+    value, products, twin = risk, 0, KroneckerInverse(home, np.arange(N), l2)
+    for k in range(4):
+        probs = naive.probabilities(X, V, intercept)
+        twin.update(naive.class_curvature(probs, weight))
+        D, t, count = naive.newton_step(X, labels, weight, V, G, l2, twin, intercept, mean, 0.25e-9 * value, 12)
+        V, products = V + t * D, products + count
+        ahead = naive.risk(X, labels, weight, V, intercept)
+        penalty, G, gap = naive.penalised(V, ahead[2], l2, M, mean)
+        value = ahead[0] + penalty
+        if k < 3:
+            np.testing.assert_allclose(newton.noted[k, :4], [value, gap, products + k + 1, products], rtol=1e-5)
+    np.testing.assert_allclose(newton.V, V, atol=1e-6)
+    assert newton.low == pytest.approx(value, rel=1e-9) and newton.products == products
+
+
+def test_what_a_point_is():
+    X, labels, weight = problem()
+    home, V = open_rows(X).softmax_pass(labels, weight, K, True, 1), point(True)
+    newton = MultinomialNewton(MultinomialStep(home.kernel, 1e-2, 5, 1), 1e-3, 1)
+    assert newton.judged(V, 1.0, 0.5) == ONWARD
+    assert newton.judged(2 * V, 1.0, 0.5e-3) == NEAR                        # half of tol
+    assert newton.judged(3 * V, 2.002, 0.5) == newton.judged(V, np.nan, 0.0) == ASTRAY
+    np.testing.assert_array_equal(newton.low_V, V)
+    assert [newton.judged(V, 1.0, 0.5) for _ in range(10)] == [ONWARD] * 9 + [STANDS]
+    assert newton.judged(V, 0.9, 0.5) == ONWARD and newton.low == 0.9
+    other = MultinomialNewton(MultinomialStep(home.kernel, 1e-2, 5, 1), 1e-3, 1)
+    other.standing = newton.standing
+    assert other.judged(V, 1.9, 0.5) == newton.judged(V, 1.9, 0.5) == ASTRAY and other.low == 0.9
+    assert newton.may_be(1.8) and not newton.may_be(1.9) and not newton.may_be(np.inf)
+    with pytest.raises(ValueError, match="shapes"):
+        newton.judged(V[:-1], 1.0, 0.5)
 
 
 def test_a_step_checks_shapes():

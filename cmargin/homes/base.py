@@ -286,8 +286,8 @@ class SoftmaxPass(Protocol):
     def class_sums(self):
         """(n_features, n_classes) of (1/N) sum_i s_i x_i over the rows of a class; half a read."""
 
-    def class_curvature(self, probs, rows=slice(None)):
-        """(n_classes, n_classes) mean of diag(p) - p p'."""
+    def class_curvature(self, probs, stride=1):
+        """(n_classes, n_classes) mean of diag(p) - p p' over every ``stride``-th row."""
 
     def copy_of(self, subset):
         """A few rows, float32."""

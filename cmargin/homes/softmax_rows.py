@@ -6,7 +6,7 @@ All answers are means over rows by weight, float64, and the same bits for any nu
 
 import numpy as np
 
-from cmargin._core.rows._softmax_rows import SoftmaxRows
+from cmargin._core.rows._softmax_rows import SoftmaxRows, class_curvature
 from cmargin._runtime.aligned import contiguous
 from cmargin.homes.row_pass import SMALL
 
@@ -124,15 +124,9 @@ class SoftmaxRowPass:
 
     # ---- for preconditioners
 
-    def class_curvature(self, probs, rows=slice(None)):
-        """(n_classes, n_classes) mean of diag(p) - p p' over a slice of the rows."""
-        total, count, weight = np.zeros((self.n_classes, self.n_classes)), 0.0, self.weight[rows]
-        probs = probs[rows]
-        for lo in range(0, len(probs), COPY_ROWS):
-            p, s = probs[lo:lo + COPY_ROWS].astype(np.float64), weight[lo:lo + COPY_ROWS]
-            total += np.diag(s @ p) - p.T @ (p * s[:, None])
-            count += s.sum()
-        return total / count
+    def class_curvature(self, probs, stride=1):
+        """(n_classes, n_classes) mean of diag(p) - p p' over every ``stride``-th row."""
+        return class_curvature(probs, self.weight, stride)
 
     def copy_of(self, subset):
         """float32 copy of the rows of ``subset``, CSR or dense in C order."""

@@ -1,5 +1,9 @@
 """Approximate inverses of the multinomial Hessian, applied without the interpreter (see the .pyx)."""
 
+from cython cimport floating
+
+from cmargin._core.linalg._eigh cimport blas_int
+
 
 # place of the first row of a chunk of ``n`` rows out of ``n_chunks``; the rows of a chunk depend on no thread count
 cdef inline Py_ssize_t chunk_start(Py_ssize_t n, Py_ssize_t chunk, Py_ssize_t n_chunks) noexcept nogil:
@@ -30,3 +34,33 @@ cdef class Inverse:
 
     # out = M^-1 G, both (n_columns, n_classes); rows of ``out`` sum to 0
     cdef void apply(self, const double *G, double *out) noexcept nogil
+
+
+cdef struct kronecker:
+    Py_ssize_t m, k, rank, n_chunks
+    bint intercept
+    double l2, tail, scale
+    const double *mean          # IN    (m,) of the rows
+    const double *values        # IN    (rank,) of S
+    const float *vectors        # IN    (m, rank)
+    double *curvature           # (k,) eigenvalues of A, descending,
+    double *U                   # (k, k) its vectors as columns,
+    float *low_U                # (k, k) and these in single precision
+    double *A                   # WORK  (k, k)
+    double *values_of_A         # WORK  (k,)
+    double *rows_of_U           # WORK  (k, k)
+    double *work                # WORK  of `eigh_top`, and (CURVATURE_ROWS + 1, k)
+    blas_int *iwork             # WORK
+    float *centred              # WORK  (m, k)
+    float *rotated              # WORK  (m, k)
+    float *low                  # WORK  (n_chunks, rank, k)
+    double *at_mean             # WORK  (n_chunks, k)
+
+
+cdef class Kronecker(Inverse):
+    cdef kronecker at
+
+
+# A becomes the mean of diag(p) - p p' over every ``stride``-th of n rows
+cdef void kronecker_update_at(kronecker *at, const floating *probs, const double *weight, Py_ssize_t n,
+                              Py_ssize_t stride) noexcept nogil

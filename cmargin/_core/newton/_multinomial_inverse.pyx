@@ -14,6 +14,8 @@ from libc.math cimport isfinite, sqrt
 from libc.string cimport memcpy, memset
 
 from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, dot, gemm, potrf, potrs, syrk
+from cmargin._core.linalg._eigh cimport EIGH_OK, blas_int, eigh_iwork_size, eigh_top, eigh_work_size
+from cmargin._core.rows._softmax_rows cimport CURVATURE_ROWS, softmax_class_curvature
 from cmargin._core.small._arrays import zeros
 from cmargin._core.small._shapes cimport must_fit
 
@@ -21,6 +23,7 @@ cdef enum:
     TILE = 256                  # rows that are scaled and multiplied at a time
 
 cdef double FLAT = 1e-3         # smallest curvature of an intercept, beside the largest
+cdef double LEAST = 1e-12       # smallest eigenvalue of A, beside the largest
 
 
 cdef double length_to_one(const double *G, Py_ssize_t n) noexcept nogil:
@@ -38,22 +41,6 @@ cdef double largest(const double *v, Py_ssize_t n) noexcept nogil:
 
 
 # ---------------------------------------------------------------- A (x) S
-
-cdef struct kronecker:
-    Py_ssize_t m, k, rank, n_chunks
-    bint intercept
-    double l2, tail, scale
-    const double *mean          # IN    (m,) of the rows
-    const double *values        # IN    (rank,) of S
-    const float *vectors        # IN    (m, rank)
-    const double *curvature     # IN    (k,) eigenvalues of A,
-    const double *U             # IN    (k, k) its vectors as columns,
-    const float *low_U          # IN    (k, k) and these in single precision
-    float *centred              # WORK  (m, k)
-    float *rotated              # WORK  (m, k)
-    float *low                  # WORK  (n_chunks, rank, k)
-    double *at_mean             # WORK  (n_chunks, k)
-
 
 cdef void rotate_chunk(const kronecker *at, Py_ssize_t chunk, const double *G) noexcept nogil:
     # T = (G - mean b') U of the chunk's rows, and their part of vectors' T
@@ -135,6 +122,24 @@ cdef void kronecker_apply(kronecker *at, int n_threads, const double *G, double 
         rotate_back_chunk(at, chunk, out)
     if at.intercept:
         kronecker_intercepts(at, G, out)
+
+
+cdef void kronecker_renew(kronecker *at) noexcept nogil:
+    # the eigenpairs of A, which is lost; those there were before where LAPACK finds none, as of a NaN
+    cdef Py_ssize_t k = at.k, c, j
+    if eigh_top(at.A, k, k, at.values_of_A, at.rows_of_U, at.work, at.iwork) != EIGH_OK:
+        return
+    for c in range(k):
+        at.curvature[c] = max(at.values_of_A[c], LEAST * at.values_of_A[0])
+        for j in range(k):
+            at.U[j * k + c] = at.rows_of_U[c * k + j]
+            at.low_U[j * k + c] = <float> at.rows_of_U[c * k + j]
+
+
+cdef void kronecker_update_at(kronecker *at, const floating *probs, const double *weight, Py_ssize_t n,
+                              Py_ssize_t stride) noexcept nogil:
+    softmax_class_curvature(probs, weight, n, at.k, stride, at.A, at.work)
+    kronecker_renew(at)
 
 
 # ---------------------------------------------------------------- the diagonal block of every class
@@ -294,7 +299,7 @@ cdef class Inverse:
 
 
 cdef class Kronecker(Inverse):
-    """(A (x) S + l2)^-1; A is told by `renew`.
+    """(A (x) S + l2)^-1; A is 1 until it is told by `update`.
 
     Parameters
     ----------
@@ -308,8 +313,6 @@ cdef class Kronecker(Inverse):
     intercept : bool
     n_threads : int
     """
-
-    cdef kronecker at
 
     def __init__(self, const double[::1] mean, const double[::1] values, const float[:, ::1] vectors,
                  Py_ssize_t n_classes, double l2, bint intercept, int n_threads):
@@ -325,17 +328,22 @@ cdef class Kronecker(Inverse):
         cdef float[::1] low = np.zeros(at.n_chunks * rank * k + 1, np.float32)
         cdef double[:, ::1] at_mean = np.empty((at.n_chunks, k))
         at.centred, at.rotated, at.low, at.at_mean = &room[0, 0], &room[1, 0], &low[0], &at_mean[0, 0]
-        self._alive = [mean, values, vectors, room, low, at_mean]
-        self.renew(np.ones(k), np.eye(k))
+        cdef double[:, ::1] squares = np.tile(np.eye(k).ravel(), (3, 1))
+        cdef double[::1] curvature = np.ones(k), values_of_A = np.empty(k)
+        cdef double[::1] work = np.empty(max(eigh_work_size(k), (CURVATURE_ROWS + 1) * k))
+        cdef float[:, ::1] low_U = np.eye(k, dtype=np.float32)
+        cdef blas_int[::1] iwork = np.empty(eigh_iwork_size(k), np.int32 if sizeof(blas_int) == 4 else np.int64)
+        at.A, at.U, at.rows_of_U, at.low_U = &squares[0, 0], &squares[1, 0], &squares[2, 0], &low_U[0, 0]
+        at.curvature, at.values_of_A, at.work, at.iwork = &curvature[0], &values_of_A[0], &work[0], &iwork[0]
+        self._alive = [mean, values, vectors, room, low, at_mean, squares, curvature, values_of_A, work,
+                       low_U, iwork]
 
-    def renew(self, const double[::1] curvature, U):
-        """Eigenvalues (n_classes,) and vectors (n_classes, n_classes), in columns, of A."""
-        cdef const double[:, ::1] vectors = np.ascontiguousarray(U, dtype=np.float64)
-        cdef const float[:, ::1] low = np.ascontiguousarray(U, dtype=np.float32)
-        cdef Py_ssize_t k = self.n_classes
-        must_fit(curvature.shape[0] == k and vectors.shape[0] == k and vectors.shape[1] == k, "Kronecker.renew")
-        self.at.curvature, self.at.U, self.at.low_U = &curvature[0], &vectors[0, 0], &low[0, 0]
-        self._alive[6:] = [curvature, vectors, low]
+    def update(self, const double[:, ::1] A):
+        """A, (n_classes, n_classes)."""
+        must_fit(A.shape[0] == self.n_classes and A.shape[1] == self.n_classes, "Kronecker.update")
+        memcpy(self.at.A, &A[0, 0], self.n_classes * self.n_classes * sizeof(double))
+        with nogil:
+            kronecker_renew(&self.at)
 
     cdef void apply(self, const double *G, double *out) noexcept nogil:
         kronecker_apply(&self.at, self.n_threads, G, out)

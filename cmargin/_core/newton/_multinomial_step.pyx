@@ -20,13 +20,9 @@ from cmargin._core.linalg._blas cimport dot
 from cmargin._core.newton._multinomial_inverse cimport Inverse, chunk_start, chunks_of, drop_mean
 from cmargin._core.rows._softmax_rows cimport (
     CURVATURE, PRODUCTS, RISK_OF_SCORES, SoftmaxRows, softmax_blocks, softmax_line, softmax_mean, softmax_move,
-    softmax_plan,
 )
 from cmargin._core.small._clock cimport seconds
 from cmargin._core.small._shapes cimport must_fit
-
-cdef enum phase:
-    SYSTEM, ALONG, LINE, GRADIENT, DONE
 
 cdef enum:
     MOST_TRIALS = 20            # of one line
@@ -35,30 +31,6 @@ cdef enum:
 cdef double ENOUGH = 0.1        # of the preconditioned squared residual: then a system is solved
 cdef double NEAR = 4.0          # times the gap that is wanted: so near it a product more is cheaper than another step
 cdef double SLOPE = 0.1         # of the first slope: then a line is
-
-
-cdef struct newton_step:
-    softmax_plan *rows
-    Py_ssize_t k, p, m, n_chunks
-    double l2
-    bint double_products        # of the rows, else single precision
-    void *scores                # INOUT (n_rows, k) of the type of the products, as the next two
-    void *probs                 # INOUT
-    void *change                # WORK
-    void *searched              # WORK  (p, k) P or D in that type
-    const double *V             # IN    (p, k)
-    double *G                   # INOUT (p, k) of the objective; at the end that of the risk, ahead
-    double *D                   # OUT   (p, k)
-    double *R                   # WORK  residual
-    double *Z                   # WORK  M^-1 R
-    double *P                   # WORK  conjugate directions
-    double *Q                   # WORK  (Hessian + l2) P
-    double *parts               # WORK  (n_chunks, 8) sums of the chunks of rows of these
-    const double *mean          # IN    (m,) of the rows, or NULL without intercept
-    phase at
-    Py_ssize_t block, per_call, count, most, trials
-    double norm, first, enough, gap
-    double slope, square, product, t, low, high, risk
 
 
 # ---------------------------------------------------------------- vectors, by chunks of their rows
@@ -252,12 +224,6 @@ cdef class MultinomialStep:
         Of the last step: D, and the risk's gradient ahead.
     """
 
-    cdef newton_step at
-    cdef SoftmaxRows rows
-    cdef Inverse inverse
-    cdef object kept
-    cdef readonly object direction, gradient, room
-
     def __init__(self, SoftmaxRows rows, double l2, Py_ssize_t most, Py_ssize_t per_call):
         cdef newton_step *at = &self.at
         cdef Py_ssize_t size
@@ -303,11 +269,11 @@ cdef class MultinomialStep:
         cdef double until
         with nogil:
             until = seconds() + lasting
-            while self.at.at != DONE:
+            while not self.taken():
                 self.next_blocks()
                 if seconds() > until:
                     break
-        return self.at.at == DONE
+        return self.taken()
 
     @property
     def step(self):
@@ -323,6 +289,9 @@ cdef class MultinomialStep:
     def products(self):
         """With the Hessian, of the last step."""
         return self.at.count
+
+    cdef bint taken(self) noexcept nogil:
+        return self.at.at == DONE
 
     cdef void begin_system(self) noexcept nogil:
         cdef newton_step *at = &self.at

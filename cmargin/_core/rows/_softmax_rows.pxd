@@ -15,6 +15,7 @@ cdef enum task:
 
 cdef enum:
     N_SUMS = 8          # numbers of a block, a cache line: risk, entropy; or risk, slope and curvature on a line
+    CURVATURE_ROWS = 256    # rows of probabilities multiplied at a time
 
 
 cdef struct softmax_plan:
@@ -59,6 +60,17 @@ cdef void softmax_move(const softmax_plan *plan, double step, floating *scores, 
 
 # one of the sums, over blocks in their order, divided by n_rows
 cdef double softmax_mean(const softmax_plan *plan, Py_ssize_t which) noexcept nogil
+
+# mean of diag(p) - p p' by weight, over every ``stride``-th row
+cdef void softmax_class_curvature(
+    const floating *probs,      # IN    (n, k)
+    const double *weight,       # IN    (n,)
+    Py_ssize_t n,
+    Py_ssize_t k,
+    Py_ssize_t stride,
+    double *A,                  # OUT   (k, k), upper triangle
+    double *room,               # WORK  (CURVATURE_ROWS + 1, k)
+) noexcept nogil
 
 
 cdef class SoftmaxRows:

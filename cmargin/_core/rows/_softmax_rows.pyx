@@ -13,13 +13,14 @@ import numpy as np
 
 from cython cimport floating
 from cython.parallel cimport prange, threadid
-from libc.math cimport log
+from libc.math cimport log, sqrt
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
-from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, gemm
+from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, gemm, syrk
 from cmargin._core.rows._dense_tile cimport column_of, dense_tile, value_at
 from cmargin._core.rows._rows cimport Rows
+from cmargin._core.small._shapes cimport must_fit
 from cmargin._core.small._simd cimport row_axpy
 from cmargin._core.stochastic._softmax cimport softmax_row
 
@@ -220,7 +221,48 @@ cdef double softmax_mean(const softmax_plan *plan, Py_ssize_t which) noexcept no
     return total / plan.X.n_rows
 
 
+cdef void softmax_class_curvature(const floating *probs, const double *weight, Py_ssize_t n, Py_ssize_t k,
+                                  Py_ssize_t stride, double *A, double *room) noexcept nogil:
+    cdef Py_ssize_t i = 0, j, c, here = 0
+    cdef double total = 0, root
+    cdef double *diagonal = room
+    cdef double *rows = room + k
+    memset(A, 0, k * k * sizeof(double))
+    memset(diagonal, 0, k * sizeof(double))
+    while i < n:
+        root = sqrt(weight[i])
+        total += weight[i]
+        for c in range(k):
+            rows[here * k + c] = root * probs[i * k + c]
+            diagonal[c] += weight[i] * probs[i * k + c]
+        here += 1
+        i += stride
+        if here == CURVATURE_ROWS or i >= n:
+            # A -= rows' rows   (k, k) = (k, here) (here, k), upper triangle
+            syrk(TRANS, k, here, -1, rows, k, 1, A, k)
+            here = 0
+    for c in range(k):
+        A[c * k + c] += diagonal[c]
+        for j in range(c, k):
+            A[c * k + j] /= total
+
+
 # ---------------------------------------------------------------- Python wrapper
+
+def class_curvature(const floating[:, ::1] probs, const double[::1] weight, Py_ssize_t stride):
+    """Mean of diag(p) - p p' by weight over every ``stride``-th row of ``probs``, symmetric (n_classes, n_classes)."""
+    cdef Py_ssize_t n = probs.shape[0], k = probs.shape[1]
+    must_fit(weight.shape[0] == n > 0 and k > 0 and stride > 0, "class_curvature")
+    cdef double[:, ::1] A = np.empty((k, k))
+    cdef double[::1] room = np.empty((CURVATURE_ROWS + 1) * k)
+    cdef Py_ssize_t c, j
+    with nogil:
+        softmax_class_curvature(&probs[0, 0], &weight[0], n, k, stride, &A[0, 0], &room[0])
+        for c in range(k):
+            for j in range(c):
+                A[c, j] = A[j, c]
+    return np.asarray(A)
+
 
 cdef class SoftmaxRows:
     """Rows, their classes and weights, ready for passes; gradients and sums of every block are kept here.

@@ -87,10 +87,6 @@ class KroneckerInverse(Kronecker):
         super().__init__(self.mean, values, np.ascontiguousarray(vectors), home.n_classes, l2, home.intercept,
                          home.n_threads)
 
-    def update(self, A):
-        curvature, U = np.linalg.eigh(A)
-        self.renew(np.maximum(curvature, 1e-12 * curvature[-1]), U)
-
 
 def class_inverse_sample(home):
     """Rows that a `ClassInverse` is made from, or 0 where it is not worth its cost."""

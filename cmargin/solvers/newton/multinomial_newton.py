@@ -25,6 +25,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from cmargin._core.newton._multinomial_newton import (
+    ASTRAY,
+    NEAR,
+    ONWARD,
+    SLICE_OVER,
+    MultinomialNewton,
+)
 from cmargin._core.newton._multinomial_step import MultinomialStep, penalised
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
@@ -43,15 +50,10 @@ from cmargin.solvers.newton.multinomial_inverse import (
 
 HISTORY = ("class", "passes", "seconds", "objective", "gap", "products")
 MOST_PRODUCTS = 60           # of one Newton system
-FORCING = 0.5                # of the gap that is to be reached: what conjugate gradients are to reach at last
-SURE = 0.5                   # of tol: the float32 gap has to be below before it is made sure of
 SLICE = 0.1                  # seconds between two looks at Ctrl-C and the clock
 TINY = np.finfo(float).tiny  # the objective of a single class is 0
-EPS = np.finfo(float).eps
-SHORT = 1e-3                 # of a Newton step; shorter ones in float32 are its slopes' rounding
-PATIENCE = 10                # steps without a lower objective before its certificate is looked at
-ASTRAY = 2.0                 # times the lowest objective, and LITTLE, from which on a point is one of rounding
-LITTLE = 1e-3
+ALL_OF_THEM = 1 << 60        # steps, products: no limit
+TELLING = 4096               # rows, about, whose probabilities tell the curvature of the classes
 VAIN = 5                     # float64 certificates in a row that do not halve the gap: then it is rounding's
 ABSENT = -60.0               # intercept of a class without rows: exp of it adds nothing to a float64 sum
 
@@ -232,6 +234,7 @@ class Run(Resumable):
         self.V = np.zeros((self.home.n_columns, n_classes))
         if settings.fit_intercept:
             self.V[-1] = np.log(self.share) - np.log(self.share).mean()
+        self.stride = max(1, self.home.n_rows // TELLING)
         self.order = np.random.default_rng(0).permutation(self.home.n_rows)      # of rows in subsets
         self.inverse = self.kronecker = self.class_rows = self.class_copy = self.class_sums = None
         self.here, self.start = None, self.V.copy()      # risk and its gradient at V if known; a point without weights
@@ -245,9 +248,9 @@ class Run(Resumable):
             if self.inverse is known:
                 self.inverse = self.kronecker
         self.spent, self.products, self.built = 0, 0, 0.0
-        self.newton = MultinomialStep(home.kernel, l2, MOST_PRODUCTS, home.per_call)
-        self.best, self.vain, self.lowest, self.idle = np.inf, 0, np.inf, 0
-        self.low, home.reads = (np.inf, self.V), 0.0     # the lowest point so far
+        self.newton = MultinomialNewton(MultinomialStep(home.kernel, l2, MOST_PRODUCTS, home.per_call),
+                                        self.settings.tol, self.stride)
+        self.best, self.vain, home.reads = np.inf, 0, 0.0
         self.result = Result(*self.split(self.V))
 
     def begin_at(self, W, bias):
@@ -271,29 +274,27 @@ class Run(Resumable):
     def go(self, on_step, keeper=NO_KEEPER):
         if keeper.found is not None:
             self.go_on_from(keeper.found)
+        most = ALL_OF_THEM if on_step is None and keeper.path is None else 1
         ended = keeper.found is None and self.arrive(*(self.here or self.home.risk(self.V)), on_step)
         while not ended:
             keeper.offer(self.result.reads, self.snapshot)
-            risk, gradient = self.step(self.value, self.G)
-            self.result.n_newton += 1
-            ended = self.arrive(risk, gradient, on_step)
+            found = self.steps(min(most, self.settings.max_newton - self.result.n_newton))
+            ended = self.arrive(self.newton.step.risk, self.newton.step.gradient, on_step, found)
 
-    def arrive(self, risk, gradient, on_step):
-        """Look at the point V, with its risk and gradient; whether this is the end."""
+    def arrive(self, risk, gradient, on_step, found=None):
+        """Look at the point V, with its risk and gradient; whether this is the end. ``found``: what it is, if known."""
         home, s, result = self.home, self.settings, self.result
         self.here = risk, gradient
         value, G, gap = self.looked_at(risk, gradient)
-        if not value <= ASTRAY * self.low[0] + LITTLE:
+        found = self.newton.judged(self.V, value, gap) if found is None else found
+        if found == ASTRAY:
             return self.turn_back()
-        if value < self.low[0]:
-            self.low = value, self.V
-        near = gap <= SURE * s.tol * value
-        if near or self.stands(value):
+        if found != ONWARD:
             if not s.certified:
                 self.note(value, gap)
-                result.stopped = "tol" if near else "rounding"
+                result.stopped = "tol" if found == NEAR else "rounding"
                 return True
-            if self.certify(VAIN if near else 1):
+            if self.certify(VAIN if found == NEAR else 1):
                 return True
             value, G, gap = self.looked_at(*home.risk(self.V))
         self.note(value, gap)
@@ -309,10 +310,10 @@ class Run(Resumable):
     def turn_back(self):
         """End at the lowest point, or at the start where even that one is wrong in float64: with columns of far too
         unequal size the scores that steps are found on are not those of the weights."""
-        for V in (self.low[1], self.start):
+        for V in (self.newton.low_V.copy(), self.start):
             self.V = V
             self.certify()
-            if self.result.objective <= min(ASTRAY * self.low[0] + LITTLE, np.finfo(float).max):
+            if self.newton.may_be(self.result.objective):
                 break
         else:
             if not np.isfinite(self.result.objective):
@@ -326,7 +327,7 @@ class Run(Resumable):
     def snapshot(self):
         home, inverse = self.home, self.inverse
         return {**super().snapshot(), "reads": home.reads, "scores": home.scores, "probs": home.probs,
-                "prepared": self.kronecker is not None,
+                "standing": self.newton.standing, "prepared": self.kronecker is not None,
                 "probs_of_inverse": None if inverse is self.kronecker else inverse.probs}
 
     def go_on_from(self, state):
@@ -335,6 +336,7 @@ class Run(Resumable):
         home.keep(state["scores"].dtype)
         home.scores[:], home.probs[:] = state.pop("scores"), state.pop("probs")
         prepared, probs = state.pop("prepared"), state.pop("probs_of_inverse")
+        self.newton.standing = state.pop("standing")
         super().go_on_from(state)
         if prepared:
             self.prepare()
@@ -348,22 +350,19 @@ class Run(Resumable):
 
     # ---- steps
 
-    def stands(self, value):
-        """Have `PATIENCE` steps not lowered P? The gap, |dP/dW|^2 over l2, is then one of rounding where l2 is tiny."""
-        lower = value < self.lowest * (1 - EPS) and (self.home.precise or self.newton.step > SHORT)
-        self.lowest, self.idle = (value, 0) if lower else (self.lowest, self.idle + 1)
-        if self.idle < PATIENCE:
-            return False
-        self.idle = 0
-        return True
-
     def note(self, value, gap):
-        result = self.result
-        result.W, result.bias = self.split(self.V)
-        result.objective, result.gap, result.reads = value, np.inf, self.home.reads + self.built
-        entry = (-1, result.reads, self.clock.seconds, value, gap / max(value, TINY), self.products)
+        self.result_here(value)
+        self.enter(value, gap, self.home.reads, self.products, self.clock.seconds)
+
+    def result_here(self, value):
+        self.result.W, self.result.bias = self.split(self.V)
+        self.result.objective, self.result.gap, self.result.reads = value, np.inf, self.home.reads + self.built
+
+    def enter(self, value, gap, reads, products, seconds):
+        """A line of the history."""
+        entry = (-1, reads + self.built, seconds, value, gap / max(value, TINY), products)
         for name, number in zip(HISTORY, entry, strict=True):
-            result.history[name].append(number)
+            self.result.history[name].append(number)
 
     def certify(self, vain=VAIN):
         """Objective and gap in float64 at the point, its intercepts first made the best; is this the end?
@@ -395,28 +394,39 @@ class Run(Resumable):
         self.best = min(self.best, result.gap)
         return False
 
-    def step(self, value, G):
-        """One Newton step; risk and its gradient at the new point."""
-        home, step = self.home, self.newton
+    def steps(self, most):
+        """Newton steps until one is to be looked at, or there were ``most``; what the point V then is."""
+        home, newton = self.home, self.newton
         self.clock.watch()
         self.renew_inverse()
-        self.here = None                         # scores and V part until the step has ended
+        self.here = None                         # scores and V part until a step has ended
         mean = self.kronecker.mean if self.settings.fit_intercept else None
-        step.begin(self.inverse, mean, self.V, G, FORCING * SURE * self.settings.tol * value, home.scores, home.probs,
-                   home.change)
-        while not step.go(SLICE):
-            self.clock.watch()
-        self.spent, self.products = self.spent + step.products, self.products + step.products
-        home.reads += step.products + 1.0
-        self.V = self.V + step.step * step.direction
-        return step.risk, step.gradient
+        newton.begin(self.inverse, mean, self.V, self.G, self.value, home.scores, home.probs, home.change,
+                     self.products_left())
+        try:
+            while (found := newton.go(SLICE, most)) == SLICE_OVER:
+                self.clock.watch()
+        finally:
+            self.take_over()
+        return found
+
+    def take_over(self):
+        """What the steps have come to, those that were passed noted; a step under way is none."""
+        home, newton, result = self.home, self.newton, self.result
+        for value, gap, reads, products, when in newton.noted[:newton.n_noted]:
+            self.enter(value, gap, home.reads + reads, self.products + int(products), when - self.clock.begin)
+        home.reads += newton.products + newton.n_taken
+        self.spent, self.products = self.spent + newton.products, self.products + newton.products
+        self.V, result.n_newton = newton.V.copy(), result.n_newton + newton.n_taken
+        if newton.n_noted == newton.n_taken > 0:
+            self.result_here(value)
 
     def renew_inverse(self):
         """A preconditioner at the present point; one of every class once as much has been spent as it costs."""
         home, s = self.home, self.settings
         if self.kronecker is None:
             self.prepare()
-        elif len(self.class_rows) and self.spent >= (self.inverse.cost or 4):
+        elif self.products_left() <= 0:
             self.take_all_rows()
             if self.class_copy is None:
                 self.class_copy = home.copy_of(self.class_rows)
@@ -424,7 +434,13 @@ class Run(Resumable):
             self.spent, self.built = 0, self.built + inverse.cost
             self.inverse = inverse if inverse.sound else self.kronecker
         if self.inverse is self.kronecker:
-            self.inverse.update(home.class_curvature(home.probs, slice(0, None, max(1, home.n_rows // 4096))))
+            self.inverse.update(home.class_curvature(home.probs, self.stride))
+
+    def products_left(self):
+        """How many more there may be before blocks of the classes are worth their cost."""
+        if self.class_rows is None or not len(self.class_rows):
+            return ALL_OF_THEM
+        return int(np.ceil((self.inverse.cost or 4) - self.spent))
 
     def take_all_rows(self):
         """Behind the blocks of the classes, once those of them that count are few enough."""

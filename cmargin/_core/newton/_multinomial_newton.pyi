@@ -1,0 +1,38 @@
+# Written by `python -m build_tools.stubs`.
+
+from typing import Any
+
+import numpy as np
+
+from cmargin._core.newton._multinomial_inverse import Inverse
+from cmargin._core.newton._multinomial_step import MultinomialStep
+
+SLICE_OVER: int
+ONWARD: int
+ASTRAY: int
+NEAR: int
+STANDS: int
+VALUE: int
+GAP: int
+READS: int
+PRODUCTS: int
+WHEN: int
+
+class MultinomialNewton:
+    standing: Any
+    step: Any
+    low: Any
+    n_noted: Any
+    n_taken: Any
+    products: Any
+    V: Any
+    low_V: Any
+    noted: Any
+    def __init__(self, step: MultinomialStep, tol: float, stride: int) -> None: ...
+    def judged(self, V: np.ndarray, value: float, gap: float) -> Any: ...
+    def may_be(self, value: float) -> Any: ...
+    def begin(
+        self, inverse: Inverse, mean: Any, V: np.ndarray, G: Any, value: float, scores: Any, probs: Any, change: Any,
+        may_spend: int,
+    ) -> Any: ...
+    def go(self, lasting: float, most: int) -> Any: ...
