@@ -20,7 +20,7 @@ RATIO = KEYS.index("top-1 -0.3")
 
 def prepare(X):
     """float32 rows of unit length."""
-    return normalize(X.astype(np.float32))
+    return normalize(X.astype(np.float32), copy=False)
 
 
 def make_task(name, split):

@@ -30,11 +30,13 @@ class Pace:
     """How many threads the next batches take: all, or one where all wait for each other, as measured.
 
     On a machine that has other work to do, threads that meet three times a batch can be ten times slower than one
-    (doc/decisions.md). The bits do not depend on the number.
+    (doc/decisions.md). The first batches of all are not measured: they are the first to touch the weights. The bits do
+    not depend on the number.
     """
 
     def __init__(self, most):
         self.most, self.cost, self.until, self.trust, self.last = most, {}, np.inf, PROBE_SECONDS, None
+        self.warm = False
 
     def next(self):
         """(threads, whether to stop after PROBE_BATCHES)."""
@@ -49,6 +51,9 @@ class Pace:
 
     def tell(self, threads, seconds):
         """Seconds that a batch took."""
+        if not self.warm:
+            self.warm = True
+            return
         known = len(self.cost)
         self.cost[threads] = seconds
         if known == 1 and len(self.cost) == 2:
