@@ -15,7 +15,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 from sklearn.preprocessing import StandardScaler
-from trees import COLUMNS, NAMES, X, Y, csv_text, failed, written
+from trees import COLUMNS, NAMES, READERS, X, Y, csv_text, failed, read_by, written
 
 from cmargin import Checkpoint, SmSVMClassifier
 from cmargin.__main__ import main
@@ -32,13 +32,9 @@ def folder(tmp_path, monkeypatch):
     return written(tmp_path, monkeypatch)
 
 
-@pytest.fixture(params=["pandas", "numpy"])
+@pytest.fixture(params=READERS)
 def reader(request, monkeypatch):
-    """By pandas, and as if it were not installed."""
-    if request.param == "numpy":
-        monkeypatch.setattr(tables, "_cells", tables._by_numpy)
-    elif not PANDAS:
-        pytest.skip("no pandas")
+    read_by(request.param, monkeypatch)
 
 
 def started(*argv):

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from trees import COLUMNS, NAMES, X, Y, csv_text, failed, written
+from trees import COLUMNS, NAMES, READERS, X, Y, csv_text, failed, read_by, written
 
 from cmargin.__main__ import main
-from cmargin.command import progress, report, tables
+from cmargin.command import progress, report
 from cmargin.command.model import load
 
 FRACTIONS = "a,b,y\n1,2,0.5\n2,3,1\n3,1,2.25\n"
@@ -25,13 +25,9 @@ def folder(tmp_path, monkeypatch):
     return written(tmp_path, monkeypatch)
 
 
-@pytest.fixture(params=["pandas", "numpy"])
+@pytest.fixture(params=READERS)
 def reader(request, monkeypatch):
-    """By pandas, and as if it were not installed."""
-    if request.param == "numpy":
-        monkeypatch.setattr(tables, "_cells", tables._by_numpy)
-    else:
-        pytest.importorskip("pandas")
+    read_by(request.param, monkeypatch)
 
 
 @pytest.mark.parametrize("ending, pack", [("csv.gz", gzip.compress), ("CSV.bz2", bz2.compress),

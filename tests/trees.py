@@ -3,9 +3,11 @@
 import re
 
 import numpy as np
+import pytest
 from conftest import blobs
 
 from cmargin.__main__ import main
+from cmargin.command import tables
 
 X, Y = blobs(n=300, d=5, k=3, spread=0.5)
 NAMES = np.array(["ash", "birch", "elm"])
@@ -32,3 +34,14 @@ def failed(capsys, *argv, status=1):
     heard = capsys.readouterr()
     assert heard.out == "" and re.fullmatch(r"(cmargin: warning: .*\n)*cmargin: error: [^\n]+\n", heard.err), heard.err
     return heard.err
+
+
+READERS = ["pandas", "numpy"]
+
+
+def read_by(reader, monkeypatch):
+    """Tables by pandas, or as if it were not installed."""
+    if reader == "numpy":
+        monkeypatch.setattr(tables, "_cells", tables._by_numpy)
+    else:
+        pytest.importorskip("pandas")
