@@ -66,9 +66,9 @@ def by_hand(name, options):
     rank, step, passes = np.unravel_index(np.argmax(means), means.shape)
     elsewhere = np.mean([halves[..., 1 - half].flat[np.argmax(halves[..., half])] for half in (0, 1)])
     print(f"{name}, means of {options.seeds} seeds: defaults {default:.2f} ({min(defaults):.2f} to "
-          f"{max(defaults):.2f}); by hand {means.max():.2f} (rank {RANKS[rank]}, step {STEPS[step]:g}, {passes + 1} passes): "
-          f"{default - means.max():+.2f}; chosen on one half, on the other {elsewhere:.2f}: {default - elsewhere:+.2f}",
-          flush=True)
+          f"{max(defaults):.2f}); by hand {means.max():.2f} (rank {RANKS[rank]}, step {STEPS[step]:g}, "
+          f"{passes + 1} passes): {default - means.max():+.2f}; chosen on one half, on the other {elsewhere:.2f}: "
+          f"{default - elsewhere:+.2f}", flush=True)
 
 
 def normalised(odds):
