@@ -300,6 +300,8 @@ def test_steps_that_nobody_looks_at_equal_the_twin(intercept):
         if k < 3:
             np.testing.assert_allclose(newton.noted[k, :4], [value, gap, products + k + 1, products], rtol=1e-5)
     np.testing.assert_allclose(newton.V, V, atol=1e-6)
+    with pytest.raises(ValueError, match="no step is under way"):
+        newton.go(0.0, 4)
     assert newton.low == pytest.approx(value, rel=1e-9) and newton.products == products
 
 
@@ -319,6 +321,14 @@ def test_what_a_point_is():
     assert newton.may_be(1.8) and not newton.may_be(1.9) and not newton.may_be(np.inf)
     with pytest.raises(ValueError, match="shapes"):
         newton.judged(V[:-1], 1.0, 0.5)
+    with pytest.raises(ValueError, match="no step is under way"):
+        newton.go(0.1, 1)
+
+
+def test_there_is_the_start_to_turn_back_to():
+    X, labels, weight = problem()
+    run = Run(open_rows(X), labels, weight, K, Settings(0.1))
+    assert np.any(run.V[-1]) and np.array_equal(run.newton.low_V, run.V)
 
 
 def test_a_step_checks_shapes():

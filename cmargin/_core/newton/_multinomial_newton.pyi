@@ -12,11 +12,6 @@ ONWARD: int
 ASTRAY: int
 NEAR: int
 STANDS: int
-VALUE: int
-GAP: int
-READS: int
-PRODUCTS: int
-WHEN: int
 
 class MultinomialNewton:
     standing: Any

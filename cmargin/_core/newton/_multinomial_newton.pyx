@@ -19,7 +19,6 @@ cdef enum event:
     e_slice_over, e_onward, e_astray, e_near, e_stands
 
 SLICE_OVER, ONWARD, ASTRAY, NEAR, STANDS = e_slice_over, e_onward, e_astray, e_near, e_stands
-VALUE, GAP, READS, PRODUCTS, WHEN = range(5)       # columns of the points noted
 
 cdef enum:
     MOST_NOTED = 64
@@ -120,6 +119,8 @@ cdef class MultinomialNewton:
         """
         cdef double until
         cdef event found = e_slice_over
+        if self.step.taken():
+            raise ValueError("MultinomialNewton.go: no step is under way; begin one")
         most = min(most, MOST_NOTED)
         with nogil:
             until = seconds() + lasting

@@ -250,6 +250,7 @@ class Run(Resumable):
         self.spent, self.products, self.built = 0, 0, 0.0
         self.newton = MultinomialNewton(MultinomialStep(home.kernel, l2, MOST_PRODUCTS, home.per_call),
                                         self.settings.tol, self.stride)
+        self.newton.standing = np.inf, self.V, np.inf, 0         # the lowest point as long as there is no other
         self.best, self.vain, home.reads = np.inf, 0, 0.0
         self.result = Result(*self.split(self.V))
 
