@@ -24,8 +24,6 @@ from cmargin.command.model import load
 from cmargin.convert import convert
 from cmargin.homes.files import sources
 
-PANDAS = importlib.util.find_spec("pandas") is not None
-
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
