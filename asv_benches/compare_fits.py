@@ -32,7 +32,7 @@ from cmargin import (
     SmSVMClassifierCV,
     baselines,
 )
-from cmargin._runtime.turns import TURNS, cores
+from cmargin._runtime.turns import TURNS, cores, places
 from cmargin.datasets import load
 from cmargin.measure.limits import best_of
 from cmargin.measure.report import heading, table
@@ -154,12 +154,12 @@ def one_by_one(work):
 
 def at_once(work, with_turns=True):
     """The same in AT_ONCE threads."""
-    start, TURNS.n_cores = clocks(), cores if with_turns else lambda: AT_ONCE
+    start, TURNS.n_places = clocks(), places if with_turns else lambda: AT_ONCE
     try:
         with ThreadPoolExecutor(AT_ONCE) as pool:
             found = list(pool.map(lambda _: work(), range(FITS)))
     finally:
-        TURNS.n_cores = cores
+        TURNS.n_places = places
     return clocks() - start, found
 
 

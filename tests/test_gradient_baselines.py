@@ -433,6 +433,27 @@ def test_bad_parameters_get_one_clear_sentence(make, message):
         make().fit(X_bc, y_bc)
 
 
+@pytest.mark.parametrize("l1", [0.0, 0.3])
+def test_penalties_are_those_of_the_twin(l1):
+    V = np.random.default_rng(0).standard_normal((4, 8))
+    none = risk(np.zeros((1, 7)), np.ones(1), "logistic", 0.0)[0]
+    for W in (V[:, :-1], V[:1, :-1], V[:0, :-1]):
+        found = _gradient_rules.penalties(W, 0.7, l1, 1e-3)
+        value = risk(np.zeros((1, 7)), np.ones(1), "logistic", 0.7, l1=l1)[0]
+        expected = [value(np.append(w, 0.0)) - none(np.append(w, 0.0)) for w in W]
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_lower_points_are_taken(dtype):
+    V, best_W, best_b = np.random.default_rng(1).standard_normal((5, 4)), np.zeros((5, 3), dtype), np.zeros(5)
+    W, bias, value = V[:, :-1].astype(dtype), V[:, -1], np.array([1.0, np.nan, 3.0, 2.0, -np.inf])
+    best, taken = np.array([2.0, 5, 3, np.inf, 0]), np.array([True, False, False, True, True])
+    _gradient_rules.take_lower(W, bias, value, best_W, best_b, best)
+    assert np.array_equal(best_W, np.where(taken[:, None], W, 0)) and np.array_equal(best_b, np.where(taken, bias, 0))
+    assert best.tolist() == [1.0, 5.0, 3.0, 2.0, -np.inf]
+
+
 def test_rules_refuse_arrays_that_do_not_fit():
     V, still = np.zeros((3, 5)), np.zeros(3, np.uint8)
     for G, flags in ((V[:2], still), (V[:, :4].copy(), still), (V, still[:2])):
@@ -446,5 +467,7 @@ def test_rules_refuse_arrays_that_do_not_fit():
             _gradient_rules.descent(V, G, 0.1, flags)
     with pytest.raises(ValueError, match="norms"):
         _gradient_rules.norms(V, np.zeros(2))
+    with pytest.raises(ValueError, match="take_lower"):
+        _gradient_rules.take_lower(V, V[0], V[0], V[:, 1:].copy(), V[0].copy(), V[0].copy())
     with pytest.raises(ValueError, match="mean_gradient"):
         _gradient_rules.mean_gradient(np.zeros((3, 3)), np.zeros(3), 1.0, V, 0.0, 0.0, 1.0, True, V.copy())

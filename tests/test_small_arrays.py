@@ -3,7 +3,17 @@
 import numpy as np
 import pytest
 
-from cmargin._core.small._arrays import all_finite, any_nonzero, copied, square_sum, total, zeros
+from cmargin._core.small._arrays import (
+    all_finite,
+    any_nonzero,
+    copied,
+    difference_moments,
+    lines_finite,
+    square_sum,
+    total,
+    transposed,
+    zeros,
+)
 from cmargin._core.small._labels import count_codes, rows_by_class
 from cmargin._core.small._sampling import held_last, shuffle
 
@@ -17,6 +27,37 @@ def test_one_number_that_is_not_finite_is_seen_wherever_it_is(n, dtype):
             b = a.copy()
             b[place] = value
             assert not all_finite(b)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1), (7, 9), (200, 600)])
+def test_lines_of_any_strides(shape, dtype):
+    a = np.random.default_rng(0).standard_normal(shape).astype(dtype)
+    wide = np.zeros((shape[0], shape[1] + 2), dtype)
+    wide[:, :-2] = a
+    for given in (a, np.asfortranarray(a), wide[:, :-2], wide[::-1, :-2][::-1]):
+        given.setflags(write=False)
+        b = transposed(given)
+        assert b.dtype == dtype and np.array_equal(b, a.T) and b.flags.c_contiguous and not np.shares_memory(b, given)
+        assert lines_finite(given)
+    for place in {0, a.size // 2, a.size - 1} if a.size else ():
+        for value in (np.nan, np.inf, -np.inf):
+            b = a.copy()
+            b.flat[place] = value
+            assert not lines_finite(b) and not lines_finite(np.asfortranarray(b))
+    wide[:, -1] = np.nan
+    assert lines_finite(wide[:, :-2])
+
+
+def test_differences_are_those_of_numpy():
+    a, b = np.random.default_rng(4).standard_normal((2, 300)) + 1e3
+    for n in (1, 2, 300):
+        found = difference_moments(a[:n], b[:n])
+        np.testing.assert_allclose(found, [np.mean(a[:n] - b[:n]), np.std(a[:n] - b[:n])], rtol=1e-12, atol=1e-15)
+    b[7] = np.inf
+    assert np.isnan(difference_moments(a, b)[1])
+    for broken in ((a[1:], b), (a[:0], b[:0])):
+        with pytest.raises(ValueError, match="difference_moments"):
+            difference_moments(*broken)
 
 
 def test_zeros_and_sums():

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import SLNDClassifier
 from cmargin._runtime import turns
-from cmargin._runtime.turns import PATIENCE, TURN, TURNS, Turn, Turns, give_way
+from cmargin._runtime.turns import PATIENCE, TURN, TURNS, Turn, Turns, cores, give_way
 
 LONG = 60.0                # seconds after which a test gives up
 
@@ -157,7 +157,11 @@ def test_a_fork_knows_no_others(timeless):
             assert len(timeless.running) == 1
 
 
-def test_as_many_fits_begin_as_there_are_cores(monkeypatch):
+def test_one_fit_more_than_there_are_cores_runs():
+    assert TURNS.n_places() == cores() + 1
+
+
+def test_as_many_fits_begin_as_there_are_places(monkeypatch):
     """Of fits whose turns never end by the clock two train at once at most; the bits are those of one alone."""
     here = Turns(lambda: 2, lambda: 0.0)
     monkeypatch.setattr("cmargin._estimators.base.Turn", lambda waits: Turn(waits, here))

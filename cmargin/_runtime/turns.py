@@ -1,8 +1,9 @@
 """Fits that run at once take turns at the cores.
 
 With more threads than cores every kernel that ends waits to get the interpreter's lock back, and finds its caches full
-of another fit's rows. So as many fits as there are cores run for a tenth of a second each, or to their end, and others
-wait, in the order of coming. Eight short fits are over sooner than side by side.
+of another fit's rows. So as many fits as there are cores, and one more for the moments in which another waits for the
+lock, run for a tenth of a second each, or to their end, and others wait, in the order of coming. Eight short fits are
+over sooner than side by side.
 
 Nobody waits long for anybody: a turn that is over counts no more, whether its fit has come to a place where it gives
 way or not, and after `PATIENCE` seconds one goes on in any case. So a callback that waits for another thread's fit
@@ -16,6 +17,7 @@ from time import perf_counter
 
 TURN = 0.1               # seconds: a slice of the compiled drivers
 PATIENCE = 0.5           # seconds that a fit waits at most, however many there are
+SPARE = 1                # fits beside those that the cores are for: a core whose fit waits for the lock has another
 
 
 def cores():
@@ -23,11 +25,16 @@ def cores():
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def places():
+    """Fits that run at a time."""
+    return cores() + SPARE
+
+
 class Turns:
     """Whose turn it is, and who waits."""
 
-    def __init__(self, n_cores=cores, clock=perf_counter):
-        self.n_cores, self.clock = n_cores, clock
+    def __init__(self, n_places=places, clock=perf_counter):
+        self.n_places, self.clock = n_places, clock
         self.reset()
 
     def reset(self):
@@ -68,7 +75,7 @@ class Turns:
     def room(self):
         now = self.clock()
         self.running = {turn for turn in self.running if turn.over > now}
-        return len(self.running) < self.n_cores()
+        return len(self.running) < self.n_places()
 
     def forget_the_gone(self):
         # a Ctrl-C may end a fit at any place: whose patience is long over waits no more

@@ -11,7 +11,7 @@ import numpy as np
 
 from cmargin._core.losses._losses import LOSS_IDS, mean_losses
 from cmargin._core.rows._score_blocks import ProblemRows
-from cmargin._core.small._arrays import zeros
+from cmargin._core.small._arrays import transposed, zeros
 from cmargin._runtime.aligned import contiguous
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes.shared_start import ridge_of_sample
@@ -154,7 +154,7 @@ class ScoreBlocks:
         return self._sums_over(np.array([block.start, block.stop], np.int64), block.step or 1, W, bias, loss)
 
     def _sums_over(self, bounds, every, W, bias, loss):
-        columns, bias = np.ascontiguousarray(W.T), np.ascontiguousarray(bias)
+        columns, bias = transposed(W), np.ascontiguousarray(bias)
         value, slope, gradient = zeros(len(W)), zeros(len(W)), zeros(columns.shape)
         number, level, scale = loss
         with single_threaded_blas():
@@ -170,7 +170,7 @@ class ScoreBlocks:
         for lo in range(0, self.n_problems, per_group):
             group = slice(lo, min(lo + per_group, self.n_problems))
             out = np.empty((group.stop - group.start, self.n_rows))
-            columns, at = np.ascontiguousarray(W[group].T), np.ascontiguousarray(bias[group])
+            columns, at = transposed(W[group]), np.ascontiguousarray(bias[group])
             with single_threaded_blas():
                 for first in range(0, len(self.blocks), per_call):
                     self.kernel.margins(columns, at, lo, self.bounds[first:first + per_call + 1], self.at_once, out)

@@ -325,7 +325,7 @@ cdef class Kronecker(Inverse):
         at.l2, at.tail, at.mean, at.values = l2, values[rank], &mean[0], &values[0]
         at.vectors = &vectors[0, 0] if rank > 0 else NULL
         cdef float[:, ::1] room = np.empty((2, m * k), np.float32)
-        cdef float[::1] low = np.zeros(at.n_chunks * rank * k + 1, np.float32)
+        cdef float[::1] low = zeros(at.n_chunks * rank * k + 1, np.float32)
         cdef double[:, ::1] at_mean = np.empty((at.n_chunks, k))
         at.centred, at.rotated, at.low, at.at_mean = &room[0, 0], &room[1, 0], &low[0], &at_mean[0, 0]
         cdef double[:, ::1] squares = np.tile(np.eye(k).ravel(), (3, 1))
@@ -379,8 +379,8 @@ cdef class ClassBlocks(Inverse):
         self.intercept, self.n_threads = intercept, n_threads
         self.X, self.probs, self.weight, self.l2 = X, probs, weight, l2
         at.m, at.k, at.intercept, at.n_chunks, at.little = m, k, intercept, chunks_of(m, k), little
-        cdef double[:, ::1] mean = np.zeros((k, m))
-        cdef double[::1] curvature = np.zeros(k)
+        cdef double[:, ::1] mean = zeros((k, m))
+        cdef double[::1] curvature = zeros(k)
         cdef float[:, :, ::1] factors = np.empty((k, m, m), np.float32)
         cdef float[:, ::1] solved = np.empty((k, m), np.float32)
         self.room = np.empty((n_threads, (TILE + 1) * m + 16), np.float32)

@@ -5,13 +5,12 @@ behind. One that is near enough, no lower for long, or of rounding is the caller
 or of as many products, as the caller wants to hear of. `solvers/newton/multinomial_newton.py` is the caller.
 """
 
-import numpy as np
-
 from libc.math cimport INFINITY, isfinite
 from libc.string cimport memcpy
 
 from cmargin._core.newton._multinomial_inverse cimport Inverse, Kronecker, kronecker_update_at
 from cmargin._core.newton._multinomial_step cimport MultinomialStep, add_penalty
+from cmargin._core.small._arrays import copied, zeros
 from cmargin._core.small._clock cimport seconds
 from cmargin._core.small._shapes cimport must_fit
 
@@ -72,8 +71,8 @@ cdef class MultinomialNewton:
     def __init__(self, MultinomialStep step not None, double tol, Py_ssize_t stride):
         cdef double[:, ::1] V, low_V, ahead, notes
         shape = step.direction.shape
-        V, low_V, ahead = self.V, self.low_V, self.objective_gradient = [np.zeros(shape) for _ in range(3)]
-        notes = self.noted = np.zeros((MOST_NOTED, N_NOTED))
+        V, low_V, ahead = self.V, self.low_V, self.objective_gradient = [zeros(shape) for _ in range(3)]
+        notes = self.noted = zeros((MOST_NOTED, N_NOTED))
         self.at_V, self.at_low, self.ahead, self.notes = &V[0, 0], &low_V[0, 0], &ahead[0, 0], &notes[0, 0]
         self.step, self.tol, self.stride = step, tol, max(1, stride)
         self.low, self.lowest, self.idle = INFINITY, INFINITY, 0
@@ -82,7 +81,7 @@ cdef class MultinomialNewton:
     @property
     def standing(self):
         """What later points are measured by, for a checkpoint."""
-        return self.low, self.low_V.copy(), self.lowest, self.idle
+        return self.low, copied(self.low_V), self.lowest, self.idle
 
     @standing.setter
     def standing(self, known):

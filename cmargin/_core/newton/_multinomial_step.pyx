@@ -21,6 +21,7 @@ from cmargin._core.newton._multinomial_inverse cimport Inverse, chunk_start, chu
 from cmargin._core.rows._softmax_rows cimport (
     CURVATURE, PRODUCTS, RISK_OF_SCORES, SoftmaxRows, softmax_blocks, softmax_line, softmax_mean, softmax_move,
 )
+from cmargin._core.small._arrays import zeros
 from cmargin._core.small._clock cimport seconds
 from cmargin._core.small._shapes cimport must_fit
 
@@ -231,9 +232,9 @@ cdef class MultinomialStep:
         at.rows, at.k, at.p, at.m = &rows.plan, rows.plan.n_classes, rows.plan.n_columns, rows.plan.X.n_features
         at.l2, at.most, at.per_call, at.n_chunks = l2, most, max(1, per_call), chunks_of(at.p, at.k)
         self.rows, size, at.at = rows, at.p * at.k, DONE
-        direction = self.direction = np.zeros((at.p, at.k))
-        gradient = self.gradient = np.zeros((at.p, at.k))
-        room, parts = np.zeros((4, size)), np.zeros((at.n_chunks, 8))
+        direction = self.direction = zeros((at.p, at.k))
+        gradient = self.gradient = zeros((at.p, at.k))
+        room, parts = zeros((4, size)), zeros((at.n_chunks, 8))
         at.D, at.G, at.parts = &direction[0, 0], &gradient[0, 0], &parts[0, 0]
         at.R, at.Z, at.P, at.Q = &room[0, 0], &room[1, 0], &room[2, 0], &room[3, 0]
         self.room = [room, parts]

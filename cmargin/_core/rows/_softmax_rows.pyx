@@ -20,6 +20,7 @@ from libc.string cimport memcpy, memset
 from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, gemm, syrk
 from cmargin._core.rows._dense_tile cimport column_of, dense_tile, value_at
 from cmargin._core.rows._rows cimport Rows
+from cmargin._core.small._arrays import zeros
 from cmargin._core.small._shapes cimport must_fit
 from cmargin._core.small._simd cimport row_axpy
 from cmargin._core.stochastic._softmax cimport softmax_row
@@ -296,8 +297,8 @@ cdef class SoftmaxRows:
         plan.n_columns, plan.n_blocks, plan.n_threads = self.n_columns, self.n_blocks, n_threads
         plan.tile = 256 if rows.sparse else max(16, min(512, TILE_NUMBERS // (m + n_classes)))
         bounds = self.bounds = np.linspace(0, n, self.n_blocks + 1).astype(np.int64)
-        gradients = self.gradients = np.zeros((self.n_blocks, self.n_columns * n_classes))
-        sums = self.sums = np.zeros((self.n_blocks, N_SUMS))
+        gradients = self.gradients = zeros((self.n_blocks, self.n_columns * n_classes))
+        sums = self.sums = zeros((self.n_blocks, N_SUMS))
         plan.bounds, plan.gradients, plan.sums = &bounds[0], &gradients[0, 0], &sums[0, 0]
         self._room = None
 
@@ -314,7 +315,7 @@ cdef class SoftmaxRows:
         plan.copy_size, plan.residual_size = plan.tile * m if copies else 1, plan.tile * k + line
         plan.partial_size, plan.moved_size = self.n_columns * k + line, 2 * k + line
         sizes = (plan.copy_size, plan.residual_size, plan.partial_size, plan.moved_size)
-        self._room = dtype, [np.zeros(plan.n_threads * size, dtype) for size in sizes]
+        self._room = dtype, [zeros(plan.n_threads * size, dtype) for size in sizes]
         addresses = [room.__array_interface__["data"][0] for room in self._room[1]]
         address = addresses[0]
         plan.copy = <void *> address

@@ -7,6 +7,7 @@ waits until it gets it back: many short operations in many fits at once are most
 import numpy as np
 
 from cython cimport floating
+from libc.math cimport sqrt
 from libc.string cimport memcpy, memset
 
 from cmargin._core.small._shapes cimport must_fit
@@ -14,6 +15,7 @@ from cmargin._core.small._shapes cimport must_fit
 
 cdef enum:
     SMALL_BYTES = 1 << 18       # up to here a few ten microseconds are waited for
+    MANY = 1 << 16              # the same of numbers that are only read
 
 
 def zeros(shape, dtype=float):
@@ -42,15 +44,48 @@ def copied(a):
     return b
 
 
+def transposed(const floating[:, :] a):
+    """A copy of the transpose of ``a`` (n, m), in C order."""
+    cdef Py_ssize_t i, j, n = a.shape[0], m = a.shape[1]
+    if n * m * <Py_ssize_t> sizeof(floating) > SMALL_BYTES:
+        return np.array(np.asarray(a).T, order="C")
+    b = np.empty((m, n), np.float32 if floating is float else np.float64)
+    cdef floating[:, ::1] out = b
+    for i in range(n):
+        for j in range(m):
+            out[j, i] = a[i, j]
+    return b
+
+
 def all_finite(const floating[::1] a):
     """Whether every number of ``a`` (n,) is finite."""
     cdef double spoilt = 0
-    if a.shape[0] > 65536:
+    if a.shape[0] > MANY:
         with nogil:
             spoilt = spoilt_by(&a[0], a.shape[0])
     elif a.shape[0] > 0:
         spoilt = spoilt_by(&a[0], a.shape[0])
     return spoilt == 0
+
+
+def lines_finite(const floating[:, :] a):
+    """Whether every number of ``a`` (n, m) is finite; of any strides."""
+    cdef double spoilt
+    if a.shape[0] * a.shape[1] > MANY:
+        with nogil:
+            spoilt = lines_spoilt_by(a)
+    else:
+        spoilt = lines_spoilt_by(a)
+    return spoilt == 0
+
+
+cdef double lines_spoilt_by(const floating[:, :] a) noexcept nogil:
+    cdef double spoilt = 0
+    cdef Py_ssize_t i, j
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            spoilt += a[i, j] * 0
+    return spoilt
 
 
 cdef double spoilt_by(const floating *a, Py_ssize_t n) noexcept nogil:
@@ -76,6 +111,19 @@ def total(const double[::1] a):
     for i in range(a.shape[0]):
         sums += a[i]
     return sums
+
+
+def difference_moments(const double[::1] a, const double[::1] b):
+    """Mean and standard deviation, over n, of a - b (n,); no number where one of them is none."""
+    cdef Py_ssize_t i, n = a.shape[0]
+    cdef double mean = 0, square = 0
+    must_fit(b.shape[0] == n > 0, "difference_moments")
+    for i in range(n):
+        mean += a[i] - b[i]
+    mean /= n
+    for i in range(n):
+        square += (a[i] - b[i] - mean) * (a[i] - b[i] - mean)
+    return mean, sqrt(square / n)
 
 
 def square_sum(const floating[:, ::1] Z, const double[::1] weight):

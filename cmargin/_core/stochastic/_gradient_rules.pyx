@@ -3,6 +3,9 @@
 Steps of a few hundred numbers each: in NumPy each is a dozen operations, between which other threads of Python come in.
 """
 
+import numpy as np
+
+from cython cimport floating
 from libc.math cimport hypot, sqrt
 
 from cmargin._core.small._shapes cimport must_fit
@@ -28,6 +31,35 @@ def mean_gradient(const double[:, :] sums, const double[::1] slope, double n, co
             if l1 != 0:
                 out[c, j] += l1 * V[c, j] / hypot(V[c, j], width)
         out[c, d] = slope[c] / n if intercept else 0
+
+
+def penalties(const double[:, :] W, double l2, double l1, double width):
+    """(l2/2) |w|^2 + l1 sum_j (sqrt(w_j^2 + width^2) - width) of every line of W (n_problems, n_features)."""
+    cdef Py_ssize_t c, j
+    cdef double square, size
+    values = np.empty(W.shape[0])
+    cdef double[::1] out = values
+    for c in range(W.shape[0]):
+        square = size = 0
+        for j in range(W.shape[1]):
+            square += W[c, j] * W[c, j]
+            if l1 != 0:
+                size += hypot(W[c, j], width) - width
+        out[c] = l2 / 2 * square + l1 * size
+    return values
+
+
+def take_lower(const floating[:, :] W, const double[:] bias, const double[::1] objective, floating[:, :] best_W,
+               double[::1] best_bias, double[::1] best):
+    """Of the problems whose objective is below their ``best`` the weights, the intercept and the objective."""
+    cdef Py_ssize_t c, j
+    must_fit(W.shape[0] == bias.shape[0] == objective.shape[0] == best_W.shape[0] == best_bias.shape[0]
+             == best.shape[0] and W.shape[1] == best_W.shape[1], "take_lower")
+    for c in range(W.shape[0]):
+        if objective[c] < best[c]:
+            best_bias[c], best[c] = bias[c], objective[c]
+            for j in range(W.shape[1]):
+                best_W[c, j] = W[c, j]
 
 
 def norms(const double[:, ::1] G, double[::1] out):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cmargin._core.losses._losses import LOSS_IDS, mean_losses
+from cmargin._core.small._arrays import all_finite, lines_finite
 from cmargin._core.stochastic import _alias, _gradient_rules, _projected_sgd
 from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
 from cmargin._runtime.clock import RunClock, TimeUp
@@ -71,8 +72,8 @@ class Fit:
 
     def keep_best(self, W, bias, objective):
         """Take the iterates of those problems whose objective is the smallest so far."""
-        better = objective < self.objective
-        self.W[better], self.bias[better], self.objective[better] = W[better], bias[better], objective[better]
+        W = W.astype(self.W.dtype, copy=False)
+        _gradient_rules.take_lower(W, bias, objective, self.W, self.bias, self.objective)
 
     def record(self, trace, row):
         self.add_to_history(trace, (*row, *(trace.take() if trace is not None else ())))
@@ -129,7 +130,7 @@ class FirstOrder(Resumable):
                 self.clock.timed("steps", self.one_pass)
                 fit.passes += 1
                 objective = self.clock.timed("trace", self.look)
-                if not (np.isfinite(self.W).all() and np.isfinite(objective).all()):
+                if not (lines_finite(self.W) and all_finite(objective)):
                     fit.stopped = "diverged"
                     break
                 fit.keep_best(self.W, self.bias, objective)

@@ -4,11 +4,14 @@ The multinomial risk is a proper score of the very model that predicts. Where tw
 smaller is taken: it ranks the classes better (doc/decisions.md).
 """
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
+from cmargin._core.small._arrays import all_finite, difference_moments
 from cmargin._core.small._sampling import held_last
+from cmargin._runtime.aligned import contiguous
 from cmargin.solvers.low_rank.softmax_passes import SoftmaxPasses
 from cmargin.solvers.low_rank.softmax_weights import SoftmaxWeights
 
@@ -110,10 +113,11 @@ class Trial:
 
 def surely_worse(losses, best, errors=1.0):
     """Whether the mean of ``losses`` is above ``best``'s by more than so many standard errors of the difference."""
-    difference = losses - best
-    if not np.isfinite(difference).all():
-        return bool(np.isfinite(best).all())
-    return bool(difference.mean() > errors * difference.std() / np.sqrt(len(difference)))
+    losses, best = contiguous(losses, float), contiguous(best, float)
+    mean, spread = difference_moments(losses, best)
+    if not math.isfinite(spread):
+        return all_finite(best)
+    return mean > errors * spread / math.sqrt(len(best))
 
 
 def automatic_rank(trial, inverses, step):

@@ -33,6 +33,7 @@ from cmargin._core.newton._multinomial_newton import (
     MultinomialNewton,
 )
 from cmargin._core.newton._multinomial_step import MultinomialStep, penalised
+from cmargin._core.small._arrays import copied, transposed
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
 from cmargin._runtime.clock import RunClock, TimeUp
@@ -262,7 +263,7 @@ class Run(Resumable):
         self.result = Result(*self.split(self.V))
 
     def split(self, V):
-        W = np.ascontiguousarray(V[:self.home.n_features].T)
+        W = transposed(V[:self.home.n_features])
         return W, V[-1].copy() if self.settings.fit_intercept else np.zeros(V.shape[1])
 
     def looked_at(self, risk, gradient):
@@ -418,7 +419,7 @@ class Run(Resumable):
             self.enter(value, gap, home.reads + reads, self.products + int(products), when - self.clock.begin)
         home.reads += newton.products + newton.n_taken
         self.spent, self.products = self.spent + newton.products, self.products + newton.products
-        self.V, result.n_newton = newton.V.copy(), result.n_newton + newton.n_taken
+        self.V, result.n_newton = copied(newton.V), result.n_newton + newton.n_taken
         if newton.n_noted == newton.n_taken > 0:
             self.result_here(value)
 
