@@ -26,7 +26,7 @@ from cmargin.measure.report import table
 sys.path.append(str(Path(__file__).parent.parent / "tests"))
 import ranks_in_threads
 from ranks_in_threads import on_ranks
-from workers_in_place import InPlace, fitted_in_place
+from workers_in_place import InPlace, fitted_in_place, known
 
 PASSES = (1, 2, 3, 5)
 
@@ -35,8 +35,7 @@ class AtOnce(InPlace):
     """Workers in this process whose tasks are done when they are sent."""
 
     def everywhere(self, name, function, *columns):
-        return [Done(function(*(one.found if isinstance(one, Done) else one for one in arguments)))
-                for arguments in zip(*columns, strict=True)]
+        return [Done(function(*known(arguments, Done.result, Done))) for arguments in zip(*columns, strict=True)]
 
 
 class Done:

@@ -9,6 +9,7 @@ import threading
 import time
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -236,6 +237,54 @@ def test_what_is_lost_is_made_again_to_the_bit(loss):
         found.append((last.w.tobytes(), last.objective, last.dual, last.passes))
     assert cluster.lost > 5 and ("heavy" in cluster.names or loss != "hinge")
     assert found[0] == found[1]
+
+
+class Elsewhere(InPlace):
+    """Workers that hold other partitions."""
+
+    def __init__(self, *groups):
+        super().__init__()
+        self.given = list(groups)
+
+    def groups(self, futures):
+        return self.given
+
+
+def test_where_partitions_are_changes_no_bit():
+    """A task goes through the partitions of one worker's thread, and sums are folded in their own order."""
+    rng = np.random.default_rng(8)
+    X, found = rng.standard_normal((6000, 5)), []
+    code = np.where(X @ [1, -1, 0.5, 0, 0.2] + rng.standard_normal(6000) > 0, 1.0, -1.0)
+    for cluster in (Elsewhere([0], [1], [2], [3]), Elsewhere([2, 0], [3, 1]), Elsewhere([3, 2, 1, 0])):
+        rows = home_of(X, code, [500, 2500, 5500], cluster).row_pass(0, intercept=True, n_threads=1)
+        *_, last = (driver.finish() for driver in ways(rows, Problem(1e-4, 0.0, 5), Settings(), True, 3))
+        found.append((last.w.tobytes(), last.objective, last.dual, last.passes))
+    assert found[0] == found[1] == found[2]
+
+
+def test_a_task_goes_through_what_a_thread_of_a_worker_holds():
+    holders = [("a",), ("b",), ("a", "b"), (), ("a",), ("b", "a"), ("gone",), ("a",)]
+    futures = [SimpleNamespace(key=("x", place)) for place in range(len(holders))]
+    client = SimpleNamespace(who_has=lambda of: dict(zip([one.key for one in of], holders, strict=True)),
+                             nthreads=lambda: {"b": 1, "a": 2, "c": 8})
+    assert dask_cluster.Cluster(client).groups(futures) == [[3], [6], [0, 2], [4, 7], [1, 5]]
+    home = home_of(np.zeros((5, 1)), np.ones(5), [1, 2, 3, 4], Elsewhere([3, 0], [4, 1, 2]))
+    home.form_groups()
+    assert home.in_groups("pqrst") == [[["s", "p"], ["t", "q", "r"]]]
+    assert home.by_place(home.in_groups("pqrst")[0]) == list("pqrst")
+
+
+def test_a_task_of_a_round_is_for_a_group(client):
+    counter = Counter()
+    client.cluster.scheduler.add_plugin(counter, name="counter")
+    parts = (500,) * 8
+    many, y = rows_there(np.random.default_rng(2).standard_normal((4000, 3)), parts), beside(np.arange(4000) % 2, parts)
+    many, y = client.persist(many), client.persist(y)
+    distributed.wait([many, y])
+    model = SmSVMClassifier(max_passes=30).fit(many, y)
+    client.cluster.scheduler.remove_plugin("counter")
+    looks = len(model.history_["passes"])
+    assert counter.done["cmargin-check"] <= 2 and counter.done["cmargin-look"] <= 2 * (looks + 2)
 
 
 def test_a_worker_killed_in_mid_fit_changes_no_bit(monkeypatch):

@@ -23,7 +23,7 @@ class Kept:
 
     def result(self):
         if self.text is None:
-            given = [one.result() if isinstance(one, Kept) else one for one in self.arguments]
+            given = known(self.arguments)
             before = pickle.dumps(given)
             self.text = pickle.dumps(self.function(*given))
             assert pickle.dumps(given) == before, "a task writes to what it is given"
@@ -32,9 +32,14 @@ class Kept:
     def lose(self):
         """As a worker that dies loses it, and all that it was made of."""
         self.text = None
-        for one in self.arguments:
-            if isinstance(one, Kept):
-                one.lose()
+        known(self.arguments, Kept.lose)
+
+
+def known(given, ask=Kept.result, kind=Kept):
+    """``given`` with what ``ask`` says of every task of a ``kind`` in it and its lists, as a cluster puts it there."""
+    if isinstance(given, kind):
+        return ask(given)
+    return [known(one, ask, kind) for one in given] if isinstance(given, (list, tuple)) else given
 
 
 class InPlace:
@@ -46,6 +51,11 @@ class InPlace:
     def everywhere(self, name, function, *columns):
         self.names.append(name)
         return [Kept(function, *arguments) for arguments in zip(*columns, strict=True)]
+
+    def groups(self, futures):
+        """As if they were on three workers of one thread."""
+        numbers = np.arange(len(futures))
+        return [numbers[numbers % 3 == worker].tolist() for worker in range(min(3, len(numbers)))]
 
     def told(self, futures, until=np.inf):
         return [future.result() for future in futures]

@@ -17,7 +17,7 @@ from cmargin._estimators.agreement import (
 )
 from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin.homes.dask.collections import beside, open_partitions
-from cmargin.homes.dask.tasks import Labelled, says_failure
+from cmargin.homes.dask.tasks import Labelled, Several, says_failure
 from cmargin.homes.failure import Failure, first_failure
 from cmargin.homes.open import open_rows
 
@@ -48,17 +48,23 @@ def agree(estimator, home, sample_weight):
     cluster, weights = home.cluster, None if sample_weight is None else beside(home, sample_weight, "sample_weight")
 
     def told(futures):
-        every = cluster.told(futures)
+        every = home.by_place(cluster.told(futures))
         cluster.forget(futures)
         failure = first_failure(every, IN_PARTITIONS[1])
         if failure is not None:
             raise failure.error()
         return every
 
-    cards = told(cluster.everywhere("check", card_of, *home.beside(weights, there)))
-    agreed = compared(there, cards, IN_PARTITIONS)
+    def in_groups(name, task, *columns):
+        return told(cluster.everywhere(name, Several(task), *home.in_groups(*columns)))
+
+    home.form_groups()
+    agreed = compared(there, in_groups("check", card_of, *home.beside(weights, there)), IN_PARTITIONS)
+    if len(home.groups) == home.n_places:
+        home.groups = None                           # rows that had not been read were nowhere
+        home.form_groups()
     weighed_there = cluster.everywhere("weigh", weigh, *home.beside(weights, there, agreed))
-    home.agreed = balanced(agreed, told(cluster.everywhere("sums-of-weigh", sums_of, weighed_there)))
+    home.agreed = balanced(agreed, in_groups("sums-of-weigh", sums_of, weighed_there))
     home.labelled = cluster.everywhere("label", label, weighed_there, *home.beside(home.agreed)[2:],
                                        list(range(home.n_places)))
     home.n_jobs, home.n_threads = estimator.n_jobs, effective_n_threads(estimator.n_jobs)

@@ -70,6 +70,25 @@ class Cluster:
         keys = [(f"cmargin-{name}-{token}", place) for place in range(len(columns[0]))]
         return self.client.map(OnAligned(function), *columns, key=keys, pure=False)
 
+    def groups(self, futures):
+        """Numbers of the partitions that one task goes through: as many groups of a worker's as it has threads.
+
+        A task costs a scheduler about as much whatever it does. Who is nowhere yet is alone.
+        """
+        who_has, threads = self.client.who_has(futures), self.client.nthreads()
+        of_workers = {worker: [] for worker in sorted(threads)}
+        groups = []
+        for number, future in enumerate(futures):
+            there = [worker for worker in who_has.get(future.key, ()) if worker in of_workers]
+            if there:                                    # a copy is with several: with who has least
+                of_workers[min(there, key=lambda worker: (len(of_workers[worker]), worker))].append(number)
+            else:
+                groups.append([number])
+        for worker, numbers in of_workers.items():
+            n_groups = min(len(numbers), threads[worker])
+            groups += [part.tolist() for part in np.array_split(numbers, n_groups)] if n_groups else []
+        return groups
+
     def told(self, futures, until=np.inf):
         """What the futures come to, in their order; None where the clock says ``until`` first.
 

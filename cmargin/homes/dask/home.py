@@ -1,8 +1,9 @@
-"""The home of rows in partitions on workers: a round of tasks, one a partition, answers all questions asked by then.
+"""The home of rows in partitions on workers: a round of tasks answers all questions asked by then.
 
 X, labels and weights stay on the workers, and so does what passes keep of every row: the task of a round takes the
 result of the one before. The old one is let go when the new one is there; the scheduler remembers how all of them were
-made. Sums are folded here, in the order of the partitions.
+made. A task is for the partitions of one worker's thread, each of which answers for itself; sums are folded here, in
+the order of the partitions, and so do not depend on where they are.
 """
 
 from time import perf_counter
@@ -10,7 +11,7 @@ from time import perf_counter
 import numpy as np
 
 from cmargin._core.small._openmp import effective_n_threads
-from cmargin.homes.dask.tasks import Round, answers_of, mixed, part_of, piece, reading, turn
+from cmargin.homes.dask.tasks import Round, Several, answers_of, mixed, part_of, piece, reading, turn
 from cmargin.homes.failure import Failure
 from cmargin.homes.files.home import STATE
 from cmargin.homes.over_places import PlacesHome, PlacesPass, sums_of
@@ -113,7 +114,8 @@ class DaskHome(PlacesHome):
     def __init__(self, cluster, X, y, sizes, n_features, dtype, sparse):
         super().__init__(n_features, dtype, sparse, None)
         self.cluster, self.X, self.labels, self.sizes = cluster, X, y, sizes
-        self.labelled, self.turns, self.n_jobs, self.n_threads = None, [None] * len(X), None, effective_n_threads(None)
+        self.labelled, self.turns, self.n_jobs, self.n_threads = None, None, None, effective_n_threads(None)
+        self.groups = None                                   # of partitions, one a task of a round
         self.orders, self.waiting, self.asked, self.underway, self.rounds = [], [], [], None, 0
         self.kept = []                                       # futures of what a stochastic method keeps there
 
@@ -172,9 +174,9 @@ class DaskHome(PlacesHome):
         both = cluster.everywhere("mix", mixed, first, list(range(k)), *columns)
         parts = [cluster.everywhere(f"{name}-of-mix", part_of, both, [which] * k)
                  for which, name in enumerate(("rows", "labels"))]
-        for futures in (self.labelled, *pieces, both):       # once the parts are made of them
+        for futures in (self.labelled, self.turns, *pieces, both):       # once the parts are made of them
             cluster.forget(futures)
-        self.X, self.labelled = parts
+        self.X, self.labelled, self.turns, self.groups = *parts, None, None
         self.labels = None                                   # those as given are of the rows before
 
     def keep_there(self, futures):
@@ -229,37 +231,59 @@ class DaskHome(PlacesHome):
 
     def send(self):
         """A round for all who wait, and for what was ordered before."""
+        self.form_groups()
         self.asked, self.waiting = [question for question in self.waiting if question.wanted], []
         if not self.asked:
             return
         orders, self.orders = self.orders, []
         this_round = Round([*orders, *((question.method, question.arguments) for question in self.asked)], (),
                            self.n_jobs)
-        name, turns = "+".join(sorted({question.name for question in self.asked})), None
-        rounds = [this_round] * len(self.X)
+        name, after = "+".join(sorted({question.name for question in self.asked})), None
+        columns = (*self.in_groups(self.X, self.labelled), self.turns or self.in_groups([None] * self.n_places)[0],
+                   self.in_groups([this_round] * self.n_places)[0])
         if this_round.reads_only:
-            answers = self.cluster.everywhere(name, reading, self.X, self.labelled, self.turns, rounds)
+            answers = self.cluster.everywhere(name, Several(reading), *columns)
         else:
             this_round.gone, self.gone = tuple(self.gone), []
-            turns = self.cluster.everywhere(name, turn, self.X, self.labelled, self.turns, rounds)
-            answers = self.cluster.everywhere(f"sums-of-{name}", answers_of, turns)
-        self.underway, self.rounds = (turns, answers), self.rounds + 1
+            after = self.cluster.everywhere(name, Several(turn), *columns)
+            answers = self.cluster.everywhere(f"sums-of-{name}", Several(answers_of), after)
+        self.underway, self.rounds = (after, answers), self.rounds + 1
+
+    # ------------------------------------------------------------ groups of partitions
+
+    def form_groups(self):
+        """By where the partitions are, unless that was known already."""
+        if self.groups is None:
+            self.groups = self.cluster.groups(self.X)
+
+    def in_groups(self, *columns):
+        """Lists by partition as lists by group of lists by its partitions."""
+        return [[[one[place] for place in group] for group in self.groups] for one in columns]
+
+    def by_place(self, found):
+        """And back."""
+        by_place = [None] * self.n_places
+        for group, parts in zip(self.groups, found, strict=True):
+            for place, part in zip(group, parts, strict=True):
+                by_place[place] = part
+        return by_place
 
     def take(self, until):
         """The answers of the round under way; False where the clock says ``until`` first."""
-        turns, answers = self.underway
-        told = self.cluster.told(answers, until)
-        if told is None:
+        after, answers = self.underway
+        found = self.cluster.told(answers, until)
+        if found is None:
             return False
+        told = self.by_place(found)
         for said in told:
             for answer in said:
                 if isinstance(answer, Failure):
                     raise answer.error()
         asked, self.asked, self.underway = self.asked, [], None
         self.cluster.forget(answers)
-        if turns is not None:
+        if after is not None:
             self.cluster.forget(self.turns)
-            self.turns = turns
+            self.turns = after
         for question, *parts in zip(asked, *(said[-len(asked):] for said in told), strict=True):
             question.answer = question.fold(parts)
         return True

@@ -127,6 +127,16 @@ def part_of(found, which):
     return found[which]
 
 
+class Several:
+    """A task over some partitions, one after the other: lists by partition of what it is given, and of what it says."""
+
+    def __init__(self, task):
+        self.task = task
+
+    def __call__(self, *columns):
+        return [self.task(*given) for given in zip(*columns, strict=True)]
+
+
 def turn(X, labelled, before, this_round):
     """A round that changes the state."""
     partition = Partition(X, labelled, before, this_round)
