@@ -17,17 +17,30 @@
 
 /* rows asked for before they are needed: 581,012 x 54 in 21.7 ms on one thread, 27.7 without */
 #define AHEAD 8
-/* while four rows are summed, those that lie `ahead` numbers on are asked for, STRETCH columns at a time; 0: none
+/* while four rows are summed, those that lie `ahead` numbers on are asked for, a line at a time; 0: none
  * (doc/decisions.md, "The next tile is asked for while this one is summed") */
-#define STRETCH 32
-#define ASK_AHEAD(real, from, to)                                                                 \
-    if (ahead)                                                                                    \
-        for (ptrdiff_t k = (from); k < (to); k += 64 / (ptrdiff_t)sizeof(real)) {                 \
-            PREFETCH_FAR(x0 + ahead + k);                                                         \
-            PREFETCH_FAR(x1 + ahead + k);                                                         \
-            PREFETCH_FAR(x2 + ahead + k);                                                         \
-            PREFETCH_FAR(x3 + ahead + k);                                                         \
-        }
+#define ASK_AHEAD(real, at)                                                                                      \
+    if (ahead && (at) % (64 / (ptrdiff_t)sizeof(real)) == 0) {                                                   \
+        PREFETCH_FAR(x0 + ahead + (at));                                                                         \
+        PREFETCH_FAR(x1 + ahead + (at));                                                                         \
+        PREFETCH_FAR(x2 + ahead + (at));                                                                         \
+        PREFETCH_FAR(x3 + ahead + (at));                                                                         \
+    }
+/* ADD for every four columns from j on of four rows, which are y0 .. y3 there; the last columns, and all of a compiler
+ * without vectors, are left to the loop that follows (doc/decisions.md, "Vectors of four numbers") */
+#if defined(__GNUC__)
+#define BY_QUADS(real, suffix, ADD)                                                                              \
+    for (; j + QUADS <= m; j += QUADS) {                                                                         \
+        quad y0 = QUAD_##suffix(x0 + j), y1 = QUAD_##suffix(x1 + j);                                             \
+        quad y2 = QUAD_##suffix(x2 + j), y3 = QUAD_##suffix(x3 + j);                                             \
+        ASK_AHEAD(real, j)                                                                                       \
+        ADD                                                                                                      \
+    }
+#define ADD_FOUR(sum, c)                                                                                         \
+    *(loose_quad *)((sum) + j) = (((QUAD_d((sum) + j) + c##0 * y0) + c##1 * y1) + c##2 * y2) + c##3 * y3;
+#else
+#define BY_QUADS(real, suffix, ADD)
+#endif
 #define ROW(k) (data + (rows ? rows[i + (k)] : i + (k)) * stride)
 
 #define DEFINE_TILE_KERNELS(real, suffix)                                                                        \
@@ -79,14 +92,12 @@
             const real *x0 = ROW(0), *x1 = ROW(1), *x2 = ROW(2), *x3 = ROW(3);                                   \
             double c0 = c[i], c1 = c[i + 1], c2 = c[i + 2], c3 = c[i + 3];                                       \
             if (c0 == 0 && c1 == 0 && c2 == 0 && c3 == 0) {                                                      \
-                ASK_AHEAD(real, 0, m)                                                                            \
+                for (j = 0; j < m; j++) ASK_AHEAD(real, j)                                                       \
                 continue;                                                                                        \
             }                                                                                                    \
-            for (ptrdiff_t from = 0, to; from < m; from = to) {                                                  \
-                to = m - from < STRETCH ? m : from + STRETCH;                                                    \
-                ASK_AHEAD(real, from, to)                                                                        \
-                for (j = from; j < to; j++) sum[j] += (c0 * x0[j] + c1 * x1[j]) + (c2 * x2[j] + c3 * x3[j]);     \
-            }                                                                                                    \
+            j = 0;                                                                                               \
+            BY_QUADS(real, suffix, ADD_FOUR(sum, c))                                                             \
+            for (; j < m; j++) sum[j] += (c0 * x0[j] + c1 * x1[j]) + (c2 * x2[j] + c3 * x3[j]);                  \
         }                                                                                                        \
         for (; i < n; i++) {                                                                                     \
             const real *x0 = ROW(0);                                                                             \
@@ -105,16 +116,13 @@
             double a0 = a[i], a1 = a[i + 1], a2 = a[i + 2], a3 = a[i + 3];                                       \
             double b0 = b[i], b1 = b[i + 1], b2 = b[i + 2], b3 = b[i + 3];                                       \
             double c0 = c[i], c1 = c[i + 1], c2 = c[i + 2], c3 = c[i + 3];                                       \
-            for (ptrdiff_t from = 0, to; from < m; from = to) {                                                  \
-                to = m - from < STRETCH ? m : from + STRETCH;                                                    \
-                ASK_AHEAD(real, from, to)                                                                        \
-                INDEPENDENT                                                                                      \
-                for (j = from; j < to; j++) {                                                                    \
-                    double y0 = x0[j], y1 = x1[j], y2 = x2[j], y3 = x3[j];                                       \
-                    sum_a[j] += (a0 * y0 + a1 * y1) + (a2 * y2 + a3 * y3);                                       \
-                    sum_b[j] += (b0 * y0 + b1 * y1) + (b2 * y2 + b3 * y3);                                       \
-                    sum_c[j] += (c0 * y0 + c1 * y1) + (c2 * y2 + c3 * y3);                                       \
-                }                                                                                                \
+            j = 0;                                                                                               \
+            BY_QUADS(real, suffix, ADD_FOUR(sum_a, a) ADD_FOUR(sum_b, b) ADD_FOUR(sum_c, c))                     \
+            for (; j < m; j++) {                                                                                 \
+                double y0 = x0[j], y1 = x1[j], y2 = x2[j], y3 = x3[j];                                           \
+                sum_a[j] += (a0 * y0 + a1 * y1) + (a2 * y2 + a3 * y3);                                           \
+                sum_b[j] += (b0 * y0 + b1 * y1) + (b2 * y2 + b3 * y3);                                           \
+                sum_c[j] += (c0 * y0 + c1 * y1) + (c2 * y2 + c3 * y3);                                           \
             }                                                                                                    \
         }                                                                                                        \
         for (; i < n; i++) {                                                                                     \

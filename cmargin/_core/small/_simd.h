@@ -87,16 +87,30 @@ static inline double fold_lanes(const double *lane) {
     return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
 }
 
-/* A sum in LANES parts that stays in registers; with several of them in one loop a compiler needs to be told. */
+/* A sum in LANES parts that stays in registers; with several of them in one loop a compiler needs to be told. In vectors
+ * of four, for one of eight goes to memory and back at every addition where registers hold four (doc/decisions.md,
+ * "Vectors of four numbers"). */
 #if defined(__GNUC__)
-typedef double lanes __attribute__((vector_size(64)));
-typedef double loose_d __attribute__((vector_size(64), aligned(8), may_alias));
-#define ADD_PRODUCT_d(sum, x, w) (sum) += *(const loose_d *)(x) * *(const loose_d *)(w)
-#define ADD_LANES(sum, more) (sum) += (more)
-/* written out, as __builtin_convertvector takes the eight floats apart (doc/decisions.md, "Steps of a
- * smooth loss begin by products") */
-#define AS_DOUBLES(x) ((lanes){(x)[0], (x)[1], (x)[2], (x)[3], (x)[4], (x)[5], (x)[6], (x)[7]})
-#define ADD_PRODUCT_f(sum, x, w) (sum) += AS_DOUBLES(x) * *(const loose_d *)(w)
+#define QUADS 4
+typedef double quad __attribute__((vector_size(32)));
+typedef double loose_quad __attribute__((vector_size(32), aligned(8), may_alias));
+typedef struct {
+    quad low, high;
+} lanes;
+#define QUAD_d(x) (*(const loose_quad *)(x))
+/* written out, as __builtin_convertvector takes the floats apart (doc/decisions.md, "Steps of a smooth loss begin by
+ * products") */
+#define QUAD_f(x) ((quad){(x)[0], (x)[1], (x)[2], (x)[3]})
+#define ADD_PRODUCT_d(sum, x, w) ADD_QUADS(d, sum, x, w)
+#define ADD_PRODUCT_f(sum, x, w) ADD_QUADS(f, sum, x, w)
+#define ADD_QUADS(suffix, sum, x, w)                                                                             \
+    ((sum).low += QUAD_##suffix(x) * QUAD_d(w), (sum).high += QUAD_##suffix((x) + QUADS) * QUAD_d((w) + QUADS))
+#define ADD_LANES(sum, more) ((sum).low += (more).low, (sum).high += (more).high)
+#define FOLD(sum)                                                                                                \
+    __extension__({                                                                                              \
+        quad both = (sum).low + (sum).high;                                                                      \
+        (both[0] + both[2]) + (both[1] + both[3]);                                                               \
+    })
 #else
 typedef struct {
     double at[LANES];
@@ -104,8 +118,8 @@ typedef struct {
 #define ADD_PRODUCT_d(sum, x, w) for (int l = 0; l < LANES; l++) (sum).at[l] += (x)[l] * (w)[l]
 #define ADD_PRODUCT_f(sum, x, w) ADD_PRODUCT_d(sum, x, w)
 #define ADD_LANES(sum, more) for (int l = 0; l < LANES; l++) (sum).at[l] += (more).at[l]
+#define FOLD(sum) fold_lanes((sum).at)
 #endif
-#define FOLD(sum) fold_lanes((const double *)&(sum))
 
 /* The same for a row of either type and a vector of doubles; four sums, as one would wait for its own additions */
 #define DEFINE_MIXED_KERNELS(real, suffix)                                                                       \
