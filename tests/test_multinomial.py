@@ -17,7 +17,7 @@ from cmargin._core.stochastic import _softmax_sgd
 from cmargin.homes.files import open_files
 from cmargin.margins import expected_calibration_error
 from cmargin.solvers.low_rank import multinomial_choice
-from cmargin.solvers.low_rank.multinomial_choice import batch_size, split_order
+from cmargin.solvers.low_rank.multinomial_choice import batch_size, split_order, surely_worse
 
 STOCHASTIC = "a random order of batches cannot repeat a row bit for bit; tested in expectation below"
 
@@ -146,6 +146,19 @@ def test_weights_equal_repetitions(monkeypatch):
     c = fit(X, y, weight.astype(float), **options)
     np.testing.assert_allclose(c.coef_, b.coef_, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(c.intercept_, b.intercept_, rtol=1e-9, atol=1e-12)
+
+
+def test_what_is_surely_worse():
+    best, noise = np.random.default_rng(5).standard_normal((2, 400))
+    for shift in (-1.0, 0.01, 0.04, 0.06, 0.2):
+        for errors in (1.0, 2.0):
+            difference = noise + shift - noise.mean()
+            expected = difference.mean() > errors * difference.std() / 20
+            assert surely_worse(best + difference, best, errors) == expected
+    cases = (np.inf, 0.0, True), (0.0, np.inf, False), (np.inf, np.inf, False), (np.nan, 0.0, True)
+    for one, other, expected in cases:
+        assert surely_worse(np.append(best, one), np.append(best, other)) is expected
+    assert surely_worse(best.astype("f") + 1, best[::-1][::-1])
 
 
 def test_weights_equal_repetitions_in_expectation():

@@ -115,7 +115,7 @@ def surely_worse(losses, best, errors=1.0):
     """Whether the mean of ``losses`` is above ``best``'s by more than so many standard errors of the difference."""
     losses, best = contiguous(losses, float), contiguous(best, float)
     mean, spread = difference_moments(losses, best)
-    if not math.isfinite(spread):
+    if not math.isfinite(mean):
         return all_finite(best)
     return mean > errors * spread / math.sqrt(len(best))
 
