@@ -27,6 +27,24 @@ def test_every_public_name_is_in_the_reference():
     assert {name for name in public_names() if not re.search(rf"[\s.]{name}\s", text)} == set()
 
 
+def in_one_line(text):
+    """Without ends of lines and the marks that comments begin them with."""
+    return re.sub(r"\s+", " ", re.sub(r"\n\s*(?:\*|#|/\*)?\s", " ", text))
+
+
+def test_every_decision_is_in_the_list_and_what_the_source_names_is_one():
+    root = REFERENCE.parents[1]
+    if not (root / "doc" / "decisions").is_dir():
+        pytest.skip("the documentation is not beside the tests")
+    listed = (root / "doc" / "decisions.md").read_text()
+    decided = {in_one_line(title).rstrip(".,:") for page in (root / "doc" / "decisions").glob("*.md")
+               for title in re.findall(r"(?m)^\*\*((?:[^*]|\*(?!\*))+?)\*\*", page.read_text())}
+    assert len(decided) > 100 and {title for title in decided if f"- {title}\n" not in listed} == set()
+    named = {title for kind in ("py", "pyx", "pxd", "h") for source in (root / "cmargin").rglob(f"*.{kind}")
+             for title in re.findall(r'doc/decisions\.md, "([^"]+)"', in_one_line(source.read_text()))}
+    assert named and named <= decided
+
+
 PAGE = """<html><body><h1 id="top-of-it">A page</h1><a href="{link}">there</a>
 <p style="width: {width}px">wide</p><img src="{figure}"></body></html>"""
 DOT = ('<svg xmlns="http://www.w3.org/2000/svg" width="4" height="4"><circle r="2"/></svg>')

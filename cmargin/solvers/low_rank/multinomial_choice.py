@@ -15,7 +15,7 @@ from cmargin._runtime.aligned import contiguous
 from cmargin.solvers.low_rank.softmax_passes import SoftmaxPasses
 from cmargin.solvers.low_rank.softmax_weights import SoftmaxWeights
 
-# Measured on five sets (doc/decisions.md, "Multinomial: rank, step and passes")
+# Measured on five sets (doc/decisions.md, "Rank, step and passes")
 HELD_SHARE, HELD_MOST, HELD_LEAST = 0.2, 2000, 20
 TRIAL_ROWS, TRIAL_PASSES = 4096, 2
 FIRST_STEP, SMALLEST, LARGEST = 2.0, 1 / 64, 16.0
