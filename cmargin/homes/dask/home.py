@@ -176,7 +176,7 @@ class DaskHome(PlacesHome):
                  for which, name in enumerate(("rows", "labels"))]
         for futures in (self.labelled, self.turns, *pieces, both):       # once the parts are made of them
             cluster.forget(futures)
-        self.X, self.labelled, self.turns, self.groups = *parts, None, None
+        (self.X, self.labelled), self.turns, self.groups = parts, None, None
         self.labels = None                                   # those as given are of the rows before
 
     def keep_there(self, futures):
