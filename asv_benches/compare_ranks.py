@@ -35,7 +35,7 @@ class AtOnce(InPlace):
     """Workers in this process whose tasks are done when they are sent."""
 
     def everywhere(self, name, function, *columns):
-        return [Done(function(*known(arguments, Done.result, Done))) for arguments in zip(*columns, strict=True)]
+        return [Done(function(*known(list(arguments), Done.result, Done))) for arguments in zip(*columns, strict=True)]
 
 
 class Done:

@@ -23,7 +23,7 @@ class Kept:
 
     def result(self):
         if self.text is None:
-            given = known(self.arguments)
+            given = known(list(self.arguments))
             before = pickle.dumps(given)
             self.text = pickle.dumps(self.function(*given))
             assert pickle.dumps(given) == before, "a task writes to what it is given"
@@ -32,14 +32,14 @@ class Kept:
     def lose(self):
         """As a worker that dies loses it, and all that it was made of."""
         self.text = None
-        known(self.arguments, Kept.lose)
+        known(list(self.arguments), Kept.lose)
 
 
 def known(given, ask=Kept.result, kind=Kept):
     """``given`` with what ``ask`` says of every task of a ``kind`` in it and its lists, as a cluster puts it there."""
     if isinstance(given, kind):
         return ask(given)
-    return [known(one, ask, kind) for one in given] if isinstance(given, (list, tuple)) else given
+    return [known(one, ask, kind) for one in given] if isinstance(given, list) else given
 
 
 class InPlace:

@@ -58,11 +58,11 @@ def agree(estimator, home, sample_weight):
     def in_groups(name, task, *columns):
         return told(cluster.everywhere(name, Several(task), *home.in_groups(*columns)))
 
+    read = all(rows.done() for rows in home.X)
     home.form_groups()
     agreed = compared(there, in_groups("check", card_of, *home.beside(weights, there)), IN_PARTITIONS)
-    if len(home.groups) == home.n_places:
-        home.groups = None                           # rows that had not been read were nowhere
-        home.form_groups()
+    if not read:                                     # rows were nowhere until then
+        home.form_groups(anew=True)
     weighed_there = cluster.everywhere("weigh", weigh, *home.beside(weights, there, agreed))
     home.agreed = balanced(agreed, in_groups("sums-of-weigh", sums_of, weighed_there))
     home.labelled = cluster.everywhere("label", label, weighed_there, *home.beside(home.agreed)[2:],

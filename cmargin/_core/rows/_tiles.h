@@ -92,7 +92,7 @@
             const real *x0 = ROW(0), *x1 = ROW(1), *x2 = ROW(2), *x3 = ROW(3);                                   \
             double c0 = c[i], c1 = c[i + 1], c2 = c[i + 2], c3 = c[i + 3];                                       \
             if (c0 == 0 && c1 == 0 && c2 == 0 && c3 == 0) {                                                      \
-                for (j = 0; j < m; j++) ASK_AHEAD(real, j)                                                       \
+                for (j = 0; j < m; j += 64 / (ptrdiff_t)sizeof(real)) ASK_AHEAD(real, j)                         \
                 continue;                                                                                        \
             }                                                                                                    \
             j = 0;                                                                                               \

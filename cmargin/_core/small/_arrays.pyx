@@ -83,6 +83,9 @@ cdef double lines_spoilt_by(const floating[:, :] a) noexcept nogil:
     cdef double spoilt = 0
     cdef Py_ssize_t i, j
     for i in range(a.shape[0]):
+        if a.shape[1] > 0 and a.strides[1] == sizeof(floating):
+            spoilt += spoilt_by(&a[i, 0], a.shape[1])
+            continue
         for j in range(a.shape[1]):
             spoilt += a[i, j] * 0
     return spoilt

@@ -231,10 +231,10 @@ class DaskHome(PlacesHome):
 
     def send(self):
         """A round for all who wait, and for what was ordered before."""
-        self.form_groups()
         self.asked, self.waiting = [question for question in self.waiting if question.wanted], []
         if not self.asked:
             return
+        self.form_groups()
         orders, self.orders = self.orders, []
         this_round = Round([*orders, *((question.method, question.arguments) for question in self.asked)], (),
                            self.n_jobs)
@@ -251,9 +251,9 @@ class DaskHome(PlacesHome):
 
     # ------------------------------------------------------------ groups of partitions
 
-    def form_groups(self):
+    def form_groups(self, anew=False):
         """By where the partitions are, unless that was known already."""
-        if self.groups is None:
+        if self.groups is None or anew:
             self.groups = self.cluster.groups(self.X)
 
     def in_groups(self, *columns):
