@@ -58,7 +58,7 @@ def agree(estimator, home, sample_weight):
     def in_groups(name, task, *columns):
         return told(cluster.everywhere(name, Several(task), *home.in_groups(*columns)))
 
-    read = all(rows.done() for rows in home.X)
+    read = home.is_read
     home.form_groups()
     agreed = compared(there, in_groups("check", card_of, *home.beside(weights, there)), IN_PARTITIONS)
     if not read:                                     # rows were nowhere until then

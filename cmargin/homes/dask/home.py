@@ -251,6 +251,11 @@ class DaskHome(PlacesHome):
 
     # ------------------------------------------------------------ groups of partitions
 
+    @property
+    def is_read(self):
+        """Whether all partitions are somewhere already."""
+        return all(rows.done() for rows in self.X)
+
     def form_groups(self, anew=False):
         """By where the partitions are, unless that was known already."""
         if self.groups is None or anew:
