@@ -184,13 +184,13 @@ def test_an_interrupt_between_slices_leaves_the_best_point(monkeypatch):
         times.append(1)
         if self.home.reads > 15:
             raise KeyboardInterrupt
-        advance(self, perf_counter() + 1e-4)
+        advance(self, perf_counter() + 1e-5)
 
     monkeypatch.setattr(dual_newton.DualNewton, "advance", interrupted)
     model = SmSVMClassifier(linear_solver="dual", l2=1e-4, tol=1e-12)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
-    assert len(times) > 4 and 0 < model.objective_[0] < 0.5 and model.duality_gap_[0] < 1
+    assert len(times) > 2 and 0 < model.objective_[0] < 0.5 and model.duality_gap_[0] < 1
     u = 1 - y * model.decision_function(X)
     value = 1e-4 / 2 * (model.coef_**2).sum() + np.maximum(u, 0).mean()
     assert value == pytest.approx(model.objective_[0], rel=1e-12)
