@@ -16,13 +16,14 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport uint64_t
 
 from cmargin._core.rows._rows cimport Rows
-from cmargin._core.rows._tiles cimport open_tile, row_source, row_tile, source_of, tile_row_squares
+from cmargin._core.rows._tiles cimport fetch_row, open_tile, row_source, row_tile, source_of, tile_row_squares
 from cmargin._core.small._random cimport mixed, number_of
 from cmargin._core.small._shapes cimport must_fit
 
 cdef double LEAST = 0.1, LONGEST = 3.0
 CHANCE = LEAST, LONGEST                  # the same for Python
 cdef Py_ssize_t SLICE = 1 << 16          # rows between two moments at which Python is heard
+cdef Py_ssize_t AHEAD = 8                # of those read, that are asked for before they are
 
 
 cdef double chance_of(const row_source *source, Py_ssize_t i, const double *weight, double *scratch) noexcept nogil:
@@ -56,14 +57,14 @@ def chosen(Rows X, const double[::1] code, double positives, double negatives, u
     n_read : int
         Rows that had to be read for it.
     """
-    cdef Py_ssize_t n = code.shape[0], found = 0, n_read = 0, lo, i
+    cdef Py_ssize_t n = code.shape[0], found = 0, n_read = 0, lo, i, k, n_drawn
     cdef row_source source
     cdef const double *by_column = NULL
     cdef double[::1] scratch = np.empty(1 if X is None else max(1, X.view.n_features))
     cdef uint64_t start = mixed(seed)
     cdef double u, most, limit
-    cdef Py_ssize_t[::1] rows = np.empty(n, np.intp)
-    cdef double[::1] chance = np.empty(n)
+    cdef Py_ssize_t[::1] rows = np.empty(n, np.intp), drawn = np.empty(min(n, SLICE), np.intp)
+    cdef double[::1] chance = np.empty(n), number = np.empty(min(n, SLICE))
     must_fit(X is not None or weight is None, "chosen")
     if X is not None:
         must_fit(n == X.view.n_rows and (weight is None or weight.shape[0] == X.view.n_features), "chosen")
@@ -74,15 +75,22 @@ def chosen(Rows X, const double[::1] code, double positives, double negatives, u
     for lo in range(0, n, SLICE):
         PyErr_CheckSignals()
         with nogil:
+            n_drawn = 0
             for i in range(lo, min(lo + SLICE, n)):
                 limit = positives if code[i] > 0 else (negatives if code[i] < 0 else 0)
                 u = number_of(start, first + i)
-                if u >= limit * most:
-                    continue
+                if u < limit * most:
+                    drawn[n_drawn], number[n_drawn] = i, u
+                    n_drawn += 1
+            for k in range(n_drawn):
+                i = drawn[k]
+                limit = positives if code[i] > 0 else negatives
                 if by_column != NULL:
                     n_read += 1
+                    if k + AHEAD < n_drawn:
+                        fetch_row(&source, drawn[k + AHEAD])
                     limit *= chance_of(&source, i, by_column, &scratch[0])
-                if u < limit:
+                if number[k] < limit:
                     rows[found], chance[found] = i, min(limit, 1.0)
                     found += 1
     return np.array(rows[:found]), np.array(chance[:found]), n_read

@@ -15,8 +15,11 @@
 
 #include "_simd.h"
 
-/* rows asked for before they are needed: 581,012 x 54 in 21.7 ms on one thread, 27.7 without */
+/* rows asked for before they are needed: 581,012 x 54 in 21.7 ms on one thread, 27.7 without; short ones by so many bytes,
+ * and so many of a list (doc/decisions.md, "Short rows, and rows of a list, are asked for in time") */
 #define AHEAD 8
+#define SOON 8192
+#define LISTED 16
 /* while four rows are summed, those that lie `ahead` numbers on are asked for, a line at a time; 0: none
  * (doc/decisions.md, "The next tile is asked for while this one is summed") */
 #define ASK_AHEAD(real, at)                                                                                      \
@@ -48,16 +51,23 @@
     CLONES static void tile_products_##suffix(const real *data, ptrdiff_t stride, const ptrdiff_t *rows,         \
                                               ptrdiff_t n, ptrdiff_t m, const double *w, double constant,        \
                                               double *out) {                                                     \
+const ptrdiff_t soon = AHEAD * stride * (ptrdiff_t)sizeof(real) < SOON ? SOON / (ptrdiff_t)sizeof(real)  \
+                                                                                : AHEAD * stride;                \
         ptrdiff_t i = 0, j;                                                                                      \
         for (; i + 4 <= n; i += 4) {                                                                             \
             const real *x0 = ROW(0), *x1 = ROW(1), *x2 = ROW(2), *x3 = ROW(3);                                   \
+            const real *p0 = x0 + soon, *p1 = x1 + soon, *p2 = x2 + soon, *p3 = x3 + soon;                       \
             lanes a0 = {0}, a1 = {0}, a2 = {0}, a3 = {0};                                                        \
             double s0 = constant, s1 = constant, s2 = constant, s3 = constant;                                   \
+            if (rows) {                                                                                          \
+                const ptrdiff_t k = i + LISTED + 4 <= n ? LISTED : 0;                                            \
+                p0 = ROW(k), p1 = ROW(k + 1), p2 = ROW(k + 2), p3 = ROW(k + 3);                                  \
+            }                                                                                                    \
             for (j = 0; j + LANES <= m; j += LANES) {                                                            \
-                PREFETCH(x0 + AHEAD * stride + j);                                                               \
-                PREFETCH(x1 + AHEAD * stride + j);                                                               \
-                PREFETCH(x2 + AHEAD * stride + j);                                                               \
-                PREFETCH(x3 + AHEAD * stride + j);                                                               \
+                PREFETCH(p0 + j);                                                                                \
+                PREFETCH(p1 + j);                                                                                \
+                PREFETCH(p2 + j);                                                                                \
+                PREFETCH(p3 + j);                                                                                \
                 ADD_PRODUCT_##suffix(a0, x0 + j, w + j);                                                         \
                 ADD_PRODUCT_##suffix(a1, x1 + j, w + j);                                                         \
                 ADD_PRODUCT_##suffix(a2, x2 + j, w + j);                                                         \
