@@ -1,10 +1,10 @@
 """Rows in files: looks beside those in memory, sizes of a chunk, and a file trained on with little memory.
 
-    python asv_benches/compare_files.py [--part looks|chunks|fits|repairs|large] [--rows N] [--folder FOLDER]
+    python asv_benches/compare_files.py [--part looks|chunks|fits|near|large] [--rows N] [--folder FOLDER]
                                         [--data FOLDER] [--seeds N]
 
-``repairs`` counts passes over class 2 of covtype, which --data FOLDER holds, with and without a repair of the dual
-variables, every second seed in another order of the rows.
+``near`` counts passes over class 2 of covtype, which --data FOLDER holds, with and without steps of the rows near the
+hinge, every second seed in another order of the rows.
 ``looks``, ``chunks`` and ``fits`` read a file of 432 MB that is in the page cache. ``large``, only when asked for,
 makes 20,000,000 x 54 float32 rows (4.3 GB; ``--rows`` makes it another number) in a temporary folder, under FOLDER if
 given, trains on them to a certified 1e-4, and lets scikit-learn's SGDClassifier.partial_fit go over the same file to
@@ -128,7 +128,7 @@ def fits(folder, _):
     yield table(f"Whole fits of {ROWS:,} x {COLUMNS}", ["fit", "memory, s", "passes", "file, s", "passes"], rows)
 
 
-def repairs(folder, options):
+def near(folder, options):
     data, rows = load("covtype", folder=options.data), []
     X, path = scale(data.X.astype(np.float32)), folder / "covtype.npy"
     y = data.y == np.unique(data.y)[1]
@@ -140,13 +140,13 @@ def repairs(folder, options):
             model = SmSVMClassifier(l2=l2, random_state=4000 + seed, max_passes=60)
             found = []
             for given in (X[order], open_files(path, in_memory=False)):
-                with patch.object(growing, "may_repair", lambda newton: None):
+                with patch.object(growing, "may_near", lambda *_: None):
                     found.append(model.fit(given, y[order]).n_passes_)
                 found.append(model.fit(given, y[order]).n_passes_)
             passes.append(found)
         rows += [[l2, name, *of(passes, axis=0)] for name, of in (("median", np.median), ("worst", np.max))]
     yield table("Covtype, class 2, passes to a certified 1e-4",
-                ["l2", "", "memory, none", "memory, repairs", "file, none", "file, repairs"], rows)
+                ["l2", "", "memory, none", "memory, near rows", "file, none", "file, near rows"], rows)
 
 
 # ---------------------------------------------------------------- a large file, in processes of their own
@@ -207,7 +207,7 @@ def large(options):
              theirs["epochs"], theirs["resident"] / 1e9]])
 
 
-PARTS = {"looks": looks, "chunks": chunks, "fits": fits, "repairs": repairs, "large": large}
+PARTS = {"looks": looks, "chunks": chunks, "fits": fits, "near": near, "large": large}
 
 
 def main(arguments=None):

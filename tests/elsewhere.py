@@ -1,10 +1,12 @@
 """Rows that compiled code cannot reach: a home made of homes, answering through Python what `RowPass` asks."""
 
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
 from cmargin.homes import open_rows
+from cmargin.homes.nearest import Answered, choose
 
 
 class Elsewhere:
@@ -60,14 +62,23 @@ class Elsewhere:
         counts, weights = zip(*self.everywhere("sides"), strict=True)
         return tuple(map(sum, zip(*counts, strict=True))), tuple(map(sum, zip(*weights, strict=True)))
 
-    def foresee_apart(self, positives, negatives, seed):
-        self.everywhere("foresee_apart", positives, negatives, seed)
+    def measure_rows(self, weight):
+        self.everywhere("measure_rows", weight)
 
-    def some_apart(self, positives, negatives, seed):
-        parts, vectors, totals = zip(*self.everywhere("some_apart", positives, negatives, seed), strict=True)
+    def foresee_nearest(self):
+        self.everywhere("foresee_nearest")
+
+    def forget_nearest(self):
+        self.everywhere("forget_nearest")
+
+    def nearest_apart(self, share, most, moved, width, sample=None):
+        others, near, distance = choose(partial(self.everywhere, "ask_nearest"), self.n_rows, share, most, moved)
+        if not near or not (others or sample):
+            return None
+        parts, vectors, totals = zip(*self.everywhere("beside_lines", width, sample), strict=True)
         some = Elsewhere(parts)
         some.share = some.n_rows / self.n_rows
-        return some, sum(vectors), sum(totals)
+        return Answered((some, sum(vectors), sum(totals), distance, some.share))
 
     def evaluate(self, w, squares=False):
         losses, squares = zip(*self.everywhere("evaluate", w, squares), strict=True)

@@ -192,7 +192,7 @@ Pair = namedtuple("Pair", "left right")
 
 def a_message(make):
     numbers = np.arange(5.0)
-    state = RowState(make(numbers), True, make(np.arange(3)), 0, {"per_row": make(numbers)})
+    state = RowState(make(numbers), True, make(np.arange(3)), 0, None, {"per_row": make(numbers)})
     return [make(numbers), (1, make(np.arange(4))), {"a": make(numbers), 2: "b"}, Pair(make(numbers), None),
             off_by_one_csr(np.eye(3), make), state]
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from ranks_in_threads import on_ranks
+from rare_columns import rows_with_rare_columns
 from sklearn.base import clone
 
 from cmargin import Checkpoint, MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
@@ -63,6 +64,17 @@ def test_a_subset_and_heavy_rows_are_gathered_anew(n, tmp_path):
     model = SmSVMClassifier(random_state=3)
     alone = over_ranks(model, 2, LARGE)
     assert same(alone[0], over_ranks(model, 2, LARGE, **stopped(model, 2, tmp_path, n, LARGE))[1])
+
+
+def test_the_rows_near_the_hinge_are_the_same_again(tmp_path):
+    data, seen = rows_with_rare_columns(40_000, 0), []
+    model = SmSVMClassifier(l2=1e-3, random_state=0)
+    alone = over_ranks(model, 2, data, callback=lambda model: seen.append(model.history_["smoothing"][-1]))
+    near = [n for n, width in enumerate(seen, 1) if width == 1e-4]       # looks with straight lines
+    assert len(near) > 1
+    for n in near:
+        again = over_ranks(model, 2, data, **stopped(model, 2, tmp_path, n, data))
+        assert same(alone[0], again[1])
 
 
 @pytest.mark.parametrize("size, data, words", [

@@ -20,8 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from cmargin import Checkpoint, MarginPursuitClassifier, SmSVMClassifier
 from cmargin.homes import open_rows
 from cmargin.homes.files import RowFiles, arrays_in_files, home, open_files, read_ahead, sources
-from cmargin.solvers.newton import growing
-from cmargin.solvers.newton.continuation_newton import ContinuationNewton
+from cmargin.solvers.newton import growing, near_rows
 
 
 @pytest.fixture(autouse=True)
@@ -246,29 +245,47 @@ def test_a_sample_is_no_larger_than_memory_has_room_for(data, tmp_path, monkeypa
     assert 20 < part.n_rows < 150 and part.total_weight == pytest.approx(900, rel=0.4)
 
 
-def test_rows_of_a_repair_cost_no_read_of_the_files(tmp_path, monkeypatch, small_chunks):
-    X, y = rows_with_rare_columns(seed=1)
-    files, taken, offer = files_of(X, "npy C", tmp_path), [], ContinuationNewton.offer
+@pytest.fixture
+def choices(monkeypatch):
+    """Shares of the rows that were near, at every choice."""
+    found, begin = [], near_rows.NearRows.begin_small
+
+    def watched(self, newton, part, *given):
+        found.append(part.share)
+        return begin(self, newton, part, *given)
+
+    monkeypatch.setattr(near_rows.NearRows, "begin_small", watched)
+    return found
+
+
+def test_a_choice_of_near_rows_is_one_read_of_the_files(tmp_path, monkeypatch, small_chunks, choices):
+    X, y = rows_with_rare_columns(48_000, 1)
+    files = files_of(X, "npy C", tmp_path)
     small_chunks(1 << 18)
     homes, model, room = counted(monkeypatch), SmSVMClassifier(l2=1e-6, random_state=0), home.FileHome.room_for_rows
-    memory = model.fit(X, y).history_["objective"]
-    monkeypatch.setattr(ContinuationNewton, "offer", lambda *given: taken.append(given) or offer(*given))
+    memory, reads = model.fit(X, y).history_["objective"], model.n_passes_
+    here, choices[:] = choices[:], []
     model.fit(files, y)
-    assert taken and homes[0].reads == pytest.approx(round(homes[0].reads))
+    assert choices == here and homes[0].reads == pytest.approx(round(homes[0].reads))
     np.testing.assert_allclose(model.history_["objective"], memory, rtol=1e-6)
     looks = np.isfinite(memory).sum()
-    assert looks < homes[0].reads <= 1 + looks + 2                       # the sample, the looks, what certifies
-    taken.clear()                                                        # only the subset has room
-    monkeypatch.setattr(home.FileHome, "room_for_rows", lambda self: room(self) if not self.reads else 1000)
-    assert model.fit(files, y).duality_gap_[0] <= 1e-4 and not taken
+    assert homes[0].reads <= 1 + looks + len(choices) + 2                # the sample, looks, choices, what certifies
+    assert model.n_passes_ == pytest.approx(reads + len(choices) + 1, abs=1)
+    choices.clear()                                                      # there is less room than that
+    monkeypatch.setattr(home.FileHome, "room_for_rows", lambda self: room(self) if not self.reads else 3000)
+    assert model.fit(files, y).duality_gap_[0] <= 1e-4 and 0 < max(choices) <= 3000 / len(X)
+    choices.clear()                                                      # or none
+    monkeypatch.setattr(home.FileHome, "room_for_rows", lambda self: room(self) if not self.reads else 0)
+    assert model.fit(files, y).duality_gap_[0] <= 1e-4 and not choices
 
 
-def test_a_checkpoint_goes_on_to_the_same_repairs(tmp_path, small_chunks):
-    X, y = rows_with_rare_columns(seed=1)
+def test_a_checkpoint_goes_on_to_the_same_near_rows(tmp_path, small_chunks, choices):
+    X, y = rows_with_rare_columns(48_000, 1)
     files, seen = files_of(X, "npy C", tmp_path), []
     small_chunks(1 << 18)
     whole = SmSVMClassifier(l2=1e-6, random_state=0, callback=lambda model: seen.append(model.n_passes_)).fit(files, y)
-    for n in (len(seen) - 3, len(seen) - 1):                             # on all rows
+    assert len(choices) > 1
+    for n in (len(seen) - 2, len(seen) - 1):                             # on all rows
         model = SmSVMClassifier(l2=1e-6, random_state=0, checkpoint=Checkpoint(tmp_path / "state", **OFTEN))
         with pytest.raises(KeyboardInterrupt):
             model.set_params(callback=StopAt(n)).fit(files, y)

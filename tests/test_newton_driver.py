@@ -256,6 +256,30 @@ def test_what_is_reported_is_evaluated_where_rounding_may_have_gathered(mean):
     assert result.objective == pytest.approx(loss + 5e-3 * result.w[:5] @ result.w[:5], rel=1e-8)
 
 
+class Uncertain(Elsewhere):
+    """Rows whose dual variables say nothing."""
+
+    def look(self, **asked):
+        sums, gradient, hessian = super().look(**asked)
+        sums[4:6], gradient[1:] = 0.0, 0.0
+        return sums, gradient, hessian
+
+
+@pytest.mark.parametrize("width_end", [0.0, 1e-6])
+def test_a_subset_whose_gap_does_not_fall_is_left_where_all_rows_would_widen(width_end):
+    # covtype, class 7, l2 = 1e-7: fifty times through the same widths, 45 reads of the whole data on a tenth of it
+    newton = ContinuationNewton(Uncertain.of(X_bc, y_bc, [], False), Problem(1e-3, 0.0),
+                                Settings(width_end=width_end, max_passes=60.0))
+    with single_threaded_blas():
+        result = newton.run()
+    widths = np.array(result.history)[:, 8]
+    widened = (np.diff(widths) > 0).sum()
+    if width_end:
+        assert result.status == "width" and result.n_iter < 25 and result.width == widths[-1] and widened == 0
+    else:
+        assert result.status == "max_passes" and widened > 0
+
+
 # ---------------------------------------------------------------- the width rule, alone
 
 def test_full_steps_shrink_the_width_ever_faster():

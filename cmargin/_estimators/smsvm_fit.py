@@ -21,7 +21,7 @@ from cmargin.homes.wide import worth_reducing
 from cmargin.solvers.dual.dual_newton import DualNewton
 from cmargin.solvers.dual.smooth_choice import foreseen
 from cmargin.solvers.newton.continuation_newton import HISTORY, ContinuationNewton, Problem, Result, Settings
-from cmargin.solvers.newton.growing import SMALLEST, may_repair, ways
+from cmargin.solvers.newton.growing import SMALLEST, may_near, ways
 from cmargin.solvers.newton.paper_newton import PaperNewton
 from cmargin.solvers.newton.parts import Parts
 from cmargin.solvers.newton.slices import side_by_side
@@ -239,7 +239,7 @@ class SmSVMFit:
             products = worth_products(self.home, self.problem, settings)
         if stage == "whole":
             newton = ContinuationNewton(rows, self.problem, settings, result)
-            may_repair(newton)
+            may_near(newton)
             newton.go_on_from(found)
             yield newton
         elif self.by_rows:

@@ -18,7 +18,7 @@ from typing import Protocol
 
 import numpy as np
 
-ROUGH_BLOCK = 2                 # with_hessian: as `block_wanted` of the compiled passes has it
+ROUGH_BLOCK, TANGENTS = 2, 3    # with_hessian: as `block_wanted` of the compiled passes has it
 
 
 class Home(Protocol):
@@ -110,7 +110,8 @@ class RowPass(Protocol):
         to the rows before the step at ``line_width`` and du is the change of the full direction. hessian: upper
         triangle of sum s h x x' over the active columns, rows with h <= ``curvature_floor`` left out; None if not
         asked for, and with_hessian=ROUGH_BLOCK: products may be rounded to single precision. All three may be
-        overwritten by the next call.
+        overwritten by the next call. With TANGENTS there is none, and in place of predicted dual variables the slopes
+        at ``width`` are told: straight lines that touch the hinge there.
 
         h is the curvature with the dual variable as an unknown of its own; rows carry that variable from look to
         look. The first look after `start` knows none and takes F''(u), as every look does after start(primal=True).
@@ -161,16 +162,37 @@ class RowPass(Protocol):
         variable is the slope after the step: the solver treats them exactly."""
 
 
-    # ------------------------------------------------------------ some rows beside all others
+    # ------------------------------------------------------------ the rows near the hinge, beside all others
 
-    def foresee_apart(self, positives, negatives, seed):
-        """At the beginning: `some_apart` may be asked, always with these."""
+    def foresee_nearest(self):
+        """Before a look with TANGENTS that measures the rows: `nearest_apart` may be asked after it."""
 
-    def some_apart(self, positives, negatives, seed):
-        """After a look that ended a full step: a pass over rows of either side chosen with these probabilities, by the
-        hash as above, and over those of `gather_heavy`, each for itself alone; and what that look told of them:
-        (2, n_columns) sums of s a y x over its positive and negative rows, and 2 of s a, a the predicted ones. None
-        where there is no room for them."""
+    def forget_nearest(self):
+        """It will not be asked again."""
+
+    def nearest_apart(self, share, most, moved, width, sample=None):
+        """After a look with TANGENTS: the rows near the hinge as a pass of their own, and what lines it told of them.
+
+        About a ``share`` of the rows are near, by deficit beside measure where the lines touch the hinge: ``moved``,
+        where the last look was, else where they did before. Besides those that were near before, and those that are on
+        another side of the hinge now than where the lines touched before, the first that crossed first, up to a share
+        again, and ``most`` in all (``homes/nearest.py``). ``sample``: (positives, negatives, seed), far rows chosen
+        by the hash as in `gather_sample` are in the pass too, each for as many as it stands for.
+
+        Returns
+        -------
+        None where these are the rows of the last time, and where there is none; or what has an ``answer``, perhaps
+        later, of which `work` is then to be asked:
+
+        part : RowPass
+        vectors, totals : (2, n_columns) and (2,) arrays
+            Sums of s a y x over its positive and negative rows, and of s a: a the slopes at ``width`` where the lines
+            touch, s with the weights of a sample.
+        distance : float
+            Mean of the absolute u of the near rows there.
+        reads : float
+            What this has cost.
+        """
 
 
 class KeptRowPass(RowPass, Protocol):

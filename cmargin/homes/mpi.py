@@ -8,7 +8,6 @@ import uuid
 
 import numpy as np
 
-from cmargin._core.rows._row_state import take_back_rows
 from cmargin.homes.failure import Failure, Interrupted
 from cmargin.homes.over_places import PlacesHome, PlacesPass
 from cmargin.homes.places import AVERAGE, CALL, END, GONE, KEY, OP, STATE, Place, Request
@@ -64,7 +63,7 @@ class RankPlace(Place):
     def take_back_pass(self, key, name):
         """The rows that stayed out of the curvature, and their codes."""
         rows, kept = self.passes[key], self.file.found.pop(name)
-        take_back_rows(rows, kept)
+        rows.take_back(kept)
         index = np.flatnonzero(kept["exact"]) if kept["exact"] is not None else np.empty(0, np.intp)
         return self.home.unrepeated().take(index, self.home.dtype), rows.code[index]
 

@@ -5,18 +5,22 @@ of a communicator (`cmargin.homes.mpi`), partitions on the workers of a cluster 
 rows stay where they are, as passes of their own; only the heaviest rows come to the driver.
 """
 
+from functools import partial
+
 import numpy as np
 
 from cmargin._core.newton._certificate import ROUNDING
 from cmargin._core.newton._heavy_rows import LARGE, heavy_limit
 from cmargin.homes.arrays import joined
-from cmargin.homes.base import ROUGH_BLOCK
+from cmargin.homes.base import ROUGH_BLOCK, TANGENTS
+from cmargin.homes.nearest import Answered, choose
 from cmargin.homes.open import open_rows
 from cmargin.homes.order import order_statistics
 from cmargin.homes.places import (
     ALONG,
     EVALUATE,
     HESSIAN,
+    LINES,
     LOOK,
     N_SUMS,
     PRIMAL,
@@ -140,8 +144,10 @@ class PlacesPass:
     def question(self, kind, asked):
         """What `PlacesHome.ask` is asked for one of the driver's questions, as `Driver.ask` has it."""
         if kind == "look":
-            flags = RESTART * asked["restart"] | PRIMAL * bool(asked["primal"]) | HESSIAN * bool(asked["with_hessian"])
-            flags |= ROUGH * (asked["with_hessian"] == ROUGH_BLOCK)
+            block = asked["with_hessian"]
+            flags = RESTART * asked["restart"] | PRIMAL * bool(asked["primal"])
+            flags |= HESSIAN * (block in (True, ROUGH_BLOCK)) | ROUGH * (block == ROUGH_BLOCK)
+            flags |= LINES * (block == TANGENTS)
             return LOOK, {"flags": flags, "step": asked["step"], "line_width": asked["line_width"],
                           "width": asked["width"], "floor": asked["curvature_floor"], "vector": asked["direction"],
                           "active": asked["active"]}
@@ -206,13 +212,23 @@ class PlacesPass:
         read = sum(about[4] for about in abouts) / self.home.n_rows
         return type(self)(self.home, key, self.intercept, abouts), read
 
-    def foresee_apart(self, positives, negatives, seed):
-        """Nothing: they are read where they are."""
+    def foresee_nearest(self):
+        self.home.order("tell_pass", self.key, "foresee_nearest")
 
-    def some_apart(self, positives, negatives, seed):
-        """They stay where they are too."""
+    def forget_nearest(self):
+        self.home.order("tell_pass", self.key, "forget_nearest")
+
+    def nearest_apart(self, share, most, moved, width, sample=None):
+        others, near, distance = choose(partial(self.call, "ask_nearest"), self.n_rows, share, most, moved)
+        if not near or not (others or sample):
+            return None
+        part, *own = self.beside_lines(near, width, sample)
+        return Answered((part, *own, distance, part.share))
+
+    def beside_lines(self, near, width, sample):
+        """A pass over the near rows, which stay where they are too, and their sums."""
         key = self.home.new_key()
-        said = self.home.call("apart", key, self.key, positives, negatives, seed)
+        said = self.home.call("beside_lines", key, self.key, width, sample)
         return type(self)(self.home, key, self.intercept, said), *sums_of(own for *_, own in said)
 
     def weigh_sides(self, positives, negatives):

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from cmargin.homes.base import ROUGH_BLOCK
+from cmargin.homes.base import ROUGH_BLOCK, TANGENTS
 from cmargin.homes.failure import Failure, Interrupted
 from cmargin.homes.order import places_of
 from cmargin.homes.row_pass import SMALL
@@ -22,7 +22,7 @@ from cmargin.homes.shared_start import losses_at, spaced
 
 END, CALL, AVERAGE, LOOK, ALONG, PRODUCT, EVALUATE = range(7)
 OP, KEY, FLAGS, STEP, LINE_WIDTH, WIDTH, FLOOR, GONE, N_NUMBERS = range(9)
-RESTART, PRIMAL, HESSIAN, ROUGH, VECTOR, ACTIVE, SQUARES = (1 << bit for bit in range(7))
+RESTART, PRIMAL, HESSIAN, ROUGH, LINES, VECTOR, ACTIVE, SQUARES = (1 << bit for bit in range(8))
 STATE = 2                      # numbers before the sums
 N_SUMS = 16                    # of a look
 
@@ -146,13 +146,16 @@ class Place:
         part, read = rows.gather_sample(*arguments)
         return *self.to_send(part), read * rows.n_rows
 
-    def apart(self, key, of, *arguments):
-        self.passes[key], *own = self.passes[of].some_apart(*arguments)
+    def ask_nearest(self, key, method, *arguments):
+        return self.passes[key].ask_nearest(method, *arguments)
+
+    def beside_lines(self, key, of, *arguments):
+        self.passes[key], *own = self.passes[of].beside_lines(*arguments)
         return *self.about(key), own
 
-    def apart_rows(self, key, *arguments):
+    def rows_beside_lines(self, key, *arguments):
         """The same rows and their code, to be read elsewhere; and their sums."""
-        part, *own = self.passes[key].some_apart(*arguments)
+        part, *own = self.passes[key].beside_lines(*arguments)
         return *self.to_send(part), own
 
     def to_send(self, part):
@@ -195,7 +198,7 @@ class Place:
         mask = np.zeros(rows.n_rows, np.uint8)
         mask[index] = 1
         rows.set_exact(mask)
-        rows.forget_measures()
+        rows.let_measures_go()
         return self.home.unrepeated().take(index, self.home.dtype), rows.code[index]
 
     # ------------------------------------------------------------ the shared start
@@ -260,8 +263,9 @@ def _look(rows, request, out):
         rows.start(request.asks(PRIMAL))
     rows.set_active(request.active)
     p = rows.n_columns
+    wanted = TANGENTS if request.asks(LINES) else ROUGH_BLOCK if request.asks(ROUGH) else request.asks(HESSIAN)
     sums, gradient, block = rows.look(request.vector_of(p), request[STEP], request[LINE_WIDTH], request[WIDTH],
-                                      request[FLOOR], ROUGH_BLOCK if request.asks(ROUGH) else request.asks(HESSIAN))
+                                      request[FLOOR], wanted)
     out[:N_SUMS], out[N_SUMS:N_SUMS + 3 * p] = sums, gradient.reshape(-1)
     if block is not None:
         at = N_SUMS + 3 * p

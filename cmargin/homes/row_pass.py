@@ -1,5 +1,6 @@
 """Rows in memory: the home of `RowPass` over a dense array or a CSR matrix, read where it lies."""
 
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -12,6 +13,7 @@ from cmargin._core.rows._row_pass import RowBlocks
 from cmargin._core.rows._row_sample import chosen
 from cmargin._core.rows._row_state import kept_of_rows, take_back_rows
 from cmargin._runtime.aligned import contiguous
+from cmargin.homes.nearest import Answered, ChoosesNearest, Nearest
 
 # Entries of X; fewer are summed sooner than a second thread is awake, above all on a busy machine, where each look
 # waits for the other thread. 10,000 x 50 to a certified 1e-2: 7.2 ms on one thread, 4.0 ms on two.
@@ -32,6 +34,7 @@ class RowState:
     intercept: bool
     rows: np.ndarray | None
     first: int
+    nearest: Nearest | None
     kept: dict
 
     def with_own_code(self):
@@ -41,10 +44,10 @@ class RowState:
     @property
     def nbytes(self):
         kept = (part for part in self.kept.values() if isinstance(part, np.ndarray))
-        return sum(part.nbytes for part in (self.code, self.rows, *kept) if part is not None)
+        return sum(part.nbytes for part in (self.code, self.rows, self.nearest, *kept) if part is not None)
 
 
-class MemoryRowPass(RowBlocks):
+class MemoryRowPass(ChoosesNearest, RowBlocks):
     """`RowPass` over arrays in memory.
 
     Parameters
@@ -77,7 +80,7 @@ class MemoryRowPass(RowBlocks):
         return float(np.abs(self.code).sum())
 
     def state(self):
-        return RowState(self.code, self.intercept, self.rows, self.first, kept_of_rows(self))
+        return RowState(self.code, self.intercept, self.rows, self.first, self.nearest, kept_of_rows(self))
 
     @classmethod
     def from_state(cls, X, state, n_threads, reads_only=False):
@@ -85,7 +88,7 @@ class MemoryRowPass(RowBlocks):
         ``reads_only``: `along`, products, evaluations and margins."""
         rows = cls(X, state.code, intercept=state.intercept, n_threads=n_threads, rows=state.rows)
         take_back_rows(rows, state.kept, not (reads_only and state.kept["per_row"].flags.writeable))
-        rows.first = state.first
+        rows.first, rows.nearest = state.first, copy(state.nearest)          # whose arrays are never written to
         return rows
 
     def subset(self, rows, weights):
@@ -138,7 +141,7 @@ class MemoryRowPass(RowBlocks):
         The rows gathered stay out of the curvature from here on.
         """
         mean, index = self.mean_measure(), heaviest(self.norms)
-        self.forget_measures()
+        self.let_measures_go()
         if not len(index):
             return None, mean
         mask = np.zeros(self.n_rows, np.uint8)
@@ -146,15 +149,26 @@ class MemoryRowPass(RowBlocks):
         self.set_exact(mask)
         return self.subset(index, 1.0), mean
 
-    def foresee_apart(self, positives, negatives, seed):
-        """Nothing: they are read where they are."""
+    # ------------------------------------------------------------ the rows near the hinge
 
-    def some_apart(self, positives, negatives, seed):
-        index = chosen(None, self.code, positives, negatives, seed, self.first)[0]
-        if self.exact is not None:
-            index = np.union1d(index, np.flatnonzero(self.exact))
-        part = self.subset(index, 1.0)
-        return part, *part.sums_by_side(self.dual_variables_told(index))
+    def take_measures(self):
+        norms = self.norms
+        self.forget_measures()
+        return norms
+
+    def nearest_apart(self, share, most, moved, width, sample=None):
+        others, near, distance = self.choose_nearest(share, most, moved)
+        if not near or not (others or sample):
+            return None
+        part, *own = self.beside_lines(width, sample)
+        return Answered((part, *own, distance, part.share))
+
+    def beside_lines(self, width, sample):
+        """A pass over the near rows, and those of a sample; their sums where the straight lines touch the hinge."""
+        sampled = None if sample is None else chosen(None, self.code, *sample, self.first)[:2]
+        index, weights = self.nearest.beside(sampled)
+        part = self.subset(index, weights)
+        return part, *part.sums_by_side(self.nearest.slopes(index, width))
 
     def sums_by_side(self, a):
         """(2, n_columns) sums of s a y x over positive and over negative rows, and 2 of s a."""
@@ -162,8 +176,9 @@ class MemoryRowPass(RowBlocks):
         return np.array([self.combine(of_side) for of_side in c]), np.abs(c).sum(axis=1)
 
     def kept(self):
-        return kept_of_rows(self, measures=False)
+        return {**kept_of_rows(self, self.measures_are_wanted), "nearest": self.kept_nearest()}
 
     def take_back(self, kept):
         take_back_rows(self, kept)
+        self.take_back_nearest(kept["nearest"])
         return None if kept["exact"] is None else self.subset(np.flatnonzero(kept["exact"]), 1.0)

@@ -53,12 +53,14 @@ typedef struct {
     double width;        /* width of the next Newton step */
     double floor;        /* smaller curvature is called 0 */
     int primal;          /* forget the dual variables: a = F'(u) */
+    int tangents;        /* and tell F'(next) for a_hat: no step was predicted */
 } hinge_step;
 
 /* What a look asks of n rows, no sums yet. For every row: parts[0] s F(line), [1] -s F'(line) change, [2] s max(0, u),
  * [3] s F(next), [4] s a_hat for y = +1, [5] -s a_hat for y = -1, [6] s h; r: s y F'(next); curvature: s h, 0 below the
  * floor. */
-static inline void hinge_rows_by(const int primal, const hinge_step *at, ptrdiff_t n, const double *restrict code,
+static inline void hinge_rows_by(const int primal, const int tangents, const hinge_step *at, ptrdiff_t n,
+                                 const double *restrict code,
                                  const double *restrict deficit, const double *restrict change,
                                  const double *restrict dual, double *restrict dual_next, double *restrict parts,
                                  ptrdiff_t ld, double *restrict r, double *restrict curvature) {
@@ -70,7 +72,7 @@ static inline void hinge_rows_by(const int primal, const hinge_step *at, ptrdiff
         hinge_point before = hinge_at(u0, w0), line = hinge_at(u1, w0), next = hinge_at(u1, w1);
         double slope0 = hinge_slope(before), slope1 = hinge_slope(next);
         double a0 = primal ? slope0 : dual[i];
-        double a_hat = at_most_1(positive(slope0 - dual_curvature(a0, before) * v));
+        double a_hat = tangents ? slope1 : at_most_1(positive(slope0 - dual_curvature(a0, before) * v));
         double a1 = primal ? slope1 : a0 + keep * (a_hat - a0);
         double h = primal ? primal_curvature(next, w1) : dual_curvature(a1, next);
         dual_next[i] = a1;
@@ -89,10 +91,12 @@ static inline void hinge_rows_by(const int primal, const hinge_step *at, ptrdiff
 CLONES static void hinge_rows(const hinge_step *at, ptrdiff_t n, const double *code, const double *deficit,
                               const double *change, const double *dual, double *dual_next, double *parts,
                               ptrdiff_t ld, double *r, double *curvature) {
-    if (at->primal)
-        hinge_rows_by(1, at, n, code, deficit, change, dual, dual_next, parts, ld, r, curvature);
+    if (at->tangents)
+        hinge_rows_by(1, 1, at, n, code, deficit, change, dual, dual_next, parts, ld, r, curvature);
+    else if (at->primal)
+        hinge_rows_by(1, 0, at, n, code, deficit, change, dual, dual_next, parts, ld, r, curvature);
     else
-        hinge_rows_by(0, at, n, code, deficit, change, dual, dual_next, parts, ld, r, curvature);
+        hinge_rows_by(0, 0, at, n, code, deficit, change, dual, dual_next, parts, ld, r, curvature);
 }
 
 /* out: sum s F(u - t change), its slope and curvature in the step t */

@@ -15,6 +15,7 @@ cdef extern from "_smoothed_hinge.h" nogil:
         double width
         double floor
         int primal
+        int tangents
 
     ctypedef struct hinge_point:
         double above

@@ -8,8 +8,8 @@ from libc.stdlib cimport free, malloc
 from cmargin._core.newton._step_model cimport model_begin, model_part
 from cmargin._core.rows._row_blocks cimport HINGE, N_SUMS
 from cmargin._core.rows._row_pass cimport (
-    RowBlocks, look_request, pass_along, pass_begin_look, pass_evaluate, pass_look_part, pass_margins, pass_product,
-    pass_set_active, pass_start, pass_weigh, row_pass,
+    RowBlocks, has_block, look_request, pass_along, pass_begin_look, pass_evaluate, pass_look_part, pass_margins,
+    pass_product, pass_set_active, pass_start, pass_weigh, row_pass,
 )
 from cmargin._core.small._catoni cimport CHUNK
 from cmargin._core.small._clock cimport seconds
@@ -17,7 +17,7 @@ from cmargin._core.small._margin_summary cimport N_TRACED, trace_margins
 from cmargin._core.small._shapes cimport must_fit
 
 ASKS = {LOOK: "look", ALONG: "along", PRODUCT: "product", MODEL: "model", EVALUATE: "evaluate", MARGINS: "margins",
-        GATHER: "gather", REPAIR: "repair", PAUSE: "pause", DONE: None}
+        GATHER: "gather", NEAREST: "nearest", PAUSE: "pause", DONE: None}
 
 
 def now():
@@ -215,7 +215,7 @@ cdef class Driver(Worker):
         must_fit(own.shape[0] == N_SUMS and slopes.shape[0] == 3 and slopes.shape[1] == p, "tell")
         block = self.block_told = None if hessian is None else np.array(hessian, float)
         must_fit(block is None or block.shape[0] == block.shape[1] == order, "tell")
-        must_fit((block is None) != bool(ask.look.with_hessian and order > 0), "tell")
+        must_fit((block is None) != bool(has_block(ask.look.with_hessian) and order > 0), "tell")
         ask.told_look(ask.driver, &own[0], &slopes[0, 0], NULL if block is None else &block[0, 0])
 
 

@@ -104,8 +104,10 @@ cdef struct newton_state:
     bint knows_rms
     double *column_scale         # (p,) curvature of the columns, where a subset of the rows has told it
     bint has_scale
-    bint may_repair              # REPAIR may be asked: the rows are many
-    double repairs               # reads for repairs so far
+    bint may_near                # NEAREST may be asked: the rows are many
+    bint near                    # steps go to the optimum of the rows near the hinge (`solvers/newton/near_rows.py`);
+    bint proposed                # the next one is in `d`
+    double width_then            # where the other steps go on, once these are over
     double rounding              # of a sum that a look tells, beside the root mean square of a term
     double drift                 # what rounding may have done to the objective since the start
     int resumed
@@ -137,11 +139,13 @@ cdef struct newton_state:
     row_pass *heavy              # rows that the model of a step treats exactly, in memory here; NULL: none
     bint heavy_in_block          # the look that found them summed their curvature too
     double *heavy_work           # see `_heavy_rows`
-    # ---- other rows, whose dual variables stay as they are: for a repair, see `solvers/newton/dual_repair.py`
+    # ---- other rows, whose dual variables stay as they are: see `solvers/newton/near_rows.py`
     double *pull                 # (p,) mean s a y x over them, or NULL: there are none
     double *others               # (2, p) sums of s a y x over the positive and the negative ones
     double *both                 # (2, p) the same with the rows looked at
     double of_others[2]          # sums of s a, over n
+    double wanted                # bound beyond which nothing more is asked,
+    double least                 # and objective below which nothing is
     # ---- Algorithms 1 to 4
     unsigned char *in_use        # (p,) active set
     unsigned char *gone          # (p,) components that a step takes to 0

@@ -11,8 +11,9 @@ The certificate comes from the same read: dual variables a + h du predicted *bef
 
 Each function ends with a question, in `ask`, and the one that is told the answer goes on:
 
-    newton_begin > LOOK > [GATHER] > next_step > direction > LOOK > [[ALONG ...] > LOOK] > accept > [REPAIR] > next_step
-                                                                         ... > newton_settle > [EVALUATE] > DONE
+    newton_begin > LOOK > [GATHER] > next_step > direction > LOOK > [[ALONG ...] > LOOK] > accept > next_step ...
+                                     next_step > NEAREST > [step_proposed > LOOK > accept] > next_step ...
+                                                                     ... > newton_settle > [EVALUATE] > DONE
 """
 
 from libc.math cimport INFINITY, fabs, isfinite, sqrt
@@ -22,15 +23,15 @@ from cmargin._core.linalg._blas cimport dot
 from cmargin._core.newton._certificate cimport ROUNDING_OF_SUMS, dual_bound, make_feasible, relative_gap
 from cmargin._core.newton._chord cimport chord_direction, leaves_zero, may_be_the_last
 from cmargin._core.small._clock cimport seconds
-from cmargin._core.newton._driver cimport ALONG, DONE, EVALUATE, GATHER, LOOK, PAUSE, REPAIR
-from cmargin._core.newton._dual_repair cimport told_with_others, wants_repair
+from cmargin._core.newton._driver cimport ALONG, DONE, EVALUATE, GATHER, LOOK, NEAREST, PAUSE
+from cmargin._core.newton._straight_lines cimport told_with_others, wants_near
 from cmargin._core.newton._penalty_path cimport begin_l1_path, follow_path, leave_path, penalty_of_path
 from cmargin._core.newton._line_search cimport l1_slope, search_told
 from cmargin._core.newton._newton_block cimport choose_columns, columns_wait, solve_block
 from cmargin._core.newton._newton_columns cimport start_model, told_model
 from cmargin._core.newton._newton_products cimport start_products, told_product
 from cmargin._core.newton._step_end cimport begin_line, is_certified, is_good_enough, is_poor
-from cmargin._core.rows._row_pass cimport BLOCK, NO_BLOCK, ROUGH_BLOCK
+from cmargin._core.rows._row_pass cimport BLOCK, NO_BLOCK, ROUGH_BLOCK, TANGENTS
 from cmargin._core.small._history cimport history_row
 from cmargin._core.newton._width_rule cimport NARROWEST, back_up, width_after
 
@@ -39,6 +40,7 @@ cdef Py_ssize_t SKIP_FROM = 4096         # rows; fewer are all summed
 cdef double VANISHING = 1e-16            # decrease, beside the value, that no sum in double could show
 cdef double DRIFT = 1e-10                # of the objective: rounding of steps added up that calls for an evaluation
 cdef double ENOUGH_OF_A_SUBSET = 3e-4  # gap of a subset, with a smooth loss: below, its own noise is fitted
+cdef double AFTER_NEAR = 30              # width, in open gaps of the objective, to go on with after steps of near rows
 cdef int RESUMED = 3                     # times that a fit goes on whose certificate, evaluated anew, falls short
 
 
@@ -93,7 +95,9 @@ cdef void ask_look(newton_state *at, phase_id phase, const double *direction, do
     at.ask.kind, at.ask.restart, at.ask.norm_weight = LOOK, False, NULL
     at.ask.look.direction, at.ask.look.step = direction, step
     at.ask.look.line_width, at.ask.look.width = at.rule.width, width
-    if not with_hessian or seconds() > at.deadline:          # no step follows, and a block may take seconds
+    if at.near:
+        at.ask.look.with_hessian = TANGENTS
+    elif not with_hessian or seconds() > at.deadline:          # no step follows, and a block may take seconds
         at.ask.look.with_hessian = NO_BLOCK
     else:
         at.ask.look.with_hessian = ROUGH_BLOCK if at.rough else BLOCK
@@ -182,8 +186,10 @@ cdef void record(newton_state *at, double objective, double step) noexcept nogil
 
 cdef void judge(newton_state *at) noexcept nogil:
     cdef double gap = gap_of(at)
-    if gap <= at.tol:
+    if gap <= at.tol or (at.pull != NULL and at.best_dual >= at.wanted):
         at.status = CONVERGED
+    elif at.pull != NULL and at.objective < at.least:
+        at.status = LEFT
     elif at.dual != at.dual and not at.blind and at.predicted <= 0.1 * at.tol * at.objective \
             and smoothing_error(at) <= at.tol * at.objective:
         at.status = DECREMENT                    # no certificate without a penalty: the Newton decrement says so
@@ -243,19 +249,26 @@ cdef void columns_measured(newton_state *at) noexcept nogil:
     if at.wide_l1 and at.status == RUNNING and not at.by_products:
         choose_columns(at)
         ask_look(at, FRESH_LOOK, at.zero, 1.0, at.rule.width, True)
+    elif at.near:
+        told_near(at)
     else:
         next_step(at)
 
 
 cdef void go_on(newton_state *at) noexcept nogil:
-    # after GATHER, REPAIR or PAUSE
+    # after GATHER, NEAREST or PAUSE
     if at.ask.kind == GATHER:
         columns_measured(at)
-    elif at.ask.kind == REPAIR:
+    elif at.ask.kind == NEAREST:
         judge(at)
-        next_step(at)
+        if at.status == RUNNING and not at.near and at.ask.look.with_hessian == TANGENTS:
+            leave_near(at)
+        else:
+            next_step(at)
     elif at.status != RUNNING:
         newton_settle(at)
+    elif at.proposed:
+        step_proposed(at)
     else:
         at.start_step(at)
 
@@ -294,6 +307,10 @@ cdef void start_step(newton_state *at) noexcept nogil:
         at.ask.out_of_memory = True
     else:
         at.ask.not_finite = not solve_block(at)
+    if at.ask.not_finite and at.pull != NULL:    # curvature of few rows; whoever asked goes on without them
+        at.ask.not_finite = False
+        newton_leave(at, LEFT)
+        return
     if at.ask.out_of_memory or at.ask.not_finite:
         at.ask.kind = DONE
         return
@@ -304,7 +321,7 @@ cdef void start_step(newton_state *at) noexcept nogil:
 
 cdef next_width width_of_step(const newton_state *at, double step) noexcept nogil:
     cdef next_width same
-    if not at.smooth:
+    if not at.smooth and not at.near:
         return width_after(&at.rule, step, smoothing_error(at), at.objective, gap_of(at))
     same.width, same.decay = at.rule.width, at.rule.decay
     return same
@@ -325,6 +342,29 @@ cdef void direction_found(newton_state *at) noexcept nogil:
     ask_look(at, FULL_STEP, at.d, 1.0, at.to.width, not (at.by_products or may_be_the_last(at) or at.leaves))
 
 
+cdef void step_proposed(newton_state *at) noexcept nogil:
+    # to the optimum of the rows near the hinge beside straight lines, in `d`
+    at.proposed = False
+    at.first = dot(at.p, at.g, at.d)
+    at.predicted, at.step, at.turns, at.leaves = -at.first, 1, False, False
+    at.to.width, at.to.decay = at.rule.width, at.rule.decay
+    if at.predicted > 0:
+        ask_look(at, FULL_STEP, at.d, 1.0, at.rule.width, False)
+    else:
+        leave_near(at)
+
+
+cdef void leave_near(newton_state *at) noexcept nogil:
+    # from the best point on, steps of all rows
+    cdef double drift = at.drift
+    at.near = False
+    at.rule.width = min(at.width_then, max(at.rule.width, AFTER_NEAR * gap_of(at) * at.objective))
+    memcpy(at.w, at.best_w, at.p * sizeof(double))
+    at.heavy_in_block = False                    # they were told apart before there was one
+    ask_first_look(at, FRESH_LOOK, True)
+    at.drift = drift
+
+
 cdef void full_step_taken(newton_state *at) noexcept nogil:
     cdef Py_ssize_t j
     memcpy(at.taken, at.d, at.p * sizeof(double))
@@ -333,7 +373,7 @@ cdef void full_step_taken(newton_state *at) noexcept nogil:
     if at.predicted == 0 or no_read_left(at) or (at.leaves and is_certified(at)):
         accept(at)
         return
-    if not is_poor(at):
+    if at.near or not is_poor(at):
         accept_with_curvature(at)
         return
     at.clock = seconds()
@@ -373,7 +413,7 @@ cdef void accept_with_curvature(newton_state *at) noexcept nogil:
 
 
 cdef void accept(newton_state *at) noexcept nogil:
-    cdef double width = at.rule.width, drift
+    cdef double drift
     cdef Py_ssize_t j
     if at.predicted > 0:
         for j in range(at.p):
@@ -381,16 +421,30 @@ cdef void accept(newton_state *at) noexcept nogil:
         at.drift += rounding_of(at, at.taken)
     at.rule.width, at.rule.decay = at.to.width, at.to.decay
     after_look(at, at.step)
+    if at.near:
+        told_near(at)
+        return
     if not at.smooth:
         if back_up(&at.rule, gap_of(at)) and at.status == RUNNING:
+            if at.width_end > 0 and at.pull == NULL:         # a subset need not be certified: all rows go on from here
+                at.status, at.rule.width = WIDTH, at.to.width
+                next_step(at)
+                return
             drift = at.drift
             ask_first_look(at, FRESH_LOOK, not at.by_products)     # the sums just told are of the narrower width
             at.drift = drift                     # of the best point, which may be an earlier one
             return
     elif not follow_path(at) and at.predicted == 0 and not at.turns and at.status == RUNNING:
         at.status = ROUNDED
-    if wants_repair(at, smoothing_error(at), width):
-        at.ask.kind = REPAIR
+    if wants_near(at, smoothing_error(at)):
+        at.ask.kind = NEAREST
+    else:
+        next_step(at)
+
+
+cdef void told_near(newton_state *at) noexcept nogil:
+    if at.status == RUNNING:
+        at.ask.kind = NEAREST
     else:
         next_step(at)
 

@@ -17,7 +17,7 @@ from cmargin._core.newton._newton cimport (
     newton_settle, newton_state, rounding_of, start_step, status_id,
 )
 from cmargin._core.newton._newton_block cimport block_work_size
-from cmargin._core.newton._newton_vectors cimport BEST_V, BEST_W, L2_EACH, RMS, SCALE, TAKEN, W, X
+from cmargin._core.newton._newton_vectors cimport BEST_V, BEST_W, D, L2_EACH, RMS, SCALE, TAKEN, W, X
 from cmargin._core.newton._newton_vectors cimport n_vectors, point_at_vectors
 from cmargin._core.newton._published_newton cimport published_start, published_told
 from cmargin._core.rows._row_pass cimport RowBlocks
@@ -42,6 +42,9 @@ cdef bint ask_python_for_room(newton_state *at, Py_ssize_t order) noexcept with 
     except MemoryError:
         return False
     return True
+
+
+cdef double OF_TANGENTS = 1e-4   # width of looks in which rows far from the hinge are straight lines
 
 
 cdef enum:
@@ -79,7 +82,6 @@ cdef Py_ssize_t carry_numbers(newton_state *at, char *place, bint back) noexcept
     carry(&by, &at.resumed, sizeof(at.resumed))
     carry(&by, &at.passes, sizeof(at.passes))
     carry(&by, &at.spent, sizeof(at.spent))
-    carry(&by, &at.repairs, sizeof(at.repairs))
     carry(&by, &at.n_iter, sizeof(at.n_iter))
     carry(&by, &at.status, sizeof(at.status))
     carry(&by, &at.by_products, sizeof(at.by_products))
@@ -96,6 +98,10 @@ cdef Py_ssize_t carry_numbers(newton_state *at, char *place, bint back) noexcept
     carry(&by, &at.adjust, sizeof(at.adjust))
     carry(&by, &at.directions, sizeof(at.directions))
     carry(&by, &at.asked_for, sizeof(at.asked_for))
+    carry(&by, &at.near, sizeof(at.near))
+    carry(&by, &at.may_near, sizeof(at.may_near))
+    carry(&by, &at.proposed, sizeof(at.proposed))
+    carry(&by, &at.width_then, sizeof(at.width_then))
     return by.place - place
 
 
@@ -212,6 +218,11 @@ cdef class Newton(Driver):
         self.vectors[W, :self.at.p] = self.vectors[BEST_W, :self.at.p] = w
 
     @property
+    def has_scale(self):
+        """Whether the curvature of every column is known from a subset of the rows."""
+        return self.at.has_scale
+
+    @property
     def l2_each(self):
         """(n_columns,) of the penalty."""
         return self.vectors[L2_EACH, :self.at.p]
@@ -263,7 +274,7 @@ cdef class Newton(Driver):
         scale = curvature = None
         if at.has_block and at.n_active < 0:
             block = np.asarray(<double[:at.p, :at.p]> at.block)
-            scale = np.diag(block) / at.n + self.l2_each
+            scale = self.curvature_of_columns
             if serves_all_rows(at):
                 curvature = block / at.n + np.diag(self.l2_each)
         return dict(decay=at.rule.decay, started=at.started, spent=at.spent, column_scale=scale, curvature=curvature,
@@ -328,16 +339,48 @@ cdef class Newton(Driver):
             room = self.heavy_room = np.empty(heavy_work_size(at.p, at.l1 > 0) + 1)
             at.heavy_work, at.heavy, at.heavy_in_block = &room[0], &heavy.rows, True
 
-    # ------------------------------------------------------------ a repair
+    # ------------------------------------------------------------ rows near the hinge
 
     @property
-    def may_repair(self):
-        """Whether "repair" may be asked."""
-        return self.at.may_repair
+    def may_near(self):
+        """Whether "nearest" may be asked."""
+        return self.at.may_near
 
-    @may_repair.setter
-    def may_repair(self, bint may):
-        self.at.may_repair = may
+    @may_near.setter
+    def may_near(self, bint may):
+        self.at.may_near = may
+
+    @property
+    def width(self):
+        """Of the smoothing."""
+        return self.at.rule.width
+
+    @property
+    def near(self):
+        """Whether steps are those of the rows near the hinge."""
+        return self.at.near
+
+    @property
+    def curvature_of_columns(self):
+        """(n_columns,) where the last look was, if it had a block of all of them."""
+        cdef newton_state *at = &self.at
+        must_fit(at.has_block and at.n_active < 0, "curvature_of_columns")
+        return np.diag(np.asarray(<double[:at.p, :at.p]> at.block)) / at.n + self.l2_each
+
+    def begin_near(self):
+        """From the next look on; before `begin`, or where "nearest" is asked."""
+        cdef newton_state *at = &self.at
+        at.near, at.may_near, at.width_then, at.rule.width = True, False, at.rule.width, OF_TANGENTS
+
+    def end_near(self):
+        """Where "nearest" is asked: all rows again."""
+        self.at.near = False
+
+    def propose(self, w):
+        """The next step is the one to ``w`` (n_columns,)."""
+        must_fit(len(w) == self.at.p, "propose")
+        self.vectors[D, :self.at.p] = w - self.vectors[W, :self.at.p]
+        self.at.proposed = True
 
     def dual_sums_told(self):
         """Of the last look: (2, n_columns) sums of s a y x over positive and negative rows; 2 of s a."""
@@ -345,11 +388,12 @@ cdef class Newton(Driver):
         vectors = np.asarray(<double[:2, :at.p]> at.dual_sums).copy() if at.p > 0 else np.zeros((2, 0))
         return vectors, np.array([at.sums[4], at.sums[5]]) * at.n
 
-    def stand_beside(self, double[:, ::1] vectors, totals, double n):
+    def stand_beside(self, double[:, ::1] vectors, totals, double n, double wanted=INFINITY, double least=-INFINITY):
         """Other rows, to be seen as straight lines from here on: their dual variables do not change.
 
         ``vectors`` (2, n_columns) are their sums of s a y x, ``totals`` those of s a, of positive and of negative rows;
-        ``n`` is the weight of all.
+        ``n`` is the weight of all, ``wanted`` a bound that is enough; below an
+        objective of ``least`` it ends, "left".
         """
         cdef newton_state *at = &self.at
         cdef double[:, ::1] room = np.zeros((5, max(1, at.p)))
@@ -357,6 +401,7 @@ cdef class Newton(Driver):
         np.asarray(room)[:2], np.asarray(room)[4] = vectors, np.sum(vectors, axis=0) / n
         at.n, at.others, at.both, at.pull = n, &room[0, 0], &room[2, 0], &room[4, 0]
         at.of_others[0], at.of_others[1] = totals[0] / n, totals[1] / n
+        at.wanted, at.least = wanted, least
         self.of_others = room.base
 
     def dual_point(self):
@@ -369,14 +414,13 @@ cdef class Newton(Driver):
         cdef newton_state *at = &self.at
         at.passes += reads
         at.spent += reads
-        at.repairs += reads
         if v is not None and bound > at.best_dual:
             must_fit(len(v) == at.best.n, "offer")
             self.vectors[BEST_V, :at.best.n] = v
             at.best_dual, at.best.total, at.has_best = bound, total, True
 
     def go_on(self):
-        """After a pause, or a repair."""
+        """After a pause, or the answer to "nearest"."""
         go_on(&self.at)
 
     # ------------------------------------------------------------ a checkpoint, at a pause

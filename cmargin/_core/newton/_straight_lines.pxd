@@ -1,21 +1,17 @@
-"""When a few rows are to be given other dual variables, and looks at these rows beside all others.
+"""Rows near the hinge beside straight lines for all others: when they are worth a step, and what a look at them tells.
 
-The reasons are in ``solvers/newton/dual_repair.py``, which answers the question.
+The reasons are in ``solvers/newton/near_rows.py``, which answers the question.
 """
 
 from cmargin._core.newton._certificate cimport make_feasible
 from cmargin._core.newton._newton cimport RUNNING, newton_state
 
 
-cdef inline bint wants_repair(const newton_state *at, double smoothing_error, double width) noexcept nogil:
-    # ``width``: of the step taken. The dual variables of rows that a repair leaves alone are smooth by it, which the
-    # error of smoothing, at the next width, says
-    cdef double most_open = 0.8              # of the tolerance: what smoothing may keep open where a repair is tried,
-    cdef double for_repairs = 0.1            # and what part of all reads those before may have cost
-    cdef double wider = width / at.rule.width
-    return at.may_repair and at.status == RUNNING and at.predicted > 0 and at.step == 1 \
-        and at.repairs <= for_repairs * at.passes \
-        and smoothing_error * wider * wider <= most_open * at.tol * at.objective
+cdef inline bint wants_near(const newton_state *at, double smoothing_error) noexcept nogil:
+    # where no subset has led near the optimum, Newton steps do first
+    cdef double close = 0.01                 # of the objective: what smoothing may cost there
+    return at.may_near and at.status == RUNNING and at.predicted > 0 and at.step == 1 and at.has_block \
+        and at.n_active < 0 and smoothing_error <= close * at.objective
 
 
 cdef inline void told_with_others(newton_state *at, const double *vectors) noexcept nogil:

@@ -60,7 +60,6 @@ ctypedef void (*block_kernel)(pass_job *job, Py_ssize_t block, const block_quest
                               double *scratch) noexcept nogil
 
 # part, n_parts: a part of a look
-cdef double exact_dual(const pass_job *job, Py_ssize_t i) noexcept nogil
 cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil
 
 # step, width: value, slope, curvature in the step t of sum s F(u - t change);  sums[0:3]

@@ -79,18 +79,13 @@ cdef void look_at_hinge_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, doub
     sums[CURVATURE] += lane_sum(parts + 6 * ld, n)
 
 
-cdef double exact_dual(const pass_job *job, Py_ssize_t i) noexcept nogil:
-    # of a row that is treated exactly: its slope after the step, not the model's
-    return hinge_slope(hinge_at(job.deficit[i] - job.at.step * job.change[i], job.at.line_width))
-
-
 cdef void treat_exactly(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *parts, double *curvature) noexcept nogil:
-    # rows of `exact`: no curvature, and `exact_dual`
+    # rows of `exact`: no curvature, and as dual variable the slope after the step, not the model's
     cdef Py_ssize_t ld = job.tile_rows, i
     cdef double a
     for i in range(n):
         if job.exact[first + i]:
-            a = exact_dual(job, first + i)
+            a = hinge_slope(hinge_at(job.deficit[first + i] - job.at.step * job.change[first + i], job.at.line_width))
             parts[4 * ld + i] = a * job.code[first + i] if job.code[first + i] >= 0 else 0
             parts[5 * ld + i] = a * job.code[first + i] if job.code[first + i] < 0 else 0
             curvature[i] = 0

@@ -10,7 +10,13 @@ from cmargin._core.small._team cimport team
 
 
 cdef enum block_wanted:          # curvature of a look: none, one,
-    NO_BLOCK, BLOCK, ROUGH_BLOCK  # one that may be summed in single precision
+    NO_BLOCK, BLOCK,
+    ROUGH_BLOCK,                 # one that may be summed in single precision,
+    TANGENTS                     # or none, and as dual variables the slopes of the smoothed hinge where the look is
+
+
+cdef inline bint has_block(int wanted) noexcept nogil:
+    return wanted == BLOCK or wanted == ROUGH_BLOCK
 
 
 cdef struct look_request:        # what a look is asked for; see `RowPass.look`

@@ -15,7 +15,7 @@ from libc.string cimport memcpy
 from cmargin._core.losses._losses cimport MARGIN_PURSUIT, SMOOTHED_HINGE, has_dual, in_newton_steps
 from cmargin._core.rows._row_blocks cimport (
     CURVED, HINGE, N_PARTS, N_SUMS, along_block, block_question, combine_block,
-    evaluate_block, exact_dual, fold, pass_job, product_block, run_block, weigh_by_curvature,
+    evaluate_block, fold, pass_job, product_block, run_block, weigh_by_curvature,
 )
 from cmargin._core.linalg._narrow_syrk cimport narrow_syrk_lanes
 from cmargin._core.rows._over_blocks cimport over_blocks
@@ -101,7 +101,7 @@ cdef bint ask_python_for_room(row_pass *rows, Py_ssize_t order) noexcept with gi
 
 cdef bint pass_begin_look(row_pass *rows, const look_request *request) noexcept nogil:
     cdef pass_job *job = &rows.job
-    cdef Py_ssize_t order = job.block.n_active if request.with_hessian != NO_BLOCK else 0
+    cdef Py_ssize_t order = job.block.n_active if has_block(request.with_hessian) else 0
     job.block.single = request.with_hessian == ROUGH_BLOCK and job.source.X.starts == NULL and order > SINGLE_FROM
     if not has_room(rows, order):
         return False
@@ -115,7 +115,8 @@ cdef bint pass_begin_look(row_pass *rows, const look_request *request) noexcept 
         rows.fresh = False
     job.totals = not rows.begun
     rows.begun = True
-    job.at.primal = rows.forgets or rows.fresh
+    job.at.tangents = request.with_hessian == TANGENTS
+    job.at.primal = rows.forgets or rows.fresh or job.at.tangents
     pass_begin_window(rows)
     return True
 
@@ -454,17 +455,6 @@ cdef class RowBlocks:
         """a >= 0 that the last look predicted, a new (n_rows,) array."""
         cdef double[:, ::1] duals = self.duals
         return self.duals[0 if self.rows.job.dual_next == &duals[0, 0] else 1].copy()
-
-    def dual_variables_told(self, const Py_ssize_t[::1] rows):
-        """Of these rows, those that the dual sums of the last look, if it ended a full step, are of."""
-        cdef pass_job *job = &self.rows.job
-        cdef double[::1] a = np.empty(rows.shape[0])
-        cdef Py_ssize_t i, k
-        for k in range(rows.shape[0]):
-            i = rows[k]
-            must_fit(0 <= i < self.n_rows, "dual_variables_told")
-            a[k] = exact_dual(job, i) if job.exact != NULL and job.exact[i] else job.dual_next[i]
-        return a.base
 
     def along(self, double step, double width):
         """(value, slope, curvature) in the step of sum s F(u - step change); no read of X."""

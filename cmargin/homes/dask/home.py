@@ -71,10 +71,13 @@ class DaskPass(PlacesPass):
         X, codes, reads = zip(*self.call("chosen_rows", positives, negatives, seed, column_weight), strict=True)
         return self.part(X, codes), sum(reads) / max(1, self.home.n_rows)
 
-    def some_apart(self, positives, negatives, seed):
-        if self.too_many(positives, negatives):
-            return super().some_apart(positives, negatives, seed)
-        X, codes, own = zip(*self.call("apart_rows", positives, negatives, seed), strict=True)
+    def beside_lines(self, near, width, sample):
+        counts = self.sides()[0]
+        if sample is not None:
+            near += sample[0] * counts[0] + sample[1] * counts[1]
+        if near * self.home.row_bytes * len(self.home.agreed) > BROUGHT:
+            return super().beside_lines(near, width, sample)
+        X, codes, own = zip(*self.call("rows_beside_lines", width, sample), strict=True)
         return self.part(X, codes), *sums_of(own)
 
     def too_many(self, positives, negatives):

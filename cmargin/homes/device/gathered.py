@@ -3,7 +3,7 @@
 import numpy as np
 
 from cmargin._core.newton._heavy_rows import heavy_limit
-from cmargin._core.rows._row_sample import CHANCE, numbers
+from cmargin._core.rows._row_sample import CHANCE, chosen, numbers
 from cmargin.homes.device.arrays import to_host
 from cmargin.homes.device.rows import DeviceRows
 from cmargin.homes.memory import MemoryHome
@@ -36,15 +36,17 @@ def are_chosen(rows, seed, chance):
     return rows.at.put(numbers(seed, len(rows))) < chance
 
 
-def apart_of(home, positives, negatives, seed):
-    """Rows of a `DeviceRowPass` chosen with these probabilities and those treated exactly, codes, dual variables."""
-    xp, rows, code = home.xp, home.rows, home.code
-    chosen = are_chosen(rows, seed, of_sides(xp, code, positives, negatives))
-    if home.state[0].exact is not None:
-        chosen = chosen | xp.concat([state.exact for state in home.state])
-    there = xp.nonzero(chosen)[0]
-    a = xp.concat([home.told_duals(state) for state in home.state])
-    return DeviceRows(xp.take(rows.X, there, axis=0)), xp.take(code, there), xp.take(a, there)
+def beside_lines(home, width, sample):
+    """Near rows of a `DeviceRowPass`, and those of a sample; their codes, and slopes where straight lines touch."""
+    xp, at, sampled = home.xp, home.rows.at, None
+    if sample is not None:
+        code = np.array(to_host(home.code)).astype(float)
+        sampled = chosen(None, code, *sample, 0)[:2]
+    index, weights = home.nearest.beside(sampled)
+    there = at.put(index.astype(np.int64))
+    a = at.put(home.nearest.slopes(index, width))
+    code = xp.take(home.code, there)
+    return (DeviceRows(xp.take(home.rows.X, there, axis=0)), code if sampled is None else code * at.put(weights), a)
 
 
 def heavy_rows(home):

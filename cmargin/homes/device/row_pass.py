@@ -10,9 +10,11 @@ import numpy as np
 
 from cmargin._core.losses._losses import FACTS
 from cmargin._core.newton._certificate import ROUNDING
+from cmargin.homes.base import ROUGH_BLOCK, TANGENTS
 from cmargin.homes.device.arrays import to_host
-from cmargin.homes.device.gathered import apart_of, heavy_rows, sample_of
+from cmargin.homes.device.gathered import beside_lines, heavy_rows, sample_of
 from cmargin.homes.device.losses import GAINS, LOSSES, SmoothedHinge, clipped, positive
+from cmargin.homes.nearest import Answered, ChoosesNearest
 
 N_SUMS = 16                    # of a look, in the order of ``sum_id``
 SINGLE_ROUNDING = float(np.finfo(np.float32).eps)      # of sums in pieces, where there is no double precision
@@ -48,9 +50,10 @@ class Asked:
     pending: float
     primal: bool
     first: bool
+    tangents: bool
 
 
-class DeviceRowPass:
+class DeviceRowPass(ChoosesNearest):
     """`RowPass` over `DeviceRows`.
 
     Parameters
@@ -104,11 +107,11 @@ class DeviceRowPass:
     # ------------------------------------------------------------ a look
 
     def look(self, direction, step, line_width, width, curvature_floor, with_hessian=True):
-        moves = direction is not None
+        moves, tangents = direction is not None, with_hessian == TANGENTS
         swap = moves and self.begun                          # the last look was the step taken
         asked = Asked(self.rows.of_columns(direction) if moves else None, step, line_width, width, curvature_floor,
-                      with_hessian and self.order > 0, self.pending,
-                      self.forgets or (self.fresh and not swap), not self.begun)
+                      with_hessian in (True, ROUGH_BLOCK) and self.order > 0, self.pending,
+                      self.forgets or (self.fresh and not swap) or tangents, not self.begun, tangents)
         after = []
 
         def packs():
@@ -277,21 +280,18 @@ class DeviceRowPass:
         reads = len(rows) / max(1, self.n_rows) if column_weight is None else 1.0
         return DeviceRowPass(rows, code, self.intercept, self.place), self.share * reads
 
-    def foresee_apart(self, positives, negatives, seed):
-        """Nothing: they are read where they are."""
+    def take_measures(self):
+        """In memory, where the near rows are chosen."""
+        return np.concatenate([to_host(state.norm) for state in self.state]).astype(float)
 
-    def some_apart(self, positives, negatives, seed):
+    def nearest_apart(self, share, most, moved, width, sample=None):
         """On the device too."""
-        rows, code, a = apart_of(self, positives, negatives, seed)
+        others, near, distance = self.choose_nearest(share, most, moved)
+        if not near or not (others or sample):
+            return None
+        rows, code, a = beside_lines(self, width, sample)
         part = DeviceRowPass(rows, code, self.intercept, self.place)
-        return part, *part.sums_by_side(a)
-
-    def told_duals(self, state):
-        """The dual variables that the sums of the last look, after a full step, are of."""
-        if state.exact is None:
-            return state.dual_next
-        line = SmoothedHinge(self.xp, state.deficit - self.pending * state.change, self.line_width)
-        return self.xp.where(state.exact, line.slope, state.dual_next)
+        return Answered((part, *part.sums_by_side(a), distance, part.share))
 
     def sums_by_side(self, a):
         """(2, n_columns) sums of s a y x over positive and over negative rows, and 2 of s a."""
@@ -345,7 +345,7 @@ class HingeLook:
         after = line if asked.width == asked.line_width else SmoothedHinge(xp, u1, asked.width)
         slope0, slope1 = before.slope, after.slope
         a0 = slope0 if asked.primal else state.dual
-        a_hat = clipped(xp, slope0 - before.dual_curvature(a0) * v, 1.0)
+        a_hat = slope1 if asked.tangents else clipped(xp, slope0 - before.dual_curvature(a0) * v, 1.0)
         a1 = slope1 if asked.primal else a0 + min(1.0, asked.step) * (a_hat - a0)
         h = after.curvature if asked.primal else after.dual_curvature(a1)
         curvature = xp.where(h > asked.floor, s * h, 0.0)

@@ -1,4 +1,4 @@
-"""A few rows on their way out of a read, into memory: chosen by hash, or all that are listed."""
+"""A few rows on their way out of a read, into memory: chosen by hash, or listed."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -70,28 +70,20 @@ class SampleQuestion:
         self.answer = self.rows.matrix(), np.concatenate(self.places), np.concatenate(self.chances)
 
 
-class ApartQuestion:
-    """Rows chosen with these probabilities, without looking at them, and those of a mask; out of one read.
-
-    ``expected``: so many rows.
-    """
+class ListedQuestion:
+    """Rows of these places, ascending, out of one read; the answer is what ``made`` makes of them."""
 
     wanted, answer = True, None
 
-    def __init__(self, home, code, mask, chosen_by, expected):
-        self.code, self.mask, self.asked, self.expected = code, mask, chosen_by, expected
-        self.rows, self.places = GatheredRows(home), [np.empty(0, np.intp)]
+    def __init__(self, home, places, made):
+        self.places, self.made, self.expected, self.rows = places, made, len(places), GatheredRows(home)
 
     def begin(self):
         pass
 
     def over(self, chunk):
-        here = slice(chunk.first, chunk.first + chunk.X.shape[0])
-        places = chosen(None, self.code[here], *self.asked, chunk.first)[0]
-        if self.mask is not None:
-            places = np.union1d(places, np.flatnonzero(self.mask[here]))
-        self.rows.add(chunk.X, places)
-        self.places.append(places + chunk.first)
+        lo, hi = np.searchsorted(self.places, [chunk.first, chunk.first + chunk.X.shape[0]])
+        self.rows.add(chunk.X, self.places[lo:hi] - chunk.first)
 
     def end(self):
-        self.answer = self.rows.matrix(), np.concatenate(self.places)
+        self.answer = self.made(self.rows.matrix())

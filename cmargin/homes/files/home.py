@@ -19,7 +19,7 @@ from cmargin.homes.files.shared_start import FileSharedStart
 from cmargin.homes.files.stochastic_rows import FileStochasticRows
 
 CHUNK = 1 << 25              # bytes; doc/decisions.md
-STATE = 48                   # bytes that a problem keeps of a row: code, deficit, change, two dual variables, measure
+STATE = 57                   # bytes kept of a row: code, 2 deficits, change, 2 dual variables, measure, whether near
 PATIENCE = 0.5               # seconds
 GATHERED = 0.25              # of the memory left that gathered rows may take
 

@@ -12,8 +12,9 @@ from cmargin._core.rows._row_sample import chosen
 from cmargin._core.rows._row_state import kept_of_rows, take_back_rows
 from cmargin._core.rows._row_windows import RowWindows
 from cmargin._runtime.clock import TimeUp
-from cmargin.homes.files.gathered import ApartQuestion, SampleQuestion
+from cmargin.homes.files.gathered import ListedQuestion, SampleQuestion
 from cmargin.homes.memory import MemoryHome
+from cmargin.homes.nearest import BEYOND, ChoosesNearest
 from cmargin.homes.row_pass import MemoryRowPass, sides_of
 
 
@@ -79,7 +80,7 @@ class EvaluateQuestion(Question):
         return self.blocks.evaluate(self.asked["w"], self.asked["squares"])
 
 
-class FileRowPass:
+class FileRowPass(ChoosesNearest):
     """`RowPass` over a `FileHome`.
 
     Parameters
@@ -104,8 +105,6 @@ class FileRowPass:
         self.both = sides_of(self.code)          # once: it takes the memory of another code
         self.total_weight = float(np.abs(self.code).sum())
         self.active = None
-        self.foreseen = self.apart = None        # what `foresee_apart` was told, and the question that gathers the rows
-        self.measures = False
 
     def start(self, primal=False):
         self.blocks.start(primal)
@@ -130,14 +129,11 @@ class FileRowPass:
 
     def measure_rows(self, weight):
         self.blocks.measure_rows(weight)
-        self.measures = True
 
     # ------------------------------------------------------------ sums, each a read of the files
 
     def post(self, kind, asked):
         """Ask for the next read to answer; `work` reads, and ``answer`` of what is returned is then there."""
-        if self.foreseen is not None and not self.measures:      # once it is known which rows are the heaviest
-            self.ask_for_apart()
         if kind == "evaluate":
             return self.place.post(EvaluateQuestion(self.blocks, w=asked["x"], squares=True))
         return self.place.post((LookQuestion if kind == "look" else ProductQuestion)(self.blocks, **asked))
@@ -185,8 +181,7 @@ class FileRowPass:
 
     def gather_heavy(self):
         mean, index = self.mean_measure(), heaviest(self.blocks.norms)
-        self.blocks.forget_measures()
-        self.measures = False
+        self.let_measures_go()
         if not len(index):
             return None, mean
         try:
@@ -198,34 +193,38 @@ class FileRowPass:
         self.blocks.set_exact(mask)
         return heavy, mean
 
-    def foresee_apart(self, positives, negatives, seed):
-        self.foreseen = positives, negatives, seed
+    def take_measures(self):
+        norms = self.blocks.norms
+        self.blocks.forget_measures()
+        return norms
 
-    def ask_for_apart(self):
-        """Let the next read gather the rows of `some_apart`, so that they cost none of their own, if there is room."""
-        counts = self.sides()[0]
-        expected = self.foreseen[0] * counts[0] + self.foreseen[1] * counts[1]
-        if expected <= self.place.room_for_rows():
-            self.apart = self.place.post(
-                ApartQuestion(self.place, self.code, self.blocks.exact, self.foreseen, expected))
-        self.foreseen = None
-
-    def some_apart(self, positives, negatives, seed):
-        if self.apart is None:
+    def nearest_apart(self, share, most, moved, width, sample=None):
+        """One read for all problems that ask for rows at the same time; fewer rows where memory has room for fewer."""
+        room = self.place.room_for_rows()
+        share, most = (min(part, room / BEYOND / max(1, self.n_rows)) for part in (share, most))
+        others, near, distance = self.choose_nearest(share, most, moved)
+        if not near or not (others or sample):
             return None
-        X, rows = self.apart.answer
-        part = self.gathered(X, rows, 1.0)
-        self.blocks.see_all()
-        return part, *part.sums_by_side(self.blocks.dual_variables_told(rows))
+        index, weights = self.nearest.beside(None if sample is None else chosen(None, self.code, *sample)[:2])
+        if len(index) > room:
+            return None
+
+        def answer(X):
+            part = self.gathered(X, index, weights)
+            self.blocks.see_all()
+            return part, *part.sums_by_side(self.nearest.slopes(index, width)), distance, self.share + part.share
+
+        return self.place.post(ListedQuestion(self.place, index, answer))
 
     # ------------------------------------------------------------ a checkpoint
 
     def kept(self):
         self.blocks.see_all()
-        return kept_of_rows(self.blocks, measures=False)
+        return {**kept_of_rows(self.blocks, self.measures_are_wanted), "nearest": self.kept_nearest()}
 
     def take_back(self, kept):
         take_back_rows(self.blocks, kept)
+        self.take_back_nearest(kept["nearest"])
         if kept["exact"] is None:
             return None
         index = np.flatnonzero(kept["exact"])

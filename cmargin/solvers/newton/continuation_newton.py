@@ -12,7 +12,7 @@ from cmargin._core.newton._certificate import feasible, gap
 from cmargin._core.newton._newton_memory import Newton
 from cmargin._runtime.clock import RunClock
 from cmargin.homes.wide import too_wide
-from cmargin.solvers.newton.dual_repair import SEED, repair
+from cmargin.solvers.newton.near_rows import NearRows
 from cmargin.solvers.newton.slices import InSlices
 
 HISTORY = ("passes", "seconds", "seconds_look", "seconds_system", "seconds_search", "objective", "gap", "step",
@@ -79,7 +79,7 @@ class Result:
 class ContinuationNewton(InSlices, Newton):
     """One binary problem on its way; `run` does the work, `result` can be looked at whenever it is left."""
 
-    to_repair = None                       # shares of either side that `repair` takes, where it may pay
+    near_rows = None                       # what steps to the optimum of the rows near the hinge, if any
 
     def __init__(self, rows, problem, settings, result=None, width=None, w=None, before=None, products=0,
                  or_leave=False):
@@ -104,15 +104,58 @@ class ContinuationNewton(InSlices, Newton):
             self.attach(*self.home.gather_heavy())
         elif self.asks == "gather":              # curvature is spread over all rows; only the columns' sizes are wanted
             self.attach(None, self.home.mean_measure())
-        elif self.asks == "repair":
-            repair(self, self.to_repair)
-            self.go_on()
+        elif self.asks == "nearest" and not self.left:
+            if not self.near:                    # the next look is the first of these
+                self.begin_near()
+                self.go_on()
+            elif self.near_rows.step(self):
+                self.go_on()
+            else:
+                self.posted = self.near_rows.posted
+            if self.asks == "pause":             # a checkpoint may be due there
+                return
         super().attend()                         # there may be no read left after that one
 
-    def let_repair(self, shares):
-        """From here on, with these shares of positive and of negative rows."""
-        self.to_repair, self.may_repair = shares, True
-        self.home.foresee_apart(*shares, SEED)
+    def let_near(self, sides, now):
+        """Steps to the optimum of the rows near the hinge: from the first look on, or once others have come close."""
+        self.near_rows = NearRows(sides)
+        self.may_near = True
+        if now:
+            self.begin_near()
+
+    def begin_near(self):
+        self.home.foresee_nearest()
+        if self.asks == "nearest":
+            self.home.measure_rows(1 / np.maximum(self.curvature_of_columns, 1e-300))
+        super().begin_near()
+
+    def state(self):
+        near = {"near": self.near_rows.kept()} if self.near else {}
+        return {**super().state(), **near}
+
+    def go_on_from(self, kept):
+        super().go_on_from(kept)
+        if self.near:
+            self.near_rows.take_back(kept["near"])
+
+    @property
+    def worker(self):
+        """The solver of the near rows while they are at work."""
+        small = None if self.near_rows is None else self.near_rows.small
+        return self if small is None else small
+
+    def advance(self, until):
+        if self.worker is not self:
+            self.worker.advance(until)
+        else:
+            super().advance(until)
+
+    def take_answer(self):
+        """Of rows elsewhere; the near rows are for `attend`."""
+        if self.asks != "nearest":
+            super().take_answer()
+        elif self.posted.answer is not None:
+            self.posted = None
 
     def certify_with(self, status, a):
         """`certify` with dual variables ``a`` (n_rows,) found elsewhere, or None, before any look at these rows."""

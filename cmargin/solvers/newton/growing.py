@@ -15,7 +15,7 @@ OF_SMOOTH_LOSS = 16            # the same for a loss that needs no smoothing
 # settled may still move.
 WIDTH_OF_HANDOVER = 0.02
 WIDER = 5.0
-REPAIRED = 0.5                 # of the rows in a subset, to look for a better dual point
+NEAR_FROM = 40_000             # rows: of fewer a tenth tells too little of where the rest of the way leads
 
 
 def shares(positives, negatives):
@@ -53,11 +53,11 @@ def subset_of(rows, seed):
     return (part if part.n_rows else None), reads + read
 
 
-def may_repair(newton):
-    """Let ``newton`` repair its dual variables where reads of the rows are what a fit costs."""
+def may_near(newton, now=False):
+    """Let ``newton`` step to the optimum of the rows near the hinge where reads of the rows are what a fit costs."""
     problem, rows = newton.problem, newton.home
-    if problem.loss == "hinge" and problem.l2 and not problem.l1 and worth_growing(rows):
-        newton.let_repair([REPAIRED * part for part in shares(*rows.sides()[0])])
+    if problem.loss == "hinge" and problem.l2 and not problem.l1 and rows.n_rows >= NEAR_FROM and worth_growing(rows):
+        newton.let_near(shares(*rows.sides()[0]), now)
 
 
 def ways(rows, problem, settings, grow, seed, w=None, width=None, result=None, before=None, found=None,
@@ -104,6 +104,7 @@ def ways(rows, problem, settings, grow, seed, w=None, width=None, result=None, b
         w, width = result.w, WIDER * first.result.width
     newton = ContinuationNewton(rows, problem, settings, result, width, w, first, products)
     first = subset = None                        # what newton needs of them it has; their memory goes
-    may_repair(newton)
+    if newton.has_scale or w is not None:        # from 0, over files, each problem would read its near rows apart
+        may_near(newton, newton.has_scale)
     newton.begin()
     yield newton

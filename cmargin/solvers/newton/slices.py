@@ -43,6 +43,11 @@ class InSlices:
     more: dict[str, object] = {}       # and what it needs besides
     posted = None                      # the question that rows elsewhere will answer with their next read
 
+    @property
+    def worker(self):
+        """Who is at work for this one: it, or a solver that it waits for."""
+        return self
+
     def run(self):
         self.begin()
         return self.finish()
@@ -187,18 +192,19 @@ def side_by_side(ways, n_threads, status, interrupted=lambda: None, at_once=None
             if not at_work:
                 return
             end = perf_counter() + SLICE
-            here = [driver for _, driver in at_work if driver.home_is_here]
+            workers = [driver.worker for _, driver in at_work]
+            here = [worker for worker in workers if worker.home_is_here]
             advance_all(here, end, n_threads)
             now = perf_counter()
-            if now < end and any(driver.asks is None for driver in here):
+            if now < end and any(worker.asks is None for worker in here):
                 at_once = min(4 * at_once, most)
             until = now + SLICE
-            for _, driver in at_work:
-                if not driver.home_is_here:
-                    driver.put_question(until)                           # one read answers all that wait for one
-            for _, driver in at_work:
-                if not driver.home_is_here:
-                    driver.advance(until)
+            for worker in workers:
+                if not worker.home_is_here:
+                    worker.put_question(until)                           # one read answers all that wait for one
+            for worker, (_, driver) in zip(workers, at_work, strict=True):
+                if not worker.home_is_here:
+                    worker.advance(until)
                 driver.attend_to(parts)
             come_to = [driver if driver.asks is not None else next(way, None) for way, driver in at_work]
             at_work = [(way, driver) for (way, _), driver in zip(at_work, come_to, strict=True) if driver is not None]

@@ -1,0 +1,186 @@
+"""Which rows are near the hinge: those beside which all others may be seen as straight lines.
+
+A row is the nearer the less w has to change for it to cross the hinge: its deficit u beside its size, the measure
+sum_j x_ij^2 / h_j, h_j the curvature of column j. So rows with a rare column are near from further off. Besides, a row
+that did cross on the way to another point is near, those first that cross first.
+
+Limits are found by counts of numbers in bins of a sixteenth of a power of two, so that the same rows are chosen
+wherever they are.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+ROUNDED = 48                   # bits of a float64 that its bin does not see
+BEYOND = 1.5                   # times as many rows as are wanted may be taken, for the sake of whole bins
+
+
+def bins_of(numbers):
+    """Bins of float64 ``numbers`` >= 0, in their order; NaN comes last."""
+    return np.ascontiguousarray(numbers).view(np.uint64) >> np.uint64(ROUNDED)
+
+
+def counted(bins):
+    """The bins that there are, and how many numbers in each."""
+    counts = np.bincount(bins.astype(np.intp))
+    there = np.flatnonzero(counts)
+    return there, counts[there]
+
+
+def limit_of(counted_parts, wanted):
+    """The bin below which there are about so many of the numbers that were `counted`, part by part."""
+    there, counts = (np.concatenate(column) for column in zip(*counted_parts, strict=True))
+    there, place = np.unique(there, return_inverse=True)
+    below = np.cumsum(np.bincount(place, counts)) if len(there) else np.zeros(0)
+    at = int(np.searchsorted(below, wanted, side="right"))
+    if at == len(there):
+        return int(there[-1]) + 1 if at else 0
+    return int(there[at]) + (below[at] <= BEYOND * wanted)
+
+
+def choose(ask, n_rows, share, most, moved):
+    """Let rows be near: whether others than the last time are, how many there are, the mean of their absolute u.
+
+    Parameters
+    ----------
+    ask : callable
+        ``ask(method, *arguments)``: what all places say, a list; methods of `Nearest`.
+    n_rows : int
+        Of all places.
+    share : float
+        The part of them that is chosen, about; so many again may be near as they crossed.
+    most : float
+        With those chosen before.
+    moved : bool
+        The straight lines are to touch the hinge where the last look was.
+    """
+    found = ask("begin", moved)
+    near, crossed = zip(*ask("keep_below", limit_of(found, share * n_rows) if moved else None), strict=True)
+    room = max(0.0, min(most * n_rows - sum(near), share * n_rows))
+    new, near, distance = np.sum(ask("keep_crossed", limit_of(crossed, room)), axis=0)
+    return bool(moved or new), int(near), float(distance / max(1, near))
+
+
+@dataclass
+class Answered:
+    """An answer that was there at once; elsewhere it may have to be waited for."""
+
+    answer: object
+
+
+class Nearest:
+    """Of the rows in one place.
+
+    Attributes
+    ----------
+    norms : (n,) array, or None until they are measured
+    near : (n,) bool array
+        Those chosen.
+    u : (n,) array
+        Deficits where the straight lines touch the hinge.
+    crossed, when : arrays
+        Places of the rows that are on another side where the last look was, and after which part of the way.
+    """
+
+    norms = near = u = crossed = when = None
+
+    def begin(self, now, moved):
+        """Rows are at deficits ``now``; ``moved``: the lines are to touch there. What is `counted`, of distances."""
+        u, self.crossed, self.when = self.u, np.zeros(0, np.intp), np.zeros(0)
+        if u is not None:
+            self.crossed = np.flatnonzero((now > 0) != (u > 0))
+            before = u[self.crossed]
+            self.when = before / (before - now[self.crossed])
+        if self.near is None:
+            self.near = np.zeros(len(now), bool)
+        if moved:
+            self.u = now
+        return counted(self.distances() if moved else np.zeros(0, np.uint64))
+
+    def distances(self):
+        with np.errstate(all="ignore"):
+            return bins_of(self.u * self.u / self.norms)
+
+    def keep_below(self, limit):
+        """The nearest are near, if there is a limit. How many are, and what is `counted`, of when others crossed."""
+        if limit is not None:
+            self.near = self.near | (self.distances() < np.uint64(limit))
+        far = ~self.near[self.crossed]
+        self.crossed, self.when = self.crossed[far], self.when[far]
+        return np.count_nonzero(self.near), counted(bins_of(self.when))
+
+    def keep_crossed(self, limit):
+        """Those that crossed before the limit are near too. How many of them, how many of all, their sum of |u|."""
+        first = self.crossed[bins_of(self.when) < np.uint64(limit)]
+        if len(first):
+            self.near = self.near.copy()
+            self.near[first] = True
+        self.crossed = self.when = None
+        return len(first), np.count_nonzero(self.near), np.abs(self.u[self.near]).sum()
+
+    def beside(self, sampled):
+        """Places of the near rows and of those ``sampled``: (places, probabilities); for how many each stands."""
+        index, weights = np.flatnonzero(self.near), 1.0
+        if sampled is not None:
+            rows, chance = sampled
+            stands_for = np.ones(len(self.near))
+            stands_for[rows] = np.where(self.near[rows], 1.0, 1 / chance)
+            index = np.union1d(index, rows)
+            weights = stands_for[index]
+        return index, weights
+
+    def slopes(self, rows, width):
+        """Of the smoothed hinge where the lines touch it, of these rows."""
+        u = self.u[rows]
+        return (1 + u / np.hypot(width, u)) / 2
+
+    @property
+    def nbytes(self):
+        return sum(part.nbytes for part in vars(self).values() if part is not None)
+
+
+class ChoosesNearest:
+    """What passes over the rows of one place have in common of it, beside `n_rows`, `margins` and `take_measures`."""
+
+    nearest = None                 # `Nearest`, where `nearest_apart` is foreseen
+
+    def foresee_nearest(self):
+        self.nearest = Nearest()
+
+    def forget_nearest(self):
+        self.nearest = None
+
+    def let_measures_go(self):
+        """They are not wanted again, unless they say which rows are near."""
+        norms = self.take_measures()
+        if self.nearest is not None:
+            self.nearest.norms = norms
+
+    def ask_nearest(self, method, *arguments):
+        """One of the questions of `choose`."""
+        if method == "begin":
+            if self.measures_are_wanted:
+                self.let_measures_go()
+            arguments = 1 - self.margins(), *arguments
+        return getattr(self.nearest, method)(*arguments)
+
+    def choose_nearest(self, *arguments):
+        """`choose`, of these rows alone."""
+        return choose(lambda *asked: [self.ask_nearest(*asked)], self.n_rows, *arguments)
+
+    @property
+    def measures_are_wanted(self):
+        """Whether those that the next look makes say which rows are near."""
+        return self.nearest is not None and self.nearest.norms is None
+
+    def kept_nearest(self):
+        """For a checkpoint, between two choices."""
+        nearest = self.nearest
+        return None if nearest is None else dict(norms=nearest.norms, near=nearest.near, u=nearest.u)
+
+    def take_back_nearest(self, kept):
+        self.forget_nearest()
+        if kept is not None:
+            self.foresee_nearest()
+            vars(self.nearest).update(kept)
