@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cmargin.homes.device.losses import SmoothedHinge
+
 ROUNDED = 48                   # bits of a float64 that its bin does not see
 BEYOND = 1.5                   # times as many rows as are wanted may be taken, for the sake of whole bins
 
@@ -132,8 +134,7 @@ class Nearest:
 
     def slopes(self, rows, width):
         """Of the smoothed hinge where the lines touch it, of these rows."""
-        u = self.u[rows]
-        return (1 + u / np.hypot(width, u)) / 2
+        return SmoothedHinge(np, self.u[rows], width).slope
 
     @property
     def nbytes(self):

@@ -51,8 +51,8 @@
     CLONES static void tile_products_##suffix(const real *data, ptrdiff_t stride, const ptrdiff_t *rows,         \
                                               ptrdiff_t n, ptrdiff_t m, const double *w, double constant,        \
                                               double *out) {                                                     \
-const ptrdiff_t soon = AHEAD * stride * (ptrdiff_t)sizeof(real) < SOON ? SOON / (ptrdiff_t)sizeof(real)  \
-                                                                                : AHEAD * stride;                \
+        const ptrdiff_t soon = stride >= 0 && AHEAD * stride * (ptrdiff_t)sizeof(real) < SOON                    \
+                                   ? SOON / (ptrdiff_t)sizeof(real) : AHEAD * stride;                            \
         ptrdiff_t i = 0, j;                                                                                      \
         for (; i + 4 <= n; i += 4) {                                                                             \
             const real *x0 = ROW(0), *x1 = ROW(1), *x2 = ROW(2), *x3 = ROW(3);                                   \

@@ -48,7 +48,8 @@ class NearRows:
         self.first, self.bends = True, False     # small problem; a sample of the far rows is among the rows asked for
         self.failures, self.gap, self.objective, self.distance = 0, np.inf, np.inf, np.inf
         self.anchor = self.lines = None          # where the straight lines touch, and the sums of their dual variables
-        self.posted = self.small = None          # the question for the near rows, and the solver at work on them
+        self.posted = self.small = None          # the question for the near rows, and the solver at work on them,
+        self.reads = 0.0                         # and what it took to find them
 
     def step(self, newton):
         """Propose a step to ``newton``, whose rows were just looked at, or end these steps; False: ask again later."""
