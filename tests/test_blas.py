@@ -59,25 +59,26 @@ def test_syrk_writes_the_upper_triangle_only(dtype, trans):
     close(C, expected, dtype)
 
 
-@pytest.mark.parametrize("n", [1, 4, 7, 8, 9, 16, 23, 24, 25, 31, 55, 64, 65, 100, 128, 129])
+@pytest.mark.parametrize("n", [1, 4, 7, 8, 9, 16, 17, 23, 24, 25, 31, 48, 55, 64, 65, 100, 128, 129, 300])
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("lanes", [8, 4, 0])
-def test_syrk_of_few_columns_adds_to_the_upper_triangle_only(lanes, n):
+def test_syrk_of_packed_rows_adds_to_the_upper_triangle_only(lanes, dtype, n):
     if lanes > _blas.lanes_here():
         pytest.skip("not on this processor")
-    A, C = np.zeros((37, -(-n // 8) * 8)), draw(np.float64, n, n)
-    A[:, :n] = draw(np.float64, 37, n)
+    A, C = np.zeros((37, -(-n // 16) * 16), dtype), draw(dtype, n, n)
+    A[:, :n] = draw(dtype, 37, n)
     before = C.copy()
-    done = _blas.narrow_syrk_memview(lanes, A, C)
-    assert done == (n <= {8: 128, 4: 64, 0: 0}[lanes])
-    close(C, before + np.triu(A[:, :n].T @ A[:, :n]) if done else before, np.float64)
+    done = _blas.packed_syrk_memview(lanes, A, C)
+    assert done == (lanes == 8 or (lanes == 4 and dtype == np.float64))
+    close(C, before + np.triu(A[:, :n].T @ A[:, :n]) if done else before, dtype)
     assert np.array_equal(np.tril(C, -1), np.tril(before, -1))
 
 
 @pytest.mark.parametrize(("lanes", "A", "C"), [
-    (4, (3, 7), (7, 7)), (4, (3, 8), (9, 9)), (4, (3, 8), (7, 8)), (16, (3, 8), (8, 8))])
-def test_syrk_of_few_columns_refuses_what_does_not_fit(lanes, A, C):
+    (4, (3, 8), (8, 8)), (4, (3, 16), (17, 17)), (4, (3, 16), (15, 16)), (16, (3, 16), (16, 16))])
+def test_syrk_of_packed_rows_refuses_what_does_not_fit(lanes, A, C):
     with pytest.raises(ValueError, match=r"is not padded for C|lanes, not"):
-        _blas.narrow_syrk_memview(lanes, np.zeros(A), np.zeros(C))
+        _blas.packed_syrk_memview(lanes, np.zeros(A), np.zeros(C))
 
 
 def test_read_only_input_is_taken():

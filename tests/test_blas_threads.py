@@ -54,6 +54,14 @@ def test_numpys_and_scipys_libraries_are_both_found():
     assert sorted(found) == sorted(blas_threads()) and found
 
 
+@pytest.mark.parametrize(("names", "trails"), [
+    (["Haswell", "Haswell"], True), (["Haswell", "SkylakeX"], False), (["zen3"], True), (["Zen", ""], False),
+    ([], False)])
+def test_a_library_trails_where_it_is_known_to_have_shorter_registers_than_the_processor(monkeypatch, names, trails):
+    monkeypatch.setattr(hold, "_libraries", [_Library("a", int, [], name) for name in names])
+    assert hold.blas_trails() == trails
+
+
 def test_another_thread_can_hold_where_threadpoolctl_lets_only_the_first_one(two_threads):
     # From version 3.8 on the first thread to set OpenBLAS's count is the only one that can, as long as it lives: holds
     # in other threads did nothing. Eight fits of load_digits took 134 s in eight threads, 2.5 s one by one.

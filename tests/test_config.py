@@ -46,6 +46,15 @@ def test_show_config_says_what_matters():
     assert ("off: everything runs on one thread" in text) != _build_config.OPENMP
 
 
+@pytest.mark.parametrize(("lanes", "trails"), [(8, True), (8, False), (4, True)])
+def test_show_config_tells_of_a_library_that_takes_the_processor_for_an_older_one(monkeypatch, lanes, trails):
+    monkeypatch.setattr("cmargin._runtime.show_config.lanes_here", lambda: lanes)
+    monkeypatch.setattr("cmargin._runtime.show_config.blas_trails", lambda: trails)
+    out = io.StringIO()
+    cmargin.show_config(out)
+    assert ("OPENBLAS_CORETYPE" in out.getvalue()) == (lanes == 8 and trails)
+
+
 def test_import_loads_no_compiled_module_and_leaves_subnormals_alone():
     code = (
         "import sys, cmargin; assert not any('cmargin._core' in m for m in sys.modules), 'import is not light'; "

@@ -12,7 +12,9 @@ from threadpoolctl import threadpool_info
 
 import cmargin
 from cmargin import _build_config
+from cmargin._core.linalg._blas import lanes_here
 from cmargin._core.small._openmp import effective_n_threads, threads_seen
+from cmargin._runtime.blas_threads import blas_trails
 
 
 def show_config(file: TextIO | None = None) -> None:
@@ -36,7 +38,11 @@ def show_config(file: TextIO | None = None) -> None:
         # two copies of one OpenMP are told apart by their files
         name = Path(pool["filepath"]).name if pool["user_api"] == "openmp" else pool["internal_api"]
         name = f"{name} {pool.get('version') or ''}".strip()
-        rows.append((f"loaded {pool['user_api']}", f"{name}, {pool['num_threads']} threads"))
+        kernels = f", kernels for {pool['architecture']}" if pool.get("architecture") else ""
+        rows.append((f"loaded {pool['user_api']}", f"{name}, {pool['num_threads']} threads{kernels}"))
+    if lanes_here() == 8 and blas_trails():
+        rows.append(("hint", "this processor has AVX-512, which those kernels leave alone; OpenBLAS uses it where Python "
+                             "is started with OPENBLAS_CORETYPE=SkylakeX in the environment"))
     width = max(len(name) for name, _ in rows)
     for name, text in rows:
         print(f"{name:<{width}}  {text}", file=file)

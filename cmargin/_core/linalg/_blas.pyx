@@ -4,7 +4,7 @@ from cython cimport floating
 from scipy.linalg cimport cython_blas as blas
 from scipy.linalg cimport cython_lapack as lapack
 
-from cmargin._core.linalg._narrow_syrk cimport NARROW_PAD, narrow_syrk, narrow_syrk_lanes
+from cmargin._core.linalg._packed_syrk cimport PACKED_PAD, packed_syrk_d, packed_syrk_f, packed_syrk_lanes
 
 # SciPy declares no argument const, so the casts below drop it; BLAS writes to none of them.
 
@@ -135,15 +135,18 @@ def syrk_memview(bint trans, double alpha, const floating[:, ::1] A, double beta
     syrk(TRANS if trans else NO_TRANS, C.shape[0], k, alpha, &A[0, 0], A.shape[1], beta, &C[0, 0], C.shape[1])
 
 
-def narrow_syrk_memview(int lanes, const double[:, ::1] A, double[:, ::1] C):
-    """Upper triangle of C += A' A by registers of so many lanes, rows of A padded with zeros; False: not done."""
-    if A.shape[1] % NARROW_PAD or A.shape[1] < C.shape[0] or C.shape[0] != C.shape[1]:
+def packed_syrk_memview(int lanes, const floating[:, ::1] A, floating[:, ::1] C):
+    """Upper triangle of C += A' A by registers of so many doubles, rows of A padded with zeros; False: not done."""
+    if A.shape[1] % PACKED_PAD or A.shape[1] < C.shape[0] or C.shape[0] != C.shape[1]:
         raise ValueError(f"A {A.shape[0]} x {A.shape[1]} is not padded for C {C.shape[0]} x {C.shape[1]}")
-    if lanes > narrow_syrk_lanes():
-        raise ValueError(f"this processor has {narrow_syrk_lanes()} lanes, not {lanes}")
-    return narrow_syrk(lanes, C.shape[0], A.shape[0], &A[0, 0], A.shape[1], &C[0, 0], C.shape[1])
+    if lanes > packed_syrk_lanes():
+        raise ValueError(f"this processor has {packed_syrk_lanes()} lanes, not {lanes}")
+    if floating is float:
+        return packed_syrk_f(lanes, C.shape[0], A.shape[0], &A[0, 0], A.shape[1], &C[0, 0], C.shape[1])
+    else:
+        return packed_syrk_d(lanes, C.shape[0], A.shape[0], &A[0, 0], A.shape[1], &C[0, 0], C.shape[1])
 
 
 def lanes_here():
-    """Lanes of `narrow_syrk` on this processor."""
-    return narrow_syrk_lanes()
+    """Doubles of a register that `packed_syrk_memview` uses on this processor."""
+    return packed_syrk_lanes()

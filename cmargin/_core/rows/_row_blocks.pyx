@@ -20,6 +20,7 @@ from cmargin._core.losses._losses cimport (
 from cmargin._core.losses._smoothed_hinge cimport (
     dual_curvature, hinge_along, hinge_at, hinge_point, hinge_rows, hinge_slope, primal_curvature,
 )
+from cmargin._core.rows._deficits cimport deficits_move, hinge_losses
 from cmargin._core.small._simd cimport lane_sum
 from cmargin._core.rows._tiles cimport (
     curvature_block, finish_curvature, open_tile, packed_width, partial_size, row_tile, tile_add_curvature,
@@ -140,7 +141,7 @@ cdef void smooth_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *par
 
 
 cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil:
-    cdef Py_ssize_t p = job.n_columns, a = job.block.n_active, tile_rows = job.tile_rows, first, i
+    cdef Py_ssize_t p = job.n_columns, a = job.block.n_active, tile_rows = job.tile_rows, first
     cdef Py_ssize_t lo = block_begin(job, block), hi = block_begin(job, block + 1)
     cdef Py_ssize_t n_tiles = (hi - lo + tile_rows - 1) // tile_rows
     cdef Py_ssize_t end = min(hi, lo + (asked.part + 1) * n_tiles // asked.n_parts * tile_rows)
@@ -171,9 +172,7 @@ cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked
             tile_row_squares(&tile, job.norm_weight, job.norms + first)
         if job.direction != NULL:
             tile_products(&tile, job.direction, r)
-            for i in range(tile.n):
-                job.deficit[first + i] -= job.pending * job.change[first + i]
-                job.change[first + i] = r[i] if job.code[first + i] >= 0 else -r[i]
+            deficits_move(tile.n, job.code + first, job.pending, r, job.deficit + first, job.change + first)
         if job.loss == SMOOTHED_HINGE:
             look_at_hinge_rows(job, first, tile.n, parts, r, curvature, sums)
         else:
@@ -248,25 +247,26 @@ cdef void evaluate_block(pass_job *job, Py_ssize_t block, const block_question *
     cdef Py_ssize_t end = block_begin(job, block + 1), i
     cdef double *loss = scratch                           # (tile_rows,)
     cdef double *weight = loss + job.tile_rows            # (tile_rows,)
+    cdef double *product = weight + job.tile_rows         # (tile_rows,)
     cdef double *out = job.gradient + block * job.n_columns
     cdef double *sums = job.sums + block * N_SUMS
     cdef row_tile tile
     cdef const double *code
+    cdef double u
     tile.first, tile.n = block_begin(job, block), 0
     memset(out, 0, job.n_columns * sizeof(double))
     sums[HINGE] = 0
-    while next_tile(job, &tile, end, weight + job.tile_rows):
+    while next_tile(job, &tile, end, product + job.tile_rows):
         code = job.code + tile.first
-        tile_products(&tile, asked.x, loss)
-        for i in range(tile.n):
-            weight[i] = fabs(code[i])
-            loss[i] = 1 - loss[i] if code[i] >= 0 else 1 + loss[i]
-            if job.loss == SMOOTHED_HINGE:           # the hinge itself
-                loss[i] = 0 if loss[i] <= 0 else loss[i]
-            else:
-                loss[i] = loss_at(job, loss[i]).value
-            # no weight, no loss, even where a margin overflowed; NaN stays
-            loss[i] = 0 if weight[i] == 0 else weight[i] * loss[i]
+        tile_products(&tile, asked.x, product)
+        if job.loss == SMOOTHED_HINGE:
+            hinge_losses(tile.n, code, product, loss, weight)
+        else:
+            for i in range(tile.n):
+                weight[i] = fabs(code[i])
+                u = 1 - product[i] if code[i] >= 0 else 1 + product[i]
+                # no weight, no loss, even where a margin overflowed
+                loss[i] = 0 if weight[i] == 0 else weight[i] * loss_at(job, u).value
         sums[HINGE] += lane_sum(loss, tile.n)
         if asked.squares:
             tile_add_squares(&tile, weight, out)

@@ -17,17 +17,19 @@ from cmargin._core.rows._row_blocks cimport (
     CURVED, HINGE, N_PARTS, N_SUMS, along_block, block_question, combine_block,
     evaluate_block, fold, pass_job, product_block, run_block, weigh_by_curvature,
 )
-from cmargin._core.linalg._narrow_syrk cimport narrow_syrk_lanes
+from cmargin._core.linalg._packed_syrk cimport packed_syrk_lanes, packed_syrk_widest
 from cmargin._core.rows._over_blocks cimport over_blocks
 from cmargin._core.rows._rows cimport Rows
 from cmargin._core.rows._tiles cimport packed_width, partial_size, source_of
 from cmargin._core.small._shapes cimport check_ascending, check_length, must_fit
 
 from cmargin._core.losses._losses import LOSS_IDS
+from cmargin._runtime.blas_threads import blas_trails
 
 cdef Py_ssize_t MAX_BLOCKS = 32
-cdef Py_ssize_t SINGLE_FROM = 128            # columns; fewer are quicker by `narrow_syrk`, in double
+cdef Py_ssize_t SINGLE_FROM = 128            # columns; fewer are quicker by `packed_syrk_d`, in double
 cdef Py_ssize_t TILE_DOUBLES = 16384         # 128 KB: a tile and its packed rows stay in a second-level cache
+cdef bint BLAS_TRAILS = blas_trails()        # its registers are shorter than AVX-512's
 cdef double SLICE_FLOPS = 4e9                # of a look between two moments at which Python is heard: about 0.1 s
 
 
@@ -44,13 +46,16 @@ cdef void pass_start(row_pass *rows, bint primal) noexcept nogil:
 
 
 cdef void pass_plan(row_pass *rows) noexcept nogil:
-    # a twentieth of the data at most goes into the blocks' curvature, and few rows need no blocks
+    # a twentieth of the data at most goes into the blocks' curvature, and few rows need no blocks; as many for each of
+    # 2, 4 or 8 threads
     cdef pass_job *job = &rows.job
     cdef Py_ssize_t n = job.n_rows, room = max(1, job.n_columns)
-    job.n_blocks = max(1, min(min(MAX_BLOCKS, max(2, n // (20 * room))), n // 256))
+    cdef Py_ssize_t blocks = max(1, min(min(MAX_BLOCKS, max(2, n // (20 * room))), n // 256))
+    job.n_blocks = blocks // 8 * 8 if blocks > 8 else 4 if blocks > 4 else blocks // 2 * 2 if blocks > 2 else blocks
     job.tile_rows = max(1, min(min(512, max(16, TILE_DOUBLES // room)), n))
     job.block.room = max(1, min(min(512, max(64, 2 * TILE_DOUBLES // room)), n))
-    job.block.lanes = narrow_syrk_lanes()
+    job.block.lanes = packed_syrk_lanes()
+    job.block.widest = packed_syrk_widest(job.block.lanes, BLAS_TRAILS)
     rows.hessian_order = -1
     rows.n_all, rows.first, rows.windowed, rows.helpers = n, 0, False, NULL
 

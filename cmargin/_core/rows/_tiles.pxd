@@ -4,7 +4,7 @@ Products and sums are float64 whatever the data. Dense loops are in ``_tiles.h``
 caller does not see the difference.
 """
 
-from cmargin._core.linalg._narrow_syrk cimport NARROW_PAD
+from cmargin._core.linalg._packed_syrk cimport PACKED_PAD
 from cmargin._core.rows._rows cimport Rows, rows_view
 
 
@@ -30,7 +30,8 @@ cdef struct curvature_block:     # sum of outer products over the active columns
     const Py_ssize_t *active     # IN    (n_active,) ascending columns, NULL for all
     const Py_ssize_t *position   # IN    (n_columns,) their place in the block or -1; CSR only
     Py_ssize_t n_active
-    int lanes                    # of the processor, `narrow_syrk_lanes`
+    int lanes                    # of the processor, and columns up to which they do the sums: `packed_syrk_lanes`,
+    Py_ssize_t widest            # `packed_syrk_widest`
     bint single                  # summed in single precision, SINGLE_ROWS rows at a time; dense rows only
     Py_ssize_t room              # rows that fit into `packed`
     Py_ssize_t n_packed          # rows that wait there
@@ -78,9 +79,9 @@ cdef void tile_row_squares(const row_tile *tile, const double *w, double *out) n
 # total_j += sum_i c_i x_ij^2
 cdef void tile_add_squares(const row_tile *tile, const double *c, double *total) noexcept nogil
 
-# of a row of `packed`, as `narrow_syrk` wants it
+# of a row of `packed`, as `packed_syrk_d` wants it
 cdef inline Py_ssize_t packed_width(Py_ssize_t n_active) noexcept nogil:
-    return (n_active + NARROW_PAD - 1) // NARROW_PAD * NARROW_PAD
+    return (n_active + PACKED_PAD - 1) // PACKED_PAD * PACKED_PAD
 
 
 # doubles of `partial`

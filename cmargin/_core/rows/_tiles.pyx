@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 
 from cmargin._core.linalg._blas cimport TRANS, floating, syrk
-from cmargin._core.linalg._narrow_syrk cimport narrow_syrk
+from cmargin._core.linalg._packed_syrk cimport packed_syrk_d, packed_syrk_f
 from cmargin._core.rows._csr cimport csr_axpy, csr_axpy_weighted, csr_dot, csr_moments
 from cmargin._core.rows._rows cimport Rows, rows_view
 from cmargin._core.small._simd cimport (
@@ -394,11 +394,14 @@ cdef void flush_curvature(curvature_block *block) noexcept nogil:
     if n == 0 or k == 0:
         return
     if block.single:
-        syrk(TRANS, n, k, 1.0, <float *> block.packed, width, 0.0 if block.n_partial == 0 else 1.0, block.partial, n)
+        if block.n_partial == 0:
+            memset(block.partial, 0, n * n * sizeof(float))
+        if n > block.widest or not packed_syrk_f(block.lanes, n, k, <float *> block.packed, width, block.partial, n):
+            syrk(TRANS, n, k, 1.0, <float *> block.packed, width, 1.0, block.partial, n)
         block.n_partial += k
         if block.n_partial >= SINGLE_ROWS:
             widen_partial(block)
-    elif not narrow_syrk(block.lanes, n, k, block.packed, width, block.out, n):
+    elif n > block.widest or not packed_syrk_d(block.lanes, n, k, block.packed, width, block.out, n):
         syrk(TRANS, n, k, 1.0, block.packed, width, 1.0, block.out, n)
 
 

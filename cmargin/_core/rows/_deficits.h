@@ -1,0 +1,31 @@
+/* What products with the rows do to their deficits u = 1 - y <w, x>, row by row, vectorised (CLONES of _simd.h). */
+#ifndef CMARGIN_DEFICITS_H
+#define CMARGIN_DEFICITS_H
+
+#include <math.h>
+#include <stddef.h>
+
+#include "_simd.h"
+
+/* the part of the last step that is pending is taken, and `change` becomes y <e, x> */
+CLONES static void deficits_move(ptrdiff_t n, const double *restrict code, double pending,
+                                 const double *restrict product, double *restrict deficit, double *restrict change) {
+    INDEPENDENT
+    for (ptrdiff_t i = 0; i < n; i++) {
+        deficit[i] -= pending * change[i];
+        change[i] = code[i] >= 0 ? product[i] : -product[i];
+    }
+}
+
+/* loss_i: s max(0, 1 - y product_i), weight_i: s. No weight, no loss, even where a margin overflowed; NaN stays */
+CLONES static void hinge_losses(ptrdiff_t n, const double *restrict code, const double *restrict product,
+                                double *restrict loss, double *restrict weight) {
+    INDEPENDENT
+    for (ptrdiff_t i = 0; i < n; i++) {
+        double s = fabs(code[i]), u = code[i] >= 0 ? 1 - product[i] : 1 + product[i];
+        weight[i] = s;
+        loss[i] = s == 0 || u <= 0 ? 0 : s * u;
+    }
+}
+
+#endif
