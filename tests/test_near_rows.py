@@ -206,9 +206,14 @@ def test_a_step_that_brings_no_bound_has_not_failed():
     newton.result = SimpleNamespace(objective=1.0, gap=0.9)
     asked = []
     for gap, objective, bends in ((0.9, 1.0, False), (0.9, 0.9, True), (0.8, 0.9, False), (0.7, 0.9, False)):
-        newton.result.gap, newton.result.objective, steps.bends = gap, objective, bends
+        newton.result.gap, newton.result.objective, steps.bends, steps.told = gap, objective, bends, 0.89
         asked.append(steps.next_rows(newton))
     assert asked == [True, True, False, None]                            # where moved; two in turn that failed
+    assert steps.open == pytest.approx(0.01)                             # by the one that bent
+    steps.failures, steps.bends, steps.told, newton.result.objective = 0, True, None, 0.5
+    assert steps.next_rows(newton) and steps.open == pytest.approx(0.01)                # the minimum was not found
+    steps.bends, steps.told = True, 0.5
+    assert steps.next_rows(newton) is False and steps.open == pytest.approx(near_rows.UNSURE * 0.5)
 
 
 def test_a_dual_point_that_is_no_better_is_not_taken():
@@ -271,6 +276,30 @@ def test_far_rows_bend_where_the_near_ones_lead_nowhere(steps):
     assert steps[0] is None and steps[1] is not None                     # a minimum too low to be true; with a sample
     best = SmSVMClassifier(l2=1e-4, tol=1e-8, subset_growth=None, max_passes=1e3).fit(X, y)
     assert model.objective_[0] - best.objective_[0] <= model.duality_gap_[0] * model.objective_[0] <= 1e-4
+
+
+def test_the_line_is_searched_where_too_many_rows_crossed():
+    # few are positive, and what tells them is weak: the optimum has most of the others at the hinge
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40_000, 20))
+    z = X[:, :3].sum(axis=1) + 3 * rng.standard_normal(40_000)
+    history = SmSVMClassifier(l2=1e-5, random_state=0).fit(X, np.where(z > np.quantile(z, 0.95), 1, -1)).history_
+    near = np.flatnonzero((history["active_rows"] == 0) & (np.asarray(history["step"]) < 1))
+    assert len(near) and all(history["objective"][near] < history["objective"][near - 1])
+
+
+def test_the_others_go_on_at_a_width_that_what_is_left_calls_for(monkeypatch):
+    # nothing bounds the objective from below where a sample of the far rows bent: its minimum says what is left
+    X, y = noise()
+    monkeypatch.setattr(near_rows, "FAILURES", 0)
+    widths = []
+    for open_gap in (1e-3, 1e-4):
+        monkeypatch.setattr(near_rows.NearRows, "open", property(lambda _, left=open_gap: left, lambda *_: None),
+                            raising=False)
+        history = SmSVMClassifier(l2=1e-4, random_state=3).fit(X, y).history_
+        curved = np.flatnonzero(history["active_rows"])
+        widths.append(history["smoothing"][curved[curved > np.flatnonzero(history["active_rows"] == 0)[-1]][0]])
+    assert widths[1] < widths[0] / 2
 
 
 def test_where_they_lead_nowhere_all_rows_go_on(steps, monkeypatch):

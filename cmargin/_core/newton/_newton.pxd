@@ -107,7 +107,8 @@ cdef struct newton_state:
     bint may_near                # NEAREST may be asked: the rows are many
     bint near                    # steps go to the optimum of the rows near the hinge (`solvers/newton/near_rows.py`);
     bint proposed                # the next one is in `d`
-    double width_then            # where the other steps go on, once these are over
+    double width_then            # where the other steps go on at most, once these are over,
+    double open_then             # and what the objective is then believed to be too high
     double rounding              # of a sum that a look tells, beside the root mean square of a term
     double drift                 # what rounding may have done to the objective since the start
     int resumed

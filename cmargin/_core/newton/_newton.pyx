@@ -40,7 +40,8 @@ cdef Py_ssize_t SKIP_FROM = 4096         # rows; fewer are all summed
 cdef double VANISHING = 1e-16            # decrease, beside the value, that no sum in double could show
 cdef double DRIFT = 1e-10                # of the objective: rounding of steps added up that calls for an evaluation
 cdef double ENOUGH_OF_A_SUBSET = 3e-4  # gap of a subset, with a smooth loss: below, its own noise is fitted
-cdef double AFTER_NEAR = 30              # width, in open gaps of the objective, to go on with after steps of near rows
+cdef double AFTER_NEAR = 30              # width to go on with after steps of near rows, in what the objective is too high
+cdef double LEAST_NEAR = 0.01            # such a step that is worth a read of its own
 cdef int RESUMED = 3                     # times that a fit goes on whose certificate, evaluated anew, falls short
 
 
@@ -358,7 +359,7 @@ cdef void leave_near(newton_state *at) noexcept nogil:
     # from the best point on, steps of all rows
     cdef double drift = at.drift
     at.near = False
-    at.rule.width = min(at.width_then, max(at.rule.width, AFTER_NEAR * gap_of(at) * at.objective))
+    at.rule.width = min(at.width_then, max(at.rule.width, AFTER_NEAR * min(gap_of(at) * at.objective, at.open_then)))
     memcpy(at.w, at.best_w, at.p * sizeof(double))
     at.heavy_in_block = False                    # they were told apart before there was one
     ask_first_look(at, FRESH_LOOK, True)
@@ -373,7 +374,7 @@ cdef void full_step_taken(newton_state *at) noexcept nogil:
     if at.predicted == 0 or no_read_left(at) or (at.leaves and is_certified(at)):
         accept(at)
         return
-    if at.near or not is_poor(at):
+    if not is_poor(at):
         accept_with_curvature(at)
         return
     at.clock = seconds()
@@ -391,7 +392,7 @@ cdef void told_along(void *driver, double slope, double curvature) noexcept nogi
         return
     at.seconds_search += seconds() - at.clock
     at.step = at.line.s
-    if not at.leaves and at.line.hit < 0 and is_good_enough(at, at.step):
+    if not at.leaves and at.line.hit < 0 and is_good_enough(at, at.step) or at.near and at.step < LEAST_NEAR:
         at.step = 1
     if at.step == 1:
         accept_with_curvature(at)

@@ -102,6 +102,7 @@ cdef Py_ssize_t carry_numbers(newton_state *at, char *place, bint back) noexcept
     carry(&by, &at.may_near, sizeof(at.may_near))
     carry(&by, &at.proposed, sizeof(at.proposed))
     carry(&by, &at.width_then, sizeof(at.width_then))
+    carry(&by, &at.open_then, sizeof(at.open_then))
     return by.place - place
 
 
@@ -371,10 +372,11 @@ cdef class Newton(Driver):
         """From the next look on; before `begin`, or where "nearest" is asked."""
         cdef newton_state *at = &self.at
         at.near, at.may_near, at.width_then, at.rule.width = True, False, at.rule.width, OF_TANGENTS
+        at.open_then = INFINITY
 
-    def end_near(self):
-        """Where "nearest" is asked: all rows again."""
-        self.at.near = False
+    def end_near(self, double open_gap):
+        """Where "nearest" is asked: all rows again; the objective is believed to be too high by so much at most."""
+        self.at.near, self.at.open_then = False, open_gap
 
     def propose(self, w):
         """The next step is the one to ``w`` (n_columns,)."""

@@ -31,6 +31,8 @@ cdef bint descends(const newton_state *at) noexcept nogil:
 
 cdef bint is_poor(const newton_state *at) noexcept nogil:
     cdef double kept = FIRST_SLOPE_KEPT if at.leaves else SLOPE_KEPT
+    if at.near:                                  # there is no curvature in these steps, and slopes leap at the hinge
+        return not descends(at)
     return not descends(at) or not fabs(slope_at_end(at)) <= kept * -at.first
 
 

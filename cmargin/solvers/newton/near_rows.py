@@ -13,9 +13,12 @@ one. One look at all rows says whether that is so, and where the lines touch nex
 then on, which makes the next small problem true beyond where this one was; the lines stay where they are until a lower
 point is found.
 
+Where the objective is higher at that minimum than before, as too many did cross, the line there is searched.
+
 A small problem can lie too low to say anything: all rows that hold some direction are far, on lines that lead down for
 ever. Its minimum is then below what is known already, and nobody looks there. The first time a sample of the far rows,
-each for as many as it stands for, bends too. That is no bound, but leads to a point beside which the next one is.
+each for as many as it stands for, bends too. That is no bound, but leads to a point beside which the next one is, and
+its minimum says how far from the end that point is where no bound does yet.
 """
 
 from dataclasses import replace
@@ -32,6 +35,8 @@ DEEPER = 0.3                   # tolerance of the small problem, in those of the
 NARROWER = 0.3                 # first width, in mean distances of the near rows from the hinge
 BETTER = 0.5                   # part of the gap that is left by a step, or it has failed;
 FAILURES = 2                   # after so many in turn there is no more
+ROUGHLY = 0.001                # tolerance of a sample that bends, at least,
+UNSURE = 0.003                 # and part of the objective that its minimum may be off by
 
 
 class NearRows:
@@ -50,6 +55,7 @@ class NearRows:
         self.anchor = self.lines = None          # where the straight lines touch, and the sums of their dual variables
         self.posted = self.small = None          # the question for the near rows, and the solver at work on them,
         self.reads = 0.0                         # and what it took to find them
+        self.told, self.open = None, np.inf      # the last minimum; what a sample that bends leaves of the objective
 
     def step(self, newton):
         """Propose a step to ``newton``, whose rows were just looked at, or end these steps; False: ask again later."""
@@ -68,7 +74,7 @@ class NearRows:
             self.posted = self.next_rows(newton)
         if self.posted is None:
             newton.home.forget_nearest()
-            newton.end_near()
+            newton.end_near(self.open)
             return True
         if self.posted.answer is not None:
             self.begin_small(newton, *self.posted.answer)
@@ -87,6 +93,8 @@ class NearRows:
         moved = result.objective < self.objective
         if not self.bends:                       # which says nothing of the bound
             self.failures = 0 if result.gap <= BETTER * self.gap else self.failures + 1
+        elif self.told is not None:
+            self.open = max(abs(result.objective - self.told), UNSURE * result.objective)
         self.gap, self.objective = min(self.gap, result.gap), result.objective
         if self.failures == FAILURES or newton.reads + (1 + FEWEST * SHARE) * home.share > newton.settings.max_passes:
             return None
@@ -95,7 +103,7 @@ class NearRows:
         return self.rows(newton, moved)
 
     def rows(self, newton, moved, sample=None):
-        self.bends = sample is not None
+        self.bends, self.told = sample is not None, None
         return newton.home.nearest_apart(SHARE, MOST, moved, newton.width, sample)
 
     def begin_small(self, newton, part, vectors, totals, distance, reads):
@@ -103,8 +111,8 @@ class NearRows:
         settings, result = newton.settings, newton.result
         most = min(LOOKS * part.share, settings.max_passes - newton.reads - newton.home.share - reads)
         self.distance = min(self.distance, distance)
-        asked = replace(settings, tol=DEEPER * settings.tol, max_passes=most, width_end=np.finfo(float).tiny, stop=None,
-                        tell=None)
+        tol = max(DEEPER * settings.tol, ROUGHLY if self.bends else 0.0)
+        asked = replace(settings, tol=tol, max_passes=most, width_end=np.finfo(float).tiny, stop=None, tell=None)
         small = type(newton)(part, newton.problem, asked, None, NARROWER * self.distance, self.anchor)
         small.stand_beside(self.lines[0] - vectors, self.lines[1] - totals, newton.home.total_weight,
                            result.objective * (1 - DEEPER * settings.tol), LOWEST * result.objective)
@@ -116,5 +124,6 @@ class NearRows:
         small, self.small = self.small, None
         small.store(small.result)
         newton.offer(*((None, None, None) if self.bends else small.dual_point()), small.result.passes + self.reads)
-        found = small.result
-        return found.w if self.bends or (found.status != "left" and found.objective > newton.result.dual) else None
+        found, self.told = small.result, small.result.objective
+        says_something = found.objective > newton.result.dual and (self.bends or found.status != "left")
+        return found.w if says_something else None
