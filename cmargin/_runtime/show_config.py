@@ -41,8 +41,8 @@ def show_config(file: TextIO | None = None) -> None:
         kernels = f", kernels for {pool['architecture']}" if pool.get("architecture") else ""
         rows.append((f"loaded {pool['user_api']}", f"{name}, {pool['num_threads']} threads{kernels}"))
     if lanes_here() == 8 and blas_trails():
-        rows.append(("hint", "this processor has AVX-512, which those kernels leave alone; OpenBLAS uses it where Python "
-                             "is started with OPENBLAS_CORETYPE=SkylakeX in the environment"))
+        rows.append(("hint", "this processor has AVX-512, which those kernels leave alone; OpenBLAS uses it where "
+                             "Python is started with OPENBLAS_CORETYPE=SkylakeX in the environment"))
     width = max(len(name) for name, _ in rows)
     for name, text in rows:
         print(f"{name:<{width}}  {text}", file=file)

@@ -40,7 +40,7 @@ cdef Py_ssize_t SKIP_FROM = 4096         # rows; fewer are all summed
 cdef double VANISHING = 1e-16            # decrease, beside the value, that no sum in double could show
 cdef double DRIFT = 1e-10                # of the objective: rounding of steps added up that calls for an evaluation
 cdef double ENOUGH_OF_A_SUBSET = 3e-4  # gap of a subset, with a smooth loss: below, its own noise is fitted
-cdef double AFTER_NEAR = 30              # width to go on with after steps of near rows, in what the objective is too high
+cdef double AFTER_NEAR = 30              # width to go on with after steps of near rows: what is left of the objective
 cdef double LEAST_NEAR = 0.01            # such a step that is worth a read of its own
 cdef int RESUMED = 3                     # times that a fit goes on whose certificate, evaluated anew, falls short
 
