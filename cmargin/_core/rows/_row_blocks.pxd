@@ -80,3 +80,6 @@ cdef void combine_block(pass_job *job, Py_ssize_t block, const block_question *a
 
 # the first block becomes the sum of all, in block order
 cdef void fold(double *blocks, Py_ssize_t n_blocks, Py_ssize_t size) noexcept nogil
+
+# the same of the curvature, where every block has a part of the work; nothing is asked
+cdef void fold_curvature(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil

@@ -141,7 +141,7 @@ cdef void smooth_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *par
 
 
 cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil:
-    cdef Py_ssize_t p = job.n_columns, a = job.block.n_active, tile_rows = job.tile_rows, first
+    cdef Py_ssize_t p = job.n_columns, a = job.block.n_active, tile_rows = job.tile_rows, first, i
     cdef Py_ssize_t lo = block_begin(job, block), hi = block_begin(job, block + 1)
     cdef Py_ssize_t n_tiles = (hi - lo + tile_rows - 1) // tile_rows
     cdef Py_ssize_t end = min(hi, lo + (asked.part + 1) * n_tiles // asked.n_parts * tile_rows)
@@ -165,7 +165,8 @@ cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked
         memset(sums, 0, N_SUMS * sizeof(double))
         memset(gradient, 0, 3 * p * sizeof(double))
         if job.hessian != NULL:
-            memset(sum_of_outer.out, 0, a * a * sizeof(double))
+            for i in range(a):
+                memset(sum_of_outer.out + i * (a + 1), 0, (a - i) * sizeof(double))
     while next_tile(job, &tile, end, sum_of_outer.held + 2 * a + partial_size(&job.block)):
         first = tile.first
         if job.norms != NULL:
@@ -288,3 +289,16 @@ cdef void fold(double *blocks, Py_ssize_t n_blocks, Py_ssize_t size) noexcept no
     for b in range(1, n_blocks):
         for i in range(size):
             blocks[i] += blocks[b * size + i]
+
+
+cdef void fold_curvature(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil:
+    # of the curvature, upper triangle: rows block, block + n_blocks, ... of all blocks
+    cdef Py_ssize_t a = job.block.n_active, i, j, b
+    cdef double *total
+    cdef const double *more
+    for i in range(block, a, job.n_blocks):
+        total = job.hessian + i * a
+        for b in range(1, job.n_blocks):
+            more = total + b * a * a
+            for j in range(i, a):
+                total[j] += more[j]

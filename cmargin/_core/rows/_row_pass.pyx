@@ -15,7 +15,7 @@ from libc.string cimport memcpy
 from cmargin._core.losses._losses cimport MARGIN_PURSUIT, SMOOTHED_HINGE, has_dual, in_newton_steps
 from cmargin._core.rows._row_blocks cimport (
     CURVED, HINGE, N_PARTS, N_SUMS, along_block, block_question, combine_block,
-    evaluate_block, fold, pass_job, product_block, run_block, weigh_by_curvature,
+    evaluate_block, fold, fold_curvature, pass_job, product_block, run_block, weigh_by_curvature,
 )
 from cmargin._core.linalg._packed_syrk cimport packed_syrk_lanes, packed_syrk_widest
 from cmargin._core.rows._over_blocks cimport over_blocks
@@ -52,7 +52,7 @@ cdef void pass_plan(row_pass *rows) noexcept nogil:
     cdef Py_ssize_t n = job.n_rows, room = max(1, job.n_columns)
     cdef Py_ssize_t blocks = max(1, min(min(MAX_BLOCKS, max(2, n // (20 * room))), n // 256))
     job.n_blocks = blocks // 8 * 8 if blocks > 8 else 4 if blocks > 4 else blocks // 2 * 2 if blocks > 2 else blocks
-    job.tile_rows = max(1, min(min(512, max(16, TILE_DOUBLES // room)), n))
+    job.tile_rows = max(1, min(min(512, max(16, TILE_DOUBLES // room // 4 * 4)), n))       # rows are summed by fours
     job.block.room = max(1, min(min(512, max(64, 2 * TILE_DOUBLES // room)), n))
     job.block.lanes = packed_syrk_lanes()
     job.block.widest = packed_syrk_widest(job.block.lanes, BLAS_TRAILS)
@@ -152,7 +152,7 @@ cdef bint pass_look_part(row_pass *rows) noexcept nogil:
     fold(job.sums, n_blocks, N_SUMS)
     fold(job.gradient, n_blocks, 3 * job.n_columns)
     if rows.summed:
-        fold(job.hessian, n_blocks, order * order)
+        over_blocks(rows, fold_curvature, &asked)
     if not rows.windowed:
         pass_end_look(rows)
     return False
@@ -299,7 +299,7 @@ cdef class RowBlocks:
             rows.scratch, rows.scratch_size = &scratch[0], size
         if order > 0 and order != rows.hessian_order:
             self.hessian_, rows.hessian_order = None, -1         # give the old one back first
-            hessian = self.hessian_ = np.empty((rows.job.n_blocks, order, order))
+            hessian = self.hessian_ = np.zeros((rows.job.n_blocks, order, order))      # below the diagonal they stay so
             rows.all_hessian, rows.hessian_order = &hessian[0, 0, 0], order
         return 0
 
