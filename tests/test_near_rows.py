@@ -312,6 +312,18 @@ def test_where_they_lead_nowhere_all_rows_go_on(steps, monkeypatch):
     assert model.history_["active_rows"][-1] > 0                         # curvature was summed at the end
 
 
+def test_newton_steps_go_on_where_a_certificate_falls_short_when_evaluated(steps, monkeypatch):
+    # sums told step by step called it certified; the evaluation at the end did not, and there is no curvature here
+    for name, value in {"SMALLEST": 40, "NEAR_FROM": 0, "ROWS_PER_COLUMN": 0.2, "PILOT": 30}.items():
+        monkeypatch.setattr(growing, name, value)
+    rng = np.random.default_rng(0)
+    X = 4e5 * rng.standard_normal((200, 1)) * (rng.random((200, 1)) < 0.35)
+    y = np.where(rng.random(200) < 0.14, 1, -1)
+    model = SmSVMClassifier(l2=4e-13, tol=5e-8, fit_intercept=False, class_weight="balanced", max_passes=200)
+    model.fit(X, y)
+    assert steps and model.history_["active_rows"][-1] > 0 and model.duality_gap_[0] <= 1e-5
+
+
 def test_a_warm_start_steps_once_newton_steps_came_close(steps, monkeypatch):
     X, y = rows_with_rare_columns(48_000, 2)
     model = SmSVMClassifier(l2=1e-3, random_state=0, warm_start=True).fit(X, y)

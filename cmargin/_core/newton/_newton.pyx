@@ -498,4 +498,7 @@ cdef void settled(newton_state *at) noexcept nogil:
             at.status = ROUNDED
             return
         at.resumed += 1
-        ask_first_look(at, FRESH_LOOK, not at.by_products)
+        if at.near:
+            leave_near(at)
+        else:
+            ask_first_look(at, FRESH_LOOK, not at.by_products)

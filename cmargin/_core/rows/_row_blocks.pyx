@@ -296,9 +296,11 @@ cdef void fold_curvature(pass_job *job, Py_ssize_t block, const block_question *
     cdef Py_ssize_t a = job.block.n_active, i, j, b
     cdef double *total
     cdef const double *more
-    for i in range(block, a, job.n_blocks):
+    i = block
+    while i < a:
         total = job.hessian + i * a
         for b in range(1, job.n_blocks):
             more = total + b * a * a
             for j in range(i, a):
                 total[j] += more[j]
+        i += job.n_blocks
