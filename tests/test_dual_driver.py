@@ -5,9 +5,11 @@ from time import perf_counter
 
 import numpy as np
 import pytest
+from scipy import sparse
 from side_by_side import finish_together
 from test_dual_newton import nearly_repeated
 
+from cmargin import SmSVMClassifier
 from cmargin._runtime.clock import RunClock
 from cmargin.homes import open_rows
 from cmargin.homes.dual_rows import BY_DUAL
@@ -86,6 +88,16 @@ def test_who_leaves_looks_once_more_and_keeps_the_best_point(moment, warm, loss)
     mean = (np.maximum(0, 1 - code * (X @ result.w[:-1] + result.w[-1])) ** (1 + (loss != "hinge"))).mean()
     assert result.objective == pytest.approx(mean + 5e-6 * result.w[:-1] @ result.w[:-1], rel=1e-12)
     assert result.dual <= result.objective
+
+
+@pytest.mark.parametrize("seed", [302, 1103])
+def test_a_fit_without_a_row_at_work_looks_at_all_of_them(seed):
+    # weights of 1e-8 to 1e8: all rows came to rest beside an intercept that was not right yet, and sweeps of none went on
+    rng = np.random.default_rng(seed)
+    X, y = sparse.csr_matrix(rng.standard_t(1.5, (74, 8))), np.where(rng.random(74) < 0.8, 1, 0)
+    model = SmSVMClassifier(l2=1e3, linear_solver="dual", tol=1e-3, max_passes=300, max_time=30, random_state=0)
+    model.fit(X, y, 10 ** rng.uniform(-8, 8, 74))
+    assert model.duality_gap_[0] <= 1e-3 and model.n_passes_ < 50
 
 
 def test_the_time_limit_is_heard_within_a_slice():

@@ -142,7 +142,8 @@ cdef void go_on_or_look(dual_state *at) noexcept nogil:
     cdef bint tried = at.history_rows == 0 and reads_of(at.rows) + <double> at.sweeps.n_active / at.rows.n \
         > at.first_look
     at.wished = at.sweeps.wish == A_LOOK
-    if at.wished or tried or (worth_it and at.since >= SWEEPS_PER_LOOK) or no_read_left(at):
+    # without a row at work nothing is read any more, and no limit comes nearer
+    if at.wished or tried or (worth_it and at.since >= SWEEPS_PER_LOOK) or no_read_left(at) or at.sweeps.n_active == 0:
         begin_look(at, LOOK)
     else:
         sweep_on(at)
