@@ -92,7 +92,7 @@ def test_who_leaves_looks_once_more_and_keeps_the_best_point(moment, warm, loss)
 
 @pytest.mark.parametrize("seed", [302, 1103])
 def test_a_fit_without_a_row_at_work_looks_at_all_of_them(seed):
-    # weights of 1e-8 to 1e8: all rows came to rest beside an intercept that was not right yet, and sweeps of none went on
+    # weights of 1e-8 to 1e8: all rows came to rest beside an intercept that was not right yet, and nothing was read
     rng = np.random.default_rng(seed)
     X, y = sparse.csr_matrix(rng.standard_t(1.5, (74, 8))), np.where(rng.random(74) < 0.8, 1, 0)
     model = SmSVMClassifier(l2=1e3, linear_solver="dual", tol=1e-3, max_passes=300, max_time=30, random_state=0)
