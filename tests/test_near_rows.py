@@ -312,16 +312,33 @@ def test_where_they_lead_nowhere_all_rows_go_on(steps, monkeypatch):
     assert model.history_["active_rows"][-1] > 0                         # curvature was summed at the end
 
 
-def test_newton_steps_go_on_where_a_certificate_falls_short_when_evaluated(steps, monkeypatch):
-    # sums told step by step called it certified; the evaluation at the end did not, and there is no curvature here
+@pytest.fixture
+def few_rows(monkeypatch):
+    """Some hundred rows are enough for these steps."""
     for name, value in {"SMALLEST": 40, "NEAR_FROM": 0, "ROWS_PER_COLUMN": 0.2, "PILOT": 30}.items():
         monkeypatch.setattr(growing, name, value)
+
+
+def test_newton_steps_go_on_where_a_certificate_falls_short_when_evaluated(steps, few_rows):
+    # sums told step by step called it certified; the evaluation at the end did not, and there is no curvature here
     rng = np.random.default_rng(0)
     X = 4e5 * rng.standard_normal((200, 1)) * (rng.random((200, 1)) < 0.35)
     y = np.where(rng.random(200) < 0.14, 1, -1)
     model = SmSVMClassifier(l2=4e-13, tol=5e-8, fit_intercept=False, class_weight="balanced", max_passes=200)
     model.fit(X, y)
     assert steps and model.history_["active_rows"][-1] > 0 and model.duality_gap_[0] <= 1e-5
+
+
+@pytest.mark.parametrize("seed", [5, 83])
+def test_a_step_that_was_proposed_when_its_bound_ended_the_fit_is_not_taken_later(seed, steps, few_rows):
+    # the bound was enough until it was evaluated; the step then had no curvature at its end
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(80, 500))
+    X = rng.standard_t(2, (n, 1)) * (rng.random((n, 1)) < rng.uniform(0.2, 1))
+    rng.standard_normal(n)
+    y = np.where(rng.random(n) < 0.5, 1, -1)
+    model = SmSVMClassifier(l2=1e-6, fit_intercept=False, random_state=0).fit((X * 4e24).astype(np.float32), y)
+    assert steps and model.history_["active_rows"][-1] > 0 and np.isfinite(model.objective_[0])
 
 
 def test_a_warm_start_steps_once_newton_steps_came_close(steps, monkeypatch):

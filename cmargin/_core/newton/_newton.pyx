@@ -358,7 +358,7 @@ cdef void step_proposed(newton_state *at) noexcept nogil:
 cdef void leave_near(newton_state *at) noexcept nogil:
     # from the best point on, steps of all rows
     cdef double drift = at.drift
-    at.near = False
+    at.near = at.proposed = False                # a bound that came with a step may have ended the fit before it
     at.rule.width = min(at.width_then, max(at.rule.width, AFTER_NEAR * min(gap_of(at) * at.objective, at.open_then)))
     memcpy(at.w, at.best_w, at.p * sizeof(double))
     at.heavy_in_block = False                    # they were told apart before there was one
