@@ -110,7 +110,8 @@ cdef bint room_for_pass(row_pass *rows, Py_ssize_t order) noexcept nogil:
         rows.scratch_size = size if rows.scratch != NULL else 0
     if order > 0 and order != rows.hessian_order:
         free(rows.all_hessian)
-        rows.all_hessian = <double *> malloc(rows.job.n_blocks * order * order * sizeof(double))
+        # below the diagonal it stays 0: nobody writes there
+        rows.all_hessian = <double *> calloc(rows.job.n_blocks * order * order, sizeof(double))
         rows.hessian_order = order if rows.all_hessian != NULL else -1
     return rows.scratch != NULL and (order == 0 or rows.all_hessian != NULL)
 
