@@ -317,6 +317,7 @@ def few_rows(monkeypatch):
     """Some hundred rows are enough for these steps."""
     for name, value in {"SMALLEST": 40, "NEAR_FROM": 0, "ROWS_PER_COLUMN": 0.2, "PILOT": 30}.items():
         monkeypatch.setattr(growing, name, value)
+    monkeypatch.setattr("cmargin._estimators.smsvm_fit.SMALLEST", 40)
 
 
 def test_newton_steps_go_on_where_a_certificate_falls_short_when_evaluated(steps, few_rows):

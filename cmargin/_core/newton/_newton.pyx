@@ -40,8 +40,8 @@ cdef Py_ssize_t SKIP_FROM = 4096         # rows; fewer are all summed
 cdef double VANISHING = 1e-16            # decrease, beside the value, that no sum in double could show
 cdef double DRIFT = 1e-10                # of the objective: rounding of steps added up that calls for an evaluation
 cdef double ENOUGH_OF_A_SUBSET = 3e-4  # gap of a subset, with a smooth loss: below, its own noise is fitted
-cdef double AFTER_NEAR = 30              # width to go on with after steps of near rows: what is left of the objective
-cdef double LEAST_NEAR = 0.01            # such a step that is worth a read of its own
+cdef double AFTER_NEAR = 30              # times what is left of the objective: the width after steps of near rows
+cdef double LEAST_NEAR = 0.01            # shortest length of one of these steps that is worth a read of its own
 cdef int RESUMED = 3                     # times that a fit goes on whose certificate, evaluated anew, falls short
 
 
@@ -392,7 +392,7 @@ cdef void told_along(void *driver, double slope, double curvature) noexcept nogi
         return
     at.seconds_search += seconds() - at.clock
     at.step = at.line.s
-    if not at.leaves and at.line.hit < 0 and is_good_enough(at, at.step) or at.near and at.step < LEAST_NEAR:
+    if (not at.leaves and at.line.hit < 0 and is_good_enough(at, at.step)) or (at.near and at.step < LEAST_NEAR):
         at.step = 1
     if at.step == 1:
         accept_with_curvature(at)
