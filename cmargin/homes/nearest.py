@@ -1,8 +1,9 @@
 """Which rows are near the hinge: those beside which all others may be seen as straight lines.
 
 A row is the nearer the less w has to change for it to cross the hinge: its deficit u beside its size, the measure
-sum_j x_ij^2 / h_j, h_j the curvature of column j. So rows with a rare column are near from further off. Besides, a row
-that did cross on the way to another point is near, those first that cross first.
+sum_j x_ij^2 / h_j, h_j the curvature of column j. So rows with a rare column are near from further off, and at first a
+few more of them from further still, as few rows of a subset say what such a column weighs. Besides, a row that did
+cross on the way to another point is near, those first that cross first.
 
 Limits are found by counts of numbers in bins of a sixteenth of a power of two, so that the same rows are chosen
 wherever they are.
@@ -15,6 +16,7 @@ import numpy as np
 from cmargin.homes.device.losses import SmoothedHinge
 
 ROUNDED = 48                   # bits of a float64 that its bin does not see
+LONG = 0.01                    # of the rows, that size brings near at first
 BEYOND = 1.5                   # times as many rows as are wanted may be taken, for the sake of whole bins
 
 
@@ -51,16 +53,17 @@ def choose(ask, n_rows, share, most, moved):
     n_rows : int
         Of all places.
     share : float
-        The part of them that is chosen, about; so many again may be near as they crossed.
+        The part of them that is chosen, about, and `LONG` the first time; so many again may be near as they crossed.
     most : float
         With those chosen before.
     moved : bool
         The straight lines are to touch the hinge where the last look was.
     """
     found = ask("begin", moved)
-    near, crossed = zip(*ask("keep_below", limit_of(found, share * n_rows) if moved else None), strict=True)
+    near, crossed, long = zip(*ask("keep_below", limit_of(found, share * n_rows) if moved else None), strict=True)
     room = max(0.0, min(most * n_rows - sum(near), share * n_rows))
-    new, near, distance = np.sum(ask("keep_crossed", limit_of(crossed, room)), axis=0)
+    limits = limit_of(crossed, room), limit_of(long, LONG * n_rows)
+    new, near, distance = np.sum(ask("keep_others", *limits), axis=0)
     return bool(moved or new), int(near), float(distance / max(1, near))
 
 
@@ -83,13 +86,16 @@ class Nearest:
         Deficits where the straight lines touch the hinge.
     crossed, when : arrays
         Places of the rows that are on another side where the last look was, and after which part of the way.
+    first : bool
+        Nothing was chosen before.
     """
 
-    norms = near = u = crossed = when = None
+    norms = near = u = crossed = when = first = None
 
     def begin(self, now, moved):
         """Rows are at deficits ``now``; ``moved``: the lines are to touch there. What is `counted`, of distances."""
         u, self.crossed, self.when = self.u, np.zeros(0, np.intp), np.zeros(0)
+        self.first = u is None
         if u is not None:
             self.crossed = np.flatnonzero((now > 0) != (u > 0))
             before = u[self.crossed]
@@ -104,20 +110,26 @@ class Nearest:
         with np.errstate(all="ignore"):
             return bins_of(self.u * self.u / self.norms)
 
+    def far_by_size(self):
+        """Places of the far rows, and the bins of their distances with size counted twice; none but the first time."""
+        far = np.flatnonzero(~self.near) if self.first else np.zeros(0, np.intp)
+        with np.errstate(all="ignore"):
+            return far, bins_of(np.abs(self.u[far]) / self.norms[far])
+
     def keep_below(self, limit):
-        """The nearest are near, if there is a limit. How many are, and what is `counted`, of when others crossed."""
+        """The nearest are near, if there is a limit. How many; `counted`, when others crossed, and `far_by_size`."""
         if limit is not None:
             self.near = self.near | (self.distances() < np.uint64(limit))
         far = ~self.near[self.crossed]
         self.crossed, self.when = self.crossed[far], self.when[far]
-        return np.count_nonzero(self.near), counted(bins_of(self.when))
+        return np.count_nonzero(self.near), counted(bins_of(self.when)), counted(self.far_by_size()[1])
 
-    def keep_crossed(self, limit):
-        """Those that crossed before the limit are near too. How many of them, how many of all, their sum of |u|."""
-        first = self.crossed[bins_of(self.when) < np.uint64(limit)]
-        if len(first):
-            self.near = self.near.copy()
-            self.near[first] = True
+    def keep_others(self, crossed, long):
+        """Near are those that crossed before a limit, and the far ones below another by their size. How many crossed,
+        how many are near, the sum of their |u|."""
+        (far, sizes), first = self.far_by_size(), self.crossed[bins_of(self.when) < np.uint64(crossed)]
+        self.near = self.near.copy()
+        self.near[first] = self.near[far[sizes < np.uint64(long)]] = True
         self.crossed = self.when = None
         return len(first), np.count_nonzero(self.near), np.abs(self.u[self.near]).sum()
 

@@ -145,8 +145,8 @@ cdef struct newton_state:
     double *others               # (2, p) sums of s a y x over the positive and the negative ones
     double *both                 # (2, p) the same with the rows looked at
     double of_others[2]          # sums of s a, over n
-    double wanted                # bound beyond which nothing more is asked,
-    double least                 # and objective below which nothing is
+    double known                 # the objective of all rows,
+    double wanted                # and the bound of theirs beyond which nothing more is asked
     # ---- Algorithms 1 to 4
     unsigned char *in_use        # (p,) active set
     unsigned char *gone          # (p,) components that a step takes to 0

@@ -24,7 +24,7 @@ from cmargin._core.newton._certificate cimport ROUNDING_OF_SUMS, dual_bound, mak
 from cmargin._core.newton._chord cimport chord_direction, leaves_zero, may_be_the_last
 from cmargin._core.small._clock cimport seconds
 from cmargin._core.newton._driver cimport ALONG, DONE, EVALUATE, GATHER, LOOK, NEAREST, PAUSE
-from cmargin._core.newton._straight_lines cimport told_with_others, wants_near
+from cmargin._core.newton._straight_lines cimport says_enough, says_nothing, told_with_others, wants_near
 from cmargin._core.newton._penalty_path cimport begin_l1_path, follow_path, leave_path, penalty_of_path
 from cmargin._core.newton._line_search cimport l1_slope, search_told
 from cmargin._core.newton._newton_block cimport choose_columns, columns_wait, solve_block
@@ -41,7 +41,7 @@ cdef double VANISHING = 1e-16            # decrease, beside the value, that no s
 cdef double DRIFT = 1e-10                # of the objective: rounding of steps added up that calls for an evaluation
 cdef double ENOUGH_OF_A_SUBSET = 3e-4  # gap of a subset, with a smooth loss: below, its own noise is fitted
 cdef double AFTER_NEAR = 30              # times what is left of the objective: the width after steps of near rows
-cdef double LEAST_NEAR = 0.01            # shortest length of one of these steps that is worth a read of its own
+cdef double LEAST_NEAR = 0.05            # shortest length of one of these steps that is worth a read of its own
 cdef int RESUMED = 3                     # times that a fit goes on whose certificate, evaluated anew, falls short
 
 
@@ -187,9 +187,9 @@ cdef void record(newton_state *at, double objective, double step) noexcept nogil
 
 cdef void judge(newton_state *at) noexcept nogil:
     cdef double gap = gap_of(at)
-    if gap <= at.tol or (at.pull != NULL and at.best_dual >= at.wanted):
+    if gap <= at.tol or (at.pull != NULL and says_enough(at)):
         at.status = CONVERGED
-    elif at.pull != NULL and at.objective < at.least:
+    elif at.pull != NULL and says_nothing(at):
         at.status = LEFT
     elif at.dual != at.dual and not at.blind and at.predicted <= 0.1 * at.tol * at.objective \
             and smoothing_error(at) <= at.tol * at.objective:

@@ -390,12 +390,12 @@ cdef class Newton(Driver):
         vectors = np.asarray(<double[:2, :at.p]> at.dual_sums).copy() if at.p > 0 else np.zeros((2, 0))
         return vectors, np.array([at.sums[4], at.sums[5]]) * at.n
 
-    def stand_beside(self, double[:, ::1] vectors, totals, double n, double wanted=INFINITY, double least=-INFINITY):
+    def stand_beside(self, double[:, ::1] vectors, totals, double n, double known=NAN, double wanted=INFINITY):
         """Other rows, to be seen as straight lines from here on: their dual variables do not change.
 
         ``vectors`` (2, n_columns) are their sums of s a y x, ``totals`` those of s a, of positive and of negative rows;
-        ``n`` is the weight of all, ``wanted`` a bound that is enough; below an
-        objective of ``least`` it ends, "left".
+        ``n`` is the weight of all, ``known`` an objective of theirs, and ``wanted`` a bound that is enough; far
+        below what is known it ends, "left".
         """
         cdef newton_state *at = &self.at
         cdef double[:, ::1] room = np.zeros((5, max(1, at.p)))
@@ -403,7 +403,7 @@ cdef class Newton(Driver):
         np.asarray(room)[:2], np.asarray(room)[4] = vectors, np.sum(vectors, axis=0) / n
         at.n, at.others, at.both, at.pull = n, &room[0, 0], &room[2, 0], &room[4, 0]
         at.of_others[0], at.of_others[1] = totals[0] / n, totals[1] / n
-        at.wanted, at.least = wanted, least
+        at.known, at.wanted = known, wanted
         self.of_others = room.base
 
     def dual_point(self):

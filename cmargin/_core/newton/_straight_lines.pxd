@@ -14,6 +14,19 @@ cdef inline bint wants_near(const newton_state *at, double smoothing_error) noex
         and at.n_active < 0 and smoothing_error <= close * at.objective
 
 
+cdef inline bint says_nothing(const newton_state *at) noexcept nogil:
+    # so far below what is known of all rows, whose minimum is hardly there
+    cdef double lowest = 0.9
+    return at.objective < lowest * at.known
+
+
+cdef inline bint says_enough(const newton_state *at) noexcept nogil:
+    # a minimum that is far below what is known is one to doubt: many rows cross there, and half of the way tells which
+    cdef double doubted = 0.05, half = 0.5, won = at.known - at.objective
+    return at.best_dual >= at.wanted or (
+        won > doubted * at.known and at.objective - at.best_dual <= half * won and not says_nothing(at))
+
+
 cdef inline void told_with_others(newton_state *at, const double *vectors) noexcept nogil:
     # ``vectors`` (2, p): sums of s a y x over the positive and the negative rows looked at
     cdef double pos = at.sums[4] + at.of_others[0], neg = at.sums[5] + at.of_others[1]

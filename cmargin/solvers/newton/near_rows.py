@@ -25,12 +25,11 @@ from dataclasses import replace
 
 import numpy as np
 
-SHARE = 0.12                   # of the rows, that are near; with those that crossed,
+SHARE = 0.115                  # of the rows, that are near; with those that crossed,
 MOST = 0.3                     # and at most
 SEED = 29                      # of the choice of far rows that bend, where the near ones alone lead nowhere
 LOOKS = 30                     # at the near rows, for one step at most
 FEWEST = 3                     # reads of them that must be left
-LOWEST = 0.9                   # part of the objective below which a minimum says nothing
 DEEPER = 0.3                   # tolerance of the small problem, in those of the whole
 NARROWER = 0.3                 # first width, in mean distances of the near rows from the hinge
 BETTER = 0.5                   # part of the gap that is left by a step, or it has failed;
@@ -115,7 +114,7 @@ class NearRows:
         asked = replace(settings, tol=tol, max_passes=most, width_end=np.finfo(float).tiny, stop=None, tell=None)
         small = type(newton)(part, newton.problem, asked, None, NARROWER * self.distance, self.anchor)
         small.stand_beside(self.lines[0] - vectors, self.lines[1] - totals, newton.home.total_weight,
-                           result.objective * (1 - DEEPER * settings.tol), LOWEST * result.objective)
+                           result.objective, result.objective * (1 - DEEPER * settings.tol))
         small.begin()
         self.small, self.reads, self.posted = small, reads, None
 
