@@ -144,3 +144,25 @@ def paper(X, y, l2, l1, width=1.0, width_min=1e-6, beta=0.1, eta=0.1, c1=1e-4, m
         active = (active & ~gone)
         w = new
     return w, actives, evaluations
+
+
+# ---------------------------------------------------------------- rows near the hinge
+
+def bin_of(number):
+    """A sixteenth of a power of two, as the upper 16 bits of a float64 >= 0 have it."""
+    if number == 0 or not np.isfinite(number):
+        return 0 if number == 0 else 0x7FF0
+    power = int(np.floor(np.log2(number)))
+    return ((power + 1023) << 4) + int((number / 2.0**power - 1) * 16)
+
+
+def distances(u, norms, by_size=False):
+    """Of rows from the hinge: the square of what w has to change by, or what size counts twice in."""
+    with np.errstate(all="ignore"):
+        return np.abs(u) / norms if by_size else u**2 / norms
+
+
+def counted(numbers):
+    """{bin: how many numbers are in it}."""
+    bins = [bin_of(number) for number in numbers]
+    return {at: bins.count(at) for at in sorted(set(bins))}

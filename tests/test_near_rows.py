@@ -7,15 +7,18 @@ import numpy as np
 import pytest
 from elsewhere import Elsewhere
 from killed_fits import OFTEN, StopAt
+from naive_smsvm import bin_of, distances, smoothed
+from naive_smsvm import counted as slowly_counted
 from rare_columns import rows_with_rare_columns
 from scipy import sparse
 from scipy.optimize import minimize
 
 from cmargin import Checkpoint, SmSVMClassifier
+from cmargin._core.rows._near_rows import are_below, count, count_distances, crossings, sum_near, with_nearest
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes import open_rows
 from cmargin.homes.base import TANGENTS
-from cmargin.homes.nearest import LONG, Nearest, bins_of, choose, counted, limit_of
+from cmargin.homes.nearest import LONG, NOTHING, Nearest, choose, limit_of
 from cmargin.solvers.newton import growing, near_rows
 from cmargin.solvers.newton.continuation_newton import ContinuationNewton, Problem, Settings
 from cmargin.solvers.newton.slices import _look
@@ -44,29 +47,62 @@ def by_sides(X, y, a, chosen):
 # ---------------------------------------------------------------- the rows
 
 def test_numbers_are_counted_in_sixteenths_of_powers_of_two():
-    numbers = np.array([0.0, 1.0, 1.0624, 1.0626, 2.0, 3.9, np.inf, np.nan])
-    assert (np.diff(bins_of(numbers).astype(int)) >= 0).all()
-    bins = bins_of(numbers)
-    assert bins[1] == bins[2] < bins[3]
-    there, counts = counted(bins_of(numbers))
-    assert counts.sum() == 8 and (np.diff(there) > 0).all()
+    numbers = np.array([0.0, 5e-300, 1.0, 1.0624, 1.0626, 2.0, 3.9, np.inf])
+    there, counts = count(numbers)
+    assert dict(zip(there.tolist(), counts.tolist(), strict=True)) == slowly_counted(numbers)
+    assert bin_of(1.0) == bin_of(1.0624) < bin_of(1.0626)
+    last, _ = count(np.array([np.nan]))
+    assert last[0] > there.max()
+
+
+@pytest.mark.parametrize("by_size", [False, True])
+def test_distances_are_counted_and_marked_in_one_pass(by_size):
+    rng = np.random.default_rng(8)
+    u, norms, near = rng.standard_normal(500), rng.exponential(size=500) ** 3, rng.random(500) < 0.1
+    u[:3], norms[2:5] = 0.0, [0.0, 0.0, np.inf]
+    slow = distances(u, norms, by_size)
+    rest = ~near & ~np.isnan(slow)
+    near[np.isnan(slow)] = True                                          # these are in bins of their own
+    there, counts = count_distances(u, norms, by_size, near)
+    assert dict(zip(there.tolist(), counts.tolist(), strict=True)) == slowly_counted(slow[rest])
+    assert count_distances(u, norms, by_size)[1].sum() == 500
+    limit = there[len(there) // 3]
+    marked = with_nearest(near, u, norms, limit, by_size)
+    bins = np.array([bin_of(number) for number in slow])
+    np.testing.assert_array_equal(marked, near | (bins < limit))
+    assert marked.dtype == bool and with_nearest(near, u, norms, 0, by_size).tolist() == near.tolist()
+    found, total = sum_near(u, marked)
+    assert found == marked.sum() and total == pytest.approx(np.abs(u[marked]).sum(), rel=1e-14)
+    with pytest.raises(ValueError, match="with_nearest"):
+        with_nearest(near[1:], u, norms, limit, by_size)
+
+
+def test_rows_that_crossed_and_when():
+    rng = np.random.default_rng(9)
+    before, now, near = *rng.standard_normal((2, 300)), rng.random(300) < 0.2
+    before[:2], now[2:4], now[4] = 0.0, 0.0, np.nan
+    places, when = crossings(before, now, near)
+    slow = np.flatnonzero(~near & ((before > 0) != (now > 0)))
+    np.testing.assert_array_equal(places, slow)
+    np.testing.assert_array_equal(when, before[slow] / (before[slow] - now[slow]))
+    np.testing.assert_array_equal(are_below(when, bin_of(0.5)), [bin_of(at) < bin_of(0.5) for at in when])
 
 
 @pytest.mark.parametrize("wanted", [0, 1, 7, 100, 999, 5000])
 def test_about_so_many_of_the_smallest_numbers_are_below_a_limit(wanted):
     numbers = np.exp(3 * np.random.default_rng(wanted).standard_normal(1000))
     parts = np.split(numbers, [0, 10, 600])                              # of which one has none
-    limit = limit_of([counted(bins_of(part)) for part in parts], wanted)
-    below = numbers[bins_of(numbers) < limit]
-    assert limit == limit_of([counted(bins_of(numbers))], wanted)
+    limit = limit_of([count(part) for part in parts], wanted)
+    below = numbers[are_below(numbers, limit)]
+    assert limit == limit_of([count(numbers)], wanted)
     assert min(wanted, 1000) * 0.5 <= len(below) <= 1.5 * wanted
     assert len(below) == 0 or below.max() <= np.sort(numbers)[len(below) - 1]
 
 
 def test_of_numbers_that_are_all_the_same_all_are_taken_or_none():
-    same = [counted(bins_of(np.full(100, 0.3)))]
-    assert limit_of(same, 80) > bins_of(np.array([0.3]))[0] and limit_of(same, 20) <= bins_of(np.array([0.3]))[0]
-    assert limit_of([counted(np.zeros(0, np.uint64))], 10) == 0
+    same = [count(np.full(100, 0.3))]
+    assert limit_of(same, 80) > bin_of(0.3) and limit_of(same, 20) <= bin_of(0.3)
+    assert limit_of([NOTHING], 10) == 0
 
 
 @pytest.mark.parametrize("cuts", [[], [100, 1700]])
@@ -98,8 +134,7 @@ def test_the_nearest_rows_by_deficit_beside_size_and_those_that_cross_first(cuts
     assert others and (after & ~near).sum() <= 0.15 * n < crossed.sum() and (after[near]).all()
     assert when[after & ~near].max() <= when[crossed & ~after].min() and not (after & ~near & ~crossed).any()
     assert choose(ask, n, 0.0, 0.3, False)[0] is False                   # nothing new
-    a = np.concatenate([part.slopes(np.arange(len(part.u)), 0.1) for part in parts])
-    np.testing.assert_allclose(a, (1 + u / np.hypot(0.1, u)) / 2)
+    np.testing.assert_array_equal(np.concatenate([part.u for part in parts]), u)
 
 
 def test_rows_without_size_or_number_are_not_near():
@@ -107,9 +142,25 @@ def test_rows_without_size_or_number_are_not_near():
     part.norms = np.array([0.0, 0.0, 1.0, np.nan, np.inf])
     with np.errstate(all="raise"):
         part.begin(np.array([0.0, 1.0, 0.5, 0.5, 1.0]), True)
-        assert part.keep_below(limit_of([counted(part.distances())], 2))[0] == 3
+        assert part.keep_below(limit_of([count_distances(part.u, part.norms)], 2))[0] == 3
         assert part.near.tolist() == [False, True, True, False, True]    # of a row without size any change is large
-        assert part.keep_others(0, limit_of([counted(part.far_by_size()[1])], 0))[:2] == (0, 3)
+        assert part.keep_others(0, 0)[:2] == (0, 3)
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, np.float32, sparse.csr_matrix])
+def test_straight_lines_that_touch_the_hinge_row_by_row(form, n_threads):
+    X, u = form(X_rare[:700]), np.random.default_rng(4).standard_normal(700)
+    code = y_rare[:700] * np.random.default_rng(5).choice([0.0, 1.0, 3.0], 700)
+    rows = open_rows(X).row_pass(code, intercept=True, n_threads=n_threads)
+    vectors, totals = rows.lines(u, 0.1)
+    slow, slow_totals = by_sides(X_rare[:700], code, smoothed(u, 0.1)[1], np.ones(700))
+    np.testing.assert_allclose(vectors, slow, rtol=0, atol=1e-5 if form is np.float32 else 1e-10)
+    np.testing.assert_allclose(totals, slow_totals, rtol=1e-12)
+    again = open_rows(X).row_pass(code, intercept=True, n_threads=2).lines(u, 0.1)
+    assert [part.tobytes() for part in again] == [vectors.tobytes(), totals.tobytes()]
+    with pytest.raises(ValueError, match="deficits"):
+        rows.lines(u[1:], 0.1)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])

@@ -13,27 +13,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cmargin.homes.device.losses import SmoothedHinge
+from cmargin._core.rows._near_rows import are_below, count, count_distances, crossings, sum_near, with_nearest
 
-ROUNDED = 48                   # bits of a float64 that its bin does not see
 LONG = 0.01                    # of the rows, that size brings near at first
 BEYOND = 1.5                   # times as many rows as are wanted may be taken, for the sake of whole bins
-
-
-def bins_of(numbers):
-    """Bins of float64 ``numbers`` >= 0, in their order; NaN comes last."""
-    return np.ascontiguousarray(numbers).view(np.uint64) >> np.uint64(ROUNDED)
-
-
-def counted(bins):
-    """The bins that there are, and how many numbers in each."""
-    counts = np.bincount(bins.astype(np.intp))
-    there = np.flatnonzero(counts)
-    return there, counts[there]
+NOTHING = np.zeros(0, np.intp), np.zeros(0, np.intp)       # counted
 
 
 def limit_of(counted_parts, wanted):
-    """The bin below which there are about so many of the numbers that were `counted`, part by part."""
+    """The bin below which there are about so many of the numbers that were counted, part by part."""
     there, counts = (np.concatenate(column) for column in zip(*counted_parts, strict=True))
     there, place = np.unique(there, return_inverse=True)
     below = np.cumsum(np.bincount(place, counts)) if len(there) else np.zeros(0)
@@ -93,45 +81,34 @@ class Nearest:
     norms = near = u = crossed = when = first = None
 
     def begin(self, now, moved):
-        """Rows are at deficits ``now``; ``moved``: the lines are to touch there. What is `counted`, of distances."""
-        u, self.crossed, self.when = self.u, np.zeros(0, np.intp), np.zeros(0)
-        self.first = u is None
-        if u is not None:
-            self.crossed = np.flatnonzero((now > 0) != (u > 0))
-            before = u[self.crossed]
-            self.when = before / (before - now[self.crossed])
+        """Rows are at deficits ``now``; ``moved``: the lines are to touch there. What is counted of distances."""
+        self.first = self.u is None
         if self.near is None:
             self.near = np.zeros(len(now), bool)
-        if moved:
-            self.u = now
-        return counted(self.distances() if moved else np.zeros(0, np.uint64))
-
-    def distances(self):
-        with np.errstate(all="ignore"):
-            return bins_of(self.u * self.u / self.norms)
-
-    def far_by_size(self):
-        """Places of the far rows, and the bins of their distances with size counted twice; none but the first time."""
-        far = np.flatnonzero(~self.near) if self.first else np.zeros(0, np.intp)
-        with np.errstate(all="ignore"):
-            return far, bins_of(np.abs(self.u[far]) / self.norms[far])
+        self.crossed, self.when = crossings(now if self.first else self.u, now, self.near)
+        if not moved:
+            return NOTHING
+        self.u = now
+        return count_distances(self.u, self.norms)
 
     def keep_below(self, limit):
-        """The nearest are near, if there is a limit. How many; `counted`, when others crossed, and `far_by_size`."""
+        """The nearest are near, if there is a limit. How many; what is counted of when others crossed, and, the first
+        time, of the far rows' distances by size."""
         if limit is not None:
-            self.near = self.near | (self.distances() < np.uint64(limit))
-        far = ~self.near[self.crossed]
-        self.crossed, self.when = self.crossed[far], self.when[far]
-        return np.count_nonzero(self.near), counted(bins_of(self.when)), counted(self.far_by_size()[1])
+            self.near = with_nearest(self.near, self.u, self.norms, limit)
+            far = ~self.near[self.crossed]
+            self.crossed, self.when = self.crossed[far], self.when[far]
+        by_size = count_distances(self.u, self.norms, True, self.near) if self.first else NOTHING
+        return np.count_nonzero(self.near), count(self.when), by_size
 
     def keep_others(self, crossed, long):
         """Near are those that crossed before a limit, and the far ones below another by their size. How many crossed,
         how many are near, the sum of their |u|."""
-        (far, sizes), first = self.far_by_size(), self.crossed[bins_of(self.when) < np.uint64(crossed)]
-        self.near = self.near.copy()
-        self.near[first] = self.near[far[sizes < np.uint64(long)]] = True
+        new = self.crossed[are_below(self.when, crossed)]
+        self.near = with_nearest(self.near, self.u, self.norms, long if self.first else 0, True)
+        self.near[new] = True
         self.crossed = self.when = None
-        return len(first), np.count_nonzero(self.near), np.abs(self.u[self.near]).sum()
+        return len(new), *sum_near(self.u, self.near)
 
     def beside(self, sampled):
         """Places of the near rows and of those ``sampled``: (places, probabilities); for how many each stands."""
@@ -143,10 +120,6 @@ class Nearest:
             index = np.union1d(index, rows)
             weights = stands_for[index]
         return index, weights
-
-    def slopes(self, rows, width):
-        """Of the smoothed hinge where the lines touch it, of these rows."""
-        return SmoothedHinge(np, self.u[rows], width).slope
 
     @property
     def nbytes(self):
@@ -175,7 +148,8 @@ class ChoosesNearest:
         if method == "begin":
             if self.measures_are_wanted:
                 self.let_measures_go()
-            arguments = 1 - self.margins(), *arguments
+            margins = self.margins()
+            arguments = np.subtract(1, margins, out=margins), *arguments
         return getattr(self.nearest, method)(*arguments)
 
     def choose_nearest(self, *arguments):

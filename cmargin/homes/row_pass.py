@@ -10,7 +10,7 @@ from cmargin._core.losses._losses import LOSS_IDS, gains
 from cmargin._core.newton._certificate import ROUNDING
 from cmargin._core.newton._heavy_rows import heaviest
 from cmargin._core.rows._row_pass import RowBlocks
-from cmargin._core.rows._row_sample import chosen
+from cmargin._core.rows._row_sample import chosen, sides_of
 from cmargin._core.rows._row_state import kept_of_rows, take_back_rows
 from cmargin._runtime.aligned import contiguous
 from cmargin.homes.nearest import Answered, ChoosesNearest, Nearest
@@ -18,12 +18,6 @@ from cmargin.homes.nearest import Answered, ChoosesNearest, Nearest
 # Entries of X; fewer are summed sooner than a second thread is awake, above all on a busy machine, where each look
 # waits for the other thread. 10,000 x 50 to a certified 1e-2: 7.2 ms on one thread, 4.0 ms on two.
 SMALL = 250_000
-
-
-def sides_of(code):
-    """How many rows have a positive code, how many a negative one, and the weights of both."""
-    counts = np.count_nonzero(code > 0), np.count_nonzero(code < 0)
-    return counts, (np.maximum(code, 0).sum(), np.maximum(-code, 0).sum())
 
 
 @dataclass
@@ -91,6 +85,9 @@ class MemoryRowPass(ChoosesNearest, RowBlocks):
         rows.first, rows.nearest = state.first, copy(state.nearest)          # whose arrays are never written to
         return rows
 
+    def use_threads(self, n_threads):
+        return self.n_rows * self.n_columns >= SMALL and super().use_threads(n_threads)
+
     def subset(self, rows, weights):
         """Pass over ``rows`` (ascending intp), weights multiplied by ``weights``; X is shared."""
         n_threads = self.n_threads if len(rows) * self.n_columns >= SMALL else 1
@@ -100,6 +97,10 @@ class MemoryRowPass(ChoosesNearest, RowBlocks):
         return part
 
     def sides(self):
+        return self.both
+
+    @cached_property
+    def both(self):
         return sides_of(self.code)
 
     def gather_sample(self, positives, negatives, seed, column_weight=None):
@@ -110,7 +111,8 @@ class MemoryRowPass(ChoosesNearest, RowBlocks):
     def weigh_sides(self, positives, negatives):
         """Multiply the weights of either side; before `start`."""
         self.code *= np.where(self.code > 0, positives, negatives)
-        vars(self).pop("total_weight", None)
+        for known in ("total_weight", "both"):
+            vars(self).pop(known, None)
 
     def dual_sums(self, a, loss, must_balance):
         """What a bound is made of, `feasible`, for dual variables ``a`` (n_rows,); a read, two if ``must_balance``.
@@ -168,12 +170,7 @@ class MemoryRowPass(ChoosesNearest, RowBlocks):
         sampled = None if sample is None else chosen(None, self.code, *sample, self.first)[:2]
         index, weights = self.nearest.beside(sampled)
         part = self.subset(index, weights)
-        return part, *part.sums_by_side(self.nearest.slopes(index, width))
-
-    def sums_by_side(self, a):
-        """(2, n_columns) sums of s a y x over positive and over negative rows, and 2 of s a."""
-        c = [np.where(side, a * self.code, 0.0) for side in (self.code > 0, self.code < 0)]
-        return np.array([self.combine(of_side) for of_side in c]), np.abs(c).sum(axis=1)
+        return part, *part.lines(self.nearest.u[index], width)
 
     def kept(self):
         return {**kept_of_rows(self, self.measures_are_wanted), "nearest": self.kept_nearest()}

@@ -105,6 +105,10 @@ cdef class Worker:
         """Whether compiled code reads the rows."""
         return self.task.work != NULL
 
+    def use_threads(self, int n_threads):
+        """Let so many work at the rows from here on; False where that helps nobody."""
+        return False
+
     def advance(self, double until):
         """Go on until something is for Python, or the clock says ``until``."""
         must_fit(self.task.work != NULL, "advance: the rows are elsewhere")
@@ -133,6 +137,9 @@ cdef class Driver(Worker):
         question.left = seconds()
         question.driver, question.n_columns, question.kind = driver, home.n_columns, DONE
         return 0
+
+    def use_threads(self, int n_threads):
+        return isinstance(self.home, RowBlocks) and self.home.use_threads(n_threads)
 
     @property
     def asks(self):

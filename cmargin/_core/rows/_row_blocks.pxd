@@ -78,6 +78,10 @@ cdef void evaluate_block(pass_job *job, Py_ssize_t block, const block_question *
 # x (n_rows,): gradient[block] = sum x_i times row i
 cdef void combine_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil
 
+# x (n_rows,) deficits, width: of straight lines that touch the smoothed hinge there, gradient[block] (2, n_columns) =
+# sums of s a y x over positive rows and over negative ones, and sums[DUAL_POS], sums[DUAL_NEG] those of s a
+cdef void lines_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil
+
 # the first block becomes the sum of all, in block order
 cdef void fold(double *blocks, Py_ssize_t n_blocks, Py_ssize_t size) noexcept nogil
 

@@ -283,6 +283,27 @@ cdef void combine_block(pass_job *job, Py_ssize_t block, const block_question *a
         tile_add_rows(&tile, asked.x + tile.first, out)
 
 
+cdef void lines_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil:
+    cdef Py_ssize_t end = block_begin(job, block + 1), i
+    cdef double *sums = job.sums + block * N_SUMS
+    cdef double *out = job.gradient + block * 2 * job.n_columns
+    cdef double *positive = scratch                       # (tile_rows,)
+    cdef double *negative = positive + job.tile_rows      # (tile_rows,)
+    cdef double c
+    cdef row_tile tile
+    tile.first, tile.n = block_begin(job, block), 0
+    sums[DUAL_POS] = sums[DUAL_NEG] = 0
+    memset(out, 0, 2 * job.n_columns * sizeof(double))
+    while next_tile(job, &tile, end, negative + job.tile_rows):
+        for i in range(tile.n):
+            c = job.code[tile.first + i] * hinge_slope(hinge_at(asked.x[tile.first + i], asked.width))
+            positive[i], negative[i] = max(c, 0.0), min(c, 0.0)
+        sums[DUAL_POS] += lane_sum(positive, tile.n)
+        sums[DUAL_NEG] -= lane_sum(negative, tile.n)
+        tile_add_rows(&tile, positive, out)
+        tile_add_rows(&tile, negative, out + job.n_columns)
+
+
 cdef void fold(double *blocks, Py_ssize_t n_blocks, Py_ssize_t size) noexcept nogil:
     # the first block becomes the sum of all, in block order
     cdef Py_ssize_t b, i

@@ -14,8 +14,8 @@ from libc.string cimport memcpy
 
 from cmargin._core.losses._losses cimport MARGIN_PURSUIT, SMOOTHED_HINGE, has_dual, in_newton_steps
 from cmargin._core.rows._row_blocks cimport (
-    CURVED, HINGE, N_PARTS, N_SUMS, along_block, block_question, combine_block,
-    evaluate_block, fold, fold_curvature, pass_job, product_block, run_block, weigh_by_curvature,
+    CURVED, DUAL_NEG, DUAL_POS, HINGE, N_PARTS, N_SUMS, along_block, block_question, combine_block, evaluate_block,
+    fold, fold_curvature, lines_block, pass_job, product_block, run_block, weigh_by_curvature,
 )
 from cmargin._core.linalg._packed_syrk cimport packed_syrk_lanes, packed_syrk_widest
 from cmargin._core.rows._over_blocks cimport over_blocks
@@ -224,6 +224,17 @@ cdef bint pass_combine(row_pass *rows, const double *c) noexcept nogil:
     return True
 
 
+cdef bint pass_lines(row_pass *rows, const double *deficits, double width) noexcept nogil:
+    cdef block_question asked
+    if not has_room(rows, 0):
+        return False
+    asked.x, asked.width = deficits, width
+    over_blocks(rows, lines_block, &asked)
+    fold(rows.job.sums, rows.job.n_blocks, N_SUMS)
+    fold(rows.job.gradient, rows.job.n_blocks, 2 * rows.job.n_columns)
+    return True
+
+
 # ---------------------------------------------------------------- as Python asks
 
 cdef class RowBlocks:
@@ -306,6 +317,17 @@ cdef class RowBlocks:
     @property
     def n_blocks(self):
         return self.rows.job.n_blocks
+
+    def use_threads(self, int n_threads):
+        """From the next question on, or the next part of a look; sums do not depend on it. Whether that helps."""
+        cdef double[::1] scratch
+        if n_threads == self.n_threads:
+            return True
+        self.n_threads = self.rows.n_threads = n_threads
+        if self.rows.scratch_size > 0:
+            scratch = self.scratch_ = np.empty(self.rows.scratch_size * n_threads)
+            self.rows.scratch = &scratch[0]
+        return True
 
     def start(self, bint primal=False):
         """Forget every step: w = 0, so that u = 1 everywhere. ``primal``: never carry dual variables."""
@@ -452,6 +474,23 @@ cdef class RowBlocks:
             done = pass_combine(&self.rows, &c[0] if c.shape[0] > 0 else NULL)
         self.must_have(done)
         return self.first_sum()
+
+    def lines(self, const double[::1] deficits, double width):
+        """Straight lines that touch the smoothed hinge where the rows are at ``deficits`` (n_rows,), a read.
+
+        Returns
+        -------
+        vectors : (2, n_columns) array, sums of s a y x over positive and over negative rows, a the slope there
+        totals : (2,) array, sums of s a
+        """
+        cdef bint done
+        cdef Py_ssize_t p = self.n_columns
+        check_length("deficits", deficits.shape[0], self.n_rows)
+        with nogil:
+            done = pass_lines(&self.rows, &deficits[0] if deficits.shape[0] > 0 else NULL, width)
+        self.must_have(done)
+        return (self.gradient_.reshape(-1)[:2 * p].reshape(2, p).copy(),
+                self.sums_[0, DUAL_POS:DUAL_NEG + 1].copy())
 
     cdef object first_sum(self):
         return self.gradient_.reshape(-1)[:self.n_columns].copy()

@@ -17,7 +17,7 @@ from libc.stdint cimport uint64_t
 
 from cmargin._core.rows._rows cimport Rows
 from cmargin._core.rows._tiles cimport fetch_row, open_tile, row_source, row_tile, source_of, tile_row_squares
-from cmargin._core.small._random cimport mixed, number_of
+from cmargin._core.small._random cimport group_of, mixed, number_in, number_of, part_of
 from cmargin._core.small._shapes cimport must_fit
 
 cdef double LEAST = 0.1, LONGEST = 3.0
@@ -61,7 +61,7 @@ def chosen(Rows X, const double[::1] code, double positives, double negatives, u
     cdef row_source source
     cdef const double *by_column = NULL
     cdef double[::1] scratch = np.empty(1 if X is None else max(1, X.view.n_features))
-    cdef uint64_t start = mixed(seed)
+    cdef uint64_t start = mixed(seed), group, part
     cdef double u, most, limit
     cdef Py_ssize_t[::1] rows = np.empty(n, np.intp), drawn = np.empty(min(n, SLICE), np.intp)
     cdef double[::1] chance = np.empty(n), number = np.empty(min(n, SLICE))
@@ -75,10 +75,15 @@ def chosen(Rows X, const double[::1] code, double positives, double negatives, u
     for lo in range(0, n, SLICE):
         PyErr_CheckSignals()
         with nogil:
-            n_drawn = 0
+            n_drawn, group = 0, group_of(start, first + lo)
             for i in range(lo, min(lo + SLICE, n)):
+                if (first + i) & 63 == 0:
+                    group = group_of(start, first + i)
                 limit = positives if code[i] > 0 else (negatives if code[i] < 0 else 0)
-                u = number_of(start, first + i)
+                part = part_of(group, first + i)
+                if part >= 64 * limit * most:        # most rows need no number of their own
+                    continue
+                u = number_in(part, start, first + i)
                 if u < limit * most:
                     drawn[n_drawn], number[n_drawn] = i, u
                     n_drawn += 1
@@ -105,3 +110,18 @@ def numbers(uint64_t seed, Py_ssize_t n):
         for i in range(n):
             out[i] = number_of(start, i)
     return np.asarray(out)
+
+
+def sides_of(const double[::1] code):
+    """How many numbers are positive and negative, and the sums of both: two pairs."""
+    cdef Py_ssize_t i, positives = 0, negatives = 0
+    cdef double above = 0, below = 0
+    with nogil:
+        for i in range(code.shape[0]):
+            if code[i] > 0:
+                positives += 1
+                above += code[i]
+            elif code[i] < 0:
+                negatives += 1
+                below -= code[i]
+    return (positives, negatives), (above, below)

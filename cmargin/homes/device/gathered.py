@@ -5,6 +5,7 @@ import numpy as np
 from cmargin._core.newton._heavy_rows import heavy_limit
 from cmargin._core.rows._row_sample import CHANCE, chosen, numbers
 from cmargin.homes.device.arrays import to_host
+from cmargin.homes.device.losses import SmoothedHinge
 from cmargin.homes.device.rows import DeviceRows
 from cmargin.homes.memory import MemoryHome
 
@@ -44,7 +45,7 @@ def beside_lines(home, width, sample):
         sampled = chosen(None, code, *sample, 0)[:2]
     index, weights = home.nearest.beside(sampled)
     there = at.put(index.astype(np.int64))
-    a = at.put(home.nearest.slopes(index, width))
+    a = at.put(SmoothedHinge(np, home.nearest.u[index], width).slope)
     code = xp.take(home.code, there)
     return (DeviceRows(xp.take(home.rows.X, there, axis=0)), code if sampled is None else code * at.put(weights), a)
 

@@ -8,14 +8,14 @@ import numpy as np
 
 from cmargin._core.newton._certificate import ROUNDING
 from cmargin._core.newton._heavy_rows import heaviest
-from cmargin._core.rows._row_sample import chosen
+from cmargin._core.rows._row_sample import chosen, sides_of
 from cmargin._core.rows._row_state import kept_of_rows, take_back_rows
 from cmargin._core.rows._row_windows import RowWindows
 from cmargin._runtime.clock import TimeUp
 from cmargin.homes.files.gathered import ListedQuestion, SampleQuestion
 from cmargin.homes.memory import MemoryHome
 from cmargin.homes.nearest import BEYOND, ChoosesNearest
-from cmargin.homes.row_pass import MemoryRowPass, sides_of
+from cmargin.homes.row_pass import MemoryRowPass
 
 
 class Question:
@@ -212,7 +212,7 @@ class FileRowPass(ChoosesNearest):
         def answer(X):
             part = self.gathered(X, index, weights)
             self.blocks.see_all()
-            return part, *part.sums_by_side(self.nearest.slopes(index, width)), distance, self.share + part.share
+            return part, *part.lines(self.nearest.u[index], width), distance, self.share + part.share
 
         return self.place.post(ListedQuestion(self.place, index, answer))
 

@@ -11,6 +11,7 @@ from cmargin.solvers.newton.parts import NO_PARTS
 SLICE = 0.1                    # seconds between two moments at which Python is heard
 AT_ONCE = 4                    # problems begun for every thread that works on them, four times as many whenever they
 MOST_AT_ONCE = 64              # are done before a slice is over, since threads wait for the last; at most so many
+MANY = 2                       # threads for each of the last problems, or more: then these take turns at all of them
 
 
 def _look(home, asked):
@@ -194,7 +195,12 @@ def side_by_side(ways, n_threads, status, interrupted=lambda: None, at_once=None
             end = perf_counter() + SLICE
             workers = [driver.worker for _, driver in at_work]
             here = [worker for worker in workers if worker.home_is_here]
-            advance_all(here, end, n_threads)
+            are_last = len(at_work) < at_once and MANY * len(here) <= n_threads
+            if are_last and all([worker.use_threads(n_threads) for worker in here]):
+                for worker in here:
+                    worker.advance(perf_counter() + SLICE)
+            else:
+                advance_all(here, end, n_threads)
             now = perf_counter()
             if now < end and any(worker.asks is None for worker in here):
                 at_once = min(4 * at_once, most)
