@@ -50,6 +50,12 @@ def look(X, y, s, w, e, width_before, width, step=1.0, dual=None):
     return np.array(sums), gradient, (X.T * (s * h1)) @ X, carried
 
 
+def curvature_above(X, s, h, floor):
+    """sum s h x x' of the rows with h > floor, and its diagonal of those below, down to a thousandth of the floor."""
+    rest = np.where((h <= floor) & (h > 1e-3 * floor), s * h, 0)
+    return (X.T * np.where(h > floor, s * h, 0)) @ X + np.diag(rest @ X**2)
+
+
 def objective(X, y, s, w, l2, l1, free=None):
     """The unsmoothed P(w) with mean weights s (sum s = n); column `free` is not penalised."""
     beta = np.delete(w, free) if free is not None else w

@@ -35,7 +35,7 @@ from cmargin._core.rows._row_pass cimport BLOCK, NO_BLOCK, ROUGH_BLOCK, TANGENTS
 from cmargin._core.small._history cimport history_row
 from cmargin._core.newton._width_rule cimport NARROWEST, back_up, width_after
 
-cdef double SKIP = 1e-6                  # rows with less than this part of the mean curvature stay out of the block
+cdef double SKIP = 1e-6                  # rows with less than this part of the mean curvature are on its diagonal alone
 cdef Py_ssize_t SKIP_FROM = 4096         # rows; fewer are all summed
 cdef double VANISHING = 1e-16            # decrease, beside the value, that no sum in double could show
 cdef double DRIFT = 1e-10                # of the objective: rounding of steps added up that calls for an evaluation

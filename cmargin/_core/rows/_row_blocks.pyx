@@ -5,7 +5,8 @@
     products is one ``dsyrk`` per packed tile, or ``ssyrk`` where single precision will do (CSR rows with few active
     entries are added entry by entry).
 (b) Where the rows lie and in which format is known to `_tiles` only; the sums are float64 whatever the data.
-(c) Rows whose curvature h is below a floor are left out of the curvature block, never of the gradient.
+(c) Rows whose curvature h is below a floor are left out of the curvature block but for its diagonal, never of the
+    gradient: a rare column may have no other rows.
 (d) The curvature of a row at the smoothed hinge comes from its dual variable, which is carried from look to look
     (`dual_curvature` in ``_smoothed_hinge.h``), and from the primal point alone at the first look after a start.
 """
@@ -26,6 +27,10 @@ from cmargin._core.rows._tiles cimport (
     curvature_block, finish_curvature, open_tile, packed_width, partial_size, row_tile, tile_add_curvature,
     tile_add_rows, tile_add_rows_3, tile_add_squares, tile_products, tile_row_squares, tile_weighted_products,
 )
+
+
+cdef double LEAST = 1e-3                 # of the floor: rows of less curvature are not on the diagonal either
+ON_DIAGONAL = LEAST                      # the same for Python
 
 
 cdef inline point loss_at(pass_job *job, double u) noexcept nogil:
@@ -140,6 +145,21 @@ cdef void smooth_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *par
         parts[3 * ld + i] = 0 if positive else a
 
 
+cdef bint left_out(const pass_job *job, Py_ssize_t first, Py_ssize_t n, const double *h, double *curvature) \
+        noexcept nogil:
+    # curvature (n,) of rows in the block becomes s h of those whose diagonal alone counts; whether there is one
+    cdef double least = LEAST * job.at.floor
+    cdef Py_ssize_t i
+    cdef bint any_is = False
+    for i in range(n):
+        if curvature[i] > 0 or not h[i] > least * fabs(job.code[first + i]) \
+                or (job.exact != NULL and job.exact[first + i]):
+            curvature[i] = 0
+        else:
+            curvature[i], any_is = h[i], True
+    return any_is
+
+
 cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil:
     cdef Py_ssize_t p = job.n_columns, a = job.block.n_active, tile_rows = job.tile_rows, first, i
     cdef Py_ssize_t lo = block_begin(job, block), hi = block_begin(job, block + 1)
@@ -148,6 +168,8 @@ cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked
     cdef double *curvature = scratch                      # (tile_rows,)
     cdef double *r = curvature + tile_rows                # (tile_rows,)
     cdef double *parts = r + tile_rows                    # (N_PARTS, tile_rows)
+    cdef double *diagonal                                 # (p,), of the rows that are left out
+    cdef double *tile_room
     cdef curvature_block sum_of_outer = job.block
     cdef row_tile tile
     cdef double *sums = job.sums + block * N_SUMS
@@ -167,7 +189,11 @@ cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked
         if job.hessian != NULL:
             for i in range(a):
                 memset(sum_of_outer.out + i * (a + 1), 0, (a - i) * sizeof(double))
-    while next_tile(job, &tile, end, sum_of_outer.held + 2 * a + partial_size(&job.block)):
+    diagonal = tile_room = sum_of_outer.held + 2 * a + partial_size(&job.block)
+    if job.hessian != NULL:
+        memset(diagonal, 0, p * sizeof(double))
+        tile_room += p
+    while next_tile(job, &tile, end, tile_room):
         first = tile.first
         if job.norms != NULL:
             tile_row_squares(&tile, job.norm_weight, job.norms + first)
@@ -186,8 +212,12 @@ cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked
                 tile_add_rows(&tile, job.code + first, gradient + p)
         if job.hessian != NULL:
             sums[CURVED] += tile_add_curvature(&tile, curvature, &sum_of_outer)
+            if job.at.floor > 0 and left_out(job, first, tile.n, parts + 6 * tile_rows, curvature):
+                tile_add_squares(&tile, curvature, diagonal)
     if job.hessian != NULL:
         finish_curvature(&sum_of_outer)
+        for i in range(a):
+            sum_of_outer.out[i * (a + 1)] += diagonal[i if job.block.active == NULL else job.block.active[i]]
 
 
 cdef void along_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil:

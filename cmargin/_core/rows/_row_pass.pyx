@@ -85,7 +85,9 @@ cdef Py_ssize_t scratch_wanted(const row_pass *rows, Py_ssize_t order) noexcept 
     cdef bint copies = job.source.X.starts == NULL and job.source.X.column_stride != 1
     cdef Py_ssize_t tile = job.tile_rows * job.source.X.n_features if copies else 0
     cdef Py_ssize_t partial = partial_size(&job.block) if order > 0 else 0
-    return (2 + N_PARTS) * job.tile_rows + job.block.room * packed_width(order) + 2 * order + partial + tile + 16
+    cdef Py_ssize_t diagonal = job.n_columns if order > 0 else 0
+    return (2 + N_PARTS) * job.tile_rows + job.block.room * packed_width(order) + 2 * order + partial + diagonal + \
+        tile + 16
 
 
 cdef bint has_room(row_pass *rows, Py_ssize_t order) noexcept nogil:

@@ -276,6 +276,8 @@ cdef void tile_add_squares(const row_tile *tile, const double *c, double *total)
     cdef int64_t k
     if source.X.starts != NULL:
         for i in range(tile.n):
+            if c[i] == 0:
+                continue
             row = row_of(source, tile.first + i)
             for k in range(source.X.starts[row], source.X.starts[row + 1]):
                 total[column_of(source, k)] += c[i] * value_of(source, k) * value_of(source, k)

@@ -10,6 +10,7 @@ import numpy as np
 
 from cmargin._core.losses._losses import FACTS
 from cmargin._core.newton._certificate import ROUNDING
+from cmargin._core.rows._row_blocks import ON_DIAGONAL
 from cmargin.homes.base import ROUGH_BLOCK, TANGENTS
 from cmargin.homes.device.arrays import to_host
 from cmargin.homes.device.gathered import beside_lines, heavy_rows, sample_of
@@ -157,7 +158,7 @@ class DeviceRowPass(ChoosesNearest):
         if R.shape[1] < 3:
             gradient = xp.concat([gradient, xp.zeros((3 - R.shape[1], self.n_columns), dtype=gradient.dtype,
                                                      device=rows.at.device)])
-        curved, hessian = self.curvature_of(block, found.curvature) if asked.with_hessian else (0, None)
+        curved, hessian = self.curvature_of(block, found.curvature, found.left_out) if asked.with_hessian else (0, None)
         sums = self.packed_sums(found.sums, curved)
         pack = [sums, xp.reshape(gradient, (-1,))]
         return found.state, xp.concat(pack if hessian is None else [*pack, xp.reshape(hessian, (-1,))])
@@ -174,8 +175,8 @@ class DeviceRowPass(ChoosesNearest):
         """Sums (k, m) of rows with their column of ones, where there is one."""
         return self.xp.concat([sums, of_ones[:, None]], axis=1) if self.intercept else sums
 
-    def curvature_of(self, block, h):
-        """How many rows of a block have curvature, and sum h x x' over the active columns.
+    def curvature_of(self, block, h, left_out):
+        """How many rows of a block have curvature, and sum h x x' over the active columns; of others the diagonal.
 
         The one product in the precision of the rows as they were given: a step needs no more digits of it.
         """
@@ -195,7 +196,17 @@ class DeviceRowPass(ChoosesNearest):
             border = at.widened(xp.matmul(root[None, :], scaled))
             corner = xp.reshape(xp.sum(h), (1, 1))
             hessian = xp.concat([xp.concat([hessian, border.T], axis=1), xp.concat([border, corner], axis=1)])
-        return there.shape[0], hessian
+        return there.shape[0], (hessian if left_out is None else hessian + self.diagonal_of(block, left_out))
+
+    def diagonal_of(self, block, h):
+        """(order, order), sum h x_j^2 of the active columns on its diagonal."""
+        xp, at, X = self.xp, self.rows.at, self.rows.wide(block)
+        squares = xp.matmul(h, X * X)
+        if self.intercept:
+            squares = xp.concat([squares, xp.reshape(xp.sum(h), (1,))])
+        if self.active is not None:
+            squares = xp.take(squares, at.put(self.active.astype(np.int64)))
+        return xp.eye(self.order, dtype=squares.dtype, device=at.device) * squares[None, :]
 
     # ------------------------------------------------------------ other sums
 
@@ -326,6 +337,14 @@ class DeviceRowPass(ChoosesNearest):
         return heavy, mean
 
 
+def above_and_below(xp, h, s, floor):
+    """Curvature s h of the rows above a floor, and of those whose diagonal alone counts, or None: `_row_blocks`."""
+    above = xp.where(h > floor, s * h, 0.0)
+    if floor <= 0:
+        return above, None
+    return above, xp.where((h > floor) | ~(h > ON_DIAGONAL * floor), 0.0, s * h)
+
+
 class HingeLook:
     """What a look asks of the rows of a block at the smoothed hinge: `hinge_rows` of ``_smoothed_hinge.h``.
 
@@ -334,6 +353,7 @@ class HingeLook:
     sums : dict of 0-d arrays by their place
     columns : arrays (n,): what rows are summed by
     curvature : (n,) array, 0 below the floor
+    left_out : (n,) array of what is on the diagonal alone, or None
     state : RowState
     """
 
@@ -348,16 +368,17 @@ class HingeLook:
         a_hat = slope1 if asked.tangents else clipped(xp, slope0 - before.dual_curvature(a0) * v, 1.0)
         a1 = slope1 if asked.primal else a0 + min(1.0, asked.step) * (a_hat - a0)
         h = after.curvature if asked.primal else after.dual_curvature(a1)
-        curvature = xp.where(h > asked.floor, s * h, 0.0)
+        curvature, left_out = above_and_below(xp, h, s, asked.floor)
         if state.exact is not None:
             a_hat = xp.where(state.exact, line.slope, a_hat)
             curvature = xp.where(state.exact, 0.0, curvature)
+            left_out = None if left_out is None else xp.where(state.exact, 0.0, left_out)
         worth = s * a_hat
         pos, neg = xp.where(up, worth, 0.0), xp.where(up, 0.0, worth)
         self.sums = {0: xp.sum(s * line.value), 1: -xp.sum(s * line.slope * v), 2: xp.sum(s * positive(xp, u1)),
                      3: xp.sum(s * after.value), 4: xp.sum(pos), 5: xp.sum(neg), 7: xp.sum(s * h)}
         self.columns = [state.code * slope1, pos, -neg]
-        self.curvature, self.state = curvature, replace(state, dual_next=a1)
+        self.curvature, self.left_out, self.state = curvature, left_out, replace(state, dual_next=a1)
 
 
 class SmoothLook:
@@ -370,7 +391,7 @@ class SmoothLook:
         value = xp.sum(s * at.value)
         self.sums = {0: value, 1: -xp.sum(s * at.slope * v), 7: xp.sum(s * at.curvature)}
         self.columns = [state.code * at.slope]
-        self.curvature = xp.where(at.curvature > asked.floor, s * at.curvature, 0.0)
+        self.curvature, self.left_out = above_and_below(xp, at.curvature, s, asked.floor)
         self.state = state
         if not largest:                          # there is no dual
             if asked.first:

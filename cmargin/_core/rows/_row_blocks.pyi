@@ -1,0 +1,3 @@
+# Written by `python -m build_tools.stubs`.
+
+ON_DIAGONAL: float
