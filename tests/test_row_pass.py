@@ -103,6 +103,16 @@ def test_active_columns_and_curvature_floor(fmt, chosen, width):
     assert (h < 0.4e-3).any() == (width == 0.01)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 4, 11, 70])
+def test_sums_of_squares_and_a_row_without_weight_whose_own_overflow(n, dtype):
+    X = np.random.default_rng(n).standard_normal((n, 9)).astype(dtype)
+    s = np.random.default_rng(n + 1).choice([0.0, 1.0, 2.5], n)
+    X[0], s[0] = np.finfo(dtype).max / 10, 0.0
+    _, squares = open_rows(X).row_pass(s, intercept=True, n_threads=1).evaluate(np.zeros(10), True)
+    np.testing.assert_allclose(squares, s[1:] @ with_ones(X[1:], True)**2, rtol=1e-13, atol=1e-300)
+
+
 def test_rows_treated_exactly_are_not_on_the_diagonal_either():
     X, y, s, code = problem("C", np.float64, True)
     w, exact = np.linspace(-0.5, 0.5, 12), np.arange(len(y)) % 3 == 0

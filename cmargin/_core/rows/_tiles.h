@@ -41,6 +41,10 @@
     }
 #define ADD_FOUR(sum, c)                                                                                         \
     *(loose_quad *)((sum) + j) = (((QUAD_d((sum) + j) + c##0 * y0) + c##1 * y1) + c##2 * y2) + c##3 * y3;
+/* c = 0 makes nothing of a square that overflows */
+#define ADD_SQUARES(sum, c)                                                                                      \
+    *(loose_quad *)((sum) + j) =                                                                                 \
+        (((QUAD_d((sum) + j) + c##0 * y0 * y0) + c##1 * y1 * y1) + c##2 * y2 * y2) + c##3 * y3 * y3;
 #else
 #define BY_QUADS(real, suffix, ADD)
 #endif
@@ -144,14 +148,27 @@
             }                                                                                                    \
         }                                                                                                        \
     }                                                                                                            \
-    /* sum_j += sum_i c_i x_ij^2 */                                                                              \
+    /* sum_j += sum_i c_i x_ij^2; groups of rows with c = 0 throughout are not read */                           \
     CLONES static void tile_add_squares_##suffix(const real *data, ptrdiff_t stride, const ptrdiff_t *rows,      \
                                                  ptrdiff_t n, ptrdiff_t m, const double *c,                      \
                                                  double *restrict sum) {                                         \
-        for (ptrdiff_t i = 0; i < n; i++) {                                                                      \
+        const ptrdiff_t ahead = 0;                                                                               \
+        ptrdiff_t i = 0, j;                                                                                      \
+        for (; i + 4 <= n; i += 4) {                                                                             \
+            const real *x0 = ROW(0), *x1 = ROW(1), *x2 = ROW(2), *x3 = ROW(3);                                   \
+            double c0 = c[i], c1 = c[i + 1], c2 = c[i + 2], c3 = c[i + 3];                                       \
+            if (c0 == 0 && c1 == 0 && c2 == 0 && c3 == 0) continue;                                              \
+            j = 0;                                                                                               \
+            BY_QUADS(real, suffix, ADD_SQUARES(sum, c))                                                          \
+            for (; j < m; j++) {                                                                                 \
+                double y0 = x0[j], y1 = x1[j], y2 = x2[j], y3 = x3[j];                                           \
+                sum[j] += (c0 * y0 * y0 + c1 * y1 * y1) + (c2 * y2 * y2 + c3 * y3 * y3);                         \
+            }                                                                                                    \
+        }                                                                                                        \
+        for (; i < n; i++) {                                                                                     \
             const real *x0 = ROW(0);                                                                             \
             if (c[i] != 0)                                                                                       \
-                for (ptrdiff_t j = 0; j < m; j++) sum[j] += c[i] * (double)x0[j] * (double)x0[j];                \
+                for (j = 0; j < m; j++) sum[j] += c[i] * (double)x0[j] * (double)x0[j];                          \
         }                                                                                                        \
     }                                                                                                            \
     /* out_i = sum_j w_j x_ij^2 */                                                                               \
