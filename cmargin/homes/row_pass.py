@@ -100,7 +100,7 @@ class MemoryRowPass(ChoosesNearest, RowBlocks):
         return self.both
 
     @cached_property
-    def both(self):
+    def both(self):                              # until `weigh_sides`: three steps ask, and a read of the code is 1 ms
         return sides_of(self.code)
 
     def gather_sample(self, positives, negatives, seed, column_weight=None):
