@@ -198,7 +198,7 @@ def test_the_last_problem_has_all_threads(monkeypatch):
     def all_but_the_last(workers, until, n_threads):
         seen.append(len(workers))
         for worker in workers:
-            if worker is not drivers[2]:
+            if worker is not drivers[2] or len(workers) == 1:
                 worker.advance(np.inf)
 
     def run(n_threads):

@@ -103,6 +103,14 @@ def test_active_columns_and_curvature_floor(fmt, chosen, width):
     assert (h < 0.4e-3).any() == (width == 0.01)
 
 
+def test_sides_are_those_of_the_weights_as_they_are_now():
+    code = np.array([1.0, -2.0, 0.0, 3.0, -0.5])
+    rows = open_rows(np.ones((5, 2))).row_pass(code, intercept=True, n_threads=1)
+    assert rows.sides() == ((2, 2), (4.0, 2.5)) and rows.total_weight == 6.5
+    rows.weigh_sides(0.5, 2.0)
+    assert rows.sides() == ((2, 2), (2.0, 5.0)) and rows.total_weight == 7.0
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n", [1, 4, 11, 70])
 def test_sums_of_squares_and_a_row_without_weight_whose_own_overflow(n, dtype):
