@@ -69,7 +69,7 @@ def test_syrk_of_packed_rows_adds_to_the_upper_triangle_only(lanes, dtype, n):
     A[:, :n] = draw(dtype, 37, n)
     before = C.copy()
     done = _blas.packed_syrk_memview(lanes, A, C)
-    assert done == (lanes == 8 or (lanes == 4 and dtype == np.float64))
+    assert done == (lanes > 0)
     close(C, before + np.triu(A[:, :n].T @ A[:, :n]) if done else before, dtype)
     assert np.array_equal(np.tril(C, -1), np.tril(before, -1))
 

@@ -66,6 +66,7 @@
 DEFINE_PACKED_SYRK(packed_syrk_512_d, double, "avx512f", 8, 8, 3)       /* 24 of 32 registers are sums */
 DEFINE_PACKED_SYRK(packed_syrk_512_f, float, "avx512f", 16, 8, 3)
 DEFINE_PACKED_SYRK(packed_syrk_256_d, double, "avx2,fma", 4, 4, 3)      /* 12 of 16 */
+DEFINE_PACKED_SYRK(packed_syrk_256_f, float, "avx2,fma", 8, 4, 3)
 
 static inline int packed_syrk_lanes(void) {
     if (__builtin_cpu_supports("avx512f")) return 8;
@@ -76,13 +77,20 @@ static inline int packed_syrk_lanes(void) {
 #define packed_syrk_512_d(...) ((void)0)
 #define packed_syrk_512_f(...) ((void)0)
 #define packed_syrk_256_d(...) ((void)0)
+#define packed_syrk_256_f(...) ((void)0)
 static inline int packed_syrk_lanes(void) { return 0; }
 #endif
 
 /* width up to which they are quicker than BLAS by registers of so many doubles; `trails`: BLAS has shorter ones than 8 */
-static inline ptrdiff_t packed_syrk_widest(int lanes, int trails) {
+static inline ptrdiff_t packed_syrk_widest(int lanes, int trails, int single) {
     if (lanes == 8) return trails ? PTRDIFF_MAX : 128;
-    return lanes == 4 ? 64 : 0;
+    return lanes == 4 ? single ? 256 : 96 : 0;
+}
+
+/* width from which a sum over so many rows is to be in single precision, which wider registers pad more; where it is no
+ * matter of time, doubles (doc/decisions.md, "Narrow curvature in single precision") */
+static inline ptrdiff_t packed_syrk_single_from(int lanes, ptrdiff_t rows) {
+    return lanes == 4 && rows >= 10000 ? 24 : 129;
 }
 
 /* C (n, n) += A' A for A (k, n), by registers of so many doubles; 0: not done, as there are none */
@@ -97,8 +105,11 @@ static inline int packed_syrk_d(int lanes, ptrdiff_t n, ptrdiff_t k, const doubl
 
 static inline int packed_syrk_f(int lanes, ptrdiff_t n, ptrdiff_t k, const float *A, ptrdiff_t lda, float *C,
                                 ptrdiff_t ldc) {
-    if (lanes == 8) packed_syrk_512_f(n, k, A, lda, C, ldc);
-    return lanes == 8;
+    if (lanes == 8)
+        packed_syrk_512_f(n, k, A, lda, C, ldc);
+    else if (lanes == 4)
+        packed_syrk_256_f(n, k, A, lda, C, ldc);
+    return lanes > 0;
 }
 
 #endif

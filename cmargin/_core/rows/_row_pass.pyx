@@ -17,7 +17,7 @@ from cmargin._core.rows._row_blocks cimport (
     CURVED, DUAL_NEG, DUAL_POS, HINGE, N_PARTS, N_SUMS, along_block, block_question, combine_block, evaluate_block,
     fold, fold_curvature, lines_block, pass_job, product_block, run_block, weigh_by_curvature,
 )
-from cmargin._core.linalg._packed_syrk cimport packed_syrk_lanes, packed_syrk_widest
+from cmargin._core.linalg._packed_syrk cimport packed_syrk_lanes, packed_syrk_single_from, packed_syrk_widest
 from cmargin._core.rows._over_blocks cimport over_blocks
 from cmargin._core.rows._rows cimport Rows
 from cmargin._core.rows._tiles cimport packed_width, partial_size, source_of
@@ -27,7 +27,6 @@ from cmargin._core.losses._losses import LOSS_IDS
 from cmargin._runtime.blas_threads import blas_trails
 
 cdef Py_ssize_t MAX_BLOCKS = 32
-cdef Py_ssize_t SINGLE_FROM = 128            # columns; fewer are quicker by `packed_syrk_d`, in double
 cdef Py_ssize_t TILE_DOUBLES = 16384         # 128 KB: a tile and its packed rows stay in a second-level cache
 cdef bint BLAS_TRAILS = blas_trails()        # its registers are shorter than AVX-512's
 cdef double SLICE_FLOPS = 4e9                # of a look between two moments at which Python is heard: about 0.1 s
@@ -55,7 +54,6 @@ cdef void pass_plan(row_pass *rows) noexcept nogil:
     job.tile_rows = max(1, min(min(512, max(16, TILE_DOUBLES // room // 4 * 4)), n))       # rows are summed by fours
     job.block.room = max(1, min(min(512, max(64, 2 * TILE_DOUBLES // room)), n))
     job.block.lanes = packed_syrk_lanes()
-    job.block.widest = packed_syrk_widest(job.block.lanes, BLAS_TRAILS)
     rows.hessian_order = -1
     rows.n_all, rows.first, rows.windowed, rows.helpers = n, 0, False, NULL
 
@@ -109,7 +107,9 @@ cdef bint ask_python_for_room(row_pass *rows, Py_ssize_t order) noexcept with gi
 cdef bint pass_begin_look(row_pass *rows, const look_request *request) noexcept nogil:
     cdef pass_job *job = &rows.job
     cdef Py_ssize_t order = job.block.n_active if has_block(request.with_hessian) else 0
-    job.block.single = request.with_hessian == ROUGH_BLOCK and job.source.X.starts == NULL and order > SINGLE_FROM
+    job.block.single = request.with_hessian == ROUGH_BLOCK and job.source.X.starts == NULL and \
+        order >= packed_syrk_single_from(job.block.lanes, rows.n_all)
+    job.block.widest = packed_syrk_widest(job.block.lanes, BLAS_TRAILS, job.block.single)
     if not has_room(rows, order):
         return False
     rows.summed = order > 0
