@@ -222,7 +222,7 @@ class SLNDClassifier(PosteriorPredictions):
 
     def _check_data(self, X, y):
         """Going on needs the columns of the last fit, by their names too."""
-        return check_rows(self, X, y, reset=not self._goes_on)
+        return check_rows(self, X, y, reset=not self._goes_on, n_threads=effective_n_threads(self.n_jobs))
 
     def _refuse_over_places(self, how):
         if self.step_size == "theory":

@@ -29,6 +29,16 @@ def test_one_number_that_is_not_finite_is_seen_wherever_it_is(n, dtype):
             assert not all_finite(b)
 
 
+def test_several_threads_see_every_number_of_many(dtype):
+    n = 3 * 2**20 + 5                                                # three chunks, none of a power of two
+    a = np.full(n, np.finfo(dtype).max, dtype)
+    assert all_finite(a, 2) and all_finite(a, 8)
+    for place in (0, n // 3 - 1, n // 3, 2 * n // 3 - 1, 2 * n // 3, n - 1):
+        a[place] = np.nan
+        assert not all_finite(a, 2) and not all_finite(a, 8)
+        a[place] = 0
+
+
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1), (7, 9), (200, 600)])
 def test_lines_of_any_strides(shape, dtype):
     a = np.random.default_rng(0).standard_normal(shape).astype(dtype)

@@ -284,17 +284,20 @@ def test_a_label_that_no_row_has_grows_too():
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("sparse", [False, True])
-def test_rows_are_chosen_by_their_own_number(weighted, sparse):
-    # not by where they lie: in parts, with the place of the first, the choice is that of the whole
+@pytest.mark.parametrize("of", [np.ascontiguousarray, np.asfortranarray, sp.csr_matrix])
+def test_rows_are_chosen_by_their_own_number(weighted, of):
+    # not by where they lie or who reads them: in parts, with the place of the first, the choice is that of the whole
     rng = np.random.default_rng(0)
     code, X = rng.choice([-2.0, 0.0, 1.0], 40_000), rng.standard_normal((40_000, 3)) * [1, 10, 0.1]
-    X, weight = sp.csr_matrix(X) if sparse else X, np.array([1, 0.01, 100]) / 3 if weighted else None
+    X, weight, sparse = of(X), np.array([1, 0.01, 100]) / 3 if weighted else None, of is sp.csr_matrix
 
-    def draw(part, seed=7):
-        return chosen(Rows(X[part]), code[part], 0.3, 0.05, seed, part.start, weight)
+    def draw(part, seed=7, n_threads=1):
+        return chosen(Rows(X[part]), code[part], 0.3, 0.05, seed, part.start, weight, n_threads)
 
     whole, chance, n_read = draw(slice(0, 40_000))
+    for n_threads in (2, 8):
+        for one, other in zip(draw(slice(0, 40_000), n_threads=n_threads), (whole, chance, n_read), strict=True):
+            np.testing.assert_array_equal(one, other)
     parts = [draw(slice(lo, min(lo + 9_000, 40_000))) for lo in range(0, 40_000, 9_000)]
     np.testing.assert_array_equal(np.concatenate([rows + 9_000 * k for k, (rows, _, _) in enumerate(parts)]), whole)
     np.testing.assert_array_equal(np.concatenate([part[1] for part in parts]), chance)

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from cmargin._core.small._openmp import effective_n_threads
 from cmargin._estimators.by_blocks import lazy_on_workers
 from cmargin._estimators.identity import check_checkpoint, keeper_of
 from cmargin._estimators.progress import check_verbose, say
@@ -139,7 +140,7 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
 
     def _check_data(self, X, y):
         """X and y as `check_rows` leaves them."""
-        return check_rows(self, X, y)
+        return check_rows(self, X, y, n_threads=effective_n_threads(self.n_jobs))
 
     @property
     def _goes_on(self):

@@ -120,7 +120,7 @@ def check_flag(estimator, name, value):
         )
 
 
-def check_rows(estimator, X, y="no_validation", *, reset=True, multi_output=True):
+def check_rows(estimator, X, y="no_validation", *, reset=True, multi_output=True, n_threads=1):
     """X, or X and y, as scikit-learn's `validate_data` leaves them; the first thing any method does with its data.
 
     The arrays of sparse input are checked before anything follows them, SciPy's and scikit-learn's methods included.
@@ -134,6 +134,8 @@ def check_rows(estimator, X, y="no_validation", *, reset=True, multi_output=True
         True in `fit`; False where X must be as at the last fit.
     multi_output : bool
         Whether ``y`` may have several columns.
+    n_threads : int
+        That may read a large array; 1 but for training, as a child of a process that has trained has no others.
 
     Returns
     -------
@@ -154,7 +156,7 @@ def check_rows(estimator, X, y="no_validation", *, reset=True, multi_output=True
         return check_row_files(estimator, X, y, not alone, reset)
     if isinstance(X, DeviceRows):
         return check_device_rows(estimator, X, y, not alone, reset)
-    if clean(X) and (alone or clean_labels(y, len(X))) and take_as_given(estimator, X, reset):
+    if clean(X, n_threads) and (alone or clean_labels(y, len(X))) and take_as_given(estimator, X, reset):
         return X if alone else (X, y)
     check_structure(X)
     check_structure(y, "y")
@@ -185,9 +187,9 @@ def accuracy_of(y, predicted, sample_weight):
     return accuracy_score(y, predicted, sample_weight=sample_weight)
 
 
-def clean(X):
+def clean(X, n_threads=1):
     """Whether scikit-learn's checks, a third of a millisecond, would leave ``X`` as it is: contiguous finite rows."""
-    return type(X) is np.ndarray and X.ndim == 2 and X.size > 0 and finite(X)
+    return type(X) is np.ndarray and X.ndim == 2 and X.size > 0 and finite(X, n_threads)
 
 
 def clean_labels(y, n_rows):
@@ -195,10 +197,10 @@ def clean_labels(y, n_rows):
     return type(y) is np.ndarray and y.shape == (n_rows,) and (y.dtype.kind in "biuUS" or finite(y))
 
 
-def finite(a):
+def finite(a, n_threads=1):
     """Whether an array is known to hold finite numbers of our types."""
     return (a.dtype in (np.float32, np.float64) and a.dtype.isnative and a.flags.aligned
-            and (a.flags.c_contiguous or a.flags.f_contiguous) and all_finite(a.ravel("K")))
+            and (a.flags.c_contiguous or a.flags.f_contiguous) and all_finite(a.ravel("K"), n_threads))
 
 
 def take_as_given(estimator, X, reset):

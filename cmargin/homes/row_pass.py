@@ -105,7 +105,8 @@ class MemoryRowPass(ChoosesNearest, RowBlocks):
 
     def gather_sample(self, positives, negatives, seed, column_weight=None):
         """A pass over rows chosen with these probabilities, each for as many as it stands for, and what it read."""
-        rows, chance, n_read = chosen(self.X, self.code, positives, negatives, seed, self.first, column_weight)
+        rows, chance, n_read = chosen(self.X, self.code, positives, negatives, seed, self.first, column_weight,
+                                      self.n_threads)
         return self.subset(rows, 1 / chance), self.share * n_read / max(1, self.n_rows)
 
     def weigh_sides(self, positives, negatives):

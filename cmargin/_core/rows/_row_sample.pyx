@@ -13,6 +13,7 @@ number is below that are read.
 import numpy as np
 
 from cpython.exc cimport PyErr_CheckSignals
+from cython.parallel cimport prange, threadid
 from libc.stdint cimport uint64_t
 
 from cmargin._core.rows._rows cimport Rows
@@ -34,8 +35,19 @@ cdef double chance_of(const row_source *source, Py_ssize_t i, const double *weig
     return LEAST + (1 - LEAST) * (r if r < LONGEST else LONGEST)         # NaN is long too
 
 
+cdef void chances_of(const row_source *source, const Py_ssize_t *rows, Py_ssize_t n, const double *weight,
+                     double[:, ::1] scratch, double *chance) noexcept nogil:
+    # chance (n,) = `chance_of` those rows, on as many threads as there are rows of scratch
+    cdef int n_threads = <int> scratch.shape[0]
+    cdef Py_ssize_t k
+    for k in prange(n, num_threads=n_threads, schedule="static"):
+        if k + AHEAD < n:
+            fetch_row(source, rows[k + AHEAD])
+        chance[k] = chance_of(source, rows[k], weight, &scratch[threadid(), 0])
+
+
 def chosen(Rows X, const double[::1] code, double positives, double negatives, uint64_t seed, Py_ssize_t first=0,
-           const double[::1] weight=None):
+           const double[::1] weight=None, int n_threads=1):
     """Rows that are chosen, one of ``code`` > 0 with probability ``positives``, one of ``code`` < 0 with ``negatives``.
 
     Parameters
@@ -49,6 +61,8 @@ def chosen(Rows X, const double[::1] code, double positives, double negatives, u
         Place of the first row in the whole data.
     weight : (n_features,) array, optional
         Makes r_i = sum_j weight_j x_ij^2, and the probabilities those of a row of r_i = 1.
+    n_threads : int
+        That read rows; the choice does not depend on it.
 
     Returns
     -------
@@ -60,11 +74,11 @@ def chosen(Rows X, const double[::1] code, double positives, double negatives, u
     cdef Py_ssize_t n = code.shape[0], found = 0, n_read = 0, lo, i, k, n_drawn
     cdef row_source source
     cdef const double *by_column = NULL
-    cdef double[::1] scratch = np.empty(1 if X is None else max(1, X.view.n_features))
+    cdef double[:, ::1] scratch = np.empty((n_threads, 1 if X is None else max(1, X.view.n_features)))
     cdef uint64_t start = mixed(seed), group, part
     cdef double u, most, limit
     cdef Py_ssize_t[::1] rows = np.empty(n, np.intp), drawn = np.empty(min(n, SLICE), np.intp)
-    cdef double[::1] chance = np.empty(n), number = np.empty(min(n, SLICE))
+    cdef double[::1] chance = np.empty(n), number = np.empty(min(n, SLICE)), of_row = np.empty(min(n, SLICE))
     must_fit(X is not None or weight is None, "chosen")
     if X is not None:
         must_fit(n == X.view.n_rows and (weight is None or weight.shape[0] == X.view.n_features), "chosen")
@@ -87,14 +101,14 @@ def chosen(Rows X, const double[::1] code, double positives, double negatives, u
                 if u < limit * most:
                     drawn[n_drawn], number[n_drawn] = i, u
                     n_drawn += 1
+            if by_column != NULL and n_drawn > 0:
+                n_read += n_drawn
+                chances_of(&source, &drawn[0], n_drawn, by_column, scratch, &of_row[0])
             for k in range(n_drawn):
                 i = drawn[k]
                 limit = positives if code[i] > 0 else negatives
                 if by_column != NULL:
-                    n_read += 1
-                    if k + AHEAD < n_drawn:
-                        fetch_row(&source, drawn[k + AHEAD])
-                    limit *= chance_of(&source, i, by_column, &scratch[0])
+                    limit *= of_row[k]
                 if number[k] < limit:
                     rows[found], chance[found] = i, min(limit, 1.0)
                     found += 1

@@ -7,6 +7,7 @@ waits until it gets it back: many short operations in many fits at once are most
 import numpy as np
 
 from cython cimport floating
+from cython.parallel cimport prange
 from libc.math cimport sqrt
 from libc.string cimport memcpy, memset
 
@@ -16,6 +17,7 @@ from cmargin._core.small._shapes cimport must_fit
 cdef enum:
     SMALL_BYTES = 1 << 18       # up to here a few ten microseconds are waited for
     MANY = 1 << 16              # the same of numbers that are only read
+    CHUNK = 1 << 20             # numbers that a thread reads at a time, where several do
 
 
 def zeros(shape, dtype=float):
@@ -57,14 +59,18 @@ def transposed(const floating[:, :] a):
     return b
 
 
-def all_finite(const floating[::1] a):
+def all_finite(const floating[::1] a, int n_threads=1):
     """Whether every number of ``a`` (n,) is finite."""
     cdef double spoilt = 0
-    if a.shape[0] > MANY:
+    cdef Py_ssize_t n = a.shape[0], n_chunks = n // CHUNK, chunk
+    if n_threads > 1 and n_chunks > 1:
+        for chunk in prange(n_chunks, nogil=True, num_threads=<int> min(n_threads, n_chunks), schedule="static"):
+            spoilt += spoilt_by(&a[chunk * n // n_chunks], (chunk + 1) * n // n_chunks - chunk * n // n_chunks)
+    elif n > MANY:
         with nogil:
-            spoilt = spoilt_by(&a[0], a.shape[0])
-    elif a.shape[0] > 0:
-        spoilt = spoilt_by(&a[0], a.shape[0])
+            spoilt = spoilt_by(&a[0], n)
+    elif n > 0:
+        spoilt = spoilt_by(&a[0], n)
     return spoilt == 0
 
 
