@@ -27,13 +27,15 @@ def make(shape):
     return noisy_plane(*SHAPES[shape])
 
 
-def best_of(call, times=3):
-    seconds = []
+def best_in_turns(calls, times=7):
+    """Least seconds of each of several calls, made in turns: what else the machine does then slows all of them."""
+    best = [np.inf] * len(calls)
     for _ in range(times):
-        start = perf_counter()
-        call()
-        seconds.append(perf_counter() - start)
-    return min(seconds)
+        for k, call in enumerate(calls):
+            start = perf_counter()
+            call()
+            best[k] = min(best[k], perf_counter() - start)
+    return best
 
 
 class Look(NamedTuple):
@@ -95,13 +97,13 @@ class Pass:
         self.w[:] = 0.0                                # the same place again at every further look
         taken = self.look(True, floor)[0][6] / n
         part = np.ascontiguousarray(self.X[: max(1, 2**24 // m)], dtype=float)
-        with threadpool_limits(self.threads):
-            dsyrk = best_of(lambda: part.T @ part) * taken * n / len(part)
+        with threadpool_limits(self.threads):          # by itself, as its threads stay awake for a while
+            [dsyrk] = best_in_turns([lambda: part.T @ part], 5)
         parts = np.array_split(self.X.reshape(-1), self.threads)
         with ThreadPoolExecutor(self.threads) as pool:
-            memory = best_of(lambda: list(pool.map(np.max, parts)))
-        rough = best_of(lambda: self.look(ROUGH_BLOCK, floor), 5)
-        return Look(best_of(lambda: self.look(True, floor), 5), rough, memory, dsyrk, taken)
+            look, rough, memory = best_in_turns([lambda: self.look(True, floor), lambda: self.look(ROUGH_BLOCK, floor),
+                                                 lambda: list(pool.map(np.max, parts))])
+        return Look(look, rough, memory, dsyrk * taken * n / len(part), taken)
 
     def share_of_the_limit(self, curved):
         return self.against_the_limits(curved).share_of_the_limit
