@@ -3,6 +3,11 @@ import re
 import signal
 import sys
 
+# Two processes with threads of their own share what are often two processors: whoever waits there is to sleep. Read as
+# the libraries are loaded, by programs that tests start too
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")            # as a power of two of ticks; the least there is
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -12,6 +17,15 @@ from sklearn.preprocessing import normalize
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:        # as shells leave it in the background:
     signal.signal(signal.SIGINT, signal.default_int_handler)    # tests of Ctrl-C waited for ever
+
+
+
+def pytest_configure(config):
+    # files in the order of their names: by default those with few tests, which are long ones, come last, where nothing
+    # is left for the other process to do
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
+
 
 FORMATS = ["C", "F", "strided", "read-only", "memmap", "csr", "csr64"]
 

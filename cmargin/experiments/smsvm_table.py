@@ -92,7 +92,8 @@ def cells(quick):
         outer, inner = (2, 2) if quick else (5, 4) if name == "covtype" else (10, 6)
         out += [{"data": name, "method": method, "fold": fold, "outer": outer, "inner": inner,
                  "l2s": L2S[3:5] if quick else COVTYPE_L2S if name == "covtype" else L2S,
-                 "l1s": (L1S[:1] if quick else L1S) if method.endswith("l1-l2") else (0.0,)}
+                 "l1s": (L1S[:1] if quick else L1S) if method.endswith("l1-l2") else (0.0,),
+                 **({"fits": 1} if quick else {})}
                 for method in PAPERS for fold in range(outer)]
     return out
 
@@ -101,7 +102,7 @@ def folds(n):
     return StratifiedKFold(n, shuffle=True, random_state=0)
 
 
-def measure(data, method, fold, outer, inner, l2s, l1s):
+def measure(data, method, fold, outer, inner, l2s, l1s, fits=FITS):
     X, y = problem(data)
     train, test = list(folds(outer).split(X, y))[fold]
     model = make(method)
@@ -111,12 +112,13 @@ def measure(data, method, fold, outer, inner, l2s, l1s):
         accuracy, chosen = float(found.test_scores[0]), {"l2": float(found.l2[0]), "l1": float(found.l1[0])}
         selection = time.perf_counter() - begin
         X_train, _ = standardised(X[train], X[test])
-        seconds, fitted = _shortest(model.set_params(**chosen), X_train, y[train])
+        seconds, fitted = _shortest(model.set_params(**chosen), X_train, y[train], fits)
     else:
         chosen = _select(model, X, y, train, inner, l2s, l1s)
         selection = time.perf_counter() - begin
         X_train, X_test = standardised(X[train], X[test])
-        seconds, fitted = _shortest(model.set_params(**_parameters(model, chosen, len(train))), X_train, y[train])
+        model.set_params(**_parameters(model, chosen, len(train)))
+        seconds, fitted = _shortest(model, X_train, y[train], fits)
         accuracy = float(fitted.score(X_test, y[test]))
     gap = float(fitted.duality_gap_[0]) if hasattr(fitted, "duality_gap_") else None
     return [{"accuracy": accuracy, "fit_seconds": seconds, "selection_seconds": selection, **chosen, "gap": gap,
@@ -146,10 +148,10 @@ def _select(model, X, y, train, inner, l2s, l1s):
     return pairs[search.best_index_]
 
 
-def _shortest(model, X, y):
-    """(seconds, fitted model) of the quickest of up to `FITS` trainings."""
+def _shortest(model, X, y, fits):
+    """(seconds, fitted model) of the quickest of up to ``fits`` trainings."""
     spent = []
-    while len(spent) < FITS and sum(spent) < ENOUGH_SECONDS:
+    while len(spent) < fits and sum(spent) < ENOUGH_SECONDS:
         begin = time.perf_counter()
         model.fit(X, y)
         spent.append(time.perf_counter() - begin)
