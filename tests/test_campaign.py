@@ -27,8 +27,8 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the campaign fo
 
 
 @needs_fork
-@pytest.mark.parametrize("name, seeds", [("certificates", range(100)), ("losses", range(40)), ("hostile", range(160)),
-                                         ("fuzz", range(4)), ("commands", range(70)), ("faults", FAULTS),
+@pytest.mark.parametrize("name, seeds", [("certificates", range(60)), ("losses", range(25)), ("hostile", range(100)),
+                                         ("fuzz", range(4)), ("commands", range(50)), ("faults", FAULTS),
                                          ("concurrent", range(len(CASES)))])
 def test_short_form(name, seeds):
     part = PARTS[name]

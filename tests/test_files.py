@@ -188,7 +188,7 @@ def test_smsvm_ends_where_it_does_in_memory(data, parameters, kind, tmp_path):
 @pytest.mark.parametrize("kind", ["npy C", "csr npz"])
 @pytest.mark.parametrize("estimator", [
     SmSVMClassifier(l2=1e-2), MarginPursuitClassifier(l2=1e-2), MarginPursuitClassifier(l2=1e-2, trace=False),
-    MarginPursuitClassifier(l2=1e-2, scale="one-shot"), MarginPursuitClassifier(l2=1e-2, solver="gd", tol=1e-2)],
+    MarginPursuitClassifier(l2=1e-2, scale="one-shot"), MarginPursuitClassifier(l2=1e-2, solver="gd", tol=0.1)],
     ids=str)
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_classes_together(estimator, n_classes, kind, tmp_path):

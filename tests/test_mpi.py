@@ -31,19 +31,18 @@ def ran(size, program, *arguments):
     return lines
 
 
-@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("size", [1, 3])
 def test_fits_are_one_machines_and_the_same_everywhere(size):
     assert sum(line.startswith("equal") for line in ran(size, "fits.py")) == 10
 
 
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", [3])
 def test_an_error_on_one_rank_ends_all(size):
     said = [line for line in ran(size, "refusals.py") if line.startswith("everywhere")]
     assert len(said) == 6 and not any("nothing was raised" in line for line in said)
 
 
-@pytest.mark.parametrize("size, rank, estimator", [(1, 0, "SmSVM"), (2, 0, "SLND"), (2, 1, "SLND"), (2, 0, "pursuit"),
-                                                   (3, 2, "SmSVM")])
+@pytest.mark.parametrize("size, rank, estimator", [(1, 0, "SmSVM"), (2, 1, "SLND"), (2, 0, "pursuit"), (3, 2, "SmSVM")])
 def test_an_interrupt_of_one_rank_ends_all_with_the_best_weights(size, rank, estimator):
     _, seconds = ran(size, "interrupt.py", rank, estimator)[-2].split()
     assert float(seconds) < 20                                     # a guard against hanging, not a figure

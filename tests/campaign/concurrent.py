@@ -40,7 +40,7 @@ def fitted(name, way, X, y):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         # a step of the theory looks at rows of every class
-        passes = 3 if way.get("step_size") == "theory" else 20
+        passes = 3 if way.get("step_size") == "theory" else 10
         settings = {"cv": 2} if name == "SmSVMClassifierCV" else {"max_passes": passes}
         return make(name, **settings, **way).fit(X, y)
 
