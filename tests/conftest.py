@@ -18,15 +18,6 @@ from sklearn.preprocessing import normalize
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:        # as shells leave it in the background:
     signal.signal(signal.SIGINT, signal.default_int_handler)    # tests of Ctrl-C waited for ever
 
-
-
-def pytest_configure(config):
-    # files in the order of their names: by default those with few tests, which are long ones, come last, where nothing
-    # is left for the other process to do
-    if hasattr(config.option, "loadscopereorder"):
-        config.option.loadscopereorder = False
-
-
 FORMATS = ["C", "F", "strided", "read-only", "memmap", "csr", "csr64"]
 
 
