@@ -14,6 +14,7 @@ from cmargin._runtime.clock import RunClock
 from cmargin.homes import open_rows
 from cmargin.homes.dual_rows import BY_DUAL
 from cmargin.solvers.dual import dual_newton
+from cmargin.solvers.newton import slices
 from cmargin.solvers.newton.continuation_newton import Problem, Result, Settings
 
 BOTH = pytest.mark.parametrize("loss", BY_DUAL)
@@ -39,12 +40,12 @@ def test_slices_of_the_loop_change_nothing(loss):
     whole, cut = drivers(1, loss=loss)[0], drivers(1, loss=loss)[0]
     whole.run()
     cut.begin()
-    slices = 0
+    n_slices = 0
     while cut.asks is not None:
         cut.advance(perf_counter() + 1e-5)
         cut.attend()
-        slices += 1
-    assert slices > 20 and whole.newton_steps > 0 and whole.result.status == "converged"
+        n_slices += 1
+    assert n_slices > 20 and whole.newton_steps > 0 and whole.result.status == "converged"
     assert bits(cut) == bits(whole)
 
 
@@ -56,6 +57,22 @@ def test_classes_side_by_side_are_those_alone(n_threads, loss):
         driver.run()
     finish_together(together, n_threads)
     assert [bits(driver) for driver in together] == [bits(driver) for driver in alone]
+
+
+def test_fewer_classes_than_threads_are_side_by_side_too(monkeypatch):
+    # one after the other each has the use of one thread: ten classes took five times as long on sixteen as on eight
+    X, y = nearly_repeated(m=900)
+    y, at_work, advance = np.where(np.arange(len(y)) % 5, y, 2), [], slices.advance_all
+
+    def counted(drivers, *given):
+        at_work.append(len(drivers))
+        advance(drivers, *given)
+
+    monkeypatch.setattr(slices, "advance_all", counted)
+    model = SmSVMClassifier(l2=1e-4, linear_solver="dual", random_state=0)
+    alone = model.set_params(n_jobs=1).fit(X, y).coef_.tobytes()
+    assert not at_work
+    assert model.set_params(n_jobs=8).fit(X, y).coef_.tobytes() == alone and max(at_work) == len(model.classes_) == 3
 
 
 def test_a_slice_that_is_over_reads_nothing():

@@ -284,7 +284,7 @@ def test_evaluation_has_the_same_bits_for_any_number_of_threads():
 
 
 def test_a_long_look_is_heard_in_between_and_sums_the_same():
-    # 40,000 x 300 with all its curvature is one slice of 3.7e9 operations; a look of 80,000 is two
+    # the curvature of 80,000 x 300 is 7.2e9 operations in 32 groups of rows, of which 8 are summed side by side
     X = np.random.default_rng(3).standard_normal((80_000, 300), dtype="f")
     code = np.where(X[:, 0] > 0, 1.0, -1.0)
     rows, heard = open_rows(X).row_pass(code, intercept=False, n_threads=2), []
@@ -292,7 +292,7 @@ def test_a_long_look_is_heard_in_between_and_sums_the_same():
     w = np.linspace(-0.1, 0.1, 300)
     with single_threaded_blas():
         sums, gradient, hessian = rows.look(w, 1.0, 1.0, 0.5, 0.0)
-    assert len(heard) == 1
+    assert len(heard) == 4
     u = 1 - code * (X.astype(float) @ w)
     value, a, h = smoothed(u, 0.5)
     assert sums[3] == pytest.approx(value.sum(), rel=1e-12)

@@ -104,7 +104,7 @@ class SmSVMFit:
             if self.home.shares_reads and n_classes > 1 and e.callback is None:
                 side_by_side((self.ways(c, self.n_threads) for c in range(n_classes)), 1, "stopped",
                              self.interrupted.set, self.home.problems_at_once(n_classes), self.parts)
-            elif n_classes < 2 or n_classes < self.n_threads or self.n_threads == 1 or e.callback is not None:
+            elif self._one_by_one():
                 for c in range(n_classes):
                     self.solve(c, self.n_threads)
             else:
@@ -112,6 +112,13 @@ class SmSVMFit:
                              self.interrupted.set, parts=self.parts)
         finally:
             self.use_the_start()
+
+    def _one_by_one(self):
+        """Whether one class is solved after the other, by all threads: the dual's sweeps have no use for several."""
+        n_classes = len(self.labels)
+        if n_classes < 2 or self.n_threads == 1 or self.estimator.callback is not None:
+            return True
+        return n_classes < self.n_threads and not self.by_dual
 
     def solve(self, c, n_threads):
         """Problem c, to its end or to that of the time."""

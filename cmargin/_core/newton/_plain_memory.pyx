@@ -8,7 +8,9 @@ from cmargin._core.newton._newton cimport WAITING, newton_answers_to, newton_beg
 from cmargin._core.newton._newton_block cimport block_work_size
 from cmargin._core.newton._newton_vectors cimport n_vectors, point_at_vectors
 from cmargin._core.rows._row_blocks cimport N_SUMS
-from cmargin._core.rows._row_pass cimport pass_plan, pass_set_active, pass_start, scratch_wanted
+from cmargin._core.rows._row_pass cimport (
+    hessians_wanted, pass_plan, pass_set_active, pass_start, scratch_wanted, sums_later,
+)
 from cmargin._core.small._clock cimport seconds
 
 
@@ -82,7 +84,7 @@ cdef plain_rows *plain_rows_new(const row_source *source, Py_ssize_t n_rows, Py_
     pass_plan(rows)
     plain.per_row = <double *> malloc((2 * n_rows + 1) * sizeof(double))
     plain.sums = <double *> calloc(rows.job.n_blocks * N_SUMS, sizeof(double))
-    plain.gradient = <double *> calloc(rows.job.n_blocks * 3 * room, sizeof(double))
+    plain.gradient = <double *> calloc(rows.job.n_blocks * (3 + 1) * room, sizeof(double))       # and the diagonal
     rows.active = <Py_ssize_t *> malloc(room * sizeof(Py_ssize_t))
     rows.position = <Py_ssize_t *> malloc(room * sizeof(Py_ssize_t)) if source.X.starts != NULL else NULL
     if plain.per_row == NULL or plain.sums == NULL or plain.gradient == NULL or rows.active == NULL \
@@ -91,6 +93,7 @@ cdef plain_rows *plain_rows_new(const row_source *source, Py_ssize_t n_rows, Py_
         return NULL
     rows.job.deficit, rows.job.change = plain.per_row, plain.per_row + n_rows
     rows.job.sums, rows.job.gradient = plain.sums, plain.gradient
+    rows.job.diagonal = plain.gradient + rows.job.n_blocks * 3 * room
     pass_set_active(rows, n_columns, NULL)
     pass_start(rows, False)
     return plain
@@ -98,7 +101,8 @@ cdef plain_rows *plain_rows_new(const row_source *source, Py_ssize_t n_rows, Py_
 
 cdef bint room_for_pass(row_pass *rows, Py_ssize_t order) noexcept nogil:
     cdef plain_rows *plain = <plain_rows *> rows.owner
-    cdef Py_ssize_t size = scratch_wanted(rows, order), n = rows.job.n_rows
+    cdef Py_ssize_t size = scratch_wanted(rows, order), n = rows.job.n_rows, n_hessians = hessians_wanted(rows, order)
+    cdef bint later = sums_later(rows, order)
     if plain.duals == NULL and has_dual(rows.job.loss) and n > 0:
         plain.duals = <double *> malloc(2 * n * sizeof(double))
         if plain.duals == NULL:
@@ -108,12 +112,15 @@ cdef bint room_for_pass(row_pass *rows, Py_ssize_t order) noexcept nogil:
         free(rows.scratch)
         rows.scratch = <double *> malloc(size * rows.n_threads * sizeof(double))
         rows.scratch_size = size if rows.scratch != NULL else 0
-    if order > 0 and order != rows.hessian_order:
+    if order > 0 and (order != rows.hessian_order or rows.n_hessians < n_hessians):
         free(rows.all_hessian)
         # below the diagonal it stays 0: nobody writes there
-        rows.all_hessian = <double *> calloc(rows.job.n_blocks * order * order, sizeof(double))
-        rows.hessian_order = order if rows.all_hessian != NULL else -1
-    return rows.scratch != NULL and (order == 0 or rows.all_hessian != NULL)
+        rows.all_hessian = <double *> calloc(n_hessians * order * order, sizeof(double))
+        rows.hessian_order, rows.n_hessians = order if rows.all_hessian != NULL else -1, n_hessians
+    if later and rows.curved.memory == NULL:
+        rows.curved.memory = <double *> malloc(max(1, n) * sizeof(double))
+    return rows.scratch != NULL and (order == 0 or rows.all_hessian != NULL) and \
+        (not later or rows.curved.memory != NULL)
 
 
 cdef void plain_rows_free(plain_rows *plain) noexcept nogil:
@@ -127,6 +134,7 @@ cdef void plain_rows_free(plain_rows *plain) noexcept nogil:
     free(plain.rows.position)
     free(plain.rows.scratch)
     free(plain.rows.all_hessian)
+    free(plain.rows.curved.memory)
     free(plain)
 
 

@@ -22,8 +22,9 @@ cdef inline void do_block(void *of, Py_ssize_t block, int thread) noexcept nogil
     by.kernel(&by.rows.job, block, by.asked, by.rows.scratch + thread * by.rows.scratch_size)
 
 
-cdef inline void over_blocks(row_pass *rows, block_kernel kernel, const block_question *asked) noexcept nogil:
-    cdef Py_ssize_t block, n_blocks = rows.job.n_blocks, size = rows.scratch_size
+cdef inline void over_items(row_pass *rows, block_kernel kernel, const block_question *asked, Py_ssize_t n_blocks) \
+        noexcept nogil:
+    cdef Py_ssize_t block, size = rows.scratch_size
     cdef int n_threads = <int> min(rows.n_threads, n_blocks)
     cdef block_work work
     if n_threads == 1:
@@ -35,3 +36,7 @@ cdef inline void over_blocks(row_pass *rows, block_kernel kernel, const block_qu
     else:
         for block in prange(n_blocks, schedule="dynamic", chunksize=1, num_threads=n_threads):
             kernel(&rows.job, block, asked, rows.scratch + threadid() * size)
+
+
+cdef inline void over_blocks(row_pass *rows, block_kernel kernel, const block_question *asked) noexcept nogil:
+    over_items(rows, kernel, asked, rows.job.n_blocks)

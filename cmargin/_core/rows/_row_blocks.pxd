@@ -40,14 +40,19 @@ cdef struct pass_job:
     Py_ssize_t n_columns
     Py_ssize_t n_blocks
     Py_ssize_t tile_rows
+    double *curvature            # OUT   (n_rows,) s h of the rows in the block, for after the pass; NULL: in the pass
     double *sums                 # OUT   (n_blocks, N_SUMS)
     double *gradient             # OUT   (n_blocks, 3, n_columns) sum r x for r = s y a1, s a_hat [y=1], -s a_hat [y=-1]
+    double *diagonal             # OUT   (n_blocks, n_columns) sum s h x^2 of rows that the block leaves out
     double *hessian              # OUT   (n_blocks, n_active, n_active) upper triangle, or NULL
 
 
 cdef struct block_question:      # what a block is asked, beside what stands in the job
     Py_ssize_t part              # of a look: tiles of one part,
     Py_ssize_t n_parts           # out of so many; sums go on from part to part
+    const Py_ssize_t *bounds     # of groups of rows: group k is rows bounds[k] .. bounds[k + 1]
+    Py_ssize_t n_summed          # blocks of curvature, which so many fold:
+    Py_ssize_t n_folding
     double step
     double width
     double floor                 # of curvature
@@ -85,5 +90,5 @@ cdef void lines_block(pass_job *job, Py_ssize_t block, const block_question *ask
 # the first block becomes the sum of all, in block order
 cdef void fold(double *blocks, Py_ssize_t n_blocks, Py_ssize_t size) noexcept nogil
 
-# the same of the curvature, where every block has a part of the work; nothing is asked
-cdef void fold_curvature(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil
+# the same of the curvature, where every one of those who fold has a part of the work; n_summed, n_folding
+cdef void fold_curvature(pass_job *job, Py_ssize_t part, const block_question *asked, double *scratch) noexcept nogil

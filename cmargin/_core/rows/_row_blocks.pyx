@@ -24,8 +24,8 @@ from cmargin._core.losses._smoothed_hinge cimport (
 from cmargin._core.rows._deficits cimport deficits_move, hinge_losses
 from cmargin._core.small._simd cimport lane_sum
 from cmargin._core.rows._tiles cimport (
-    curvature_block, finish_curvature, open_tile, packed_width, partial_size, row_tile, tile_add_curvature,
-    tile_add_rows, tile_add_rows_3, tile_add_squares, tile_products, tile_row_squares, tile_weighted_products,
+    begin_curvature, curvature_block, finish_curvature, open_tile, row_tile, tile_add_curvature, tile_add_rows,
+    tile_add_rows_3, tile_add_squares, tile_products, tile_row_squares, tile_weighted_products,
 )
 
 
@@ -48,11 +48,6 @@ cdef inline double curvature_at(const pass_job *job, Py_ssize_t i, double width)
         return loss_at(job, u).curvature
     at = hinge_at(u, width)
     return primal_curvature(at, width) if job.at.primal else dual_curvature(job.dual_next[i], at)
-
-
-cdef inline double *at_cache_line(double *memory) noexcept nogil:
-    # the next one at most 7 numbers on
-    return memory + (-<Py_ssize_t> memory % 64 + 64) % 64 // 8
 
 
 cdef inline Py_ssize_t block_begin(const pass_job *job, Py_ssize_t block) noexcept nogil:
@@ -145,56 +140,47 @@ cdef void smooth_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *par
         parts[3 * ld + i] = 0 if positive else a
 
 
-cdef bint left_out(const pass_job *job, Py_ssize_t first, Py_ssize_t n, const double *h, double *curvature) \
-        noexcept nogil:
-    # curvature (n,) of rows in the block becomes s h of those whose diagonal alone counts; whether there is one
+cdef bint left_out(const pass_job *job, Py_ssize_t first, Py_ssize_t n, const double *h, const double *curvature,
+                   double *out) noexcept nogil:
+    # out (n,) = s h of the rows whose diagonal alone counts, from the curvature of those in the block; whether one does
     cdef double least = LEAST * job.at.floor
     cdef Py_ssize_t i
     cdef bint any_is = False
     for i in range(n):
         if curvature[i] > 0 or not h[i] > least * fabs(job.code[first + i]) \
                 or (job.exact != NULL and job.exact[first + i]):
-            curvature[i] = 0
+            out[i] = 0
         else:
-            curvature[i], any_is = h[i], True
+            out[i], any_is = h[i], True
     return any_is
 
 
 cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil:
     cdef Py_ssize_t p = job.n_columns, a = job.block.n_active, tile_rows = job.tile_rows, first, i
+    cdef bint has_block = job.hessian != NULL, later = job.curvature != NULL
     cdef Py_ssize_t lo = block_begin(job, block), hi = block_begin(job, block + 1)
     cdef Py_ssize_t n_tiles = (hi - lo + tile_rows - 1) // tile_rows
     cdef Py_ssize_t end = min(hi, lo + (asked.part + 1) * n_tiles // asked.n_parts * tile_rows)
     cdef double *curvature = scratch                      # (tile_rows,)
     cdef double *r = curvature + tile_rows                # (tile_rows,)
     cdef double *parts = r + tile_rows                    # (N_PARTS, tile_rows)
-    cdef double *diagonal                                 # (p,), of the rows that are left out
-    cdef double *tile_room
+    cdef double *tile_room = parts + N_PARTS * tile_rows
     cdef curvature_block sum_of_outer = job.block
     cdef row_tile tile
     cdef double *sums = job.sums + block * N_SUMS
     cdef double *gradient = job.gradient + block * 3 * p
+    cdef double *diagonal = job.diagonal + block * p
     tile.first, tile.n = lo + asked.part * n_tiles // asked.n_parts * tile_rows, 0
-    sum_of_outer.packed = at_cache_line(parts + N_PARTS * tile_rows)
-    sum_of_outer.held = sum_of_outer.packed + job.block.room * packed_width(a)
-    sum_of_outer.partial = <float *> (sum_of_outer.held + 2 * a)
-    sum_of_outer.n_packed = sum_of_outer.n_partial = 0
-    if job.block.single:
-        sum_of_outer.room *= 2                            # floats where doubles would be
-    if job.hessian != NULL:
-        sum_of_outer.out = job.hessian + block * a * a
     if asked.part == 0:
         memset(sums, 0, N_SUMS * sizeof(double))
         memset(gradient, 0, 3 * p * sizeof(double))
-        if job.hessian != NULL:
-            for i in range(a):
-                memset(sum_of_outer.out + i * (a + 1), 0, (a - i) * sizeof(double))
-    diagonal = tile_room = sum_of_outer.held + 2 * a + partial_size(&job.block)
-    if job.hessian != NULL:
         memset(diagonal, 0, p * sizeof(double))
-        tile_room += p
+    if has_block and not later:
+        tile_room = begin_curvature(&sum_of_outer, job.hessian + block * a * a, asked.part == 0, tile_room)
     while next_tile(job, &tile, end, tile_room):
         first = tile.first
+        if later:
+            curvature = job.curvature + first
         if job.norms != NULL:
             tile_row_squares(&tile, job.norm_weight, job.norms + first)
         if job.direction != NULL:
@@ -210,14 +196,16 @@ cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked
             tile_add_rows(&tile, r, gradient)
             if job.totals:
                 tile_add_rows(&tile, job.code + first, gradient + p)
-        if job.hessian != NULL:
-            sums[CURVED] += tile_add_curvature(&tile, curvature, &sum_of_outer)
-            if job.at.floor > 0 and left_out(job, first, tile.n, parts + 6 * tile_rows, curvature):
-                tile_add_squares(&tile, curvature, diagonal)
-    if job.hessian != NULL:
+        if has_block:
+            if later:
+                for i in range(tile.n):
+                    sums[CURVED] += curvature[i] > 0
+            else:
+                sums[CURVED] += tile_add_curvature(&tile, curvature, &sum_of_outer)
+            if job.at.floor > 0 and left_out(job, first, tile.n, parts + 6 * tile_rows, curvature, r):
+                tile_add_squares(&tile, r, diagonal)
+    if has_block and not later:
         finish_curvature(&sum_of_outer)
-        for i in range(a):
-            sum_of_outer.out[i * (a + 1)] += diagonal[i if job.block.active == NULL else job.block.active[i]]
 
 
 cdef void along_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil:
@@ -342,16 +330,16 @@ cdef void fold(double *blocks, Py_ssize_t n_blocks, Py_ssize_t size) noexcept no
             blocks[i] += blocks[b * size + i]
 
 
-cdef void fold_curvature(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil:
-    # of the curvature, upper triangle: rows block, block + n_blocks, ... of all blocks
+cdef void fold_curvature(pass_job *job, Py_ssize_t part, const block_question *asked, double *scratch) noexcept nogil:
+    # of the curvature, upper triangle: rows part, part + n_folding, ... of all blocks
     cdef Py_ssize_t a = job.block.n_active, i, j, b
     cdef double *total
     cdef const double *more
-    i = block
+    i = part
     while i < a:
         total = job.hessian + i * a
-        for b in range(1, job.n_blocks):
+        for b in range(1, asked.n_summed):
             more = total + b * a * a
             for j in range(i, a):
                 total[j] += more[j]
-        i += job.n_blocks
+        i += asked.n_folding

@@ -35,6 +35,20 @@ cdef struct columns_view:        # of CSR rows, with the state of one problem
     double *other
 
 
+cdef enum:
+    MOST_GROUPS = 32             # of curved rows, side by side
+
+
+cdef struct curved_rows:         # those of a look whose curvature is summed after the pass: `_curved_rows`
+    double *memory               # (most_rows,) for the curvature of every row, or NULL
+    double flops                 # to add up
+    Py_ssize_t n                 # of the look under way,
+    Py_ssize_t n_groups          # in so many groups,
+    Py_ssize_t group             # of which this is the next
+    Py_ssize_t row               # and begins here
+    Py_ssize_t bounds[MOST_GROUPS + 1]
+
+
 cdef struct row_pass:
     pass_job job
     int n_threads
@@ -42,6 +56,7 @@ cdef struct row_pass:
     bint begun                   # a look was made since `pass_start`,
     bint fresh                   # none whose dual variables the next may carry on,
     bint forgets                 # and none ever will be
+    Py_ssize_t most_rows         # that are read at a time
     Py_ssize_t n_all             # rows of the data, and of the window on them that is read next,
     Py_ssize_t first             # its first one; the job's pointers and number of rows are of the window
     bint windowed                # the look under way goes on with another window
@@ -51,7 +66,10 @@ cdef struct row_pass:
     double *scratch
     Py_ssize_t scratch_size      # doubles of a thread
     Py_ssize_t hessian_order     # for which there is memory
-    double *all_hessian          # (n_blocks, hessian_order, hessian_order)
+    Py_ssize_t n_hessians
+    bint sums_later              # where few blocks would have room: `pass_plan`
+    double *all_hessian          # (n_hessians, hessian_order, hessian_order)
+    curved_rows curved
     columns_view columns
     Py_ssize_t *active           # (n_columns,) memory for `pass_set_active`
     Py_ssize_t *position         # (n_columns,), CSR only
@@ -64,7 +82,7 @@ cdef class RowBlocks:
     cdef tuple keep                          # owners of the memory that the pointers see
     cdef object norms_
     cdef object columns_, per_column_
-    cdef object per_row, duals, active_, position_, scratch_, gradient_, hessian_, sums_
+    cdef object per_row, duals, active_, position_, scratch_, gradient_, diagonal_, hessian_, curvature_, sums_
     cdef public object between_slices        # called between two slices of a long look; what it raises ends the look
     cdef readonly int n_threads
     cdef readonly Py_ssize_t n_rows, n_columns, n_features
@@ -80,8 +98,11 @@ cdef class RowBlocks:
 # blocks and tiles, from n_rows and n_columns alone
 cdef void pass_plan(row_pass *rows) noexcept nogil
 
-# doubles of a thread's workspace for a curvature block of that order
+# for a curvature block of that order: doubles of a thread's workspace, blocks that are folded into one, and whether
+# every row's curvature is kept until the pass has ended
 cdef Py_ssize_t scratch_wanted(const row_pass *rows, Py_ssize_t order) noexcept nogil
+cdef Py_ssize_t hessians_wanted(const row_pass *rows, Py_ssize_t order) noexcept nogil
+cdef bint sums_later(const row_pass *rows, Py_ssize_t order) noexcept nogil
 
 # w = 0: u = 1 in every row
 cdef void pass_start(row_pass *rows, bint primal) noexcept nogil

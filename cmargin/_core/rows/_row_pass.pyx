@@ -17,10 +17,11 @@ from cmargin._core.rows._row_blocks cimport (
     CURVED, DUAL_NEG, DUAL_POS, HINGE, N_PARTS, N_SUMS, along_block, block_question, combine_block, evaluate_block,
     fold, fold_curvature, lines_block, pass_job, product_block, run_block, weigh_by_curvature,
 )
+from cmargin._core.rows._curved_rows cimport curved_begin, curved_part
 from cmargin._core.linalg._packed_syrk cimport packed_syrk_lanes, packed_syrk_single_from, packed_syrk_widest
 from cmargin._core.rows._over_blocks cimport over_blocks
 from cmargin._core.rows._rows cimport Rows
-from cmargin._core.rows._tiles cimport packed_width, partial_size, source_of
+from cmargin._core.rows._tiles cimport curvature_block, curvature_scratch, source_of
 from cmargin._core.small._shapes cimport check_ascending, check_length, must_fit
 
 from cmargin._core.losses._losses import LOSS_IDS
@@ -29,6 +30,9 @@ from cmargin._runtime.blas_threads import blas_trails
 cdef Py_ssize_t MAX_BLOCKS = 32
 cdef Py_ssize_t TILE_DOUBLES = 16384         # 128 KB: a tile and its packed rows stay in a second-level cache
 cdef bint BLAS_TRAILS = blas_trails()        # its registers are shorter than AVX-512's
+cdef Py_ssize_t LATER_FROM = 128             # columns from which curvature is summed after the pass: `_curved_rows`
+cdef Py_ssize_t LATER_ROOM = 256             # rows of a dsyrk then,
+cdef Py_ssize_t FEWEST_GROUPS = 8            # and groups that there is room for on several threads
 cdef double SLICE_FLOPS = 4e9                # of a look between two moments at which Python is heard: about 0.1 s
 
 
@@ -45,17 +49,20 @@ cdef void pass_start(row_pass *rows, bint primal) noexcept nogil:
 
 
 cdef void pass_plan(row_pass *rows) noexcept nogil:
-    # a twentieth of the data at most goes into the blocks' curvature, and few rows need no blocks; as many for each of
-    # 2, 4 or 8 threads
+    # a twentieth of the data at most goes into the blocks' curvature where they sum it, and few rows need no blocks; as
+    # many for each of 2, 4 or 8 threads
     cdef pass_job *job = &rows.job
     cdef Py_ssize_t n = job.n_rows, room = max(1, job.n_columns)
-    cdef Py_ssize_t blocks = max(1, min(min(MAX_BLOCKS, max(2, n // (20 * room))), n // 256))
+    cdef Py_ssize_t blocks = n // (20 * room)
+    rows.sums_later = blocks < MAX_BLOCKS and room >= LATER_FROM and job.source.X.starts == NULL
+    blocks = max(1, min(MAX_BLOCKS if rows.sums_later else min(MAX_BLOCKS, max(2, blocks)), n // 256))
     job.n_blocks = blocks // 8 * 8 if blocks > 8 else 4 if blocks > 4 else blocks // 2 * 2 if blocks > 2 else blocks
     job.tile_rows = max(1, min(min(512, max(16, TILE_DOUBLES // room // 4 * 4)), n))       # rows are summed by fours
-    job.block.room = max(1, min(min(512, max(64, 2 * TILE_DOUBLES // room)), n))
     job.block.lanes = packed_syrk_lanes()
+    job.curvature = NULL
     rows.hessian_order = -1
-    rows.n_all, rows.first, rows.windowed, rows.helpers = n, 0, False, NULL
+    rows.most_rows = rows.n_all = n
+    rows.first, rows.windowed, rows.helpers = 0, False, NULL
 
 
 cdef void pass_set_active(row_pass *rows, Py_ssize_t n_active, const Py_ssize_t *active) noexcept nogil:
@@ -76,21 +83,38 @@ cdef void pass_set_active(row_pass *rows, Py_ssize_t n_active, const Py_ssize_t 
     job.block.position = rows.position
 
 
+cdef bint sums_later(const row_pass *rows, Py_ssize_t order) noexcept nogil:
+    return rows.sums_later and order >= LATER_FROM
+
+
+cdef Py_ssize_t packed_room(const row_pass *rows, Py_ssize_t order) noexcept nogil:
+    # rows that wait for a dsyrk
+    cdef Py_ssize_t room = max(64, 2 * TILE_DOUBLES // max(1, rows.job.n_columns))
+    return max(1, min(LATER_ROOM if sums_later(rows, order) else min(512, room), rows.most_rows))
+
+
 cdef Py_ssize_t scratch_wanted(const row_pass *rows, Py_ssize_t order) noexcept nogil:
-    # doubles of a thread's workspace for a block of that order; two cache lines more: packed rows begin at one, and
-    # threads are kept apart
     cdef const pass_job *job = &rows.job
     cdef bint copies = job.source.X.starts == NULL and job.source.X.column_stride != 1
     cdef Py_ssize_t tile = job.tile_rows * job.source.X.n_features if copies else 0
-    cdef Py_ssize_t partial = partial_size(&job.block) if order > 0 else 0
-    cdef Py_ssize_t diagonal = job.n_columns if order > 0 else 0
-    return (2 + N_PARTS) * job.tile_rows + job.block.room * packed_width(order) + 2 * order + partial + diagonal + \
-        tile + 16
+    cdef curvature_block block = job.block
+    block.n_active, block.room = order, packed_room(rows, order)
+    return (2 + N_PARTS) * job.tile_rows + curvature_scratch(&block) + tile
+
+
+cdef Py_ssize_t hessians_wanted(const row_pass *rows, Py_ssize_t order) noexcept nogil:
+    # of groups: their sum, and one for each thread; a few more, as threads wait for each other when these are full
+    if not sums_later(rows, order):
+        return rows.job.n_blocks
+    return 1 + (1 if rows.n_threads == 1 else min(max(rows.n_threads, FEWEST_GROUPS), MOST_GROUPS))
 
 
 cdef bint has_room(row_pass *rows, Py_ssize_t order) noexcept nogil:
     # workspace for a curvature block of that order; only what is not there yet is asked for
-    if scratch_wanted(rows, order) <= rows.scratch_size and (order == rows.hessian_order or order == 0) \
+    cdef bint has_block = order == 0 or (
+        order == rows.hessian_order and rows.n_hessians >= hessians_wanted(rows, order)
+        and (rows.curved.memory != NULL or not sums_later(rows, order) or rows.most_rows == 0))
+    if scratch_wanted(rows, order) <= rows.scratch_size and has_block \
             and (rows.job.dual != NULL or not has_dual(rows.job.loss) or rows.n_all == 0):
         return True
     return rows.make_room(rows, order)
@@ -109,11 +133,13 @@ cdef bint pass_begin_look(row_pass *rows, const look_request *request) noexcept 
     cdef Py_ssize_t order = job.block.n_active if has_block(request.with_hessian) else 0
     job.block.single = request.with_hessian == ROUGH_BLOCK and job.source.X.starts == NULL and \
         order >= packed_syrk_single_from(job.block.lanes, rows.n_all)
+    job.block.room = packed_room(rows, order)
     job.block.widest = packed_syrk_widest(job.block.lanes, BLAS_TRAILS, job.block.single)
     if not has_room(rows, order):
         return False
     rows.summed = order > 0
     job.hessian = rows.all_hessian if rows.summed else NULL
+    job.curvature = rows.curved.memory if rows.summed and sums_later(rows, order) else NULL
     job.direction = request.direction
     job.at.step, job.at.line_width, job.at.width = request.step, request.line_width, request.width
     job.at.floor = request.floor
@@ -129,7 +155,8 @@ cdef bint pass_begin_look(row_pass *rows, const look_request *request) noexcept 
 
 
 cdef void pass_begin_window(row_pass *rows) noexcept nogil:
-    rows.part, rows.n_parts = 0, slices(&rows.job, rows.job.block.n_active if rows.summed else 0)
+    cdef Py_ssize_t order = rows.job.block.n_active if rows.summed and rows.job.curvature == NULL else 0
+    rows.part, rows.n_parts = 0, slices(&rows.job, order)
 
 
 cdef Py_ssize_t slices(const pass_job *job, Py_ssize_t order) noexcept nogil:
@@ -141,6 +168,23 @@ cdef Py_ssize_t slices(const pass_job *job, Py_ssize_t order) noexcept nogil:
 
 cdef bint pass_look_part(row_pass *rows) noexcept nogil:
     cdef pass_job *job = &rows.job
+    cdef bint later = job.curvature != NULL
+    if rows.part < rows.n_parts:
+        pass_read_part(rows)
+        if rows.part < rows.n_parts or later:
+            return True
+    elif later and curved_part(rows):
+        return True
+    if rows.summed:
+        pass_add_diagonal(job)
+    if not rows.windowed:
+        pass_end_look(rows)
+    return False
+
+
+cdef void pass_read_part(row_pass *rows) noexcept nogil:
+    # with the last one, sums are folded
+    cdef pass_job *job = &rows.job
     cdef Py_ssize_t n_blocks = job.n_blocks, order = job.block.n_active
     cdef block_question asked
     asked.part, asked.n_parts = rows.part, rows.n_parts
@@ -150,14 +194,21 @@ cdef bint pass_look_part(row_pass *rows) noexcept nogil:
     job.block.n_active = order
     rows.part += 1
     if rows.part < rows.n_parts:
-        return True
+        return
     fold(job.sums, n_blocks, N_SUMS)
     fold(job.gradient, n_blocks, 3 * job.n_columns)
-    if rows.summed:
+    fold(job.diagonal, n_blocks, job.n_columns)
+    if job.curvature != NULL:
+        curved_begin(rows)
+    elif rows.summed:
+        asked.n_summed = asked.n_folding = n_blocks
         over_blocks(rows, fold_curvature, &asked)
-    if not rows.windowed:
-        pass_end_look(rows)
-    return False
+
+
+cdef void pass_add_diagonal(pass_job *job) noexcept nogil:
+    cdef Py_ssize_t a = job.block.n_active, i
+    for i in range(a):
+        job.hessian[i * (a + 1)] += job.diagonal[i if job.block.active == NULL else job.block.active[i]]
 
 
 cdef void pass_end_look(row_pass *rows) noexcept nogil:
@@ -259,7 +310,7 @@ cdef class RowBlocks:
     def __init__(self, Rows X, const double[::1] code, bint intercept, int n_threads,
                  const Py_ssize_t[::1] rows=None, Py_ssize_t window=0):
         cdef Py_ssize_t n = code.shape[0]
-        cdef double[:, ::1] per_row, sums
+        cdef double[:, ::1] per_row, sums, diagonal
         cdef double[:, :, ::1] gradient
         cdef Py_ssize_t[::1] active
         cdef pass_job *job = &self.rows.job
@@ -288,7 +339,8 @@ cdef class RowBlocks:
         job.n_rows = self.rows.n_all = n
         sums = self.sums_ = np.zeros((job.n_blocks, N_SUMS))
         gradient = self.gradient_ = np.zeros((job.n_blocks, 3, max(1, self.n_columns)))
-        job.sums, job.gradient = &sums[0, 0], &gradient[0, 0, 0]
+        diagonal = self.diagonal_ = np.zeros((job.n_blocks, max(1, self.n_columns)))
+        job.sums, job.gradient, job.diagonal = &sums[0, 0], &gradient[0, 0, 0], &diagonal[0, 0]
         active = self.active_ = np.empty(max(1, self.n_columns), np.intp)
         self.rows.active = &active[0]
         if job.source.X.starts != NULL:
@@ -301,19 +353,23 @@ cdef class RowBlocks:
         # one part per thread, a cache line apart
         cdef row_pass *rows = &self.rows
         cdef Py_ssize_t size = scratch_wanted(rows, order)
-        cdef double[::1] scratch
+        cdef double[::1] scratch, curvature
         cdef double[:, ::1] duals
         cdef double[:, :, ::1] hessian
+        cdef Py_ssize_t n_hessians = hessians_wanted(rows, order)
         if self.duals is None and has_dual(rows.job.loss) and self.n_rows > 0:
             duals = self.duals = np.empty((2, self.n_rows))
             rows.job.dual, rows.job.dual_next = &duals[0, 0] + rows.first, &duals[1, 0] + rows.first
         if size > rows.scratch_size:
             scratch = self.scratch_ = np.empty(size * self.n_threads)
             rows.scratch, rows.scratch_size = &scratch[0], size
-        if order > 0 and order != rows.hessian_order:
+        if order > 0 and (order != rows.hessian_order or rows.n_hessians < n_hessians):
             self.hessian_, rows.hessian_order = None, -1         # give the old one back first
-            hessian = self.hessian_ = np.zeros((rows.job.n_blocks, order, order))      # below the diagonal they stay so
-            rows.all_hessian, rows.hessian_order = &hessian[0, 0, 0], order
+            hessian = self.hessian_ = np.zeros((n_hessians, order, order))      # below the diagonal they stay so
+            rows.all_hessian, rows.hessian_order, rows.n_hessians = &hessian[0, 0, 0], order, n_hessians
+        if sums_later(rows, order) and self.curvature_ is None and rows.most_rows > 0:
+            curvature = self.curvature_ = np.empty(rows.most_rows)
+            rows.curved.memory = &curvature[0]
         return 0
 
     @property

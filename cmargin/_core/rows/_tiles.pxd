@@ -89,6 +89,14 @@ cdef inline Py_ssize_t partial_size(const curvature_block *block) noexcept nogil
     return (block.n_active * block.n_active + 1) // 2 if block.single else 0
 
 
+# doubles of scratch that `begin_curvature` wants, two cache lines more: packed rows begin at one
+cdef inline Py_ssize_t curvature_scratch(const curvature_block *block) noexcept nogil:
+    return block.room * packed_width(block.n_active) + 2 * block.n_active + partial_size(block) + 16
+
+
+# out = 0, if it is to be cleared, and memory for the rows that wait; what is left of the scratch
+cdef double *begin_curvature(curvature_block *block, double *out, bint clears, double *scratch) noexcept nogil
+
 # out += sum_i c_i x_i x_i' over rows with c_i > 0; the last rows wait for `finish_curvature`. Rows taken
 cdef Py_ssize_t tile_add_curvature(const row_tile *tile, const double *c, curvature_block *block) noexcept nogil
 cdef void finish_curvature(curvature_block *block) noexcept nogil

@@ -295,6 +295,26 @@ cdef Py_ssize_t SCATTERED = 16               # entries of dsyrk for one that is 
 cdef Py_ssize_t SINGLE_ROWS = 512            # of a sum in single precision, before it is added to one in double
 
 
+cdef inline double *at_cache_line(double *memory) noexcept nogil:
+    # the next one at most 7 numbers on
+    return memory + (-<Py_ssize_t> memory % 64 + 64) % 64 // 8
+
+
+cdef double *begin_curvature(curvature_block *block, double *out, bint clears, double *scratch) noexcept nogil:
+    cdef Py_ssize_t a = block.n_active, i
+    block.out, block.packed = out, at_cache_line(scratch)
+    block.held = block.packed + block.room * packed_width(a)
+    block.partial = <float *> (block.held + 2 * a)
+    block.n_packed = block.n_partial = 0
+    scratch = block.held + 2 * a + partial_size(block)
+    if block.single:
+        block.room *= 2                                   # floats where doubles would be
+    if clears:
+        for i in range(a):
+            memset(out + i * (a + 1), 0, (a - i) * sizeof(double))
+    return scratch
+
+
 cdef inline Py_ssize_t active_entries(const row_source *source, Py_ssize_t row, double root,
                                       const curvature_block *block, double *values, Py_ssize_t *places,
                                       bint *in_order) noexcept nogil:
