@@ -5,7 +5,7 @@ import numpy as np
 from cmargin._core.losses._losses import FACTS
 from cmargin._core.rows._dual_rows import DualBlocks, squares
 from cmargin._core.rows._rows import Rows
-from cmargin.homes.prices import FEW_COLUMNS, SMALLEST, has_ridges, reads_of_newton
+from cmargin.homes.prices import FEW_COLUMNS, SMALLEST, has_ridges, may_begin_on_few, reads_of_newton
 from cmargin.homes.wide import MOST_NUMBERS, worth_reducing
 
 FREE_BIAS = 0.5
@@ -15,7 +15,9 @@ NARROWEST, NARROW_NUMBERS = 16, 250_000       # columns and numbers from which o
 NARROW_LOOK = 3.0      # reads there before a first look
 BY_DUAL = tuple(loss for loss, facts in FACTS.items() if not np.isnan(facts["dual_bend"]))
 FEWEST_READS = 10      # that a fit of dense rows must have left for a trial, which takes three
-LIGHT = 2.0            # mean C |x|^2 of CSR rows up to which the dual is taken for so few columns
+LIGHT = 2.0            # mean C |x|^2 of CSR rows up to which the dual is taken for so few columns,
+LIGHT_OF_MANY = 10.0   # and of dense rows that are many,
+SEEN = 1024            # of which so many are looked at
 WORTH = 40             # reads that Newton's method on all columns must cost for the dual to be tried first,
 ENOUGH = 0.6           # and the part of them after which it is given up
 LARGEST_RIDGE = 1e200  # of a row that costs anything at all
@@ -42,13 +44,19 @@ def worth_sweeping(home, l2, l1, linear_solver, line_search, loss):
         return home.n_features >= NARROWEST and home.entries >= NARROW_NUMBERS and home.n_rows < SMALLEST
     if reads_of_newton(home) <= WORTH:
         return False
-    return home.n_features > FEW_COLUMNS or (home.n_features >= NARROWEST and rows_are_light(home, l2))
+    if not home.sparse:
+        return not may_begin_on_few(home) or rows_are_light(home, l2, LIGHT_OF_MANY)
+    return home.n_features > FEW_COLUMNS or (home.n_features >= NARROWEST and rows_are_light(home, l2, LIGHT))
 
 
-def rows_are_light(home, l2):
-    """Whether a CSR row's dual variable, at its bound, moves the row's own margin by little: few sweeps then do."""
-    total = np.einsum("i,i", home.X.data, home.X.data, dtype=float)
-    return total <= LIGHT * l2 * home.n_rows**2
+def rows_are_light(home, l2, most):
+    """Whether a row's dual variable, at its bound, moves the row's own margin by little: few sweeps then do."""
+    n, seen = home.n_rows, home.n_rows
+    x = home.X.data
+    if not home.sparse:
+        x = home.X[::-(-n // SEEN)]
+        x, seen = x.ravel(), len(x)
+    return np.einsum("i,i", x, x, dtype=float) <= most * l2 * n * seen
 
 
 def box_of(cost, loss):

@@ -43,6 +43,11 @@ def price_of_look(home, smooth):
     return fixed + each_entry * each + factor * m**3 / (3 * n * each)
 
 
+def may_begin_on_few(home):
+    """Whether there are so many rows a column that Newton's looks are nearly all at a subset of them."""
+    return home.n_rows >= max(SMALLEST, SUBSET_ROWS * home.n_features)
+
+
 def price_of_reducing(home, smooth):
     """X' = QR of dense rows, and all looks at so many unknowns."""
     n, m = home.n_rows, home.n_features
@@ -52,9 +57,7 @@ def price_of_reducing(home, smooth):
 def reads_of_newton(home, smooth=False):
     """What a fit on all columns costs."""
     n, m = home.n_rows, home.n_features
-    looks = PRICES[smooth, home.sparse][0]
-    if smooth and n >= SMALLEST and n >= SUBSET_ROWS * m:
-        looks = SUBSET_LOOKS
+    looks = SUBSET_LOOKS if smooth and may_begin_on_few(home) else PRICES[smooth, home.sparse][0]
     if not home.sparse:
         if m <= FEW_COLUMNS and not smooth:
             return NARROW_READS
