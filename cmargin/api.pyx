@@ -22,7 +22,7 @@ from cmargin._core.newton._plain_memory cimport (
 from cmargin._core.newton._width_rule cimport begin_rule
 from cmargin._core.rows._row_blocks cimport HINGE as LOSS_SUM
 from cmargin._core.rows._row_blocks cimport N_SUMS
-from cmargin._core.rows._row_pass cimport (
+from cmargin._core.rows._looks cimport (
     NO_BLOCK, look_request, pass_along, pass_begin_look, pass_evaluate, pass_look_part, pass_product, pass_set_active,
     pass_start, row_pass,
 )

@@ -9,7 +9,7 @@ told it may wait for as long as anybody likes. Nothing here needs the interprete
 """
 
 from cmargin._core.newton._step_model cimport step_model
-from cmargin._core.rows._row_pass cimport look_request, row_pass
+from cmargin._core.rows._looks cimport look_request, row_pass
 
 
 cdef enum ask_kind:

@@ -7,10 +7,11 @@ from libc.stdlib cimport free, malloc
 
 from cmargin._core.newton._step_model cimport model_begin, model_part
 from cmargin._core.rows._row_blocks cimport HINGE, N_SUMS
-from cmargin._core.rows._row_pass cimport (
-    RowBlocks, has_block, look_request, pass_along, pass_begin_look, pass_evaluate, pass_look_part, pass_margins,
-    pass_product, pass_set_active, pass_start, pass_weigh, row_pass,
+from cmargin._core.rows._looks cimport (
+    has_block, look_request, pass_along, pass_begin_look, pass_evaluate, pass_look_part, pass_margins, pass_product,
+    pass_set_active, pass_start, pass_weigh, row_pass,
 )
+from cmargin._core.rows._row_pass cimport RowBlocks
 from cmargin._core.small._catoni cimport CHUNK
 from cmargin._core.small._clock cimport seconds
 from cmargin._core.small._margin_summary cimport N_TRACED, trace_margins

@@ -19,7 +19,7 @@ from cmargin._core.newton._line_search cimport ARMIJO, l1_slope, line_search, se
 from cmargin._core.newton._newton_system cimport (
     MODEL_LEFT, MODEL_ROUNDS, MODEL_TOL, l1_minimum, l1_work_size, solve_upper,
 )
-from cmargin._core.rows._row_pass cimport (
+from cmargin._core.rows._looks cimport (
     BLOCK, look_request, pass_along, pass_begin_look, pass_look_part, pass_start, row_pass,
 )
 

@@ -10,7 +10,7 @@ from cmargin._core.newton._driver cimport request
 from cmargin._core.newton._line_search cimport line_search
 from cmargin._core.newton._step_model cimport step_model
 from cmargin._core.newton._width_rule cimport next_width, width_rule
-from cmargin._core.rows._row_pass cimport row_pass
+from cmargin._core.rows._looks cimport row_pass
 
 
 cdef enum status_id:             # names in `STATUS`

@@ -31,7 +31,7 @@ from cmargin._core.newton._newton_block cimport choose_columns, columns_wait, so
 from cmargin._core.newton._newton_columns cimport start_model, told_model
 from cmargin._core.newton._newton_products cimport start_products, told_product
 from cmargin._core.newton._step_end cimport begin_line, is_certified, is_good_enough, is_poor
-from cmargin._core.rows._row_pass cimport BLOCK, NO_BLOCK, ROUGH_BLOCK, TANGENTS
+from cmargin._core.rows._looks cimport BLOCK, NO_BLOCK, ROUGH_BLOCK, TANGENTS
 from cmargin._core.small._history cimport history_row
 from cmargin._core.newton._width_rule cimport NARROWEST, back_up, width_after
 

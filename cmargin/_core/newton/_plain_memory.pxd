@@ -2,7 +2,7 @@
 
 from cmargin._core.newton._line_search cimport line_search
 from cmargin._core.newton._newton cimport newton_state
-from cmargin._core.rows._row_pass cimport row_pass
+from cmargin._core.rows._looks cimport row_pass
 from cmargin._core.rows._tiles cimport row_source
 
 

@@ -8,7 +8,7 @@ from cmargin._core.newton._newton cimport WAITING, newton_answers_to, newton_beg
 from cmargin._core.newton._newton_block cimport block_work_size
 from cmargin._core.newton._newton_vectors cimport n_vectors, point_at_vectors
 from cmargin._core.rows._row_blocks cimport N_SUMS
-from cmargin._core.rows._row_pass cimport (
+from cmargin._core.rows._looks cimport (
     hessians_wanted, pass_plan, pass_set_active, pass_start, scratch_wanted, sums_later,
 )
 from cmargin._core.small._clock cimport seconds

@@ -16,7 +16,7 @@ from libc.math cimport fabs
 
 from cmargin._core.newton._conjugate_gradients cimport conjugate_gradients
 from cmargin._core.newton._line_search cimport line_search
-from cmargin._core.rows._row_pass cimport columns_view
+from cmargin._core.rows._looks cimport columns_view
 
 
 cdef enum model_stage:

@@ -7,7 +7,7 @@ team that sleeps between two windows of a file (`_team`); else OpenMP's.
 from cython.parallel cimport prange, threadid
 
 from cmargin._core.rows._row_blocks cimport block_kernel, block_question
-from cmargin._core.rows._row_pass cimport row_pass
+from cmargin._core.rows._looks cimport row_pass
 from cmargin._core.small._team cimport team_run
 
 
