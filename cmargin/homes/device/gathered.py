@@ -21,7 +21,7 @@ def sample_of(rows, code, positives, negatives, seed, column_weight=None):
     if column_weight is not None:
         least, longest = CHANCE
         weight = rows.of_columns(column_weight)[0]
-        squares = xp.concat([xp.matmul(X * X, weight) for X in map(rows.wide, rows.blocks)])
+        squares = xp.concat([(X * X) @ weight for X in map(rows.wide, rows.blocks)])
         chance = chance * (least + (1 - least) * xp.where(squares < longest, squares, longest))       # NaN is long too
     there = xp.nonzero(are_chosen(rows, seed, chance))[0]
     chance = xp.take(chance, there)
@@ -30,7 +30,8 @@ def sample_of(rows, code, positives, negatives, seed, column_weight=None):
 
 def of_sides(xp, code, positives, negatives):
     """A number for rows of either side, and 0 for those without weight."""
-    return xp.where(code > 0, float(positives), xp.where(code < 0, float(negatives), xp.zeros_like(code)))
+    return (float(positives) * xp.astype(code > 0, code.dtype)
+            + float(negatives) * xp.astype(code < 0, code.dtype))
 
 
 def are_chosen(rows, seed, chance):

@@ -8,7 +8,7 @@ from cmargin.homes.device.shared_start import DeviceStart
 from cmargin.homes.device.stochastic_rows import DeviceStochasticRows
 from cmargin.homes.elsewhere import RowsElsewhere
 
-STATE = 48                   # bytes that a problem keeps of a row
+STATE = 57                   # bytes that a problem keeps of a row
 
 
 def refuse_device(what):

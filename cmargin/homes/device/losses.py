@@ -2,6 +2,9 @@
 
 What `_core/losses` says of one margin at a time is said here of arrays of any library; `tests/test_device.py` holds the
 two to each other. ``xp`` are the library's functions, z margins, u = 1 - z deficits.
+
+Each function of the library that is called here costs a launch on the device, and a number beside an array in `where`
+or `maximum` three: constants are arrays.
 """
 
 from typing import NamedTuple
@@ -20,28 +23,29 @@ class Point(NamedTuple):
 
 def positive(xp, x):
     """NaN stays."""
-    return xp.where(x <= 0, 0.0, x)
+    return xp.maximum(x, xp.zeros_like(x))
 
 
 def hinge(xp, z):
-    return Point(positive(xp, 1 - z), xp.where(z < 1, -1.0, xp.zeros_like(z)), xp.zeros_like(z))
+    return Point(positive(xp, 1 - z), -xp.astype(z < 1, z.dtype), xp.zeros_like(z))
 
 
 def squared_hinge(xp, z):
     u = positive(xp, 1 - z)
-    return Point(u * u, -2 * u, xp.where(z <= 1, 2.0, xp.zeros_like(z)))
+    return Point(u * u, -2 * u, 2 * xp.astype(z <= 1, z.dtype))
 
 
 def logistic(xp, z):
     """F(z) = ln(1 + e^-z), SLND eq. (2)."""
     e = xp.exp(-xp.abs(z))
-    share = 1 / (1 + e)
-    return Point(xp.log1p(e) + positive(xp, -z), xp.where(z > 0, -e * share, -share), e * share * share)
+    share = xp.reciprocal(1 + e)
+    tail = e * share
+    return Point(xp.log1p(e) + positive(xp, -z), -xp.where(z > 0, tail, share), tail * share)
 
 
 def calibrated_hinge(xp, z):
     """F(z) = max(0, -z) - ln(2 + |z|), SLND eq. (3)."""
-    reach = 1 / (2 + xp.abs(z))
+    reach = xp.reciprocal(2 + xp.abs(z))
     return Point(positive(xp, -z) - xp.log(2 + xp.abs(z)), xp.where(z > 0, -reach, reach - 1), reach * reach)
 
 
@@ -52,22 +56,26 @@ def squared(xp, z):
 def margin_pursuit(xp, z, level, scale):
     """F(z) = scale^2 rho((level - z) / scale); rho, and its slope psi, margin pursuit eq. (3), (4)."""
     u = (level - z) / scale
-    square, inside = u * u, u * u <= 2
-    flat = ROOT_2_3 * xp.sign(u)
-    square = xp.where(inside, square, 0.0)                               # far out its square may overflow
+    square, zeros = u * u, xp.zeros_like(u)
+    inside = square <= 2
+    square = xp.where(inside, square, zeros)                             # far out its square may overflow
     return Point(scale**2 * xp.where(inside, square / 2 - square * square / 24, ROOT_2_3 * xp.abs(u) - 0.5),
-                 -scale * xp.where(inside, u - u * square / 6, flat),
-                 xp.where(inside, 1 - square / 2, 0.0))
+                 -scale * xp.where(inside, u - u * square / 6, ROOT_2_3 * xp.sign(u)),
+                 xp.where(inside, 1 - square / 2, zeros))
 
 
 class SmoothedHinge:
-    """(u + root) / 2, root = sqrt(width^2 + u^2), written without cancellation far from the hinge; SmSVM eq. (6)."""
+    """(u + root) / 2, root = sqrt(width^2 + u^2), written without cancellation far from the hinge; SmSVM eq. (6).
+
+    ``width`` is a number, or an array (k, 1) where there are k rows of ``u``.
+    """
 
     def __init__(self, xp, u, width):
         self.xp, self.u, self.width = xp, u, width
-        root = xp.sqrt(width**2 + u * u)
-        self.inverse = 1 / root
-        self.above = width**2 / (2 * (root + xp.abs(u)))
+        square = width * width
+        root = xp.sqrt(u * u + square)
+        self.inverse = xp.reciprocal(root)
+        self.above = square / 2 / (root + xp.abs(u))
 
     @property
     def value(self):
@@ -85,8 +93,12 @@ class SmoothedHinge:
         return share * share * self.inverse / 2
 
     def dual_curvature(self, a):
-        """With the dual variable ``a`` as an unknown of its own; see ``_smoothed_hinge.h``."""
-        return positive(self.xp, 1 - (2 * a - 1) * self.u * self.inverse) * self.inverse / 2
+        return dual_curvature(self.xp, a, self.u, self.inverse)
+
+
+def dual_curvature(xp, a, u, inverse):
+    """Of the smoothed hinge, with the dual variable ``a`` as an unknown of its own; see ``_smoothed_hinge.h``."""
+    return positive(xp, 0.5 - (a - 0.5) * (u * inverse)) * inverse
 
 
 def smoothed_hinge(xp, z, width):
@@ -96,7 +108,7 @@ def smoothed_hinge(xp, z, width):
 
 def entropy(xp, a):
     def part(x):
-        return -x * xp.log(xp.where(x <= 0, 1.0, x))
+        return -x * xp.log(xp.where(x <= 0, xp.ones_like(x), x))
 
     return part(a) + part(1 - a)
 
@@ -110,4 +122,4 @@ GAINS = {"hinge": lambda xp, a: a, "squared_hinge": lambda xp, a: a - a * a / 4,
 def clipped(xp, a, largest):
     """Dual variables between 0 and ``largest``."""
     a = positive(xp, a)
-    return a if largest > UNBOUNDED else xp.where(a > largest, largest, a)
+    return a if largest > UNBOUNDED else xp.minimum(a, xp.full_like(a, largest))

@@ -2,6 +2,9 @@
 
 The state of the rows is kept block by block on the device and never written to: a look makes the next one, which is
 there only when the look has ended. What is summed is what `_core/rows/_row_blocks.pyx` sums.
+
+Each operation costs the host a launch, ten microseconds or more, whatever the rows: what can be is done to several
+arrays (n,) at once, as rows of one, and what is said of sums, signs and borders, is said of them in memory.
 """
 
 from dataclasses import dataclass, replace
@@ -14,7 +17,7 @@ from cmargin._core.rows._row_blocks import ON_DIAGONAL
 from cmargin.homes.base import ROUGH_BLOCK, TANGENTS
 from cmargin.homes.device.arrays import to_host
 from cmargin.homes.device.gathered import beside_lines, heavy_rows, sample_of
-from cmargin.homes.device.losses import GAINS, LOSSES, SmoothedHinge, clipped, positive
+from cmargin.homes.device.losses import GAINS, LOSSES, SmoothedHinge, clipped, dual_curvature, positive
 from cmargin.homes.nearest import Answered, ChoosesNearest
 
 N_SUMS = 16                    # of a look, in the order of ``sum_id``
@@ -26,12 +29,18 @@ class RowState:
     """What is kept of the rows of a block; arrays (n,) in the precision of sums."""
 
     code: object               # s y
+    weight: object             # s
+    up: object                 # whether y = +1
     deficit: object = None     # u = 1 - y <w, x> before the last step,
     change: object = None      # y <e, x>, and how far along it the last look was
     dual: object = None        # a before the last step,
     dual_next: object = None   # and after it
     norm: object = None        # sum of weight x^2
     exact: object = None       # rows that the model of a step treats exactly
+
+    @classmethod
+    def of(cls, xp, code):
+        return cls(code, xp.abs(code), code >= 0)
 
     def begun(self, xp):
         return replace(self, deficit=xp.ones_like(self.code), change=xp.zeros_like(self.code), dual=None,
@@ -44,8 +53,7 @@ class Asked:
 
     direction: object
     step: float
-    line_width: float
-    width: float
+    widths: object             # of the step's line at both its ends, and the next step's: one, or (3, 1) on the device
     floor: float
     with_hessian: bool
     pending: float
@@ -75,7 +83,7 @@ class DeviceRowPass(ChoosesNearest):
         self.blocks = rows.blocks
         self.loss, self.parameters, self.largest = "smoothed_hinge", (), 1.0
         self.active = self.norm_weight = None
-        self.state = [RowState(code[block]) for block in self.blocks]
+        self.state = [RowState.of(self.xp, code[block]) for block in self.blocks]
         self.total_weight = sum(self.sides()[1])
         self.start()
 
@@ -100,6 +108,10 @@ class DeviceRowPass(ChoosesNearest):
     def measure_rows(self, weight):
         self.norm_weight = np.array(weight)
 
+    @property
+    def kind(self):
+        return HingeLook if self.loss == "smoothed_hinge" else SmoothLook
+
     def point(self, u):
         """A loss that needs no smoothing at deficits u: value, slope in u, curvature."""
         at = LOSSES[self.loss](self.xp, 1 - u, *self.parameters)
@@ -110,103 +122,119 @@ class DeviceRowPass(ChoosesNearest):
     def look(self, direction, step, line_width, width, curvature_floor, with_hessian=True):
         moves, tangents = direction is not None, with_hessian == TANGENTS
         swap = moves and self.begun                          # the last look was the step taken
-        asked = Asked(self.rows.of_columns(direction) if moves else None, step, line_width, width, curvature_floor,
-                      with_hessian in (True, ROUGH_BLOCK) and self.order > 0, self.pending,
+        asked = Asked(self.rows.of_columns(direction) if moves else None, step, self.widths_of(line_width, width),
+                      curvature_floor, with_hessian in (True, ROUGH_BLOCK) and self.order > 0, self.pending,
                       self.forgets or (self.fresh and not swap) or tangents, not self.begun, tangents)
-        after = []
+        after, curved = [], []
 
-        def packs():
+        def sums():
             for block, state in zip(self.blocks, self.state, strict=True):
-                state, pack = self.look_at_block(block, state, asked, swap)
+                state, found, n_curved = self.look_at_block(block, state, asked, swap)
                 after.append(state)
-                yield pack
+                curved.append(n_curved)
+                yield found
 
-        told = self.rows.folded(packs())
+        told = self.rows.folded_by_name(sums())
         self.state, self.pending, self.line_width = after, step, line_width
         self.primal, self.begun = asked.primal, True
         self.fresh, self.norm_weight = self.fresh and not swap, None
-        return self.unpacked(told, asked.with_hessian)
+        return (*self.unpacked(told, sum(curved)), self.block_of(told) if asked.with_hessian else None)
+
+    def widths_of(self, line_width, width):
+        if self.loss != "smoothed_hinge" or line_width == width:
+            return float(line_width)
+        return self.rows.at.put(np.array([line_width, line_width, width], float)[:, None])
 
     @property
     def order(self):
         """Of the curvature block."""
         return self.n_columns if self.active is None else len(self.active)
 
-    def unpacked(self, told, with_hessian):
-        at = N_SUMS + 3 * self.n_columns
-        if told is None:
-            told = np.zeros(at + self.order**2)
-        block = told[at:at + self.order**2].reshape(self.order, -1) if with_hessian else None
-        return told[:N_SUMS], told[N_SUMS:at].reshape(3, -1), block
+    @property
+    def active_columns(self):
+        """Those of X in the curvature block, and whether the column of ones is, which is its last then."""
+        if self.active is None:
+            return np.arange(self.n_features), self.intercept
+        columns = self.active[self.active < self.n_features]
+        return columns, len(columns) < len(self.active)
 
     def look_at_block(self, block, state, asked, swap):
-        """The state after the look, and its sums in one array."""
+        """The state after the look, its sums, and how many rows have curvature."""
         rows, xp = self.rows, self.xp
         X = rows.wide(block)
-        if self.norm_weight is not None:
-            state = replace(state, norm=xp.matmul(X * X, rows.of_columns(self.norm_weight)[0]))
-        if asked.direction is not None:
-            product = xp.matmul(X, asked.direction[0]) + asked.direction[1]
-            state = replace(state, deficit=state.deficit - asked.pending * state.change,
-                            change=xp.where(state.code < 0, -product, product))
+        state = self.moved(X, state, asked)
         if swap:
             state = replace(state, dual=state.dual_next)
-        parts = HingeLook if self.loss == "smoothed_hinge" else SmoothLook
-        found = parts(self, state, asked)
-        R = xp.stack(found.columns, axis=1)
-        gradient = self.with_intercept(rows.sums_of(X, R), xp.sum(R, axis=0))
-        if R.shape[1] < 3:
-            gradient = xp.concat([gradient, xp.zeros((3 - R.shape[1], self.n_columns), dtype=gradient.dtype,
-                                                     device=rows.at.device)])
-        curved, hessian = self.curvature_of(block, found.curvature, found.left_out) if asked.with_hessian else (0, None)
-        sums = self.packed_sums(found.sums, curved)
-        pack = [sums, xp.reshape(gradient, (-1,))]
-        return found.state, xp.concat(pack if hessian is None else [*pack, xp.reshape(hessian, (-1,))])
+        found = self.kind(self, state, asked)
+        columns, (sums, curved) = found.columns, ({}, 0)
+        if asked.with_hessian:
+            sums, curved = self.curvature_of(X, block, found.curvature, found.left_out)
+            columns = [*columns, found.curvature]            # rows summed by it are the block's border
+        R = xp.stack(columns, axis=1)
+        return found.state, {"parts": xp.sum(found.parts, axis=1), "ones": xp.sum(R, axis=0),
+                             "rows": rows.sums_of(X, R), **sums}, curved
 
-    def packed_sums(self, sums, curved):
-        """(N_SUMS,) from sums by name of ``sum_id``'s place."""
-        xp, at = self.xp, self.rows.at
-        zero = xp.zeros((), dtype=at.wide, device=at.device)
-        filled = [sums.get(place, zero) for place in range(N_SUMS)]
-        filled[6] = zero + float(curved)
-        return xp.stack(filled)
-
-    def with_intercept(self, sums, of_ones):
-        """Sums (k, m) of rows with their column of ones, where there is one."""
-        return self.xp.concat([sums, of_ones[:, None]], axis=1) if self.intercept else sums
-
-    def curvature_of(self, block, h, left_out):
-        """How many rows of a block have curvature, and sum h x x' over the active columns; of others the diagonal.
-
-        The one product in the precision of the rows as they were given: a step needs no more digits of it.
-        """
-        xp, at, m, X = self.xp, self.rows.at, self.n_features, self.rows.X[block, :]
-        there = xp.nonzero(h > 0)[0]
-        if there.shape[0] < h.shape[0]:
-            X, h = xp.take(X, there, axis=0), xp.take(h, there, axis=0)
-        ones, columns = self.intercept, None
-        if self.active is not None:
-            columns = self.active[self.active < m]
-            ones = len(columns) < len(self.active)
-            X = xp.take(X, at.put(columns.astype(np.int64)), axis=1)
-        root = xp.astype(xp.sqrt(h), X.dtype, copy=False)
-        scaled = X * root[:, None]
-        hessian = at.widened(xp.matmul(scaled.T, scaled))
-        if ones:
-            border = at.widened(xp.matmul(root[None, :], scaled))
-            corner = xp.reshape(xp.sum(h), (1, 1))
-            hessian = xp.concat([xp.concat([hessian, border.T], axis=1), xp.concat([border, corner], axis=1)])
-        return there.shape[0], (hessian if left_out is None else hessian + self.diagonal_of(block, left_out))
-
-    def diagonal_of(self, block, h):
-        """(order, order), sum h x_j^2 of the active columns on its diagonal."""
-        xp, at, X = self.xp, self.rows.at, self.rows.wide(block)
-        squares = xp.matmul(h, X * X)
+    def moved(self, X, state, asked):
+        """The state of rows X when the last step has been taken and the next is known."""
+        rows, xp = self.rows, self.xp
+        if self.norm_weight is not None:
+            state = replace(state, norm=(X * X) @ rows.of_columns(self.norm_weight)[0])
+        if asked.direction is None:
+            return state
+        product = X @ asked.direction[0]
         if self.intercept:
-            squares = xp.concat([squares, xp.reshape(xp.sum(h), (1,))])
+            product = product + asked.direction[1]
+        return replace(state, deficit=state.deficit - asked.pending * state.change,
+                       change=xp.where(state.up, product, -product))
+
+    def unpacked(self, told, curved):
+        """(N_SUMS,) in the order of ``sum_id``, and (3, n_columns)."""
+        m, sums, gradient = self.n_features, np.zeros(N_SUMS), np.zeros((3, self.n_columns))
+        sums[6] = curved
+        if not told:
+            return sums, gradient
+        sums[list(self.kind.PLACES[:len(told["parts"])])] = told["parts"]
+        sums[1] = -sums[1]                                   # of the derivative in u, not yet in the step
+        k = len(told["ones"]) - ("block" in told)            # the last ones are the block's border
+        gradient[:k, :m], gradient[:k, m:] = told["rows"][:k], told["ones"][:k, None]
+        if self.largest:                                     # there is a dual
+            sums[4], sums[5] = told["ones"][1:3]
+            gradient[2] = -gradient[2]
+            if self.kind is SmoothLook:                      # one value
+                sums[2] = sums[3] = sums[0]
+        return sums, gradient
+
+    def curvature_of(self, X, block, h, left_out):
+        """The sums of a block's curvature but for its border, and how many rows have any.
+
+        sum h x x' over the active columns is the one product in the precision of the rows as they were given: a step
+        needs no more digits of it. Of rows left out of it sums of squares alone, for its diagonal.
+        """
+        xp, at = self.xp, self.rows.at
+        there, given, kept = xp.nonzero(h)[0], self.rows.X[block, :], h
+        if there.shape[0] < h.shape[0]:
+            given, kept = xp.take(given, there, axis=0), xp.take(h, there, axis=0)
         if self.active is not None:
-            squares = xp.take(squares, at.put(self.active.astype(np.int64)))
-        return xp.eye(self.order, dtype=squares.dtype, device=at.device) * squares[None, :]
+            given = xp.take(given, at.put(self.active_columns[0].astype(np.int64)), axis=1)
+        scaled = given * at.narrowed(xp.sqrt(kept))[:, None]
+        sums = {"block": at.widened(scaled.T @ scaled)}
+        if left_out is not None:
+            sums |= {"squares": left_out @ (X * X), "left_out": xp.reshape(xp.sum(left_out), (1,))}
+        return sums, there.shape[0]
+
+    def block_of(self, told):
+        """(order, order): sum h x x' over the active columns, the column of ones among them."""
+        columns, ones = self.active_columns
+        k, block = len(columns), np.zeros((self.order, self.order))
+        if told:
+            block[:k, :k] = told["block"]
+            if ones:
+                block[k, :k] = block[:k, k] = told["rows"][-1, columns]
+                block[k, k] = told["ones"][-1]
+            if "squares" in told:
+                squares = np.append(told["squares"][columns], told["left_out"][:int(ones)])
+                block[np.diag_indices(self.order)] += squares
+        return block
 
     # ------------------------------------------------------------ other sums
 
@@ -215,12 +243,12 @@ class DeviceRowPass(ChoosesNearest):
 
         def packs():
             for state in self.state:
-                s, v, u = xp.abs(state.code), state.change, state.deficit - step * state.change
+                v, u = state.change, state.deficit - step * state.change
                 at = SmoothedHinge(xp, u, width) if self.loss == "smoothed_hinge" else self.point(u)
-                yield xp.stack([xp.sum(s * at.value), -xp.sum(s * at.slope * v), xp.sum(s * at.curvature * v * v)])
+                yield xp.sum(xp.stack([at.value, at.slope * v, at.curvature * v * v]) * state.weight, axis=1)
 
         told = self.rows.folded(packs())
-        return tuple(np.zeros(3) if told is None else told)
+        return tuple(np.zeros(3) if told is None else told * (1, -1, 1))
 
     def curvature_at(self, state, width):
         """h of rows where the last look was."""
@@ -237,16 +265,20 @@ class DeviceRowPass(ChoosesNearest):
         def packs():
             for block, state in zip(self.blocks, self.state, strict=True):
                 h = self.curvature_at(state, width)
-                weight, X = xp.where(h > curvature_floor, h * xp.abs(state.code), 0.0), rows.wide(block)
+                weight = xp.where(h > curvature_floor, h * state.weight, xp.zeros_like(h))
+                X = rows.wide(block)
                 if w is None:
                     X = X * X
                 else:
-                    weight = weight * (xp.matmul(X, w[0]) + w[1])
-                R = weight[:, None]
-                yield self.with_intercept(rows.sums_of(X, R), xp.sum(R, axis=0))[0, :]
+                    weight = weight * (X @ w[0] + w[1])
+                yield {"rows": rows.sums_of(X, weight[:, None])[0, :], "ones": xp.reshape(xp.sum(weight), (1,))}
 
-        told = rows.folded(packs())
-        return np.zeros(self.n_columns) if told is None else told, 1.0
+        told = rows.folded_by_name(packs())
+        return self.with_ones(told["rows"], told["ones"]) if told else np.zeros(self.n_columns), 1.0
+
+    def with_ones(self, sums, of_ones):
+        """Sums (..., m) of rows, in memory, with those (..., 1) of their column of ones, where there is one."""
+        return np.concatenate([sums, of_ones], axis=-1) if self.intercept else sums
 
     def evaluate(self, w, squares=False):
         """In float64 whatever the rows: in memory, block by block, where the device has none."""
@@ -256,11 +288,11 @@ class DeviceRowPass(ChoosesNearest):
             for block, state in zip(self.blocks, self.state, strict=True):
                 X, xp = rows.exactly(block)
                 code, v = (state.code, rows.at.put(w[:m])) if xp is self.xp else (to_host(state.code), w[:m])
-                s, z = xp.abs(code), xp.matmul(X, v) + (float(w[m]) if self.intercept else 0.0)
+                s, z = xp.abs(code), X @ v + (float(w[m]) if self.intercept else 0.0)
                 loss = s * LOSSES[name](xp, xp.where(code < 0, -z, z), *self.parameters).value
-                pack = [xp.reshape(xp.sum(xp.where(s == 0, 0.0, loss)), (1,))]      # no weight, no loss
+                pack = [xp.reshape(xp.sum(xp.where(s == 0, xp.zeros_like(loss), loss)), (1,))]  # no weight, no loss
                 if squares:
-                    pack += [xp.matmul(xp.astype(s, X.dtype), X * X), xp.reshape(xp.sum(s), (1,))]
+                    pack += [xp.astype(s, X.dtype) @ (X * X), xp.reshape(xp.sum(s), (1,))]
                 yield xp.concat(pack)
 
         told = rows.folded(packs())
@@ -311,23 +343,24 @@ class DeviceRowPass(ChoosesNearest):
         def packs():
             for block, state in zip(self.blocks, self.state, strict=True):
                 c = a[block] * state.code
-                R = xp.stack([xp.where(c > 0, c, 0.0), xp.where(c < 0, c, 0.0)], axis=1)
-                sums = self.with_intercept(rows.sums_of(rows.wide(block), R), xp.sum(R, axis=0))
-                yield xp.concat([xp.reshape(sums, (-1,)), xp.sum(xp.abs(R), axis=0)])
+                R = xp.stack([positive(xp, c), -positive(xp, -c)], axis=1)
+                yield {"rows": rows.sums_of(rows.wide(block), R), "ones": xp.sum(R, axis=0)}
 
-        told = rows.folded(packs())
-        told = np.zeros(2 * self.n_columns + 2) if told is None else told
-        return told[:-2].reshape(2, -1), told[-2:]
+        told = rows.folded_by_name(packs())
+        if not told:
+            return np.zeros((2, self.n_columns)), np.zeros(2)
+        return self.with_ones(told["rows"], told["ones"][:, None]), np.abs(told["ones"])
 
     def weigh_sides(self, positives, negatives):
         xp, up, down = self.xp, float(positives), float(negatives)
-        self.state = [replace(state, code=xp.where(state.code > 0, up * state.code, down * state.code))
+        self.state = [replace(state, code=xp.where(state.up, up * state.code, down * state.code),
+                              weight=xp.where(state.up, up * state.weight, down * state.weight))
                       for state in self.state]
         self.total_weight = sum(self.sides()[1])
 
     def mean_measure(self):
         xp = self.xp
-        return float(xp.sum(xp.abs(self.code) * xp.concat([state.norm for state in self.state]))) / self.total_weight
+        return float(xp.sum(xp.concat([state.weight * state.norm for state in self.state]))) / self.total_weight
 
     def gather_heavy(self):
         """In memory, a few rows."""
@@ -337,12 +370,10 @@ class DeviceRowPass(ChoosesNearest):
         return heavy, mean
 
 
-def above_and_below(xp, h, s, floor):
+def above_and_below(xp, h, weighted, floor, zeros):
     """Curvature s h of the rows above a floor, and of those whose diagonal alone counts, or None: `_row_blocks`."""
-    above = xp.where(h > floor, s * h, 0.0)
-    if floor <= 0:
-        return above, None
-    return above, xp.where((h > floor) | ~(h > ON_DIAGONAL * floor), 0.0, s * h)
+    above = xp.where(h > floor, weighted, zeros)
+    return above, None if floor <= 0 else xp.where(h > ON_DIAGONAL * floor, weighted, zeros) - above
 
 
 class HingeLook:
@@ -350,58 +381,63 @@ class HingeLook:
 
     Attributes
     ----------
-    sums : dict of 0-d arrays by their place
-    columns : arrays (n,): what rows are summed by
+    parts : (k, n) array
+        What is summed over the rows, for the places `PLACES` of the sums.
+    columns : arrays (n,)
+        What rows are summed by: s y F', s a_hat of either side.
     curvature : (n,) array, 0 below the floor
     left_out : (n,) array of what is on the diagonal alone, or None
+        The two only where the look is with curvature.
     state : RowState
     """
 
+    PLACES = 0, 3, 2, 1, 7
+
     def __init__(self, home, state, asked):
-        xp, v = home.xp, state.change
-        s, up = xp.abs(state.code), state.code >= 0
-        u0, u1 = state.deficit, state.deficit - asked.step * v
-        before, line = SmoothedHinge(xp, u0, asked.line_width), SmoothedHinge(xp, u1, asked.line_width)
-        after = line if asked.width == asked.line_width else SmoothedHinge(xp, u1, asked.width)
-        slope0, slope1 = before.slope, after.slope
+        xp, v, u0 = home.xp, state.change, state.deficit
+        u1, zeros = u0 - asked.step * v, xp.zeros_like(v)
+        ends = [u0, u1] if isinstance(asked.widths, float) else [u0, u1, u1]     # of the line, and the next begins
+        at = SmoothedHinge(xp, xp.stack(ends), asked.widths)
+        slope, inverse = at.slope, at.inverse
+        slope0, slope_line, slope1 = slope[0, :], slope[1, :], slope[-1, :]
         a0 = slope0 if asked.primal else state.dual
-        a_hat = slope1 if asked.tangents else clipped(xp, slope0 - before.dual_curvature(a0) * v, 1.0)
+        a_hat = slope1 if asked.tangents else clipped(xp, slope0 - dual_curvature(xp, a0, u0, inverse[0, :]) * v, 1.0)
         a1 = slope1 if asked.primal else a0 + min(1.0, asked.step) * (a_hat - a0)
-        h = after.curvature if asked.primal else after.dual_curvature(a1)
-        curvature, left_out = above_and_below(xp, h, s, asked.floor)
+        h = at.curvature[-1, :] if asked.primal else dual_curvature(xp, a1, u1, inverse[-1, :])
+        beyond = xp.maximum(u1, zeros)
+        self.parts = state.weight * xp.stack([beyond + at.above[1, :], beyond + at.above[-1, :], beyond,
+                                              slope_line * v, h])
+        self.state = replace(state, dual_next=a1)
+        if asked.with_hessian:
+            self.curvature, self.left_out = above_and_below(xp, h, self.parts[-1, :], asked.floor, zeros)
         if state.exact is not None:
-            a_hat = xp.where(state.exact, line.slope, a_hat)
-            curvature = xp.where(state.exact, 0.0, curvature)
-            left_out = None if left_out is None else xp.where(state.exact, 0.0, left_out)
-        worth = s * a_hat
-        pos, neg = xp.where(up, worth, 0.0), xp.where(up, 0.0, worth)
-        self.sums = {0: xp.sum(s * line.value), 1: -xp.sum(s * line.slope * v), 2: xp.sum(s * positive(xp, u1)),
-                     3: xp.sum(s * after.value), 4: xp.sum(pos), 5: xp.sum(neg), 7: xp.sum(s * h)}
-        self.columns = [state.code * slope1, pos, -neg]
-        self.curvature, self.left_out, self.state = curvature, left_out, replace(state, dual_next=a1)
+            a_hat = xp.where(state.exact, slope_line, a_hat)
+            if asked.with_hessian:
+                self.curvature = xp.where(state.exact, zeros, self.curvature)
+                self.left_out = None if self.left_out is None else xp.where(state.exact, zeros, self.left_out)
+        worth = state.weight * a_hat
+        self.columns = [state.code * slope1, xp.where(state.up, worth, zeros), xp.where(state.up, zeros, worth)]
 
 
 class SmoothLook:
     """The same for a loss that is smooth itself: one value serves the line, the next step and the objective."""
 
+    PLACES = 0, 1, 7, 8, 9
+
     def __init__(self, home, state, asked):
-        xp, v, largest = home.xp, state.change, home.largest
-        s, up = xp.abs(state.code), state.code >= 0
-        at = home.point(state.deficit - asked.step * v)
-        value = xp.sum(s * at.value)
-        self.sums = {0: value, 1: -xp.sum(s * at.slope * v), 7: xp.sum(s * at.curvature)}
-        self.columns = [state.code * at.slope]
-        self.curvature, self.left_out = above_and_below(xp, at.curvature, s, asked.floor)
-        self.state = state
-        if not largest:                          # there is no dual
-            if asked.first:
-                self.columns.append(state.code)
-            return
-        before = home.point(state.deficit)       # a after the step, as the model before it predicts it
-        a = clipped(xp, before.slope - before.curvature * v, largest)
-        gain, worth = s * GAINS[home.loss](xp, a), s * a
-        pos, neg = xp.where(up, worth, 0.0), xp.where(up, 0.0, worth)
-        self.sums |= {2: value, 3: value, 4: xp.sum(pos), 5: xp.sum(neg), 8: xp.sum(xp.where(up, gain, 0.0)),
-                      9: xp.sum(xp.where(up, 0.0, gain))}
-        self.columns += [pos, -neg]
-        self.state = replace(state, dual_next=a)
+        xp, v, u0, largest = home.xp, state.change, state.deficit, home.largest
+        u1, zeros = u0 - asked.step * v, xp.zeros_like(v)
+        at = home.point(xp.stack([u0, u1] if largest else [u1]))
+        slope, h = at.slope[-1, :], at.curvature[-1, :]
+        parts, self.columns, self.state = [at.value[-1, :], slope * v, h], [state.code * slope], state
+        if largest:                              # a after the step, as the model before it predicts it
+            a = clipped(xp, at.slope[0, :] - at.curvature[0, :] * v, largest)
+            gain, worth = GAINS[home.loss](xp, a), state.weight * a
+            parts += [xp.where(state.up, gain, zeros), xp.where(state.up, zeros, gain)]
+            self.columns += [xp.where(state.up, worth, zeros), xp.where(state.up, zeros, worth)]
+            self.state = replace(state, dual_next=a)
+        elif asked.first:
+            self.columns.append(state.code)
+        self.parts = state.weight * xp.stack(parts)
+        if asked.with_hessian:
+            self.curvature, self.left_out = above_and_below(xp, h, self.parts[2, :], asked.floor, zeros)

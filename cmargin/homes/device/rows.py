@@ -1,10 +1,12 @@
 """Rows on a device as one matrix: their blocks, products with them, and what goes to memory and back."""
 
+import math
+
 import numpy as np
 
 from cmargin.homes.device.arrays import HALF, Device, refuse_tensors, to_host
 
-BLOCK_NUMBERS = 1 << 26        # of X that are read at a time; what is made of them on the way is as large
+BLOCK_NUMBERS = 1 << 27        # of X that are read at a time; what is made of them on the way is as large
 CPU_NUMBERS = 1 << 20          # where they are read by this machine's processor, from its cache the second time
 PIECE = 256                    # rows whose products are added up apart where there is no double precision
 
@@ -90,11 +92,11 @@ class DeviceRows:
         """
         xp, (n, m), k = self.xp, X.shape, R.shape[1]
         if self.at.exact:
-            return xp.matmul(R.T, X)
+            return R.T @ X
         whole = n // PIECE * PIECE
-        pieces = xp.matmul(xp.permute_dims(xp.reshape(R[:whole, :], (-1, PIECE, k)), (0, 2, 1)),
-                           xp.reshape(X[:whole, :], (-1, PIECE, m)))
-        return xp.sum(pieces, axis=0) + xp.matmul(R[whole:, :].T, X[whole:, :])
+        pieces = (xp.permute_dims(xp.reshape(R[:whole, :], (-1, PIECE, k)), (0, 2, 1))
+                  @ xp.reshape(X[:whole, :], (-1, PIECE, m)))
+        return xp.sum(pieces, axis=0) + R[whole:, :].T @ X[whole:, :]
 
     def folded(self, packs):
         """The sum of the blocks' packed sums, in their order, a float64 array in memory: all that comes back."""
@@ -108,6 +110,19 @@ class DeviceRows:
             pack = to_host(pack).astype(float)
             total = pack if total is None else total + pack
         return total
+
+    def folded_by_name(self, blocks):
+        """`folded` of blocks of several sums each: dicts of arrays by name; {} where there is no block."""
+        xp, shapes = self.xp, {}
+
+        def packs():
+            for sums in blocks:
+                shapes.update((name, tuple(a.shape)) for name, a in sums.items())
+                yield xp.concat([a if a.ndim == 1 else xp.reshape(a, (-1,)) for a in sums.values()])
+
+        told, ends = self.folded(packs()), np.cumsum([math.prod(shape) for shape in shapes.values()])
+        return {name: told[end - math.prod(shape):end].reshape(shape)
+                for (name, shape), end in zip(shapes.items(), ends, strict=True)}
 
     # ------------------------------------------------------------ to memory and back
 
@@ -137,4 +152,4 @@ class DeviceRows:
     def linear_scores(self, coef, intercept):
         """<w_c, x_i> + b_c, (n, n_problems) on the device, in the dtype of the rows."""
         W, b = self.at.put(coef.T, self.at.dtype), self.at.put(intercept, self.at.dtype)
-        return self.xp.matmul(self.X, W) + b
+        return self.X @ W + b

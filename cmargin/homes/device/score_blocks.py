@@ -44,7 +44,7 @@ class DeviceScoreBlocks(ScoreBlocks):
     def margins_of(self, block, W, bias, group):
         """Margins (n, n_problems), signs, and the rows in the precision of sums."""
         X, y = self.home.rows.wide(block), self.signs(block, group)
-        return y * (self.home.rows.xp.matmul(X, W) + bias), y, X
+        return y * (X @ W + bias), y, X
 
     def sums(self, W, bias, loss):
         rows, (K, m) = self.home.rows, W.shape
@@ -80,7 +80,7 @@ class DeviceScoreBlocks(ScoreBlocks):
         def packs():
             for block in self.on_device:
                 X = rows.wide(block)
-                r = ((xp.matmul(X, w[0]) + w[1] * intercept) * self.row_weight[block])[:, None]
+                r = ((X @ w[0] + w[1] * intercept) * self.row_weight[block])[:, None]
                 yield xp.concat([rows.sums_of(X, r)[0, :], xp.sum(r, axis=0) * float(intercept)])
 
         return rows.folded(packs())

@@ -1,6 +1,7 @@
 """Mini-batch passes of the multinomial risk over whitened rows on a device: twin of `_core/stochastic/_softmax_sgd`.
 
-The weights of a pass stay on the device and come back at its end.
+The weights of a pass stay on the device and come back at its end. A batch costs the launches of its operations, so
+that what can be is done for all batches at once, before them or after.
 """
 
 import numpy as np
@@ -17,31 +18,32 @@ class DevicePasses:
         self.home, self.inverse, self.Z, self.batch = home, inverse, Z, batch
         self.rows, self.at, self.xp = home.home.rows, home.home.rows.at, home.home.rows.xp
         self.weight = np.zeros(0) if weight is None else weight
-        self.places, self.truth = self.at.put(order), self.at.put(truth)
-        self.row_weight = None if weight is None else self.at.put(weight, self.at.dtype)
+        self.places, self.truth = self.at.put(order), self.at.put(truth)[:, None]
         length = self.at.widened(self.xp.sum(Z * Z, axis=1))
         most = min(LARGEST_LENGTH, float(self.xp.finfo(length.dtype).max))
-        self.length = self.xp.where(length < most, length, most)
+        self.length = self.xp.where(length < most, length, self.xp.full_like(length, most))
         self.mean_length = min(float(inverse.mean_square[0]), most)
-        self.classes, self.sums = self.at.put(np.arange(n_classes)), [0.0, 0.0]
+        self.classes, self.sums = self.at.put(np.arange(n_classes))[None, :], (0.0, 0.0)
 
     def run(self, weights, batches, step, bias_rate, n_train, held=()):
         """Step through ``batches`` (their first rows) with steps ``step`` (n_batches,)."""
         xp, put, dtype = self.xp, self.at.put, self.at.dtype
         U, b, average = put(weights.U, dtype), put(weights.bias[:, 0]), len(weights.U_mean) > 0
         U_mean, b_mean = put(weights.U_mean if average else weights.U, dtype), put(weights.bias[:, 1])
-        base, met, done = self.based(weights.base), [], 0
+        slices = [slice(lo, min(lo + self.batch, n_train)) for lo in batches.tolist()]
+        order = np.concatenate([np.arange(0), *(np.arange(rows.start, rows.stop) for rows in slices)])
+        eta = np.repeat(step, [rows.stop - rows.start for rows in slices])
+        factor, base, met, first, done = self.factors(order, eta, bias_rate), self.based(weights.base), [], 0, 0
         try:
-            for k, lo in enumerate(batches.tolist()):
+            for k, rows in enumerate(slices):
                 self.home.between_chunks()
-                rows, eta = slice(lo, min(lo + self.batch, n_train)), float(step[k])
-                G, loss, wrong = self.gradient(rows, U, b, base)
-                worth = (1 + eta * (self.mean_length + bias_rate) / 4) / (1 + eta * (self.length[rows] + bias_rate) / 4)
-                G = G * self.at.narrowed(xp.where(worth > LEAST_WORTH, worth, LEAST_WORTH))[:, None]
-                met.append((loss, wrong))
-                U = U - eta * xp.matmul(G.T, self.Z[rows, :])
-                b = b - eta * bias_rate * self.at.widened(xp.sum(G, axis=0))
-                done = k + 1
+                Z, last = self.Z[rows, :], first + rows.stop - rows.start
+                truth, shares, *of_loss = self.shares(rows, Z, U, b, base)
+                G = (shares - truth) * factor[first:last, :]               # eta s worth (softmax - indicator)
+                met.append(of_loss)
+                U = U - G.T @ Z
+                b = b - bias_rate * xp.sum(G, axis=0, dtype=self.at.wide)
+                first, done = last, k + 1
                 sample, left = divmod(weights.n_done + done, weights.stride)
                 if average and not left:                                   # sample s weighs s: late iterates count more
                     U_mean, b_mean = (mean + 2 / (sample + 1) * (now - mean)
@@ -51,23 +53,51 @@ class DevicePasses:
             if average:
                 weights.U_mean[...] = to_host(U_mean)
             weights.n_done += done
-            self.sums = [float(xp.sum(self.at.widened(xp.concat(parts)))) for parts in zip(*met, strict=True)] or [0, 0]
+            self.sums = self.losses_and_errors(met, order)
 
-    def gradient(self, rows, U, b, base):
-        """G = s (softmax - indicator) of a slice of rows, their losses and the weight of those put elsewhere."""
+    def factors(self, order, eta, bias_rate):
+        """(n, 1): step, weight and worth of the rows in the ``order`` in which they are met; far out one is worth less.
+        """
+        xp, at, weight = self.xp, self.at, self.weighted(eta, order)
+        eta = at.put(eta)
+        length = xp.take(self.length, at.put(order))
+        worth = (1 + eta * (self.mean_length + bias_rate) / 4) / (1 + eta * (length + bias_rate) / 4)
+        worth = xp.where(worth > LEAST_WORTH, worth, xp.full_like(worth, LEAST_WORTH))
+        return at.narrowed(worth * at.put(weight))[:, None]
+
+    def weighted(self, a, rows):
+        """An array in memory of numbers of ``rows``, times their weights."""
+        return a * self.weight[rows] if len(self.weight) else a
+
+    def shares(self, rows, Z, U, b, base):
+        """Of the slice ``rows``: indicator, softmax, and the logarithms' parts of the losses.
+
+        Returns
+        -------
+        truth, shares : (n, n_classes) arrays
+        of_truth : (n,) array
+            Score of the class of a row, less its largest.
+        whole : (n,) array
+            Sum of exp(score - largest).
+        """
         xp = self.xp
-        M = xp.matmul(self.Z[rows, :], U.T) + self.at.narrowed(b)
+        M = Z @ U.T + self.at.narrowed(b)
         if base is not None:
-            X = xp.take(self.rows.X, self.places[rows], axis=0)
-            M = M + (xp.matmul(X, base[0].T) - base[1])
-        there = self.truth[rows][:, None] == self.classes[None, :]
-        top = xp.max(M, axis=1, keepdims=True)
-        e = xp.exp(M - top)
+            M = M + (xp.take(self.rows.X, self.places[rows], axis=0) @ base[0].T - base[1])
+        truth = xp.astype(self.truth[rows, :] == self.classes, M.dtype)
+        M = M - xp.max(M, axis=1, keepdims=True)
+        e = xp.exp(M)
         whole = xp.sum(e, axis=1, keepdims=True)
-        of_truth = xp.sum(xp.where(there, M, 0.0), axis=1, keepdims=True)
-        s = 1.0 if self.row_weight is None else self.row_weight[rows][:, None]
-        G = s * (e / whole - xp.astype(there, M.dtype))
-        return G, s * (top - of_truth + xp.log(whole)), s * xp.astype(of_truth < top, M.dtype)
+        return truth, e / whole, xp.sum(M * truth, axis=1), whole[:, 0]
+
+    def losses_and_errors(self, met, order):
+        """Sums over the rows that were ``met``, the first of ``order``."""
+        if not met:
+            return 0.0, 0.0
+        xp, at = self.xp, self.at
+        of_truth, whole = (at.widened(xp.concat(parts)) for parts in zip(*met, strict=True))
+        s = at.put(self.weighted(np.ones(of_truth.shape[0]), order[:of_truth.shape[0]]))
+        return float(xp.sum(s * (xp.log(whole) - of_truth))), float(xp.sum(s * xp.astype(of_truth < 0, at.wide)))
 
     def based(self, base):
         """Weights outside the basis, on the device, and their scores of the centre."""
@@ -89,6 +119,9 @@ class DevicePasses:
         if not mean.finite():
             return np.full(last - first, np.inf)
         U, b = self.at.put(mean.U, self.at.dtype), self.at.put(mean.bias[:, 0])
-        base, n = self.based(mean.base), max(1, self.batch)
-        parts = [self.gradient(slice(lo, min(lo + n, last)), U, b, base)[1][:, 0] for lo in range(first, last, n)]
-        return np.array(to_host(self.xp.concat(parts)), float)
+        base, parts, n = self.based(mean.base), [], max(1, self.batch)
+        for lo in range(first, last, n):
+            rows = slice(lo, min(lo + n, last))
+            of_truth, whole = self.shares(rows, self.Z[rows, :], U, b, base)[2:]
+            parts.append(self.xp.log(whole) - of_truth)
+        return self.weighted(np.array(to_host(self.xp.concat(parts)), float), slice(first, last))

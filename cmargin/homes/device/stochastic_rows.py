@@ -35,9 +35,9 @@ class DeviceStochasticRows(FewInMemory):
             self.between_chunks()
             X = xp.take(rows.X, places[block], axis=0)
             X = X if centre is None else X - centre
-            Z = xp.matmul(X, P) * factor
+            Z = X @ P * factor
             if inverse.full_width:
-                Z = xp.matmul(Z, P.T) + float(inverse.tail_root[0]) * X
+                Z = Z @ P.T + float(inverse.tail_root[0]) * X
             parts.append(Z)
         return xp.concat(parts)
 
