@@ -25,7 +25,8 @@ cdef Py_ssize_t TILE_DOUBLES = 16384         # 128 KB: a tile and its packed row
 cdef bint BLAS_TRAILS = blas_trails()        # its registers are shorter than AVX-512's
 cdef Py_ssize_t LATER_FROM = 128             # columns from which curvature is summed after the pass: `_curved_rows`
 cdef Py_ssize_t LATER_ROOM = 256             # rows of a dsyrk then,
-cdef Py_ssize_t FEWEST_GROUPS = 8            # and groups that there is room for on several threads
+cdef Py_ssize_t FEWEST_GROUPS = 8            # and groups that there is room for on several threads,
+cdef Py_ssize_t ROOM_DOUBLES = 1 << 23       # 64 MB, or a quarter of the data
 cdef double SLICE_FLOPS = 4e9                # of a look between two moments at which Python is heard: about 0.1 s
 
 
@@ -94,10 +95,12 @@ cdef Py_ssize_t scratch_wanted(const row_pass *rows, Py_ssize_t order) noexcept 
 
 
 cdef Py_ssize_t hessians_wanted(const row_pass *rows, Py_ssize_t order) noexcept nogil:
-    # of groups: their sum, and one for each thread; a few more, as threads wait for each other when these are full
+    # of groups: their sum, and one for each thread; a few more, as threads wait for each other when these are full, and
+    # fewer where they are large
+    cdef Py_ssize_t at_most = max(2, max(ROOM_DOUBLES // max(1, order * order), rows.most_rows // max(1, 4 * order)))
     if not sums_later(rows, order):
         return rows.job.n_blocks
-    return 1 + (1 if rows.n_threads == 1 else min(max(rows.n_threads, FEWEST_GROUPS), MOST_GROUPS))
+    return 1 + (1 if rows.n_threads == 1 else min(min(max(rows.n_threads, FEWEST_GROUPS), MOST_GROUPS), at_most))
 
 
 cdef bint has_room(row_pass *rows, Py_ssize_t order) noexcept nogil:
