@@ -3,7 +3,8 @@
 (a) One pass reads X once. Tile by tile, while the rows are in cache: the change of every margin along a direction,
     the new deficits u, slopes, gradient, the predicted dual variables, and the curvature rows, whose sum of outer
     products is one ``dsyrk`` per packed tile, or ``ssyrk`` where single precision will do (CSR rows with few active
-    entries are added entry by entry).
+    entries are added entry by entry). Wide rows with curvature are read once more for it, after the pass
+    (`_curved_rows`).
 (b) Where the rows lie and in which format is known to `_tiles` only; the sums are float64 whatever the data.
 (c) Rows whose curvature h is below a floor are left out of the curvature block but for its diagonal, never of the
     gradient: a rare column may have no other rows.
