@@ -6,6 +6,8 @@ from naive_smsvm import curvature_above, look, smoothed, with_ones
 from rows_in_files import files_of
 
 from cmargin import SmSVMClassifier
+from cmargin._core.rows._row_windows import RowWindows
+from cmargin._core.rows._rows import Rows
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes import open_rows
 
@@ -74,7 +76,22 @@ def test_threads_may_change_in_the_middle_of_a_look():
                                   for one, other in zip(found, wanted, strict=True))
 
 
-def test_windows_of_a_file_add_up(tmp_path):
+def test_windows_add_up_to_all_rows():
+    X, y, s = data(dtype=np.float32, n=2500)
+    w = np.linspace(-0.1, 0.1, 141)
+    rows, sums = RowWindows(Rows(X[:0]), s * y, True, 2, 900), []
+    with single_threaded_blas():
+        rows.begin_look(w, STEP, 1.0, WIDTH, 1e-2)
+        for first in range(0, len(X), 900):
+            rows.see(Rows(X[first:first + 900]), first)
+            sums.append([part.copy() for part in rows.look_on()])
+        rows.end_look()
+    for found, wanted in zip(zip(*sums, strict=True), looked(pass_over(X, s * y, 1), w, 1e-2), strict=True):
+        np.testing.assert_allclose(np.triu(np.atleast_2d(sum(found))), np.triu(np.atleast_2d(wanted)), rtol=1e-10,
+                                   atol=1e-10)
+
+
+def test_windows_of_a_file_end_at_the_same_point(tmp_path):
     X, y, _ = data(dtype=np.float32, n=4000)
     fit = SmSVMClassifier(l2=1e-3, tol=1e-6, linear_solver="cholesky").fit
     wanted = fit(X, y).objective_.copy()

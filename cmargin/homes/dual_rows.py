@@ -51,12 +51,10 @@ def worth_sweeping(home, l2, l1, linear_solver, line_search, loss):
 
 def rows_are_light(home, l2, most):
     """Whether a row's dual variable, at its bound, moves the row's own margin by little: few sweeps then do."""
-    n, seen = home.n_rows, home.n_rows
-    x = home.X.data
-    if not home.sparse:
-        x = home.X[::-(-n // SEEN)]
-        x, seen = x.ravel(), len(x)
-    return np.einsum("i,i", x, x, dtype=float) <= most * l2 * n * seen
+    n = home.n_rows
+    X = home.X if home.sparse else home.X[::-(-n // SEEN)]
+    x = X.data if home.sparse else X.ravel()
+    return np.einsum("i,i", x, x, dtype=float) <= most * l2 * n * X.shape[0]
 
 
 def box_of(cost, loss):
