@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from killed_fits import blobs
+from sklearn.datasets import load_digits
+from sklearn.preprocessing import scale
 from zipf_texts import texts
 
 from cmargin import SmSVMClassifier
@@ -171,3 +173,11 @@ def test_reads_of_products_count(most):
     X, y = alike(300, 120)
     model = SmSVMClassifier(loss="logistic", l2=1e-7, tol=1e-12, max_passes=most).fit(X, y)
     assert model.n_passes_ <= most + max(2, most / 10 + 2)
+
+
+def test_the_last_steps_are_no_nearer_than_asked_for():
+    # residuals cost a hundredth of `tol` at most, where the gap is to fall below `tol` and no further: 690 reads
+    X, y = load_digits(return_X_y=True)
+    fits = [SmSVMClassifier(linear_solver="cg", l2=l2, tol=1e-2).fit(scale(X), y == 0) for l2 in (1e-1, 1e-2, 1e-3)]
+    assert all(fit.duality_gap_[0] <= 1e-2 for fit in fits)
+    assert sum(fit.n_passes_ for fit in fits) < 620

@@ -24,6 +24,8 @@ cdef int TRIED = 10                      # steps of as many products as are wort
 cdef double SHARE = 0.3                  # and this part of ``max_passes``: the rest is for steps by a factor
 cdef double ROUNDING_LEFT = 1e-16        # of |g|^2
 cdef double FORCING = 0.1                # of the gradient: what products may leave of it, far from the optimum
+cdef double PART_OF_GAP = 0.01           # of the gap still open: what the residual may cost the certificate,
+cdef double PART_OF_END = 0.6            # or of `tol` where that is more, which ends the fit all the same
 
 
 cdef void start_products(newton_state *at) noexcept nogil:
@@ -114,14 +116,13 @@ cdef void take_diagonal(newton_state *at, const double *product) noexcept nogil:
 
 
 cdef bint begin_products(newton_state *at) noexcept nogil:
-    cdef double open_gap, squares, forcing = 0, gap = relative_gap(at.objective, at.best_dual)
-    # a residual r costs the certificate |r|^2 / (2 l2), and one of a free intercept about |r|: keep that to a
-    # hundredth of the gap still open
-    open_gap = max(at.tol, gap if gap < 1 else 1.0) * at.objective
-    at.cg.enough = 0.02 * max(at.path_l2, at.l2) * open_gap
+    cdef double cost, squares, forcing = 0, gap = relative_gap(at.objective, at.best_dual)
+    # a residual r costs the certificate |r|^2 / (2 l2), and one of a free intercept about |r|
+    cost = max(PART_OF_GAP * (gap if gap < 1 else 1.0), PART_OF_END * at.tol) * at.objective
+    at.cg.enough = 2 * max(at.path_l2, at.l2) * cost
     at.cg.most = at.worth_products if at.worth_products > 0 else MOST_PRODUCTS
     if at.free >= 0:
-        at.cg.enough = min(at.cg.enough, (0.01 * open_gap) * (0.01 * open_gap))
+        at.cg.enough = min(at.cg.enough, cost * cost)
     if at.smooth and (at.worth_products > 0 or not at.jumping):
         forcing = FORCING
     squares = dot(at.p, at.g, at.g)
