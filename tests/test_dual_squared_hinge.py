@@ -262,7 +262,7 @@ def test_a_penalty_beside_which_no_row_counts(penalised):
 def test_the_dual_is_given_up_on_wide_sparse_rows_that_it_does_not_solve():
     # noise on more rows than columns: it read all rows a thousand times, and was 0.33 away
     rng = np.random.default_rng(0)
-    X = sparse.random(20_000, 4500, 0.004, "csr", random_state=1)
+    X = sparse.random(20_000, 4500, 0.004, "csr", random_state=np.random.default_rng(1))
     X.data[:] = 1
     y = X @ rng.standard_normal(4500) + 4 * rng.standard_normal(20_000) > 0
     model = SmSVMClassifier(loss="squared_hinge", l2=1e-6).fit(X, y)

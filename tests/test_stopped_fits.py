@@ -284,7 +284,7 @@ def test_nor_is_it_that_of_newton_steps_or_of_the_dual(classes, solver):
 def test_classes_of_the_dual_advance_together():
     # two of six had all the time, and the others were left at w = 0: half of the rows were wrong
     rng = np.random.default_rng(0)
-    X = sparse.random(20_000, 4000, 0.01, "csr", random_state=0)
+    X = sparse.random(20_000, 4000, 0.01, "csr", random_state=np.random.default_rng(0))
     y = np.asarray(X @ rng.standard_normal((4000, 6))).argmax(axis=1)
     drivers = []
 
