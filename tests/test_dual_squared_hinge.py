@@ -17,6 +17,7 @@ from cmargin._core.rows._dual_looks import smooth_minimum
 from cmargin._core.rows._dual_rows import DualBlocks
 from cmargin.homes import open_rows
 from cmargin.homes.dual_rows import worth_sweeping
+from cmargin.solvers.dual import smooth_choice
 from cmargin.solvers.dual.smooth_choice import foreseen
 
 LONG = np.longdouble
@@ -196,16 +197,29 @@ def test_every_class_is_looked_at_by_itself():
     X, y = apart(6000, 100)
     label = np.where(y > 0, 2, np.random.default_rng(1).integers(0, 2, len(y)))          # 0 and 1 lie on each other
     home = open_rows(X)
-    found = [foreseen(home, np.where(label == c, 1.0, -1.0), 1e-4, "squared_hinge", True, True) for c in range(3)]
-    assert found == [False, False, True]
+    reads = [foreseen(home, np.where(label == c, 1.0, -1.0), 1e-4, "squared_hinge", True, True) for c in range(3)]
+    assert reads[0] == reads[1] == 0 < reads[2]
     assert fit(X, label, l2=1e-4, linear_solver="auto").duality_gap_.max() <= 1e-4
+
+
+@pytest.mark.parametrize("moved, reads", [(0.04, np.inf), (0.1, smooth_choice.TRIAL), (0.3, 0)])
+def test_few_rows_without_a_margin_but_many_a_column_are_a_short_trial(moved, reads, monkeypatch):
+    # mnist, class 3 at l2 = 1e-5, took 150 reads of the dual before Newton's method, which alone takes 13 looks
+    X, y = noisy(6000, 100)
+    before = fit(X, y, l2=1e-6, linear_solver="cholesky").n_passes_
+    monkeypatch.setattr(smooth_choice, "part_moved", lambda rows: moved)
+    assert foreseen(open_rows(X), y.astype(float), 1e-6, "squared_hinge", True, True) == reads
+    model = fit(X, y, l2=1e-6, linear_solver="auto")
+    assert model.duality_gap_[0] <= 1e-4
+    if reads != np.inf:
+        assert reads <= model.n_passes_ <= before + reads + 3
 
 
 @pytest.mark.parametrize("weights", [None, "some", "tiny"])
 def test_the_sample_has_the_weights_of_its_rows(weights):
     X, y = apart(6000, 100)
     code = y * {None: 1.0, "some": np.arange(6000) % 4, "tiny": 1e-290}[weights]
-    assert foreseen(open_rows(X), code, 1e-3, "squared_hinge", True, True) == (weights != "tiny")
+    assert (foreseen(open_rows(X), code, 1e-3, "squared_hinge", True, True) > 0) == (weights != "tiny")
     assert not foreseen(open_rows(X), 0 * code, 1e-3, "squared_hinge", True, True)
     assert not foreseen(open_rows(1e200 * X), y, 1e-3, "squared_hinge", True, True)
 
@@ -215,7 +229,7 @@ def test_sparse_rows_go_by_the_dual_where_the_penalty_is_large_beside_them():
     worth = [worth_sweeping(open_rows(rows), 1e-2, 0.0, "auto", "exact", "squared_hinge")
              for rows in (X, X[:, :40], X[:600, :300])]
     assert worth == [True, False, True]
-    assert [foreseen(open_rows(X), y, l2, "squared_hinge", True, True) for l2 in (1e-2, 1e-7)] == [True, False]
+    assert [foreseen(open_rows(X), y, l2, "squared_hinge", True, True) for l2 in (1e-2, 1e-7)] == [np.inf, 0]
     assert foreseen(open_rows(sparse.csr_matrix((3000, 60_000))), y, 1e-7, "squared_hinge", True, True)
     assert foreseen(open_rows(X[:4000]), y[:4000], 1e-7, "squared_hinge", True, True)       # two rows a column
     assert bits_of(X, y, "auto", l2=1e-2) == bits_of(X, y, "dual", l2=1e-2)

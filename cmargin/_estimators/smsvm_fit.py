@@ -221,10 +221,11 @@ class SmSVMFit:
         w, before = None if self.warm is None else self.warm[c], None
         if w is not None:
             result.w = np.array(w, float)
-        if stage == "dual" or (stage is None and self.by_dual and self.sweeps_pay(code)):
+        reads = self.reads_to_try(code) if self.by_dual and stage in (None, "dual") else 0
+        if reads > 0:
             on_trial = e.linear_solver == "auto" and not self.home.sparse and not has_ridges(e.loss)
             before = DualNewton(self.dual_rows().row_pass(code), self.problem, settings, result, self.seeds[c], w,
-                                self.reads_to_try(), on_trial)
+                                reads, on_trial)
             before.begin_or_go_on(found)
             stage = found = None
             yield before
@@ -271,14 +272,20 @@ class SmSVMFit:
             yield from ways(rows, self.problem, settings, grow, self.seeds[c], w, width, result, before, found,
                             products)
 
-    def reads_to_try(self):
-        """Reads that the dual may take before Newton's method goes on."""
-        e, enough = self.estimator, self.dual.enough_reads
-        if e.linear_solver == "auto" and has_ridges(e.loss) and self.home.sparse:
-            enough = min(enough, SMOOTH_SPARSE)
-        if not np.isfinite(enough):
+    def reads_to_try(self, code):
+        """Reads that the dual may take before Newton's method goes on; 0: it is not begun with."""
+        e, smooth, chooses = self.estimator, has_ridges(self.estimator.loss), self.estimator.linear_solver == "auto"
+        reads = np.inf
+        if smooth and chooses:
+            reads = foreseen(self.home, code, self.l2, e.loss, self.intercept, self.free is not None)
+        if reads == 0 or (smooth and not self.any_row_counts()):
+            return 0
+        reads = min(reads, self.dual_rows().enough_reads)
+        if smooth and chooses and self.home.sparse:
+            reads = min(reads, SMOOTH_SPARSE)
+        if not np.isfinite(reads):
             return np.inf
-        return min(enough if e.linear_solver == "auto" else np.inf, e.max_passes / 2)
+        return min(reads if chooses else np.inf, e.max_passes / 2)
 
     def certified(self, before, rows, settings, result):
         """Yield what makes the dual's certificate anew on the rows as they are, for where rounding may matter."""
@@ -290,19 +297,14 @@ class SmSVMFit:
             whole.resume()
             yield whole
 
-    def sweeps_pay(self, code):
-        """Whether the dual is to be begun with: where the loss is smooth, that is foreseen."""
-        e = self.estimator
-        if not has_ridges(e.loss):
-            return True
-        if e.linear_solver == "dual":            # unless no row costs anything beside such a penalty
-            return self.dual_rows().ridge.any()
-        if not foreseen(self.home, code, self.l2, e.loss, self.intercept, self.free is not None):
-            return False
+    def any_row_counts(self):
+        """Whether there is a row that costs anything beside the penalty of a smooth loss."""
         try:
             with np.errstate(over="ignore"):
                 return self.dual_rows().ridge.any()
         except FloatingPointError:               # squares of rows overflow; Newton's method scales columns
+            if self.estimator.linear_solver == "dual":
+                raise
             return False
 
     def dual_rows(self):

@@ -5,9 +5,10 @@ need about
 
     6 + 5 kappa v reads,       kappa = mean |x|^2 / mean ridge,
 
-where v is the part of the rows that have no margin of 1, and few, whatever kappa, where there are hardly more of them
-than columns. v is the part of the sample's second half that a sweep moves, each row when it is first met, so that it
-tells of rows to come rather than of those that w was made of.
+where v is the part of the rows that have no margin of 1, and few, whatever kappa, where these are hardly more than the
+columns; where they are some more, clusters need few and other rows hundreds, which a trial tells. v is the part of the
+sample's second half that a sweep moves, each row when it is first met, so that it tells of rows to come rather than of
+those that w was made of.
 """
 
 import numpy as np
@@ -21,7 +22,8 @@ SPARSE_ROWS = 500              # of sparse rows, which are not swept, at most
 SEED = 31                      # of the order of its sweep
 FEW = 0.4                      # part of the rows that is few if the sample has a row a column: of a larger one, whose w
                                # knows more, less as its root
-MORE, MORE_A_COLUMN = 0.42, 1.4          # and one that is, where that is no more than so many rows a column
+FEW_A_COLUMN, TRIAL = 4.0, 20  # and where that is more than so many rows a column, it is so many reads that tell,
+MORE, MORE_A_COLUMN = 0.42, 1.4          # or a larger part, if that is fewer than so many
 FEW_SPARSE = 2.0               # sparse rows a column that are few
 SPARSE_NUMBERS = 50_000        # entries from which on a sample is taken of more, since that costs as much
 GAIN = 0.6                     # part of what Newton's method costs that the dual may be foreseen to cost
@@ -35,34 +37,37 @@ def few_rows(home):
 
 
 def foreseen(home, code, l2, loss, intercept, free):
-    """Whether problem ``code`` (n_rows,) costs far less by the dual than by Newton's method."""
+    """Reads after which problem ``code`` (n_rows,) may be known not to cost less by the dual; 0: it is none to try."""
     enough = reads_of_newton(home, True)
     if not np.isfinite(enough) or few_rows(home):
-        return True
+        return np.inf
     if home.sparse and home.entries < SPARSE_NUMBERS:
-        return False
+        return 0
     enough = GAIN * (min(enough, BY_PRODUCTS) if home.sparse else enough)
     n, m = home.n_rows, home.n_features
     wanted = SPARSE_ROWS if home.sparse else max(ROWS_A_COLUMN * m, n // PART)
     picked = slice(None) if n <= wanted else spread(wanted, n)
     weights = np.abs(code[picked])
     if not weights.any():
-        return False
+        return 0
     try:
         with np.errstate(over="ignore"):
             sample = home.keep(picked).dual_rows(intercept, free, weights, l2 * n / weights.sum(), loss)
     except FloatingPointError:                   # Newton's method scales columns
-        return False
+        return 0
     if not sample.ridge.any():                   # nothing costs anything beside such a penalty
-        return False
+        return 0
     kappa = (sample.square - sample.ridge).mean() / sample.ridge.mean()
     if FIRST + EACH * kappa <= enough:
-        return True
+        return np.inf
     if home.sparse:
-        return False
+        return 0
     moved = part_moved(sample.row_pass(code[picked]))
-    return bool(moved <= FEW * np.sqrt(m / len(weights)) or (moved <= MORE and moved * n <= MORE_A_COLUMN * m)
-                or FIRST + EACH * kappa * moved <= enough)
+    if FIRST + EACH * kappa * moved <= enough or (moved <= MORE and moved * n <= MORE_A_COLUMN * m):
+        return np.inf
+    if moved > FEW * np.sqrt(m / len(weights)):
+        return 0
+    return np.inf if moved * n <= FEW_A_COLUMN * m else TRIAL
 
 
 def spread(count, n):
