@@ -202,10 +202,10 @@ def test_every_class_is_looked_at_by_itself():
     assert fit(X, label, l2=1e-4, linear_solver="auto").duality_gap_.max() <= 1e-4
 
 
-@pytest.mark.parametrize("moved, reads", [(0.04, np.inf), (0.1, smooth_choice.TRIAL), (0.3, 0)])
+@pytest.mark.parametrize("moved, reads", [(0.15, np.inf), (0.17, smooth_choice.TRIAL), (0.3, 0)])
 def test_few_rows_without_a_margin_but_many_a_column_are_a_short_trial(moved, reads, monkeypatch):
     # mnist, class 3 at l2 = 1e-5, took 150 reads of the dual before Newton's method, which alone takes 13 looks
-    X, y = noisy(6000, 100)
+    X, y = noisy(7500, 300)
     before = fit(X, y, l2=1e-6, linear_solver="cholesky").n_passes_
     monkeypatch.setattr(smooth_choice, "part_moved", lambda rows: moved)
     assert foreseen(open_rows(X), y.astype(float), 1e-6, "squared_hinge", True, True) == reads
@@ -213,6 +213,17 @@ def test_few_rows_without_a_margin_but_many_a_column_are_a_short_trial(moved, re
     assert model.duality_gap_[0] <= 1e-4
     if reads != np.inf:
         assert reads <= model.n_passes_ <= before + reads + 3
+    else:
+        assert model.n_passes_ > before + smooth_choice.TRIAL + 3          # as long as it would be without a limit
+
+
+def test_many_rows_a_column_are_a_subset_to_newtons_method():
+    # whose looks cost less than the seven reads that the dual takes
+    X, y = noisy(20_000, 125)
+    l2 = 20 * (X**2).sum(axis=1).mean() / len(X)
+    told = [foreseen(open_rows(rows), y[:len(rows)].astype(float), l2 * len(X) / len(rows), "squared_hinge", True, True)
+            for rows in (X, X[:19_000])]
+    assert told == [0, np.inf]
 
 
 @pytest.mark.parametrize("weights", [None, "some", "tiny"])
