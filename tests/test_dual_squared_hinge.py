@@ -17,6 +17,7 @@ from cmargin._core.rows._dual_looks import smooth_minimum
 from cmargin._core.rows._dual_rows import DualBlocks
 from cmargin.homes import open_rows
 from cmargin.homes.dual_rows import worth_sweeping
+from cmargin.homes.prices import price_of_look, reads_of_newton
 from cmargin.solvers.dual import smooth_choice
 from cmargin.solvers.dual.smooth_choice import foreseen
 
@@ -202,7 +203,7 @@ def test_every_class_is_looked_at_by_itself():
     assert fit(X, label, l2=1e-4, linear_solver="auto").duality_gap_.max() <= 1e-4
 
 
-@pytest.mark.parametrize("moved, reads", [(0.15, np.inf), (0.17, smooth_choice.TRIAL), (0.3, 0)])
+@pytest.mark.parametrize("moved, reads", [(0.15, np.inf), (0.17, smooth_choice.SHORT_TRIAL), (0.3, 0)])
 def test_few_rows_without_a_margin_but_many_a_column_are_a_short_trial(moved, reads, monkeypatch):
     # mnist, class 3 at l2 = 1e-5, took 150 reads of the dual before Newton's method, which alone takes 13 looks
     X, y = noisy(7500, 300)
@@ -214,7 +215,7 @@ def test_few_rows_without_a_margin_but_many_a_column_are_a_short_trial(moved, re
     if reads != np.inf:
         assert reads <= model.n_passes_ <= before + reads + 3
     else:
-        assert model.n_passes_ > before + smooth_choice.TRIAL + 3          # as long as it would be without a limit
+        assert model.n_passes_ > before + smooth_choice.SHORT_TRIAL + 3          # as long as it would be without a limit
 
 
 def test_many_rows_a_column_are_a_subset_to_newtons_method():
@@ -224,6 +225,8 @@ def test_many_rows_a_column_are_a_subset_to_newtons_method():
     told = [foreseen(open_rows(rows), y[:len(rows)].astype(float), l2 * len(X) / len(rows), "squared_hinge", True, True)
             for rows in (X, X[:19_000])]
     assert told == [0, np.inf]
+    thin = open_rows(sparse.csr_matrix(np.where(X > 1, X, 0)))              # sparse rows are priced as they were
+    assert reads_of_newton(thin, True) == 4 * price_of_look(thin, True)
 
 
 @pytest.mark.parametrize("weights", [None, "some", "tiny"])

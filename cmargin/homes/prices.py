@@ -14,7 +14,7 @@ CG_READS = 1000        # and by products with rows
 PRICES = {             # (smooth, sparse): looks of Newton's method, and what one costs in reads, doc/decisions.md
     (False, False): (16, 5, 0.025, 0.02), (False, True): (10, 0, 0.36, 0.01),
     (True, False): (6, 0.4, 0.02, 0.02), (True, True): (6, 1, 0.04, 0.009)}
-SUBSET_ROWS, SUBSET_LOOKS = 160, (2, 4)          # rows a column from which on a subset saves looks; of dense, sparse rows
+SUBSET_ROWS, SUBSET_LOOKS = 160, (2, 4)  # rows a column from which on a subset saves looks, of dense and sparse rows
 SMALLEST = 20_000      # of all rows for that: a subset of fewer would save nothing worth having
 CACHED = 16_000_000    # bytes of dense rows that the cache holds: products, not curvature, take half the time then
 FEWEST_PRODUCTS, MOST_A_STEP = 4, 100            # that a step may take: fewer are not worth a trial, more never

@@ -22,8 +22,8 @@ SPARSE_ROWS = 500              # of sparse rows, which are not swept, at most
 SEED = 31                      # of the order of its sweep
 FEW = 0.4                      # part of the rows that is few if the sample has a row a column: of a larger one, whose w
                                # knows more, less as its root
-FEW_A_COLUMN, TRIAL = 4.0, 20  # and where that is more than so many rows a column, it is so many reads that tell,
-MORE, MORE_A_COLUMN = 0.42, 1.4          # or a larger part, if that is fewer than so many
+FEW_A_COLUMN, SHORT_TRIAL = 4.0, 20      # of more rows a column than this so many reads tell; nor is it
+MORE, MORE_A_COLUMN = 0.42, 1.4          # many if it is a larger part, and at most so many rows a column
 FEW_SPARSE = 2.0               # sparse rows a column that are few
 SPARSE_NUMBERS = 50_000        # entries from which on a sample is taken of more, since that costs as much
 GAIN = 0.6                     # part of what Newton's method costs that the dual may be foreseen to cost
@@ -67,7 +67,7 @@ def foreseen(home, code, l2, loss, intercept, free):
         return np.inf
     if moved > FEW * np.sqrt(m / len(weights)):
         return 0
-    return np.inf if moved * n <= FEW_A_COLUMN * m else TRIAL
+    return np.inf if moved * n <= FEW_A_COLUMN * m else SHORT_TRIAL
 
 
 def spread(count, n):
