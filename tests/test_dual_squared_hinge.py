@@ -215,7 +215,7 @@ def test_few_rows_without_a_margin_but_many_a_column_are_a_short_trial(moved, re
     if reads != np.inf:
         assert reads <= model.n_passes_ <= before + reads + 3
     else:
-        assert model.n_passes_ > before + smooth_choice.SHORT_TRIAL + 3          # as long as it would be without a limit
+        assert model.n_passes_ > before + smooth_choice.SHORT_TRIAL + 3   # as long as it would be without a limit
 
 
 def test_many_rows_a_column_are_a_subset_to_newtons_method():
