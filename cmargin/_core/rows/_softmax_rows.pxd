@@ -33,10 +33,9 @@ cdef struct softmax_plan:
     double *gradients           # OUT   (n_blocks, n_columns, n_classes)
     double *sums                # OUT   (n_blocks, N_SUMS)
     void *copy                  # WORK  of every thread, of the type of the products: (tile, n_features),
-    void *residual              # WORK  (tile, n_classes),
-    void *partial               # WORK  (n_columns, n_classes), zeros between passes,
-    void *moved                 # WORK  (2, n_classes)
-    Py_ssize_t copy_size, residual_size, partial_size, moved_size       # from one thread's to the next one's
+    void *residual              # WORK  (tile + 1, n_classes),
+    void *partial               # WORK  (n_columns, n_classes), zeros between passes
+    Py_ssize_t copy_size, residual_size, partial_size       # from one thread's to the next one's
 
 
 # one ``task`` over blocks first .. last - 1, into their gradients and sums

@@ -13,7 +13,7 @@ import numpy as np
 
 from cython cimport floating
 from cython.parallel cimport prange, threadid
-from libc.math cimport log, sqrt
+from libc.math cimport sqrt
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
@@ -22,25 +22,28 @@ from cmargin._core.rows._dense_tile cimport column_of, dense_tile, value_at
 from cmargin._core.rows._rows cimport Rows
 from cmargin._core.small._arrays import zeros
 from cmargin._core.small._shapes cimport must_fit
-from cmargin._core.small._simd cimport row_axpy
-from cmargin._core.stochastic._softmax cimport softmax_row
+from cmargin._core.small._simd cimport row_axpy, rows_sum
+from cmargin._core.stochastic._softmax cimport curved_rows, softmax_rows, spread_rows
 
 cdef enum:
     FOLD_ROWS = 1024    # rows after which sums of the type of the products go into the float64 ones
     TILE_NUMBERS = 1 << 18
+    MOST_ROWS = 512     # of a tile
 
 
 # ---------------------------------------------------------------- kernels
 
 cdef void tile_scores(const softmax_plan *plan, Py_ssize_t first, Py_ssize_t n, const floating *V, const floating *tile,
                       Py_ssize_t stride, floating *out) noexcept nogil:
-    cdef Py_ssize_t i, k = plan.n_classes, m = plan.X.n_features
+    cdef Py_ssize_t i, k = plan.n_classes, m = plan.X.n_features, filled = 1
     cdef int64_t entry
-    for i in range(n):
-        if plan.intercept:
-            memcpy(out + i * k, V + m * k, k * sizeof(floating))
-        else:
-            memset(out + i * k, 0, k * sizeof(floating))
+    if plan.intercept:
+        memcpy(out, V + m * k, k * sizeof(floating))
+        while filled < n:           # twice as many with every call, as one a row takes longer than a few classes do
+            memcpy(out + filled * k, out, min(filled, n - filled) * k * sizeof(floating))
+            filled *= 2
+    else:
+        memset(out, 0, n * k * sizeof(floating))
     if plan.X.starts == NULL:
         # out += tile V   (n, k) = (n, m) (m, k)
         gemm(NO_TRANS, NO_TRANS, n, k, m, 1, tile, stride, V, k, 1, out, k)
@@ -48,14 +51,6 @@ cdef void tile_scores(const softmax_plan *plan, Py_ssize_t first, Py_ssize_t n, 
     for i in range(n):
         for entry in range(plan.X.starts[first + i], plan.X.starts[first + i + 1]):
             row_axpy(value_at(&plan.X, plan.single, entry), V + column_of(&plan.X, entry) * k, out + i * k, k)
-
-
-cdef inline void intercept_sums(const softmax_plan *plan, Py_ssize_t n, const floating *residual,
-                                floating *sums) noexcept nogil:
-    cdef Py_ssize_t i, k = plan.n_classes
-    if plan.intercept:
-        for i in range(n):
-            row_axpy(1, residual + i * k, sums + plan.X.n_features * k, k)
 
 
 cdef void tile_sums(const softmax_plan *plan, Py_ssize_t first, Py_ssize_t n, const floating *residual,
@@ -70,45 +65,23 @@ cdef void tile_sums(const softmax_plan *plan, Py_ssize_t first, Py_ssize_t n, co
             for entry in range(plan.X.starts[first + i], plan.X.starts[first + i + 1]):
                 row_axpy(value_at(&plan.X, plan.single, entry), residual + i * k,
                          sums + column_of(&plan.X, entry) * k, k)
-    intercept_sums(plan, n, residual, sums)
-
-
-cdef inline double log_sum(const floating *scores, Py_ssize_t n, floating *probs) noexcept nogil:
-    # ln sum exp(scores), and the softmax of the scores
-    cdef double top, total
-    memcpy(probs, scores, n * sizeof(floating))
-    total = softmax_row(probs, n, &top)
-    return top + log(total)
+    if plan.intercept:
+        rows_sum(residual, n, k, sums + m * k)
 
 
 cdef void risk_residuals(const softmax_plan *plan, Py_ssize_t first, Py_ssize_t n, const floating *scores,
                          floating *probs, floating *residual, double *sums) noexcept nogil:
-    # ln sum exp(h) - <p, h> is the entropy of p: both sums cost one log a row
-    cdef Py_ssize_t i, c, k = plan.n_classes
-    cdef double weight, total, mean
+    # ln sum exp(h) - <p, h> is the entropy of p
+    cdef double[3 * MOST_ROWS] of_rows
+    cdef Py_ssize_t i, own, k = plan.n_classes
+    cdef double weight, top, ln_sum, mean
+    softmax_rows(scores, n, k, plan.weight + first, probs, residual, of_rows, MOST_ROWS)
     for i in range(n):
-        weight = plan.weight[first + i]
-        total = log_sum(scores + i * k, k, probs + i * k)
-        mean = 0
-        for c in range(k):
-            mean += <double> probs[i * k + c] * scores[i * k + c]
-            residual[i * k + c] = <floating> weight * probs[i * k + c]
-        residual[i * k + plan.labels[first + i]] -= <floating> weight
-        sums[0] += weight * (total - scores[i * k + plan.labels[first + i]])
-        sums[1] += weight * (total - mean)
-
-
-cdef void curvature_residuals(const softmax_plan *plan, Py_ssize_t first, Py_ssize_t n, const floating *probs,
-                              floating *residual) noexcept nogil:
-    cdef Py_ssize_t i, c, k = plan.n_classes
-    cdef floating mean, weight
-    for i in range(n):
-        weight = <floating> plan.weight[first + i]
-        mean = 0
-        for c in range(k):
-            mean += probs[i * k + c] * residual[i * k + c]
-        for c in range(k):
-            residual[i * k + c] = weight * probs[i * k + c] * (residual[i * k + c] - mean)
+        own, weight = i * k + plan.labels[first + i], plan.weight[first + i]
+        top, ln_sum, mean = of_rows[i], of_rows[MOST_ROWS + i], of_rows[2 * MOST_ROWS + i]
+        residual[own] -= <floating> weight
+        sums[0] += weight * (top + ln_sum - scores[own])
+        sums[1] += weight * (ln_sum - mean)
 
 
 cdef void block_pass(
@@ -138,16 +111,16 @@ cdef void block_pass(
             tile_scores(plan, at, n, V, tile, stride, scores + at * k)
         if what == CURVATURE:
             tile_scores(plan, at, n, V, tile, stride, residual)
-            curvature_residuals(plan, at, n, probs + at * k, residual)
+            curved_rows(probs + at * k, residual, n, k, plan.weight + at)
         elif what != PRODUCTS:
             risk_residuals(plan, at, n, scores + at * k, probs + at * k, residual, sums)
         at += n
         if what == PRODUCTS:
             continue
-        if what == INTERCEPTS:
-            intercept_sums(plan, n, residual, partial)
-        else:
+        if what != INTERCEPTS:
             tile_sums(plan, at - n, n, residual, tile, stride, partial)
+        elif plan.intercept:
+            rows_sum(residual, n, k, partial + plan.X.n_features * k)
         since += n
         if since >= FOLD_ROWS or at == hi:
             for j in range(size):
@@ -170,26 +143,27 @@ cdef void softmax_blocks(const softmax_plan *plan, int what, const floating *V, 
 
 cdef void line_block(const softmax_plan *plan, Py_ssize_t lo, Py_ssize_t hi, double step, const floating *scores,
                      const floating *change, floating *moved, double *out) noexcept nogil:
-    # risk, slope and curvature of the risk at scores + step change, summed over rows; moved (2, n_classes) is work
-    cdef Py_ssize_t i, c, k = plan.n_classes, y
-    cdef const floating *t
-    cdef double total, mean, square, weight
+    # risk, slope and curvature of the risk at scores + step change, summed over rows; moved (tile + 1, n_classes) is work
+    cdef double[3 * MOST_ROWS] of_rows
+    cdef double[2 * MOST_ROWS] of_change
+    cdef double[MOST_ROWS] of_truth
+    cdef Py_ssize_t at = lo, i, n, k = plan.n_classes
+    cdef double weight
     memset(out, 0, N_SUMS * sizeof(double))
-    for i in range(lo, hi):
-        t = change + i * k
-        y = plan.labels[i]
-        for c in range(k):
-            moved[c] = scores[i * k + c] + <floating> step * t[c]
-        total = log_sum(moved, k, moved + k)
-        mean = square = 0
-        for c in range(k):
-            mean += <double> moved[k + c] * t[c]
-        for c in range(k):
-            square += <double> moved[k + c] * (t[c] - mean) * (t[c] - mean)
-        weight = plan.weight[i]
-        out[0] += weight * (total - moved[y])
-        out[1] += weight * (mean - t[y])
-        out[2] += weight * square
+    while at < hi:
+        n = min(plan.tile, hi - at)
+        memcpy(moved, scores + at * k, n * k * sizeof(floating))
+        row_axpy(step, change + at * k, moved, n * k)
+        for i in range(n):
+            of_truth[i] = moved[i * k + plan.labels[at + i]]
+        softmax_rows(moved, n, k, NULL, moved, <floating *> NULL, of_rows, MOST_ROWS)
+        spread_rows(moved, change + at * k, n, k, moved + n * k, of_change, MOST_ROWS)
+        for i in range(n):
+            weight = plan.weight[at + i]
+            out[0] += weight * (of_rows[i] + of_rows[MOST_ROWS + i] - of_truth[i])
+            out[1] += weight * (of_change[i] - change[(at + i) * k + plan.labels[at + i]])
+            out[2] += weight * of_change[MOST_ROWS + i]
+        at += n
 
 
 cdef void softmax_line(const softmax_plan *plan, double step, const floating *scores, const floating *change,
@@ -197,7 +171,7 @@ cdef void softmax_line(const softmax_plan *plan, double step, const floating *sc
     cdef Py_ssize_t b
     for b in prange(first, last, num_threads=plan.n_threads, schedule="static", chunksize=1):
         line_block(plan, plan.bounds[b], plan.bounds[b + 1], step, scores, change,
-                   <floating *> plan.moved + threadid() * plan.moved_size, plan.sums + b * N_SUMS)
+                   <floating *> plan.residual + threadid() * plan.residual_size, plan.sums + b * N_SUMS)
 
 
 cdef inline void move_block(const softmax_plan *plan, Py_ssize_t b, floating step, floating *scores,
@@ -295,7 +269,7 @@ cdef class SoftmaxRows:
         plan.X, plan.single, plan.intercept = rows.view, rows.dtype == np.float32, intercept
         plan.n_classes, plan.labels, plan.weight = n_classes, &labels[0], &weight[0]
         plan.n_columns, plan.n_blocks, plan.n_threads = self.n_columns, self.n_blocks, n_threads
-        plan.tile = 256 if rows.sparse else max(16, min(512, TILE_NUMBERS // (m + n_classes)))
+        plan.tile = 256 if rows.sparse else max(16, min(MOST_ROWS, TILE_NUMBERS // (m + n_classes)))
         bounds = self.bounds = np.linspace(0, n, self.n_blocks + 1).astype(np.int64)
         gradients = self.gradients = zeros((self.n_blocks, self.n_columns * n_classes))
         sums = self.sums = zeros((self.n_blocks, N_SUMS))
@@ -312,9 +286,9 @@ cdef class SoftmaxRows:
             raise TypeError(f"SoftmaxRows: products of type {dtype}")
         copies = not self.rows.sparse and (
             dtype != self.rows.dtype or (plan.X.column_stride != 1 and m != 1) or plan.X.row_stride < m)
-        plan.copy_size, plan.residual_size = plan.tile * m if copies else 1, plan.tile * k + line
-        plan.partial_size, plan.moved_size = self.n_columns * k + line, 2 * k + line
-        sizes = (plan.copy_size, plan.residual_size, plan.partial_size, plan.moved_size)
+        plan.copy_size, plan.residual_size = plan.tile * m if copies else 1, (plan.tile + 1) * k + line
+        plan.partial_size = self.n_columns * k + line
+        sizes = (plan.copy_size, plan.residual_size, plan.partial_size)
         self._room = dtype, [zeros(plan.n_threads * size, dtype) for size in sizes]
         addresses = [room.__array_interface__["data"][0] for room in self._room[1]]
         address = addresses[0]
@@ -323,8 +297,6 @@ cdef class SoftmaxRows:
         plan.residual = <void *> address
         address = addresses[2]
         plan.partial = <void *> address
-        address = addresses[3]
-        plan.moved = <void *> address
         return 0
 
     def check_kept(self, kept, needed):

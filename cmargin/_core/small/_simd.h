@@ -72,6 +72,11 @@
     CLONES static void row_lerp_##suffix(real rate, const real *value, real *mean, ptrdiff_t n) {                \
         for (ptrdiff_t j = 0; j < n; j++) mean[j] += rate * (value[j] - mean[j]);                                \
     }                                                                                                            \
+    /* y += the sum of n rows of k numbers */                                                                    \
+    CLONES static void rows_sum_##suffix(const real *x, ptrdiff_t n, ptrdiff_t k, real *restrict y) {            \
+        for (ptrdiff_t i = 0; i < n; i++)                                                                        \
+            for (ptrdiff_t c = 0; c < k; c++) y[c] += x[i * k + c];                                              \
+    }                                                                                                            \
     /* ask for a row that will be needed soon */                                                                 \
     static inline void row_prefetch_##suffix(const real *x, ptrdiff_t n) {                                       \
         for (ptrdiff_t j = 0; j < n; j += 64 / (ptrdiff_t)sizeof(real)) PREFETCH(x + j);                         \

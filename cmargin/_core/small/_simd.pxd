@@ -1,4 +1,4 @@
-"""dot, axpy, axpy by columns and running mean of one short row (see ``_simd.h``), fused over float and double."""
+"""dot, axpy, axpy by columns, running mean and sum of short rows (see ``_simd.h``), fused over float and double."""
 
 from cython cimport floating
 
@@ -12,6 +12,8 @@ cdef extern from "_simd.h" nogil:
     void row_scaled_axpy_d(double scale, const double *g, const double *x, double *y, Py_ssize_t n) noexcept
     void row_lerp_f(float rate, const float *value, float *mean, Py_ssize_t n) noexcept
     void row_lerp_d(double rate, const double *value, double *mean, Py_ssize_t n) noexcept
+    void rows_sum_f(const float *x, Py_ssize_t n, Py_ssize_t k, float *y) noexcept
+    void rows_sum_d(const double *x, Py_ssize_t n, Py_ssize_t k, double *y) noexcept
     void row_prefetch_f(const float *x, Py_ssize_t n) noexcept
     void row_prefetch_d(const double *x, Py_ssize_t n) noexcept
     double mixed_dot_f(const float *x, const double *w, Py_ssize_t n) noexcept
@@ -48,6 +50,13 @@ cdef inline void row_lerp(double rate, const floating *value, floating *mean, Py
         row_lerp_f(<float> rate, value, mean, n)
     else:
         row_lerp_d(rate, value, mean, n)
+
+
+cdef inline void rows_sum(const floating *x, Py_ssize_t n, Py_ssize_t k, floating *y) noexcept nogil:
+    if floating is float:
+        rows_sum_f(x, n, k, y)
+    else:
+        rows_sum_d(x, n, k, y)
 
 
 cdef inline void row_prefetch(const floating *x, Py_ssize_t n) noexcept nogil:
