@@ -24,12 +24,20 @@ cdef inline const floating *dense_tile(
     Py_ssize_t *stride,         # OUT   from one row to the next
 ) noexcept nogil:
     # rows as they lie where their type and order allow it, else a copy
-    cdef Py_ssize_t i, j, m = X.n_features
+    cdef Py_ssize_t i, j, row, m = X.n_features
     if (X.column_stride == 1 or m == 1) and X.row_stride * every >= m and single == (sizeof(floating) == sizeof(float)):
         stride[0] = X.row_stride * every
         return <const floating *> X.values + first * X.row_stride
     stride[0] = m
     for i in range(n):
-        for j in range(m):
-            copy[i * m + j] = <floating> value_at(X, single, (first + i * every) * X.row_stride + j * X.column_stride)
+        row = (first + i * every) * X.row_stride
+        if X.column_stride != 1:
+            for j in range(m):
+                copy[i * m + j] = <floating> value_at(X, single, row + j * X.column_stride)
+        elif single:
+            for j in range(m):
+                copy[i * m + j] = <floating> (<const float *> X.values)[row + j]
+        else:
+            for j in range(m):
+                copy[i * m + j] = <floating> (<const double *> X.values)[row + j]
     return copy

@@ -18,7 +18,8 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
 from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, gemm, syrk
-from cmargin._core.rows._dense_tile cimport column_of, dense_tile, value_at
+from cmargin._core.rows._csr_classes cimport csr_sums, csr_times
+from cmargin._core.rows._dense_tile cimport dense_tile
 from cmargin._core.rows._rows cimport Rows
 from cmargin._core.small._arrays import zeros
 from cmargin._core.small._shapes cimport must_fit
@@ -35,8 +36,7 @@ cdef enum:
 
 cdef void tile_scores(const softmax_plan *plan, Py_ssize_t first, Py_ssize_t n, const floating *V, const floating *tile,
                       Py_ssize_t stride, floating *out) noexcept nogil:
-    cdef Py_ssize_t i, k = plan.n_classes, m = plan.X.n_features, filled = 1
-    cdef int64_t entry
+    cdef Py_ssize_t k = plan.n_classes, m = plan.X.n_features, filled = 1
     if plan.intercept:
         memcpy(out, V + m * k, k * sizeof(floating))
         while filled < n:           # twice as many with every call, as one a row takes longer than a few classes do
@@ -47,24 +47,18 @@ cdef void tile_scores(const softmax_plan *plan, Py_ssize_t first, Py_ssize_t n, 
     if plan.X.starts == NULL:
         # out += tile V   (n, k) = (n, m) (m, k)
         gemm(NO_TRANS, NO_TRANS, n, k, m, 1, tile, stride, V, k, 1, out, k)
-        return
-    for i in range(n):
-        for entry in range(plan.X.starts[first + i], plan.X.starts[first + i + 1]):
-            row_axpy(value_at(&plan.X, plan.single, entry), V + column_of(&plan.X, entry) * k, out + i * k, k)
+    else:
+        csr_times(&plan.X, plan.single, first, n, V, k, out)
 
 
 cdef void tile_sums(const softmax_plan *plan, Py_ssize_t first, Py_ssize_t n, const floating *residual,
                     const floating *tile, Py_ssize_t stride, floating *sums) noexcept nogil:
-    cdef Py_ssize_t i, k = plan.n_classes, m = plan.X.n_features
-    cdef int64_t entry
+    cdef Py_ssize_t k = plan.n_classes, m = plan.X.n_features
     if plan.X.starts == NULL:
         # sums += tile' residual   (m, k) = (m, n) (n, k)
         gemm(TRANS, NO_TRANS, m, k, n, 1, tile, stride, residual, k, 1, sums, k)
     else:
-        for i in range(n):
-            for entry in range(plan.X.starts[first + i], plan.X.starts[first + i + 1]):
-                row_axpy(value_at(&plan.X, plan.single, entry), residual + i * k,
-                         sums + column_of(&plan.X, entry) * k, k)
+        csr_sums(&plan.X, plan.single, first, n, residual, k, sums)
     if plan.intercept:
         rows_sum(residual, n, k, sums + m * k)
 
@@ -143,7 +137,7 @@ cdef void softmax_blocks(const softmax_plan *plan, int what, const floating *V, 
 
 cdef void line_block(const softmax_plan *plan, Py_ssize_t lo, Py_ssize_t hi, double step, const floating *scores,
                      const floating *change, floating *moved, double *out) noexcept nogil:
-    # risk, slope and curvature of the risk at scores + step change, summed over rows; moved (tile + 1, n_classes) is work
+    # risk, slope and curvature of the risk at scores + step change, summed; moved (tile + 1, n_classes) is work
     cdef double[3 * MOST_ROWS] of_rows
     cdef double[2 * MOST_ROWS] of_change
     cdef double[MOST_ROWS] of_truth

@@ -16,7 +16,7 @@
 #include "_exp.h"
 #include "_simd.h"
 
-#define FEW 32 /* classes */
+#define FEW_CLASSES 32 /* fewer are few */
 
 #define DEFINE_SOFTMAX(real, suffix, WIDE)                                                                       \
     /* at (k, WIDE): rows of k numbers side by side; past the m that there are, the first one again */           \
@@ -32,7 +32,7 @@
     }                                                                                                            \
     CLONES static void softmax_few_##suffix(const real *scores, ptrdiff_t n, ptrdiff_t k, const double *weight,  \
                                             real *probs, real *weighted, double *of_rows, ptrdiff_t ld) {        \
-        real at[FEW * WIDE], top[WIDE], sum[WIDE], mean[WIDE], share[WIDE];                       \
+        real at[FEW_CLASSES * WIDE], top[WIDE], sum[WIDE], mean[WIDE], share[WIDE];                              \
         double ln[WIDE];                                                                                         \
         for (ptrdiff_t first = 0; first < n; first += WIDE) {                                                    \
             ptrdiff_t m = n - first < WIDE ? n - first : WIDE;                                                   \
@@ -133,7 +133,7 @@
      * them may be scores. of_rows (3, ld): top, ln sum exp(h - top), <p, h - top> */                            \
     static inline void softmax_rows_##suffix(const real *scores, ptrdiff_t n, ptrdiff_t k, const double *weight, \
                                              real *probs, real *weighted, double *of_rows, ptrdiff_t ld) {       \
-        if (k < FEW)                                                                              \
+        if (k < FEW_CLASSES)                                                                                     \
             softmax_few_##suffix(scores, n, k, weight, probs, weighted, of_rows, ld);                            \
         else                                                                                                     \
             softmax_many_##suffix(scores, n, k, weight, probs, weighted, of_rows, ld);                           \

@@ -4,6 +4,9 @@ from cython cimport floating
 
 
 cdef extern from "_softmax.h" nogil:
+    enum:
+        FEW_CLASSES             # rows of fewer lie side by side, up to 16 of them
+
     void softmax_rows_f(const float *scores, Py_ssize_t n, Py_ssize_t k, const double *weight, float *probs,
                         float *weighted, double *of_rows, Py_ssize_t ld) noexcept
     void softmax_rows_d(const double *scores, Py_ssize_t n, Py_ssize_t k, const double *weight, double *probs,

@@ -41,13 +41,13 @@ from cmargin._core.rows._rows cimport Rows, rows_view
 from cmargin._core.small._openmp cimport meet, omp_get_num_threads, omp_get_thread_num
 from cmargin._core.small._shapes cimport must_fit
 from cmargin._core.small._simd cimport row_axpy, row_dot, row_lerp, row_prefetch
-from cmargin._core.stochastic._softmax cimport softmax_rows
+from cmargin._core.stochastic._softmax cimport FEW_CLASSES, softmax_rows
 
 LARGEST_LENGTH = 1e300          # of a whitened row, squared, so that no step of zero times it is NaN
 LEAST_WORTH = 0.25              # of a row far out
 
 cdef enum:
-    ROW_GROUP = 16              # rows whose softmax one thread takes at a time: as many as lie side by side
+    ROW_GROUP = 16              # rows whose softmax one thread takes at a time, half of them where classes are many
     AHEAD = 4                   # entries of a CSR row ahead of which their weights are asked for
 
 
@@ -222,7 +222,8 @@ cdef Py_ssize_t scores_and_gradient(const batch_job *job, Py_ssize_t lo, Py_ssiz
                                     const double *bias, floating *parts) noexcept nogil:
     # of rows lo .. of batch ``number``, which ends at ``hi`` at the latest; the number of its rows
     cdef const block_plan *plan = &job.plan
-    cdef Py_ssize_t b, g, n = min(job.batch, hi - lo), n_groups = (n + ROW_GROUP - 1) // ROW_GROUP
+    cdef Py_ssize_t group = ROW_GROUP if plan.n_classes < FEW_CLASSES else ROW_GROUP // 2
+    cdef Py_ssize_t b, g, n = min(job.batch, hi - lo), n_groups = (n + group - 1) // group
     cdef Py_ssize_t n_blocks = plan.n_class_blocks * plan.n_column_blocks, size = job.batch * plan.n_classes
     cdef int t = omp_get_thread_num(), n_threads = omp_get_num_threads()
     cdef const double *dot = job.centre_dot + lo if job.centre_dot != NULL else NULL
@@ -232,7 +233,7 @@ cdef Py_ssize_t scores_and_gradient(const batch_job *job, Py_ssize_t lo, Py_ssiz
         block_scores(plan, b, job.X, job.order + lo, dot, n, Z + lo * plan.width, U, V, job.shift, parts, size)
     meet(n_threads)
     for g in range(n_groups * t // n_threads, n_groups * (t + 1) // n_threads):
-        group_gradient(plan, g * ROW_GROUP, min((g + 1) * ROW_GROUP, n), size, job.truth + lo, s, job.length + lo,
+        group_gradient(plan, g * group, min((g + 1) * group, n), size, job.truth + lo, s, job.length + lo,
                        job.mean_length, step, extra, bias, parts, job.loss_out + lo, job.wrong_out + lo)
     meet(n_threads)
     return n

@@ -1,0 +1,100 @@
+"""Rows of any number of classes, beside each other and alone; loops over exp and log stay vectorised."""
+
+import os
+import platform
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import naive_softmax as naive
+import numpy as np
+import pytest
+from multinomial_problems import laid_out, point, problem
+
+from cmargin.homes import open_rows
+from cmargin.homes.softmax_rows import CURVATURE, INTERCEPTS, PRODUCTS
+
+ROWS, COLUMNS = 37, 5              # neither fills the lanes of a vector
+KERNELS = Path(__file__).parents[1] / "cmargin" / "_core"
+
+
+def run(home, what, V, scores=None, probs=None):
+    """The mean gradient of one task over all rows."""
+    kernel, none = home.kernel, np.empty((0, 0), home.dtype)
+    kernel.run(what, np.ascontiguousarray(V, home.dtype), none if scores is None else scores,
+               none if probs is None else probs, 0, kernel.n_blocks)
+    return kernel.gradients.sum(axis=0).reshape(V.shape) / home.n_rows
+
+
+@pytest.mark.parametrize("layout", ["C", "csr", "csr 64"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k", [*range(2, 12), 16, 17, 31, 32, 33, 37])
+def test_any_number_of_classes(k, dtype, layout):
+    X, labels, weight = problem(n=max(ROWS, k), m=COLUMNS, k=k, dtype=dtype)
+    X = laid_out(X, layout)
+    V, D = point(True, k, COLUMNS), point(True, k, COLUMNS, seed=4)
+    home = open_rows(X).softmax_pass(labels, weight, k, True, 1)
+    rough = 1e-12 if dtype == np.float64 else 3e-6
+    value, entropy, gradient = naive.risk(X, labels, weight, V, True)
+    got_value, got = home.risk(V)
+    assert got_value == pytest.approx(value, rel=rough)
+    assert home.kernel.sums[:, 1].sum() / home.n_rows == pytest.approx(entropy, rel=3 * rough)
+    np.testing.assert_allclose(got, gradient, atol=rough)
+    np.testing.assert_allclose(home.probs, naive.probabilities(X, V, True), rtol=100 * rough, atol=rough)
+    curved = naive.curvature(X, weight, V, D, True)
+    np.testing.assert_allclose(run(home, CURVATURE, D, probs=home.probs), curved, atol=3 * rough)
+    run(home, PRODUCTS, D, scores=home.change)
+    at_v, slope, curvature = home.kernel.line(0.0, home.scores, home.change)
+    assert at_v == pytest.approx(value, rel=rough)
+    assert slope == pytest.approx(np.sum(gradient * D), rel=30 * rough, abs=3 * rough)
+    assert curvature == pytest.approx(np.sum(curved * D), rel=30 * rough)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k", [2, 10, 31, 32, 50])
+def test_a_row_does_not_depend_on_those_beside_it(k, dtype):
+    X, labels, weight = problem(n=ROWS + k, m=COLUMNS, k=k, dtype=dtype)
+    scores = np.random.default_rng(5).normal(0, 5, (len(X), k)).astype(dtype)
+    none = np.zeros((COLUMNS + 1, k))
+    home = open_rows(X).softmax_pass(labels, weight, k, True, 1)
+    run(home, INTERCEPTS, none, scores, home.probs)
+    for i in (0, 7, ROWS - 1, len(X) - 1):
+        alone = open_rows(X[i:i + 1]).softmax_pass(labels[i:i + 1], weight[i:i + 1], k, True, 1)
+        run(alone, INTERCEPTS, none, scores[i:i + 1], alone.probs)
+        np.testing.assert_array_equal(alone.probs[0], home.probs[i])
+
+
+PROGRAM = """
+#include "_smooth_rows.h"
+void exponentials(const double *restrict x, double *restrict y, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; i++) y[i] = exp_negative_d(x[i]);
+}
+void logarithms(const double *restrict x, double *restrict y, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; i++) y[i] = log_positive(x[i]);
+}
+void *used[] = {(void *)logistic_rows, (void *)logistic_curvatures, (void *)logistic_along};
+"""
+
+
+@pytest.mark.skipif(os.name == "nt" or platform.machine() not in ("x86_64", "AMD64"), reason="asks for AVX2")
+def test_loops_over_exp_and_log_are_vectorised_without_avx_512(tmp_path):
+    """They were not, and nothing said so: AVX2 has no conversion of a vector of doubles to integers of 64 bits."""
+    compiler = (sysconfig.get_config_var("CC") or "cc").split()
+    version = subprocess.run([*compiler, "--version"], capture_output=True, text=True, check=False).stdout
+    if "Free Software Foundation" not in version:
+        pytest.skip("only gcc is asked what it has vectorised")
+    (tmp_path / "loops.c").write_text(PROGRAM)
+    report = subprocess.run(
+        [*compiler, "-O3", "-march=x86-64-v3", "-fno-math-errno", "-fno-trapping-math", "-DCMARGIN_NO_CLONES",
+         "-Wno-psabi", "-fopt-info-vec-optimized", f"-I{KERNELS / 'losses'}", f"-I{KERNELS / 'small'}", "-c", "loops.c",
+         "-o", "loops.o"],
+        cwd=tmp_path, capture_output=True, text=True, check=True).stderr
+    found = {tuple(line.split(":")[:2]) for line in report.splitlines() if "loop vectorized using 32 byte" in line}
+    lines = PROGRAM.splitlines()
+    for body in ("exp_negative_d(x[i])", "log_positive(x[i])"):
+        place = str(next(i for i, line in enumerate(lines, 1) if body in line))
+        assert ("loops.c", place) in found, report
+    header = KERNELS / "losses" / "_smooth_rows.h"
+    for i, line in enumerate(header.read_text().splitlines(), 1):
+        if line.startswith("DEFINE_") and "(logistic" in line:
+            assert any(Path(file).name == header.name and int(at) == i for file, at in found), (line, report)
