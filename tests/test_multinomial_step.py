@@ -15,6 +15,7 @@ from cmargin.solvers.newton.multinomial_inverse import (
     ClassInverse,
     KroneckerInverse,
     centred_pairs,
+    pairs_of,
     rows_that_count,
     without_mean,
 )
@@ -134,6 +135,21 @@ def test_leading_pairs_are_those_of_the_second_moment(n, intercept, sparse):
     np.testing.assert_allclose(values, want[:3], rtol=1e-5)
     np.testing.assert_allclose(S @ vectors, vectors * values[:-1], atol=1e-5)
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(2), atol=1e-5)
+
+
+def test_leading_pairs_of_a_large_matrix_are_nearly_the_exact_ones():
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(rng.standard_normal((400, 400)))[0]
+    spectrum = 1.0 / np.arange(1, 401) ** 1.5
+    S = Q * spectrum @ Q.T
+    values, vectors = pairs_of(S.copy(), 20)
+    np.testing.assert_allclose(vectors @ vectors.T, np.eye(20), atol=1e-10)
+    np.testing.assert_allclose(values, spectrum[:20], rtol=0.02)
+    assert np.all(values <= spectrum[:20] * (1 + 1e-10))                 # of a subspace, so never above
+    np.testing.assert_allclose(S @ vectors.T, vectors.T * values, atol=0.01)
+    again, same = pairs_of(S.copy(), 20)
+    np.testing.assert_array_equal(again, values)
+    np.testing.assert_array_equal(same, vectors)
 
 
 @pytest.mark.parametrize("intercept", [False, True])
