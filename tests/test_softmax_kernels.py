@@ -64,6 +64,16 @@ def test_a_row_does_not_depend_on_those_beside_it(k, dtype):
         np.testing.assert_array_equal(alone.probs[0], home.probs[i])
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k", [2, 10, 31, 33, 50])
+def test_the_largest_score_is_taken_off_wherever_it_is(k, dtype):
+    X, _, weight = problem(n=k, m=COLUMNS, k=k, dtype=dtype)
+    home = open_rows(X).softmax_pass(np.arange(k), weight, k, True, 1)
+    run(home, INTERCEPTS, np.zeros((COLUMNS + 1, k)), (800 * np.eye(k)).astype(dtype), home.probs)
+    np.testing.assert_allclose(home.probs, np.eye(k), atol=1e-30)
+    assert home.kernel.sums[:, 0].sum() == pytest.approx(0, abs=1e-30)
+
+
 PROGRAM = """
 #include "_smooth_rows.h"
 void exponentials(const double *restrict x, double *restrict y, ptrdiff_t n) {
