@@ -66,7 +66,8 @@ def centred_pairs(X, weight, rank, centred):
 
 def pairs_of(S, k):
     """Leading eigenpairs of a symmetric S, vectors as rows: of a large one those of two rounds of subspace iteration,
-    which a preconditioner cannot tell from the exact ones and which take a sixth of the time."""
+    as good for a preconditioner and quicker to find (doc/decisions.md, "S of the Kronecker inverse by 64 pairs of 1,024
+    rows")."""
     if not np.isfinite(S).all():
         raise ValueError("X holds values so large that sums of their squares overflow in single precision; "
                          "scale the features.")
