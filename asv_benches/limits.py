@@ -25,6 +25,11 @@ def rows(n, m):
     return lambda *parameters: (2, n * m * SIZES[parameters[-1]], 0, 0)
 
 
+def two_products(numbers, dtype):
+    """Operations at the rate of sgemm, or, of float64, at that of dsyrk."""
+    return (4 * numbers, 0) if dtype == "float32" else (0, 4 * numbers)
+
+
 WORK = {
     "smsvm.Pass.time_look": look(True),
     "smsvm.Pass.time_look_without_curvature": look(False),
@@ -34,6 +39,8 @@ WORK = {
     # 200 classes visit their hundred positives, and as many negatives
     "slnd.KernelPass.time_pass": lambda rank, dtype, threads: (int(threads), 40000 * int(rank) * SIZES[dtype], 0, 0),
     "slnd.MultinomialPass.time_pass": lambda threads: (int(threads), 20000 * 1812 * 4, 4 * 20000 * 1812 * 200, 0),
+    "slnd.OptimumRead.time_read": lambda classes, dtype: (1, 20000 * 500 * SIZES[dtype],
+                                                          *two_products(20000 * 500 * int(classes), dtype)),
     "pursuit.Pass.track_seconds_per_pass": rows(40000, 100),
     "baselines.GradientPass.track_seconds_per_pass": rows(40000, 100),
     "catoni.PsiTransform.time_psi_transform": lambda margin, n: (1, 16 * int(n), 0, 0),

@@ -9,7 +9,7 @@ from pathlib import Path
 import naive_softmax as naive
 import numpy as np
 import pytest
-from multinomial_problems import laid_out, point, problem
+from multinomial_problems import K, laid_out, point, problem
 
 from cmargin.homes import open_rows
 from cmargin.homes.softmax_rows import CURVATURE, INTERCEPTS, PRODUCTS
@@ -72,6 +72,75 @@ def test_the_largest_score_is_taken_off_wherever_it_is(k, dtype):
     run(home, INTERCEPTS, np.zeros((COLUMNS + 1, k)), (800 * np.eye(k)).astype(dtype), home.probs)
     np.testing.assert_allclose(home.probs, np.eye(k), atol=1e-30)
     assert home.kernel.sums[:, 0].sum() == pytest.approx(0, abs=1e-30)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", ["C", "F", "rows apart"])
+@pytest.mark.parametrize("m", [16, 19, 32, 33, 36, 39, 70])            # columns that fill vectors, and that do not
+@pytest.mark.parametrize("k", [2, 3, 4, 5, 15, 16, 17])                # 17 go through gemm, as do few float32 columns
+def test_dense_rows_times_a_few_classes(k, m, layout, dtype):
+    X, labels, weight = problem(n=4 * 61 + 3, m=m, k=k, dtype=dtype)
+    V, D = point(True, k, m) / m**0.5, point(True, k, m, seed=4)
+    home = open_rows(laid_out(X, layout)).softmax_pass(labels, weight, k, True, 1)
+    rough = 1e-12 if dtype == np.float64 else 3e-6
+    value, _, gradient = naive.risk(X, labels, weight, V, True)
+    got_value, got = home.risk(V)
+    assert got_value == pytest.approx(value, rel=rough)
+    np.testing.assert_allclose(got, gradient, atol=rough)
+    np.testing.assert_allclose(run(home, CURVATURE, D, probs=home.probs), naive.curvature(X, weight, V, D, True),
+                               atol=10 * rough)
+    run(home, PRODUCTS, D, scores=home.change)
+    np.testing.assert_allclose(home.change, X @ D[:-1] + D[-1], atol=30 * rough)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sums_of_a_few_classes_over_many_rows(dtype):
+    # blocks of more rows than are summed in the type of the products
+    X, labels, weight = problem(n=9001, m=37, k=5, dtype=dtype)
+    V = point(True, 5, 37) / 6
+    home = open_rows(X).softmax_pass(labels, weight, 5, True, 1)
+    np.testing.assert_allclose(home.risk(V)[1], naive.risk(X, labels, weight, V, True)[2],
+                               atol=1e-13 if dtype == np.float64 else 3e-7)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("m", [35, 40])
+def test_nothing_beyond_a_row_is_looked_at(m, dtype):
+    X, labels, weight = problem(n=ROWS, m=m, k=3, dtype=dtype)
+    wide = np.full((ROWS, m + 9), np.nan, dtype)
+    wide[:, :m] = X
+    V = point(True, 3, m) / m**0.5
+    told = [open_rows(rows).softmax_pass(labels, weight, 3, True, 1).risk(V) for rows in (X, wide[:, :m])]
+    assert told[0][0] == told[1][0]
+    np.testing.assert_array_equal(told[0][1], told[1][1])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_scores_of_a_few_classes_do_not_depend_on_the_rows_beside(dtype):
+    X, labels, weight = problem(n=ROWS, m=45, k=7, dtype=dtype)
+    V = point(True, 7, 45)
+    home = open_rows(X).softmax_pass(labels, weight, 7, True, 1)
+    run(home, PRODUCTS, V, scores=home.change)
+    for i in (0, 2, ROWS - 1):
+        alone = open_rows(X[i:i + 1]).softmax_pass(labels[i:i + 1], weight[i:i + 1], 7, True, 1)
+        run(alone, PRODUCTS, V, scores=alone.change)
+        np.testing.assert_array_equal(alone.change[0], home.change[i])
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_without_weights_no_product_is_made(intercept):
+    X, labels, weight = problem(m=33)
+    V = np.zeros((33 + intercept, K))
+    if intercept:
+        V[-1] = np.arange(K)
+    home = open_rows(X).softmax_pass(labels, weight, K, intercept, 1)
+    value, gradient = home.risk(V)
+    want = naive.risk(X, labels, weight, V, intercept)
+    assert value == pytest.approx(want[0], rel=1e-13)
+    np.testing.assert_allclose(gradient, want[2], atol=1e-14)
+    assert home.reads == 0.5
+    home.risk(V + 1)
+    assert home.reads == 1.5
 
 
 PROGRAM = """

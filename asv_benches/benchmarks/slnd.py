@@ -90,6 +90,33 @@ class MultinomialPass:
     track_share_of_sgemm.unit = "share"
 
 
+class OptimumRead:
+    """One read of 20,000 x 500 rows for the multinomial optimum, one thread, beside NumPy's two products with them."""
+
+    params = ([4, 10, 64], ["float32", "float64"])
+    param_names = ("classes", "dtype")
+
+    def setup(self, n_classes, dtype):
+        self.X, y = gaussian_classes(20000, 500, n_classes, np.dtype(dtype))
+        self.home = open_rows(self.X).softmax_pass(y.astype(np.int64), None, n_classes, True, 1)
+        self.V = np.random.default_rng(4).standard_normal((501, n_classes)) / 500**0.5
+
+    def time_read(self, n_classes, dtype):
+        self.home.risk(self.V)
+
+    def track_over_two_products(self, n_classes, dtype):
+        from threadpoolctl import threadpool_limits
+
+        from cmargin.measure.limits import best_of
+
+        W = self.V[:-1].astype(dtype)
+        with threadpool_limits(1):
+            products = best_of(lambda: self.X.T @ (self.X @ W), 7)[0]
+            return best_of(lambda: self.time_read(n_classes, dtype), 7)[0] / products
+
+    track_over_two_products.unit = "ratio"
+
+
 class WholeFit:
     """A fit with its preprocessing, default parameters but the tail, and what it is worth."""
 

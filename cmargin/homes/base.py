@@ -281,6 +281,7 @@ class SoftmaxPass(Protocol):
     n_features: int
     n_columns: int
     n_classes: int
+    entries: int                # stored numbers of all rows
     intercept: bool
     sparse: bool
     precise: bool               # products are made in float64
@@ -300,10 +301,10 @@ class SoftmaxPass(Protocol):
         """Make products in ``dtype`` from here on."""
 
     def risk(self, V):
-        """Risk and gradient at V; a read."""
+        """Risk and gradient at V; a read, half of one without weights."""
 
-    def exact(self, V, n_corrections=4):
-        """V with the best intercepts; risk, entropy and gradient there in float64; a read."""
+    def exact(self, V, least=1e-14, n_corrections=4):
+        """V with the best intercepts, to ``least`` of a class; risk, entropy and gradient there in float64; a read."""
 
     def class_sums(self):
         """(n_features, n_classes) of (1/N) sum_i s_i x_i over the rows of a class; half a read."""

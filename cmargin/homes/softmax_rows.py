@@ -12,6 +12,7 @@ from cmargin.homes.row_pass import SMALL
 
 RISK, RISK_OF_SCORES, CURVATURE, PRODUCTS, INTERCEPTS = range(5)
 SUM_NUMBERS = 1 << 22        # float64 numbers in the gradients of all blocks: 32 MB
+BLOCK_ROWS = 64              # of a block at least, where there are more than four: sums of all its columns are folded
 SLICE_FLOPS = 1e10           # between two looks at Ctrl-C and the clock: about a tenth of a second on two cores
 COPY_ROWS = 1024             # rows of a subset or of the probabilities copied at a time
 
@@ -39,13 +40,15 @@ class SoftmaxRowPass:
     def __init__(self, home, labels, weight, n_classes, intercept, n_threads):
         self.home, self.labels, self.n_classes, self.intercept = home, labels, n_classes, intercept
         self.n_rows, self.n_features, self.sparse = home.n_rows, home.n_features, home.sparse
-        self.n_columns = self.n_features + intercept
+        self.n_columns, self.entries = self.n_features + intercept, home.entries
         self.weight = np.ones(self.n_rows) if weight is None else contiguous(weight, np.float64)
         # a Newton step of few numbers is mostly threads that wait for each other, above all on a busy machine
         n_threads = n_threads if home.entries * n_classes >= SMALL else 1
         self.n_threads, self.reads = n_threads, 0.0
         self.between_slices = lambda: None       # called about ten times a second; may raise
-        blocks = int(np.clip(2 ** int(np.log2(max(1, SUM_NUMBERS // (self.n_columns * n_classes)))), 4, 32))
+        work = self.entries * (8 if self.sparse else 1) // self.n_columns
+        most = int(np.clip(work // BLOCK_ROWS, 4, 32))
+        blocks = int(np.clip(2 ** int(np.log2(max(1, SUM_NUMBERS // (self.n_columns * n_classes)))), 4, most))
         self.kernel = SoftmaxRows(home.rows, contiguous(labels, np.int64), self.weight, n_classes,
                                   bool(intercept), blocks, n_threads)
         slices = max(1, int(4.0 * home.entries * n_classes / SLICE_FLOPS))
@@ -71,16 +74,23 @@ class SoftmaxRowPass:
         self.reads += {RISK: 1.0, INTERCEPTS: 0.0}.get(what, 0.5)
         if what == PRODUCTS:
             return None
-        gradient = kernel.gradients.sum(axis=0).reshape(self.n_columns, self.n_classes) / self.n_rows
+        of_blocks = kernel.gradients[:, self.n_features * self.n_classes:] if what == INTERCEPTS else kernel.gradients
+        gradient = of_blocks.sum(axis=0).reshape(-1, self.n_classes) / self.n_rows
         return kernel.sums[:, 0].sum() / self.n_rows, kernel.sums[:, 1].sum() / self.n_rows, gradient
 
     def risk(self, V):
-        """Scores, probabilities, risk and (n_columns, n_classes) gradient at V; one read."""
-        value, _, gradient = self._run(RISK, V, self.scores, self.probs)
+        """Scores, probabilities, risk and (n_columns, n_classes) gradient at V; a read, half of V without weights."""
+        what = RISK
+        if not np.any(V[:self.n_features]):
+            self.scores[:] = V[-1] if self.intercept else 0.0
+            what = RISK_OF_SCORES
+        value, _, gradient = self._run(what, V, self.scores, self.probs)
         return value, gradient
 
-    def exact(self, V, n_corrections=4):
+    def exact(self, V, least=1e-14, n_corrections=4):
         """Everything in float64, at V with its intercepts moved to where their gradient vanishes; one read.
+
+        ``least``: part of a class's share that a gradient may be left with.
 
         Returns
         -------
@@ -100,7 +110,7 @@ class SoftmaxRowPass:
             inverse = None
             for _ in range(n_corrections):
                 slope = self._run(INTERCEPTS, zeros, scores, probs)[2][-1]
-                if np.max(np.abs(slope) / share) < 1e-14:
+                if np.max(np.abs(slope) / share) < least:
                     break
                 inverse = np.linalg.pinv(self.class_curvature(probs), hermitian=True) if inverse is None else inverse
                 step = -inverse @ slope

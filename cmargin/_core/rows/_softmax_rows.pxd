@@ -22,6 +22,7 @@ cdef struct softmax_plan:
     rows_view X
     bint single                 # values of X are float32
     bint intercept
+    bint few                    # classes, of dense rows: their products go without gemm
     Py_ssize_t n_classes
     Py_ssize_t n_columns        # n_features + intercept
     Py_ssize_t tile             # rows
@@ -34,8 +35,9 @@ cdef struct softmax_plan:
     double *sums                # OUT   (n_blocks, N_SUMS)
     void *copy                  # WORK  of every thread, of the type of the products: (tile, n_features),
     void *residual              # WORK  (tile + 1, n_classes),
-    void *partial               # WORK  (n_columns, n_classes), zeros between passes
-    Py_ssize_t copy_size, residual_size, partial_size       # from one thread's to the next one's
+    void *turned                # WORK  (n_classes, n_features) weights of few classes,
+    void *partial               # WORK  (n_columns, n_classes), zeros between passes; features transposed for few
+    Py_ssize_t copy_size, residual_size, turned_size, partial_size      # from one thread's to the next one's
 
 
 # one ``task`` over blocks first .. last - 1, into their gradients and sums

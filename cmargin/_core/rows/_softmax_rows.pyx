@@ -20,6 +20,7 @@ from libc.string cimport memcpy, memset
 from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, gemm, syrk
 from cmargin._core.rows._csr_classes cimport csr_sums, csr_times
 from cmargin._core.rows._dense_tile cimport dense_tile
+from cmargin._core.rows._few_classes cimport few_pay, few_sums, few_times
 from cmargin._core.rows._rows cimport Rows
 from cmargin._core.small._arrays import zeros
 from cmargin._core.small._shapes cimport must_fit
@@ -34,8 +35,8 @@ cdef enum:
 
 # ---------------------------------------------------------------- kernels
 
-cdef void tile_scores(const softmax_plan *plan, Py_ssize_t first, Py_ssize_t n, const floating *V, const floating *tile,
-                      Py_ssize_t stride, floating *out) noexcept nogil:
+cdef void tile_scores(const softmax_plan *plan, Py_ssize_t first, Py_ssize_t n, const floating *V,
+                      const floating *turned, const floating *tile, Py_ssize_t stride, floating *out) noexcept nogil:
     cdef Py_ssize_t k = plan.n_classes, m = plan.X.n_features, filled = 1
     if plan.intercept:
         memcpy(out, V + m * k, k * sizeof(floating))
@@ -44,7 +45,9 @@ cdef void tile_scores(const softmax_plan *plan, Py_ssize_t first, Py_ssize_t n, 
             filled *= 2
     else:
         memset(out, 0, n * k * sizeof(floating))
-    if plan.X.starts == NULL:
+    if plan.few:
+        few_times(n, k, m, <floating> 1, tile, stride, turned, m, out, k)
+    elif plan.X.starts == NULL:
         # out += tile V   (n, k) = (n, m) (m, k)
         gemm(NO_TRANS, NO_TRANS, n, k, m, 1, tile, stride, V, k, 1, out, k)
     else:
@@ -54,7 +57,9 @@ cdef void tile_scores(const softmax_plan *plan, Py_ssize_t first, Py_ssize_t n, 
 cdef void tile_sums(const softmax_plan *plan, Py_ssize_t first, Py_ssize_t n, const floating *residual,
                     const floating *tile, Py_ssize_t stride, floating *sums) noexcept nogil:
     cdef Py_ssize_t k = plan.n_classes, m = plan.X.n_features
-    if plan.X.starts == NULL:
+    if plan.few:
+        few_sums(n, k, m, <floating> 1, tile, stride, residual, k, sums, m)
+    elif plan.X.starts == NULL:
         # sums += tile' residual   (m, k) = (m, n) (n, k)
         gemm(TRANS, NO_TRANS, m, k, n, 1, tile, stride, residual, k, 1, sums, k)
     else:
@@ -78,6 +83,27 @@ cdef void risk_residuals(const softmax_plan *plan, Py_ssize_t first, Py_ssize_t 
         sums[1] += weight * (ln_sum - mean)
 
 
+cdef void turn(const floating *V, Py_ssize_t m, Py_ssize_t k, floating *turned) noexcept nogil:
+    # V (m, k) class by class
+    cdef Py_ssize_t f, c
+    for c in range(k):
+        for f in range(m):
+            turned[c * m + f] = V[f * k + c]
+
+
+cdef void fold_partial(const softmax_plan *plan, Py_ssize_t first, floating *partial, double *gradient) noexcept nogil:
+    # gradient += partial = 0, from number ``first`` on: all, or those of the intercepts
+    cdef Py_ssize_t k = plan.n_classes, m = plan.X.n_features, c, f, j, done = first
+    if plan.few and first == 0:
+        for f in range(m):
+            for c in range(k):
+                gradient[f * k + c] += partial[c * m + f]
+        done = m * k
+    for j in range(done, plan.n_columns * k):
+        gradient[j] += partial[j]
+    memset(partial + first, 0, (plan.n_columns * k - first) * sizeof(floating))
+
+
 cdef void block_pass(
     const softmax_plan *plan,
     int what,
@@ -88,23 +114,27 @@ cdef void block_pass(
     floating *probs,            # INOUT (n_rows, n_classes)
     floating *copy,             # WORK  (tile, n_features), unused for CSR
     floating *residual,         # WORK  (tile, n_classes)
+    floating *turned,           # WORK  for few classes
     floating *partial,          # WORK  (n_columns, n_classes), zeros between calls
     double *gradient,           # OUT   (n_columns, n_classes)
     double *sums,               # OUT   (N_SUMS,)
 ) noexcept nogil:
-    cdef Py_ssize_t at = lo, n, k = plan.n_classes, j, size = plan.n_columns * k, since = 0, stride = 0
+    cdef Py_ssize_t at = lo, n, k = plan.n_classes, since = 0, stride = 0
+    cdef Py_ssize_t told = plan.X.n_features * k if what == INTERCEPTS else 0       # from there on the gradient is
     cdef const floating *tile = NULL
     if what != PRODUCTS:
-        memset(gradient, 0, size * sizeof(double))
+        memset(gradient + told, 0, (plan.n_columns * k - told) * sizeof(double))
         memset(sums, 0, N_SUMS * sizeof(double))
+    if plan.few and (what == RISK or what == PRODUCTS or what == CURVATURE):
+        turn(V, plan.X.n_features, k, turned)
     while at < hi:
         n = min(plan.tile, hi - at)
         if plan.X.starts == NULL and what != INTERCEPTS:
             tile = dense_tile(&plan.X, plan.single, at, 1, n, copy, &stride)
         if what == RISK or what == PRODUCTS:
-            tile_scores(plan, at, n, V, tile, stride, scores + at * k)
+            tile_scores(plan, at, n, V, turned, tile, stride, scores + at * k)
         if what == CURVATURE:
-            tile_scores(plan, at, n, V, tile, stride, residual)
+            tile_scores(plan, at, n, V, turned, tile, stride, residual)
             curved_rows(probs + at * k, residual, n, k, plan.weight + at)
         elif what != PRODUCTS:
             risk_residuals(plan, at, n, scores + at * k, probs + at * k, residual, sums)
@@ -117,9 +147,7 @@ cdef void block_pass(
             rows_sum(residual, n, k, partial + plan.X.n_features * k)
         since += n
         if since >= FOLD_ROWS or at == hi:
-            for j in range(size):
-                gradient[j] += partial[j]
-            memset(partial, 0, size * sizeof(floating))
+            fold_partial(plan, told, partial, gradient)
             since = 0
 
 
@@ -131,7 +159,8 @@ cdef void softmax_blocks(const softmax_plan *plan, int what, const floating *V, 
         t = threadid()
         block_pass(plan, what, plan.bounds[b], plan.bounds[b + 1], V, scores, probs,
                    <floating *> plan.copy + t * plan.copy_size, <floating *> plan.residual + t * plan.residual_size,
-                   <floating *> plan.partial + t * plan.partial_size, plan.gradients + b * size,
+                   <floating *> plan.turned + t * plan.turned_size, <floating *> plan.partial + t * plan.partial_size,
+                   plan.gradients + b * size,
                    plan.sums + b * N_SUMS)
 
 
@@ -281,8 +310,9 @@ cdef class SoftmaxRows:
         copies = not self.rows.sparse and (
             dtype != self.rows.dtype or (plan.X.column_stride != 1 and m != 1) or plan.X.row_stride < m)
         plan.copy_size, plan.residual_size = plan.tile * m if copies else 1, (plan.tile + 1) * k + line
-        plan.partial_size = self.n_columns * k + line
-        sizes = (plan.copy_size, plan.residual_size, plan.partial_size)
+        plan.few = not self.rows.sparse and few_pay(k, m, dtype == np.float32)
+        plan.turned_size, plan.partial_size = m * k + line if plan.few else 1, self.n_columns * k + line
+        sizes = (plan.copy_size, plan.residual_size, plan.turned_size, plan.partial_size)
         self._room = dtype, [zeros(plan.n_threads * size, dtype) for size in sizes]
         addresses = [room.__array_interface__["data"][0] for room in self._room[1]]
         address = addresses[0]
@@ -290,6 +320,8 @@ cdef class SoftmaxRows:
         address = addresses[1]
         plan.residual = <void *> address
         address = addresses[2]
+        plan.turned = <void *> address
+        address = addresses[3]
         plan.partial = <void *> address
         return 0
 

@@ -34,9 +34,11 @@ from cython cimport floating
 from cython.parallel cimport parallel, prange
 from libc.math cimport INFINITY, isfinite
 from libc.stdint cimport int64_t
+from libc.string cimport memset
 
 from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, gemm
 from cmargin._core.rows._dense_tile cimport column_of
+from cmargin._core.rows._few_classes cimport few_pay, few_sums, few_times
 from cmargin._core.rows._rows cimport Rows, rows_view
 from cmargin._core.small._openmp cimport meet, omp_get_num_threads, omp_get_thread_num
 from cmargin._core.small._shapes cimport must_fit
@@ -78,8 +80,14 @@ cdef void block_scores(const block_plan *at, Py_ssize_t block, const rows_view *
     cdef int64_t entry, last
     cdef floating *M = parts + q * part_size + class_lo
     # M = low_sign Z U'   (n, n_here) = (n, n_columns) (n_columns, n_here)
-    gemm(NO_TRANS, TRANS, n, n_here, n_columns, at.low_sign, Z + column_lo, at.width,
-         U + class_lo * at.width + column_lo, at.width, 0, M, at.n_classes)
+    if few_pay(n_here, n_columns, sizeof(floating) == sizeof(float)):
+        for i in range(n):
+            memset(M + i * at.n_classes, 0, n_here * sizeof(floating))
+        few_times(n, n_here, n_columns, <floating> at.low_sign, Z + column_lo, at.width,
+                  U + class_lo * at.width + column_lo, at.width, M, at.n_classes)
+    else:
+        gemm(NO_TRANS, TRANS, n, n_here, n_columns, at.low_sign, Z + column_lo, at.width,
+             U + class_lo * at.width + column_lo, at.width, 0, M, at.n_classes)
     if at.tail_inverse == 0:
         return
     for i in range(n):
@@ -107,8 +115,12 @@ cdef void block_update(const block_plan *at, Py_ssize_t block, const rows_view *
     cdef double total, met, change, lag = <double> n_samples * (n_samples + 1) / 2
     cdef double rate = 2.0 / (sample + 1)               # sample s weighs s: late iterates count more
     # U -= step G' Z   (n_here, n_columns) = (n_here, n) (n, n_columns)
-    gemm(TRANS, NO_TRANS, n_here, n_columns, n, -step, G + class_lo, at.n_classes, Z + column_lo, at.width, 1,
-         U + class_lo * at.width + column_lo, at.width)
+    if few_pay(n_here, n_columns, sizeof(floating) == sizeof(float)):
+        few_sums(n, n_here, n_columns, <floating> -step, Z + column_lo, at.width, G + class_lo, at.n_classes,
+                 U + class_lo * at.width + column_lo, at.width)
+    else:
+        gemm(TRANS, NO_TRANS, n_here, n_columns, n, -step, G + class_lo, at.n_classes, Z + column_lo, at.width, 1,
+             U + class_lo * at.width + column_lo, at.width)
     if average and sample > 0:
         for c in range(class_lo, class_lo + n_here):
             row_lerp(rate, U + c * at.width + column_lo, U_mean + c * at.width + column_lo, n_columns)
