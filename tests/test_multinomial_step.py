@@ -1,5 +1,7 @@
 """What a step to the multinomial optimum is made of: passes over the rows, preconditioners, the step itself."""
 
+import itertools
+
 import naive_softmax as naive
 import numpy as np
 import pytest
@@ -9,12 +11,15 @@ from cmargin._core.newton._multinomial_inverse import rows_above
 from cmargin._core.newton._multinomial_newton import ASTRAY, NEAR, ONWARD, SLICE_OVER, STANDS, MultinomialNewton
 from cmargin._core.newton._multinomial_step import MultinomialStep, penalised
 from cmargin.homes import open_rows
-from cmargin.homes.softmax_rows import CURVATURE, PRODUCTS, RISK_OF_SCORES, SoftmaxRowPass
+from cmargin.homes.softmax_rows import CURVATURE, INTERCEPTS, PRODUCTS, RISK_OF_SCORES, SoftmaxRowPass
 from cmargin.solvers.newton import multinomial_inverse, multinomial_newton
 from cmargin.solvers.newton.multinomial_inverse import (
     ClassInverse,
     KroneckerInverse,
+    are_worth_pairs,
     centred_pairs,
+    no_pairs,
+    pairs_cost,
     pairs_of,
     rows_that_count,
     without_mean,
@@ -137,6 +142,72 @@ def test_leading_pairs_are_those_of_the_second_moment(n, intercept, sparse):
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(2), atol=1e-5)
 
 
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("n", [N, 4])
+def test_without_pairs_all_directions_have_the_mean_eigenvalue(n, intercept, sparse):
+    X, _, weight = problem(dtype=np.float32)
+    X, weight = laid_out(X, "csr" if sparse else "C")[:n], weight[:n]
+    (mean, values, vectors), total = no_pairs(X, weight, intercept)
+    rows, share = naive.dense(X), weight / weight.sum()
+    np.testing.assert_allclose(mean, share @ rows if intercept else np.zeros(M), atol=1e-6)
+    off = rows - share @ rows if intercept else rows
+    assert total == pytest.approx(np.sum(share @ off**2), rel=1e-5)
+    assert values == pytest.approx(total / min(n, M)) and vectors.shape == (M, 0)
+
+
+def test_pairs_are_made_where_they_are_worth_their_cost():
+    X, labels, weight = problem(n=300, m=200, k=9)
+    home, A = open_rows(X).softmax_pass(labels, weight, 9, True, 1), np.eye(9) / 9
+    assert 5 < pairs_cost(home) < 500
+    assert not are_worth_pairs(home, 200.0, A, 100.0) and are_worth_pairs(home, 200.0, A, 1e-4)
+    assert are_worth_pairs(home, np.inf, A, 1.0)                        # where it is said what is wrong with the rows
+    many = open_rows(np.tile(X, (40, 1))).softmax_pass(np.tile(labels, 40), np.tile(weight, 40), 9, True, 1)
+    assert pairs_cost(many) < 0.1 * pairs_cost(home)
+    # of rows far from the origin, single precision leaves the rest of a difference
+    assert no_pairs((X + 1e4).astype(np.float32), weight, True)[1] > 50.0
+
+
+@pytest.mark.parametrize("layout", ["C", "csr"])
+def test_a_large_penalty_is_met_without_pairs(layout, monkeypatch):
+    X, labels, weight = problem(n=300, m=200, k=9)
+    runs = []
+    for rank in (None, True):
+        if rank:
+            monkeypatch.setattr(multinomial_newton, "are_worth_pairs", lambda *about: True)
+        run = Run(open_rows(laid_out(X, layout)), labels, weight, 9, Settings(10.0, 1e-6))
+        run.go(None)
+        runs.append(run)
+    plain, paired = runs
+    assert plain.plain and not paired.plain
+    assert len(plain.kronecker.pairs[1]) == 1 < len(paired.kronecker.pairs[1])
+    assert max(run.result.gap for run in runs) <= 1e-6
+    assert plain.result.objective == pytest.approx(paired.result.objective, rel=2e-6)
+    assert plain.products <= paired.products + 5
+
+
+def test_pairs_follow_once_as_much_is_spent_as_they_cost(monkeypatch):
+    X, labels, weight = problem(n=300, m=60, k=9)
+    monkeypatch.setattr(multinomial_newton, "are_worth_pairs", lambda *about: False)
+    monkeypatch.setattr(multinomial_newton, "pairs_cost", lambda home: 3.5)
+    run, seen = Run(open_rows(X), labels, weight, 9, Settings(1e-4, 1e-6)), []
+    run.go(lambda result: seen.append((run.plain, run.products)))
+    assert run.result.gap <= 1e-6
+    seen = seen[1:]                                                      # without the start, before any inverse
+    assert [plain for plain, products in seen] == sorted((plain for plain, products in seen), reverse=True)
+    assert all(plain == (before < 3.5) for (_, before), (plain, _) in itertools.pairwise(seen))
+    assert seen[0][0] and not seen[-1][0]
+    # and at another penalty it is asked anew
+    monkeypatch.setattr(multinomial_newton, "pairs_cost", lambda home: 1e9)
+    run = Run(open_rows(X), labels, weight, 9, Settings(10.0, 1e-6))
+    run.go(None)
+    assert run.plain
+    monkeypatch.setattr(multinomial_newton, "are_worth_pairs", lambda *about: True)
+    run.pose(1e-3)
+    run.go(None)
+    assert not run.plain and run.result.gap <= 1e-6
+
+
 def test_leading_pairs_of_a_large_matrix_are_nearly_the_exact_ones():
     rng = np.random.default_rng(0)
     Q = np.linalg.qr(rng.standard_normal((400, 400)))[0]
@@ -239,6 +310,38 @@ def test_separable_classes_have_blocks_of_all_rows(monkeypatch):
     sampled, _ = solve(X, labels, None, 15, settings)
     assert max(fit.gap, sampled.gap) <= 1e-4 and fit.objective == pytest.approx(sampled.objective, rel=2e-4)
     assert fit.reads < 0.3 * sampled.reads                              # 67 of 443
+
+
+def test_plenty_of_sampled_rows_are_enough(monkeypatch):
+    rng = np.random.default_rng(2)
+    X, weight = rng.standard_normal((30_000, 6)).astype(np.float32), np.ones(30_000)
+    labels = (X @ rng.standard_normal((6, 4)) + 0.3 * rng.gumbel(size=(30_000, 4))).argmax(axis=1)
+    run = Run(open_rows(X), labels, weight, 4, Settings(1e-5, 1e-7))
+    run.go(None)
+    assert isinstance(run.inverse, ClassInverse) and len(run.class_rows) == 2000
+    monkeypatch.setattr(multinomial_newton, "PLENTY", 1e9)
+    all_rows = Run(open_rows(X), labels, weight, 4, Settings(1e-5, 1e-7))
+    all_rows.go(None)
+    assert len(all_rows.class_rows) == 30_000 and max(run.result.gap, all_rows.result.gap) <= 1e-7
+    assert run.result.reads < 1.2 * all_rows.result.reads               # 37.1 and 35.4
+
+
+def test_intercepts_are_the_best_to_what_the_certificate_can_bear():
+    X, labels, weight = problem(n=4000, m=5)
+    for tol, least in ((1e-2, 1e-9), (1e-5, 1e-10)):
+        run = Run(open_rows(X + 3.0), labels, weight, K, Settings(1e-4, tol))
+        run.go(None)
+        run.V[-1] += 1e-4 * np.arange(K)
+        run.certify()
+        slope = run.home.risk(run.V)[1][-1]
+        assert np.max(np.abs(slope) / run.share) <= least and run.result.gap <= tol
+    assert run.home.reads < 60
+    # one look less where the first is enough already
+    V, *_ = run.home.exact(run.V)
+    calls, kept = [], run.home._run
+    run.home._run = lambda *about: calls.append(about[0]) or kept(*about)
+    run.home.exact(V, 1e-3)
+    assert calls == [PRODUCTS, INTERCEPTS, RISK_OF_SCORES]
 
 
 # ---------------------------------------------------------------- a Newton step

@@ -26,6 +26,11 @@ def dense(X):
     return X.toarray() if sp.issparse(X) else X
 
 
+def squares(X):
+    """Of every entry of X, dense or CSR."""
+    return X.multiply(X) if sp.issparse(X) else X * X
+
+
 def scaled_rows(X):
     """Rows times 2^-power, float64, whose stored numbers are at most 1, of which CSR rows may have several to an entry;
     and power, (n, 1)."""

@@ -10,18 +10,20 @@ rows>, so that w and c hardly couple.
 
 import numpy as np
 
-from cmargin._core.linalg._eigh import top_eigenpairs
 from cmargin._core.newton._multinomial_inverse import ClassBlocks, Kronecker, rows_above
-from cmargin.homes.arrays import dense
+from cmargin.homes.arrays import dense, squares
 from cmargin.homes.softmax_rows import SLICE_FLOPS
 
 SAMPLE = 1024                # rows behind S: the order of the matrix that is taken apart
 RANK = 64                    # 64, 256 and 512 pairs took the same number of products (doc/decisions.md)
 SPARE = 16                   # more columns in subspace iteration than pairs wanted
+SINGLE = 1e-6                # of squared means: what float32 rows leave of a difference of them
 NOTHING = 1e-7               # of the largest eigenvalue: what float32 rows leave of a zero
 MOST_FEATURES = 2048         # of ClassInverse
 MOST_NUMBERS = 1 << 26       # in the factors of all classes: 256 MB
-MOST_READS = 12.0            # what making a ClassInverse may cost, in reads of the rows
+FIRST = 4                    # products before the first ClassInverse, at least
+LITTLE_READS = 12.0          # that one of all rows may cost even where one of a subset costs less
+PLENTY = 32                  # rows that count a column: more would not make a class's block any better
 LITTLE = 0.1                 # of a class's mean curvature: a row of no more is not worth its part in the block
 
 
@@ -64,6 +66,36 @@ def centred_pairs(X, weight, rank, centred):
     return mean, np.append(values[keep], max(values[-1], 0.0)), (vectors / np.sqrt(values[keep])).astype(np.float32)
 
 
+def no_pairs(X, weight, centred):
+    """What `centred_pairs` returns, of rank 0, everything scaled by the mean eigenvalue; and their sum."""
+    s = weight / weight.sum()
+    mean = np.asarray(s @ X).ravel() if centred else np.zeros(X.shape[1])
+    centre = mean @ mean
+    total = max((s @ squares(X)).sum() - centre, 0.0) + SINGLE * centre    # no less than what single precision has lost
+    return (mean, np.array([total / min(X.shape)]), np.empty((X.shape[1], 0), np.float32)), total
+
+
+def pairs_cost(home):
+    """Work of `centred_pairs`, over that of a read of all rows.
+
+    The time of the pairs is close to linear in the order of the matrix: 7e5 operations of a read a row of it (measured
+    from 50 to 1,024). The matrix itself is made four times as fast as a read goes, and CSR rows are read at an eighth.
+    """
+    n = min(home.n_rows, SAMPLE)
+    order, read = min(n, home.n_features), 4.0 * home.entries * home.n_classes
+    return (7e5 * order + 0.5 * n * home.n_features * order) / (read * (8 if home.sparse else 1))
+
+
+def are_worth_pairs(home, total, curvature, l2):
+    """Whether so many products without pairs are to be expected that making these costs less.
+
+    ``total``: sum of the eigenvalues of S; ``curvature``: A. The Hessian, close to A (x) S + l2, has a condition of at
+    most 1 + |A| total / l2, |A| by the sums of its rows; conjugate gradients take about twice its root of products.
+    """
+    condition = 1.0 + min(0.5, 2.0 * np.max(np.diag(curvature))) * total / l2
+    return not 2.0 * np.sqrt(condition) + 1.0 < pairs_cost(home)         # nor where it overflows
+
+
 def pairs_of(S, k):
     """Leading eigenpairs of a symmetric S, vectors as rows: of a large one those of two rounds of subspace iteration,
     as good for a preconditioner and quicker to find (doc/decisions.md, "S of the Kronecker inverse by 64 pairs of 1,024
@@ -72,13 +104,15 @@ def pairs_of(S, k):
         raise ValueError("X holds values so large that sums of their squares overflow in single precision; "
                          "scale the features.")
     n, width = len(S), k + SPARE
-    if n <= 2 * width:
-        return top_eigenpairs(S, k)
-    Q = np.random.default_rng(0).standard_normal((n, width))
-    for _ in range(2):
-        Q = np.linalg.qr(S @ Q)[0]
-    values, vectors = top_eigenpairs(Q.T @ (S @ Q), k)
-    return values, vectors @ Q.T
+    Q = None
+    if n > 2 * width:
+        Q = np.random.default_rng(0).standard_normal((n, width))
+        for _ in range(2):
+            Q = np.linalg.qr(S @ Q)[0]
+        S = Q.T @ (S @ Q)
+    values, vectors = np.linalg.eigh(S)      # all of them by dsyevd: sooner than 65 by dsyevr (doc/decisions.md)
+    leading = vectors.T[:-k - 1:-1]
+    return values[:-k - 1:-1], leading if Q is None else leading @ Q.T
 
 
 def worth_keeping(values):
@@ -104,15 +138,16 @@ def class_inverse_sample(home):
     d = home.n_features
     n = min(home.n_rows, max(8 * d, 2000))
     small = d <= MOST_FEATURES and d * d * home.n_classes <= MOST_NUMBERS
-    return n if small and not home.sparse and class_inverse_cost(home, n) <= MOST_READS else 0
+    return n if small and not home.sparse else 0
 
 
 def class_inverse_cost(home, n):
     """Work of making a `ClassInverse` from n rows, over that of a read of all rows.
 
-    n d^2 + d^3 / 3 a class beside 4 n_rows d, which run at two fifths of the speed (measured on mnist).
+    n d^2 + d^3 / 3 a class beside 4 n_rows d, which run at two fifths of the speed, or four in single precision, where
+    the former always are (measured on mnist and on random rows).
     """
-    return (n * home.n_features + home.n_features**2 / 3) / (10.0 * home.n_rows)
+    return (n * home.n_features + home.n_features**2 / 3) / ((10.0 if home.precise else 5.0) * home.n_rows)
 
 
 def rows_that_count(probs, weight):

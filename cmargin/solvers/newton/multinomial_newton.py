@@ -38,13 +38,18 @@ from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin.solvers.newton.multinomial_inverse import (
+    FIRST,
+    LITTLE_READS,
     MOST_NUMBERS,
-    MOST_READS,
+    PLENTY,
     SAMPLE,
     ClassInverse,
     KroneckerInverse,
+    are_worth_pairs,
     class_inverse_cost,
     class_inverse_sample,
+    no_pairs,
+    pairs_cost,
     rows_that_count,
     without_mean,
 )
@@ -54,6 +59,7 @@ MOST_PRODUCTS = 60           # of one Newton system
 SLICE = 0.1                  # seconds between two looks at Ctrl-C and the clock
 TINY = np.finfo(float).tiny  # the objective of a single class is 0
 ALL_OF_THEM = 1 << 60        # steps, products: no limit
+BALANCED = 1e-5              # of tol and the objective: slope, in shares of a class, that an intercept may be left with
 TELLING = 4096               # rows, about, whose probabilities tell the curvature of the classes
 VAIN = 5                     # float64 certificates in a row that do not halve the gap: then it is rounding's
 ABSENT = -60.0               # intercept of a class without rows: exp of it adds nothing to a float64 sum
@@ -224,7 +230,7 @@ def dual_value(entropy, gradient, class_sums, share, l2, intercept):
 class Run(Resumable):
     """The data of `Optima`, its point, its clock."""
 
-    made_again = ("settings", "home", "share", "order", "newton", "inverse", "kronecker", "class_rows",
+    made_again = ("settings", "home", "share", "order", "newton", "inverse", "kronecker", "mean", "class_rows",
                   "class_copy", "here")
 
     def __init__(self, home, labels, weight, n_classes, settings):
@@ -238,14 +244,16 @@ class Run(Resumable):
         self.stride = max(1, self.home.n_rows // TELLING)
         self.order = np.random.default_rng(0).permutation(self.home.n_rows)      # of rows in subsets
         self.inverse = self.kronecker = self.class_rows = self.class_copy = self.class_sums = None
+        self.plain, self.mean = False, None      # whether the Kronecker inverse has no pairs; mean row of a sample
         self.here, self.start = None, self.V.copy()      # risk and its gradient at V if known; a point without weights
         self.pose(settings.l2)
 
     def pose(self, l2):
         """Begin at V, with this penalty."""
         home, self.settings = self.home, replace(self.settings, l2=l2)
-        if self.kronecker is not None:
-            known, self.kronecker = self.kronecker, KroneckerInverse(home, None, l2, self.kronecker.pairs)
+        known = self.kronecker
+        if known is not None:
+            self.kronecker = None if self.plain else KroneckerInverse(home, None, l2, known.pairs)
             if self.inverse is known:
                 self.inverse = self.kronecker
         self.spent, self.products, self.built = 0, 0, 0.0
@@ -269,8 +277,7 @@ class Run(Resumable):
     def looked_at(self, risk, gradient):
         """(P, its gradient, the gap left to features) at V, from the risk's."""
         home = self.home
-        mean = self.kronecker.mean if self.kronecker is not None and self.settings.fit_intercept else None
-        penalty, G, gap = penalised(self.V, gradient, self.settings.l2, home.n_features, mean)
+        penalty, G, gap = penalised(self.V, gradient, self.settings.l2, home.n_features, self.mean)
         return risk + penalty, G, gap
 
     def go(self, on_step, keeper=NO_KEEPER):
@@ -341,7 +348,7 @@ class Run(Resumable):
         self.newton.standing = state.pop("standing")
         super().go_on_from(state)
         if prepared:
-            self.prepare()
+            self.prepare(self.plain)
         if probs is not None:
             if len(probs) > len(self.class_rows):
                 self.copy_all_rows()
@@ -373,7 +380,7 @@ class Run(Resumable):
         left for the intercepts, whose slope ends no system of conjugate gradients.
         """
         home, s, result, self.here = self.home, self.settings, self.result, None
-        self.V, risk, entropy, gradient = home.exact(self.V)
+        self.V, risk, entropy, gradient = home.exact(self.V, BALANCED * min(s.tol, 1e-4) * min(1.0, self.newton.low))
         value = self.looked_at(risk, gradient)[0]
         if self.class_sums is None and s.fit_intercept:
             self.class_sums = home.class_sums()
@@ -402,8 +409,7 @@ class Run(Resumable):
         self.clock.watch()
         self.renew_inverse()
         self.here = None                         # scores and V part until a step has ended
-        mean = self.kronecker.mean if self.settings.fit_intercept else None
-        newton.begin(self.inverse, mean, self.V, self.G, self.value, home.scores, home.probs, home.change,
+        newton.begin(self.inverse, self.mean, self.V, self.G, self.value, home.scores, home.probs, home.change,
                      self.products_left())
         try:
             while (found := newton.go(SLICE, most)) == SLICE_OVER:
@@ -424,10 +430,13 @@ class Run(Resumable):
             self.result_here(value)
 
     def renew_inverse(self):
-        """A preconditioner at the present point; one of every class once as much has been spent as it costs."""
+        """A preconditioner at the present point; a better one once as much has been spent as it costs."""
         home, s = self.home, self.settings
         if self.kronecker is None:
-            self.prepare()
+            self.prepare(None)
+        elif self.products_left() <= 0 and self.plain:
+            self.prepare(False)
+            self.spent = 0
         elif self.products_left() <= 0:
             self.take_all_rows()
             if self.class_copy is None:
@@ -439,25 +448,36 @@ class Run(Resumable):
             self.inverse.update(home.class_curvature(home.probs, self.stride))
 
     def products_left(self):
-        """How many more there may be before blocks of the classes are worth their cost."""
+        """How many more there may be before pairs, or then blocks of the classes, are worth their cost."""
+        if self.plain:
+            return int(np.ceil(pairs_cost(self.home) - self.products))
         if self.class_rows is None or not len(self.class_rows):
             return ALL_OF_THEM
-        return int(np.ceil((self.inverse.cost or 4) - self.spent))
+        cost = self.inverse.cost or max(FIRST, class_inverse_cost(self.home, len(self.class_rows)))
+        return int(np.ceil(cost - self.spent))
 
     def take_all_rows(self):
         """Behind the blocks of the classes, once those of them that count are few enough."""
         home, known = self.home, self.class_rows
         if len(known) == home.n_rows or home.n_rows * home.n_features > MOST_NUMBERS:
             return
-        count = rows_that_count(home.probs[known], home.weight[known]) * home.n_rows / len(known)
-        if class_inverse_cost(home, count) <= MOST_READS:
+        count = rows_that_count(home.probs[known], home.weight[known])
+        if count >= PLENTY * home.n_features:
+            return
+        if class_inverse_cost(home, count * home.n_rows / len(known)) <= max(
+                LITTLE_READS, class_inverse_cost(home, len(known))):
             self.copy_all_rows()
 
     def copy_all_rows(self):
         self.class_rows, self.class_copy = np.arange(self.home.n_rows), self.home.in_single_precision()
 
-    def prepare(self):
-        """What preconditioners have of the rows."""
-        home, n = self.home, class_inverse_sample(self.home)
-        self.kronecker = self.inverse = KroneckerInverse(home, np.sort(self.order[:SAMPLE]), self.settings.l2)
-        self.class_rows = np.sort(self.order[:n])
+    def prepare(self, plain):
+        """What preconditioners have of the rows; pairs of their second moment, or None: where these are worth it."""
+        home, l2, subset = self.home, self.settings.l2, np.sort(self.order[:SAMPLE])
+        flat, total = no_pairs(home.copy_of(subset), home.weight[subset], home.intercept)
+        if plain is None:
+            plain = not are_worth_pairs(home, total, home.class_curvature(home.probs, self.stride), l2)
+        self.plain = plain
+        self.kronecker = self.inverse = KroneckerInverse(home, subset, l2, flat if self.plain else None)
+        self.mean = self.kronecker.mean if home.intercept else None
+        self.class_rows = np.sort(self.order[:class_inverse_sample(home)])
