@@ -121,6 +121,8 @@ def test_scores_of_a_few_classes_do_not_depend_on_the_rows_beside(dtype):
     V = point(True, 7, 45)
     home = open_rows(X).softmax_pass(labels, weight, 7, True, 1)
     run(home, PRODUCTS, V, scores=home.change)
+    if not home.kernel.few:
+        pytest.skip("products are gemm's, which promises no such thing")
     for i in (0, 2, ROWS - 1):
         alone = open_rows(X[i:i + 1]).softmax_pass(labels[i:i + 1], weight[i:i + 1], 7, True, 1)
         run(alone, PRODUCTS, V, scores=alone.change)
@@ -128,7 +130,7 @@ def test_scores_of_a_few_classes_do_not_depend_on_the_rows_beside(dtype):
 
 
 @pytest.mark.parametrize("intercept", [False, True])
-def test_without_weights_no_product_is_made(intercept):
+def test_a_point_without_weights_is_half_a_read(intercept):
     X, labels, weight = problem(m=33)
     V = np.zeros((33 + intercept, K))
     if intercept:

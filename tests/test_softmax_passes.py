@@ -112,6 +112,35 @@ def test_many_classes_and_columns_fall_into_several_blocks(monkeypatch):
         close(weights.linear(s.inverse)[1], b)
 
 
+@pytest.mark.parametrize("blocks", [256, 22])                     # 43 columns: one block, or two of 22
+@pytest.mark.parametrize("tail, rank", [("scale", 3), ("drop", 19)])
+def test_batches_that_fill_vectors_of_columns(tail, rank, blocks, monkeypatch):
+    monkeypatch.setattr(softmax_passes, "COLUMN_BLOCK", blocks)
+    told = []
+    for threads in (1, 3):
+        s = Setting(tail=tail, rank=rank, d=43, k=5, threads=threads)
+        weights, passes = s.weights(), s.passes()
+        if tail == "scale":
+            assert passes.column_block == (43 if blocks == 256 else 22)
+        s.run(weights, passes=passes)
+        told.append(weights.linear(s.inverse))
+        W, b = s.literal(np.zeros((5, 43)), np.zeros(5))[0][-1]
+        close(told[-1][0], W, 1e-9)
+        close(told[-1][1], b, 1e-9)
+    np.testing.assert_array_equal(told[0][0], told[1][0])
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_low_parts_that_fill_vectors(sparse):
+    # CSR rows with a scaled tail take theirs off: 20 numbers a row
+    s = Setting(sparse=sparse, rank=20, d=30)
+    weights = s.weights()
+    s.run(weights)
+    W, b = s.literal(np.zeros((4, 30)), np.zeros(4))[0][-1]
+    close(weights.linear(s.inverse)[0], W, 1e-9)
+    close(weights.linear(s.inverse)[1], b, 1e-9)
+
+
 def test_the_wide_route_centres_too():
     # fewer rows behind H than columns: pairs come from the Gram matrix of centred rows, dense or CSR
     for sparse in (False, True):

@@ -282,6 +282,7 @@ class SoftmaxPass(Protocol):
     n_columns: int
     n_classes: int
     entries: int                # stored numbers of all rows
+    single: bool                # which are float32
     intercept: bool
     sparse: bool
     precise: bool               # products are made in float64

@@ -12,7 +12,7 @@ from cmargin.homes.row_pass import SMALL
 
 RISK, RISK_OF_SCORES, CURVATURE, PRODUCTS, INTERCEPTS = range(5)
 SUM_NUMBERS = 1 << 22        # float64 numbers in the gradients of all blocks: 32 MB
-BLOCK_ROWS = 64              # of a block at least, where there are more than four: sums of all its columns are folded
+BLOCK_ROWS = 32              # of a block at least, where there are more than four: sums of all its columns are folded
 SLICE_FLOPS = 1e10           # between two looks at Ctrl-C and the clock: about a tenth of a second on two cores
 COPY_ROWS = 1024             # rows of a subset or of the probabilities copied at a time
 
@@ -41,14 +41,15 @@ class SoftmaxRowPass:
         self.home, self.labels, self.n_classes, self.intercept = home, labels, n_classes, intercept
         self.n_rows, self.n_features, self.sparse = home.n_rows, home.n_features, home.sparse
         self.n_columns, self.entries = self.n_features + intercept, home.entries
+        self.single = home.dtype == np.float32
         self.weight = np.ones(self.n_rows) if weight is None else contiguous(weight, np.float64)
         # a Newton step of few numbers is mostly threads that wait for each other, above all on a busy machine
         n_threads = n_threads if home.entries * n_classes >= SMALL else 1
         self.n_threads, self.reads = n_threads, 0.0
         self.between_slices = lambda: None       # called about ten times a second; may raise
-        work = self.entries * (8 if self.sparse else 1) // self.n_columns
-        most = int(np.clip(work // BLOCK_ROWS, 4, 32))
-        blocks = int(np.clip(2 ** int(np.log2(max(1, SUM_NUMBERS // (self.n_columns * n_classes)))), 4, most))
+        rows = self.entries * (8 if self.sparse else 1) // self.n_columns        # of equal work, were they dense
+        most = min(SUM_NUMBERS // (self.n_columns * n_classes), rows // BLOCK_ROWS)
+        blocks = int(np.clip(2 ** int(np.log2(max(1, most))), 4, 32))            # so that threads can divide them
         self.kernel = SoftmaxRows(home.rows, contiguous(labels, np.int64), self.weight, n_classes,
                                   bool(intercept), blocks, n_threads)
         slices = max(1, int(4.0 * home.entries * n_classes / SLICE_FLOPS))

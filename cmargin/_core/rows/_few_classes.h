@@ -6,15 +6,13 @@
  * Why not gemm: it copies the rows into the order it likes best, which for ten classes takes longer than the products
  * (doc/decisions.md, "Dense rows times a few classes, without gemm"). Vectors run along the columns, so no class waits
  * for others to fill one; four rows and up to three classes stay in registers. What a row gets does not depend on the
- * rows beside it, and rows are added in their order. Rows have at least FEW_COLUMNS columns; the last ones that fill no
- * vector are taken with some before them, which then count as zeros.
+ * rows beside it, and rows are added in their order. Rows fill a vector at least; the last columns that fill none are
+ * taken with some before them, which then count as zeros.
  */
 #ifndef CMARGIN_FEW_CLASSES_H
 #define CMARGIN_FEW_CLASSES_H
 
 #include <stddef.h>
-
-#define FEW_COLUMNS 8
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(CMARGIN_NO_CLONES)
 
@@ -84,7 +82,7 @@
         for (; i < n; i++)                                                                                       \
             few_dots_all_##suffix(k, m, X + i * ldx, ldx, V, ldv, &fresh, 1, scale, out + i * ldo, ldo);         \
     }                                                                                                            \
-    FEW_CASE void few_add_##suffix(const real *X, ptrdiff_t ldx, const few_##suffix r[4][2], const int n_rows,   \
+    FEW_CASE void few_add_##suffix(const real *X, ptrdiff_t ldx, few_##suffix r[4][2], const int n_rows,         \
                                    const int n_classes, const few_##suffix *fresh, real *sums, ptrdiff_t lds) {  \
         few_##suffix x[4];                                                                                       \
         UNROLL for (int i = 0; i < n_rows; i++) {                                                                \

@@ -3,6 +3,7 @@
 from typing import Any
 
 class SoftmaxRows:
+    few: Any
     rows: Any
     n_blocks: Any
     n_columns: Any

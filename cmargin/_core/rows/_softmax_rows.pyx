@@ -325,6 +325,11 @@ cdef class SoftmaxRows:
         plan.partial = <void *> address
         return 0
 
+    @property
+    def few(self):
+        """Whether the last pass, of dense rows and few classes, went without gemm."""
+        return self.plan.few
+
     def check_kept(self, kept, needed):
         if kept.shape != (self.plan.X.n_rows, self.plan.n_classes) and (needed or kept.shape[0]):
             raise ValueError("SoftmaxRows: scores or probabilities of all rows are not there, or do not fit")

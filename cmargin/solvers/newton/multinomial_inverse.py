@@ -21,9 +21,10 @@ SINGLE = 1e-6                # of squared means: what float32 rows leave of a di
 NOTHING = 1e-7               # of the largest eigenvalue: what float32 rows leave of a zero
 MOST_FEATURES = 2048         # of ClassInverse
 MOST_NUMBERS = 1 << 26       # in the factors of all classes: 256 MB
+MOST_FLOPS = 2e10            # of one class, where nobody looks at the clock: less than half a second
 FIRST = 4                    # products before the first ClassInverse, at least
 LITTLE_READS = 12.0          # that one of all rows may cost even where one of a subset costs less
-PLENTY = 32                  # rows that count a column: more would not make a class's block any better
+PLENTY = 32                  # rows that count a column, of up to 62: more would not make a class's block any better
 LITTLE = 0.1                 # of a class's mean curvature: a row of no more is not worth its part in the block
 
 
@@ -70,8 +71,8 @@ def no_pairs(X, weight, centred):
     """What `centred_pairs` returns, of rank 0, everything scaled by the mean eigenvalue; and their sum."""
     s = weight / weight.sum()
     mean = np.asarray(s @ X).ravel() if centred else np.zeros(X.shape[1])
-    centre = mean @ mean
-    total = max((s @ squares(X)).sum() - centre, 0.0) + SINGLE * centre    # no less than what single precision has lost
+    centre, of_rows = mean @ mean, np.asarray(squares(X).sum(axis=1)).ravel()
+    total = max(s @ of_rows - centre, 0.0) + SINGLE * centre    # no less than what single precision has lost
     return (mean, np.array([total / min(X.shape)]), np.empty((X.shape[1], 0), np.float32)), total
 
 
@@ -83,7 +84,7 @@ def pairs_cost(home):
     """
     n = min(home.n_rows, SAMPLE)
     order, read = min(n, home.n_features), 4.0 * home.entries * home.n_classes
-    return (7e5 * order + 0.5 * n * home.n_features * order) / (read * (8 if home.sparse else 1))
+    return (7e5 * order + 0.5 * n * home.n_features * order) / max(1.0, read * (8 if home.sparse else 1))
 
 
 def are_worth_pairs(home, total, curvature, l2):
@@ -121,33 +122,32 @@ def worth_keeping(values):
 
 
 class KroneckerInverse(Kronecker):
-    """(A (x) S + l2)^-1; A is renewed by `update`."""
+    """(A (x) S + l2)^-1; A is renewed by `update`. ``pairs``: of S, from `centred_pairs`."""
 
     cost = 0.0
 
-    def __init__(self, home, subset, l2, pairs=None):
-        if pairs is None:
-            pairs = centred_pairs(home.copy_of(subset), home.weight[subset], RANK, home.intercept)
+    def __init__(self, home, pairs, l2):
         self.pairs = self.mean, values, vectors = pairs
         super().__init__(self.mean, values, np.ascontiguousarray(vectors), home.n_classes, l2, home.intercept,
                          home.n_threads)
 
 
 def class_inverse_sample(home):
-    """Rows that a `ClassInverse` is made from, or 0 where it is not worth its cost."""
+    """Rows that a `ClassInverse` is made from, or 0 where it would be too large, or rows are CSR."""
     d = home.n_features
     n = min(home.n_rows, max(8 * d, 2000))
     small = d <= MOST_FEATURES and d * d * home.n_classes <= MOST_NUMBERS
-    return n if small and not home.sparse else 0
+    quick = n * d * d <= MOST_FLOPS or class_inverse_cost(home, n) <= LITTLE_READS
+    return n if small and quick and not home.sparse else 0
 
 
 def class_inverse_cost(home, n):
     """Work of making a `ClassInverse` from n rows, over that of a read of all rows.
 
-    n d^2 + d^3 / 3 a class beside 4 n_rows d, which run at two fifths of the speed, or four in single precision, where
-    the former always are (measured on mnist and on random rows).
+    n d^2 + d^3 / 3 a class beside 4 n_rows d, which run at two fifths of the speed, or at four fifths where rows are in
+    single precision, as the former always are (measured on mnist and on random rows).
     """
-    return (n * home.n_features + home.n_features**2 / 3) / ((10.0 if home.precise else 5.0) * home.n_rows)
+    return (n * home.n_features + home.n_features**2 / 3) / ((5.0 if home.single else 10.0) * home.n_rows)
 
 
 def rows_that_count(probs, weight):

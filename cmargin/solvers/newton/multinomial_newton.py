@@ -42,10 +42,12 @@ from cmargin.solvers.newton.multinomial_inverse import (
     LITTLE_READS,
     MOST_NUMBERS,
     PLENTY,
+    RANK,
     SAMPLE,
     ClassInverse,
     KroneckerInverse,
     are_worth_pairs,
+    centred_pairs,
     class_inverse_cost,
     class_inverse_sample,
     no_pairs,
@@ -253,7 +255,7 @@ class Run(Resumable):
         home, self.settings = self.home, replace(self.settings, l2=l2)
         known = self.kronecker
         if known is not None:
-            self.kronecker = None if self.plain else KroneckerInverse(home, None, l2, known.pairs)
+            self.kronecker = None if self.plain else KroneckerInverse(home, known.pairs, l2)
             if self.inverse is known:
                 self.inverse = self.kronecker
         self.spent, self.products, self.built = 0, 0, 0.0
@@ -441,6 +443,7 @@ class Run(Resumable):
             self.take_all_rows()
             if self.class_copy is None:
                 self.class_copy = home.copy_of(self.class_rows)
+            self.inverse = self.kronecker                    # what was in use need not be kept beside the new one
             inverse = ClassInverse(home, self.class_copy, self.class_rows, s.l2)
             self.spent, self.built = 0, self.built + inverse.cost
             self.inverse = inverse if inverse.sound else self.kronecker
@@ -474,10 +477,14 @@ class Run(Resumable):
     def prepare(self, plain):
         """What preconditioners have of the rows; pairs of their second moment, or None: where these are worth it."""
         home, l2, subset = self.home, self.settings.l2, np.sort(self.order[:SAMPLE])
-        flat, total = no_pairs(home.copy_of(subset), home.weight[subset], home.intercept)
-        if plain is None:
-            plain = not are_worth_pairs(home, total, home.class_curvature(home.probs, self.stride), l2)
+        X, weight, pairs = home.copy_of(subset), home.weight[subset], None
+        if plain is not False:
+            pairs, total = no_pairs(X, weight, home.intercept)
+            if plain is None:
+                plain = not are_worth_pairs(home, total, home.class_curvature(home.probs, self.stride), l2)
         self.plain = plain
-        self.kronecker = self.inverse = KroneckerInverse(home, subset, l2, flat if self.plain else None)
+        if not plain:
+            pairs = centred_pairs(X, weight, RANK, home.intercept)
+        self.kronecker = self.inverse = KroneckerInverse(home, pairs, l2)
         self.mean = self.kronecker.mean if home.intercept else None
         self.class_rows = np.sort(self.order[:class_inverse_sample(home)])
