@@ -312,6 +312,7 @@ def draw(found, path):
         axis.set_title(name.replace(": a pass, ", ":\na pass, ").replace(", a hund", ",\na hund"), fontsize=10)
         axis.set_ylim(bottom=max(1e-4, axis.get_ylim()[0]))
         axis.grid(alpha=0.3)
+        axis.minorticks_off()                    # drawn twice, they took most of the script's time
     for axis in axes[1]:
         axis.set_xlabel("ranks")
     for axis in axes[:, 0]:

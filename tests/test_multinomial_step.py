@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+from types import SimpleNamespace
 
 import naive_softmax as naive
 import numpy as np
@@ -22,6 +23,7 @@ from cmargin.solvers.newton.multinomial_inverse import (
     are_worth_pairs,
     centred_pairs,
     class_inverse_cost,
+    class_inverse_sample,
     no_pairs,
     pairs_cost,
     pairs_of,
@@ -367,6 +369,16 @@ def test_what_blocks_cost_is_told_by_the_rows_alone():
     before = class_inverse_cost(single, 50)
     single.keep(np.float64)
     assert before == class_inverse_cost(single, 50) == 2 * class_inverse_cost(double, 50)
+
+
+@pytest.mark.parametrize("n, d, k, sparse, rows", [
+    (10_000, 1000, 4, False, 8000), (10_000, 1000, 4, True, 0),
+    (10_000, 2000, 4, False, 0),                         # 4e10 operations a class: nobody would look at the clock,
+    (400_000, 2000, 4, False, 16_000),                   # as long as no more than a few reads take
+    (10_000, 2049, 1, False, 0), (10_000, 1000, 100, False, 0), (300, 5, 4, False, 300)])
+def test_rows_that_blocks_are_made_from(n, d, k, sparse, rows):
+    home = SimpleNamespace(n_rows=n, n_features=d, n_classes=k, sparse=sparse, single=False)
+    assert class_inverse_sample(home) == rows
 
 
 def test_rows_without_a_single_entry_have_an_optimum_too():

@@ -76,8 +76,8 @@ def test_the_largest_score_is_taken_off_wherever_it_is(k, dtype):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("layout", ["C", "F", "rows apart"])
-@pytest.mark.parametrize("m", [16, 19, 32, 33, 36, 39, 70])            # columns that fill vectors, and that do not
-@pytest.mark.parametrize("k", [2, 3, 4, 5, 15, 16, 17])                # 17 go through gemm, as do few float32 columns
+@pytest.mark.parametrize("m", [16, 19, 33, 36, 39, 70])                # columns that fill vectors, and that do not
+@pytest.mark.parametrize("k", [2, 3, 5, 16, 17])                       # 17 go through gemm, as do few float32 columns
 def test_dense_rows_times_a_few_classes(k, m, layout, dtype):
     X, labels, weight = problem(n=4 * 61 + 3, m=m, k=k, dtype=dtype)
     V, D = point(True, k, m) / m**0.5, point(True, k, m, seed=4)
