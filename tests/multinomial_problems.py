@@ -4,7 +4,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from cmargin.homes import open_rows
+from cmargin.homes.softmax_rows import CURVATURE
 from cmargin.solvers.newton import multinomial_newton
+from cmargin.solvers.newton.multinomial_inverse import RANK, KroneckerInverse, centred_pairs
 
 N, M, K = 83, 7, 4
 
@@ -45,3 +47,20 @@ LAYOUTS = ("C", "F", "strided", "rows apart", "read-only", "csr", "csr 64")
 
 def point(intercept, k=K, m=M, seed=3):
     return np.random.default_rng(seed).standard_normal((m + intercept, k))
+
+
+def task(home, what, V, scores=None, probs=None):
+    """One task of the kernel over all rows; the mean gradient."""
+    kernel, none = home.kernel, np.empty((0, 0), home.dtype)
+    V = np.ascontiguousarray(V, home.dtype)
+    kernel.run(what, V, none if scores is None else scores, none if probs is None else probs, 0, kernel.n_blocks)
+    return kernel.gradients.sum(axis=0).reshape(V.shape) / home.n_rows
+
+
+def kronecker(home, l2):
+    every = np.arange(home.n_rows)
+    return KroneckerInverse(home, centred_pairs(home.copy_of(every), home.weight, RANK, home.intercept), l2)
+
+
+def curvature_times(home, D):
+    return task(home, CURVATURE, D, probs=home.probs)
