@@ -42,7 +42,8 @@ class Plan(NamedTuple):
     passes: str                # set, class 2 of which is looked at closely
     positive: int              # class 2, as labelled
     limits: tuple              # (n, m, dtype)
-    memory: str                # set, or "drawn"
+    memory: str                # set, or "drawn",
+    penalties: tuple           # and l2 of its fits
     sizes: tuple               # rows
     l1: tuple                  # sets
     sparse: tuple              # sets, or (n, m, entries a row) of drawn text
@@ -51,12 +52,12 @@ class Plan(NamedTuple):
     pursuit: str
 
 
-FULL = Plan("covtype", 1, (SHAPES["tall"], SHAPES["square"]), "covtype",
+FULL = Plan("covtype", 1, (SHAPES["tall"], SHAPES["square"]), "covtype", (1e-3, 1e-5),
             (10_000, 30_000, 100_000, 300_000, 1_000_000), ("mnist", "sector"),
             ((20_000, 500, 40), (20_000, 1_000, 50), (20_000, 3_900, 60), (20_000, 50_000, 70), "sector"),
             ((5_000, 200, 100, 2.7), (1_560, 617, 26, 3.0), (20_000, 400, 50, 2.7), ("mnist", 20_000, 5),
              ("tinyimagenet", 5_000, 3), (8_000, 300, 2, 30.0)), 5.0, "covtype")
-QUICK = Plan("digits", 1, ((20_000, 54, np.float64), (5_000, 256, np.float32)), "drawn",
+QUICK = Plan("digits", 1, ((20_000, 54, np.float64), (5_000, 256, np.float32)), "drawn", (1e-3,),
              (1_000, 3_000, 9_000), ("digits", "drawn"), ((1_500, 300, 30),), ((600, 150, 10, 3.0), ("digits", 900, 3)),
              0.3, "breast_cancer")
 
@@ -133,7 +134,7 @@ def one_fit(l2, threads, X, y):
 def memory(plan, threads):
     n, m = class_2(plan)[0].shape
     rows = []
-    for l2 in (1e-3, 1e-5):
+    for l2 in plan.penalties:
         peak = peak_beyond(partial(before_the_fit, plan), partial(one_fit, l2, threads))
         rows.append([l2, f"{peak / 1e6:.1f}", f"{peak / (8 * n):.1f}", m])
     return table(f"Peak memory of a fit beyond X, a fresh process each: {plan.memory}, {n} x {m} float64, class 2",

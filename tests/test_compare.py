@@ -61,7 +61,7 @@ def test_every_part_has_its_table_below_the_machine(tables):
     assert titles == list(COLUMNS)
     for title in titles:
         assert tables[title][0] == COLUMNS[title]
-        assert all(len(row) == len(COLUMNS[title]) for row in tables[title]) and len(tables[title]) > 2
+        assert all(len(row) == len(COLUMNS[title]) for row in tables[title]) and len(tables[title]) > 1
 
 
 def test_passes(tables):
@@ -83,7 +83,7 @@ def test_limits(tables):
 
 
 def test_memory_and_size(tables):
-    assert all(3 < vectors < 20 for vectors in column(tables["Peak memory"], 2))
+    assert [3 < vectors < 20 for vectors in column(tables["Peak memory"], 2)] == [True]
     rows = tables["Growth"]
     assert column(rows, 0) == [1000, 3000, 9000] and all(3 <= count <= 30 for count in column(rows, 1))
     assert [row[4] == "-" for row in rows[1:]] == [True, False, False]

@@ -135,9 +135,13 @@ def test_nothing_stays_with_the_workers(client):                                
 def test_a_time_limit_and_an_interrupt(client):                                    # noqa: F811
     X, y = blobs(n=6000, d=12, k=4)
     rows, labels, said = rows_there(X, (2000, 4000)), beside(y, (2000, 4000)), []
-    with pytest.warns(ConvergenceWarning, match="max_time"):
-        found = model(max_passes=10_000, step_size=1.0, max_time=3.0).fit(rows, labels)
-    assert np.isfinite(found.coef_).all() and 0 < found.n_iter_ < 10_000
+    for seconds in (3.0, 9.0, 27.0):                  # a busy machine needs a while for its first pass
+        with pytest.warns(ConvergenceWarning, match="max_time"):
+            found = model(max_passes=10_000, step_size=1.0, max_time=seconds).fit(rows, labels)
+        assert np.isfinite(found.coef_).all() and found.n_iter_ < 10_000
+        if found.n_iter_ > 0:
+            break
+    assert found.n_iter_ > 0
 
     def interrupt(one):
         said.append(1)
