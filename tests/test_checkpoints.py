@@ -299,6 +299,11 @@ def test_a_folder_that_cannot_be_written_to_is_told_of_at_once(path, tmp_path, m
         clone(GRADIENT).set_params(checkpoint=path).fit(X, y)
 
 
+def test_a_folder_is_no_checkpoint(tmp_path):
+    with pytest.raises(OSError, match="The checkpoint must be a file, not a folder"):
+        clone(GRADIENT).set_params(checkpoint=tmp_path).fit(X, y)
+
+
 def test_writing_takes_a_twentieth_of_the_time_at_most(tmp_path, monkeypatch):
     now = iter(np.arange(0.0, 1000.0, 1.0))              # every look at the clock takes a second, so does writing
     monkeypatch.setattr(files, "perf_counter", lambda: next(now))

@@ -167,6 +167,19 @@ def test_labels_are_what_they_look_like():
     assert tables.labels_from(["1", " 2", "1.0"]).tolist() == [1, 2, 1]
     assert tables.labels_from(["1", "x"]).tolist() == ["1", "x"] and tables.labels_from(["0.5"]).tolist() == ["0.5"]
     assert tables.labels_from(["nan", "1"]).tolist() == ["nan", "1"]
+    assert tables.labels_from(["-1", "+1", "0.", "2.000000000000000000e+00"]).tolist() == [-1, 1, 0, 2]
+
+
+@pytest.mark.parametrize("names", [["00501", "08540"], ["01", "1", "2"], ["1e3", "1000"]])
+def test_names_that_look_like_numbers_stay_names(folder, capsys, names):
+    # the model predicted 501 for 00501, and took 01 and 1 for one class
+    assert tables.labels_from(names).tolist() == names
+    rows = [f"{k + offset},{-k},{name}" for k, name in enumerate(names) for offset in (0, 0.1, 0.2)]
+    (folder / "codes.csv").write_text("\n".join(["a,b,code", *rows]) + "\n")
+    assert main(["fit", "codes.csv", "--method", "smsvm", "--set", "C=1000", "--model", "codes.model"]) == 0
+    capsys.readouterr()
+    assert main(["predict", "codes.csv", "--model", "codes.model"]) == 0
+    assert set(names) == set(capsys.readouterr().out.split())
 
 
 def test_a_model_of_dense_rows_takes_sparse_ones(folder, capsys):

@@ -17,8 +17,6 @@ WAYS = [*quick_estimators(), SLNDClassifier(loss="logistic", max_passes=3), SLND
 @pytest.mark.parametrize("estimator", WAYS, ids=str)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_every_history_says_whose_reads_seconds_and_objective(estimator, n_classes):
-    if n_classes == 2 and getattr(estimator, "l2", 0) and isinstance(estimator, SLNDClassifier):
-        pytest.skip("the penalised multinomial loss is of three classes and more")
     X, y = blobs(n=150, d=5, k=n_classes)
     model = estimator.fit(X, y)
     history = model.history_

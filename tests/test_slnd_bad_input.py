@@ -161,9 +161,13 @@ def test_a_changed_step_counts_and_passes_add_up_when_going_on():
 
 def test_class_weights_that_are_no_weights():
     X, y = blobs(k=3)
-    for weights, message in (({0: np.inf}, "finite"), ({0: -1.0}, "not negative"), ({7: 1.0}, "not among the classes")):
+    for weights, message in (({0: np.inf}, "finite"), ({0: -1.0}, "not negative"),
+                             ({7: 1.0}, "are not in class_weight")):
         with pytest.raises(ValueError, match=message):
             fit(X, y, class_weight=weights)
+    # weights of all classes, some of which a fold of cross-validation lacks, are not refused, as in LogisticRegression
+    np.testing.assert_array_equal(fit(X, y, class_weight={0: 1.0, 1: 2.0, 2: 3.0, 7: 9.0}).coef_,
+                                  fit(X, y, class_weight={0: 1.0, 1: 2.0, 2: 3.0}).coef_)
     model = SLNDClassifier(loss="logistic", class_weight={1: 5.0}).partial_fit(X[y != 1], y[y != 1], classes=[0, 1, 2])
     assert np.isfinite(model.predict_proba(X)).all()
     with pytest.raises(ValueError, match="only one class"):

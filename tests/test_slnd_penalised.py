@@ -9,6 +9,7 @@ from scipy.special import logsumexp
 from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import scale
 
 from cmargin import BSNClassifier, SLNDClassifier
@@ -49,6 +50,30 @@ def test_the_optimum_of_logistic_regression(C, weighted):
     np.testing.assert_allclose(model.predict_proba(X), theirs.predict_proba(X), atol=1e-3)
 
 
+@pytest.mark.parametrize("loss", ["auto", "multinomial"])
+@pytest.mark.parametrize("C", [0.1, 10.0])
+def test_two_classes_have_one_row_of_weights_and_the_logistic_optimum(C, loss):
+    # they had two rows, and scores of two columns, which scikit-learn's meta-estimators took for a label indicator:
+    # OneVsRestClassifier ended the process
+    rows, labels = scale(X[y < 2]), np.array(["no", "yes"])[y[y < 2]]
+    rows = rows[:, np.ptp(rows, axis=0) > 0]
+    rows += np.random.default_rng(1).standard_normal(rows.shape)
+    model = SLNDClassifier(loss=loss, l2=1 / (C * len(rows)), tol=1e-9, warm_start=True).fit(rows, labels)
+    theirs = LogisticRegression(C=C, tol=1e-10, max_iter=5000, solver="newton-cholesky").fit(rows, labels)
+    assert model.loss_ == "multinomial" and model.decision_function(rows).shape == (len(rows),)
+    np.testing.assert_allclose(model.coef_, theirs.coef_, atol=1e-4 * np.abs(theirs.coef_).max())
+    np.testing.assert_allclose(model.predict_proba(rows), theirs.predict_proba(rows), atol=1e-4)
+    np.testing.assert_allclose(model.predict_proba(rows), model.to_sklearn().predict_proba(rows), atol=1e-12)
+    margins = np.where(labels == "yes", 1, -1) * model.decision_function(rows)
+    assert model.objective_ == pytest.approx(
+        np.logaddexp(0, -margins).mean() + model.l2 / 2 * (model.coef_**2).sum(), rel=1e-12)
+    both = OneVsRestClassifier(model).fit(rows, np.stack([labels == "yes", labels == "no", rows[:, 0] > 0], axis=1))
+    assert both.score(rows, np.stack([labels == "yes", labels == "no", rows[:, 0] > 0], axis=1)) > 0.8
+    assert model.fit(rows, labels).n_iter_ == 0                       # goes on from where it is
+    assert model.set_params(l2=0.0).fit(rows, labels).coef_.shape == (1, rows.shape[1])
+    assert model.set_params(l2=0.1).fit(rows, labels).duality_gap_ <= 1e-9
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("container", [np.asarray, np.asfortranarray, sparse.csr_matrix])
 def test_formats_threads_and_the_certificate(container, dtype):
@@ -82,8 +107,8 @@ def test_lines_of_progress(capsys):
 
 def test_where_a_penalty_means_nothing_it_is_refused():
     iris, species = load_iris(return_X_y=True)
-    two = species < 2
-    for parameters, target in (({"loss": "logistic"}, species), ({"loss": "auto"}, two)):
+    both = np.stack([species == 0, species < 2], axis=1)
+    for parameters, target in (({"loss": "logistic"}, species), ({"loss": "auto"}, both)):
         with pytest.raises(ValueError, match=r"l2=0.1 needs loss='multinomial' .* SmSVMClassifier\(loss='logistic'"):
             SLNDClassifier(l2=0.1, **parameters).fit(iris, target)
     with pytest.raises(ValueError, match="partial_fit takes no l2"):
@@ -100,7 +125,7 @@ def test_a_refused_fit_leaves_the_last_one():
         model = SLNDClassifier(l2=1e-2).fit(scale(iris), species)
     before = model.coef_.copy()
     with pytest.raises(ValueError, match=r"l2=0\.01 needs"):
-        model.fit(scale(iris), species < 2)
+        model.fit(scale(iris), np.stack([species == 0, species < 2], axis=1))
     assert np.array_equal(model.coef_, before) and model.score(scale(iris), species) > 0.9
 
 

@@ -133,6 +133,7 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
         check_parameter(self, "n_jobs", self.n_jobs, integer=(-INT_MAX, INT_MAX, "(-inf, inf)"), none=True)
         check_verbose(self)
         check_class_weight(self, self.class_weight)
+        check_random_state(getattr(self, "random_state", None))          # where nothing is drawn, too
         check_parameter(self, "callback", self.callback, none=True, call=True)
         check_checkpoint(self, self.checkpoint)
         for name in ("fit_intercept", "warm_start"):

@@ -16,7 +16,7 @@ def ridge_if_better(estimator, fit, store, home, Y, weight):
     if fit.stopped not in STOPS or (any(fit.history.values()) and np.any(fit.W)) or not home.in_memory:
         return
     W, bias = home.score_blocks(Y, weight, 1).ridge_start(estimator.fit_intercept, 0.0)
-    if len(W) < len(fit.W):                      # two classes with a row of weights each
+    if len(W) < len(fit.W):                      # of two classes an optimum has a row of weights each
         W, bias = np.concatenate([-W, W]) / 2, np.concatenate([-bias, bias]) / 2
     rows = sample_rows(home, np.arange(home.n_rows), Y.shape[1])
     sample = home.take(rows, home.dtype), Y[rows].toarray() > 0, None if weight is None else weight[rows]
@@ -36,7 +36,6 @@ def right(estimator, X, truth, weight):
     """Weighted share of labels (n, n_problems) that the estimator is right about."""
     scores = np.asarray(estimator.decision_function(X))
     if truth.shape[1] == 1 or estimator._multilabel:
-        scores = scores[:, 1] - scores[:, 0] if scores.shape == (len(truth), 2) > truth.shape else scores
         found = ((scores.reshape(truth.shape) > 0) == truth).mean(axis=1)
     else:
         found = truth[np.arange(len(truth)), scores.argmax(axis=1)]

@@ -4,6 +4,7 @@ A file is replaced by the next as a whole, or not at all: it is written beside t
 given its name. Identity and state are pickles; a sum over all bytes stands at the end.
 """
 
+import errno
 import os
 import pickle
 import struct
@@ -94,6 +95,8 @@ class Keeper:
             self.path = os.path.realpath(self.path)
         self.seconds = float("inf") if checkpoint.seconds is None else checkpoint.seconds
         self.most = float("inf") if max_time is None else OF_MAX_TIME * max_time
+        if os.path.isdir(self.path):
+            raise IsADirectoryError(errno.EISDIR, "The checkpoint must be a file, not a folder", self.path)
         if os.path.exists(self.path):
             self.found = read(self.path, identity)
         self.try_folder()

@@ -242,13 +242,16 @@ def _refuse_gaps(path, numbers, names, wanted):
                          "fill them or leave such rows out.")
 
 
+# 1, +1, 1.0 and what np.savetxt makes of it; 00501 and 1e3 are names
+INTEGER = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.[0-9]*(e[+-]?[0-9]+)?)?", re.IGNORECASE)
+
+
 def labels_from(texts):
-    """Labels as they were meant: integers where all are, else texts."""
+    """Labels as they were meant: integers where all are written like one, else texts."""
     texts = np.char.strip(np.asarray(texts, str))
-    try:
-        numbers = texts.astype(float)
-    except ValueError:
+    if not all(map(INTEGER.fullmatch, np.unique(texts).tolist())):
         return texts
+    numbers = texts.astype(float)
     if not np.isfinite(numbers).all() or (numbers != np.rint(numbers)).any() or np.abs(numbers).max(initial=0) > 2**53:
         return texts
     return numbers.astype(np.int64)

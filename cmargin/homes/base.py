@@ -316,6 +316,12 @@ class SoftmaxPass(Protocol):
     def copy_of(self, subset):
         """A few rows, float32."""
 
+    def dense_copy_of(self, subset):
+        """The same, dense."""
+
+    def in_single_precision(self):
+        """All rows, float32 and dense."""
+
 
 class StochasticRows(Protocol):
     n_rows: int

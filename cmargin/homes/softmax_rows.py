@@ -8,6 +8,7 @@ import numpy as np
 
 from cmargin._core.rows._softmax_rows import SoftmaxRows, class_curvature
 from cmargin._runtime.aligned import contiguous
+from cmargin.homes.arrays import dense
 from cmargin.homes.row_pass import SMALL
 
 RISK, RISK_OF_SCORES, CURVATURE, PRODUCTS, INTERCEPTS = range(5)
@@ -143,6 +144,10 @@ class SoftmaxRowPass:
         """float32 copy of the rows of ``subset``, CSR or dense in C order."""
         return self.home.take(subset, np.float32)
 
+    def dense_copy_of(self, subset):
+        """The same, dense."""
+        return dense(self.copy_of(subset))
+
     def in_single_precision(self):
         """All rows, dense: themselves where they are float32 in C order, else a copy."""
-        return np.ascontiguousarray(self.home.X, dtype=np.float32)
+        return np.ascontiguousarray(dense(self.home.X), dtype=np.float32)

@@ -355,7 +355,7 @@ class Run(Resumable):
             if len(probs) > len(self.class_rows):
                 self.copy_all_rows()
             else:
-                self.class_copy = home.copy_of(self.class_rows)
+                self.class_copy = home.dense_copy_of(self.class_rows)
             self.inverse = ClassInverse(home, self.class_copy, self.class_rows, self.settings.l2, probs)
         home.reads = reads
 
@@ -442,7 +442,7 @@ class Run(Resumable):
         elif self.products_left() <= 0:
             self.take_all_rows()
             if self.class_copy is None:
-                self.class_copy = home.copy_of(self.class_rows)
+                self.class_copy = home.dense_copy_of(self.class_rows)
             self.inverse = self.kronecker                    # what was in use need not be kept beside the new one
             inverse = ClassInverse(home, self.class_copy, self.class_rows, s.l2)
             self.spent, self.built = 0, self.built + inverse.cost
