@@ -280,7 +280,7 @@ def test_files_that_are_refused(folder, capsys):
             (["X.npy"], "holds no labels; --labels names"), (["three.npz"], "it holds a, b, c"),
             (["words.npz"], "not numbers"), (["broken.npz"], "broken.npz: "), (["broken.npy"], "broken.npy"),
             (["X.npy", "--labels", "short.npy"], "300 rows and 7 labels"), (["X.npy", "--labels", "d.xls"], "be .npy"),
-            (["text.svm"], "text.svm: "), (["trees.csv", "--label", "oak"], "has no column 'oak'; it has age")):
+            (["text.svm"], "text.svm, line 1: "), (["trees.csv", "--label", "oak"], "has no column 'oak'; it has age")):
         assert words in failed(capsys, "fit", *argv, "--model", "m")
     assert "No such folder" in failed(capsys, "fit", "trees.csv", "--model", "no/m")
     assert "Is a directory" in failed(capsys, "fit", "trees.csv", "--model", folder)

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from cmargin._estimators.validation import InvalidParameterError
 from cmargin.command.tables import NO_LABEL, Table, read_csv, read_parquet
+from cmargin.convert import opened_text
 from cmargin.homes.files import open_files
 from cmargin.homes.files.arrays_in_files import array_of_npy
 from cmargin.homes.files.sources import labels_of
@@ -78,8 +79,8 @@ def with_labels(path, options, known=None):
 
 
 def _refuse_fractions(path, y):
-    """Raise for a column of texts that are numbers, fractions among them: the labels are in another column."""
-    if y.dtype.kind != "U":
+    """Raise for numbers, or texts that are, with fractions among them: of a table, the labels are in another column."""
+    if y.dtype.kind not in "Uf":
         return
     try:
         numbers = y.astype(float)
@@ -87,8 +88,9 @@ def _refuse_fractions(path, y):
         return
     fractions = np.flatnonzero(np.isfinite(numbers) & (numbers != np.rint(numbers)))
     if len(fractions):
-        raise ValueError(f"{path}: what is taken for labels are numbers, {y[fractions[0]]} among them, not classes; "
-                         "--label names the column of labels.")
+        there = "--label names the column of labels" if _kind(path) in TABLES else "a regression has them"
+        raise ValueError(f"{path}: what is taken for labels are numbers, {y.flat[fractions[0]]} among them, not "
+                         f"classes; {there}.")
 
 
 def _labels_path(path):
@@ -111,15 +113,33 @@ def _rows(path):
 def _svmlight(path, zero_based, known):
     from sklearn.datasets import load_svmlight_file
 
-    from cmargin.convert import opened_text
-
     with opened_text(path) as file:
         try:
             X, y = load_svmlight_file(file, zero_based=zero_based,
                                       n_features=None if known is None else known.n_features)
         except OverflowError:
             raise ValueError(f"{path} has a column of a number beyond 2**31 - 1; number its columns anew.") from None
+        except ValueError as error:
+            raise ValueError(f"{path}{_line_that_is_wrong(path)}: {error}") from None
     return Table(X, y.astype(np.int64) if (y == np.rint(y)).all() else y, None, None)
+
+
+def _line_that_is_wrong(path):
+    """", line N" of the first that is no svmlight text, which scikit-learn does not say; "" of a pipe, that is gone."""
+    if not os.path.isfile(path):
+        return ""
+    with opened_text(path) as file:
+        for number, line in enumerate(file, 1):
+            label, *entries = line.split(b"#")[0].split() or [b"0"]
+            try:
+                numbers = [label]
+                for entry in entries:
+                    column, value = entry.split(b":")
+                    numbers += [value] if column == b"qid" else [int(column), value]
+                list(map(float, numbers))
+            except ValueError:
+                return f", line {number}"
+    return ""
 
 
 def _npz(path):
