@@ -180,6 +180,19 @@ def test_names_that_look_like_numbers_stay_names(folder, capsys, names):
     capsys.readouterr()
     assert main(["predict", "codes.csv", "--model", "codes.model"]) == 0
     assert set(names) == set(capsys.readouterr().out.split())
+    assert main(["evaluate", "codes.csv", "--model", "codes.model", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["data"]["labels not known"] == 0
+
+
+def test_labels_are_read_as_the_classes_of_the_model_are(folder, capsys):
+    # numbers are known however they are written in the table that is evaluated
+    (folder / "ones.csv").write_text("a,y\n1,1\n2,1\n8,12\n9,12\n")
+    (folder / "padded.csv").write_text("a,y\n1,01\n2,01\n8,12\n9,1.2e+01\n")
+    assert main(["fit", "ones.csv", "--method", "smsvm", "--set", "C=100", "--model", "ones.model"]) == 0
+    capsys.readouterr()
+    assert main(["evaluate", "padded.csv", "--model", "ones.model", "--format", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["accuracy"] == 1 and told["data"]["labels not known"] == 0
 
 
 def test_a_model_of_dense_rows_takes_sparse_ones(folder, capsys):

@@ -14,7 +14,7 @@ from sklearn.datasets import load_iris
 from cmargin._core.newton._multinomial_inverse import rows_above
 from cmargin._core.newton._multinomial_step import penalised
 from cmargin.homes import open_rows
-from cmargin.homes.softmax_rows import INTERCEPTS, PRODUCTS, RISK_OF_SCORES
+from cmargin.homes.softmax_rows import INTERCEPTS, PRODUCTS, RISK_OF_SCORES, SoftmaxRowPass
 from cmargin.solvers.newton import multinomial_inverse, multinomial_newton
 from cmargin.solvers.newton.multinomial_inverse import (
     ClassInverse,
@@ -230,7 +230,7 @@ class Kept:
         self.states.append(pickle.dumps(snapshot()))
 
 
-@pytest.mark.parametrize("spread, dtype", [("large penalty", np.float64), ("blocks", np.float32)])
+@pytest.mark.parametrize("spread, dtype", [("large penalty", np.float64), ("blocks", np.float32), ("CSR", np.float64)])
 def test_a_run_goes_on_to_the_same_bits_from_every_step(spread, dtype, monkeypatch):
     # without pairs, and then with; or with blocks of the classes, whose cost was told by what type products are of now
     if spread == "large penalty":
@@ -238,14 +238,23 @@ def test_a_run_goes_on_to_the_same_bits_from_every_step(spread, dtype, monkeypat
         settings = Settings(1e-3, 1e-8)
         monkeypatch.setattr(multinomial_newton, "are_worth_pairs", lambda *about: False)
         monkeypatch.setattr(multinomial_newton, "pairs_cost", lambda home: 8)
-    else:
+    elif spread == "blocks":
         X, labels, weight = problem(n=1000, m=40, dtype=dtype)
         settings = Settings(1e-7, 1e-13)
+    else:                                            # blocks of a sample, and then of all rows, dense copies both
+        X, labels, weight = problem(n=2600, m=12)
+        X, settings = sp.csr_array(X), Settings(1e-7, 1e-13)
+        monkeypatch.setattr(multinomial_newton, "PLENTY", 1e9)
+        copies, real = set(), SoftmaxRowPass.in_single_precision
+        monkeypatch.setattr(SoftmaxRowPass, "in_single_precision",
+                            lambda home: copies.add(type(real(home))) or real(home))
     kept, run = Kept(), Run(open_rows(X), labels, weight, labels.max() + 1, settings)
     run.go(None, kept)
     states = [pickle.loads(state) for state in kept.states]
     assert len(states) > 4
-    if spread == "blocks":
+    if spread == "CSR":
+        assert copies == {np.ndarray} and any(state["probs_of_inverse"] is not None for state in states)
+    elif spread == "blocks":
         assert any(state["probs_of_inverse"] is not None and state["scores"].dtype == np.float64 for state in states)
     else:
         assert {state["plain"] for state in states if state["prepared"]} == {True, False}
@@ -267,7 +276,7 @@ def test_what_blocks_cost_is_told_by_the_rows_alone():
 
 
 @pytest.mark.parametrize("n, d, k, entries, rows", [
-    (10_000, 1000, 4, None, 8000), (10_000, 1000, 4, 2_400_000, 0), (10_000, 1000, 4, 2_500_000, 8000),   # CSR rows
+    (10_000, 1000, 4, None, 8000), (10_000, 1000, 4, 3_900_000, 0), (10_000, 1000, 4, 4_000_000, 8000),   # CSR rows
     (10_000, 2000, 4, None, 0),                          # 4e10 operations a class: nobody would look at the clock,
     (400_000, 2000, 4, None, 16_000),                    # as long as no more than a few reads take
     (10_000, 2049, 1, None, 0), (10_000, 1000, 100, None, 0), (300, 5, 4, None, 300)])

@@ -6,6 +6,7 @@ import warnings
 import broken_rows
 import numpy as np
 import pytest
+from conftest import blobs
 from estimators import quick_estimators
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -191,6 +192,15 @@ def test_a_callback_sees_everything_a_fit_leaves(solver):
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, Y)
     assert seen[0].tolist() == model.scale_.tolist() == [2.0]
+
+
+@pytest.mark.parametrize("seed", ["a", -1, 2**40, 1.5, np.random.default_rng(0)], ids=str)
+@pytest.mark.parametrize("model", [SmSVMClassifier(), SLNDClassifier(), SLNDClassifier(l2=0.1),
+                                   cmargin.MarginPursuitClassifier()], ids=str)
+def test_a_seed_is_checked_where_nothing_is_drawn_too(model, seed):
+    X, y = blobs(n=40, d=3, k=2)
+    with pytest.raises(ValueError, match=r"The 'random_state' parameter of .* must be an int in the range"):
+        clone(model).set_params(random_state=seed).fit(X, y)
 
 
 def test_warnings_point_at_the_caller():

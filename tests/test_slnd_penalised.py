@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.special import logsumexp
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import scale
 
@@ -67,11 +69,26 @@ def test_two_classes_have_one_row_of_weights_and_the_logistic_optimum(C, loss):
     margins = np.where(labels == "yes", 1, -1) * model.decision_function(rows)
     assert model.objective_ == pytest.approx(
         np.logaddexp(0, -margins).mean() + model.l2 / 2 * (model.coef_**2).sum(), rel=1e-12)
+    assert CalibratedClassifierCV(model, cv=3).fit(rows, labels).score(rows, labels) > 0.8
+    assert cross_val_score(model, rows, labels == "yes", scoring="roc_auc", cv=3).min() > 0.8
     both = OneVsRestClassifier(model).fit(rows, np.stack([labels == "yes", labels == "no", rows[:, 0] > 0], axis=1))
     assert both.score(rows, np.stack([labels == "yes", labels == "no", rows[:, 0] > 0], axis=1)) > 0.8
     assert model.fit(rows, labels).n_iter_ == 0                       # goes on from where it is
     assert model.set_params(l2=0.0).fit(rows, labels).coef_.shape == (1, rows.shape[1])
     assert model.set_params(l2=0.1).fit(rows, labels).duality_gap_ <= 1e-9
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("container, dtype", [(np.asarray, np.float32), (sparse.csr_matrix, np.float64)])
+def test_two_classes_with_weights(container, dtype, intercept):
+    rows, labels = X[y < 2], y[y < 2]
+    s = np.random.default_rng(3).random(len(labels)) + 0.1
+    model = BSNClassifier(l2=1 / s.sum(), tol=1e-8, fit_intercept=intercept, class_weight={0: 1.0, 1: 3.0})
+    model.set_params(l2=1 / (s * np.where(labels == 1, 3.0, 1.0)).sum()).fit(container(rows.astype(dtype)), labels, s)
+    theirs = LogisticRegression(tol=1e-10, max_iter=5000, fit_intercept=intercept, class_weight={0: 1.0, 1: 3.0})
+    theirs.fit(rows, labels, s)
+    np.testing.assert_allclose(model.coef_, theirs.coef_, atol=1e-3 * np.abs(theirs.coef_).max())
+    np.testing.assert_allclose(model.predict_proba(rows), theirs.predict_proba(rows), atol=1e-4)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -160,8 +160,7 @@ def test_the_objective_of_a_start_has_the_penalty_of_its_intercept(l1):
 @pytest.mark.parametrize("few, parameters", [
     (few, parameters) for few in (10, 2) for parameters in (
         {}, {"loss": "logistic"}, {"loss": "squared"}, {"l2": 1e-3}, {"loss": "multinomial", "l2": 1e-3},
-        {"loss": "logistic", "fit_intercept": False})
-    if (few, parameters) != (2, {"l2": 1e-3})], ids=str)         # of two classes "auto" is logistic and takes no l2
+        {"loss": "logistic", "fit_intercept": False})], ids=str)
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix])
 def test_slnd_without_time_for_a_pass_classifies(parameters, container, few):
     # it was at chance, with weights of 0

@@ -28,6 +28,7 @@ from cmargin._estimators.validation import (
     check_flag,
     check_parameter,
     check_rows,
+    check_seed,
     in_range,
 )
 from cmargin._estimators.versions import VersionInPickle
@@ -133,7 +134,7 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
         check_parameter(self, "n_jobs", self.n_jobs, integer=(-INT_MAX, INT_MAX, "(-inf, inf)"), none=True)
         check_verbose(self)
         check_class_weight(self, self.class_weight)
-        check_random_state(getattr(self, "random_state", None))          # where nothing is drawn, too
+        check_seed(self)
         check_parameter(self, "callback", self.callback, none=True, call=True)
         check_checkpoint(self, self.checkpoint)
         for name in ("fit_intercept", "warm_start"):
@@ -190,7 +191,7 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
         if isinstance(self.class_weight, str):
             weight = None if sample_weight is None else in_range(sample_weight)
             return balanced_weights(np.bincount(codes, weight, minlength=len(classes)))
-        return compute_class_weight(self.class_weight, classes=classes, y=classes[codes])
+        return compute_class_weight(self.class_weight, classes=classes, y=classes)
 
     def _deadline(self, begin):
         return None if self.max_time is None else begin + self.max_time

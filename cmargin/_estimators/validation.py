@@ -111,6 +111,13 @@ def check_class_weights(weights):
         raise ValueError(f"class_weight must be finite and not negative; got weights {weights}.")
 
 
+def check_seed(estimator):
+    """``random_state``, of fits that draw nothing too."""
+    seed = getattr(estimator, "random_state", None)
+    if not isinstance(seed, np.random.RandomState) and seed is not np.random:
+        check_parameter(estimator, "random_state", seed, integer=(0, 2**32 - 1, "[0, 4294967295]"), none=True)
+
+
 def check_flag(estimator, name, value):
     """Raise unless ``value`` is a bool."""
     if not isinstance(value, (bool, np.bool_)):

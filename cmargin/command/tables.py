@@ -90,7 +90,7 @@ def _read_csv(path, header, label, known, delimiter):
     if labels is not None:
         _refuse_lines(path, labels)
     columns = [names[j] for j in wanted] if has_names else None
-    return Table(numbers, None if place is None else labels_from(labels), columns,
+    return Table(numbers, None if place is None else labels_from(labels, known), columns,
                  place if place is None or not has_names else names[place])
 
 
@@ -246,12 +246,19 @@ def _refuse_gaps(path, numbers, names, wanted):
 INTEGER = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.[0-9]*(e[+-]?[0-9]+)?)?", re.IGNORECASE)
 
 
-def labels_from(texts):
-    """Labels as they were meant: integers where all are written like one, else texts."""
+def labels_from(texts, known=None):
+    """Labels as they were meant, integers or texts: what the classes of the `Model` are, or as they are written."""
     texts = np.char.strip(np.asarray(texts, str))
-    if not all(map(INTEGER.fullmatch, np.unique(texts).tolist())):
+    if known is None:
+        are_numbers = all(map(INTEGER.fullmatch, np.unique(texts).tolist()))
+    else:
+        are_numbers = known.classifier.classes_.dtype.kind in "iubf"
+    if not are_numbers:
         return texts
-    numbers = texts.astype(float)
+    try:
+        numbers = texts.astype(float)
+    except ValueError:
+        return texts
     if not np.isfinite(numbers).all() or (numbers != np.rint(numbers)).any() or np.abs(numbers).max(initial=0) > 2**53:
         return texts
     return numbers.astype(np.int64)
@@ -281,5 +288,5 @@ def read_parquet(path, *, label, known=None):
     X = np.column_stack([column.astype(np.float32 if single else float) for column in columns])
     _refuse_gaps(path, X, names, wanted)
     y = None if place is None else np.asarray(table.column(place).to_pylist())
-    return Table(X, y if y is None or y.dtype.kind in "iub" else labels_from(y), [names[j] for j in wanted],
+    return Table(X, y if y is None or y.dtype.kind in "iub" else labels_from(y, known), [names[j] for j in wanted],
                  None if place is None else names[place])

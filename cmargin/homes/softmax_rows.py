@@ -150,4 +150,5 @@ class SoftmaxRowPass:
 
     def in_single_precision(self):
         """All rows, dense: themselves where they are float32 in C order, else a copy."""
-        return np.ascontiguousarray(dense(self.home.X), dtype=np.float32)
+        X = self.home.X.astype(np.float32) if self.sparse else self.home.X         # no dense float64 copy on the way
+        return np.ascontiguousarray(dense(X), dtype=np.float32)

@@ -25,7 +25,7 @@ MOST_FLOPS = 2e10            # of one class, where nobody looks at the clock: le
 FIRST = 4                    # products before the first ClassInverse, at least
 LITTLE_READS = 12.0          # that one of all rows may cost even where one of a subset costs less
 PLENTY = 32                  # rows that count a column, of up to 62: more would not make a class's block any better
-FULL = 4                     # numbers of a dense copy for an entry of CSR rows, at most
+FULL = 2.5                   # numbers of a dense copy for an entry of CSR rows, at most
 LITTLE = 0.1                 # of a class's mean curvature: a row of no more is not worth its part in the block
 
 
@@ -134,7 +134,7 @@ class KroneckerInverse(Kronecker):
 
 
 def class_inverse_sample(home):
-    """Rows that a `ClassInverse` is made from, or 0 where it would be too large, or CSR rows are mostly zeros."""
+    """Rows that a `ClassInverse` is made from, or 0 where it would be too large, or CSR rows have many zeros."""
     d = home.n_features
     if home.sparse and home.n_rows * d > FULL * home.entries:
         return 0
@@ -148,8 +148,8 @@ def class_inverse_cost(home, n):
     """Work of making a `ClassInverse` from n rows, over that of a read of all rows.
 
     n d^2 + d^3 / 3 a class beside 4 n_rows d, which run at two fifths of the speed, or at four fifths where rows are in
-    single precision, as the former always are (measured on mnist and on random rows). Of CSR rows nearly all entries
-    are there (`FULL`), and the same is said, though their reads take longer.
+    single precision, as the former always are (measured on mnist and on random rows). The same is said of
+    CSR rows with few zeros (`FULL`), though their reads take longer.
     """
     return (n * home.n_features + home.n_features**2 / 3) / ((5.0 if home.single else 10.0) * home.n_rows)
 

@@ -2,7 +2,8 @@
 
     P(W, b) = (1/N) sum_i s_i [ln sum_c exp(h_c(x_i)) - h_{y_i}(x_i)] + (l2/2) |W|^2,   h_c(x) = <w_c, x> + b_c
 
-that of scikit-learn's LogisticRegression at l2 = 1 / (C N). A Newton system is solved roughly by conjugate gradients,
+that of scikit-learn's LogisticRegression at l2 = 1 / (C N), or 2 / (C N) of two classes, for which that has one row of
+weights, w_1 - w_0. A Newton system is solved roughly by conjugate gradients,
 preconditioned (`multinomial_inverse`); the step along the direction is found on scores, without reading the rows.
 Products are made in the type of the rows; where that no longer suffices, in float64.
 
@@ -74,7 +75,7 @@ class Settings:
     Parameters
     ----------
     l2 : float
-        Penalty, > 0; 1 / (C N) for scikit-learn's C.
+        Penalty, > 0; 1 / (C N) for scikit-learn's C, of two classes 2 / (C N).
     tol : float
         Relative duality gap, (P - D) / P, that ends the run.
     fit_intercept : bool
