@@ -1,3 +1,4 @@
+import importlib
 import os
 import re
 import signal
@@ -14,6 +15,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import normalize
+from started import BENCHES, surroundings
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:        # as shells leave it in the background:
     signal.signal(signal.SIGINT, signal.default_int_handler)    # tests of Ctrl-C waited for ever
@@ -88,3 +90,18 @@ def shared_data():
     finally:
         sys.path.remove(folder)
     return load
+
+
+@pytest.fixture
+def bench_script(monkeypatch, capsys):
+    """Does what a script of asv_benches does, in this process: a start of an interpreter less. What it prints."""
+    if not BENCHES.is_dir():
+        pytest.skip("the benchmarks are not beside the tests")
+    monkeypatch.syspath_prepend(str(BENCHES))
+    monkeypatch.setenv("PYTHONPATH", surroundings()["PYTHONPATH"])  # of what it starts in turn
+
+    def script(name, *argv):
+        monkeypatch.setattr(sys, "argv", [name, *map(str, argv)])
+        importlib.import_module(name).main()
+        return capsys.readouterr().out
+    return script

@@ -4,8 +4,6 @@ import errno
 import json
 import os
 import pickle
-import subprocess
-import sys
 import warnings
 import zlib
 from functools import partial
@@ -18,6 +16,7 @@ import scipy.sparse as sp
 from estimators import quick_estimators
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from started import python
 
 from cmargin import Checkpoint, MarginPursuitClassifier, PegasosClassifier, SLNDClassifier, SmSVMClassifier
 from cmargin._runtime import checkpoint as files
@@ -51,10 +50,7 @@ MODELS = [GRADIENT, SLNDClassifier(max_passes=6, random_state=1), SmSVMClassifie
 def found(tmp_path_factory):
     if not hasattr(os, "fork"):
         pytest.skip("no fork")
-    answer = subprocess.run([sys.executable, killed_fits.__file__, str(tmp_path_factory.mktemp("killed"))],
-                            capture_output=True, text=True, timeout=240)
-    assert answer.returncode == 0, answer.stderr
-    return json.loads(answer.stdout)
+    return json.loads(python(killed_fits.__file__, tmp_path_factory.mktemp("killed"), limit=240))
 
 
 @pytest.mark.parametrize("name", killed_fits.NAMES)

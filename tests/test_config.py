@@ -5,10 +5,10 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from pathlib import Path
 
 import pytest
 from installation import ROOT, run
+from started import python
 from threadpoolctl import threadpool_info
 
 import cmargin
@@ -149,7 +149,6 @@ before = everywhere()
 import cmargin
 from cmargin import baselines
 assert everywhere() == before, "import"
-sys.path.insert(0, sys.argv[1])
 from estimators import quick_estimators
 rng = np.random.default_rng(0)
 X, y = rng.standard_normal((3000, 12)), np.arange(3000) % 3
@@ -163,6 +162,4 @@ print(f"{before[0]:#x}")
 
 @pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="MXCSR is of x86-64")
 def test_no_fit_changes_how_numbers_are_rounded_or_flushed():
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", CONTROL, str(Path(__file__).parent)], text=True,
-                          capture_output=True, timeout=300)
-    assert done.returncode == 0 and done.stdout.strip() == "0x1f80", done.stderr
+    assert python("-W", "ignore", "-c", CONTROL, limit=300).strip() == "0x1f80"

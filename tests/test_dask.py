@@ -3,12 +3,10 @@
 import logging
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
 import warnings
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,6 +14,7 @@ import pytest
 import scipy.sparse as sp
 from conftest import blobs
 from sklearn.exceptions import ConvergenceWarning
+from started import BENCHES, ROOT, python, rows_of
 from workers_in_place import InPlace, Losing, home_of
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, SmSVMClassifierCV
@@ -468,14 +467,9 @@ def test_an_asynchronous_client_is_refused():
 
 
 def test_the_comparison_prints_its_table():
-    script = Path(__file__).parent.parent / "asv_benches" / "compare_dask.py"
+    script = BENCHES / "compare_dask.py"
     if not script.exists():
         pytest.skip("the benchmarks are not beside the tests")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(script.parent.parent), *sys.path]))}
-    done = subprocess.run([sys.executable, str(script), "--quick", "--partitions", "2"], capture_output=True, text=True,
-                          timeout=LIMIT, env=environment)
-    assert done.returncode == 0, done.stderr[-2000:]
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in done.stdout.splitlines() if "|" in line]
-    found = {row[0]: row for row in rows}
+    found = {row[0]: row for row in rows_of(python(script, "--quick", "--partitions", 2, limit=LIMIT, folders=[ROOT]))}
     for name in ("SmSVM, logistic", "margin pursuit"):          # the hinge's dual is tried in memory, and nowhere else
         assert found[name][5] == found[name][6] and float(found[name][9]) < 1e-9

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -16,6 +15,7 @@ from killed_fits import OFTEN, StopAt
 from rare_columns import rows_with_rare_columns
 from rows_in_files import IN_FILES, Slow, files_of, paths_of, readers, write_csr
 from sklearn.exceptions import ConvergenceWarning
+from started import python
 
 from cmargin import Checkpoint, MarginPursuitClassifier, SmSVMClassifier
 from cmargin.homes import open_rows
@@ -411,7 +411,6 @@ def test_a_callback_and_verbose(data, tmp_path, capsys):
 
 LIMITED = """
 import os, resource, sys
-sys.modules["pandas"] = None         # where it is installed scikit-learn loads it, and it takes half of the limit
 import numpy as np
 from cmargin import SmSVMClassifier
 
@@ -443,11 +442,8 @@ def test_a_file_four_times_the_address_space(tmp_path):
     labels = np.arange(n, dtype=np.int8) % 2
     labels[:full] = y
     np.save(tmp_path / "y.npy", labels)
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    paths = [str(tmp_path / name) for name in ("X.npy", "y.npy", "w.npy")]
-    done = subprocess.run([sys.executable, "-c", LIMITED, *paths], capture_output=True, text=True, env=environment,
-                          timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
+    paths = [tmp_path / name for name in ("X.npy", "y.npy", "w.npy")]
+    python("-c", LIMITED, *paths, limit=300, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
     found = np.load(tmp_path / "w.npy")
     zeros = np.bincount(labels[full:])
     wanted = SmSVMClassifier(l2=1e-2, tol=1e-5).fit(

@@ -1,7 +1,5 @@
 """SLND on rows in files: windows of rows from all over them, the same bits however they lie, bounded memory."""
 
-import os
-import subprocess
 import sys
 import time
 
@@ -13,6 +11,7 @@ from killed_fits import StopAt
 from rows_in_files import IN_FILES, Slow, bits_of_fits, files_of, in_memory_and_there, readers, stopped_by_ctrl_c
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from started import python
 
 from cmargin import BSNClassifier, Checkpoint, SLNDClassifier
 from cmargin.homes import open_rows
@@ -227,7 +226,6 @@ def test_max_time_while_the_disk_is_slow(data, tmp_path, monkeypatch):
 
 LIMITED = """
 import resource, sys
-sys.modules["pandas"] = None         # where it is installed scikit-learn loads it, and it takes half of the limit
 import numpy as np
 from cmargin import SLNDClassifier
 from cmargin.homes.files import open_files
@@ -256,11 +254,8 @@ def test_files_four_times_the_address_space(tmp_path):
     X, shards = X.astype(np.float32), 56
     np.save(tmp_path / "X.npy", X)
     np.save(tmp_path / "y.npy", y.astype(np.int64))
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    paths = [str(tmp_path / name) for name in ("X.npy", "y.npy", "found.npy")]
-    done = subprocess.run([sys.executable, "-c", LIMITED, *paths, str(shards)], capture_output=True, text=True,
-                          env=environment, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
+    paths = [tmp_path / name for name in ("X.npy", "y.npy", "found.npy")]
+    python("-c", LIMITED, *paths, shards, limit=300, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
     found = np.load(tmp_path / "found.npy")
     right = (X @ found[:, :-1].T + found[:, -1]).argmax(axis=1) == y
     memory = SLNDClassifier(max_passes=1, step_size=1.0, random_state=0).fit(X, y)

@@ -1,7 +1,5 @@
 """CG_DESCENT, Nesterov, AdaDelta and Adam against their twins, step after step, and on problems with a known answer."""
 
-import subprocess
-import sys
 import textwrap
 import time
 import warnings
@@ -19,6 +17,7 @@ from sklearn.linear_model import Lasso, LogisticRegression
 from sklearn.preprocessing import scale
 from sklearn.utils import check_random_state
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from started import python
 
 from cmargin._core.losses._losses import LOSS_IDS, evaluate
 from cmargin._core.rows import _line_sums
@@ -400,10 +399,8 @@ def test_ctrl_c_is_answered_within_a_second():
                 print(name)
     """)
     names = ["AdamClassifier", "NesterovClassifier", "CGDescentClassifier"]
-    done = subprocess.run([sys.executable, "-c", program, *names], capture_output=True, text=True, timeout=60)
     # at rest to within rounding, conjugate gradients end by themselves before the key is pressed
-    assert done.stdout.split() in (names, names[:2]), done.stderr
-    assert done.returncode == 0, done.stderr
+    assert python("-c", program, *names).split() in (names, names[:2])
 
 
 def test_warnings_say_how_far_the_fit_got():

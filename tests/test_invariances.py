@@ -3,9 +3,6 @@ the unit of a column where that is promised, threads, and the process.
 """
 
 import hashlib
-import os
-import subprocess
-import sys
 import warnings
 
 import numpy as np
@@ -14,6 +11,7 @@ import scipy.sparse as sp
 from estimators import quick_estimators
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from started import python
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, nested_cross_validation
 from cmargin.baselines import CatoniHingeClassifier, CGDescentClassifier, ODMClassifier
@@ -155,8 +153,7 @@ def test_the_unit_of_the_columns(loss, l1):
 
 
 FITS = """
-import hashlib, sys, warnings
-sys.path.insert(0, sys.argv[1])
+import hashlib, warnings
 warnings.simplefilter("ignore")
 from test_invariances import data
 from estimators import quick_estimators
@@ -171,9 +168,7 @@ def test_every_process_comes_to_the_same_bits():
     """With one thread, with two, and with three; whatever the hash of a string is."""
     answers = set()
     for n_threads, seed in ((1, 0), (2, 1), (3, 12345)):
-        environment = {**os.environ, "OMP_NUM_THREADS": str(n_threads), "PYTHONHASHSEED": str(seed)}
-        done = subprocess.run([sys.executable, "-c", FITS, os.path.dirname(__file__)], env=environment, text=True,
-                              capture_output=True, check=True, timeout=300)
-        answers.add(done.stdout)
-    assert len(answers) == 1 and len(done.stdout.splitlines()) == len(quick_estimators())
-    assert hashlib.sha256().hexdigest() not in done.stdout
+        answers.add(python("-c", FITS, limit=300, OMP_NUM_THREADS=str(n_threads), PYTHONHASHSEED=str(seed)))
+    answer = answers.pop()
+    assert not answers and len(answer.splitlines()) == len(quick_estimators())
+    assert hashlib.sha256().hexdigest() not in answer

@@ -1,5 +1,3 @@
-import subprocess
-import sys
 import textwrap
 import time
 import warnings
@@ -18,6 +16,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, normalize, scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from started import python
 
 from cmargin import MarginPursuitClassifier, PegasosClassifier, SLNDClassifier, SmSVMClassifier, margins
 from cmargin._runtime.blas_threads import single_threaded_blas
@@ -399,8 +398,7 @@ def test_ctrl_c_is_answered_within_a_second():
                 assert time.perf_counter() - sent[0] < 3.0 and np.isfinite(model.coef_).all(), "late"
                 print("answered", solver)
     """)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
-    assert done.stdout.split() == ["answered", "newton", "answered", "gd", "answered", "sgd"], done.stderr
+    assert python("-c", program).split() == ["answered", "newton", "answered", "gd", "answered", "sgd"]
 
 
 def test_a_warning_says_how_far_the_fit_got():

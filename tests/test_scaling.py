@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -10,13 +9,13 @@ from pathlib import Path
 import pytest
 from conftest import blobs
 from ranks_in_threads import on_ranks
+from started import rows_of
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
 from cmargin.homes import mpi, places
 from cmargin.measure import scaling
 from cmargin.measure.scaling import Fit, Machine
 
-HERE = Path(__file__).parent
 MPIEXEC = shutil.which("mpiexec", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
 MACHINE = Machine(row=1e-8, column=1e-9, square=1e-10, along=1e-9, softmax=1e-10, question=1e-5, answer=1e-5,
                   latency=1e-6, byte=1e-10)
@@ -82,19 +81,13 @@ def test_where_it_ends():
     assert scaling.in_network(MACHINE, 5e-6, 1e9) == replace(MACHINE, latency=5e-6, byte=1e-9)
 
 
-def test_the_script_measures_and_draws(tmp_path):
-    script = HERE.parent / "asv_benches" / "compare_scaling.py"
-    if not script.exists() or MPIEXEC is None:
-        pytest.skip("the benchmarks are not beside the tests, or there is no mpiexec")
+@pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
+def test_the_script_measures_and_draws(bench_script, monkeypatch, tmp_path):
     pytest.importorskip("mpi4py")
     pytest.importorskip("matplotlib")
-    environment = {**os.environ, "PATH": os.pathsep.join([str(Path(MPIEXEC).parent), os.environ["PATH"]]),
-                   "PYTHONPATH": os.pathsep.join(filter(None, [str(HERE.parent), *sys.path]))}
-    figure = str(tmp_path / "a.png")
-    done = subprocess.run([sys.executable, str(script), "--quick", "--ranks", "2", "--figure", figure],
-                          capture_output=True, text=True, timeout=300, env=environment)
-    assert done.returncode == 0, done.stderr[-2000:]
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in done.stdout.splitlines() if "|" in line]
+    monkeypatch.setenv("PATH", str(Path(MPIEXEC).parent), prepend=os.pathsep)
+    figure = tmp_path / "a.png"
+    cells = rows_of(bench_script("compare_scaling", "--quick", "--ranks", 2, "--figure", figure))
     beside = [row for row in cells if len(row) == 9 and row[0] in ("SmSVM", "margin pursuit", "SLND, a pass")]
     assert len(beside) == 3 and all(float(row[5]) > 0 and float(row[6]) > 0 for row in beside)
-    assert (tmp_path / "a.png").stat().st_size > 20_000
+    assert figure.stat().st_size > 20_000

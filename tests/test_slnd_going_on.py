@@ -1,8 +1,6 @@
 """SLND goes on where it was, stops when it is told to, and says what it does meanwhile."""
 
 import signal
-import subprocess
-import sys
 import textwrap
 import warnings
 
@@ -12,6 +10,7 @@ import scipy.sparse as sp
 from conftest import blobs
 from fits import fit, same
 from sklearn.exceptions import ConvergenceWarning
+from started import python
 
 from cmargin import SLNDClassifier
 from cmargin._runtime.clock import RunClock
@@ -196,4 +195,4 @@ def test_fit_after_fork_on_one_thread():
             os._exit(7)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     """)
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    assert python("-c", code) == ""

@@ -1,6 +1,5 @@
 """SGD, SGD-P and SGD-QN against their twins, row after row, and on problems with a known answer."""
 
-import subprocess
 import sys
 import textwrap
 import warnings
@@ -19,6 +18,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import normalize
 from sklearn.utils import check_random_state
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from started import python
 
 from cmargin import BSNClassifier, SLNDClassifier, baselines
 from cmargin._core.stochastic import _class_sgd
@@ -196,8 +196,7 @@ def test_dense_rows_in_c_order_are_not_copied():
             model(max_passes=1, step_size=0.1).fit(X, y)
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     """)
-    grown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
-    assert int(grown) * (1 if sys.platform == "darwin" else 1024) < 80e6
+    assert int(python("-c", code)) * (1 if sys.platform == "darwin" else 1024) < 80e6
 
 
 @pytest.mark.parametrize("model", ALL, ids=IDS)

@@ -1,14 +1,12 @@
 """Sparse rows whose arrays do not fit together are refused before anything follows them."""
 
-import subprocess
-import sys
-from pathlib import Path
 
 import broken_rows
 import naive
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from started import python
 
 from cmargin import SLNDClassifier, nested_cross_validation
 from cmargin._core.rows._rows import Rows
@@ -20,11 +18,7 @@ DENSE, LABELS = broken_rows.sound_rows()
 def test_every_method_of_every_estimator_refuses_every_fault():
     # Most of them read and wrote outside the arrays: sixteen estimators ended with a segmentation fault, a row pointer
     # of 2**31 kept SciPy counting, and a column of -1 or one too many was taken for a good one.
-    code = "import sys; sys.path.append(sys.argv[1]); import broken_rows; broken_rows.main()"
-    done = subprocess.run([sys.executable, "-X", "faulthandler", "-c", code, str(Path(__file__).parent)],
-                          capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-2000:]
-    lines = done.stdout.splitlines()
+    lines = python("-X", "faulthandler", "-c", "import broken_rows; broken_rows.main()", limit=300).splitlines()
     assert not [line for line in lines if not line.endswith(" done")]
     assert len(lines) == len(broken_rows.quick_estimators())
 

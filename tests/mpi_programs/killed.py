@@ -1,6 +1,7 @@
-"""A fit over the ranks of COMM_WORLD with a checkpoint, of which one rank is killed, or that goes on from there.
+"""A fit over the ranks of COMM_WORLD with a checkpoint: left alone, then with a rank killed; or going on from there.
 
-    killed.py FOLDER SLND|SmSVM|pursuit RANK WRITES      RANK is killed by SIGKILL after so many checkpoints; -1: nobody
+    killed.py FOLDER SLND|SmSVM|pursuit RANK WRITES     RANK is killed by SIGKILL after so many checkpoints
+    killed.py FOLDER SLND|SmSVM|pursuit                 goes on
 """
 
 import os
@@ -13,7 +14,7 @@ from sklearn.datasets import load_digits
 
 from cmargin import Checkpoint, MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
 
-comm, (folder, name, rank, writes) = MPI.COMM_WORLD, sys.argv[1:]
+comm, (folder, name, *kill) = MPI.COMM_WORLD, sys.argv[1:]
 X, y = load_digits(n_class=3, return_X_y=True)
 X = X / 16
 MODELS = {
@@ -23,23 +24,32 @@ MODELS = {
 count, replace = 0, os.replace
 
 
-def counting(*names):
-    """Every rank writes one file a checkpoint, and rank 0 one more."""
+def counting(rank, writes):
+    """`os.replace`, counted: every rank needs one a checkpoint, and rank 0 one more."""
+    def counted(*names):
+        global count
+        replace(*names)
+        count += 1
+        if comm.rank == rank and count == writes * (2 if comm.rank == 0 else 1):
+            os.kill(os.getpid(), signal.SIGKILL)
+    return counted
+
+
+def fit(which, rank=-1, writes=0):
     global count
-    replace(*names)
-    count += 1
-    if comm.rank == int(rank) and count == int(writes) * (2 if comm.rank == 0 else 1):
-        os.kill(os.getpid(), signal.SIGKILL)
+    count, os.replace, path = 0, counting(rank, writes), os.path.join(folder, which, "fit")
+    model = MODELS[name].set_params(checkpoint=Checkpoint(path, seconds=None, passes=1.0))
+    model.fit(X[comm.rank::comm.size], y[comm.rank::comm.size], comm=comm)
+    assert len(set(comm.allgather(model.coef_.tobytes()))) == 1
+    if comm.rank == 0:
+        assert not os.path.exists(path)
+        np.save(os.path.join(folder, which, "coef.npy"), model.coef_)
+        print("passes", model.n_passes_, "written", count // 2, flush=True)
 
 
-os.replace = counting
-model = MODELS[name].set_params(checkpoint=Checkpoint(os.path.join(folder, "fit"), seconds=None, passes=1.0))
-model.fit(X[comm.rank::comm.size], y[comm.rank::comm.size], comm=comm)
-assert len(set(comm.allgather(model.coef_.tobytes()))) == 1
-if comm.rank == 0:
-    assert not os.path.exists(os.path.join(folder, "fit"))
-    np.save(os.path.join(folder, "coef.npy"), model.coef_)
-    print("passes", model.n_passes_, "written", count // 2, flush=True)
+if kill:
+    fit("alone")
+fit("killed", *map(int, kill))
 ended = comm.gather(comm.rank)
 if comm.rank == 0:
     print("done", ended, flush=True)
