@@ -1,6 +1,7 @@
 """Fits of Dask collections over the two worker processes of a local cluster."""
 
 import logging
+import multiprocessing
 import os
 import signal
 import sys
@@ -24,9 +25,12 @@ from cmargin.solvers.newton.continuation_newton import Problem, Settings
 from cmargin.solvers.newton.growing import ways
 
 da = pytest.importorskip("dask.array")
+dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 if not hasattr(signal, "SIGALRM"):
     pytest.skip("no time limits here", allow_module_level=True)
+
+from distributed.utils import get_mp_context  # noqa: E402
 
 from cmargin.homes.dask import cluster as dask_cluster  # noqa: E402
 from cmargin.homes.dask import tasks  # noqa: E402
@@ -48,7 +52,12 @@ def time_limit():
 
 
 def started():
+    """A cluster of two processes, forked off one that has made all imports, where the system can."""
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    if "forkserver" in multiprocessing.get_all_start_methods():
+        dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"})       # of restarted workers too
+        get_mp_context().set_forkserver_preload(["dask.dataframe", "distributed", "cmargin.smsvm", "cmargin.slnd",
+                                                 "cmargin.homes.dask.tasks"])
     return distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0",
                                     host="127.0.0.1")
 
