@@ -16,7 +16,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso, LogisticRegression
 from sklearn.preprocessing import scale
 from sklearn.utils import check_random_state
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import (
+    check_sample_weight_equivalence_on_dense_data,
+    check_sample_weight_equivalence_on_sparse_data,
+    parametrize_with_checks,
+)
 from started import python
 
 from cmargin._core.losses._losses import LOSS_IDS, evaluate
@@ -48,13 +52,20 @@ def expected(estimator):
 
 
 @parametrize_with_checks(
-    [CGDescentClassifier(), CGDescentClassifier(tol=1e-13), CGDescentClassifier(l2=1e-2, tol=1e-13),
-     NesterovClassifier(l2=1e-2, tol=1e-11, max_passes=5000), NesterovClassifier(), AdaDeltaClassifier(),
-     AdamClassifier()], expected_failed_checks=expected,
+    [CGDescentClassifier(), CGDescentClassifier(l2=1e-2, tol=1e-13), NesterovClassifier(),
+     NesterovClassifier(l2=1e-2, tol=1e-11, max_passes=5000), AdaDeltaClassifier(), AdamClassifier()],
+    expected_failed_checks=expected,
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("check", [check_sample_weight_equivalence_on_dense_data,
+                                   check_sample_weight_equivalence_on_sparse_data])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_weights_are_repeated_rows_without_a_penalty_too(check):
+    check("CGDescentClassifier", CGDescentClassifier(tol=1e-13))
 
 
 def fit(model, X, y, sample_weight=None, **parameters):
