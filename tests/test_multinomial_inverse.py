@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from multinomial_problems import K, M, N, curvature_times, kronecker, laid_out, point, problem, solve
 from sklearn.datasets import load_iris
 
-from cmargin._core.newton._multinomial_inverse import rows_above
+from cmargin._core.newton._multinomial_inverse import ClassBlocks, rows_above
 from cmargin._core.newton._multinomial_step import penalised
 from cmargin.homes import open_rows
 from cmargin.homes.softmax_rows import INTERCEPTS, PRODUCTS, RISK_OF_SCORES, SoftmaxRowPass
@@ -206,13 +206,51 @@ def test_rows_of_little_curvature_are_left_out_of_a_block():
     np.testing.assert_allclose(inverse(G)[:M], without_mean(wanted), atol=1e-4 * np.abs(wanted).max())
 
 
+@pytest.mark.parametrize("k", [1, 16, 37])          # weights of 16 classes or more are taken out of the rows together
+@pytest.mark.parametrize("n_threads, ends", [(1, (0, 37)), (2, (0, 37)), (2, (0, 5, 17, 33, 37)), (18, (0, 36, 37))])
+def test_blocks_of_many_classes_are_their_own(k, n_threads, ends):
+    rng = np.random.default_rng(k)
+    X, weight, G = rng.standard_normal((600, 5)).astype(np.float32), rng.random(600), rng.standard_normal((5, k))
+    probs = rng.dirichlet(np.full(k, 0.3), 600).astype(np.float32) if k > 1 else rng.random((600, 1)).astype(np.float32)
+    weight /= weight.sum()
+    blocks = ClassBlocks(X, probs, weight, 1e-2, False, n_threads, 0.1)
+    assert all(blocks.make(min(lo, k), min(hi, k)) for lo, hi in itertools.pairwise(ends))
+    wanted = np.empty((5, k))
+    for c in range(k):
+        curvature = weight * probs[:, c] * (1.0 - probs[:, c].astype(float))
+        curvature[curvature <= 0.1 * curvature.mean()] = 0.0
+        wanted[:, c] = np.linalg.solve(X.T @ (X * curvature[:, None]) + 1e-2 * np.eye(5), G[:, c])
+    np.testing.assert_allclose(blocks(G), without_mean(wanted), atol=2e-5 * np.abs(wanted).max())
+    whole = ClassBlocks(X, probs, weight, 1e-2, False, 1, 0.1)
+    assert whole.make(0, k) and np.array_equal(whole(G), blocks(G))
+
+
+def test_as_many_rows_are_behind_the_blocks_as_it_takes_for_plenty_to_count(monkeypatch):
+    # of 50,000 rows of 1,000 classes 30 counted at first, so all were taken, and stayed when 20,000 did
+    rng = np.random.default_rng(3)
+    labels = rng.integers(60, size=12_000)
+    X = (rng.standard_normal((60, 32))[labels] + 0.5 * rng.standard_normal((12_000, 32))).astype(np.float32)
+    run = Run(open_rows(X), labels, np.ones(12_000), 60, Settings(1 / (100 * 12_000), 1e-4))
+    taken, real = [], Run.take_rows
+
+    def take_rows(run, n):
+        real(run, n)
+        taken.append((n, rows_that_count(run.home.probs[run.class_rows], run.home.weight[run.class_rows])))
+
+    monkeypatch.setattr(Run, "take_rows", take_rows)
+    run.go(None)
+    rows, count = zip(*taken, strict=True)
+    assert run.result.stopped == "tol" and 2000 < min(rows) < 0.7 * max(rows) < 0.7 * 12_000      # 5,176 and 8,926
+    np.testing.assert_allclose(count, 32 * 32, rtol=0.1)
+
+
 def test_separable_classes_have_blocks_of_all_rows(monkeypatch):
     # the rows that count are others for every class, and a fifth of all has too few of them
     rng = np.random.default_rng(5)
     X = rng.standard_normal((6000, 60)).astype(np.float32)
     labels, settings = (X @ rng.standard_normal((60, 15))).argmax(axis=1), Settings(1 / (100 * 6000), 1e-4)
     fit, _ = solve(X, labels, None, 15, settings)
-    monkeypatch.setattr(multinomial_newton.Run, "take_all_rows", lambda self: None)
+    monkeypatch.setattr(multinomial_newton, "PLENTY", 0)
     sampled, _ = solve(X, labels, None, 15, settings)
     assert max(fit.gap, sampled.gap) <= 1e-4 and fit.objective == pytest.approx(sampled.objective, rel=2e-4)
     assert fit.reads < 0.3 * sampled.reads                              # 67 of 443
@@ -230,7 +268,8 @@ class Kept:
         self.states.append(pickle.dumps(snapshot()))
 
 
-@pytest.mark.parametrize("spread, dtype", [("large penalty", np.float64), ("blocks", np.float32), ("CSR", np.float64)])
+@pytest.mark.parametrize("spread, dtype", [("large penalty", np.float64), ("blocks", np.float32), ("CSR", np.float64),
+                                           ("blocks that are not sound", np.float64)])
 def test_a_run_goes_on_to_the_same_bits_from_every_step(spread, dtype, monkeypatch):
     # without pairs, and then with; or with blocks of the classes, whose cost was told by what type products are of now
     if spread == "large penalty":
@@ -241,6 +280,11 @@ def test_a_run_goes_on_to_the_same_bits_from_every_step(spread, dtype, monkeypat
     elif spread == "blocks":
         X, labels, weight = problem(n=1000, m=40, dtype=dtype)
         settings = Settings(1e-7, 1e-13)
+    elif spread == "blocks that are not sound":      # those of all rows: how many there were was not kept
+        X, labels, weight = problem(n=2600, m=60)
+        settings, real = Settings(1e-6, 1e-12), ClassInverse.make
+        monkeypatch.setattr(multinomial_newton, "PLENTY", 1e9)
+        monkeypatch.setattr(ClassInverse, "make", lambda blocks, first, last: real(blocks, first, last) and False)
     else:                                            # blocks of a sample, and then of all rows, dense copies both
         X, labels, weight = problem(n=2600, m=12)
         X, settings = sp.csr_array(X), Settings(1e-7, 1e-13)
@@ -254,6 +298,8 @@ def test_a_run_goes_on_to_the_same_bits_from_every_step(spread, dtype, monkeypat
     assert len(states) > 4
     if spread == "CSR":
         assert copies == {np.ndarray} and any(state["probs_of_inverse"] is not None for state in states)
+    elif spread == "blocks that are not sound":
+        assert {state["n_class_rows"] for state in states} == {0, 2000, 2600}
     elif spread == "blocks":
         assert any(state["probs_of_inverse"] is not None and state["scores"].dtype == np.float64 for state in states)
     else:

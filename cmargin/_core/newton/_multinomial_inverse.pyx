@@ -21,6 +21,7 @@ from cmargin._core.small._shapes cimport must_fit
 
 cdef enum:
     TILE = 256                  # rows that are scaled and multiplied at a time
+    GROUP = 16                  # classes whose weights are taken out of the rows together: a cache line of float32
 
 cdef double FLAT = 1e-3         # smallest curvature of an intercept, beside the largest
 cdef double LEAST = 1e-12       # smallest eigenvalue of A, beside the largest
@@ -201,31 +202,46 @@ def rows_above(const floating[:, ::1] probs, const double[::1] weight, double li
     return count / <double> k
 
 
+cdef void turn_weights(
+    const float *probs,         # IN    (n, k)
+    const double *weight,       # IN    (n,)
+    Py_ssize_t lo,
+    Py_ssize_t hi,
+    Py_ssize_t n,
+    Py_ssize_t k,
+    Py_ssize_t first,
+    Py_ssize_t n_classes,
+    double *turned,             # OUT   (n_classes, n): weight_i p_ic (1 - p_ic) of classes first, first + 1, ...
+) noexcept nogil:
+    cdef Py_ssize_t i, c
+    for i in range(lo, hi):
+        for c in range(n_classes):
+            turned[c * n + i] = class_weight(weight[i], probs[i * k + first + c])
+
+
 cdef bint class_block(
     const class_blocks *at,
     Py_ssize_t c,
     const float *X,             # IN    (n, m)
-    const float *probs,         # IN    (n, k)
-    const double *weight,       # IN    (n,) of sum 1
+    const double *weight,       # IN    (n,): weight_i p_ic (1 - p_ic), weight_i of sum 1
     Py_ssize_t n,
     double l2,
     float *rows,                # WORK  (TILE, m)
     float *diagonal,            # WORK  (m,)
 ) noexcept nogil:
-    # factor of sum_i w_i (x_i - mean)(x_i - mean)' + l2,  w_i = weight_i p_ic (1 - p_ic), mean by the same weight, over
-    # the rows that count
-    cdef Py_ssize_t i, j, m = at.m, k = at.k, here = 0
+    # factor of sum_i w_i (x_i - mean)(x_i - mean)' + l2, mean by the same weight, over the rows that count
+    cdef Py_ssize_t i, j, m = at.m, here = 0
     cdef double *mean = at.mean + c * m
     cdef double w, least, total = 0, kept = 0
     cdef float root
     cdef float *S = at.factors + c * m * m
     memset(mean, 0, m * sizeof(double))
     for i in range(n):
-        total += class_weight(weight[i], probs[i * k + c])
+        total += weight[i]
     at.curvature[c], least = total, at.little * total / n
     if at.intercept:
         for i in range(n):
-            w = class_weight(weight[i], probs[i * k + c])
+            w = weight[i]
             if w > least:
                 kept += w
                 for j in range(m):
@@ -234,7 +250,7 @@ cdef bint class_block(
             mean[j] = mean[j] / kept if kept > 0 else 0
     memset(S, 0, m * m * sizeof(float))
     for i in range(n):
-        w = class_weight(weight[i], probs[i * k + c])
+        w = weight[i]
         if w > least:
             root = <float> sqrt(w)
             for j in range(m):
@@ -369,6 +385,8 @@ cdef class ClassBlocks(Inverse):
     cdef const double[::1] weight
     cdef double l2
     cdef float[:, ::1] room
+    cdef double[:, ::1] turned          # weights of the classes of a group, by class
+    cdef Py_ssize_t group               # which one
 
     def __init__(self, const float[:, ::1] X, const float[:, ::1] probs, const double[::1] weight, double l2,
                  bint intercept, int n_threads, double little):
@@ -384,22 +402,39 @@ cdef class ClassBlocks(Inverse):
         cdef float[:, :, ::1] factors = np.empty((k, m, m), np.float32)
         cdef float[:, ::1] solved = np.empty((k, m), np.float32)
         self.room = np.empty((n_threads, (TILE + 1) * m + 16), np.float32)
+        self.turned, self.group = np.empty((min(k, n_threads + GROUP - n_threads % GROUP), X.shape[0])), -1
         at.mean, at.curvature, at.factors, at.solved = &mean[0, 0], &curvature[0], &factors[0, 0, 0], &solved[0, 0]
         self._alive = [mean, curvature, factors, solved]
 
     def make(self, Py_ssize_t first, Py_ssize_t last):
         """Factors of the classes ``first .. last - 1``; False if one is beyond single precision."""
-        cdef Py_ssize_t c, n = self.X.shape[0], m = self.n_features, failed = 0
-        cdef float *rows
+        cdef Py_ssize_t lo = first, group, size = self.turned.shape[0]
         must_fit(0 <= first <= last <= self.n_classes, "ClassBlocks.make")
-        cdef unsigned char[::1] made = np.zeros(last - first + 1, np.uint8)
+        cdef unsigned char[::1] made = np.zeros(self.n_classes, np.uint8)
+        while lo < last:
+            group = lo // size
+            if group != self.group:
+                self._turn(group)
+            self._make_of_group(lo, min(last, (group + 1) * size), made)
+            lo = min(last, (group + 1) * size)
+        return all(made[first:last])
+
+    cdef void _turn(self, Py_ssize_t group):
+        # a class's weights are a cache line each apart in ``probs``: they are taken out for as many as share one
+        cdef Py_ssize_t chunk, n = self.X.shape[0], n_chunks = (n + TILE - 1) // TILE, size = self.turned.shape[0]
+        cdef Py_ssize_t first = group * size, there = min(size, self.n_classes - first)
+        for chunk in prange(n_chunks, nogil=True, num_threads=self.n_threads, schedule="static"):
+            turn_weights(&self.probs[0, 0], &self.weight[0], chunk * TILE, min(n, (chunk + 1) * TILE), n,
+                         self.n_classes, first, there, &self.turned[0, 0])
+        self.group = group
+
+    cdef void _make_of_group(self, Py_ssize_t first, Py_ssize_t last, unsigned char[::1] made):
+        cdef Py_ssize_t c, m = self.n_features, begin = self.group * self.turned.shape[0]
+        cdef float *rows
         for c in prange(first, last, nogil=True, num_threads=self.n_threads, schedule="static", chunksize=1):
             rows = &self.room[threadid(), 0]
-            made[c - first] = class_block(&self.at, c, &self.X[0, 0], &self.probs[0, 0], &self.weight[0], n, self.l2,
-                                          rows, rows + TILE * m)
-        for c in range(last - first):
-            failed += not made[c]
-        return failed == 0
+            made[c] = class_block(&self.at, c, &self.X[0, 0], &self.turned[c - begin, 0], self.X.shape[0], self.l2,
+                                  rows, rows + TILE * m)
 
     cdef void apply(self, const double *G, double *out) noexcept nogil:
         class_apply(&self.at, self.n_threads, G, out)

@@ -24,7 +24,7 @@ MOST_NUMBERS = 1 << 26       # in the factors of all classes: 256 MB
 MOST_FLOPS = 2e10            # of one class, where nobody looks at the clock: less than half a second
 FIRST = 4                    # products before the first ClassInverse, at least
 LITTLE_READS = 12.0          # that one of all rows may cost even where one of a subset costs less
-PLENTY = 32                  # rows that count a column, of up to 62: more would not make a class's block any better
+PLENTY = 32                  # rows that count a column: more would not make a class's block any better
 FULL = 2.5                   # numbers of a dense copy for an entry of CSR rows, at most
 LITTLE = 0.1                 # of a class's mean curvature: a row of no more is not worth its part in the block
 

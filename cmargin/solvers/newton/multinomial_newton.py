@@ -340,6 +340,7 @@ class Run(Resumable):
         home, inverse = self.home, self.inverse
         return {**super().snapshot(), "reads": home.reads, "scores": home.scores, "probs": home.probs,
                 "standing": self.newton.standing, "prepared": self.kronecker is not None,
+                "n_class_rows": 0 if self.class_rows is None else len(self.class_rows),
                 "probs_of_inverse": None if inverse is self.kronecker else inverse.probs}
 
     def go_on_from(self, state):
@@ -347,16 +348,14 @@ class Run(Resumable):
         self.clock.go_on_from(state.pop("clock"))
         home.keep(state["scores"].dtype)
         home.scores[:], home.probs[:] = state.pop("scores"), state.pop("probs")
-        prepared, probs = state.pop("prepared"), state.pop("probs_of_inverse")
+        prepared, probs, n = state.pop("prepared"), state.pop("probs_of_inverse"), state.pop("n_class_rows", 0)
         self.newton.standing = state.pop("standing")
         super().go_on_from(state)
         if prepared:
             self.prepare(self.plain)
+            self.class_rows = np.sort(self.order[:n]) if n else self.class_rows
         if probs is not None:
-            if len(probs) > len(self.class_rows):
-                self.copy_all_rows()
-            else:
-                self.class_copy = home.dense_copy_of(self.class_rows)
+            self.take_rows(len(probs))
             self.inverse = ClassInverse(home, self.class_copy, self.class_rows, self.settings.l2, probs)
         home.reads = reads
 
@@ -441,9 +440,7 @@ class Run(Resumable):
             self.prepare(False)
             self.spent = 0
         elif self.products_left() <= 0:
-            self.take_all_rows()
-            if self.class_copy is None:
-                self.class_copy = home.dense_copy_of(self.class_rows)
+            self.take_enough_rows()
             self.inverse = self.kronecker                    # what was in use need not be kept beside the new one
             inverse = ClassInverse(home, self.class_copy, self.class_rows, s.l2)
             self.spent, self.built = 0, self.built + inverse.cost
@@ -460,20 +457,22 @@ class Run(Resumable):
         cost = self.inverse.cost or max(FIRST, class_inverse_cost(self.home, len(self.class_rows)))
         return int(np.ceil(cost - self.spent))
 
-    def take_all_rows(self):
-        """Behind the blocks of the classes, once those of them that count are few enough."""
-        home, known = self.home, self.class_rows
-        if len(known) == home.n_rows or home.n_rows * home.n_features > MOST_NUMBERS:
-            return
-        count = rows_that_count(home.probs[known], home.weight[known])
-        if count >= PLENTY * home.n_features:
-            return
-        if class_inverse_cost(home, count * home.n_rows / len(known)) <= max(
-                LITTLE_READS, class_inverse_cost(home, len(known))):
-            self.copy_all_rows()
+    def take_enough_rows(self):
+        """Behind the blocks of the classes: as many of them as it takes for enough to count, the sample at least, and
+        no more than make the blocks too dear."""
+        home, known, least = self.home, len(self.class_rows), class_inverse_sample(self.home)
+        count = rows_that_count(home.probs[self.class_rows], home.weight[self.class_rows])
+        n = int(min(home.n_rows, max(least, np.ceil(known * (PLENTY * home.n_features / max(count, TINY))))))
+        dear = class_inverse_cost(home, count * n / known) > max(LITTLE_READS, class_inverse_cost(home, least))
+        if n > known and (dear or n * home.n_features > MOST_NUMBERS):
+            n = known
+        if n != known or self.class_copy is None:
+            self.take_rows(n)
 
-    def copy_all_rows(self):
-        self.class_rows, self.class_copy = np.arange(self.home.n_rows), self.home.in_single_precision()
+    def take_rows(self, n):
+        """Behind the blocks of the classes: the first ``n`` of the random order; and a dense copy of them."""
+        home, self.class_rows = self.home, np.sort(self.order[:n])
+        self.class_copy = home.in_single_precision() if n == home.n_rows else home.dense_copy_of(self.class_rows)
 
     def prepare(self, plain):
         """What preconditioners have of the rows; pairs of their second moment, or None: where these are worth it."""
