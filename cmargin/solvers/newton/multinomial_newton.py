@@ -462,7 +462,7 @@ class Run(Resumable):
         no more than make the blocks too dear."""
         home, known, least = self.home, len(self.class_rows), class_inverse_sample(self.home)
         count = rows_that_count(home.probs[self.class_rows], home.weight[self.class_rows])
-        n = int(min(home.n_rows, max(least, np.ceil(known * (PLENTY * home.n_features / max(count, TINY))))))
+        n = int(min(home.n_rows, max(least, np.ceil(known * (PLENTY * home.n_features / max(count, 1e-9))))))
         dear = class_inverse_cost(home, count * n / known) > max(LITTLE_READS, class_inverse_cost(home, least))
         if n > known and (dear or n * home.n_features > MOST_NUMBERS):
             n = known
