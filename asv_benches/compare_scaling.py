@@ -320,6 +320,7 @@ def draw(found, path):
     axes[0, 0].legend(fontsize=9)
     figure.suptitle(f"{ROWS:,} rows over ranks, by the cost model of doc/scaling.md")
     figure.savefig(path, dpi=110)
+    plt.close(figure)
 
 
 def print_what_was_measured(told, machines, n_rows):

@@ -92,6 +92,10 @@ def shared_data():
     return load
 
 
+def late(number, frame):
+    raise TimeoutError("the script hangs")
+
+
 @pytest.fixture
 def bench_script(monkeypatch, capsys):
     """Does what a script of asv_benches does, in this process: a start of an interpreter less. What it prints."""
@@ -104,4 +108,11 @@ def bench_script(monkeypatch, capsys):
         monkeypatch.setattr(sys, "argv", [name, *map(str, argv)])
         importlib.import_module(name).main()
         return capsys.readouterr().out
-    return script
+
+    before = signal.signal(signal.SIGALRM, late) if hasattr(signal, "SIGALRM") else None
+    if before is not None:
+        signal.alarm(300)                                           # seconds; a guard, not a figure
+    yield script
+    if before is not None:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,7 +1,6 @@
 """Fits of Dask collections over the two worker processes of a local cluster."""
 
 import logging
-import multiprocessing
 import os
 import signal
 import sys
@@ -52,9 +51,9 @@ def time_limit():
 
 
 def started():
-    """A cluster of two processes, forked off one that has made all imports, where the system can."""
+    """A cluster of two processes, on Linux forked off one that has made all imports."""
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    if "forkserver" in multiprocessing.get_all_start_methods():
+    if sys.platform.startswith("linux"):
         dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"})       # of restarted workers too
         get_mp_context().set_forkserver_preload(["dask.dataframe", "distributed", "cmargin.smsvm", "cmargin.slnd",
                                                  "cmargin.homes.dask.tasks"])

@@ -385,8 +385,8 @@ cdef class ClassBlocks(Inverse):
     cdef const double[::1] weight
     cdef double l2
     cdef float[:, ::1] room
-    cdef double[:, ::1] turned          # weights of the classes of a group, by class
-    cdef Py_ssize_t group               # which one
+    cdef double[:, ::1] turned          # weights of the classes of a group, by class; there until all are made
+    cdef Py_ssize_t group, group_size   # which one; how many they are, a multiple of the threads
 
     def __init__(self, const float[:, ::1] X, const float[:, ::1] probs, const double[::1] weight, double l2,
                  bint intercept, int n_threads, double little):
@@ -402,26 +402,30 @@ cdef class ClassBlocks(Inverse):
         cdef float[:, :, ::1] factors = np.empty((k, m, m), np.float32)
         cdef float[:, ::1] solved = np.empty((k, m), np.float32)
         self.room = np.empty((n_threads, (TILE + 1) * m + 16), np.float32)
-        self.turned, self.group = np.empty((min(k, n_threads + GROUP - n_threads % GROUP), X.shape[0])), -1
+        self.turned, self.group_size = None, min(k, (GROUP + n_threads - 1) // n_threads * n_threads)
         at.mean, at.curvature, at.factors, at.solved = &mean[0, 0], &curvature[0], &factors[0, 0, 0], &solved[0, 0]
         self._alive = [mean, curvature, factors, solved]
 
     def make(self, Py_ssize_t first, Py_ssize_t last):
         """Factors of the classes ``first .. last - 1``; False if one is beyond single precision."""
-        cdef Py_ssize_t lo = first, group, size = self.turned.shape[0]
+        cdef Py_ssize_t lo = first, group, size = self.group_size
         must_fit(0 <= first <= last <= self.n_classes, "ClassBlocks.make")
         cdef unsigned char[::1] made = np.zeros(self.n_classes, np.uint8)
+        if self.turned is None:
+            self.turned, self.group = np.empty((size, self.X.shape[0])), -1
         while lo < last:
             group = lo // size
             if group != self.group:
                 self._turn(group)
             self._make_of_group(lo, min(last, (group + 1) * size), made)
             lo = min(last, (group + 1) * size)
+        if last == self.n_classes:
+            self.turned = None
         return all(made[first:last])
 
     cdef void _turn(self, Py_ssize_t group):
         # a class's weights are a cache line each apart in ``probs``: they are taken out for as many as share one
-        cdef Py_ssize_t chunk, n = self.X.shape[0], n_chunks = (n + TILE - 1) // TILE, size = self.turned.shape[0]
+        cdef Py_ssize_t chunk, n = self.X.shape[0], n_chunks = (n + TILE - 1) // TILE, size = self.group_size
         cdef Py_ssize_t first = group * size, there = min(size, self.n_classes - first)
         for chunk in prange(n_chunks, nogil=True, num_threads=self.n_threads, schedule="static"):
             turn_weights(&self.probs[0, 0], &self.weight[0], chunk * TILE, min(n, (chunk + 1) * TILE), n,
@@ -429,7 +433,7 @@ cdef class ClassBlocks(Inverse):
         self.group = group
 
     cdef void _make_of_group(self, Py_ssize_t first, Py_ssize_t last, unsigned char[::1] made):
-        cdef Py_ssize_t c, m = self.n_features, begin = self.group * self.turned.shape[0]
+        cdef Py_ssize_t c, m = self.n_features, begin = self.group * self.group_size
         cdef float *rows
         for c in prange(first, last, nogil=True, num_threads=self.n_threads, schedule="static", chunksize=1):
             rows = &self.room[threadid(), 0]

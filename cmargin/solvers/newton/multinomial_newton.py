@@ -41,6 +41,7 @@ from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin.solvers.newton.multinomial_inverse import (
     FIRST,
     LITTLE_READS,
+    MOST_FLOPS,
     MOST_NUMBERS,
     PLENTY,
     RANK,
@@ -440,8 +441,8 @@ class Run(Resumable):
             self.prepare(False)
             self.spent = 0
         elif self.products_left() <= 0:
-            self.take_enough_rows()
             self.inverse = self.kronecker                    # what was in use need not be kept beside the new one
+            self.take_enough_rows()
             inverse = ClassInverse(home, self.class_copy, self.class_rows, s.l2)
             self.spent, self.built = 0, self.built + inverse.cost
             self.inverse = inverse if inverse.sound else self.kronecker
@@ -458,20 +459,21 @@ class Run(Resumable):
         return int(np.ceil(cost - self.spent))
 
     def take_enough_rows(self):
-        """Behind the blocks of the classes: as many of them as it takes for enough to count, the sample at least, and
-        no more than make the blocks too dear."""
+        """Behind the blocks of the classes: as many of them as it takes for enough to count, the sample at least; as
+        many as there were where more would make the blocks too dear, take too much memory or too long."""
         home, known, least = self.home, len(self.class_rows), class_inverse_sample(self.home)
         count = rows_that_count(home.probs[self.class_rows], home.weight[self.class_rows])
         n = int(min(home.n_rows, max(least, np.ceil(known * (PLENTY * home.n_features / max(count, 1e-9))))))
         dear = class_inverse_cost(home, count * n / known) > max(LITTLE_READS, class_inverse_cost(home, least))
-        if n > known and (dear or n * home.n_features > MOST_NUMBERS):
+        slow = count * n / known * home.n_features**2 > MOST_FLOPS
+        if n > known and (dear or slow or n * home.n_features > MOST_NUMBERS):
             n = known
         if n != known or self.class_copy is None:
             self.take_rows(n)
 
     def take_rows(self, n):
         """Behind the blocks of the classes: the first ``n`` of the random order; and a dense copy of them."""
-        home, self.class_rows = self.home, np.sort(self.order[:n])
+        home, self.class_rows, self.class_copy = self.home, np.sort(self.order[:n]), None     # no two copies at a time
         self.class_copy = home.in_single_precision() if n == home.n_rows else home.dense_copy_of(self.class_rows)
 
     def prepare(self, plain):
