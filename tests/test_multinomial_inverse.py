@@ -260,6 +260,21 @@ def test_rows_that_are_enough(known, count, plenty, rows, monkeypatch):
     np.testing.assert_array_equal(run.class_rows, np.sort(run.order[:rows]))
 
 
+@pytest.mark.parametrize("limit", ["MOST_FLOPS", "MOST_NUMBERS"])
+def test_no_more_rows_are_taken_than_time_and_memory_allow(limit, monkeypatch):
+    X, labels, weight = problem(n=6000, m=6)
+    run = Run(open_rows(X), labels, weight, K, Settings(1e-4))
+    run.take_rows(2000)
+    monkeypatch.setattr(multinomial_newton, "PLENTY", 1e9)
+    monkeypatch.setattr(multinomial_newton, limit, 0)
+    run.take_enough_rows()
+    assert len(run.class_rows) == 2000
+    monkeypatch.undo()
+    monkeypatch.setattr(multinomial_newton, "PLENTY", 1e9)
+    run.take_enough_rows()
+    assert len(run.class_rows) == 6000
+
+
 def test_separable_classes_have_blocks_of_all_rows(monkeypatch):
     # the rows that count are others for every class, and a fifth of all has too few of them
     rng = np.random.default_rng(5)
