@@ -73,6 +73,7 @@ LARGE = {                                              # begun on a tenth of the
 GIVEN_UP = SmSVMClassifier(loss="logistic", C=1e3)      # begun by products, in both
 WIDE = {"smsvm": SmSVMClassifier(l2=1e-3), "pursuit": MarginPursuitClassifier(l2=1e-3), "products": GIVEN_UP}
 COLUMNS = {"products": GIVEN_UP}
+SAMPLED = {loss: SmSVMClassifier(loss=loss, l2=1e-7, **SEED) for loss in ("hinge", "squared_hinge", "logistic")}
 IN_FILES = {"smsvm": SmSVMClassifier(**SEED), "pursuit": MarginPursuitClassifier(l2=1e-3)}
 
 
@@ -95,7 +96,7 @@ def blobs(n, d, k, seed=3):
 
 
 KINDS = {"dense": FAMILIES | ON_DENSE, "CSR": FAMILIES | ON_CSR, "large": LARGE, "files": IN_FILES, "wide": WIDE,
-         "columns": COLUMNS}
+         "columns": COLUMNS, "sampled": SAMPLED}
 NAMES = [f"{name}, {kind}" for kind, estimators in KINDS.items() for name in estimators]
 
 
@@ -105,6 +106,9 @@ def data_of(kind, folder):
         return blobs(60, 300, 3)
     if kind == "columns":
         return blobs(300, 120, 3)
+    if kind == "sampled":                    # their curvature; of columns that products alone want many for
+        X, y = blobs(6400, 200, 2)
+        return (np.cos(X[:, :9] @ X[:9]) + X / 9).astype("f"), y
     X, y = blobs(400, 9, 3) if kind in ("dense", "CSR") else blobs(21_000, 6, 3)
     if kind == "dense":
         return X, y

@@ -175,6 +175,15 @@ def test_reads_of_products_count(most):
     assert model.n_passes_ <= most + max(2, most / 10 + 2)
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_products_without_a_penalty_find_the_minimum_too(loss):
+    # there is no gap to say how near a step must be
+    X, y = blobs(300, 8, 2)
+    there = SmSVMClassifier(loss=loss, l2=0.0, linear_solver="cholesky").fit(X, y)
+    here = SmSVMClassifier(loss=loss, l2=0.0, linear_solver="cg").fit(X, y)
+    assert here.objective_[0] <= 1.01 * there.objective_[0] + 1e-9 and there.objective_[0] < 0.9
+
+
 def test_the_last_steps_are_no_nearer_than_asked_for():
     # residuals cost a hundredth of `tol` at most, where the gap is to fall below `tol` and no further: 690 reads
     X, y = load_digits(return_X_y=True)

@@ -15,7 +15,7 @@ from cmargin._estimators.progress import say
 from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin.homes.dual_rows import BY_DUAL, FEWEST_READS, SMOOTH_SPARSE, worth_sweeping
-from cmargin.homes.prices import has_ridges, worth_columns, worth_products
+from cmargin.homes.prices import has_ridges, jumps, sample_for_products, sampled_reads, worth_columns, worth_products
 from cmargin.homes.row_pass import SMALL
 from cmargin.homes.wide import worth_reducing
 from cmargin.solvers.dual.dual_newton import DualNewton
@@ -77,7 +77,8 @@ class SmSVMFit:
     def _draw_seeds(self):
         """One seed a class, drawn only where rows will be, or their order; always the same for None."""
         random_state = self.estimator.random_state
-        draws = self.by_dual or self.n >= SMALLEST or not isinstance(random_state, int)
+        draws = self.by_dual or self.n >= SMALLEST or sampled_reads(self.home, jumps(self.estimator.loss))[0] > 0 \
+            or not isinstance(random_state, int)
         if random_state is None or not draws:
             return np.zeros(len(self.labels), np.intp)
         return check_random_state(random_state).randint(2**31 - 1, size=len(self.labels))
@@ -238,13 +239,14 @@ class SmSVMFit:
                 w = result.w
             else:
                 result.objective = np.inf        # what comes next begins anew
-        rows, width = rows(), None if w is None else min(e.smoothing, WARM_WIDTH)
+        rows, width, sampled = rows(), None if w is None else min(e.smoothing, WARM_WIDTH), None
         if self.problem.l1 > 0:
             products = worth_columns(self.home, self.problem, settings)
             if products > 0:
                 rows.take_columns(self.home.columns())
         else:
             products = worth_products(self.home, self.problem, settings)
+            sampled = sample_for_products(self.home, self.problem, settings, self.seeds[c])
         if stage == "whole":
             newton = ContinuationNewton(rows, self.problem, settings, result)
             may_near(newton)
@@ -270,7 +272,7 @@ class SmSVMFit:
             grow = e.subset_growth == "auto" and (self.home.in_memory or not self.home.shares_reads
                                                   or len(self.labels) == 1)
             yield from ways(rows, self.problem, settings, grow, self.seeds[c], w, width, result, before, found,
-                            products)
+                            products, sampled)
 
     def reads_to_try(self, code):
         """Reads that the dual may take before Newton's method goes on; 0: it is not begun with."""

@@ -5,7 +5,7 @@ import numpy as np
 from cmargin._core.losses._losses import FACTS
 from cmargin._core.rows._dual_rows import DualBlocks, squares
 from cmargin._core.rows._rows import Rows
-from cmargin.homes.prices import FEW_COLUMNS, SMALLEST, has_ridges, may_begin_on_few, reads_of_newton
+from cmargin.homes.prices import FEW_COLUMNS, SMALLEST, has_ridges, may_begin_on_few, reads_of_newton, sampled_reads
 from cmargin.homes.wide import MOST_NUMBERS, worth_reducing
 
 FREE_BIAS = 0.5
@@ -16,7 +16,8 @@ NARROW_LOOK = 3.0      # reads there before a first look
 BY_DUAL = tuple(loss for loss, facts in FACTS.items() if not np.isnan(facts["dual_bend"]))
 FEWEST_READS = 10      # that a fit of dense rows must have left for a trial, which takes three
 LIGHT = 2.0            # mean C |x|^2 of CSR rows up to which the dual is taken for so few columns,
-LIGHT_OF_MANY = 10.0   # and of dense rows that are many,
+LIGHT_OF_MANY = 10.0   # of dense rows that are many,
+LIGHT_OF_SAMPLED = 1.0 # and of such as Newton's steps by products are for,
 SEEN = 1024            # of which so many are looked at
 WORTH = 40             # reads that Newton's method on all columns must cost for the dual to be tried first,
 ENOUGH = 0.6           # and the part of them after which it is given up
@@ -43,7 +44,7 @@ def worth_sweeping(home, l2, l1, linear_solver, line_search, loss):
     if not home.sparse and home.n_features <= FEW_COLUMNS:
         return home.n_features >= NARROWEST and home.entries >= NARROW_NUMBERS and home.n_rows < SMALLEST
     if reads_of_newton(home) <= WORTH:
-        return False
+        return sampled_reads(home, False)[0] > 0 and rows_are_light(home, l2, LIGHT_OF_SAMPLED)
     if not home.sparse:
         return not may_begin_on_few(home) or rows_are_light(home, l2, LIGHT_OF_MANY)
     return home.n_features > FEW_COLUMNS or (home.n_features >= NARROWEST and rows_are_light(home, l2, LIGHT))

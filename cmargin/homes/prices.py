@@ -3,6 +3,8 @@
 Which way a fit goes is chosen by these prices, not by timings, so that it is the same on every machine.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from cmargin._core.losses._losses import CALIBRATED, FACTS
@@ -21,6 +23,14 @@ FEWEST_PRODUCTS, MOST_A_STEP = 4, 100            # that a step may take: fewer a
 OUTER = 0.2            # reads of columns, times the entries of a row: what the sum of outer products costs
 BY_COLUMNS_FROM = 256  # columns of CSR rows: a block of fewer, with its factors, is cheap
 PRODUCT_STEPS = 10     # a step may take this part of ``max_passes``
+SAMPLE_ROWS = 8       # a column, whose curvature preconditions products,
+FEWEST_PASSES = 100    # that a fit must be allowed for them
+CURVED = 0.6           # part of the rows that have curvature, of a loss that has none beyond the margin
+SAMPLED_PART = 4       # where there are so many times more,
+BLOCK_READS = 0.2      # and reads of dense rows that the curvature of all costs, a column, times the bytes of a number
+STEP_READS = 4         # of a step by such products, beside the sample's curvature
+SWEEP = 2.3            # reads by all threads that a sweep of the dual over dense rows takes as long as, by one
+FEWEST_TRIED = 4       # products that rows are tried with without, beyond what the sample's curvature costs
 
 
 def has_ridges(loss):
@@ -41,6 +51,14 @@ def price_of_look(home, smooth):
         return fixed + each_entry * m + factor * m**2 / n
     each = entries_of_a_row(home)
     return fixed + each_entry * each + factor * m**3 / (3 * n * each)
+
+
+def price_of_step(home, smooth):
+    """The same, or of a step by products that the curvature of a sample preconditions."""
+    block, sampled = sampled_reads(home, smooth)                          # the dual is for no smooth loss but such
+    if block == 0:
+        return price_of_look(home, smooth)
+    return min(price_of_look(home, smooth), (STEP_READS + sampled) / SWEEP)
 
 
 def may_begin_on_few(home):
@@ -65,12 +83,47 @@ def reads_of_newton(home, smooth=False):
             return price_of_reducing(home, smooth)
     if too_wide(n, m):
         return np.inf if home.sparse else CG_READS
-    return looks * price_of_look(home, smooth)
+    return looks * price_of_step(home, smooth)
 
 
 def may_choose(home, problem, settings):
     """Whether a smooth loss on rows in memory may go another way than by a factor."""
     return settings.linear_solver == "auto" and home.in_memory and home.agreed is None and problem.loss != "hinge"
+
+
+class Sampled(NamedTuple):
+    """Rows whose curvature preconditions products with all rows."""
+
+    rows: int
+    worth: int                 # products that a step may then take, in place of a look with the curvature of all
+    seed: int
+
+
+def jumps(loss):
+    """Whether rows beyond the margin have no curvature."""
+    return loss not in CALIBRATED and loss != "hinge"                     # which is smoothed
+
+
+def sampled_reads(home, jumping):
+    """What the curvature of all dense rows costs, and that of a sample; (0, 0) where a sample saves nothing."""
+    n, m = home.n_rows, home.n_features
+    sample = SAMPLE_ROWS * m
+    here = home.in_memory and home.agreed is None
+    if home.sparse or not here or m < FEW_COLUMNS or n < SAMPLED_PART * sample or too_wide(n, m):
+        return 0.0, 0.0
+    block = BLOCK_READS / home.dtype.itemsize * m * (CURVED if jumping else 1)
+    sampled = block * sample / n
+    return (block, sampled) if block - sampled >= FEWEST_PRODUCTS else (0.0, 0.0)
+
+
+def sample_for_products(home, problem, settings, seed):
+    """`Sampled`, or None where the curvature of all rows is cheaper."""
+    block, sampled = sampled_reads(home, jumps(problem.loss))
+    worth = int(min(block - sampled, MOST_A_STEP, settings.max_passes / PRODUCT_STEPS))
+    if settings.linear_solver != "auto" or problem.l1 > 0 or not problem.l2 > 0 or worth < FEWEST_PRODUCTS \
+            or settings.max_passes < FEWEST_PASSES:
+        return None
+    return Sampled(SAMPLE_ROWS * home.n_features, worth, seed + SAMPLE_ROWS)      # not the rows of a subset
 
 
 def worth_columns(home, problem, settings):
@@ -97,5 +150,8 @@ def worth_products(home, problem, settings):
         price = price_of_look(home, True)
     if not home.sparse and home.entries * home.dtype.itemsize <= CACHED:
         price *= 2
+    block, sampled = sampled_reads(home, jumps(problem.loss))
+    if block > 0:                                                         # there are better products than these
+        price = min(price, FEWEST_TRIED + sampled)
     price = min(price, MOST_A_STEP, settings.max_passes / PRODUCT_STEPS)
     return int(price) if price >= FEWEST_PRODUCTS else 0

@@ -9,7 +9,8 @@
 
 cdef struct conjugate_gradients:
     Py_ssize_t n
-    const double *diagonal       # IN    (n,) of H, positive: the scale of the unknowns
+    const double *diagonal       # IN    (n,) of H, positive: the scale of the unknowns,
+    const double *factor         # or, if not NULL, (n, n) of a matrix that is nearly H, as `potrf` leaves it
     double enough                # |residual|^2 at which to end
     int most                     # products, at most
     double *x                    # OUT   (n,) the solution so far

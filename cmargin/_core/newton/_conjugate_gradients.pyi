@@ -2,4 +2,6 @@
 
 from typing import Any
 
-def conjugate_gradients_of(product: Any, rhs: Any, diagonal: Any, enough: float, most: int) -> Any: ...
+def conjugate_gradients_of(
+    product: Any, rhs: Any, diagonal: Any, enough: float, most: int, factor: Any = ...,
+) -> Any: ...

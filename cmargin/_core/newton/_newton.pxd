@@ -4,6 +4,8 @@ A driver as ``_driver.pxd`` has it, which `newton_begin` starts. GATHER is asked
 and after a PAUSE, `go_on`.
 """
 
+from libc.stdint cimport uint64_t
+
 from cmargin._core.newton._certificate cimport dual_point
 from cmargin._core.newton._conjugate_gradients cimport conjugate_gradients
 from cmargin._core.newton._driver cimport request
@@ -19,7 +21,7 @@ cdef enum status_id:             # names in `STATUS`
 
 
 cdef enum phase_id:              # what was asked for
-    FIRST_LOOK, FRESH_LOOK, DIAGONAL, PRODUCTS, FULL_STEP, SEARCH, SHORTER_STEP, SETTLING,
+    MEASURING, FIRST_LOOK, FRESH_LOOK, DIAGONAL, PRODUCTS, FULL_STEP, SEARCH, SHORTER_STEP, SETTLING,
     OWN                          # by a strategy, which is told
 
 
@@ -53,6 +55,14 @@ cdef struct newton_state:
     int worth_products           # until a step takes as many products; 0: always
     bint or_leave                # to leave then, where steps by a factor are for others
     double tried                 # reads of products on trial so far
+    Py_ssize_t sample            # rows whose curvature may precondition products; 0: none
+    uint64_t sample_seed
+    double *column_weight        # (p,) of squares in a row's length
+    bint measured                # there are some, and rows know their lengths
+    bint forgotten               # but not those of a driver that goes on from a checkpoint
+    double filled                # rows in samples so far, in those wanted: few where long rows have little curvature
+    int worth_preconditioned     # until a step takes as many of these
+    bint preconditioned          # products are, and looks tell the curvature of such a sample
     bint wide_l1                 # the curvature block holds the columns in use only
     bint published               # Algorithms 1 to 4 of the paper, see `_published_newton`
     double newton_tol
@@ -83,7 +93,7 @@ cdef struct newton_state:
     bint rough                   # the next may be summed in single precision, see `allows_rounding`
     Py_ssize_t order
     bint has_block
-    bint has_factor              # in `work`, behind 4 p numbers: of a curvature for steps more, see `_chord`
+    bint has_factor              # in `work`, behind 4 p numbers: of a sample's curvature, or of one kept, see `_chord`
     double dual
     dual_point told              # dual variables of that look,
     double *dual_sums            # (2, max(1, p)) and their sums s a y x over the positive and the negative rows
@@ -162,6 +172,11 @@ cdef struct newton_state:
 cdef inline double slope_of_penalty(const newton_state *at, Py_ssize_t j, double w) noexcept nogil:
     # without l1, in column j
     return at.l2_each[j] * w - (at.pull[j] if at.pull != NULL else 0)
+
+
+cdef inline bint tells_block(const newton_state *at) noexcept nogil:
+    # whether looks are asked for one
+    return not at.by_products or at.preconditioned
 
 
 cdef inline Py_ssize_t n_kinks(const newton_state *at) noexcept nogil:

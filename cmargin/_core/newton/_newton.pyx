@@ -29,9 +29,11 @@ from cmargin._core.newton._penalty_path cimport begin_l1_path, follow_path, leav
 from cmargin._core.newton._line_search cimport l1_slope, search_told
 from cmargin._core.newton._newton_block cimport choose_columns, columns_wait, solve_block
 from cmargin._core.newton._newton_columns cimport start_model, told_model
-from cmargin._core.newton._newton_products cimport start_products, told_product
+from cmargin._core.newton._newton_products cimport (
+    ask_for_sample, count_sample, foresee_curvature, start_preconditioned, start_products, told_product,
+)
 from cmargin._core.newton._step_end cimport begin_line, is_certified, is_good_enough, is_poor
-from cmargin._core.rows._looks cimport BLOCK, NO_BLOCK, ROUGH_BLOCK, TANGENTS
+from cmargin._core.rows._looks cimport BLOCK, NO_BLOCK, ROUGH_BLOCK, SAMPLED_BLOCK, TANGENTS
 from cmargin._core.small._history cimport history_row
 from cmargin._core.newton._width_rule cimport NARROWEST, back_up, width_after
 
@@ -87,7 +89,8 @@ cdef bint no_read_left(const newton_state *at) noexcept nogil:
 
 cdef double floor_of(const newton_state *at) noexcept nogil:
     # rows far from the hinge are skipped, but never so many that little of the curvature known last is left
-    return 0 if at.published or at.n_rows < SKIP_FROM else SKIP * at.mean_curvature
+    # where products read them all the same
+    return 0 if at.published or at.preconditioned or at.n_rows < SKIP_FROM else SKIP * at.mean_curvature
 
 
 cdef void ask_look(newton_state *at, phase_id phase, const double *direction, double step, double width,
@@ -101,8 +104,10 @@ cdef void ask_look(newton_state *at, phase_id phase, const double *direction, do
     elif not with_hessian or seconds() > at.deadline:          # no step follows, and a block may take seconds
         at.ask.look.with_hessian = NO_BLOCK
     else:
-        at.ask.look.with_hessian = ROUGH_BLOCK if at.rough else BLOCK
+        at.ask.look.with_hessian = SAMPLED_BLOCK if at.preconditioned else ROUGH_BLOCK if at.rough else BLOCK
     at.ask.look.floor = floor_of(at)
+    if at.preconditioned:
+        ask_for_sample(at)
     at.ask.new_active, at.ask.n_active = at.n_active >= 0, at.n_active
     at.ask.active = at.active
 
@@ -123,6 +128,8 @@ cdef void told_look(void *driver, const double *sums, const double *gradient, do
     for i in range(10):
         at.sums[i] = sums[i] / n if i < 6 else sums[i]
     at.mean_curvature = sums[7] / n
+    if at.ask.look.with_hessian == SAMPLED_BLOCK:
+        count_sample(at)
     for j in range(at.p):
         at.g[j] = gradient[j] / -n
     memcpy(at.dual_sums, gradient + at.p, 2 * at.p * sizeof(double))
@@ -213,11 +220,21 @@ cdef void newton_answers_to(newton_state *at) noexcept nogil:
 
 
 cdef void newton_begin(newton_state *at) noexcept nogil:
-    cdef Py_ssize_t j
     at.status, at.n_active, at.path_l2, at.path_l1 = RUNNING, -1, 0, 0
-    ask_first_look(at, FIRST_LOOK, not (at.wide_l1 or at.by_products or at.has_factor))
+    if at.preconditioned and not at.knows_rms:
+        at.phase, at.ask.kind, at.ask.x = MEASURING, EVALUATE, at.w
+    else:
+        look_first(at)
+
+
+cdef void look_first(newton_state *at) noexcept nogil:
+    cdef Py_ssize_t j
+    if at.preconditioned:
+        foresee_curvature(at)
+    ask_first_look(at, FIRST_LOOK, tells_block(at) and not (at.wide_l1 or at.has_factor)
+                   and (at.mean_curvature > 0 or not at.preconditioned))
     at.ask.new_active, at.ask.active = True, NULL
-    if at.has_scale and not at.wide_l1 and not at.published:
+    if at.has_scale and not (at.wide_l1 or at.published or at.preconditioned):
         for j in range(at.p):
             at.taken[j] = 1 / max(at.column_scale[j], 1e-300)
         at.ask.norm_weight = at.taken
@@ -229,7 +246,7 @@ cdef void first_look_done(newton_state *at) noexcept nogil:
         at.ask.kind = GATHER
         return
     at.drift = rounding_of(at, at.w)
-    if at.has_block and at.n_active < 0:
+    if at.has_block and at.n_active < 0 and not at.preconditioned:
         measure_columns(at, at.block, at.p + 1)
     columns_measured(at)
 
@@ -294,6 +311,9 @@ cdef void newton_leave(newton_state *at, status_id status) noexcept nogil:
 
 cdef void start_step(newton_state *at) noexcept nogil:
     at.clock = seconds()
+    if at.preconditioned:
+        start_preconditioned(at)
+        return
     if at.n_active == 0:                         # l1 holds every column at 0
         memset(at.d, 0, at.p * sizeof(double))
     elif not at.has_block and at.has_factor:
@@ -340,7 +360,7 @@ cdef void direction_found(newton_state *at) noexcept nogil:
         choose_columns(at)
     at.to = width_of_step(at, 1.0)
     at.leaves = leaves_zero(at)
-    ask_look(at, FULL_STEP, at.d, 1.0, at.to.width, not (at.by_products or may_be_the_last(at) or at.leaves))
+    ask_look(at, FULL_STEP, at.d, 1.0, at.to.width, tells_block(at) and not (may_be_the_last(at) or at.leaves))
 
 
 cdef void step_proposed(newton_state *at) noexcept nogil:
@@ -402,12 +422,12 @@ cdef void told_along(void *driver, double slope, double curvature) noexcept nogi
     if at.line.hit >= 0:
         at.taken[at.line.hit] = -at.w[at.line.hit]
     at.to = width_of_step(at, at.step)
-    ask_look(at, SHORTER_STEP, NULL, at.step, at.to.width, not at.by_products)
+    ask_look(at, SHORTER_STEP, NULL, at.step, at.to.width, tells_block(at))
 
 
 cdef void accept_with_curvature(newton_state *at) noexcept nogil:
     # the end of d, where a first step has been looked at without
-    if at.leaves and not at.by_products:
+    if at.leaves and tells_block(at):
         ask_look(at, SHORTER_STEP, NULL, 1.0, at.to.width, True)
     else:
         accept(at)
@@ -432,7 +452,7 @@ cdef void accept(newton_state *at) noexcept nogil:
                 next_step(at)
                 return
             drift = at.drift
-            ask_first_look(at, FRESH_LOOK, not at.by_products)     # the sums just told are of the narrower width
+            ask_first_look(at, FRESH_LOOK, tells_block(at))     # the sums just told are of the narrower width
             at.drift = drift                     # of the best point, which may be an earlier one
             return
     elif not follow_path(at) and at.predicted == 0 and not at.turns and at.status == RUNNING:
@@ -474,7 +494,11 @@ cdef void told_evaluation(void *driver, double loss, const double *squares) noex
     for j in range(at.p):
         at.rms[j] = sqrt(squares[j] / at.n)
     at.knows_rms = True
-    settled(at)
+    if at.phase == MEASURING:
+        at.spent += at.share
+        look_first(at)
+    else:
+        settled(at)
 
 
 cdef void settled(newton_state *at) noexcept nogil:
@@ -501,4 +525,4 @@ cdef void settled(newton_state *at) noexcept nogil:
         if at.near:
             leave_near(at)
         else:
-            ask_first_look(at, FRESH_LOOK, not at.by_products)
+            ask_first_look(at, FRESH_LOOK, tells_block(at))

@@ -14,6 +14,7 @@ STATUS: tuple[str, ...]
 
 class Newton(Driver):
     has_scale: Any
+    preconditioned: Any
     l2_each: Any
     point: Any
     status: Any
@@ -25,8 +26,9 @@ class Newton(Driver):
     reads: Any
     def __init__(
         self, home: Any, problem: Any, settings: Any, result: Any, w: Any, width: float, decay: float,
-        by_products: bool = ..., *, worth_products: int = ..., or_leave: bool = ..., column_scale: Any = ...,
-        curvature: Any = ..., started: Any = ..., spent: float = ..., spent_seconds: Any = ...,
+        by_products: bool = ..., *, worth_products: int = ..., or_leave: bool = ..., sampled: Any = ...,
+        column_scale: Any = ..., curvature: Any = ..., mean_curvature: float = ..., started: Any = ...,
+        spent: float = ..., spent_seconds: Any = ...,
     ) -> None: ...
     def count(self, reads: float) -> Any: ...
     def start_at(self, w: Any) -> Any: ...

@@ -88,6 +88,12 @@ cdef Py_ssize_t carry_numbers(newton_state *at, char *place, bint back) noexcept
     carry(&by, &at.worth_products, sizeof(at.worth_products))
     carry(&by, &at.or_leave, sizeof(at.or_leave))
     carry(&by, &at.tried, sizeof(at.tried))
+    carry(&by, &at.sample, sizeof(at.sample))
+    carry(&by, &at.sample_seed, sizeof(at.sample_seed))
+    carry(&by, &at.filled, sizeof(at.filled))
+    carry(&by, &at.measured, sizeof(at.measured))
+    carry(&by, &at.worth_preconditioned, sizeof(at.worth_preconditioned))
+    carry(&by, &at.preconditioned, sizeof(at.preconditioned))
     carry(&by, &at.curvature_then, sizeof(at.curvature_then))
     carry(&by, &at.model.flat, sizeof(at.model.flat))
     carry(&by, &at.seconds_look, sizeof(at.seconds_look))
@@ -127,10 +133,15 @@ cdef class Newton(Driver):
         With them: products in a step from which on it is no longer so; 0: never.
     or_leave : bool
         It ends there, "left", instead of going on with a block.
+    sampled : Sampled or None
+        With them: rows whose curvature preconditions products from the first on, or in place of those that are no
+        longer worth it.
     column_scale : (n_columns,) array or None
         Curvature of every column: asks for the heaviest rows, once.
     curvature : (n_columns, n_columns) array or None
         Of a subset of the rows, for the first step.
+    mean_curvature : float
+        Of the rows where it begins, for a first sample; 0: not known.
     started, spent, seconds : float, float, sequence of three
         Clock, reads and times of what was done before.
     """
@@ -140,8 +151,8 @@ cdef class Newton(Driver):
     cdef object vectors, places, room_, heavy_room, flags, heavy_home, of_others
 
     def __init__(self, home, problem, settings, result, w, double width, double decay, *, bint by_products=False,
-                 int worth_products=0, bint or_leave=False, column_scale=None, curvature=None, started=None,
-                 double spent=0.0, spent_seconds=(0.0, 0.0, 0.0)):
+                 int worth_products=0, bint or_leave=False, sampled=None, column_scale=None, curvature=None,
+                 double mean_curvature=0.0, started=None, double spent=0.0, spent_seconds=(0.0, 0.0, 0.0)):
         cdef newton_state *at = &self.at
         self.asks_of(home, &at.ask, at)
         newton_answers_to(at)
@@ -156,6 +167,11 @@ cdef class Newton(Driver):
         at.tol, at.max_passes, at.width_end = settings.tol, settings.max_passes, settings.width_end
         at.deadline, at.ask.pauses = settings.deadline, settings.pauses
         at.worth_products, at.or_leave = worth_products, or_leave
+        if sampled is not None:
+            at.sample, at.worth_preconditioned, at.sample_seed = sampled.rows, sampled.worth, sampled.seed
+            home.let_sample()
+            at.preconditioned, at.filled = worth_products == 0, 1
+            at.worth_products, at.mean_curvature = worth_products or sampled.worth, mean_curvature
         at.by_products, at.wide_l1 = by_products, at.l1 > 0 and at.p > FULL_BLOCK and not by_products
         begin_rule(&at.rule, width, settings.smoothing, decay, settings.tol)
         at.objective, at.best_dual, at.predicted = result.objective, result.dual, INFINITY
@@ -224,6 +240,11 @@ cdef class Newton(Driver):
         return self.at.has_scale
 
     @property
+    def preconditioned(self):
+        """Whether steps are by products that the curvature of a sample preconditions, as things are."""
+        return self.at.preconditioned
+
+    @property
     def l2_each(self):
         """(n_columns,) of the penalty."""
         return self.vectors[L2_EACH, :self.at.p]
@@ -276,9 +297,10 @@ cdef class Newton(Driver):
         if at.has_block and at.n_active < 0:
             block = np.asarray(<double[:at.p, :at.p]> at.block)
             scale = self.curvature_of_columns
-            if serves_all_rows(at):
+            if serves_all_rows(at) and not at.preconditioned:
                 curvature = block / at.n + np.diag(self.l2_each)
         return dict(decay=at.rule.decay, started=at.started, spent=at.spent, column_scale=scale, curvature=curvature,
+                    mean_curvature=at.mean_curvature,
                     spent_seconds=(at.seconds_look, at.seconds_system, at.seconds_search))
 
     # ------------------------------------------------------------ the way
@@ -455,6 +477,9 @@ cdef class Newton(Driver):
         self.must_have_columns()
         self.take_memory()
         carry_numbers(at, numbers, True)
+        if at.sample > 0:
+            self.home.let_sample()
+            at.forgotten = at.measured
         self.vectors[...], self.places[...], self.flags[...] = kept["vectors"], kept["places"], kept["flags"]
         at.started, self.earlier = seconds() - kept["seconds"], list(kept["earlier"])
         at.has_block, at.block = kept["has_block"], NULL

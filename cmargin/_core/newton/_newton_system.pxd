@@ -27,6 +27,7 @@ cdef bint l1_minimum(Py_ssize_t n, const double *upper, const double *g, const d
                      double tol, double least, double deadline, double *d, double *work,
                      Py_ssize_t *index) noexcept nogil
 
+cdef bint upper_is_finite(Py_ssize_t n, const double *upper) noexcept nogil
 cdef bint all_finite(Py_ssize_t n, const double *x) noexcept nogil
 
 # whether squares of a column are beyond the range of doubles where its gradient is not; H's diagonal: every ``stride``

@@ -5,7 +5,8 @@ from cmargin._core.newton._newton cimport newton_state
 
 cdef enum:
     W, D, TAKEN, G, L2_EACH, L1_EACH, SCRATCH, ZERO, KEYS, BEST_W, TOLD_V, BEST_V, RMS, SCALE, ZEROED,
-    SUMS_POS, SUMS_NEG, X, R, PRODUCT_OF, SEARCHED, CURVATURE, N_BY_PRODUCTS,   # from X on for conjugate gradients,
+    SUMS_POS, SUMS_NEG,
+    X, R, PRODUCT_OF, SEARCHED, CURVATURE, WEIGHT, N_BY_PRODUCTS,   # for conjugate gradients,
     ACROSS = N_BY_PRODUCTS, SLOPE, SIGNED, L1_USED, SCALE_OF_X, PLACE, N_BY_COLUMNS   # and then for the model with l1
 
 
@@ -27,7 +28,7 @@ cdef inline void point_at_vectors(newton_state *at, double *v, Py_ssize_t *place
     if at.by_products:
         at.cg.n, at.cg.x, at.cg.r, at.cg.product = at.p, v + X * room, v + R * room, v + PRODUCT_OF * room
         at.cg.search, at.diagonal = v + SEARCHED * room, v + CURVATURE * room
-        at.cg.diagonal = at.diagonal
+        at.cg.diagonal, at.column_weight = at.diagonal, v + WEIGHT * room
     if at.by_products and at.l1 > 0:
         at.model.cg, at.model.curvature, at.model.across = at.cg, at.diagonal, v + ACROSS * room
         at.model.slope, at.model.signed, at.model.l1_used = v + SLOPE * room, v + SIGNED * room, v + L1_USED * room

@@ -366,6 +366,7 @@ def model_minimum(Rows columns, const double[::1] weight, const double[::1] g, c
     at.d, at.curvature, at.across = &of_columns[0, 0], &of_columns[1, 0], &of_columns[2, 0]
     at.slope, at.scale, at.cg.product = &of_columns[3, 0], &of_columns[4, 0], &of_columns[5, 0]
     at.cg.x, at.cg.r, at.cg.search = &of_columns[6, 0], &of_columns[7, 0], &of_columns[8, 0]
+    at.cg.factor = NULL
     at.signed, at.l1_used, at.place = &of_columns[9, 0], &of_columns[10, 0], &of_columns[11, 0]
     at.line.steps, at.line.index, at.flat = &of_columns[12, 0], &places[2, 0], False
     at.listed, at.n_listed, at.used = &places[0, 0], columns.view.n_rows, &places[1, 0]

@@ -4,6 +4,8 @@ All functions but `pass_set_active` and `pass_start` sum over blocks of rows and
 ``job``: sums, gradient and hessian of the first block, until the next call.
 """
 
+from libc.stdint cimport uint64_t
+
 from cmargin._core.rows._row_blocks cimport pass_job
 from cmargin._core.rows._tiles cimport row_source
 from cmargin._core.small._team cimport team
@@ -12,11 +14,12 @@ from cmargin._core.small._team cimport team
 cdef enum block_wanted:          # curvature of a look: none, one,
     NO_BLOCK, BLOCK,
     ROUGH_BLOCK,                 # one that may be summed in single precision,
-    TANGENTS                     # or none, and as dual variables the slopes of the smoothed hinge where the look is
+    TANGENTS,                    # none, and as dual variables the slopes of the smoothed hinge where the look is,
+    SAMPLED_BLOCK                # or one of a sample of dense rows, `take_sample`, in single precision too
 
 
 cdef inline bint has_block(int wanted) noexcept nogil:
-    return wanted == BLOCK or wanted == ROUGH_BLOCK
+    return wanted == BLOCK or wanted == ROUGH_BLOCK or wanted == SAMPLED_BLOCK
 
 
 cdef struct look_request:        # what a look is asked for; see `RowPass.look`
@@ -25,6 +28,9 @@ cdef struct look_request:        # what a look is asked for; see `RowPass.look`
     double line_width
     double width
     double floor
+    double stands_for            # of a sample: see `take_sample`
+    uint64_t seed
+    const double *column_weight  # (n_columns,): it measures the rows first, if they have room for it, or NULL
     int with_hessian             # a `block_wanted`
 
 

@@ -17,6 +17,7 @@ from cmargin._core.rows._row_blocks cimport (
     lines_block, pass_job, product_block, run_block, weigh_by_curvature,
 )
 from cmargin._core.rows._tiles cimport curvature_block, curvature_scratch
+from cmargin._core.small._random cimport mixed
 
 from cmargin._runtime.blas_threads import blas_trails
 
@@ -117,7 +118,8 @@ cdef bint has_room(row_pass *rows, Py_ssize_t order) noexcept nogil:
 cdef bint pass_begin_look(row_pass *rows, const look_request *request) noexcept nogil:
     cdef pass_job *job = &rows.job
     cdef Py_ssize_t order = job.block.n_active if has_block(request.with_hessian) else 0
-    job.block.single = request.with_hessian == ROUGH_BLOCK and job.source.X.starts == NULL and \
+    cdef bint rough = request.with_hessian == ROUGH_BLOCK or request.with_hessian == SAMPLED_BLOCK
+    job.block.single = rough and job.source.X.starts == NULL and \
         order >= packed_syrk_single_from(job.block.lanes, rows.n_all)
     job.block.room = packed_room(rows, order)
     job.block.widest = packed_syrk_widest(job.block.lanes, BLAS_TRAILS, job.block.single)
@@ -128,7 +130,11 @@ cdef bint pass_begin_look(row_pass *rows, const look_request *request) noexcept 
     job.curvature = rows.curved.memory if rows.summed and sums_later(rows, order) else NULL
     job.direction = request.direction
     job.at.step, job.at.line_width, job.at.width = request.step, request.line_width, request.width
-    job.at.floor = request.floor
+    job.at.floor, job.stands_for, job.column_weight = request.floor, 0, NULL
+    if request.with_hessian == SAMPLED_BLOCK:
+        job.seed, job.stands_for = mixed(request.seed), request.stands_for
+        if job.leverage != NULL:
+            job.column_weight = request.column_weight
     if request.direction != NULL and rows.begun:
         job.dual, job.dual_next = job.dual_next, job.dual        # the last look was the step taken
         rows.fresh = False

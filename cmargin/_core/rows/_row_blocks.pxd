@@ -1,5 +1,7 @@
 """One read of the rows of a data matrix: everything a Newton step on the smoothed hinge asks of them."""
 
+from libc.stdint cimport uint64_t
+
 from cmargin._core.losses._smoothed_hinge cimport hinge_step
 from cmargin._core.rows._tiles cimport curvature_block, row_source
 
@@ -25,6 +27,10 @@ cdef struct pass_job:
     double level                 # gamma and s of margin pursuit
     double scale
     hinge_step at                # step, widths, curvature floor of the look
+    double stands_for            # of a sample: `take_sample`; 0: the block is of all rows
+    uint64_t seed                # mixed
+    double *leverage             # INOUT (n_rows,) sum of column_weight x^2, or NULL: all are the same
+    const double *column_weight  # IN    (n_columns,) where the look measures it, or NULL
     const double *code           # IN    (n_rows,) s_i y_i
     double *deficit              # INOUT (n_rows,) u = 1 - y <w, x>
     double *change               # INOUT (n_rows,) y <e, x>

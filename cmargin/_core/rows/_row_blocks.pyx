@@ -8,7 +8,9 @@
 (b) Where the rows lie and in which format is known to `_tiles` only; the sums are float64 whatever the data.
 (c) Rows whose curvature h is below a floor are left out of the curvature block but for its diagonal, never of the
     gradient: a rare column may have no other rows.
-(d) The curvature of a row at the smoothed hinge comes from its dual variable, which is carried from look to look
+(d) Or the block is that of a sample: likelier in it is a row of more curvature, and each stands for those left out,
+    so that on average the block is that of all (`take_sample`).
+(e) The curvature of a row at the smoothed hinge comes from its dual variable, which is carried from look to look
     (`dual_curvature` in ``_smoothed_hinge.h``), and from the primal point alone at the first look after a start.
 """
 
@@ -23,6 +25,7 @@ from cmargin._core.losses._smoothed_hinge cimport (
     dual_curvature, hinge_along, hinge_at, hinge_point, hinge_rows, hinge_slope, primal_curvature,
 )
 from cmargin._core.rows._deficits cimport deficits_move, hinge_losses
+from cmargin._core.small._random cimport number_of
 from cmargin._core.small._simd cimport lane_sum
 from cmargin._core.rows._tiles cimport (
     begin_curvature, curvature_block, finish_curvature, open_tile, row_tile, tile_add_curvature, tile_add_rows,
@@ -30,6 +33,7 @@ from cmargin._core.rows._tiles cimport (
 )
 
 
+cdef double EQUAL = 0.1                 # of a row's mean chance to be in a sample: what it has however short it is
 cdef double LEAST = 1e-3                 # of the floor: rows of less curvature are not on the diagonal either
 ON_DIAGONAL = LEAST                      # the same for Python
 
@@ -156,6 +160,19 @@ cdef bint left_out(const pass_job *job, Py_ssize_t first, Py_ssize_t n, const do
     return any_is
 
 
+cdef void take_sample(const pass_job *job, Py_ssize_t first, Py_ssize_t n, double *curvature) noexcept nogil:
+    # a row is there with a chance that grows with its curvature and its length, and then weighs the more the smaller
+    # that was; all rows have ``sum s h / stands_for`` chances, about
+    cdef double chance
+    cdef Py_ssize_t i
+    for i in range(n):
+        chance = curvature[i] / job.stands_for
+        if job.leverage != NULL:
+            chance *= EQUAL + (1 - EQUAL) * job.leverage[first + i]
+        if 0 < chance < 1:
+            curvature[i] = curvature[i] / chance if number_of(job.seed, first + i) < chance else 0
+
+
 cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil:
     cdef Py_ssize_t p = job.n_columns, a = job.block.n_active, tile_rows = job.tile_rows, first, i
     cdef bint has_block = job.hessian != NULL, later = job.curvature != NULL
@@ -184,6 +201,8 @@ cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked
             curvature = job.curvature + first
         if job.norms != NULL:
             tile_row_squares(&tile, job.norm_weight, job.norms + first)
+        if job.column_weight != NULL:
+            tile_row_squares(&tile, job.column_weight, job.leverage + first)
         if job.direction != NULL:
             tile_products(&tile, job.direction, r)
             deficits_move(tile.n, job.code + first, job.pending, r, job.deficit + first, job.change + first)
@@ -198,6 +217,8 @@ cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked
             if job.totals:
                 tile_add_rows(&tile, job.code + first, gradient + p)
         if has_block:
+            if job.stands_for > 0:
+                take_sample(job, first, tile.n, curvature)
             if later:
                 for i in range(tile.n):
                     sums[CURVED] += curvature[i] > 0

@@ -1,12 +1,12 @@
 """Rows in memory with the state of one binary problem, as Python asks them; see `cmargin.homes.base`."""
 
-from cmargin._core.rows._looks cimport row_pass
+from cmargin._core.rows._looks cimport look_request, row_pass
 
 
 cdef class RowBlocks:
     cdef row_pass rows
     cdef tuple keep                          # owners of the memory that the pointers see
-    cdef object norms_
+    cdef object norms_, leverage_
     cdef object columns_, per_column_
     cdef object per_row, duals, active_, position_, scratch_, gradient_, diagonal_, hessian_, curvature_, sums_
     cdef public object between_slices        # called between two slices of a long look; what it raises ends the look
@@ -15,6 +15,8 @@ cdef class RowBlocks:
     cdef int make_room(self, Py_ssize_t order) except -1
     cdef int ask_for(self, const double[::1] direction, double step, double line_width, double width, double floor,
                      int with_hessian) except -1
+    cdef look_request request_of(self, const double[::1] direction, double step, double line_width, double width,
+                                 double floor, int with_hessian) except *
     cdef object look_through(self)
     cdef int must_have(self, bint memory) except -1
     cdef int listen(self) except -1

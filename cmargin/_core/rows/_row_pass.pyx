@@ -6,12 +6,13 @@ Compiled code asks by `_looks`. Rows that come window by window are a subclass, 
 import numpy as np
 
 from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport uint64_t
 
 from cmargin._core.losses._losses cimport MARGIN_PURSUIT, SMOOTHED_HINGE, has_dual, in_newton_steps
 from cmargin._core.rows._looks cimport (
-    columns_view, hessians_wanted, look_request, pass_along, pass_begin_look, pass_combine, pass_evaluate, pass_lines,
-    pass_look_part, pass_margins, pass_plan, pass_product, pass_set_active, pass_start, row_pass, scratch_wanted,
-    sums_later,
+    SAMPLED_BLOCK, columns_view, hessians_wanted, look_request, pass_along, pass_begin_look, pass_combine,
+    pass_evaluate, pass_lines, pass_look_part, pass_margins, pass_plan, pass_product, pass_set_active, pass_start,
+    row_pass, scratch_wanted, sums_later,
 )
 from cmargin._core.rows._row_blocks cimport DUAL_NEG, DUAL_POS, HINGE, N_SUMS, pass_job
 from cmargin._core.rows._rows cimport Rows
@@ -202,6 +203,13 @@ cdef class RowBlocks:
             self.rows.job.norms = &norms[0] + self.rows.first
         return self.norms_
 
+    def let_sample(self):
+        """Room for what the length of a row says of its chance to be in a sample; before the first SAMPLED_BLOCK."""
+        cdef double[::1] leverage = np.ones(self.n_rows)
+        self.leverage_ = leverage.base
+        if self.n_rows > 0:
+            self.rows.job.leverage = &leverage[0]
+
     def look(self, const double[::1] direction, double step, double line_width, double width, double curvature_floor,
              int with_hessian=True):
         """One read of the rows at u - step (y X direction); None keeps the direction of the last look.
@@ -218,8 +226,28 @@ cdef class RowBlocks:
         self.ask_for(direction, step, line_width, width, curvature_floor, with_hessian)
         return self.look_through()
 
+    def look_at_sample(self, const double[::1] direction, double step, double line_width, double width,
+                       double stands_for, uint64_t seed=0, const double[::1] column_weight=None):
+        """The same with the curvature block of a sample of the rows, as Newton's driver asks for it.
+
+        A row of curvature s h is in it with probability s h (0.1 + 0.9 r) / ``stands_for``, r the sum of
+        ``column_weight`` x^2, or 1 if no look since `let_sample` was given one, and weighs the inverse more.
+        """
+        cdef look_request request = self.request_of(direction, step, line_width, width, 0.0, SAMPLED_BLOCK)
+        request.stands_for, request.seed = stands_for, seed
+        if column_weight is not None:
+            check_length("column_weight", column_weight.shape[0], self.n_features)
+            request.column_weight = &column_weight[0] if self.n_features > 0 else NULL
+        self.must_have(pass_begin_look(&self.rows, &request))
+        return self.look_through()
+
     cdef int ask_for(self, const double[::1] direction, double step, double line_width, double width, double floor,
                      int with_hessian) except -1:
+        cdef look_request request = self.request_of(direction, step, line_width, width, floor, with_hessian)
+        return self.must_have(pass_begin_look(&self.rows, &request))
+
+    cdef look_request request_of(self, const double[::1] direction, double step, double line_width, double width,
+                                 double floor, int with_hessian) except *:
         cdef look_request request
         if direction is not None:
             check_length("direction", direction.shape[0], self.n_columns)
@@ -227,8 +255,8 @@ cdef class RowBlocks:
         if direction is not None:
             request.direction = &direction[0] if direction.shape[0] > 0 else self.rows.job.gradient
         request.step, request.line_width, request.width, request.floor = step, line_width, width, floor
-        request.with_hessian = with_hessian
-        return self.must_have(pass_begin_look(&self.rows, &request))
+        request.with_hessian, request.stands_for, request.seed, request.column_weight = with_hessian, 0, 0, NULL
+        return request
 
     cdef object look_through(self):
         cdef bint more

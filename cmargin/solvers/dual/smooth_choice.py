@@ -14,7 +14,7 @@ those that w was made of.
 import numpy as np
 
 from cmargin._core.rows._dual_sweeps import DualSweeps
-from cmargin.homes.prices import reads_of_newton
+from cmargin.homes.prices import reads_of_newton, sampled_reads
 from cmargin.solvers.dual.dual_newton import stream_of
 
 ROWS_A_COLUMN, PART = 5, 16    # of the sample, at least, and a row of so many;
@@ -67,7 +67,9 @@ def foreseen(home, code, l2, loss, intercept, free):
         return np.inf
     if moved > FEW * np.sqrt(m / len(weights)):
         return 0
-    return np.inf if moved * n <= FEW_A_COLUMN * m else SHORT_TRIAL
+    if moved * n <= FEW_A_COLUMN * m:
+        return np.inf
+    return SHORT_TRIAL if sampled_reads(home, True)[0] == 0 else min(SHORT_TRIAL, enough)
 
 
 def spread(count, n):

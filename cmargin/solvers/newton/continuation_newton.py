@@ -82,9 +82,10 @@ class ContinuationNewton(InSlices, Newton):
     near_rows = None                       # what steps to the optimum of the rows near the hinge, if any
 
     def __init__(self, rows, problem, settings, result=None, width=None, w=None, before=None, products=0,
-                 or_leave=False):
+                 or_leave=False, sampled=None):
         """``before``: the solver of a subset, or of the dual, whose time and reads count and whose w this one got.
         ``products``: in a step, that are tried in place of a factor, see `Newton`; 0: none.
+        ``sampled``: a `Sampled`, for products in place of these or after them.
         """
         w = np.zeros(rows.n_columns) if w is None else w
         self.problem, self.settings = problem, settings
@@ -93,11 +94,11 @@ class ContinuationNewton(InSlices, Newton):
         given = {"decay": settings.smoothing_decay, **({} if before is None else before.hand_over())}
         if np.size(given.get("column_scale")) != rows.n_columns:
             given["column_scale"] = given["curvature"] = None       # of other columns, or none
-        by_products = settings.linear_solver == "cg" or products > 0
+        by_products = settings.linear_solver == "cg" or products > 0 or sampled is not None
         if settings.linear_solver not in ("cg", "cholesky"):
             by_products = by_products or (not problem.l1 and too_wide(rows.n_rows, rows.n_columns))
         super().__init__(rows, problem, settings, self.result, w, settings.smoothing if width is None else width,
-                         by_products=by_products, worth_products=products, or_leave=or_leave, **given)
+                         by_products=by_products, worth_products=products, or_leave=or_leave, sampled=sampled, **given)
 
     def attend(self):
         if self.asks == "gather" and self.problem.loss == "hinge":

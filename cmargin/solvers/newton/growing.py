@@ -61,13 +61,14 @@ def may_near(newton, now=False):
 
 
 def ways(rows, problem, settings, grow, seed, w=None, width=None, result=None, before=None, found=None,
-         products=0):
+         products=0, sampled=None):
     """Yield `ContinuationNewton`, on a subset first if ``grow`` and if it pays, each to be brought to its end.
 
     ``seed`` chooses the rows; ``w`` is a warm start, ``width`` the smoothing to start it with.
     ``before``: who gave up on the same problem; its time and reads count.
     ``found``: what the driver of the subset gave for a checkpoint, to go on from there.
     ``products``: in a step, that are tried before a factor, and in place of a subset.
+    ``sampled``: for products of all rows, see `ContinuationNewton`.
     """
     result = Result(np.zeros(rows.n_columns)) if result is None else result
     n_iter, history = (result.n_iter, list(result.history)) if found is None else found["before"]
@@ -102,9 +103,11 @@ def ways(rows, problem, settings, grow, seed, w=None, width=None, result=None, b
             result.status = first.status
             return
         w, width = result.w, WIDER * first.result.width
-    newton = ContinuationNewton(rows, problem, settings, result, width, w, first, products)
+    newton = ContinuationNewton(rows, problem, settings, result, width, w, first, products, sampled=sampled)
     first = subset = None                        # what newton needs of them it has; their memory goes
-    if newton.has_scale or w is not None:        # from 0, over files, each problem would read its near rows apart
+    # from 0, over files, each problem would read its near rows apart; where curvature, not reads, is what a fit costs
+    # products do better
+    if (newton.has_scale or w is not None) and sampled is None:
         may_near(newton, newton.has_scale)
     newton.begin()
     yield newton
