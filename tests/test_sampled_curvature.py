@@ -305,6 +305,7 @@ def test_what_it_changes_of_other_choices():
     assert price_of_step(few, False) == price_of_look(few, False) > 3 * price_of_step(many, False)
     logistic = Problem(1e-3, 0.0, None, "logistic"), Settings(max_passes=1000.0)
     assert worth_products(few, *logistic) == 10 and worth_products(many, *logistic) == 6
+    assert worth_products(many, logistic[0], Settings(max_passes=99.0)) == 9         # nothing comes after them
 
 
 @pytest.mark.parametrize("change, there", [

@@ -151,7 +151,7 @@ def worth_products(home, problem, settings):
     if not home.sparse and home.entries * home.dtype.itemsize <= CACHED:
         price *= 2
     block, sampled = sampled_reads(home, jumps(problem.loss))
-    if block > 0:                                                         # there are better products than these
+    if block > 0 and settings.max_passes >= FEWEST_PASSES:                # there are better products than these
         price = min(price, FEWEST_TRIED + sampled)
     price = min(price, MOST_A_STEP, settings.max_passes / PRODUCT_STEPS)
     return int(price) if price >= FEWEST_PRODUCTS else 0
