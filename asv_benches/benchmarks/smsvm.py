@@ -81,6 +81,11 @@ class Pass:
     def time_look_with_rough_curvature(self, shape):
         self.look(ROUGH_BLOCK)
 
+    def time_look_with_curvature_of_a_sample(self, shape):
+        n, m = self.X.shape
+        with single_threaded_blas():                   # at w = 0, where every row has the same: 8 rows a column
+            self.rows.look_at_sample(np.zeros(m + 1), 1.0, 1.0, 1.0, 2**-2.5 * n / (8 * m))
+
     def time_look_without_curvature(self, shape):
         self.look(False)
 
