@@ -101,12 +101,12 @@ def limits(plan, threads):
         for words, curved in CURVED.items():
             look = bench.against_the_limits(curved)
             limit = max(look.memory, look.dsyrk)
-            milliseconds = (f"{1e3 * seconds:.2f}" for seconds in (look.seconds, look.rough, look.memory, look.dsyrk))
+            milliseconds = (f"{1e3 * seconds:.2f}" for seconds in (look.seconds, look.dearest, look.memory, look.dsyrk))
             rows.append([f"{n} x {m} {np.dtype(dtype)}", words, look.curved, *milliseconds,
                          "dsyrk" if look.dsyrk > look.memory else "memory", look.seconds / limit,
                          look.share_of_the_limit])
     return table(f"A look at all rows on {threads} threads, beside reading X and dsyrk of the curved rows",
-                 ("rows", "curved", "share", "look, ms", "in single, ms", "memory, ms", "dsyrk, ms", "binding",
+                 ("rows", "curved", "share", "look, ms", "dearest, ms", "memory, ms", "dsyrk, ms", "binding",
                   "look / limit", "limit / look"), rows)
 
 

@@ -50,10 +50,24 @@ def look(X, y, s, w, e, width_before, width, step=1.0, dual=None):
     return np.array(sums), gradient, (X.T * (s * h1)) @ X, carried
 
 
+def thin_columns(diagonal, mean_square, floor, following):
+    """The diagonal of the curvature a row, of a look at that floor, and whether the look at the next one asks for more.
+
+    A column of which rows below the floor might have more than a hundredth is thin. ``floor`` < 0 has left them out,
+    and such a column is taken to have all that they could.
+    """
+    most = max(-floor, 0) * mean_square
+    diagonal = np.where(diagonal >= 100 * most, diagonal, diagonal + most)
+    return diagonal, bool((diagonal < 100 * following * mean_square).any())
+
+
 def curvature_above(X, s, h, floor):
-    """sum s h x x' of the rows with h > floor, and its diagonal of those below, down to a thousandth of the floor."""
+    """sum s h x x' of the rows with h > |floor|, and its diagonal of those below, down to a thousandth of the floor.
+
+    Of a floor below 0 nothing of those below.
+    """
     rest = np.where((h <= floor) & (h > 1e-3 * floor), s * h, 0)
-    return (X.T * np.where(h > floor, s * h, 0)) @ X + np.diag(rest @ X**2)
+    return (X.T * np.where(h > abs(floor), s * h, 0)) @ X + np.diag(rest @ X**2)
 
 
 def sampled_curvature(X, s, h, stands_for, numbers, squares=1.0):

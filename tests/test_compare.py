@@ -9,7 +9,7 @@ from started import BENCHES, LIGHT, ROOT, python, rows_of
 
 SCRIPT = BENCHES / "compare_smsvm.py"
 COLUMNS = {"Passes to": ["class", "l2", "passes", "largest gap"],
-           "A look at": ["rows", "curved", "share", "look, ms", "in single, ms", "memory, ms", "dsyrk, ms", "binding",
+           "A look at": ["rows", "curved", "share", "look, ms", "dearest, ms", "memory, ms", "dsyrk, ms", "binding",
                          "look / limit", "limit / look"],
            "Peak memory": ["l2", "MB", "vectors of N doubles", "X itself"],
            "Growth": ["N", "passes", "2 threads, ms", "1 thread, ms", "gain"],

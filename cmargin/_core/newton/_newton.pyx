@@ -37,7 +37,7 @@ from cmargin._core.rows._looks cimport BLOCK, NO_BLOCK, ROUGH_BLOCK, SAMPLED_BLO
 from cmargin._core.small._history cimport history_row
 from cmargin._core.newton._width_rule cimport NARROWEST, back_up, width_after
 
-cdef double SKIP = 1e-6                  # rows with less than this part of the mean curvature are on its diagonal alone
+cdef double SKIP = 1e-6                  # rows of less than this part of the mean curvature are on its diagonal at most
 cdef Py_ssize_t SKIP_FROM = 4096         # rows; fewer are all summed
 cdef double VANISHING = 1e-16            # decrease, beside the value, that no sum in double could show
 cdef double DRIFT = 1e-10                # of the objective: rounding of steps added up that calls for an evaluation
@@ -105,7 +105,7 @@ cdef void ask_look(newton_state *at, phase_id phase, const double *direction, do
         at.ask.look.with_hessian = NO_BLOCK
     else:
         at.ask.look.with_hessian = SAMPLED_BLOCK if at.preconditioned else ROUGH_BLOCK if at.rough else BLOCK
-    at.ask.look.floor = floor_of(at)
+    at.ask.look.floor = floor_of(at) if at.thin else -floor_of(at)
     if at.preconditioned:
         ask_for_sample(at)
     at.ask.new_active, at.ask.n_active = at.n_active >= 0, at.n_active
@@ -114,7 +114,7 @@ cdef void ask_look(newton_state *at, phase_id phase, const double *direction, do
 
 cdef void ask_first_look(newton_state *at, phase_id phase, bint with_hessian) noexcept nogil:
     # the rows' numbers afresh
-    at.drift, at.rough = 0, False
+    at.drift, at.rough, at.thin = 0, False, True
     ask_look(at, phase, at.w, 1.0, at.rule.width, with_hessian)
     at.ask.restart, at.ask.primal = True, at.published
 
@@ -142,7 +142,7 @@ cdef void told_look(void *driver, const double *sums, const double *gradient, do
     for j in range(at.told.n):
         at.told.v[j] /= n
     at.dual = dual_bound(&at.told, at.l2, at.l1, NULL, at.scratch)
-    at.block, at.has_block = block, block != NULL
+    at.block, at.has_block, at.left_out = block, block != NULL, max(-at.ask.look.floor, 0)
     at.order = at.p if at.n_active < 0 else at.n_active
     at.seconds_look += seconds() - at.clock
     if at.phase == FIRST_LOOK:

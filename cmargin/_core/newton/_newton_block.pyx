@@ -4,7 +4,7 @@ from libc.math cimport INFINITY, fabs
 from libc.string cimport memset
 
 from cmargin._core.newton._heavy_rows cimport heavy_direction
-from cmargin._core.newton._newton cimport newton_state
+from cmargin._core.newton._newton cimport floor_of, newton_state
 from cmargin._core.newton._newton_system cimport (
     MODEL_LEFT, MODEL_ROUNDS, MODEL_TOL, SMOOTH_MODEL_TOL, allows_rounding, curvature_is_lost, l1_minimum,
     l1_work_size, solve_upper,
@@ -12,6 +12,7 @@ from cmargin._core.newton._newton_system cimport (
 from cmargin._core.small._sorting cimport sort_with_index
 
 cdef double NEAR = 0.8                   # of the l1 weight: columns with such a gradient may soon be in use
+cdef double THICK = 100                  # times what rows below the floor add at most: such a column has others
 cdef Py_ssize_t WORKING_SET = 400        # columns in the block beside those in use, at most
 
 
@@ -54,6 +55,25 @@ cdef bint columns_wait(const newton_state *at) noexcept nogil:
     return False
 
 
+cdef void find_thin_columns(newton_state *at) noexcept nogil:
+    # Rows below the floor add floor times the mean square of a column to its curvature at most. Where that is next to
+    # nothing in every column, the next look leaves them out; one that has become thin since the last look has it all
+    cdef double *of_column
+    cdef double square
+    cdef Py_ssize_t i, j
+    at.thin = not at.knows_rms
+    if at.thin:
+        return
+    for i in range(at.order):
+        j = i if at.n_active < 0 else at.active[i]
+        of_column = at.block + i * (at.order + 1)
+        square = at.rms[j] * at.rms[j]
+        if at.left_out > 0 and not of_column[0] >= THICK * at.left_out * square:
+            of_column[0] += at.left_out * square
+        if not of_column[0] >= THICK * floor_of(at) * square:
+            at.thin = True
+
+
 cdef bint solve_block(newton_state *at) noexcept nogil:
     # d = the Newton direction, for l1 the minimum of the model with its l1 term; False: the block is not finite
     cdef Py_ssize_t order = at.order, i, j
@@ -67,6 +87,7 @@ cdef bint solve_block(newton_state *at) noexcept nogil:
         for j in range(i, order):
             at.block[i * order + j] /= at.n
         at.block[i * order + i] += at.l2_each[i if at.n_active < 0 else at.active[i]]
+    find_thin_columns(at)
     if at.heavy != NULL:
         at.blind = curvature_is_lost(order, at.block, order + 1, at.g)
         return heavy_direction(at)

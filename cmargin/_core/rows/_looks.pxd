@@ -27,7 +27,7 @@ cdef struct look_request:        # what a look is asked for; see `RowPass.look`
     double step
     double line_width
     double width
-    double floor
+    double floor                 # of curvature; below 0: as large, and no diagonal of the rows below it
     double stands_for            # of a sample: see `take_sample`
     uint64_t seed
     const double *column_weight  # (n_columns,): it measures the rows first, if they have room for it, or NULL

@@ -6,6 +6,7 @@
 (c) A long look is cut into slices, by the shape too, between which Python is heard.
 """
 
+from libc.math cimport fabs
 from libc.string cimport memcpy
 
 from cmargin._core.linalg._packed_syrk cimport packed_syrk_lanes, packed_syrk_single_from, packed_syrk_widest
@@ -130,7 +131,8 @@ cdef bint pass_begin_look(row_pass *rows, const look_request *request) noexcept 
     job.curvature = rows.curved.memory if rows.summed and sums_later(rows, order) else NULL
     job.direction = request.direction
     job.at.step, job.at.line_width, job.at.width = request.step, request.line_width, request.width
-    job.at.floor, job.stands_for, job.column_weight = request.floor, 0, NULL
+    job.at.floor, job.has_diagonal = fabs(request.floor), request.floor > 0
+    job.stands_for, job.column_weight = 0, NULL
     if request.with_hessian == SAMPLED_BLOCK:
         job.seed, job.stands_for = mixed(request.seed), request.stands_for
         if job.leverage != NULL:
