@@ -6,7 +6,7 @@ and after a PAUSE, `go_on`.
 
 from libc.stdint cimport uint64_t
 
-from cmargin._core.newton._certificate cimport dual_point
+from cmargin._core.newton._certificate cimport dual_point, relative_gap
 from cmargin._core.newton._conjugate_gradients cimport conjugate_gradients
 from cmargin._core.newton._driver cimport request
 from cmargin._core.newton._line_search cimport line_search
@@ -179,6 +179,10 @@ cdef inline double slope_of_penalty(const newton_state *at, Py_ssize_t j, double
 cdef inline bint tells_block(const newton_state *at) noexcept nogil:
     # whether looks are asked for one
     return not at.by_products or at.preconditioned
+
+
+cdef inline double gap_of(const newton_state *at) noexcept nogil:
+    return relative_gap(at.objective, at.best_dual)
 
 
 cdef inline Py_ssize_t n_kinks(const newton_state *at) noexcept nogil:

@@ -20,11 +20,13 @@ from libc.math cimport INFINITY, fabs, isfinite, sqrt
 from libc.string cimport memcpy, memset
 
 from cmargin._core.linalg._blas cimport dot
-from cmargin._core.newton._certificate cimport ROUNDING_OF_SUMS, dual_bound, make_feasible, relative_gap
+from cmargin._core.newton._certificate cimport ROUNDING_OF_SUMS, dual_bound, make_feasible
 from cmargin._core.newton._chord cimport chord_direction, leaves_zero, may_be_the_last
 from cmargin._core.small._clock cimport seconds
 from cmargin._core.newton._driver cimport ALONG, DONE, EVALUATE, GATHER, LOOK, NEAREST, PAUSE
-from cmargin._core.newton._straight_lines cimport says_enough, says_nothing, told_with_others, wants_near
+from cmargin._core.newton._straight_lines cimport (
+    LEAST_NEAR, leave_near, says_enough, says_nothing, step_proposed, told_near, told_with_others, wants_near,
+)
 from cmargin._core.newton._penalty_path cimport begin_l1_path, follow_path, leave_path, penalty_of_path
 from cmargin._core.newton._line_search cimport l1_slope, search_told
 from cmargin._core.newton._newton_block cimport choose_columns, columns_wait, solve_block
@@ -42,8 +44,6 @@ cdef Py_ssize_t SKIP_FROM = 4096         # rows; fewer are all summed
 cdef double VANISHING = 1e-16            # decrease, beside the value, that no sum in double could show
 cdef double DRIFT = 1e-10                # of the objective: rounding of steps added up that calls for an evaluation
 cdef double ENOUGH_OF_A_SUBSET = 3e-4  # gap of a subset, with a smooth loss: below, its own noise is fitted
-cdef double AFTER_NEAR = 30              # times what is left of the objective: the width after steps of near rows
-cdef double LEAST_NEAR = 0.05            # shortest length of one of these steps that is worth a read of its own
 cdef int RESUMED = 3                     # times that a fit goes on whose certificate, evaluated anew, falls short
 
 
@@ -69,10 +69,6 @@ cdef double rounding_of(const newton_state *at, const double *e) noexcept nogil:
     for j in range(at.p):
         total += fabs(e[j]) * at.rms[j]
     return at.steepest * at.rounding * total
-
-
-cdef inline double gap_of(const newton_state *at) noexcept nogil:
-    return relative_gap(at.objective, at.best_dual)
 
 
 cdef inline double smoothing_error(const newton_state *at) noexcept nogil:
@@ -363,29 +359,6 @@ cdef void direction_found(newton_state *at) noexcept nogil:
     ask_look(at, FULL_STEP, at.d, 1.0, at.to.width, tells_block(at) and not (may_be_the_last(at) or at.leaves))
 
 
-cdef void step_proposed(newton_state *at) noexcept nogil:
-    # to the optimum of the rows near the hinge beside straight lines, in `d`
-    at.proposed = False
-    at.first = dot(at.p, at.g, at.d)
-    at.predicted, at.step, at.turns, at.leaves = -at.first, 1, False, False
-    at.to.width, at.to.decay = at.rule.width, at.rule.decay
-    if at.predicted > 0:
-        ask_look(at, FULL_STEP, at.d, 1.0, at.rule.width, False)
-    else:
-        leave_near(at)
-
-
-cdef void leave_near(newton_state *at) noexcept nogil:
-    # from the best point on, steps of all rows
-    cdef double drift = at.drift
-    at.near = at.proposed = False                # a bound that came with a step may have ended the fit before it
-    at.rule.width = min(at.width_then, max(at.rule.width, AFTER_NEAR * min(gap_of(at) * at.objective, at.open_then)))
-    memcpy(at.w, at.best_w, at.p * sizeof(double))
-    at.heavy_in_block = False                    # they were told apart before there was one
-    ask_first_look(at, FRESH_LOOK, True)
-    at.drift = drift
-
-
 cdef void full_step_taken(newton_state *at) noexcept nogil:
     cdef Py_ssize_t j
     memcpy(at.taken, at.d, at.p * sizeof(double))
@@ -458,13 +431,6 @@ cdef void accept(newton_state *at) noexcept nogil:
     elif not follow_path(at) and at.predicted == 0 and not at.turns and at.status == RUNNING:
         at.status = ROUNDED
     if wants_near(at, smoothing_error(at)):
-        at.ask.kind = NEAREST
-    else:
-        next_step(at)
-
-
-cdef void told_near(newton_state *at) noexcept nogil:
-    if at.status == RUNNING:
         at.ask.kind = NEAREST
     else:
         next_step(at)

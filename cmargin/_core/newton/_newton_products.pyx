@@ -17,11 +17,10 @@ from libc.string cimport memcpy
 from cmargin._core.linalg._blas cimport dot, potrf
 from cmargin._core.losses._losses cimport point_loss
 from cmargin._core.losses._smoothed_hinge cimport hinge_at, primal_curvature
-from cmargin._core.newton._certificate cimport relative_gap
 from cmargin._core.newton._conjugate_gradients cimport cg_begin, cg_told, conjugate_gradients
 from cmargin._core.newton._driver cimport DONE, PRODUCT
 from cmargin._core.newton._newton cimport (
-    DIAGONAL, FRESH_LOOK, FULL_BLOCK, LEFT, PRODUCTS, ask_first_look, ask_look, direction_found, floor_of,
+    DIAGONAL, FRESH_LOOK, FULL_BLOCK, LEFT, PRODUCTS, ask_first_look, ask_look, direction_found, floor_of, gap_of,
     measure_columns, newton_settle,
 )
 from cmargin._core.newton._newton_block cimport choose_columns
@@ -142,7 +141,7 @@ cdef void take_diagonal(newton_state *at, const double *product) noexcept nogil:
 
 
 cdef bint begin_products(newton_state *at) noexcept nogil:
-    cdef double cost, squares, forcing = 0, gap = relative_gap(at.objective, at.best_dual)
+    cdef double cost, squares, forcing = 0, gap = gap_of(at)
     gap = gap if gap < 1 else 1.0                # it is NaN where no penalty bounds anything
     # a residual r costs the certificate |r|^2 / (2 l2), and one of a free intercept about |r|
     cost = max(PART_OF_GAP * gap, PART_OF_END * at.tol) * at.objective

@@ -15,7 +15,7 @@ Objective, certificate and history stay those of the user's penalty; only the st
 from libc.math cimport fabs
 
 from cmargin._core.newton._certificate cimport dual_bound, relative_gap
-from cmargin._core.newton._newton cimport RUNNING, penalty_of
+from cmargin._core.newton._newton cimport RUNNING, gap_of, penalty_of
 
 # chosen on 40 problems; those and their passes are in doc/decisions.md
 cdef double SHORT = 0.3                  # a step that begins the path of l2,
@@ -107,7 +107,7 @@ cdef bint follow_path(newton_state *at) noexcept nogil:
     if not at.l2 > 0 or at.path_l2 == at.l2:
         return False
     if at.path_l2 == 0:
-        if at.step >= SHORT or relative_gap(at.objective, at.best_dual) < LATE:
+        if at.step >= SHORT or gap_of(at) < LATE:
             return False
         if not at.has_block and not knows_diagonal(at):
             return False

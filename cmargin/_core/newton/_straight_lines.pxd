@@ -6,6 +6,12 @@ The reasons are in ``solvers/newton/near_rows.py``, which answers the question.
 from cmargin._core.newton._certificate cimport make_feasible
 from cmargin._core.newton._newton cimport RUNNING, newton_state
 
+cdef double LEAST_NEAR                   # shortest length of such a step that is worth a read of its own
+
+cdef void step_proposed(newton_state *at) noexcept nogil       # its end is asked for; it is in `d`
+cdef void told_near(newton_state *at) noexcept nogil           # and was looked at
+cdef void leave_near(newton_state *at) noexcept nogil          # from the best point on, steps of all rows
+
 
 cdef inline bint wants_near(const newton_state *at, double smoothing_error) noexcept nogil:
     # where no subset has led near the optimum, Newton steps do first
