@@ -50,15 +50,19 @@ def look(X, y, s, w, e, width_before, width, step=1.0, dual=None):
     return np.array(sums), gradient, (X.T * (s * h1)) @ X, carried
 
 
-def thin_columns(diagonal, mean_square, floor, following):
-    """The diagonal of the curvature a row, of a look at that floor, and whether the look at the next one asks for more.
+def with_rows_left_out(block, mean_square, floor):
+    """The curvature a row of a look at a floor, of which the upper triangle was told, whole.
 
-    A column of which rows below the floor might have more than a hundredth is thin. ``floor`` < 0 has left them out,
-    and such a column is taken to have all that they could.
+    ``floor`` < 0 has left out the rows below. A column of which they might have a hundredth has all that they could.
     """
-    most = max(-floor, 0) * mean_square
-    diagonal = np.where(diagonal >= 100 * most, diagonal, diagonal + most)
-    return diagonal, bool((diagonal < 100 * following * mean_square).any())
+    diagonal, most = np.diag(block), max(-floor, 0) * mean_square
+    return np.triu(block, 1) + np.triu(block, 1).T + np.diag(diagonal + np.where(diagonal < 100 * most, most, 0))
+
+
+def has_thin_column(H, mean_square, following):
+    """Whether the look after H is a Newton step's matrix asks for the diagonal of the rows below its floor."""
+    left = np.diag(np.linalg.cholesky(H))**2                # of each column, those before it eliminated
+    return bool((left < 1e5 * following * mean_square).any())
 
 
 def curvature_above(X, s, h, floor):

@@ -1,4 +1,4 @@
-"""Rows below the floor of curvature are left out of a look where every column has others; else they count.
+"""Rows below the floor of curvature are left out of a look where every column has far more than theirs.
 
 A column of which all rows are far from the hinge has no curvature but theirs: steps along it went astray without it.
 """
@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from elsewhere import Elsewhere
-from naive_smsvm import thin_columns
+from naive_smsvm import has_thin_column, with_rows_left_out
 
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes import open_rows
@@ -33,58 +33,78 @@ def rows_of(rare, n=6000):
 
 
 class Recorded(Elsewhere):
-    """With every look: the floor, what was told, the point there and the direction that led to it."""
+    """With every look that has a block: the floor, what was told, the point there and the direction that led to it."""
+
+    @classmethod
+    def of(cls, X, y):
+        home = super().of(X, y, [], True)
+        home.looks, home.at, home.A = [], np.zeros(X.shape[1] + 1), np.hstack([X, np.ones((len(X), 1))])
+        home.mean_square = (home.A**2).mean(axis=0)
+        return home
 
     def look(self, direction, step, **asked):
-        told = Elsewhere.look(self, direction=direction, step=step, **asked)
+        told = super().look(direction=direction, step=step, **asked)
         if direction is not None:
             self.base, self.direction = self.at, direction.copy()
         self.at = self.base + step * self.direction
-        self.looks.append((asked["curvature_floor"], *(None if part is None else part.copy() for part in told),
-                           self.at, self.direction))
+        if told[2] is not None:
+            self.looks.append((asked["curvature_floor"], *(part.copy() for part in told), self.at, self.direction))
         return told
 
+    def curvature(self, floor, block):
+        return with_rows_left_out(block / self.n_rows, self.mean_square, floor) + np.diag(L2_EACH)
 
-def looks_of(loss, rare, w=None):
-    X, y = rows_of(rare)
-    home = Recorded.of(X, y, [], True)
-    home.looks, home.at = [], np.zeros(9)
+    def steps(self):
+        """The looks that led to a step, each with the floor of the next look and the direction there."""
+        for look, (following, *_, direction) in pairwise(self.looks):
+            if direction is not look[-1]:            # else that step was too long, and the next look is at a part of it
+                yield look, following, direction
+
+
+def solved(home, loss, w=None):
     chosen = Settings(tol=1e-6, linear_solver="cholesky")
     with single_threaded_blas():
         result = ContinuationNewton(home, Problem(L2, 0.0, 8, loss), chosen, w=w).run()
     assert result.status == "converged"
-    return np.hstack([X, np.ones((len(X), 1))]), [look for look in home.looks if look[3] is not None]
+    return result
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("rare", [0, 5])
 def test_the_next_look_has_what_thin_columns_want(loss, rare):
-    A, looks = looks_of(loss, rare)
-    asked = set()
-    for (floor, sums, _, block, *_), (following, *_) in pairwise(looks):
-        _, thin = thin_columns(np.diag(block) / len(A) + L2_EACH, (A**2).mean(axis=0), floor, 1e-6 * sums[7] / len(A))
-        assert (following > 0) == thin
+    home, asked = Recorded.of(*rows_of(rare)), set()
+    solved(home, loss)
+    for (floor, sums, _, block, *_), following, _ in home.steps():
+        thin = has_thin_column(home.curvature(floor, block), home.mean_square, 1e-6 * sums[7] / home.n_rows)
+        assert (following > 0) == (thin or loss == "squared_hinge")           # whose rows below the floor have none
         asked.add(np.sign(following))
-    assert asked == ({-1.0, 1.0} if rare and loss != "logistic" else {-1.0})      # where its curvature never ends
+    assert asked == ({1} if loss == "squared_hinge" else {-1} if loss == "logistic" and not rare else {-1, 1})
 
 
-def test_a_column_that_has_become_thin_is_taken_to_have_all_that_it_can():
-    A, looks = looks_of("squared_hinge", 5)
-    changed = []
-    for (floor, _, gradient, block, w, _), (*_, direction) in pairwise(looks):
-        diagonal = np.diag(block) / len(A) + L2_EACH
-        own, _ = thin_columns(diagonal, (A**2).mean(axis=0), floor, 0)
-        H = np.triu(block, 1) / len(A)
-        H = H + H.T + np.diag(own)
-        g = L2_EACH * w - gradient[0] / len(A)
+def test_a_column_that_has_become_thin_has_all_that_it_can_once():
+    class Emptied(Recorded):
+        def look(self, **asked):
+            sums, gradient, hessian = super().look(**asked)
+            if hessian is not None and len(self.looks) == 4:
+                assert asked["curvature_floor"] < 0
+                hessian[7] = hessian[:, 7] = self.looks[-1][3][7] = self.looks[-1][3][:, 7] = 0
+            return sums, gradient, hessian
+
+    home, changed = Emptied.of(*rows_of(0)), []
+    solved(home, "hinge")
+    for (floor, _, gradient, block, w, _), following, direction in home.steps():
+        H, g = home.curvature(floor, block), L2_EACH * w - gradient[0] / home.n_rows
         np.testing.assert_allclose(H @ direction, -g, atol=1e-9 * np.abs(g).max())
-        changed.append(np.flatnonzero(own != diagonal).tolist())
-    assert changed == [[], [7], []]
+        changed.append(np.flatnonzero(np.diag(H) > np.diag(block) / home.n_rows + 1.01 * L2_EACH).tolist())
+        assert not changed[-1] or following > 0
+    assert sorted(changed) == [[]] * (len(changed) - 1) + [[7]]
 
 
 def test_where_the_columns_sizes_are_not_known_all_may_be_thin():
-    _, looks = looks_of("squared_hinge", 0, w=np.linspace(0, 0.1, 9))
-    assert len(looks) > 2 and all(floor >= 0 for floor, *_ in looks) and looks[-1][0] > 0
+    home = Recorded.of(*rows_of(0))
+    solved(home, "logistic", w=np.linspace(0, 0.1, 9))
+    floors = [floor for floor, *_ in home.looks]
+    assert len(floors) > 2 and min(floors) >= 0 and floors[-1] > 0
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -39,7 +39,7 @@ def best_in_turns(calls, times=7):
 
 
 class Look(NamedTuple):
-    """Seconds of a look as fits take it where columns are neither dependent nor thin: curvature in single precision,
+    """Seconds of a look as fits take it where columns are neither dependent nor rare: curvature in single precision,
     rows below the floor left out. Of the dearest, in double precision and with the diagonal of those rows. Of the two
     limits; and the share of the rows in the block."""
 

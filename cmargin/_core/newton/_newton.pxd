@@ -91,8 +91,7 @@ cdef struct newton_state:
     double mean_curvature
     double *block                # (order, order) upper triangle of the curvature; scaled in place
     bint rough                   # the next may be summed in single precision, see `allows_rounding`
-    bint thin                    # in a column of the next, rows below the floor may count, see `find_thin_columns`
-    double left_out              # curvature of a row below which this one has nothing; 0: its diagonal has it
+    bint thin                    # on the diagonal of the next, rows below the floor may count, see `has_thin_column`
     Py_ssize_t order
     bint has_block
     bint has_factor              # in `work`, behind 4 p numbers: of a sample's curvature, or of one kept, see `_chord`

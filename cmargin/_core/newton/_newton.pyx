@@ -29,7 +29,7 @@ from cmargin._core.newton._straight_lines cimport (
 )
 from cmargin._core.newton._penalty_path cimport begin_l1_path, follow_path, leave_path, penalty_of_path
 from cmargin._core.newton._line_search cimport l1_slope, search_told
-from cmargin._core.newton._newton_block cimport choose_columns, columns_wait, solve_block
+from cmargin._core.newton._newton_block cimport add_rows_left_out, choose_columns, columns_wait, solve_block
 from cmargin._core.newton._newton_columns cimport start_model, told_model
 from cmargin._core.newton._newton_products cimport (
     ask_for_sample, count_sample, foresee_curvature, start_preconditioned, start_products, told_product,
@@ -138,8 +138,10 @@ cdef void told_look(void *driver, const double *sums, const double *gradient, do
     for j in range(at.told.n):
         at.told.v[j] /= n
     at.dual = dual_bound(&at.told, at.l2, at.l1, NULL, at.scratch)
-    at.block, at.has_block, at.left_out = block, block != NULL, max(-at.ask.look.floor, 0)
+    at.block, at.has_block = block, block != NULL
     at.order = at.p if at.n_active < 0 else at.n_active
+    if at.has_block and at.ask.look.floor < 0:
+        add_rows_left_out(at)
     at.seconds_look += seconds() - at.clock
     if at.phase == FIRST_LOOK:
         first_look_done(at)

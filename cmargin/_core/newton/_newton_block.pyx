@@ -12,7 +12,9 @@ from cmargin._core.newton._newton_system cimport (
 from cmargin._core.small._sorting cimport sort_with_index
 
 cdef double NEAR = 0.8                   # of the l1 weight: columns with such a gradient may soon be in use
-cdef double THICK = 100                  # times what rows below the floor add at most: such a column has others
+cdef double THICK = 1e5                  # times what rows below the floor can add: they do not count, even where the
+#                                          next step leaves less curvature,
+cdef double NEXT_TO_NOTHING = 100        # and times that: a column has other rows
 cdef Py_ssize_t WORKING_SET = 400        # columns in the block beside those in use, at most
 
 
@@ -55,23 +57,27 @@ cdef bint columns_wait(const newton_state *at) noexcept nogil:
     return False
 
 
-cdef void find_thin_columns(newton_state *at) noexcept nogil:
-    # Rows below the floor add floor times the mean square of a column to its curvature at most. Where that is next to
-    # nothing in every column, the next look leaves them out; one that has become thin since the last look has it all
-    cdef double *of_column
-    cdef double square
-    cdef Py_ssize_t i, j
-    at.thin = not at.knows_rms
-    if at.thin:
-        return
-    for i in range(at.order):
-        j = i if at.n_active < 0 else at.active[i]
-        of_column = at.block + i * (at.order + 1)
-        square = at.rms[j] * at.rms[j]
-        if at.left_out > 0 and not of_column[0] >= THICK * at.left_out * square:
-            of_column[0] += at.left_out * square
-        if not of_column[0] >= THICK * floor_of(at) * square:
-            at.thin = True
+cdef void add_rows_left_out(newton_state *at) noexcept nogil:
+    # a column that has little else by now has all that rows below the floor can add to its curvature: floor times its
+    # mean square
+    cdef double most
+    cdef Py_ssize_t j
+    for j in range(at.order):
+        most = -at.ask.look.floor * at.n * at.rms[j] * at.rms[j]
+        if not at.block[j * (at.order + 1)] >= NEXT_TO_NOTHING * most:
+            at.block[j * (at.order + 1)] += most
+
+
+cdef bint has_thin_column(const newton_state *at, const double *factor) noexcept nogil:
+    # whether rows below the floor might count: not where what is left of every column, once those before it are
+    # eliminated, is far more than they can add to it
+    cdef Py_ssize_t j
+    cdef double left
+    for j in range(at.p):
+        left = factor[j * (at.p + 1)]
+        if not left * left >= THICK * floor_of(at) * at.rms[j] * at.rms[j]:
+            return True
+    return False
 
 
 cdef bint solve_block(newton_state *at) noexcept nogil:
@@ -87,7 +93,7 @@ cdef bint solve_block(newton_state *at) noexcept nogil:
         for j in range(i, order):
             at.block[i * order + j] /= at.n
         at.block[i * order + i] += at.l2_each[i if at.n_active < 0 else at.active[i]]
-    find_thin_columns(at)
+    at.thin = True
     if at.heavy != NULL:
         at.blind = curvature_is_lost(order, at.block, order + 1, at.g)
         return heavy_direction(at)
@@ -103,6 +109,7 @@ cdef bint solve_block(newton_state *at) noexcept nogil:
         ridge = solve_upper(order, at.block, 1, g, d, l1 + order)
         done = ridge == ridge
         at.rough = ridge == 0 and allows_rounding(order, at.block, l1 + order)
+        at.thin = not (at.knows_rms and ridge == 0) or (at.smooth and at.jumping) or has_thin_column(at, l1 + order)
         at.has_factor = ridge == 0 and at.smooth
         for i in range(order):
             d[i] = -d[i]

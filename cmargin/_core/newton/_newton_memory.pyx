@@ -79,7 +79,6 @@ cdef Py_ssize_t carry_numbers(newton_state *at, char *place, bint back) noexcept
     carry(&by, &at.has_scale, sizeof(at.has_scale))
     carry(&by, &at.rough, sizeof(at.rough))
     carry(&by, &at.thin, sizeof(at.thin))
-    carry(&by, &at.left_out, sizeof(at.left_out))
     carry(&by, &at.drift, sizeof(at.drift))
     carry(&by, &at.resumed, sizeof(at.resumed))
     carry(&by, &at.passes, sizeof(at.passes))
