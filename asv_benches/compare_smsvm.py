@@ -104,10 +104,10 @@ def limits(plan, threads):
             milliseconds = (f"{1e3 * seconds:.2f}" for seconds in (look.seconds, look.dearest, look.memory, look.dsyrk))
             rows.append([f"{n} x {m} {np.dtype(dtype)}", words, look.curved, *milliseconds,
                          "dsyrk" if look.dsyrk > look.memory else "memory", look.seconds / limit,
-                         look.share_of_the_limit])
+                         look.share_of_the_limit, limit / look.dearest])
     return table(f"A look at all rows on {threads} threads, beside reading X and dsyrk of the curved rows",
                  ("rows", "curved", "share", "look, ms", "dearest, ms", "memory, ms", "dsyrk, ms", "binding",
-                  "look / limit", "limit / look"), rows)
+                  "look / limit", "limit / look", "limit / dearest"), rows)
 
 
 # ------------------------------------------------------------ memory

@@ -39,9 +39,9 @@ def best_in_turns(calls, times=7):
 
 
 class Look(NamedTuple):
-    """Seconds of a look as fits take it where columns are neither dependent nor rare: curvature in single precision,
-    rows below the floor left out. Of the dearest, in double precision and with the diagonal of those rows. Of the two
-    limits; and the share of the rows in the block."""
+    """Seconds of a look: as fits from w = 0 on all rows take it where columns are neither dependent nor rare, curvature
+    in single precision and rows below the floor left out; the dearest, in double precision with the diagonal of those
+    rows; the two limits. And the share of the rows in the block."""
 
     seconds: float
     dearest: float

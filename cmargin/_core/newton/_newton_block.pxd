@@ -14,7 +14,7 @@ cdef void choose_columns(newton_state *at) noexcept nogil
 # whether the gradient of a column outside the block would take it from 0
 cdef bint columns_wait(const newton_state *at) noexcept nogil
 
-# to the block that a look without rows below the floor has told
+# what rows below the floor may have, to the block that a look without them has told
 cdef void add_rows_left_out(newton_state *at) noexcept nogil
 
 # at.d: the Newton direction, for l1 the minimum of the model with its l1 term; False: the block is not finite

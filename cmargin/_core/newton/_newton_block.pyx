@@ -12,9 +12,8 @@ from cmargin._core.newton._newton_system cimport (
 from cmargin._core.small._sorting cimport sort_with_index
 
 cdef double NEAR = 0.8                   # of the l1 weight: columns with such a gradient may soon be in use
-cdef double THICK = 1e5                  # times what rows below the floor can add: they do not count, even where the
-#                                          next step leaves less curvature,
-cdef double NEXT_TO_NOTHING = 100        # and times that: a column has other rows
+cdef double THICK = 1e5                  # times what rows below the floor can add to a column: a step does without it,
+cdef double NEXT_TO_NOTHING = 100        # and that a column had not so much is no harm for one step
 cdef Py_ssize_t WORKING_SET = 400        # columns in the block beside those in use, at most
 
 
@@ -70,7 +69,7 @@ cdef void add_rows_left_out(newton_state *at) noexcept nogil:
 
 cdef bint has_thin_column(const newton_state *at, const double *factor) noexcept nogil:
     # whether rows below the floor might count: not where what is left of every column, once those before it are
-    # eliminated, is far more than they can add to it
+    # eliminated, is far more than they can add to it. There is no l1, and the block has all columns
     cdef Py_ssize_t j
     cdef double left
     for j in range(at.p):
@@ -109,7 +108,8 @@ cdef bint solve_block(newton_state *at) noexcept nogil:
         ridge = solve_upper(order, at.block, 1, g, d, l1 + order)
         done = ridge == ridge
         at.rough = ridge == 0 and allows_rounding(order, at.block, l1 + order)
-        at.thin = not (at.knows_rms and ridge == 0) or (at.smooth and at.jumping) or has_thin_column(at, l1 + order)
+        at.thin = not (at.knows_rms and ridge == 0) or has_thin_column(at, l1 + order) \
+            or (at.smooth and at.jumping)            # whose rows below the floor have no curvature to sum
         at.has_factor = ridge == 0 and at.smooth
         for i in range(order):
             d[i] = -d[i]

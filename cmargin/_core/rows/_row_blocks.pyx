@@ -7,7 +7,7 @@
     (`_curved_rows`).
 (b) Where the rows lie and in which format is known to `_tiles` only; the sums are float64 whatever the data.
 (c) Rows whose curvature h is below a floor are left out of the curvature block but for its diagonal, as a rare column
-    may have no other rows; of the diagonal too where whoever asks knows that there is none. Never of the gradient.
+    may have no other rows; of the diagonal too where whoever asks knows that it does not count. Never of the gradient.
 (d) Or the block is that of a sample: likelier in it is a row of more curvature, and each stands for those left out,
     so that on average the block is that of all (`take_sample`).
 (e) The curvature of a row at the smoothed hinge comes from its dual variable, which is carried from look to look
