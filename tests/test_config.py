@@ -163,3 +163,12 @@ print(f"{before[0]:#x}")
 @pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="MXCSR is of x86-64")
 def test_no_fit_changes_how_numbers_are_rounded_or_flushed():
     assert python("-W", "ignore", "-c", CONTROL, limit=300).strip() == "0x1f80"
+
+
+def test_a_quota_of_processor_time_limits_the_default():
+    # a container may run on all processors and have the time of one: two threads then wait for each other
+    code = ("from cmargin._core.small._openmp import effective_n_threads; "
+            "print(effective_n_threads(None), effective_n_threads(-1), effective_n_threads(3))")
+    environment = {**os.environ, "LOKY_MAX_CPU_COUNT": "1"}         # which joblib counts as it does a cgroup's quota
+    told = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True).stdout
+    assert told == f"1 1 {3 if _build_config.OPENMP else 1}\n"
