@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
+from cmargin._core.small._fp_control import StandardArithmetic
 from cmargin._estimators.types import Method
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes.open import dask_array_of, on_workers
@@ -15,10 +16,11 @@ from cmargin.homes.open import dask_array_of, on_workers
 
 def lazy_on_workers(method: Method) -> Method:
     """Decorator of a method of X, and of what is no array, whose result has a row for each of X: a Dask collection
-    gives a dask array."""
+    gives a dask array. The processor computes by its standard settings meanwhile."""
     @wraps(method)
     def call(self, X, *more, **named):
-        return by_blocks(self, method, X, more, named) if on_workers(X) else method(self, X, *more, **named)
+        with StandardArithmetic():
+            return by_blocks(self, method, X, more, named) if on_workers(X) else method(self, X, *more, **named)
 
     return cast(Method, call)
 

@@ -1,10 +1,11 @@
-"""A call of `fit` that ends before it trained anything leaves its estimator as it was."""
+"""What every call of `fit` has: one that ends before it trained anything leaves its estimator as it was."""
 
 from functools import wraps
 from typing import cast
 
 import numpy as np
 
+from cmargin._core.small._fp_control import StandardArithmetic
 from cmargin._estimators.types import Method
 
 NONE_YET = np.empty(0)
@@ -25,7 +26,8 @@ def keeps_last_fit(method: Method) -> Method:
         def fit(self, X, y, sample_weight=None):
 
     is all that an estimator needs; weights of which `sparsify` made a matrix are an array again. The decorator is one
-    more frame, which the ``stacklevel`` of a warning must count.
+    more frame, which the ``stacklevel`` of a warning must count. Within it the processor computes by its standard
+    settings, whatever another library has made of them.
     """
     @wraps(method)
     def call(self, *args, **kwargs):
@@ -34,7 +36,8 @@ def keeps_last_fit(method: Method) -> Method:
             self.densify()
         started = vars(self).get("coef_")
         try:
-            return method(self, *args, **kwargs)
+            with StandardArithmetic():
+                return method(self, *args, **kwargs)
         except BaseException:
             if vars(self).get("coef_") is started:
                 for name in vars(self).keys() - before.keys():

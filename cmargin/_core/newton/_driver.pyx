@@ -14,6 +14,7 @@ from cmargin._core.rows._looks cimport (
 from cmargin._core.rows._row_pass cimport RowBlocks
 from cmargin._core.small._catoni cimport CHUNK
 from cmargin._core.small._clock cimport seconds
+from cmargin._core.small._fp_control cimport fp_set, fp_settings, fp_standard
 from cmargin._core.small._margin_summary cimport N_TRACED, trace_margins
 from cmargin._core.small._shapes cimport must_fit
 
@@ -231,6 +232,7 @@ def advance_all(workers, double until, int n_threads):
     """`Worker.advance` of several problems, side by side; a thread takes the next of the list when it has done one."""
     cdef Py_ssize_t n = len(workers), i
     cdef Worker worker
+    cdef fp_settings settings
     cdef task *tasks = <task *> malloc((n + 1) * sizeof(task))
     try:
         if tasks == NULL:
@@ -240,7 +242,9 @@ def advance_all(workers, double until, int n_threads):
             must_fit(worker.task.work != NULL, "advance_all: the rows are elsewhere")
             tasks[i] = worker.task
         for i in prange(n, nogil=True, schedule="dynamic", chunksize=1, num_threads=n_threads):
+            settings = fp_standard()
             tasks[i].work(tasks[i].of, until)
+            fp_set(settings)
     finally:
         free(tasks)
     for worker in workers:

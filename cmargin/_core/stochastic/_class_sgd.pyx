@@ -18,6 +18,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
 from cmargin._core.losses._losses cimport point, point_loss
+from cmargin._core.small._fp_control cimport fp_set, fp_settings, fp_standard
 from cmargin._core.small._random cimport next_below, shuffle_places
 from cmargin._core.rows._rows cimport Rows, row_times, rows_view, sparse_axpy, sparse_dot
 from cmargin._core.small._shapes cimport must_fit, within
@@ -76,6 +77,7 @@ def draw_lists(
     int n_threads,
 ):
     """Draw this pass's list of every class from ``class_lo`` on, as many as ``offsets`` has room for."""
+    cdef fp_settings settings
     cdef Py_ssize_t o, c, k, n_rows = taken.shape[1]
     must_fit(within(offsets, visits.shape[0]) and within(starts, positives.shape[0]) and class_lo >= 0
              and class_lo + offsets.shape[0] <= min(starts.shape[0], n_negatives.shape[0] + 1, streams.shape[0] + 1)
@@ -89,9 +91,11 @@ def draw_lists(
     cdef int64_t *all_visits = &visits[0] if visits.shape[0] else NULL
     cdef uint8_t *all_taken = &taken[0, 0] if taken.shape[0] and n_rows else NULL          # nor a rank any rows
     for o in prange(offsets.shape[0] - 1, nogil=True, num_threads=n_threads, schedule="dynamic"):
+        settings = fp_standard()
         c = class_lo + o
         draw_list(all_positives + starts[c], starts[c + 1] - starts[c], n_rows, n_negatives[c], &streams[c, 0],
                   all_taken + threadid() * n_rows, all_visits + offsets[o])
+        fp_set(settings)
 
 
 # ---------------------------------------------------------------- steps
@@ -169,6 +173,7 @@ def run_steps(
     int n_threads,
 ):
     """Take steps ``first .. last - 1`` of the lists of every class from ``class_lo`` on."""
+    cdef fp_settings settings
     cdef Py_ssize_t o
     cdef const double *weight = &row_weight[0] if row_weight.shape[0] else NULL
     cdef bint average = U_mean.shape[0] > 0, tail = tail_inverse > 0
@@ -185,12 +190,14 @@ def run_steps(
     cdef const int64_t *all_visits = &visits[0] if visits.shape[0] else NULL        # a class may have none
     cdef const floating *all_rows = &Z[0, 0] if Z.shape[0] and width else NULL
     for o in prange(offsets.shape[0] - 1, nogil=True, num_threads=n_threads, schedule="dynamic"):
+        settings = fp_standard()
         one_class(&X.view, all_rows, width, weight, all_visits + offsets[o], first,
                   min(last, offsets[o + 1] - offsets[o]), loss, step[class_lo + o], bias_rate, low_sign, tail_inverse,
                   &U[class_lo + o, 0], &U_mean[class_lo + o, 0] if average else NULL,
                   &V[class_lo + o, 0] if tail else NULL, &V_lag[class_lo + o, 0] if tail and average else NULL,
                   &bias[class_lo + o, 0], &n_steps[class_lo + o], &sums[class_lo + o, 0],
                   &work[threadid(), 0, 0], &work[threadid(), 1, 0])
+        fp_set(settings)
 
 
 cdef void one_class(const rows_view *X, const floating *Z, Py_ssize_t width, const double *row_weight,

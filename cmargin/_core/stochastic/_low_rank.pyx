@@ -16,6 +16,7 @@ from libc.string cimport memset
 from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, gemm, syrk
 from cmargin._core.linalg._eigh cimport EIGH_OK, eigh_iwork_size, eigh_top, eigh_work_size
 from cmargin._core.rows._rows cimport Rows, gather_row, rows_view
+from cmargin._core.small._fp_control cimport fp_set, fp_settings, fp_standard
 from cmargin._core.small._shapes cimport must_fit
 
 include "cmargin/_core/linalg/_blas_int.pxi"
@@ -175,6 +176,7 @@ def low_rank_classes(
     int n_threads,
 ):
     """Leading eigenpairs of every class's second moment; call with BLAS held to one thread."""
+    cdef fp_settings settings
     cdef Py_ssize_t c, t, m = rows.shape[0], k = P_out.shape[2], n_values = values_out.shape[1]
     cdef Py_ssize_t n_classes = curvature.shape[0], order = m if gram.shape[0] else X.view.n_features
     cdef const floating *gram_or_null = &gram[0, 0] if gram.shape[0] else NULL
@@ -191,11 +193,13 @@ def low_rank_classes(
              "low_rank_classes, workspace")
     cdef const floating *centre_or_null = &centre[0] if centre.shape[0] else NULL
     for c in prange(curvature.shape[0], nogil=True, num_threads=n_threads, schedule="dynamic"):
+        settings = fp_standard()
         t = threadid()
         status_out[c] = leading_pairs(&X.view, &rows[0], m, &curvature[c, 0], gram_or_null, centre_or_null, k,
                                       n_values, floor, &A[t, 0], &vectors[t, 0, 0], &values[t, 0],
                                       &block[t, 0] if block.shape[1] else NULL,
                                       &work[t, 0], &iwork[t, 0], &values_out[c, 0], &trace_out[c], &P_out[c, 0, 0])
+        fp_set(settings)
 
 
 def blas_int_size():

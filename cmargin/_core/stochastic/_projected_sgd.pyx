@@ -20,6 +20,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
 from cmargin._core.losses._losses cimport point, point_loss
+from cmargin._core.small._fp_control cimport fp_set, fp_settings, fp_standard
 from cmargin._core.small._random cimport next_below, next_weighted
 from cmargin._core.rows._rows cimport Rows, gather_row, rows_view, sparse_axpy, sparse_dot
 from cmargin._core.small._shapes cimport must_fit, within
@@ -163,6 +164,7 @@ def projected_steps(
     int n_threads,
 ):
     """Take ``n_steps`` steps of every class."""
+    cdef fp_settings settings
     cdef Py_ssize_t c
     cdef bint drawn_by_weight = cut.shape[0] > 0
     cdef Py_ssize_t n = X.view.n_rows, d = X.view.n_features, n_classes = V.shape[0]
@@ -175,9 +177,11 @@ def projected_steps(
     cdef const double *cut_ = &cut[0] if drawn_by_weight else NULL
     cdef const int64_t *other_ = &other[0] if drawn_by_weight else NULL
     for c in prange(V.shape[0], nogil=True, num_threads=n_threads, schedule="dynamic"):
+        settings = fp_standard()
         one_class(&X.view, &squares[0], cut_, other_, &positives[0], starts[c], starts[c + 1], n_steps, loss, level,
                   scale[c], l2, first[c], delay, harmonic, radius, intercept, &streams[c, 0], &V[c, 0], &state[c, 0],
                   &t[c], &positive[threadid(), 0], &work[threadid(), 0, 0], &work[threadid(), 1, 0])
+        fp_set(settings)
 
 
 cdef void one_class(const rows_view *X, const double *squares, const double *cut, const int64_t *other,

@@ -9,6 +9,7 @@ from cython cimport floating
 from cython.parallel cimport prange, threadid
 from libc.stdint cimport int64_t
 
+from cmargin._core.small._fp_control cimport fp_set, fp_settings, fp_standard
 from cmargin._core.stochastic._class_sgd cimport class_state, class_steps, pass_sums, step_rule
 from cmargin._core.rows._rows cimport Rows, row_times, rows_view
 from cmargin._core.small._shapes cimport must_fit, within
@@ -55,6 +56,7 @@ def run_refreshed_steps(
     int n_threads,
 ):
     """Take steps ``first .. last - 1`` of the lists of every class from ``class_lo`` on."""
+    cdef fp_settings settings
     cdef Py_ssize_t o, t, c, shared = 1 if P.shape[0] > 1 else 0
     cdef const double *weight = &row_weight[0] if row_weight.shape[0] else NULL
     cdef bint average = U_mean.shape[0] > 0, tail = V.shape[0] > 0
@@ -76,6 +78,7 @@ def run_refreshed_steps(
              and base.shape[1] >= BLOCK and picked.shape[1] >= BLOCK, "run_refreshed_steps, workspace")
     cdef const int64_t *all_visits = &visits[0] if visits.shape[0] else NULL        # a class may have none
     for o in prange(offsets.shape[0] - 1, nogil=True, num_threads=n_threads, schedule="dynamic"):
+        settings = fp_standard()
         t = threadid()
         c = (class_lo + o) * shared
         one_class(&X.view, weight, all_visits + offsets[o], first, min(last, offsets[o + 1] - offsets[o]), loss,
@@ -85,6 +88,7 @@ def run_refreshed_steps(
                   &V_lag[class_lo + o, 0] if tail and average else NULL, &bias[class_lo + o, 0],
                   &n_steps[class_lo + o], &sums[class_lo + o, 0], &dense[t, 0], &low[t, 0], &out[t, 0], &base[t, 0],
                   &picked[t, 0])
+        fp_set(settings)
 
 
 cdef void one_class(const rows_view *X, const double *row_weight, const int64_t *visits, Py_ssize_t first,

@@ -21,6 +21,7 @@ from libc.string cimport memcpy
 
 from cmargin._core.losses._losses cimport point_loss
 from cmargin._core.rows._rows cimport Rows, gather_row, rows_view, sparse_dot, sparse_scaled_axpy
+from cmargin._core.small._fp_control cimport fp_set, fp_settings, fp_standard
 from cmargin._core.small._shapes cimport must_fit, within
 from cmargin._core.small._simd cimport row_dot, row_prefetch, row_scaled_axpy
 
@@ -139,6 +140,7 @@ def run_qn_steps(
     int n_threads,
 ):
     """Take steps ``first .. last - 1`` of the lists of every class from ``class_lo`` on."""
+    cdef fp_settings settings
     cdef Py_ssize_t o, c, n_classes = W.shape[0], d = X.view.n_features
     cdef const double *weight = &row_weight[0] if row_weight.shape[0] else NULL
     must_fit(row_weight.shape[0] in (0, X.view.n_rows) and within(offsets, visits.shape[0]) and class_lo >= 0
@@ -148,10 +150,12 @@ def run_qn_steps(
     must_fit(work.shape[0] >= n_threads and work.shape[1] == 3 and work.shape[2] >= d, "run_qn_steps, workspace")
     cdef const int64_t *all_visits = &visits[0] if visits.shape[0] else NULL        # a class may have none
     for o in prange(offsets.shape[0] - 1, nogil=True, num_threads=n_threads, schedule="dynamic"):
+        settings = fp_standard()
         c = class_lo + o
         one_class(&X.view, weight, all_visits + offsets[o] + first, min(last, offsets[o + 1] - offsets[o]) - first,
                   loss, l2, skip, &W[c, 0], &gain[c, 0], &state[c, 0], &sums[c, 0], &work[threadid(), 0, 0],
                   &work[threadid(), 1, 0], &work[threadid(), 2, 0])
+        fp_set(settings)
 
 
 cdef void one_class(const rows_view *X, const double *row_weight, const int64_t *visits, Py_ssize_t n_visits, int loss,

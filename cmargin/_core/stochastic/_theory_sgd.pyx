@@ -13,6 +13,7 @@ from libc.stdint cimport int64_t
 
 from cmargin._core.losses._losses cimport point, point_loss
 from cmargin._core.rows._rows cimport Rows, gather_row, rows_view, sparse_axpy, sparse_dot
+from cmargin._core.small._fp_control cimport fp_set, fp_settings, fp_standard
 from cmargin._core.small._shapes cimport must_fit, within
 from cmargin._core.small._simd cimport row_axpy, row_dot
 
@@ -114,6 +115,7 @@ def run_theory_steps(
     int n_threads,
 ):
     """Take steps ``first .. last - 1`` of the lists of every class from ``class_lo`` on."""
+    cdef fp_settings settings
     cdef Py_ssize_t o, c, t
     cdef const double *weight = &row_weight[0] if row_weight.shape[0] else NULL
     cdef bint tail = tail_inverse > 0
@@ -133,6 +135,7 @@ def run_theory_steps(
     cdef const int64_t *all_visits = &visits[0] if visits.shape[0] else NULL        # a class may have none,
     cdef const int64_t *all_subset = &subset[0] if subset.shape[0] else NULL        # nor a row of the subset
     for o in prange(offsets.shape[0] - 1, nogil=True, num_threads=n_threads, schedule="dynamic"):
+        settings = fp_standard()
         c = class_lo + o
         t = threadid()
         theory_class(&X.view, &Z[0, 0], Z.shape[1], weight, all_visits + offsets[o], first,
@@ -140,3 +143,4 @@ def run_theory_steps(
                      subset_offsets[c + 1] - subset_offsets[c], loss, curvature, bias_rate, low_sign, tail_inverse,
                      &U[c, 0], &V[c, 0] if tail else NULL, &bias[c, 0], &n_steps[c], &sums[c, 0],
                      &dense[t, 0] if tail else NULL, &work[t, 0, 0], &work[t, 1, 0])
+        fp_set(settings)

@@ -9,6 +9,7 @@ from functools import wraps
 
 import numpy as np
 
+from cmargin._core.small._fp_control import StandardArithmetic
 from cmargin._core.small._openmp import effective_n_threads
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes.arrays import joined
@@ -159,7 +160,7 @@ def says_failure(task):
     @wraps(task)
     def guarded(*arguments):
         try:
-            with single_threaded_blas():
+            with single_threaded_blas(), StandardArithmetic():
                 return task(*arguments)
         except Exception as error:
             return Failure(error)
