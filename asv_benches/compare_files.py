@@ -75,12 +75,11 @@ def questions(rows, n_columns):
 
 
 def ratios(folder, threads, kinds):
-    """Seconds of every question in memory, over a memory map that is used as it is, over the file by chunks, and so by
-    OpenMP's threads, taken in turn: the best, and the median ratios of the last three to the first."""
+    """Seconds of every question in memory, over a memory map that is used as it is, and over the file by chunks, taken
+    in turn: the best, and the median ratios of the last two to the first."""
     X, code = np.load(folder / "X.npy"), codes_of(folder)
     homes = [open_rows(X), open_rows(np.load(folder / "X.npy", mmap_mode="r")),
-             *(open_rows(open_files(folder / "X.npy", in_memory=False)) for _ in range(2))]
-    homes[-1].team = lambda n_threads: None
+             open_rows(open_files(folder / "X.npy", in_memory=False))]
     places = [home.row_pass(code, intercept=True, n_threads=threads) for home in homes]
     asked = [questions(rows, COLUMNS + 1) for rows in places]
     with single_threaded_blas():
@@ -95,15 +94,14 @@ def looks(folder, _):
     rows = [[name, threads, *figures] for threads in (1, 2)
             for name, *figures in ratios(folder, threads, ("look with curvature", "look without", "evaluation"))]
     yield table(f"{ROWS:,} x {COLUMNS} float32, page cache warm",
-                ["question", "threads", "memory, s", "map, s", "file, s", "by OpenMP, s", "map / memory",
-                 "file / memory", "by OpenMP / memory"], rows)
+                ["question", "threads", "memory, s", "map, s", "file, s", "map / memory", "file / memory"], rows)
 
 
 def chunks(folder, _):
     rows, usual = [], file_home.CHUNK
     for power in range(19, 27):
         file_home.CHUNK = 1 << power
-        _, memory, _, file, _, _, ratio, _ = next(ratios(folder, 2, ("look with curvature",)))
+        _, memory, _, file, _, ratio = next(ratios(folder, 2, ("look with curvature",)))
         rows.append([f"{2**power / 2**20:g}", memory, file, ratio])
     file_home.CHUNK = usual
     yield table("Look with curvature on two threads by the size of a chunk",

@@ -24,7 +24,7 @@ from cmargin.solvers.low_rank.class_passes import ClassPasses
 from cmargin.solvers.low_rank.class_weights import ClassWeights
 from cmargin.solvers.low_rank.low_rank import build_inverse
 from cmargin.solvers.low_rank.multinomial_choice import batch_size
-from cmargin.solvers.low_rank.softmax_passes import Pace, SoftmaxPasses
+from cmargin.solvers.low_rank.softmax_passes import SoftmaxPasses
 from cmargin.solvers.low_rank.softmax_weights import SoftmaxWeights
 from cmargin.solvers.per_class import class_streams
 
@@ -71,13 +71,6 @@ def passes(folder, threads):
           f"threads gain {single / several:.2f} (at least 1.7)")
 
 
-class Fixed(Pace):
-    """So many threads, whatever else the machine does."""
-
-    def next(self):
-        return self.most, False
-
-
 def softmax(folder, threads):
     """A multinomial pass over tinyimagenet against the machine's sgemm."""
     X, y, *_ = read_set("tinyimagenet", folder)
@@ -89,7 +82,7 @@ def softmax(folder, threads):
     Z, starts = home.whiten(inverse, order), np.arange(0, n, batch)
     for t in (1, threads):
         runner = SoftmaxPasses(home, inverse, Z, order, y[order].astype(np.int64), None, n_classes, batch)
-        runner.pace = Fixed(t)
+        runner.n_threads = t
         W, bias = np.zeros((n_classes, X.shape[1]), X.dtype), np.zeros(n_classes)
         weights = SoftmaxWeights.start(inverse, W, bias, True, 4)
         step = np.full(len(starts), 1e-4)

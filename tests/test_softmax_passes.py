@@ -233,7 +233,7 @@ def test_rows_that_are_only_looked_at_have_the_losses_of_the_mean_iterate(tail, 
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("tail", ["drop", "scale"])
-def test_threads_slices_and_pace_change_no_bit(sparse, tail, dtype, monkeypatch):
+def test_threads_and_slices_change_no_bit(sparse, tail, dtype, monkeypatch):
     monkeypatch.setattr(softmax_passes, "CLASS_BLOCK", 2)
     monkeypatch.setattr(softmax_passes, "COLUMN_BLOCK", 5)
     monkeypatch.setattr(softmax_passes, "FLOPS_PER_THREAD", 0)
@@ -247,22 +247,6 @@ def test_threads_slices_and_pace_change_no_bit(sparse, tail, dtype, monkeypatch)
         results.append(weights.linear(s.inverse))
     for W, b in results[1:]:
         assert np.array_equal(W, results[0][0]) and np.array_equal(b, results[0][1])
-
-
-def test_the_pace_prefers_what_was_quicker():
-    pace = softmax_passes.Pace(4)
-    assert pace.next() == (4, True)
-    pace.tell(4, 5.0)                                         # the first batches touch the weights first
-    assert pace.next() == (4, True)
-    pace.tell(4, 1.0)
-    assert pace.next() == (1, True)
-    pace.tell(1, 0.1)
-    assert pace.next() == (1, False)
-    pace.tell(1, 2.0)                                         # one became slower: the load has changed
-    assert pace.next() == (4, False)
-    pace.until = 0.0
-    assert pace.next() == (4, True)
-    assert softmax_passes.Pace(1).next() == (1, False)
 
 
 def test_a_deadline_stops_between_slices(monkeypatch):

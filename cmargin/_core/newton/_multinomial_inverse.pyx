@@ -9,7 +9,6 @@ in their order: the same bits for any number of threads.
 import numpy as np
 
 from cython cimport floating
-from cython.parallel cimport prange, threadid
 from libc.math cimport isfinite, sqrt
 from libc.string cimport memcpy, memset
 
@@ -18,6 +17,7 @@ from cmargin._core.linalg._eigh cimport EIGH_OK, blas_int, eigh_iwork_size, eigh
 from cmargin._core.rows._softmax_rows cimport CURVATURE_ROWS, softmax_class_curvature
 from cmargin._core.small._arrays import zeros
 from cmargin._core.small._shapes cimport must_fit
+from cmargin._core.small._team cimport share_out
 
 cdef enum:
     TILE = 256                  # rows that are scaled and multiplied at a time
@@ -113,14 +113,27 @@ cdef void kronecker_intercepts(const kronecker *at, const double *G, double *out
             last[c] -= at.at_mean[chunk * k + c]
 
 
+cdef struct kronecker_work:
+    kronecker *at
+    const double *G
+    double *out
+
+
+cdef void do_rotate(void *of, Py_ssize_t chunk, int thread) noexcept nogil:
+    rotate_chunk((<kronecker_work *> of).at, chunk, (<kronecker_work *> of).G)
+
+
+cdef void do_rotate_back(void *of, Py_ssize_t chunk, int thread) noexcept nogil:
+    rotate_back_chunk((<kronecker_work *> of).at, chunk, (<kronecker_work *> of).out)
+
+
 cdef void kronecker_apply(kronecker *at, int n_threads, const double *G, double *out) noexcept nogil:
-    cdef Py_ssize_t chunk
+    cdef kronecker_work work
+    work.at, work.G, work.out = at, G, out
     at.scale = length_to_one(G, (at.m + at.intercept) * at.k)
-    for chunk in prange(at.n_chunks, num_threads=n_threads, schedule="static", chunksize=1):
-        rotate_chunk(at, chunk, G)
+    share_out(do_rotate, &work, at.n_chunks, n_threads)
     fold_low(at)
-    for chunk in prange(at.n_chunks, num_threads=n_threads, schedule="static", chunksize=1):
-        rotate_back_chunk(at, chunk, out)
+    share_out(do_rotate_back, &work, at.n_chunks, n_threads)
     if at.intercept:
         kronecker_intercepts(at, G, out)
 
@@ -285,16 +298,56 @@ cdef void turn_chunk(const class_blocks *at, Py_ssize_t chunk, double *out) noex
         drop_mean(out + f * k, k)
 
 
+cdef struct class_work:
+    const class_blocks *at
+    double flat
+    const double *G
+    double *out
+
+
+cdef void do_class(void *of, Py_ssize_t c, int thread) noexcept nogil:
+    cdef const class_work *by = <class_work *> of
+    solve_class(by.at, c, by.flat, by.G, by.out)
+
+
+cdef void do_turn(void *of, Py_ssize_t chunk, int thread) noexcept nogil:
+    turn_chunk((<class_work *> of).at, chunk, (<class_work *> of).out)
+
+
 cdef void class_apply(class_blocks *at, int n_threads, const double *G, double *out) noexcept nogil:
-    cdef Py_ssize_t c, chunk
-    cdef double flat = FLAT * largest(at.curvature, at.k)
+    cdef class_work work
+    work.at, work.flat, work.G, work.out = at, FLAT * largest(at.curvature, at.k), G, out
     at.scale = length_to_one(G, (at.m + at.intercept) * at.k)
-    for c in prange(at.k, num_threads=n_threads, schedule="static", chunksize=1):
-        solve_class(at, c, flat, G, out)
-    for chunk in prange(at.n_chunks, num_threads=n_threads, schedule="static", chunksize=1):
-        turn_chunk(at, chunk, out)
+    share_out(do_class, &work, at.k, n_threads)
+    share_out(do_turn, &work, at.n_chunks, n_threads)
     if at.intercept:
         drop_mean(out + at.m * at.k, at.k)
+
+
+cdef struct group_work:             # what threads share of taking out a group's weights, and of making its blocks
+    const class_blocks *at
+    const float *X
+    const float *probs
+    const double *weight
+    double *turned
+    float *room
+    unsigned char *made
+    Py_ssize_t n, k, begin, there, first, room_size
+    double l2
+
+
+cdef void do_turn_weights(void *of, Py_ssize_t chunk, int thread) noexcept nogil:
+    cdef const group_work *by = <group_work *> of
+    turn_weights(by.probs, by.weight, chunk * TILE, min(by.n, (chunk + 1) * TILE), by.n, by.k, by.begin, by.there,
+                 by.turned)
+
+
+cdef void do_class_block(void *of, Py_ssize_t item, int thread) noexcept nogil:
+    cdef const group_work *by = <group_work *> of
+    cdef Py_ssize_t c = by.first + item
+    cdef float *rows = by.room + thread * by.room_size
+    by.made[c] = class_block(by.at, c, by.X, by.turned + (c - by.begin) * by.n, by.n, by.l2, rows,
+                             rows + TILE * by.at.m)
 
 
 # ---------------------------------------------------------------- Python wrappers
@@ -425,20 +478,21 @@ cdef class ClassBlocks(Inverse):
 
     cdef void _turn(self, Py_ssize_t group):
         # a class's weights are a cache line each apart in ``probs``: they are taken out for as many as share one
-        cdef Py_ssize_t chunk, n = self.X.shape[0], n_chunks = (n + TILE - 1) // TILE, size = self.group_size
-        cdef Py_ssize_t first = group * size, there = min(size, self.n_classes - first)
-        for chunk in prange(n_chunks, nogil=True, num_threads=self.n_threads, schedule="static"):
-            turn_weights(&self.probs[0, 0], &self.weight[0], chunk * TILE, min(n, (chunk + 1) * TILE), n,
-                         self.n_classes, first, there, &self.turned[0, 0])
+        cdef group_work work
+        work.probs, work.weight, work.turned = &self.probs[0, 0], &self.weight[0], &self.turned[0, 0]
+        work.n, work.k, work.begin = self.X.shape[0], self.n_classes, group * self.group_size
+        work.there = min(self.group_size, self.n_classes - work.begin)
+        with nogil:
+            share_out(do_turn_weights, &work, (work.n + TILE - 1) // TILE, self.n_threads)
         self.group = group
 
     cdef void _make_of_group(self, Py_ssize_t first, Py_ssize_t last, unsigned char[::1] made):
-        cdef Py_ssize_t c, m = self.n_features, begin = self.group * self.group_size
-        cdef float *rows
-        for c in prange(first, last, nogil=True, num_threads=self.n_threads, schedule="static", chunksize=1):
-            rows = &self.room[threadid(), 0]
-            made[c] = class_block(&self.at, c, &self.X[0, 0], &self.turned[c - begin, 0], self.X.shape[0], self.l2,
-                                  rows, rows + TILE * m)
+        cdef group_work work
+        work.at, work.X, work.turned, work.made = &self.at, &self.X[0, 0], &self.turned[0, 0], &made[0]
+        work.n, work.l2, work.first, work.begin = self.X.shape[0], self.l2, first, self.group * self.group_size
+        work.room, work.room_size = &self.room[0, 0], self.room.shape[1]
+        with nogil:
+            share_out(do_class_block, &work, last - first, self.n_threads)
 
     cdef void apply(self, const double *G, double *out) noexcept nogil:
         class_apply(&self.at, self.n_threads, G, out)

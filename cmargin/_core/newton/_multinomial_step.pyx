@@ -12,7 +12,6 @@ taken up again; what it computes does not depend on where. V, D and G are (n_col
 import numpy as np
 
 from cython cimport floating
-from cython.parallel cimport prange
 from libc.math cimport INFINITY, fabs, isfinite
 from libc.string cimport memcpy, memset
 
@@ -24,6 +23,7 @@ from cmargin._core.rows._softmax_rows cimport (
 from cmargin._core.small._arrays import zeros
 from cmargin._core.small._clock cimport seconds
 from cmargin._core.small._shapes cimport must_fit
+from cmargin._core.small._team cimport share_out
 
 cdef enum:
     MOST_TRIALS = 20            # of one line
@@ -90,26 +90,45 @@ cdef double sum_of_parts(const newton_step *at) noexcept nogil:
     return total
 
 
+cdef struct chunks_work:            # what threads share of a fold, an advance or a search, as each needs it
+    const newton_step *at
+    bint curved
+    double by
+
+
+cdef void do_fold(void *of, Py_ssize_t chunk, int thread) noexcept nogil:
+    fold_chunk((<chunks_work *> of).at, chunk, (<chunks_work *> of).curved)
+
+
+cdef void do_advance(void *of, Py_ssize_t chunk, int thread) noexcept nogil:
+    advance_chunk((<chunks_work *> of).at, chunk, (<chunks_work *> of).by)
+
+
+cdef void do_search(void *of, Py_ssize_t chunk, int thread) noexcept nogil:
+    search_chunk((<chunks_work *> of).at, chunk, (<chunks_work *> of).by)
+
+
 cdef double fold(newton_step *at, bint curved) noexcept nogil:
-    cdef Py_ssize_t chunk
-    for chunk in prange(at.n_chunks, num_threads=at.rows.n_threads, schedule="static", chunksize=1):
-        fold_chunk(at, chunk, curved)
+    cdef chunks_work work
+    work.at, work.curved = at, curved
+    share_out(do_fold, &work, at.n_chunks, at.rows.n_threads)
     return sum_of_parts(at)
 
 
 cdef double advance(newton_step *at, double t) noexcept nogil:
-    cdef Py_ssize_t chunk, j
-    for chunk in prange(at.n_chunks, num_threads=at.rows.n_threads, schedule="static", chunksize=1):
-        advance_chunk(at, chunk, t)
+    cdef Py_ssize_t j
+    cdef chunks_work work
+    work.at, work.by = at, t
+    share_out(do_advance, &work, at.n_chunks, at.rows.n_threads)
     for j in range(at.m * at.k, at.p * at.k):
         at.R[j] -= t * at.Q[j]
     return sum_of_parts(at) / (2 * at.l2)
 
 
 cdef void search(newton_step *at, double beta) noexcept nogil:
-    cdef Py_ssize_t chunk
-    for chunk in prange(at.n_chunks, num_threads=at.rows.n_threads, schedule="static", chunksize=1):
-        search_chunk(at, chunk, beta)
+    cdef chunks_work work
+    work.at, work.by = at, beta
+    share_out(do_search, &work, at.n_chunks, at.rows.n_threads)
 
 
 # ---------------------------------------------------------------- what follows a pass

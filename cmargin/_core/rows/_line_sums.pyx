@@ -6,9 +6,8 @@ same bits for any number of threads.
 
 import numpy as np
 
-from cython.parallel cimport prange
-
 from cmargin._core.losses._losses cimport point, point_loss
+from cmargin._core.small._team cimport share_out
 
 cdef Py_ssize_t BLOCK = 8192            # rows: three arrays of them fit into a second-level cache
 
@@ -35,16 +34,40 @@ cdef void move_block(int loss, double a, const double *weight, double *z, const 
         slope[i] = weight[i] * point_loss(loss, z[i], a, 1).slope
 
 
+cdef struct line_work:              # what threads share of a look along a line, or of a move
+    int loss
+    double a, step
+    const double *weight
+    const double *change
+    double *z
+    double *out                     # (n_blocks, 2) sums, or (n,) slopes
+    Py_ssize_t n
+
+
+cdef void do_sum(void *of, Py_ssize_t b, int thread) noexcept nogil:
+    cdef const line_work *by = <line_work *> of
+    sum_block(by.loss, by.a, by.weight, by.z, by.change, by.step, b * BLOCK, min(by.n, (b + 1) * BLOCK),
+              by.out + 2 * b)
+
+
+cdef void do_move(void *of, Py_ssize_t b, int thread) noexcept nogil:
+    cdef const line_work *by = <line_work *> of
+    move_block(by.loss, by.a, by.weight, by.z, by.change, by.step, b * BLOCK, min(by.n, (b + 1) * BLOCK), by.out)
+
+
 def along(int loss, double a, const double[::1] weight, const double[::1] z, const double[::1] change, double step,
           int n_threads):
     """sum s_i F(z_i + step change_i) and its derivative in ``step``; all arrays (n_rows,). ``a``: see `point_loss`."""
     cdef Py_ssize_t b, n = z.shape[0], n_blocks = (n + BLOCK - 1) // BLOCK
     cdef double[:, ::1] parts = np.empty((n_blocks, 2))
     cdef double value = 0, slope = 0
+    cdef line_work work
     if weight.shape[0] != n or change.shape[0] != n:
         raise ValueError("along: shapes do not fit")
-    for b in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
-        sum_block(loss, a, &weight[0], &z[0], &change[0], step, b * BLOCK, min(n, (b + 1) * BLOCK), &parts[b, 0])
+    work.loss, work.a, work.step, work.n, work.out = loss, a, step, n, &parts[0, 0]
+    work.weight, work.change, work.z = &weight[0], &change[0], <double *> &z[0]         # which is not written to
+    with nogil:
+        share_out(do_sum, &work, n_blocks, n_threads)
     for b in range(n_blocks):
         value += parts[b, 0]
         slope += parts[b, 1]
@@ -54,8 +77,11 @@ def along(int loss, double a, const double[::1] weight, const double[::1] z, con
 def move(int loss, double a, const double[::1] weight, double[::1] z, const double[::1] change, double step,
          double[::1] slope_out, int n_threads):
     """Stay at ``step``: z (INOUT) becomes z + step change, ``slope_out`` s_i F'(z_i); all arrays (n_rows,)."""
-    cdef Py_ssize_t b, n = z.shape[0], n_blocks = (n + BLOCK - 1) // BLOCK
+    cdef Py_ssize_t n = z.shape[0], n_blocks = (n + BLOCK - 1) // BLOCK
+    cdef line_work work
     if weight.shape[0] != n or change.shape[0] != n or slope_out.shape[0] != n:
         raise ValueError("move: shapes do not fit")
-    for b in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
-        move_block(loss, a, &weight[0], &z[0], &change[0], step, b * BLOCK, min(n, (b + 1) * BLOCK), &slope_out[0])
+    work.loss, work.a, work.step, work.n, work.out = loss, a, step, n, &slope_out[0]
+    work.weight, work.change, work.z = &weight[0], &change[0], &z[0]
+    with nogil:
+        share_out(do_move, &work, n_blocks, n_threads)

@@ -8,7 +8,6 @@ from libc.stdint cimport uint64_t
 
 from cmargin._core.rows._row_blocks cimport pass_job
 from cmargin._core.rows._tiles cimport row_source
-from cmargin._core.small._team cimport team
 
 
 cdef enum block_wanted:          # curvature of a look: none, one,
@@ -58,7 +57,6 @@ cdef struct curved_rows:         # those of a look whose curvature is summed aft
 cdef struct row_pass:
     pass_job job
     int n_threads
-    team *helpers                # who do the blocks, or NULL: OpenMP's threads
     bint begun                   # a look was made since `pass_start`,
     bint fresh                   # none whose dual variables the next may carry on,
     bint forgets                 # and none ever will be

@@ -56,7 +56,7 @@ cdef void pass_plan(row_pass *rows) noexcept nogil:
     job.curvature = NULL
     rows.hessian_order = -1
     rows.most_rows = rows.n_all = n
-    rows.first, rows.windowed, rows.helpers = 0, False, NULL
+    rows.first, rows.windowed = 0, False
 
 
 cdef void pass_set_active(row_pass *rows, Py_ssize_t n_active, const Py_ssize_t *active) noexcept nogil:

@@ -13,18 +13,19 @@ number is below that are read.
 import numpy as np
 
 from cpython.exc cimport PyErr_CheckSignals
-from cython.parallel cimport prange, threadid
 from libc.stdint cimport uint64_t
 
 from cmargin._core.rows._rows cimport Rows
 from cmargin._core.rows._tiles cimport fetch_row, open_tile, row_source, row_tile, source_of, tile_row_squares
 from cmargin._core.small._random cimport group_of, mixed, number_in, number_of, part_of
 from cmargin._core.small._shapes cimport must_fit
+from cmargin._core.small._team cimport share_out
 
 cdef double LEAST = 0.1, LONGEST = 3.0
 CHANCE = LEAST, LONGEST                  # the same for Python
 cdef Py_ssize_t SLICE = 1 << 16          # rows between two moments at which Python is heard
 cdef Py_ssize_t AHEAD = 8                # of those read, that are asked for before they are
+cdef Py_ssize_t PIECE = 256              # of those read, that a thread takes at a time
 
 
 cdef double chance_of(const row_source *source, Py_ssize_t i, const double *weight, double *scratch) noexcept nogil:
@@ -35,15 +36,31 @@ cdef double chance_of(const row_source *source, Py_ssize_t i, const double *weig
     return LEAST + (1 - LEAST) * (r if r < LONGEST else LONGEST)         # NaN is long too
 
 
+cdef struct chances_work:
+    const row_source *source
+    const Py_ssize_t *rows
+    const double *weight
+    double *scratch
+    double *chance
+    Py_ssize_t n, scratch_size
+
+
+cdef void do_chances(void *of, Py_ssize_t piece, int thread) noexcept nogil:
+    cdef const chances_work *by = <chances_work *> of
+    cdef Py_ssize_t k
+    for k in range(piece * PIECE, min(by.n, (piece + 1) * PIECE)):
+        if k + AHEAD < by.n:
+            fetch_row(by.source, by.rows[k + AHEAD])
+        by.chance[k] = chance_of(by.source, by.rows[k], by.weight, by.scratch + thread * by.scratch_size)
+
+
 cdef void chances_of(const row_source *source, const Py_ssize_t *rows, Py_ssize_t n, const double *weight,
                      double[:, ::1] scratch, double *chance) noexcept nogil:
     # chance (n,) = `chance_of` those rows, on as many threads as there are rows of scratch
-    cdef int n_threads = <int> scratch.shape[0]
-    cdef Py_ssize_t k
-    for k in prange(n, num_threads=n_threads, schedule="static"):
-        if k + AHEAD < n:
-            fetch_row(source, rows[k + AHEAD])
-        chance[k] = chance_of(source, rows[k], weight, &scratch[threadid(), 0])
+    cdef chances_work work
+    work.source, work.rows, work.weight, work.chance, work.n = source, rows, weight, chance, n
+    work.scratch, work.scratch_size = &scratch[0, 0], scratch.shape[1]
+    share_out(do_chances, &work, (n + PIECE - 1) // PIECE, <int> scratch.shape[0])
 
 
 def chosen(Rows X, const double[::1] code, double positives, double negatives, uint64_t seed, Py_ssize_t first=0,

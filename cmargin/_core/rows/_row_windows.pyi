@@ -6,12 +6,9 @@ import numpy as np
 
 from cmargin._core.rows._row_pass import RowBlocks
 from cmargin._core.rows._rows import Rows
-from cmargin._core.small._team import Team
 
 class RowWindows(RowBlocks):
-    def __init__(
-        self, none: Rows, code: np.ndarray, intercept: bool, n_threads: int, window: int, team: Team | None = ...,
-    ) -> None: ...
+    def __init__(self, none: Rows, code: np.ndarray, intercept: bool, n_threads: int, window: int) -> None: ...
     def see(self, X: Rows, first: int) -> Any: ...
     def see_all(self) -> Any: ...
     def look(

@@ -8,7 +8,6 @@ from cmargin._core.rows._looks cimport pass_begin_window, pass_end_look
 from cmargin._core.rows._row_blocks cimport pass_job
 from cmargin._core.rows._row_pass cimport RowBlocks
 from cmargin._core.rows._rows cimport Rows
-from cmargin._core.small._team cimport Team
 
 
 cdef class RowWindows(RowBlocks):
@@ -23,20 +22,14 @@ cdef class RowWindows(RowBlocks):
     code, intercept, n_threads : as in `RowBlocks`
     window : int > 0
         Rows of a window, at most.
-    team : Team, optional
-        Threads for all windows, since OpenMP's spin between them.
     """
 
     cdef Rows none
     cdef object window                       # owner of the rows that the pointers see
-    cdef Team team
 
-    def __init__(self, Rows none, const double[::1] code, bint intercept, int n_threads, Py_ssize_t window,
-                 Team team=None):
+    def __init__(self, Rows none, const double[::1] code, bint intercept, int n_threads, Py_ssize_t window):
         super().__init__(none, code, intercept, n_threads, None, window)
-        self.none, self.team = none, team
-        if team is not None:
-            self.rows.helpers = team.here
+        self.none = none
 
     cdef int move_to(self, Py_ssize_t first, Rows X, Py_ssize_t n_rows) except -1:
         cdef pass_job *job = &self.rows.job

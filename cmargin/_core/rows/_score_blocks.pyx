@@ -7,7 +7,6 @@ the blocks: the same bits for any number of threads. Within a block rows go by t
 scores are in cache.
 """
 
-from cython.parallel cimport prange, threadid
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
@@ -17,6 +16,7 @@ from cmargin._core.rows._dense_tile cimport column_of, dense_tile, value_at
 from cmargin._core.rows._rows cimport Rows, rows_view
 from cmargin._core.small._shapes cimport must_fit, within
 from cmargin._core.small._simd cimport row_axpy
+from cmargin._core.small._team cimport share_out
 
 
 cdef struct problem_blocks:
@@ -131,6 +131,29 @@ cdef void block_margins(const problem_blocks *at, Py_ssize_t lo, Py_ssize_t hi, 
         first += n
 
 
+cdef struct blocks_work:            # what threads share of sums or margins
+    const problem_blocks *at
+    const int64_t *bounds           # (n_blocks + 1,)
+    double *copy
+    double *margins
+    double *sums
+    double *out                     # (n_problems, n_rows) margins
+    Py_ssize_t copy_size, margins_size, sums_size
+
+
+cdef void do_sums(void *of, Py_ssize_t b, int thread) noexcept nogil:
+    # every block has sums of its own, and so workspace
+    cdef const blocks_work *by = <blocks_work *> of
+    block_sums(by.at, by.bounds[b], by.bounds[b + 1], by.copy + b * by.copy_size, by.margins + b * by.margins_size,
+               by.sums + b * by.sums_size)
+
+
+cdef void do_margins(void *of, Py_ssize_t b, int thread) noexcept nogil:
+    cdef const blocks_work *by = <blocks_work *> of
+    block_margins(by.at, by.bounds[b], by.bounds[b + 1], by.copy + thread * by.copy_size,
+                  by.margins + thread * by.margins_size, by.at.X.n_rows, by.out)
+
+
 # ---------------------------------------------------------------- Python wrapper
 
 cdef class ProblemRows:
@@ -174,6 +197,15 @@ cdef class ProblemRows:
         self.plan.starts, self.plan.labels = &starts[0], &labels[0] if labels.shape[0] else NULL
         self.plan.weight = &weight[0] if weight.shape[0] else NULL
 
+    cdef blocks_work work(self, const problem_blocks *at):
+        cdef blocks_work work
+        work.at, work.bounds, work.out = at, NULL, NULL
+        work.copy = &self._copy[0, 0] if self._copy.shape[1] else NULL
+        work.margins, work.sums = &self._margins[0, 0], &self._sums[0, 0]
+        work.copy_size, work.margins_size = self._copy.shape[1], self._margins.shape[1]
+        work.sums_size = self._sums.shape[1]
+        return work
+
     def sums(self, const double[:, ::1] W, const double[::1] bias, int loss, double level, const double[::1] scale,
              const int64_t[::1] bounds, Py_ssize_t every, double[::1] value, double[::1] slope,
              double[:, ::1] gradient):
@@ -191,17 +223,15 @@ cdef class ProblemRows:
         cdef problem_blocks plan = self.plan
         cdef Py_ssize_t b, j, k = plan.n_problems, m = plan.X.n_features, n_blocks = bounds.shape[0] - 1
         cdef double *sums
-        cdef double *copies = &self._copy[0, 0] if self._copy.shape[1] else NULL
+        cdef blocks_work work = self.work(&plan)
         must_fit(W.shape[0] == m and W.shape[1] == k and bias.shape[0] == scale.shape[0] == k and 0 <= loss < N_LOSSES
                  and every >= 1 and value.shape[0] == slope.shape[0] == k and gradient.shape[0] == m
                  and gradient.shape[1] == k, "ProblemRows.sums")
         must_fit(0 <= n_blocks <= self._sums.shape[0] and within(bounds, plan.X.n_rows), "ProblemRows.sums, blocks")
         plan.W, plan.bias, plan.scale, plan.loss, plan.level = &W[0, 0], &bias[0], &scale[0], loss, level
-        plan.every = every
+        plan.every, work.bounds = every, &bounds[0]
         with nogil:
-            for b in prange(n_blocks, num_threads=max(1, n_blocks), schedule="static", chunksize=1):
-                block_sums(&plan, bounds[b], bounds[b + 1], copies + b * self._copy.shape[1], &self._margins[b, 0],
-                           &self._sums[b, 0])
+            share_out(do_sums, &work, n_blocks, <int> n_blocks)
             for b in range(n_blocks):
                 sums = &self._sums[b, 0]
                 for j in range(k):
@@ -216,13 +246,13 @@ cdef class ProblemRows:
         W : (n_features, k) array; bias : (k,) array.
         """
         cdef problem_blocks plan = self.plan
-        cdef Py_ssize_t b, k = W.shape[1], n_blocks = bounds.shape[0] - 1
-        cdef double *copies = &self._copy[0, 0] if self._copy.shape[1] else NULL
+        cdef Py_ssize_t k = W.shape[1], n_blocks = bounds.shape[0] - 1
+        cdef blocks_work work = self.work(&plan)
         must_fit(W.shape[0] == plan.X.n_features and 1 <= k == bias.shape[0] == out.shape[0]
                  and 0 <= first <= plan.n_problems - k and out.shape[1] == plan.X.n_rows
                  and 1 <= n_threads <= self._sums.shape[0], "ProblemRows.margins")
         must_fit(n_blocks >= 0 and within(bounds, plan.X.n_rows), "ProblemRows.margins, blocks")
         plan.W, plan.bias, plan.first, plan.n_problems, plan.every = &W[0, 0], &bias[0], first, k, 1
-        for b in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static", chunksize=1):
-            block_margins(&plan, bounds[b], bounds[b + 1], copies + threadid() * self._copy.shape[1],
-                          &self._margins[threadid(), 0], plan.X.n_rows, &out[0, 0])
+        work.bounds, work.out = &bounds[0], &out[0, 0]
+        with nogil:
+            share_out(do_margins, &work, n_blocks, n_threads)

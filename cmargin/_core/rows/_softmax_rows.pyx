@@ -12,7 +12,6 @@ block has its own sums and is one thread's; they are folded in block order: the 
 import numpy as np
 
 from cython cimport floating
-from cython.parallel cimport prange, threadid
 from libc.math cimport sqrt
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
@@ -25,6 +24,7 @@ from cmargin._core.rows._rows cimport Rows
 from cmargin._core.small._arrays import zeros
 from cmargin._core.small._shapes cimport must_fit
 from cmargin._core.small._simd cimport row_axpy, rows_sum
+from cmargin._core.small._team cimport share_out
 from cmargin._core.stochastic._softmax cimport curved_rows, softmax_rows, spread_rows
 
 cdef enum:
@@ -151,17 +151,40 @@ cdef void block_pass(
             since = 0
 
 
+cdef struct blocks_work:            # what threads share of a pass, a look along a line or a move, as each needs it
+    const softmax_plan *plan
+    Py_ssize_t first                # block
+    bint single                     # all pointers are to floats, else to doubles
+    int what
+    double step
+    const void *V
+    const void *change
+    void *scores
+    void *probs
+
+
+cdef void one_pass(const blocks_work *by, Py_ssize_t b, int t, const floating *V) noexcept nogil:
+    cdef const softmax_plan *plan = by.plan
+    block_pass(plan, by.what, plan.bounds[b], plan.bounds[b + 1], V, <floating *> by.scores, <floating *> by.probs,
+               <floating *> plan.copy + t * plan.copy_size, <floating *> plan.residual + t * plan.residual_size,
+               <floating *> plan.turned + t * plan.turned_size, <floating *> plan.partial + t * plan.partial_size,
+               plan.gradients + b * plan.n_columns * plan.n_classes, plan.sums + b * N_SUMS)
+
+
+cdef void do_pass(void *of, Py_ssize_t item, int t) noexcept nogil:
+    cdef const blocks_work *by = <blocks_work *> of
+    if by.single:
+        one_pass(by, by.first + item, t, <const float *> by.V)
+    else:
+        one_pass(by, by.first + item, t, <const double *> by.V)
+
+
 cdef void softmax_blocks(const softmax_plan *plan, int what, const floating *V, floating *scores, floating *probs,
                          Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-    cdef Py_ssize_t b, size = plan.n_columns * plan.n_classes
-    cdef int t
-    for b in prange(first, last, num_threads=plan.n_threads, schedule="static", chunksize=1):
-        t = threadid()
-        block_pass(plan, what, plan.bounds[b], plan.bounds[b + 1], V, scores, probs,
-                   <floating *> plan.copy + t * plan.copy_size, <floating *> plan.residual + t * plan.residual_size,
-                   <floating *> plan.turned + t * plan.turned_size, <floating *> plan.partial + t * plan.partial_size,
-                   plan.gradients + b * size,
-                   plan.sums + b * N_SUMS)
+    cdef blocks_work work
+    work.plan, work.first, work.single, work.what = plan, first, floating is float, what
+    work.V, work.scores, work.probs = V, scores, probs
+    share_out(do_pass, &work, last - first, plan.n_threads)
 
 
 cdef void line_block(const softmax_plan *plan, Py_ssize_t lo, Py_ssize_t hi, double step, const floating *scores,
@@ -189,12 +212,26 @@ cdef void line_block(const softmax_plan *plan, Py_ssize_t lo, Py_ssize_t hi, dou
         at += n
 
 
+cdef void one_line(const blocks_work *by, Py_ssize_t b, int t, const floating *change) noexcept nogil:
+    cdef const softmax_plan *plan = by.plan
+    line_block(plan, plan.bounds[b], plan.bounds[b + 1], by.step, <const floating *> by.scores, change,
+               <floating *> plan.residual + t * plan.residual_size, plan.sums + b * N_SUMS)
+
+
+cdef void do_line(void *of, Py_ssize_t item, int t) noexcept nogil:
+    cdef const blocks_work *by = <blocks_work *> of
+    if by.single:
+        one_line(by, by.first + item, t, <const float *> by.change)
+    else:
+        one_line(by, by.first + item, t, <const double *> by.change)
+
+
 cdef void softmax_line(const softmax_plan *plan, double step, const floating *scores, const floating *change,
                        Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-    cdef Py_ssize_t b
-    for b in prange(first, last, num_threads=plan.n_threads, schedule="static", chunksize=1):
-        line_block(plan, plan.bounds[b], plan.bounds[b + 1], step, scores, change,
-                   <floating *> plan.residual + threadid() * plan.residual_size, plan.sums + b * N_SUMS)
+    cdef blocks_work work
+    work.plan, work.first, work.single, work.step = plan, first, floating is float, step
+    work.scores, work.change = <floating *> scores, change      # which are only read
+    share_out(do_line, &work, last - first, plan.n_threads)
 
 
 cdef inline void move_block(const softmax_plan *plan, Py_ssize_t b, floating step, floating *scores,
@@ -204,11 +241,20 @@ cdef inline void move_block(const softmax_plan *plan, Py_ssize_t b, floating ste
         scores[j] += step * change[j]
 
 
+cdef void do_move(void *of, Py_ssize_t item, int t) noexcept nogil:
+    cdef const blocks_work *by = <blocks_work *> of
+    if by.single:
+        move_block(by.plan, by.first + item, <float> by.step, <float *> by.scores, <const float *> by.change)
+    else:
+        move_block(by.plan, by.first + item, by.step, <double *> by.scores, <const double *> by.change)
+
+
 cdef void softmax_move(const softmax_plan *plan, double step, floating *scores, const floating *change,
                        Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-    cdef Py_ssize_t b
-    for b in prange(first, last, num_threads=plan.n_threads, schedule="static", chunksize=1):
-        move_block(plan, b, <floating> step, scores, change)
+    cdef blocks_work work
+    work.plan, work.first, work.single, work.step = plan, first, floating is float, step
+    work.scores, work.change = scores, change
+    share_out(do_move, &work, last - first, plan.n_threads)
 
 
 cdef double softmax_mean(const softmax_plan *plan, Py_ssize_t which) noexcept nogil:

@@ -7,11 +7,11 @@ waits until it gets it back: many short operations in many fits at once are most
 import numpy as np
 
 from cython cimport floating
-from cython.parallel cimport prange
 from libc.math cimport sqrt
 from libc.string cimport memcpy, memset
 
 from cmargin._core.small._shapes cimport must_fit
+from cmargin._core.small._team cimport share_out
 
 
 cdef enum:
@@ -59,13 +59,35 @@ def transposed(const floating[:, :] a):
     return b
 
 
+cdef struct finite_work:
+    const void *a
+    double *spoilt                  # (n_chunks,)
+    Py_ssize_t n, n_chunks
+    bint single                     # ``a`` is of floats, else of doubles
+
+
+cdef void do_chunk(void *of, Py_ssize_t chunk, int thread) noexcept nogil:
+    cdef const finite_work *by = <finite_work *> of
+    cdef Py_ssize_t lo = chunk * by.n // by.n_chunks, n = (chunk + 1) * by.n // by.n_chunks - lo
+    if by.single:
+        by.spoilt[chunk] = spoilt_by(<const float *> by.a + lo, n)
+    else:
+        by.spoilt[chunk] = spoilt_by(<const double *> by.a + lo, n)
+
+
 def all_finite(const floating[::1] a, int n_threads=1):
     """Whether every number of ``a`` (n,) is finite."""
     cdef double spoilt = 0
-    cdef Py_ssize_t n = a.shape[0], n_chunks = n // CHUNK, chunk
-    if n_threads > 1 and n_chunks > 1:
-        for chunk in prange(n_chunks, nogil=True, num_threads=<int> min(n_threads, n_chunks), schedule="static"):
-            spoilt += spoilt_by(&a[chunk * n // n_chunks], (chunk + 1) * n // n_chunks - chunk * n // n_chunks)
+    cdef finite_work work
+    cdef double[::1] of_chunks
+    cdef Py_ssize_t n = a.shape[0], chunk
+    if n_threads > 1 and n >= 2 * CHUNK:
+        of_chunks = np.empty(n // CHUNK)
+        work.a, work.spoilt, work.n, work.n_chunks, work.single = &a[0], &of_chunks[0], n, n // CHUNK, floating is float
+        with nogil:
+            share_out(do_chunk, &work, work.n_chunks, n_threads)
+        for chunk in range(work.n_chunks):
+            spoilt += of_chunks[chunk]
     elif n > MANY:
         with nogil:
             spoilt = spoilt_by(&a[0], n)

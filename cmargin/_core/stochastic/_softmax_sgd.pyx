@@ -31,7 +31,6 @@ rows are one call, which lets other threads of Python in once.
 import numpy as np
 
 from cython cimport floating
-from cython.parallel cimport parallel, prange
 from libc.math cimport INFINITY, isfinite
 from libc.stdint cimport int64_t
 from libc.string cimport memset
@@ -40,9 +39,9 @@ from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, gemm
 from cmargin._core.rows._dense_tile cimport column_of
 from cmargin._core.rows._few_classes cimport few_pay, few_sums, few_times
 from cmargin._core.rows._rows cimport Rows, rows_view
-from cmargin._core.small._openmp cimport meet, omp_get_num_threads, omp_get_thread_num
 from cmargin._core.small._shapes cimport must_fit
 from cmargin._core.small._simd cimport row_axpy, row_dot, row_lerp, row_prefetch
+from cmargin._core.small._team cimport share_out
 from cmargin._core.stochastic._softmax cimport FEW_CLASSES, softmax_rows
 
 LARGEST_LENGTH = 1e300          # of a whitened row, squared, so that no step of zero times it is NaN
@@ -50,6 +49,7 @@ LEAST_WORTH = 0.25              # of a row far out
 
 cdef enum:
     ROW_GROUP = 16              # rows whose softmax one thread takes at a time, half of them where classes are many
+    PIECE = 256                 # rows whose lengths one thread takes at a time
     AHEAD = 4                   # entries of a CSR row ahead of which their weights are asked for
 
 
@@ -202,9 +202,9 @@ cdef void group_gradient(const block_plan *at, Py_ssize_t first, Py_ssize_t last
         wrong_out[i] = s * (of_truth[j] < of_rows[j])
 
 
-# ---------------------------------------------------------------- a thread's share of the batches
+# ---------------------------------------------------------------- the batches
 
-cdef struct batch_job:          # what the threads of a call share
+cdef struct batch_job:          # what threads share; void pointers are to floats where ``single``, else to doubles
     block_plan plan
     const rows_view *X
     const int64_t *order
@@ -214,11 +214,17 @@ cdef struct batch_job:          # what the threads of a call share
     const double *weight        # NULL for ones
     const double *length
     const double *offset        # NULL for none
-    const double *step
+    const double *steps
     double *shift
     double *bias
     double *loss_out
     double *wrong_out
+    const void *Z
+    void *U
+    void *U_mean
+    void *V
+    void *V_lag
+    void *parts
     Py_ssize_t batch
     Py_ssize_t n_train
     Py_ssize_t n_visited
@@ -227,54 +233,120 @@ cdef struct batch_job:          # what the threads of a call share
     int64_t n_done
     double mean_length
     bint average
+    bint single
+    int n_threads
+    # the batch at work
+    const void *weights         # that its scores are by: U or its mean
+    const double *intercepts
+    const double *extra         # scores to add, NULL for none
+    Py_ssize_t lo
+    Py_ssize_t n
+    Py_ssize_t group            # rows of a group
+    double step
+    int64_t sample              # of the mean that the iterate after it is, 0: none
+    int64_t n_samples
 
 
-cdef Py_ssize_t scores_and_gradient(const batch_job *job, Py_ssize_t lo, Py_ssize_t hi, Py_ssize_t number,
-                                    double step, const floating *Z, const floating *U, const floating *V,
-                                    const double *bias, floating *parts) noexcept nogil:
-    # of rows lo .. of batch ``number``, which ends at ``hi`` at the latest; the number of its rows
+cdef void one_block_scores(const batch_job *job, Py_ssize_t block, const floating *Z) noexcept nogil:
+    block_scores(&job.plan, block, job.X, job.order + job.lo,
+                 job.centre_dot + job.lo if job.centre_dot != NULL else NULL, job.n, Z + job.lo * job.plan.width,
+                 <const floating *> job.weights, <const floating *> job.V, job.shift, <floating *> job.parts,
+                 job.batch * job.plan.n_classes)
+
+
+cdef void one_group_gradient(const batch_job *job, Py_ssize_t group, const floating *Z) noexcept nogil:
+    cdef Py_ssize_t lo = job.lo, first = group * job.group
+    group_gradient(&job.plan, first, min(first + job.group, job.n), job.batch * job.plan.n_classes, job.truth + lo,
+                   job.weight + lo if job.weight != NULL else NULL, job.length + lo, job.mean_length, job.step,
+                   job.extra, job.intercepts, <floating *> job.parts, job.loss_out + lo, job.wrong_out + lo)
+
+
+cdef void one_block_update(const batch_job *job, Py_ssize_t block, const floating *Z) noexcept nogil:
+    block_update(&job.plan, block, job.X, job.order + job.lo,
+                 job.centre_dot + job.lo if job.centre_dot != NULL else NULL, job.n, Z + job.lo * job.plan.width,
+                 <const floating *> job.parts, job.step, job.sample, job.n_samples, job.average, <floating *> job.U,
+                 <floating *> job.U_mean, <floating *> job.V, <floating *> job.V_lag, job.shift, job.bias)
+
+
+cdef void do_block_scores(void *of, Py_ssize_t block, int thread) noexcept nogil:
+    if (<batch_job *> of).single:
+        one_block_scores(<batch_job *> of, block, <const float *> (<batch_job *> of).Z)
+    else:
+        one_block_scores(<batch_job *> of, block, <const double *> (<batch_job *> of).Z)
+
+
+cdef void do_group_gradient(void *of, Py_ssize_t group, int thread) noexcept nogil:
+    if (<batch_job *> of).single:
+        one_group_gradient(<batch_job *> of, group, <const float *> (<batch_job *> of).Z)
+    else:
+        one_group_gradient(<batch_job *> of, group, <const double *> (<batch_job *> of).Z)
+
+
+cdef void do_block_update(void *of, Py_ssize_t block, int thread) noexcept nogil:
+    if (<batch_job *> of).single:
+        one_block_update(<batch_job *> of, block, <const float *> (<batch_job *> of).Z)
+    else:
+        one_block_update(<batch_job *> of, block, <const double *> (<batch_job *> of).Z)
+
+
+cdef void scores_and_gradient(batch_job *job, Py_ssize_t lo, Py_ssize_t hi, Py_ssize_t number, double step) \
+        noexcept nogil:
+    # of rows lo .. of batch ``number``, which ends at ``hi`` at the latest
     cdef const block_plan *plan = &job.plan
-    cdef Py_ssize_t group = ROW_GROUP if plan.n_classes < FEW_CLASSES else ROW_GROUP // 2
-    cdef Py_ssize_t b, g, n = min(job.batch, hi - lo), n_groups = (n + group - 1) // group
-    cdef Py_ssize_t n_blocks = plan.n_class_blocks * plan.n_column_blocks, size = job.batch * plan.n_classes
-    cdef int t = omp_get_thread_num(), n_threads = omp_get_num_threads()
-    cdef const double *dot = job.centre_dot + lo if job.centre_dot != NULL else NULL
-    cdef const double *s = job.weight + lo if job.weight != NULL else NULL
-    cdef const double *extra = job.offset + number * size if job.offset != NULL else NULL
-    for b in range(n_blocks * t // n_threads, n_blocks * (t + 1) // n_threads):
-        block_scores(plan, b, job.X, job.order + lo, dot, n, Z + lo * plan.width, U, V, job.shift, parts, size)
-    meet(n_threads)
-    for g in range(n_groups * t // n_threads, n_groups * (t + 1) // n_threads):
-        group_gradient(plan, g * group, min((g + 1) * group, n), size, job.truth + lo, s, job.length + lo,
-                       job.mean_length, step, extra, bias, parts, job.loss_out + lo, job.wrong_out + lo)
-    meet(n_threads)
-    return n
+    job.lo, job.n, job.step = lo, min(job.batch, hi - lo), step
+    job.extra = job.offset + number * job.batch * plan.n_classes if job.offset != NULL else NULL
+    share_out(do_block_scores, job, plan.n_class_blocks * plan.n_column_blocks, job.n_threads)
+    share_out(do_group_gradient, job, (job.n + job.group - 1) // job.group, job.n_threads)
 
 
-cdef void train_batches(const batch_job *job, const floating *Z, floating *U, floating *U_mean, floating *V,
-                        floating *V_lag, floating *parts) noexcept nogil:
-    cdef const block_plan *plan = &job.plan
-    cdef Py_ssize_t k, b, lo, n, n_blocks = plan.n_class_blocks * plan.n_column_blocks
-    cdef int t = omp_get_thread_num(), n_threads = omp_get_num_threads()
-    cdef int64_t done, sample
-    for k in range(job.n_batches):
-        lo, done = job.batches[k], job.n_done + k
-        sample = (done + 1) // job.stride if (done + 1) % job.stride == 0 else 0
-        n = scores_and_gradient(job, lo, job.n_train, k, job.step[k], Z, <const floating *> U, <const floating *> V,
-                                job.bias, parts)
-        for b in range(n_blocks * t // n_threads, n_blocks * (t + 1) // n_threads):
-            block_update(plan, b, job.X, job.order + lo, job.centre_dot + lo if job.centre_dot != NULL else NULL, n,
-                         Z + lo * plan.width, <const floating *> parts, job.step[k], sample, done // job.stride,
-                         job.average, U, U_mean, V, V_lag, job.shift, job.bias)
-        meet(n_threads)
-
-
-cdef void look_at(const batch_job *job, const int64_t *looks, Py_ssize_t n_looks, const floating *Z, const floating *U,
-                  const floating *V, bint by_mean, floating *parts) noexcept nogil:
-    # their losses and errors, by the intercepts' mean where U is one
+cdef void train_batches(batch_job *job) noexcept nogil:
     cdef Py_ssize_t k
+    cdef int64_t done
+    job.weights, job.intercepts = job.U, job.bias
+    for k in range(job.n_batches):
+        done = job.n_done + k
+        job.sample = (done + 1) // job.stride if (done + 1) % job.stride == 0 else 0
+        job.n_samples = done // job.stride
+        scores_and_gradient(job, job.batches[k], job.n_train, k, job.steps[k])
+        share_out(do_block_update, job, job.plan.n_class_blocks * job.plan.n_column_blocks, job.n_threads)
+
+
+cdef void look_at(batch_job *job, const int64_t *looks, Py_ssize_t n_looks, bint by_mean) noexcept nogil:
+    # their losses and errors, by the mean of the weights where there is one
+    cdef Py_ssize_t k
+    job.weights, job.intercepts = job.U_mean if by_mean else job.U, job.bias + by_mean
     for k in range(n_looks):
-        scores_and_gradient(job, looks[k], job.n_visited, job.n_batches + k, 0, Z, U, V, job.bias + by_mean, parts)
+        scores_and_gradient(job, looks[k], job.n_visited, job.n_batches + k, 0)
+
+
+cdef struct lengths_work:           # what threads share; Z is of floats where ``single``, else of doubles
+    const rows_view *X
+    const void *Z
+    const int64_t *order
+    const double *centre_dot
+    double *length
+    double low_sign, tail_inverse, centre_square, most
+    Py_ssize_t n, width
+    bint single
+
+
+cdef void some_lengths(const lengths_work *by, Py_ssize_t lo, Py_ssize_t hi, const floating *Z) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(lo, hi):
+        by.length[i] = by.low_sign * row_dot(Z + i * by.width, Z + i * by.width, by.width)
+        if by.tail_inverse > 0:
+            by.length[i] += by.tail_inverse * (square_of_row(by.X, by.order[i], <const floating *> by.X.values)
+                                               - 2 * by.centre_dot[i] + by.centre_square)
+        by.length[i] = min(max(by.length[i], 0), by.most)
+
+
+cdef void do_lengths(void *of, Py_ssize_t piece, int thread) noexcept nogil:
+    cdef const lengths_work *by = <lengths_work *> of
+    cdef Py_ssize_t lo = piece * PIECE, hi = min(by.n, lo + PIECE)
+    if by.single:
+        some_lengths(by, lo, hi, <const float *> by.Z)
+    else:
+        some_lengths(by, lo, hi, <const double *> by.Z)
 
 
 def row_lengths(
@@ -288,20 +360,22 @@ def row_lengths(
     int n_threads,
 ):
     """(n,) z_i'z_i, which is (x_i - centre)' H* (x_i - centre); `LARGEST_LENGTH` at most."""
-    cdef Py_ssize_t i, n = Z.shape[0], width = Z.shape[1]
-    cdef double most = LARGEST_LENGTH
+    cdef Py_ssize_t i, n = Z.shape[0]
+    cdef lengths_work work
     cdef bint tail = tail_inverse > 0
     must_fit(order.shape[0] == n and (not tail or X.sparse and centre_dot.shape[0] == n), "row_lengths")
     for i in range(n):
         must_fit(0 <= order[i] < X.view.n_rows, "row_lengths")
     out = np.empty(n)
     cdef double[::1] length = out
-    for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
-        length[i] = low_sign * row_dot(&Z[i, 0], &Z[i, 0], width)
-        if tail:
-            length[i] += tail_inverse * (square_of_row(&X.view, order[i], <const floating *> X.view.values)
-                                         - 2 * centre_dot[i] + centre_square)
-        length[i] = min(max(length[i], 0), most)
+    if n == 0:
+        return out
+    work.X, work.Z, work.order, work.length, work.single = &X.view, &Z[0, 0], &order[0], &length[0], floating is float
+    work.centre_dot = &centre_dot[0] if tail else NULL
+    work.low_sign, work.tail_inverse, work.centre_square = low_sign, tail_inverse, centre_square
+    work.n, work.width, work.most = n, Z.shape[1], LARGEST_LENGTH
+    with nogil:
+        share_out(do_lengths, &work, (n + PIECE - 1) // PIECE, n_threads)
     return out
 
 
@@ -362,15 +436,17 @@ def run_batches(
     job.length, job.mean_length = &length[0], mean_length
     job.centre_dot = &centre_dot[0] if tail else NULL
     job.offset = &offset[0, 0] if offset.shape[0] else NULL
-    job.step, job.batches = &step[0] if n_batches else NULL, &batches[0] if n_batches else NULL
+    job.steps, job.batches = &step[0] if n_batches else NULL, &batches[0] if n_batches else NULL
     job.shift, job.bias = &shift[0, 0] if tail else NULL, &bias[0, 0]
     job.loss_out, job.wrong_out = &loss_out[0], &wrong_out[0]
-    with nogil, parallel(num_threads=n_threads):
-        train_batches(&job, &Z[0, 0], &U[0, 0], &U_mean[0, 0] if average else NULL, &V[0, 0] if tail else NULL,
-                      &V_lag[0, 0] if tail and average else NULL, &parts[0, 0, 0])
+    job.Z, job.parts, job.U, job.U_mean = &Z[0, 0], &parts[0, 0, 0], &U[0, 0], &U_mean[0, 0] if average else NULL
+    job.V, job.V_lag = &V[0, 0] if tail else NULL, &V_lag[0, 0] if tail and average else NULL
+    job.single, job.n_threads = floating is float, n_threads
+    job.group = ROW_GROUP if plan.n_classes < FEW_CLASSES else ROW_GROUP // 2
+    with nogil:
+        train_batches(&job)
         if n_looks:
-            look_at(&job, &looks[0], n_looks, &Z[0, 0], &U_mean[0, 0] if average and n_samples else &U[0, 0],
-                    &V[0, 0] if tail else NULL, average and n_samples > 0, &parts[0, 0, 0])
+            look_at(&job, &looks[0], n_looks, average and n_samples > 0)
 
 
 cdef check_shapes(const block_plan *at, Rows X, const floating[:, ::1] Z, const int64_t[::1] order,

@@ -7,11 +7,11 @@ x - centre.
 """
 
 from cython cimport floating
-from cython.parallel cimport prange, threadid
 from libc.stdint cimport int64_t
 
 from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, gemm
 from cmargin._core.rows._rows cimport Rows, rows_times, rows_view
+from cmargin._core.small._team cimport share_out
 
 cdef enum:
     BLOCK = 64                  # rows at a time: 64 x 2000 float32 is half of a 1 MB second-level cache
@@ -38,6 +38,37 @@ cdef void whiten_block(const rows_view *X, const int64_t *rows, Py_ssize_t row_l
         gemm(NO_TRANS, TRANS, n, d, k, 1, products, k, P, k, tail_root, out, d)
 
 
+cdef struct whiten_work:            # what threads share; all pointers are to floats where ``single``, else to doubles
+    const rows_view *X
+    const int64_t *rows             # NULL: all
+    const void *P
+    const void *factor
+    const void *centre              # NULL: none
+    const void *centre_low
+    void *dense
+    void *low
+    void *out
+    Py_ssize_t dense_size, low_size, out_size, k, row_lo, row_hi
+    double tail_root
+    bint single
+
+
+cdef void one_block(const whiten_work *by, Py_ssize_t lo, int thread, const floating *P) noexcept nogil:
+    whiten_block(by.X, by.rows + lo if by.rows != NULL else NULL, lo, min(BLOCK, by.row_hi - lo), P, by.k,
+                 <const floating *> by.factor, <const floating *> by.centre, <const floating *> by.centre_low,
+                 by.tail_root, <floating *> by.dense + thread * by.dense_size if by.dense != NULL else NULL,
+                 <floating *> by.low + thread * by.low_size if by.low != NULL else NULL,
+                 <floating *> by.out + lo * by.out_size)
+
+
+cdef void do_block(void *of, Py_ssize_t block, int thread) noexcept nogil:
+    cdef const whiten_work *by = <whiten_work *> of
+    if by.single:
+        one_block(by, by.row_lo + block * BLOCK, thread, <const float *> by.P)
+    else:
+        one_block(by, by.row_lo + block * BLOCK, thread, <const double *> by.P)
+
+
 def block_rows():
     """Rows of one block: the workspace of `whiten_rows` is that many rows a thread."""
     return BLOCK
@@ -62,7 +93,8 @@ def whiten_rows(
 
     Blocks do not depend on ``n_threads``, each is one thread's: the bits are the same for any number.
     """
-    cdef Py_ssize_t b, lo, hi, k = P.shape[1], n_blocks = (row_hi - row_lo + BLOCK - 1) // BLOCK
+    cdef whiten_work work
+    cdef Py_ssize_t b, k = P.shape[1], n_blocks = (row_hi - row_lo + BLOCK - 1) // BLOCK
     cdef Py_ssize_t n = rows.shape[0] if rows.shape[0] else X.view.n_rows
     cdef bint centred = centre.shape[0] > 0, copies = X.view.starts == NULL and not tail_root > 0
     if P.shape[0] != X.view.n_features or factor.shape[0] != k or row_lo < 0 or row_hi > n:
@@ -77,10 +109,13 @@ def whiten_rows(
     for b in range(rows.shape[0]):
         if not 0 <= rows[b] < X.view.n_rows:
             raise ValueError("whiten_rows: a row is out of range")
-    for b in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
-        lo = row_lo + b * BLOCK
-        hi = min(lo + BLOCK, row_hi)
-        whiten_block(&X.view, &rows[lo] if rows.shape[0] else NULL, lo, hi - lo, &P[0, 0], k, &factor[0],
-                     &centre[0] if centred else NULL, &centre_low[0] if centred else NULL, tail_root,
-                     &dense[threadid(), 0] if dense.shape[1] else NULL, &low[threadid(), 0] if low.shape[1] else NULL,
-                     &out[lo, 0])
+    if n_blocks <= 0:
+        return
+    work.X, work.rows, work.P, work.factor = &X.view, &rows[0] if rows.shape[0] else NULL, &P[0, 0], &factor[0]
+    work.centre, work.centre_low = &centre[0] if centred else NULL, &centre_low[0] if centred else NULL
+    work.dense, work.dense_size = &dense[0, 0] if dense.shape[1] else NULL, dense.shape[1]
+    work.low, work.low_size = &low[0, 0] if low.shape[1] else NULL, low.shape[1]
+    work.out, work.out_size, work.single, work.tail_root = &out[0, 0], out.shape[1], floating is float, tail_root
+    work.k, work.row_lo, work.row_hi = k, row_lo, row_hi
+    with nogil:
+        share_out(do_block, &work, n_blocks, n_threads)

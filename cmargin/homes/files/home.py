@@ -8,7 +8,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from cmargin._core.rows._rows import Rows
-from cmargin._core.small._team import Team
 from cmargin.homes.elsewhere import RowsElsewhere
 from cmargin.homes.files.formats import Room
 from cmargin.homes.files.memory_left import memory_left
@@ -68,7 +67,6 @@ class FileHome(RowsElsewhere):
         self.ahead = self.reader(ReadAhead(self.load, len(self.chunks), self.given_up))
         self.waiting, self.reading, self.at = [], [], 0
         self.reads = 0.0                                 # of all rows, by chunks
-        self.teams = {}
         self.between_chunks = lambda: None               # called while a disk is waited for; may raise
 
     @property
@@ -76,12 +74,6 @@ class FileHome(RowsElsewhere):
         """Rows of the same kind, none of them."""
         none = np.empty((0, self.n_features), self.dtype)
         return Rows(sp.csr_matrix(none) if self.sparse else none)
-
-    def team(self, n_threads):
-        """The threads of all that are looked at here."""
-        if n_threads not in self.teams:
-            self.teams[n_threads] = Team(n_threads)
-        return self.teams[n_threads]
 
     # ------------------------------------------------------------ reading
 

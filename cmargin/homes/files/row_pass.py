@@ -99,7 +99,7 @@ class FileRowPass(ChoosesNearest):
     def __init__(self, home, code, intercept, n_threads):
         self.place, self.intercept = home, intercept
         self.code = np.ascontiguousarray(code, float)
-        self.blocks = RowWindows(home.no_rows, self.code, intercept, n_threads, home.most_rows, home.team(n_threads))
+        self.blocks = RowWindows(home.no_rows, self.code, intercept, n_threads, home.most_rows)
         self.n_rows, self.n_features, self.n_columns = home.n_rows, home.n_features, self.blocks.n_columns
         self.n_threads = n_threads
         self.both = sides_of(self.code)          # once: it takes the memory of another code

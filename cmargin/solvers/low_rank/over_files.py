@@ -30,7 +30,7 @@ class FilePasses:
 
     def __init__(self, home, inverse, windows, truth, row_weight, held, n_classes, batch):
         self.home, self.inverse, self.windows, self.batch = home, inverse, windows, batch
-        self.truth, self.row_weight, self.n_classes, self.pace = truth, row_weight, n_classes, None
+        self.truth, self.row_weight, self.n_classes = truth, row_weight, n_classes
         self.trained_on = np.ones(len(truth), bool)
         self.trained_on[held] = False
         few = home.few(held)
@@ -52,7 +52,6 @@ class FilePasses:
             shuffle(order, stream)
             window = self.home.window(X)
             passes = self._passes(window, rows, order, self.home.whitened(window, self.inverse, order))
-            passes.pace = self.pace = passes.pace if self.pace is None else self.pace
             starts = np.arange(0, len(order), self.batch)
             passes.run(weights, starts, np.full(len(starts), step), bias_rate, len(order))
             sums += passes.met(len(order))

@@ -1,7 +1,5 @@
 """Run mini-batch passes of the multinomial risk in slices short enough that a Ctrl-C or a deadline is soon seen."""
 
-import time
-
 import numpy as np
 
 from cmargin._core.small._arrays import total
@@ -13,8 +11,6 @@ CLASS_BLOCK, COLUMN_BLOCK = 128, 256
 SPARSE_CLASS_BLOCK = 64    # of CSR rows with a scaled tail, whose columns are one block: two threads for a hundred
 SPARSE_COST = 4            # flops that cost as much as one of an entry of a CSR row, which are not a BLAS's
 OFFSET_ENTRIES = 1 << 20   # scores of weights outside the basis held at a time: 8 MB
-PROBE_BATCHES = 2          # batches timed with all threads, and with one
-PROBE_SECONDS = 0.5        # how long what they said is believed, twice as long each time it was the same
 FLOPS_PER_THREAD = 4e5     # of a batch: with less, threads wait for each other more than they work
 LARGE = 1 << 20            # numbers of whitened rows: with fewer, their lengths are one thread's work
 NONE, NO_STEPS, NO_OFFSET = np.empty(0, np.int64), np.empty(0), np.empty((0, 0))
@@ -24,42 +20,6 @@ def even_blocks(total, most):
     """Size of the fewest blocks of at most ``most`` that are as even as can be."""
     count = -(-total // most)
     return -(-total // count)
-
-
-class Pace:
-    """How many threads the next batches take: all, or one where all wait for each other, as measured.
-
-    On a machine that has other work to do, threads that meet three times a batch can be ten times slower than one
-    (doc/decisions.md). The first batches of all are not measured: they are the first to touch the weights. The bits do
-    not depend on the number.
-    """
-
-    def __init__(self, most):
-        self.most, self.cost, self.until, self.trust, self.last = most, {}, np.inf, PROBE_SECONDS, None
-        self.warm = False
-
-    def next(self):
-        """(threads, whether to stop after PROBE_BATCHES)."""
-        if self.most == 1:
-            return 1, False
-        if time.perf_counter() > self.until:
-            self.cost, self.until = {}, np.inf
-        for threads in (self.most, 1):
-            if threads not in self.cost:
-                return threads, True
-        return min(self.cost, key=self.cost.get), False
-
-    def tell(self, threads, seconds):
-        """Seconds that a batch took."""
-        if not self.warm:
-            self.warm = True
-            return
-        known = len(self.cost)
-        self.cost[threads] = seconds
-        if known == 1 and len(self.cost) == 2:
-            quicker = min(self.cost, key=self.cost.get)
-            self.trust = 2 * self.trust if quicker == self.last else PROBE_SECONDS
-            self.last, self.until = quicker, time.perf_counter() + self.trust
 
 
 class SoftmaxPasses:
@@ -103,7 +63,7 @@ class SoftmaxPasses:
         if tail:
             self.flops += SPARSE_COST * 4.0 * batch * n_classes * home.row_numbers(1)
         self.looked = None, 0                    # weights whose losses are there, and how many batches they knew
-        self.pace = Pace(home.n_threads if self.flops > FLOPS_PER_THREAD else 1)
+        self.n_threads = home.n_threads if self.flops > FLOPS_PER_THREAD else 1
 
     def run(self, weights, batches, step, bias_rate, n_train, held=NONE):
         """Step through ``batches`` (their first rows) with steps ``step`` (n_batches,).
@@ -115,12 +75,9 @@ class SoftmaxPasses:
             per_slice = max(1, min(per_slice, OFFSET_ENTRIES // (self.batch * self.n_classes)))
         k, self.looked = 0, (None, 0)
         while k < len(batches):
-            threads, probe = self.pace.next()
-            last = min(len(batches), k + (min(per_slice, PROBE_BATCHES) if probe else per_slice))
+            last = min(len(batches), k + per_slice)
             looks = held if last == len(batches) and self._in_one_call(weights) else NONE
-            begin = time.perf_counter()
-            self._slice(weights, batches[k:last], looks, step[k:last], bias_rate, n_train, threads)
-            self.pace.tell(threads, (time.perf_counter() - begin) / (last - k + len(looks)))
+            self._slice(weights, batches[k:last], looks, step[k:last], bias_rate, n_train)
             weights.n_done += last - k
             k = last
             if len(looks):
@@ -141,12 +98,12 @@ class SoftmaxPasses:
         """Weighted log-loss of the rows of ``held`` to the last by the mean of ``weights``; inf on overflow."""
         mean, first = weights.mean(self.inverse, copy=False) if mean is None else mean, held[0]
         if self.looked[0] is not weights or self.looked[1] != weights.n_done:
-            self._slice(mean, NONE, held, NO_STEPS, 0.0, first, self.pace.next()[0])
+            self._slice(mean, NONE, held, NO_STEPS, 0.0, first)
         if not mean.finite():                    # the kernel passes over a class of NaN
             self.loss[first:last] = np.inf
         return self.loss[first:last]
 
-    def _slice(self, weights, batches, looks, step, bias_rate, n_train, threads):
+    def _slice(self, weights, batches, looks, step, bias_rate, n_train):
         w, offset = weights, NO_OFFSET
         if w.base is not None:
             offset = self._offset(w.base, np.concatenate([batches, looks]), len(self.Z))
@@ -155,7 +112,8 @@ class SoftmaxPasses:
                 self.home.rows, self.Z, self.order, self.centre_dot, self.truth, self.weight, self.length,
                 self.mean_length, batches, looks, self.batch, n_train, offset, step, bias_rate, self.low_sign,
                 self.tail_inverse, self.centre_square, self.class_block, self.column_block, w.stride, w.n_done, w.U,
-                w.U_mean, w.V, w.V_lag, w.shift, w.bias, self.parts, self.loss, self.wrong, threads)
+                w.U_mean, w.V, w.V_lag, w.shift, w.bias, self.parts, self.loss, self.wrong,
+                self.n_threads)
 
     def _offset(self, base, batches, n):
         """Scores of ``base`` for the rows of the batches before row ``n``, less its score of the centre."""
