@@ -1,6 +1,6 @@
 """Fits on one and on two threads, alone and beside other busy programs: what threads that wait cost, and the bits.
 
-    python asv_benches/compare_neighbours.py [--busy N] [--repeat 7] [--fits SmSVM,SLND] [--data FOLDER]
+    python asv_benches/compare_neighbours.py [--busy N] [--repeat 7] [--fits NAME ...] [--data FOLDER]
 
 N programs that never sleep, by default as many as this process may use processors, run beside the second half of the
 fits. Seconds are medians. A fit on two threads beside others is to take at most half as long again as on one.
@@ -83,13 +83,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--busy", type=int, default=cores())
     parser.add_argument("--repeat", type=int, default=7)
-    parser.add_argument("--fits", default="", help="names begin with one of these, separated by commas")
+    parser.add_argument("--fits", nargs="+", default=[""], help="names begin with one of these")
     parser.add_argument("--data")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     rows = []
     for name, model, X, y in fits(options.data):
-        if not name.startswith(tuple(options.fits.split(","))):
+        if not name.startswith(tuple(options.fits)):
             continue
         alone, same = median_seconds(model, X, y, options.repeat)
         with busy_programs(options.busy):

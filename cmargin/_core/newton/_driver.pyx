@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from cython.parallel cimport prange
 from libc.stdlib cimport free, malloc
 
 from cmargin._core.newton._step_model cimport model_begin, model_part
@@ -14,9 +13,9 @@ from cmargin._core.rows._looks cimport (
 from cmargin._core.rows._row_pass cimport RowBlocks
 from cmargin._core.small._catoni cimport CHUNK
 from cmargin._core.small._clock cimport seconds
-from cmargin._core.small._fp_control cimport fp_set, fp_settings, fp_standard
 from cmargin._core.small._margin_summary cimport N_TRACED, trace_margins
 from cmargin._core.small._shapes cimport must_fit
+from cmargin._core.small._team cimport share_out
 
 ASKS = {LOOK: "look", ALONG: "along", PRODUCT: "product", MODEL: "model", EVALUATE: "evaluate", MARGINS: "margins",
         GATHER: "gather", NEAREST: "nearest", PAUSE: "pause", DONE: None}
@@ -228,11 +227,21 @@ cdef class Driver(Worker):
         ask.told_look(ask.driver, &own[0], &slopes[0, 0], NULL if block is None else &block[0, 0])
 
 
+cdef struct tasks_work:
+    const task *tasks
+    double until
+
+
+cdef void do_task(void *of, Py_ssize_t i, int thread) noexcept nogil:
+    cdef const tasks_work *by = <tasks_work *> of
+    by.tasks[i].work(by.tasks[i].of, by.until)
+
+
 def advance_all(workers, double until, int n_threads):
     """`Worker.advance` of several problems, side by side; a thread takes the next of the list when it has done one."""
     cdef Py_ssize_t n = len(workers), i
     cdef Worker worker
-    cdef fp_settings settings
+    cdef tasks_work at_work
     cdef task *tasks = <task *> malloc((n + 1) * sizeof(task))
     try:
         if tasks == NULL:
@@ -241,10 +250,9 @@ def advance_all(workers, double until, int n_threads):
             worker = workers[i]
             must_fit(worker.task.work != NULL, "advance_all: the rows are elsewhere")
             tasks[i] = worker.task
-        for i in prange(n, nogil=True, schedule="dynamic", chunksize=1, num_threads=n_threads):
-            settings = fp_standard()
-            tasks[i].work(tasks[i].of, until)
-            fp_set(settings)
+        at_work.tasks, at_work.until = tasks, until
+        with nogil:
+            share_out(do_task, &at_work, n, n_threads)
     finally:
         free(tasks)
     for worker in workers:
