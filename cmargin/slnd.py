@@ -12,6 +12,7 @@ from cmargin._core.small._openmp import effective_n_threads
 from cmargin._estimators.base import rows_of_weight
 from cmargin._estimators.docstrings import described_by
 from cmargin._estimators.multinomial_optimum import fit_optimum, refuse_penalty
+from cmargin._estimators.one_sign import signs_met, told_constant, warn_of_constant, without_full_columns
 from cmargin._estimators.posteriors import PosteriorPredictions
 from cmargin._estimators.refusal import keeps_last_fit
 from cmargin._estimators.slnd_elsewhere import run_by_batches, run_over_places
@@ -36,6 +37,7 @@ from cmargin.homes.stochastic_rows import NonFiniteCurvature
 from cmargin.solvers.low_rank.class_lists import ClassLists
 from cmargin.solvers.low_rank.low_rank_newton import Settings, Start, train
 from cmargin.solvers.low_rank.multinomial import MultinomialRun
+from cmargin.solvers.per_class import constant_score
 
 ONE_CLASS = "The rows of positive weight are of only one class; at least 2 classes are needed."
 MOST_CLASSES = 2000     # of loss="auto" as multinomial: there it takes 25 times as long as drawn negatives (decisions)
@@ -218,12 +220,19 @@ class SLNDClassifier(PosteriorPredictions):
     _losses = ("auto", "multinomial", *CALIBRATED)
     _joint = MultinomialRun          # what trains all classes at once
     _takes_comm = _takes_workers = True
+    _signs = None                    # of an indicator: which of its labels are constant, as of `signs_of`
     _penalised = True                # l2 > 0 is a penalty, and the fit goes to the optimum
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = self.loss != "multinomial"
         return tags
+
+    @property
+    def _last_intercept(self):
+        """Without those that say a constant label: from so far out, steps would take long to come back."""
+        intercept = super()._last_intercept
+        return intercept if self._signs is None else np.where(self._signs, 0.0, intercept)
 
     def _check_data(self, X, y):
         """Going on needs the columns of the last fit, by their names too."""
@@ -245,7 +254,9 @@ class SLNDClassifier(PosteriorPredictions):
         positive = agreed.class_weights if len(agreed) > 1 or agreed.multilabel else agreed.class_weights[1:]
         self._check_rank(home.n_features)
         shares, run = run_over_places(self, home, loss, positive)
-        about = self._about(shares, None, agreed.classes, agreed.multilabel, loss, False)
+        if agreed.multilabel:
+            warn_of_constant(agreed.signs, stacklevel=6)
+        about = self._about(shares, None, agreed.classes, agreed.multilabel, loss, signs=agreed.signs)
         rows = home.stochastic_rows(None)
         return self._run_on(rows, shares, None, about, run, begin, start, self.max_passes, False, keeper)
 
@@ -356,11 +367,16 @@ class SLNDClassifier(PosteriorPredictions):
         self._check_rank(home.n_features)
         weight, _ = self._weights(sample_weight, home, classes, codes)
         home, Y, codes, weight = rows_of_weight(home, Y, codes, weight)
-        if not in_parts and ((Y.getnnz(axis=0) == home.n_rows).any() or Y.nnz == 0):
+        signs = None
+        if codes is None and not in_parts:
+            signs = signs_met(Y, weight)
+            warn_of_constant(signs, stacklevel=5)
+            Y = without_full_columns(Y, signs)
+        elif not in_parts and ((Y.getnnz(axis=0) == home.n_rows).any() or Y.nnz == 0):
             raise ValueError(ONE_CLASS)
         lists = ClassLists.from_indicator(Y, self.negatives_per_positive)
         loss = self._loss_for(classes, codes)
-        about = self._about(lists, weight, classes, codes is None, loss, in_parts and start is not None)
+        about = self._about(lists, weight, classes, codes is None, loss, in_parts and start is not None, signs)
         if self._penalised and self.l2 > 0:
             refuse_penalty(self, loss, in_parts)
             result = fit_optimum(self, home, codes, weight, about, begin, keeper)
@@ -407,22 +423,31 @@ class SLNDClassifier(PosteriorPredictions):
         """What makes the `Run` of a fit; None: the low-rank one."""
         return None
 
-    def _about(self, lists, weight, classes, multilabel, loss, add):
-        """What is known of the classes; ``add``: over all calls of `partial_fit`. Stored only along with weights."""
+    def _about(self, lists, weight, classes, multilabel, loss, add=False, signs=None):
+        """What is known of the classes, stored only along with weights.
+
+        ``add``: over all calls of `partial_fit`; ``signs``: of the labels of an indicator, as of `signs_of`.
+        """
         counts = np.stack(lists.shares(weight))                    # weight of all rows, of the positives, of the visits
         counts = counts + self._counts if add else counts
+        if signs is not None:
+            counts[1:, signs > 0] = counts[0, signs > 0]
         total, positive, visited = counts
         met = (positive > 0) & (visited > 0)
+        if multilabel:                           # one met alone is predicted by its prior, until others come
+            met &= positive < visited
         share = positive / total
+        unmet = 0.5 if signs is None else np.where(signs, share, 0.5)   # the intercept of a constant label says it all
         return {
             "loss_": loss,
             "classes_": classes,
             "_multilabel": multilabel,
             "_counts": counts,
+            "_signs": signs,
             "class_prior_": share,
             # of the multinomial loss every row is visited, for all classes
             "sampled_prior_": share if loss == "multinomial" else
-            np.where(met, positive / np.where(met, visited, 1), 0.5),
+            np.where(met, positive / np.where(met, visited, 1), unmet),
         }
 
     def _store(self, fit, about, before, in_parts):
@@ -430,9 +455,12 @@ class SLNDClassifier(PosteriorPredictions):
         for of_an_optimum in ("objective_", "duality_gap_"):           # of an earlier fit with l2
             vars(self).pop(of_an_optimum, None)
         spectrum = {"eigenvalues_": fit.spectrum} if len(fit.spectrum) else {}
+        W, bias, signs = fit.W, fit.bias, about["_signs"]
+        if signs is not None:
+            W, bias = told_constant(W, bias, signs, constant_score(about["loss_"], (signs + 1) / 2))
         vars(self).update(
             about, **spectrum,
-            coef_=np.ascontiguousarray(fit.W), intercept_=fit.bias.astype(fit.W.dtype),
+            coef_=np.ascontiguousarray(W), intercept_=bias.astype(W.dtype),
             preconditioner_=fit.inverse, rank_=0 if fit.inverse is None else fit.inverse.rank,
             _recipe=self._recipe_now(about["loss_"]), step_size_=fit.step, _asked_step=self.step_size,
             _streams=fit.streams, _passes_total=before + fit.passes,

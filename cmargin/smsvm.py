@@ -6,6 +6,7 @@ from sklearn.utils.metaestimators import available_if
 from cmargin._estimators.base import LinearClassifier, of_mean_1
 from cmargin._estimators.by_blocks import lazy_on_workers
 from cmargin._estimators.labels import Labels
+from cmargin._estimators.one_sign import signs_met, warn_of_constant
 from cmargin._estimators.scores import as_given, shares_of
 from cmargin._estimators.smsvm_fit import SmSVMFit
 from cmargin._estimators.types import Callback, CheckpointFile, ClassWeight, RandomState
@@ -195,7 +196,7 @@ class SmSVMClassifier(LinearClassifier):
         self._check_shared()
 
     _takes_comm = _takes_workers = True
-    _leaves_out_weightless = _wants_both_signs = False
+    _leaves_out_weightless = False
 
     def _refuse_over_places(self, how):
         if self.linear_solver in ("dual", "woodbury"):
@@ -207,6 +208,8 @@ class SmSVMClassifier(LinearClassifier):
         classes, codes, positives = code_labels(home.y)
         weight, total_weight = self._weights(sample_weight, home, classes, codes)
         weights = None if weight is None else of_mean_1(weight)
+        if positives is not None:
+            warn_of_constant(signs_met(positives, weights), stacklevel=5)
         if codes is not None:                    # a byte a row where that will do: rows may be many
             codes = codes.astype(np.min_scalar_type(len(classes)))
         return Labels(classes, codes, None if positives is None else 2.0 * positives.toarray().T - 1.0), weights, \
@@ -215,6 +218,8 @@ class SmSVMClassifier(LinearClassifier):
     def _train(self, home, sample_weight, begin, keeper):
         if home.agreed is not None:
             labels, weights, total_weight = home.agreed, None, home.agreed.total_weight
+            if labels.multilabel:
+                warn_of_constant(labels.signs, stacklevel=5)
         else:
             labels, weights, total_weight = self._labels_and_weights(home, sample_weight)
         if self._goes_on:

@@ -254,15 +254,13 @@ def test_an_error_on_one_rank_is_one_sentence_on_all(change, text, size):
     (lambda comm: SmSVMClassifier(linear_solver="cg", l1=1.0).fit(X, Y, comm=comm), "needs l1=0"),
     (lambda comm: SmSVMClassifier(tol=-1).fit(X, Y, comm=comm), "'tol' parameter .* Got -1 instead.$"),
     (lambda comm: MarginPursuitClassifier(solver="sgd").fit(X, Y, comm=comm), "solver='sgd' takes one row at a time"),
-    (lambda comm: MarginPursuitClassifier().fit(X, np.stack([Y > 0, Y < 0], 1), comm=comm),
-     "Label column 1 has no positive sample"),
     (lambda comm: SLNDClassifier(l2=1.0).fit(X, Y, comm=comm), "l2 > 0 does not go with comm= yet"),
     (lambda comm: SLNDClassifier(rank=7).fit(X, Y, comm=comm), "n_features=6.. Got 7 instead.$"),
     (lambda comm: SLNDClassifier().fit(X, Y, (Y == 1).astype(float), comm=comm), "of only one class"),
     (lambda comm: SLNDClassifier().fit(np.where(np.arange(6) == 2, 1e200, X), Y, comm=comm), "holds NaN or infinity"),
     (lambda comm: baselines.BalancedSGDClassifier().fit(X, Y, comm=comm), "BalancedSGD.* does not take comm= yet.$"),
     (lambda comm: baselines.ODMClassifier().fit(X, Y, comm=comm), "ODMClassifier does not take comm= yet.$"),
-], ids=["one class", "no weight", "no rows", "dual", "woodbury", "cg", "tol", "sgd", "column",
+], ids=["one class", "no weight", "no rows", "dual", "woodbury", "cg", "tol", "sgd",
         "l2", "rank", "one class of weight", "second moment", "balanced", "estimator"])
 def test_what_is_wrong_everywhere_is_said_once(work, text):
     with pytest.raises(ValueError, match=text):

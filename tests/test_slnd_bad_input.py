@@ -51,8 +51,6 @@ def test_bad_data_is_said_and_the_estimator_stays_usable(digits):
     answer = model.predict(X_test)
     hole, infinite = X.copy(), X.copy()
     hole[3, 4], infinite[3, 4] = np.nan, np.inf
-    Y = (y[:, None] == np.arange(10)).astype(int)
-    Y[:, 6] = 0
     cases = [
         (lambda: model.fit(hole, y), "Input X contains NaN"),
         (lambda: model.fit(infinite, y), "Input X contains infinity"),
@@ -65,8 +63,6 @@ def test_bad_data_is_said_and_the_estimator_stays_usable(digits):
         (lambda: model.fit(X, y, np.ones(3)), "sample_weight.shape"),
         (lambda: model.fit(X, y, -np.ones(len(y))), "Negative values in data passed to `sample_weight`"),
         (lambda: model.fit(X, y, np.zeros(len(y))), "at least one non-zero"),
-        (lambda: model.fit(X, Y), "Label column 6 has no positive sample.*drop the column"),
-        (lambda: model.fit(X, 1 - Y), "Label column 6 has no negative sample"),
         (lambda: model.predict(X[:, :5]), "X has 5 features, but SLNDClassifier is expecting 64 features"),
         (lambda: model.predict(hole), "Input X contains NaN"),
     ]

@@ -13,10 +13,10 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, validat
 from cmargin._estimators.base import LARGEST
 from cmargin._estimators.identity import of_rows
 from cmargin._estimators.labels import Labels
+from cmargin._estimators.one_sign import signs_of
 from cmargin._estimators.validation import (
     ROWS,
     balanced_weights,
-    check_both_signs,
     check_class_weights,
     check_targets,
     code_labels,
@@ -68,6 +68,7 @@ class Agreed:
     class_weights: np.ndarray | None = None          # of the rows of every class or label
     shares: np.ndarray | None = None                 # what the rows of every class weigh, for "balanced"
     sums: list = field(default_factory=list)         # of every place's card
+    signs: np.ndarray | None = None                  # of every label of an indicator, as of `signs_of`
 
     def __len__(self):
         """Problems."""
@@ -144,8 +145,6 @@ def compared(estimator, cards, places):
         multilabel, classes = True, some.classes
         must_agree("the number of labels", {place: len(card.classes) for place, card in there.items()})
         counts = sum(card.counts for card in there.values())
-        if estimator._wants_both_signs:
-            check_both_signs(counts, sum(card.n_rows for card in cards))
     else:
         classes = np.unique(np.concatenate([card.classes for card in there.values()]))
         code_labels(classes)                              # at least two
@@ -198,7 +197,8 @@ def weighed(estimator, home, sample_weight, agreed, leave_out):
         codes, positives = (codes[kept], None) if codes is not None else (None, positives[kept])
     indicator = 2.0 * positives.toarray().T - 1.0 if agreed.multilabel else None
     by_class = np.bincount(codes, weight, len(agreed.classes)) if codes is not None else weight @ positives
-    return (home, Labels(agreed.classes, codes, indicator), weight), (home.n_rows, by_class, weight.sum(), power)
+    met = None if codes is not None else ((weight > 0).astype(float) @ positives, np.count_nonzero(weight))
+    return (home, Labels(agreed.classes, codes, indicator), weight), (home.n_rows, by_class, weight.sum(), power, met)
 
 
 def _class_weights(estimator, agreed):
@@ -209,12 +209,15 @@ def _class_weights(estimator, agreed):
 
 def balanced(agreed, sums):
     """The same with sizes and totals of all places."""
-    sizes, by_class, totals, powers = zip(*sums, strict=True)
+    sizes, by_class, totals, powers, met = zip(*sums, strict=True)
     total = sum(totals)
     if not total > 0:
         raise ValueError("sample_weight and class_weight leave every sample with weight 0.")
     agreed.n_rows, agreed.first = sum(sizes), [sum(sizes[:place]) for place in range(len(sizes))]
     agreed.factor = agreed.n_rows / total
+    if agreed.multilabel:
+        n_positives, n_weighing = zip(*met, strict=True)
+        agreed.signs = signs_of(sum(n_positives), sum(n_weighing))
     agreed.class_weights = agreed.factor * sum(by_class)
     with np.errstate(over="ignore"):
         agreed.total_weight = min(float(np.ldexp(total, max(powers))), LARGEST)

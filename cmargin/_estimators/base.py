@@ -94,9 +94,15 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
         Raises
         ------
         ValueError
-            For parameters, shapes, NaN, infinities, a single class, or (but by `SmSVMClassifier`) an indicator column
-            without a positive. SLND, BSN and the baselines like them, which visit rows of both signs, refuse weights
-            that leave one class too; others predict that class, as scikit-learn's linear classifiers do.
+            For parameters, shapes, NaN, infinities or a single class. SLND, BSN and the baselines like them, which
+            visit rows of both signs, refuse weights that leave one class too; others predict that class, as
+            scikit-learn's linear classifiers do.
+
+        Warns
+        -----
+        UserWarning
+            Where no row of an indicator has a label, or every row (rows of weight 0 apart): its prediction is then
+            constant, whatever the row, as by scikit-learn's `OneVsRestClassifier`.
         """
         begin = time.perf_counter()
         if comm is not None:
@@ -122,8 +128,7 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
 
     _takes_comm = False              # whether `fit` does,
     _takes_workers = False           # and Dask collections
-    _leaves_out_weightless = True    # rows of weight 0,
-    _wants_both_signs = True         # and label columns without a positive or a negative are refused
+    _leaves_out_weightless = True    # rows of weight 0
 
     def _refuse_over_places(self, how):
         """Raise ValueError for parameters that rows in several places cannot go with; ``how``: "with comm=", say."""

@@ -7,8 +7,10 @@ import numpy as np
 from cmargin._core.small._openmp import effective_n_threads
 from cmargin._estimators.base import LinearClassifier, rows_of_weight, untrained
 from cmargin._estimators.margin_trace import MarginTrace
+from cmargin._estimators.one_sign import signs_met, told_constant, warn_of_constant
 from cmargin._estimators.validation import COUNT, POSITIVE, check_flag, check_parameter, encode_labels
 from cmargin._runtime.blas_threads import single_threaded_blas
+from cmargin.solvers.per_class import constant_score
 
 
 class LinearOneVsRest(LinearClassifier):
@@ -19,6 +21,7 @@ class LinearOneVsRest(LinearClassifier):
     """
 
     _wants_tol = True        # whether to warn where a fit ends above ``tol``
+    _signs = None            # of an indicator: which of its labels are constant, as of `signs_of`
 
     def _train(self, home, sample_weight, begin, keeper):
         Y = weight = None
@@ -33,7 +36,10 @@ class LinearOneVsRest(LinearClassifier):
         if home.agreed is None:
             weight, _ = self._weights(sample_weight, home, classes, codes)
             home, Y, _, weight = rows_of_weight(home, Y, codes, weight)
-        self.classes_, self._multilabel = classes, multilabel
+        self.classes_, self._multilabel, self._signs = classes, multilabel, None
+        if multilabel:
+            self._signs = home.agreed.signs if home.agreed is not None else signs_met(Y, weight)
+            warn_of_constant(self._signs, stacklevel=4)
         blocks = home.score_blocks(Y, weight, effective_n_threads(self.n_jobs))
         store = partial(self._store, dtype=home.dtype)
         # a number beyond the range of doubles is told of once, by a warning of ours
@@ -53,19 +59,30 @@ class LinearOneVsRest(LinearClassifier):
 
     def _store(self, fit, dtype, **more):
         """Everything a fit leaves, at once; ``more`` by subclasses."""
+        signs = np.zeros(len(fit.W), np.int8) if self._signs is None else self._signs
+        W, bias = told_constant(fit.W, fit.bias, signs, self._constant_scores(signs))
         vars(self).update(
             more,
-            coef_=np.ascontiguousarray(fit.W, dtype=dtype),
-            intercept_=np.asarray(fit.bias, dtype=dtype).copy(),
-            objective_=fit.objective.copy(), gradient_norm_=fit.gradient_norm.copy(),
+            coef_=np.ascontiguousarray(W, dtype=dtype),
+            intercept_=np.asarray(bias, dtype=dtype).copy(),
+            objective_=np.where(signs, 0.0, fit.objective), gradient_norm_=np.where(signs, 0.0, fit.gradient_norm),
             n_iter_=int(fit.passes), n_passes_=float(fit.reads),
             history_={name: np.asarray(column) for name, column in fit.history.items()},
         )
+
+    def _constant_scores(self, signs):
+        """(n_labels,) scores of labels that are predicted alike in every row: log-odds, or margins of 1."""
+        logistic = getattr(self, "loss", None) == "logistic"
+        return constant_score("logistic", (signs + 1) / 2) if logistic else signs.astype(float)
 
     def _line(self, last):
         alone = f", class {self.classes_[last['class']]}" if last["class"] >= 0 and len(self.coef_) > 1 else ""
         return (f"pass {last['pass']:g}{alone}: objective {last['objective']:.6g}, gradient norm "
                 f"{last['gradient_norm']:.2g}, {last['seconds']:.2f} s")
+
+    def _near(self):
+        """Whether every problem is at its optimum: constant labels, which have none, may be what a fit went on for."""
+        return self._signs is not None and bool((self.gradient_norm_ <= self.tol).all())
 
     def _shortfall(self, fit):
         text = None
@@ -75,11 +92,11 @@ class LinearOneVsRest(LinearClassifier):
             unbegun = untrained(self.classes_, fit.untrained, len(fit.W))
             text = (f"stopped by max_time={self.max_time} after {fit.passes} passes of {self.max_passes}; the best "
                     f"weights are kept.{unbegun} Raise max_time to train longer.")
-        elif self._wants_tol and fit.stopped not in ("tol", "callback"):
-            worst = float(np.max(fit.gradient_norm))
+        elif self._wants_tol and fit.stopped not in ("tol", "callback") and not self._near():
+            worst = float(np.max(self.gradient_norm_))
             text = (f"after {fit.passes} passes the gradient norm is {worst:.1e} of that at the start, where "
                     f"tol={self.tol:g} was asked; raise max_passes or tol, scale the features, or raise l2.")
-            if not np.isfinite([worst, *fit.objective]).all():
+            if not np.isfinite([worst, *self.objective_]).all():
                 text = (f"after {fit.passes} passes the objective or its gradient is beyond the range of numbers; "
                         "scale the features.")
         return None if text is None else f"{type(self).__name__}: {text}"

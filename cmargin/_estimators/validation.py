@@ -296,15 +296,10 @@ def encode_labels(y, classes=None):
     Raises
     ------
     ValueError
-        As `code_labels`; and without ``classes`` for an indicator column without a positive or without a negative.
+        As `code_labels`.
     """
-    partial = classes is not None
     classes, codes, Y = code_labels(y, classes)
-    if Y is None:
-        Y = indicator_of(codes, len(classes))
-    elif not partial:
-        check_both_signs(np.diff(Y.indptr), Y.shape[0])
-    return classes, codes, Y
+    return classes, codes, indicator_of(codes, len(classes)) if Y is None else Y
 
 
 def indicator_of(codes, n_classes):
@@ -335,13 +330,3 @@ def _class_codes(y, classes):
     if counted is not None:
         return found, counted[1]
     return found, np.searchsorted(found, y) if plain else encoder.transform(y)
-
-
-def check_both_signs(counts, n_rows):
-    """Raise for a label column without a positive, or without a negative; ``counts``: positives of each."""
-    for what, found in (("positive", counts == 0), ("negative", counts == n_rows)):
-        if found.any():
-            raise ValueError(
-                f"Label column {int(np.flatnonzero(found)[0])} has no {what} sample, so nothing can be learned for it; "
-                "drop the column or add such a sample."
-            )
