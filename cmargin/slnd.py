@@ -221,6 +221,8 @@ class SLNDClassifier(PosteriorPredictions):
     _joint = MultinomialRun          # what trains all classes at once
     _takes_comm = _takes_workers = True
     _signs = None                    # of an indicator: which of its labels are constant, as of `signs_of`
+    _counts = _recipe = _asked_step = _streams = None            # of the last fit; none where weights were set by hand
+    _passes_total = 0
     _penalised = True                # l2 > 0 is a penalty, and the fit goes to the optimum
 
     def __sklearn_tags__(self):
@@ -236,7 +238,8 @@ class SLNDClassifier(PosteriorPredictions):
 
     def _check_data(self, X, y):
         """Going on needs the columns of the last fit, by their names too."""
-        return check_rows(self, X, y, reset=not self._goes_on, n_threads=effective_n_threads(self.n_jobs))
+        known = self._goes_on and hasattr(self, "n_features_in_")
+        return check_rows(self, X, y, reset=not known, n_threads=effective_n_threads(self.n_jobs))
 
     def _refuse_over_places(self, how):
         if self.step_size == "theory":
@@ -298,7 +301,7 @@ class SLNDClassifier(PosteriorPredictions):
                 "distributions. Pass the resulting weights as the class_weight parameter.")
         first = not hasattr(self, "coef_")
         sample_weight = beside(X, sample_weight, "sample_weight")
-        X, y = check_rows(self, X, y, reset=first)
+        X, y = check_rows(self, X, y, reset=not hasattr(self, "n_features_in_"))
         if first and classes is None and (np.ndim(y) < 2 or y.shape[1] == 1):
             raise ValueError("classes must be passed on the first call to partial_fit.")
         known = np.unique(classes) if classes is not None else getattr(self, "classes_", np.empty(0))
@@ -348,7 +351,7 @@ class SLNDClassifier(PosteriorPredictions):
         """Start from the weights there are; their preconditioner and step serve on where nothing else is asked for."""
         classes, codes, _ = labels
         self._check_last_fit(home, classes, codes is None, "going on")
-        inverse, step = self.preconditioner_, None
+        inverse, step = getattr(self, "preconditioner_", None), None
         loss = self._loss_for(classes, codes)
         if inverse is None or self._recipe != self._recipe_now(loss) or inverse.eigenvectors.dtype != home.dtype:
             inverse = None
@@ -356,7 +359,7 @@ class SLNDClassifier(PosteriorPredictions):
             inverse = replace(inverse, sparse_rows=home.sparse)
             step = self.step_size_ if self._asked_step == self.step_size else None
         streams = None if self._streams is None else self._streams.copy()         # none after an optimum
-        return Start(self.coef_.astype(home.dtype), self._last_intercept, inverse, streams, step,
+        return Start(self._last_coef.astype(home.dtype), self._last_intercept, inverse, streams, step,
                      self._passes_total, decay)
 
     def _recipe_now(self, loss):
@@ -429,7 +432,7 @@ class SLNDClassifier(PosteriorPredictions):
         ``add``: over all calls of `partial_fit`; ``signs``: of the labels of an indicator, as of `signs_of`.
         """
         counts = np.stack(lists.shares(weight))                    # weight of all rows, of the positives, of the visits
-        counts = counts + self._counts if add else counts
+        counts = counts if not add or self._counts is None else counts + self._counts
         if signs is not None:
             counts[1:, signs > 0] = counts[0, signs > 0]
         total, positive, visited = counts

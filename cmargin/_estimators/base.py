@@ -25,6 +25,7 @@ from cmargin._estimators.validation import (
     balanced_weights,
     check_class_weight,
     check_class_weights,
+    check_columns,
     check_flag,
     check_parameter,
     check_rows,
@@ -42,7 +43,10 @@ LARGEST = float(np.finfo(float).max)
 
 
 class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
-    """Base of estimators with ``coef_``, ``intercept_``, ``classes_`` and ``_multilabel``.
+    """Base of estimators with ``coef_``, ``intercept_`` and ``classes_``.
+
+    These three are all that predictions and warm starts need: they may be set by hand, as in scikit-learn. Whatever
+    else a fit leaves has a default here or in the subclass.
 
     A subclass gives `_check_parameters`, and ``_train(home, sample_weight, begin, keeper)``, which returns the
     arguments of `_finish`; ``home.y`` is y, ``keeper`` what writes checkpoints and has what the last one left.
@@ -55,6 +59,7 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
     n_iter_: int
     n_passes_: float
     history_: dict[str, np.ndarray]
+    _multilabel = False              # whether the classes are the labels of an indicator
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -155,9 +160,14 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
         return self.warm_start and hasattr(self, "coef_")
 
     @property
+    def _last_coef(self):
+        """The weights to go on from, in C order."""
+        return np.ascontiguousarray(self.coef_, None if self.coef_.dtype.kind == "f" else float)
+
+    @property
     def _last_intercept(self):
         """That of the weights to go on from: 0 where none is fitted any more."""
-        return self.intercept_.astype(float) * bool(self.fit_intercept)
+        return np.asarray(self.intercept_, float) * bool(self.fit_intercept)
 
     def _check_last_fit(self, home, classes, multilabel, what="warm_start"):
         """Raise unless columns and classes are those of the weights that ``what`` goes on from, which are finite."""
@@ -167,6 +177,10 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
             raise ValueError(f"{what} needs the classes of the last fit, {self.classes_}"
                              f"{' as an indicator' if self._multilabel else ''}; got {classes}"
                              f"{' as an indicator' if multilabel else ''}")
+        n_problems = len(classes) if multilabel or len(classes) > 2 else 1
+        if self.coef_.shape[0] != n_problems or np.shape(self.intercept_) != (n_problems,):
+            raise ValueError(f"{what} needs coef_ and intercept_ of {n_problems} row(s) for {len(classes)} classes; "
+                             f"got shapes {self.coef_.shape} and {np.shape(self.intercept_)}.")
         if not (np.isfinite(self.coef_).all() and np.isfinite(self.intercept_).all()):
             raise ValueError(f"{what} needs finite weights, but coef_ or intercept_ of the last fit contains NaN or "
                              "infinity; fit another estimator, or without a warm start.")
@@ -339,7 +353,9 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
 
     def _check_rows(self, X):
         check_is_fitted(self)
-        return check_rows(self, X, reset=False)
+        X = check_rows(self, X, reset=False)
+        check_columns(self, X)
+        return X
 
     def _batches(self, X):
         size = max(1, SCORE_ENTRIES // self.coef_.shape[0])

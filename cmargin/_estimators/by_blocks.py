@@ -10,6 +10,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from cmargin._core.small._fp_control import StandardArithmetic
 from cmargin._estimators.types import Method
+from cmargin._estimators.validation import check_columns
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.homes.open import dask_array_of, on_workers
 
@@ -33,9 +34,7 @@ def by_blocks(estimator, method, X, more, named):
     X = dask_array_of(X)
     if X.ndim != 2:
         raise ValueError(f"Expected 2D array, got {X.ndim}D array instead.")
-    if X.shape[1] != estimator.n_features_in_:
-        raise ValueError(f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
-                         f"{estimator.n_features_in_} features as input.")
+    check_columns(estimator, X)
     there = for_workers(estimator)
     like = method(there, np.zeros((1, X.shape[1]), X.dtype if X.dtype.kind == "f" else np.float64), *more, **named)
     shape = {"drop_axis": 1} if like.ndim == 1 else {"chunks": (X.chunks[0], like.shape[1:])}

@@ -32,7 +32,7 @@ class LinearOneVsRest(LinearClassifier):
             multilabel = codes is None
         if self._goes_on:
             self._check_last_fit(home, classes, multilabel)
-        start = (self.coef_, self._last_intercept) if self._goes_on else (None, None)
+        start = (self._last_coef, self._last_intercept) if self._goes_on else (None, None)
         if home.agreed is None:
             weight, _ = self._weights(sample_weight, home, classes, codes)
             home, Y, _, weight = rows_of_weight(home, Y, codes, weight)

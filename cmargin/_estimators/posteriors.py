@@ -16,7 +16,7 @@ from cmargin.homes.device.arrays import namespace_of, on_device, to_host
 
 
 class PosteriorPredictions(LinearClassifier):
-    """Base of linear classifiers with ``loss_``, ``class_prior_`` and ``sampled_prior_``."""
+    """Base of linear classifiers with ``loss_``, ``class_prior_`` and ``sampled_prior_``; they give ``_loss_for``."""
 
     @lazy_on_workers
     def decision_function(self, X: Any) -> np.ndarray:
@@ -104,12 +104,18 @@ class PosteriorPredictions(LinearClassifier):
         return self.classes_[np.take_along_axis(best, order, axis=1)]
 
     @property
+    def _loss_trained(self):
+        """The loss of the weights; of those set by hand, the one that `fit` would take for their classes."""
+        known = getattr(self, "loss_", None)
+        return self._loss_for(self.classes_, None if self._multilabel else self.classes_) if known is None else known
+
+    @property
     def _multinomial(self):
-        return self.loss_ == "multinomial"
+        return self._loss_trained == "multinomial"
 
     def _posterior_of(self, scores):
-        out = np.empty(scores.shape)
-        _posterior(LOSS_IDS[self.loss_], np.ascontiguousarray(scores, dtype=np.float64).ravel(), out.reshape(-1))
+        loss, out = LOSS_IDS[self._loss_trained], np.empty(scores.shape)
+        _posterior(loss, np.ascontiguousarray(scores, dtype=np.float64).ravel(), out.reshape(-1))
         return out
 
     def _decisions(self, X):
@@ -120,7 +126,7 @@ class PosteriorPredictions(LinearClassifier):
         scores = np.asarray(to_host(scores), dtype=np.float64)
         if self._multinomial:
             return scores
-        if self.loss_ == "logistic":
+        if self._loss_trained == "logistic":
             odds = scores                            # ln(f/(1-f)) itself, without the detour through f
         else:
             f = np.clip(self._posterior_of(scores), 1e-15, 1 - 1e-15)
@@ -129,19 +135,25 @@ class PosteriorPredictions(LinearClassifier):
         return odds + self._prior_correction()
 
     def _prior_correction(self):
-        """(n_problems,) what the log-odds gain from the prior of the rows visited to that of all rows."""
+        """(n_problems,) what the log-odds gain from the prior of the rows visited to that of all rows.
+
+        0 for weights that were set by hand without these priors.
+        """
+        if not hasattr(self, "sampled_prior_"):
+            return np.zeros(self.coef_.shape[0])
         return _log_odds_of(self.class_prior_) - _log_odds_of(self.sampled_prior_)
 
     def _linear_form(self):
         if self._multinomial:
             return dense(self.coef_), self.intercept_, "logistic" if self._binary else "softmax"
         correction = self._prior_correction()
-        if self.loss_ == "logistic":
+        if self._loss_trained == "logistic":
             intercept = (self.intercept_ + correction).astype(self.intercept_.dtype)
             return dense(self.coef_), intercept, "logistic"
         if correction.any():
-            raise ValueError(f"With loss={self.loss_!r} and drawn negatives the correction for the prior is no linear "
-                             "function of the features; train with loss='logistic' or negatives_per_positive=None.")
+            raise ValueError(f"With loss={self._loss_trained!r} and drawn negatives the correction for the prior is no "
+                             "linear function of the features; train with loss='logistic' or "
+                             "negatives_per_positive=None.")
         return dense(self.coef_), self.intercept_, None  # one rising function of every score: the order is the scores'
 
 

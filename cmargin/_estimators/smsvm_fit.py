@@ -85,7 +85,7 @@ class SmSVMFit:
 
     def _warm_start(self, p):
         e = self.estimator
-        return np.hstack([e.coef_, e.intercept_[:, None]])[:, :p] if e._goes_on else None
+        return np.hstack([e.coef_, np.asarray(e.intercept_)[:, None]], dtype=float)[:, :p] if e._goes_on else None
 
     # ------------------------------------------------------------ all classes
 

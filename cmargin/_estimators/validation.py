@@ -213,10 +213,18 @@ def finite(a, n_threads=1):
 def take_as_given(estimator, X, reset):
     """Note, or compare, the number of columns of rows without names; whether there is nothing to be said about them."""
     if not reset:
-        return not hasattr(estimator, "feature_names_in_") and estimator.n_features_in_ == X.shape[1]
+        known = getattr(estimator, "n_features_in_", None)       # not of weights that were set by hand
+        return not hasattr(estimator, "feature_names_in_") and known == X.shape[1]
     vars(estimator).pop("feature_names_in_", None)
     estimator.n_features_in_ = X.shape[1]
     return True
+
+
+def check_columns(estimator, X):
+    """Raise unless the rows fit to the weights, which may have been set by hand, no number of columns being noted."""
+    if X.shape[1] != estimator.coef_.shape[1]:
+        raise ValueError(f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
+                         f"{estimator.coef_.shape[1]} features as input.")
 
 
 def check_in_memory(X, what):

@@ -34,6 +34,6 @@ def _linear(kind, coef, intercept, classes, columns):
 
 
 def _name_columns(twin, columns):
-    twin.n_features_in_ = columns.n_features_in_
+    twin.n_features_in_ = columns.coef_.shape[1]
     if hasattr(columns, "feature_names_in_"):
         twin.feature_names_in_ = columns.feature_names_in_.copy()
