@@ -1,20 +1,17 @@
 """SLND and BSN: stochastic Newton descent with a low-rank inverse Hessian, for many classes."""
 
-import time
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self
 
 import numpy as np
 
 from cmargin._core.losses._losses import CALIBRATED
 from cmargin._core.small._openmp import effective_n_threads
 from cmargin._estimators.base import rows_of_weight
+from cmargin._estimators.by_parts import TrainedByParts, priors
 from cmargin._estimators.docstrings import described_by
 from cmargin._estimators.multinomial_optimum import fit_optimum, refuse_penalty
 from cmargin._estimators.one_sign import signs_met, told_constant, warn_of_constant, without_full_columns
-from cmargin._estimators.posteriors import PosteriorPredictions
-from cmargin._estimators.refusal import keeps_last_fit
 from cmargin._estimators.slnd_elsewhere import run_by_batches, run_over_places
 from cmargin._estimators.slnd_says import not_invertible, shortfall
 from cmargin._estimators.stopped_early import ridge_if_better
@@ -32,18 +29,19 @@ from cmargin._estimators.validation import (
 )
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.checkpoint import NO_KEEPER
-from cmargin.homes.open import beside, open_rows
 from cmargin.homes.stochastic_rows import NonFiniteCurvature
 from cmargin.solvers.low_rank.class_lists import ClassLists
 from cmargin.solvers.low_rank.low_rank_newton import Settings, Start, train
+from cmargin.solvers.low_rank.multinomial import FALLBACK as FALLBACK_OF_ALL
 from cmargin.solvers.low_rank.multinomial import MultinomialRun
+from cmargin.solvers.low_rank.step_size import FALLBACK as FALLBACK_OF_EACH
 from cmargin.solvers.per_class import constant_score
 
 ONE_CLASS = "The rows of positive weight are of only one class; at least 2 classes are needed."
 MOST_CLASSES = 2000     # of loss="auto" as multinomial: there it takes 25 times as long as drawn negatives (decisions)
 
 
-class SLNDClassifier(PosteriorPredictions):
+class SLNDClassifier(TrainedByParts):
     """Stochastic Low-rank Newton Descent: multinomial, or one-vs-rest for a calibrated loss.
 
     With the multinomial loss (ours) the risk ``(1/n) sum_i s_i (ln sum_c exp(h_c(x_i)) - h_{y_i}(x_i))`` of all
@@ -221,7 +219,7 @@ class SLNDClassifier(PosteriorPredictions):
     _joint = MultinomialRun          # what trains all classes at once
     _takes_comm = _takes_workers = True
     _signs = None                    # of an indicator: which of its labels are constant, as of `signs_of`
-    _counts = _recipe = _asked_step = _streams = None            # of the last fit; none where weights were set by hand
+    _recipe = _asked_step = _streams = None                      # of the last fit; none where weights were set by hand
     _passes_total = 0
     _penalised = True                # l2 > 0 is a penalty, and the fit goes to the optimum
 
@@ -270,50 +268,6 @@ class SLNDClassifier(PosteriorPredictions):
         start = self._go_on(home, labels) if self._goes_on else None
         return self._train_on(home, labels, sample_weight, begin, start, self.max_passes, keeper=keeper)
 
-    @keeps_last_fit
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """One pass over a batch of rows, going on from the weights there are.
-
-        The first call fixes the classes, the preconditioner and the step; later the step falls as one over the square
-        root of the number of calls.
-
-        Parameters
-        ----------
-        X, y, sample_weight : as in `fit`
-        classes : array of all labels, needed at the first call unless y is an indicator
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            As `fit`; and for ``class_weight="balanced"``.
-        """
-        begin = time.perf_counter()
-        self._check_parameters()
-        if isinstance(self.class_weight, str):
-            raise ValueError(
-                f"class_weight '{self.class_weight}' is not supported for partial_fit. In order to use 'balanced' "
-                "weights, use compute_class_weight('balanced', classes=classes, y=y). In place of y you can use a "
-                "large enough sample of the full training set target to properly estimate the class frequency "
-                "distributions. Pass the resulting weights as the class_weight parameter.")
-        first = not hasattr(self, "coef_")
-        sample_weight = beside(X, sample_weight, "sample_weight")
-        X, y = check_rows(self, X, y, reset=not hasattr(self, "n_features_in_"))
-        if first and classes is None and (np.ndim(y) < 2 or y.shape[1] == 1):
-            raise ValueError("classes must be passed on the first call to partial_fit.")
-        known = np.unique(classes) if classes is not None else getattr(self, "classes_", np.empty(0))
-        if not first and classes is not None and not np.array_equal(known, self.classes_):
-            raise ValueError(
-                f"`classes={classes!r}` is not the same as on last call to partial_fit, was: {self.classes_!r}")
-        labels, home = encode_labels(y, classes=known), open_rows(X, y)
-        if home.shares_reads:
-            home.refuse("partial_fit")
-        start = None if first else self._go_on(home, labels, decay="call")
-        return self._finish(*self._train_on(home, labels, sample_weight, begin, start, 1, in_parts=True))
-
     def _check_parameters(self):
         check_parameter(self, "loss", self.loss, options=self._losses)
         check_parameter(self, "rank", self.rank, options=("auto",), integer=(1, INT_MAX, "[1, n_features]"))
@@ -347,20 +301,31 @@ class SLNDClassifier(PosteriorPredictions):
         joint = codes is not None and fewest <= len(classes) <= MOST_CLASSES and self.step_size != "theory"
         return "multinomial" if joint else "logistic"
 
-    def _go_on(self, home, labels, decay="pass"):
-        """Start from the weights there are; their preconditioner and step serve on where nothing else is asked for."""
+    def _go_on(self, home, labels, decay="pass", joining=False):
+        """Start from the weights there are; their preconditioner and step serve on where nothing else is asked for.
+
+        ``joining``: whether there may be new classes among those of ``labels``, beside all of the last fit.
+        """
         classes, codes, _ = labels
-        self._check_last_fit(home, classes, codes is None, "going on")
+        more = joining and len(classes) > len(self.classes_)
+        self._check_last_fit(home, self.classes_ if more else classes, codes is None, "going on")
         inverse, step = getattr(self, "preconditioner_", None), None
+        if more and inverse is not None and (inverse.n_groups > 1 or getattr(inverse, "gain", None) is not None):
+            inverse = None                       # one for each of the classes there were
         loss = self._loss_for(classes, codes)
         if inverse is None or self._recipe != self._recipe_now(loss) or inverse.eigenvectors.dtype != home.dtype:
             inverse = None
         else:
             inverse = replace(inverse, sparse_rows=home.sparse)
             step = self.step_size_ if self._asked_step == self.step_size else None
-        streams = None if self._streams is None else self._streams.copy()         # none after an optimum
-        return Start(self._last_coef.astype(home.dtype), self._last_intercept, inverse, streams, step,
-                     self._passes_total, decay)
+        if step is None and decay == "call" and self.step_size == "auto":
+            # tried on a batch without the new classes, or from weights set by hand, the smallest step would be best
+            step = FALLBACK_OF_ALL if loss == "multinomial" else FALLBACK_OF_EACH
+        streams = None if self._streams is None or more else self._streams.copy()         # none after an optimum
+        coef, intercept = self._last_coef, self._last_intercept
+        if more:
+            coef, intercept = self._weights_so_far(classes, home.n_rows)
+        return Start(coef.astype(home.dtype), intercept, inverse, streams, step, self._passes_total, decay)
 
     def _recipe_now(self, loss):
         return self.rank, self.tail, self.hessian_samples, self.curvature, loss, self.fit_intercept
@@ -432,26 +397,12 @@ class SLNDClassifier(PosteriorPredictions):
         ``add``: over all calls of `partial_fit`; ``signs``: of the labels of an indicator, as of `signs_of`.
         """
         counts = np.stack(lists.shares(weight))                    # weight of all rows, of the positives, of the visits
-        counts = counts if not add or self._counts is None else counts + self._counts
+        if add and self._counts is not None:
+            counts = counts + self._counts_so_far(classes)
         if signs is not None:
             counts[1:, signs > 0] = counts[0, signs > 0]
-        total, positive, visited = counts
-        met = (positive > 0) & (visited > 0)
-        if multilabel:                           # one met alone is predicted by its prior, until others come
-            met &= positive < visited
-        share = positive / total
-        unmet = 0.5 if signs is None else np.where(signs, share, 0.5)   # the intercept of a constant label says it all
-        return {
-            "loss_": loss,
-            "classes_": classes,
-            "_multilabel": multilabel,
-            "_counts": counts,
-            "_signs": signs,
-            "class_prior_": share,
-            # of the multinomial loss every row is visited, for all classes
-            "sampled_prior_": share if loss == "multinomial" else
-            np.where(met, positive / np.where(met, visited, 1), unmet),
-        }
+        return {"loss_": loss, "classes_": classes, "_multilabel": multilabel, "_counts": counts, "_signs": signs,
+                "_nothing_yet": False, **priors(counts, multilabel, loss, signs)}
 
     def _store(self, fit, about, before, in_parts):
         """Everything a fit leaves, at once."""

@@ -1,4 +1,4 @@
-"""Weights that were set by hand, averaged by a federation or read from a file: predictions and warm starts from them."""
+"""Weights set by hand, averaged by a federation or read from a file: predictions, and fits that go on from them."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def test_predictions_need_three_attributes(model, n_classes, tmp_path):
         assert np.isfinite(model.posterior(X)).all() and np.isfinite(model.scores(X)).all()
     if hasattr(model, "predict_proba"):
         np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
-    with pytest.raises(ValueError, match="X has 4 features, but .* is expecting 6 features as input"):
+    with pytest.raises(ValueError, match=r"X has 4 features, but .* is expecting 6 features as input"):
         model.predict(X[:, :4])
     assert model.sparsify().predict(X).tolist() == other.predict(X).tolist()
 
@@ -102,7 +102,7 @@ def test_partial_fit_goes_on_from_them(model):
 def test_weights_that_do_not_fit_are_refused_in_words():
     model, _, y = by_hand(SmSVMClassifier(warm_start=True), 3)
     model.coef_ = model.coef_[:2]
-    with pytest.raises(ValueError, match=r"needs coef_ and intercept_ of 3 row\(s\) for 3 classes; got shapes \(2, 6\)"):
+    with pytest.raises(ValueError, match=r"needs coef_ and intercept_ of 3 row\(s\) for 3 classes; got"):
         model.fit(X, y)
 
 
