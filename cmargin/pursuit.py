@@ -46,8 +46,10 @@ class MarginPursuitClassifier(LinearOneVsRest):
         Record the margin distribution after every pass: one more read with "gd" and "sgd".
     fit_intercept : bool, default=True
         Fit an intercept. Without one it is 0.
-    class_weight : dict, "balanced" or None, default=None
-        Weight of the rows of each class, in every one-vs-rest problem.
+    class_weight : dict, list of dicts, "balanced" or None, default=None
+        Weight of the rows of each class, in every one-vs-rest problem, as sample weights would have it. Of an
+        indicator: ``{0: ..., 1: ...}``, what rows without and with a label weigh, a list of one for each label, or
+        "balanced" label by label.
     warm_start : bool, default=False
         Go on from the last fit's weights.
     max_time : float or None, default=None

@@ -11,7 +11,7 @@ from cmargin._estimators.base import rows_of_weight
 from cmargin._estimators.by_parts import TrainedByParts, priors
 from cmargin._estimators.docstrings import described_by
 from cmargin._estimators.multinomial_optimum import fit_optimum, refuse_penalty
-from cmargin._estimators.one_sign import signs_met, told_constant, warn_of_constant, without_full_columns
+from cmargin._estimators.one_sign import signs_met, told_constant, without_full_columns
 from cmargin._estimators.slnd_elsewhere import run_by_batches, run_over_places
 from cmargin._estimators.slnd_says import not_invertible, shortfall
 from cmargin._estimators.stopped_early import ridge_if_better
@@ -97,9 +97,11 @@ class SLNDClassifier(TrainedByParts):
         `partial_fit` are out of use then, and ``coef_`` is float64.
     fit_intercept : bool, default=True
         Fit an intercept. Without one it is 0. It is not penalised.
-    class_weight : dict, "balanced" or None, default=None
-        Weight of the rows of each class, in every one-vs-rest problem. "balanced": classes weigh alike, by the
-        sample weights of their rows.
+    class_weight : dict, list of dicts, "balanced" or None, default=None
+        Weight of the rows of each class, in every one-vs-rest problem, as sample weights would have it. "balanced":
+        classes weigh alike, by the sample weights of their rows. Of an indicator: ``{0: ..., 1: ...}``, what rows
+        without and with a label weigh, a list of one for each label, or "balanced" label by label; each label then has
+        a preconditioner and a step of its own, which are not kept.
     warm_start : bool, default=False
         Go on from the last fit's weights and preconditioner.
     max_time : float or None, default=None
@@ -256,7 +258,7 @@ class SLNDClassifier(TrainedByParts):
         self._check_rank(home.n_features)
         shares, run = run_over_places(self, home, loss, positive)
         if agreed.multilabel:
-            warn_of_constant(agreed.signs, stacklevel=6)
+            self._warn_of_constant(agreed.signs)
         about = self._about(shares, None, agreed.classes, agreed.multilabel, loss, signs=agreed.signs)
         rows = home.stochastic_rows(None)
         return self._run_on(rows, shares, None, about, run, begin, start, self.max_passes, False, keeper)
@@ -338,7 +340,7 @@ class SLNDClassifier(TrainedByParts):
         signs = None
         if codes is None and not in_parts:
             signs = signs_met(Y, weight)
-            warn_of_constant(signs, stacklevel=5)
+            self._warn_of_constant(signs)
             Y = without_full_columns(Y, signs)
         elif not in_parts and ((Y.getnnz(axis=0) == home.n_rows).any() or Y.nnz == 0):
             raise ValueError(ONE_CLASS)

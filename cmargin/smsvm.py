@@ -6,7 +6,7 @@ from sklearn.utils.metaestimators import available_if
 from cmargin._estimators.base import LinearClassifier, of_mean_1
 from cmargin._estimators.by_blocks import lazy_on_workers
 from cmargin._estimators.labels import Labels
-from cmargin._estimators.one_sign import signs_met, warn_of_constant
+from cmargin._estimators.one_sign import signs_met
 from cmargin._estimators.scores import as_given, shares_of
 from cmargin._estimators.smsvm_fit import SmSVMFit
 from cmargin._estimators.types import Callback, CheckpointFile, ClassWeight, RandomState
@@ -46,7 +46,7 @@ class SmSVMClassifier(LinearClassifier):
     C : float or None, default=None
         Instead of ``l2``, as ``sklearn.svm.LinearSVC`` and ``sklearn.linear_model.LogisticRegression`` have it:
         ``l2 = 1 / (C * sum of the weights)``, the weights as given, 1 each where there are none. The objective is
-        then theirs over ``C`` times that sum.
+        then theirs over ``C`` times that sum. ``np.inf``: no penalty, ``l2 = 0``.
     l1 : float, default=0.0
         Weight of the l1 penalty, at least 0.
     loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
@@ -87,9 +87,10 @@ class SmSVMClassifier(LinearClassifier):
         Penalise the intercept like a coefficient, as the published algorithm and LIBLINEAR do.
     fit_intercept : bool, default=True
         Fit an intercept. Without one it is 0.
-    class_weight : dict, "balanced" or None, default=None
-        Weight of the rows of each class, in every one-vs-rest problem. "balanced": classes weigh alike, by the
-        sample weights of their rows.
+    class_weight : dict, list of dicts, "balanced" or None, default=None
+        Weight of the rows of each class, in every one-vs-rest problem, as sample weights would have it. "balanced":
+        classes weigh alike, by the sample weights of their rows. Of an indicator: ``{0: ..., 1: ...}``, what rows
+        without and with a label weigh, a list of one for each label, or "balanced" label by label.
     warm_start : bool, default=False
         Start from the coefficients of the last fit.
     max_time : float or None, default=None
@@ -108,6 +109,10 @@ class SmSVMClassifier(LinearClassifier):
         File in which the state of `fit` is kept, every 30 seconds or as the `Checkpoint` says: the same call in another
         process goes on from there, to the same bits, and is refused where parameters or data are others. The file of
         a fit that time or an interrupt has ended stays; else it is removed at the end.
+    class_weight_on : {"rows", "positives"}, default="rows"
+        With three or more classes, "positives": a class weighs only in the problem where it is the positive one, as in
+        `sklearn.svm.LinearSVC` and `sklearn.linear_model.SGDClassifier`. Problems are then trained one after the other,
+        and ``C`` counts with the sum of the weights of each.
 
     Attributes
     ----------
@@ -154,7 +159,7 @@ class SmSVMClassifier(LinearClassifier):
                  subset_growth: str | None = "auto", penalize_intercept: bool = False, fit_intercept: bool = True,
                  class_weight: ClassWeight = None, warm_start: bool = False, max_time: float | None = None,
                  random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0,
-                 callback: Callback = None, checkpoint: CheckpointFile = None) -> None:
+                 callback: Callback = None, checkpoint: CheckpointFile = None, class_weight_on: str = "rows") -> None:
         self.l2 = l2
         self.C = C
         self.l1 = l1
@@ -177,10 +182,11 @@ class SmSVMClassifier(LinearClassifier):
         self.verbose = verbose
         self.callback = callback
         self.checkpoint = checkpoint
+        self.class_weight_on = class_weight_on
 
     def _check_parameters(self):
         check_parameter(self, "l2", self.l2, real=NOT_NEGATIVE, none=True)
-        check_parameter(self, "C", self.C, real=POSITIVE, none=True)
+        check_parameter(self, "C", self.C, real=(0.0, np.inf, "(0.0, inf]"), none=True)
         if self.l2 is not None and self.C is not None:
             raise InvalidParameterError(f"Give l2 or C, not both; got l2={self.l2!r} and C={self.C!r}.")
         check_parameter(self, "l1", self.l1, real=NOT_NEGATIVE)
@@ -193,6 +199,7 @@ class SmSVMClassifier(LinearClassifier):
         check_parameter(self, "linear_solver", self.linear_solver, options=SOLVERS)
         check_parameter(self, "subset_growth", self.subset_growth, options=("auto",), none=True)
         check_flag(self, "penalize_intercept", self.penalize_intercept)
+        check_parameter(self, "class_weight_on", self.class_weight_on, options=("rows", "positives"))
         self._check_shared()
 
     _takes_comm = _takes_workers = True
@@ -209,7 +216,7 @@ class SmSVMClassifier(LinearClassifier):
         weight, total_weight = self._weights(sample_weight, home, classes, codes)
         weights = None if weight is None else of_mean_1(weight)
         if positives is not None:
-            warn_of_constant(signs_met(positives, weights), stacklevel=5)
+            self._warn_of_constant(signs_met(positives, weights))
         if codes is not None:                    # a byte a row where that will do: rows may be many
             codes = codes.astype(np.min_scalar_type(len(classes)))
         return Labels(classes, codes, None if positives is None else 2.0 * positives.toarray().T - 1.0), weights, \
@@ -219,7 +226,7 @@ class SmSVMClassifier(LinearClassifier):
         if home.agreed is not None:
             labels, weights, total_weight = home.agreed, None, home.agreed.total_weight
             if labels.multilabel:
-                warn_of_constant(labels.signs, stacklevel=5)
+                self._warn_of_constant(labels.signs)
         else:
             labels, weights, total_weight = self._labels_and_weights(home, sample_weight)
         if self._goes_on:

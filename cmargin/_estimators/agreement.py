@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
 
+from cmargin._estimators.apart import refuse_apart
 from cmargin._estimators.base import LARGEST
 from cmargin._estimators.identity import of_rows
 from cmargin._estimators.labels import Labels
@@ -151,8 +152,7 @@ def compared(estimator, cards, places):
         counts = np.zeros(len(classes), np.int64)
         for card in there.values():
             counts[np.searchsorted(classes, card.classes)] += card.counts
-    if estimator.class_weight is not None and multilabel:
-        raise ValueError("class_weight is not defined for a label indicator; give sample_weight instead.")
+    refuse_apart(estimator, multilabel, len(classes), f"over {places[0]} yet")
     if not multilabel:
         shares = _shares(classes, there.values(), heaviest)
     return Agreed(classes, counts, multilabel, some.dtype, some.layout, heaviest,

@@ -13,8 +13,11 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from cmargin._core.small._openmp import effective_n_threads
+from cmargin._estimators.apart import check_list, refuse_apart, weights_differ
+from cmargin._estimators.apart import train as train_apart
 from cmargin._estimators.by_blocks import lazy_on_workers
 from cmargin._estimators.identity import check_checkpoint, keeper_of
+from cmargin._estimators.one_sign import warn_of_constant
 from cmargin._estimators.progress import check_verbose, say
 from cmargin._estimators.refusal import keeps_last_fit
 from cmargin._estimators.scores import as_given, linear_scores
@@ -87,6 +90,8 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
             made single, whole numbers double.
         y : (n_samples,) labels, or (n_samples, n_labels) indicator; or paths of .npy files; or a tensor where X is
         sample_weight : (n_samples,) array or None
+            Or, of an indicator, (n_samples, n_labels): what a row weighs in the problem of each label. The problems are
+            then trained one after the other, as they are with a ``class_weight`` of labels.
         comm : communicator with mpi4py's buffer methods, or None
             Train on the rows of all its ranks together: every rank calls `fit` with its own rows, which stay where they
             are, and ends with the same weights to the bit. A rank may miss a class or have no rows. Callback, progress
@@ -125,12 +130,19 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
             home = open_rows(*self._check_data(X, y))
             try:
                 keeper = keeper_of(self, home, sample_weight)
-                self._finish(*self._train(home, sample_weight, begin, keeper))
+                self._finish(*self._trained(home, sample_weight, begin, keeper))
                 keeper.close()
                 return self
             finally:
                 home.let_go()
 
+    def _trained(self, home, sample_weight, begin, keeper):
+        check_list(self, home.y)
+        apart = train_apart(self, home, sample_weight, begin) if weights_differ(self, home, sample_weight) else None
+        return self._train(home, sample_weight, begin, keeper) if apart is None else apart
+
+    class_weight_on = "rows"         # or "positives", where an estimator has the parameter
+    _names_constants = True          # whether a fit warns of labels of one sign
     _takes_comm = False              # whether `fit` does,
     _takes_workers = False           # and Dask collections
     _leaves_out_weightless = True    # rows of weight 0
@@ -193,8 +205,7 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
         weight : (n,) array, the largest about 1, or None where all rows weigh 1
         total : float, the sum of the weights as given, at most the largest double
         """
-        if self.class_weight is not None and codes is None:
-            raise ValueError("class_weight is not defined for a label indicator; give sample_weight instead.")
+        refuse_apart(self, codes is None, len(classes), "with partial_fit")
         if sample_weight is None and self.class_weight is None:
             return None, float(home.n_rows)
         sample_weight = _check_sample_weight(sample_weight, home.y, dtype=np.float64, ensure_non_negative=True)
@@ -211,6 +222,11 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
             weight = None if sample_weight is None else in_range(sample_weight)
             return balanced_weights(np.bincount(codes, weight, minlength=len(classes)))
         return compute_class_weight(self.class_weight, classes=classes, y=classes)
+
+    def _warn_of_constant(self, signs):
+        """Of labels of one sign, unless this is the fit of a single problem."""
+        if self._names_constants:
+            warn_of_constant(signs)
 
     def _deadline(self, begin):
         return None if self.max_time is None else begin + self.max_time

@@ -4,6 +4,7 @@ A fold of cross-validation often lacks the positives of a rare label. As `sklear
 such a label is predicted as it was met, and one warning names it.
 """
 
+import sys
 import warnings
 
 import numpy as np
@@ -38,12 +39,16 @@ def told_constant(W, bias, signs, scores):
     return np.where(constant[:, None], 0, W).astype(W.dtype), np.where(constant, scores, bias)
 
 
-def warn_of_constant(signs, stacklevel):
-    """One warning that names the labels whose prediction is constant, if there are any."""
+def warn_of_constant(signs):
+    """One warning, at the caller of this package, that names the labels whose prediction is constant, if there are any.
+    """
     parts = [f"{_named(np.flatnonzero(signs == sign))} {where} training examples"
              for sign, where in ((-1, "absent from all"), (1, "present in all")) if (signs == sign).any()]
     if parts:
-        warnings.warn(f"{' and '.join(parts)}: the prediction is constant there.", stacklevel=stacklevel + 1)
+        level, frame = 1, sys._getframe()                # 1 is this function
+        while frame is not None and frame.f_globals["__name__"].startswith("cmargin."):
+            level, frame = level + 1, frame.f_back
+        warnings.warn(f"{' and '.join(parts)}: the prediction is constant there.", stacklevel=level)
 
 
 def _named(labels):

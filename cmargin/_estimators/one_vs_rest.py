@@ -7,7 +7,7 @@ import numpy as np
 from cmargin._core.small._openmp import effective_n_threads
 from cmargin._estimators.base import LinearClassifier, rows_of_weight, untrained
 from cmargin._estimators.margin_trace import MarginTrace
-from cmargin._estimators.one_sign import signs_met, told_constant, warn_of_constant
+from cmargin._estimators.one_sign import signs_met, told_constant
 from cmargin._estimators.validation import COUNT, POSITIVE, check_flag, check_parameter, encode_labels
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.solvers.per_class import constant_score
@@ -39,7 +39,7 @@ class LinearOneVsRest(LinearClassifier):
         self.classes_, self._multilabel, self._signs = classes, multilabel, None
         if multilabel:
             self._signs = home.agreed.signs if home.agreed is not None else signs_met(Y, weight)
-            warn_of_constant(self._signs, stacklevel=4)
+            self._warn_of_constant(self._signs)
         blocks = home.score_blocks(Y, weight, effective_n_threads(self.n_jobs))
         store = partial(self._store, dtype=home.dtype)
         # a number beyond the range of doubles is told of once, by a warning of ours

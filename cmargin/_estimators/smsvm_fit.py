@@ -43,7 +43,7 @@ class SmSVMFit:
         e = estimator
         self.l2 = 1e-4 if e.l2 is None else float(e.l2)
         if e.C is not None:
-            self.l2 = 1 / min(max(float(e.C) * total_weight, SMALLEST_NUMBER), LARGEST_NUMBER)
+            self.l2 = 0.0 if np.isinf(e.C) else 1 / min(max(float(e.C) * total_weight, SMALLEST_NUMBER), LARGEST_NUMBER)
         threads = effective_n_threads(estimator.n_jobs) if home.agreed is None else 1     # ranks have their own
         self.n_threads = threads if self.n * self.m >= SMALL or len(labels) >= threads > 1 else 1
         self.intercept = bool(estimator.fit_intercept)

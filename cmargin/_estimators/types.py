@@ -9,7 +9,7 @@ import numpy as np
 from cmargin._runtime.checkpoint import Checkpoint
 
 Method = TypeVar("Method", bound=Callable[..., Any])         # what a decorator takes and gives back
-ClassWeight = Mapping[Any, float] | str | None
+ClassWeight = Mapping[Any, float] | list[dict[int, float]] | str | None
 RandomState = int | np.random.RandomState | None
 Callback = Callable[[Any], object] | None
 CheckpointFile = str | os.PathLike[str] | Checkpoint | None

@@ -84,8 +84,9 @@ def as_float(value):
 
 
 def check_class_weight(estimator, value):
-    """Raise unless ``value`` is a dict, "balanced" or None; what a dict holds is checked where it is used."""
-    check_parameter(estimator, "class_weight", value, mapping=True, options=("balanced",), none=True)
+    """Raise unless ``value`` is a dict, a list of dicts, "balanced" or None; what they hold is checked where used."""
+    if not (isinstance(value, list) and value and all(isinstance(one, dict) for one in value)):
+        check_parameter(estimator, "class_weight", value, mapping=True, options=("balanced",), none=True)
 
 
 def in_range(weight):
@@ -282,6 +283,8 @@ def code_labels(y, classes=None):
     ValueError
         For continuous targets, fewer than two classes, or labels outside ``classes``.
     """
+    if sp.issparse(y) and y.shape[1] == 1:               # an indicator of one label; scikit-learn knows none
+        return np.arange(1), None, positives_of(y)
     check_targets(y)
     if not plain_labels(y) and type_of_target(y, input_name="y") == "multilabel-indicator":
         positives = positives_of(y)
