@@ -7,14 +7,16 @@ from time import perf_counter
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import check_cv
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, indexable
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, indexable
 
 from cmargin._estimators.by_blocks import lazy_on_workers
 from cmargin._estimators.identity import check_checkpoint, keeper_of
+from cmargin._estimators.one_sign import warn_of_folds
 from cmargin._estimators.progress import check_verbose, say
 from cmargin._estimators.refusal import keeps_last_fit
 from cmargin._estimators.types import CheckpointFile
@@ -25,6 +27,7 @@ from cmargin._estimators.validation import (
     code_labels,
     in_range,
     plain_strings,
+    positives_of,
     sliceable,
 )
 from cmargin._estimators.versions import VersionInPickle
@@ -41,9 +44,17 @@ def _rows(array, index):
 
 
 def _splits(cv, X, y, groups=None):
-    """Training and test rows of every fold. scikit-learn's splitters refuse bytes: they are shown numbers instead."""
+    """Training and test rows of every fold, whose training rows are of two classes at least.
+
+    scikit-learn's splitters refuse bytes: they are shown numbers instead.
+    """
     shown = np.unique(y, return_inverse=True)[1] if y.dtype.kind == "S" else y
-    return check_cv(cv, shown, classifier=True).split(X, shown, groups)
+    folds = list(check_cv(cv, shown, classifier=True).split(X, shown, groups))
+    for number, (train, _) in enumerate(folds, 1):
+        if y.ndim == 1 and len(there := np.unique(y[train])) < 2:
+            raise ValueError(f"The training rows of fold {number} of {len(folds)} are of only one class: "
+                             f"{there.tolist()}. Shuffle the rows, or let cv be a number or a StratifiedKFold.")
+    return folds
 
 
 WARM = ("coef_", "intercept_", "classes_", "n_features_in_", "_multilabel")        # what the next fit of a path needs
@@ -80,6 +91,7 @@ def _path_scores(estimator, X, y, weights, train, test, l2s, l1s, standardize, a
     for number in range(fold.n_done, len(l1s) * len(l2s)):
         (k, place), begin = divmod(number, len(l2s)), perf_counter()
         i, model = downwards[place], clone(estimator).set_params(l1=l1s[k], l2=l2s[downwards[place]], C=None)
+        model._names_constants = False           # `warn_of_folds` has named them
         if place > 0:
             vars(model).update(fold.last, warm_start=True)
         model.fit(X_train, y[train], _rows(weights, train))
@@ -101,7 +113,8 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
     l1s : sequence of float, default=(0.0,)
         Weights of the l1 penalty to try, each with every l2.
     cv : int, splitter or None, default=5
-        Folds, or what splits the rows, as in scikit-learn.
+        Folds, or what splits the rows, as in scikit-learn: a number is of stratified folds where y is labels, of
+        plain ones where it is an indicator.
     estimator : SmSVMClassifier or None, default=None
         Supplies every other parameter. None: their defaults.
     standardize : bool, default=False
@@ -118,7 +131,8 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
     l2_, l1_ : float
         The chosen penalties; of equal scores the strongest l1, then the strongest l2.
     scores_ : (n_folds, n_l2s, n_l1s) array
-        Accuracy on the rows of each fold that were held out.
+        Accuracy on the rows of each fold that were held out; of an indicator, the share of rows whose labels are all
+        right.
     best_estimator_ : SmSVMClassifier
         Trained on all rows with the penalties chosen.
     coef_, intercept_, classes_, objective_, duality_gap_, n_iter_, history_ : as in `SmSVMClassifier`
@@ -173,7 +187,7 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
         Parameters
         ----------
         X : (n_samples, n_features) array or sparse matrix
-        y : (n_samples,) labels
+        y : (n_samples,) labels, or (n_samples, n_labels) indicator, whose labels share the penalties chosen
         sample_weight : (n_samples,) array or None
         groups : (n_samples,) array or None
             Handed to the splitter ``cv``, which may keep the rows of a group together.
@@ -181,6 +195,16 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError
+            As `SmSVMClassifier.fit`; and where the training rows of a fold are of only one class.
+
+        Warns
+        -----
+        UserWarning
+            Where no training row of a fold has a label of an indicator, or every row: its prediction is constant there.
         """
         X, y, weights = self._checked(X, y, sample_weight)
         keeper = keeper_of(self, open_rows(X, y), weights, groups)
@@ -205,7 +229,9 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
         check_verbose(self)
         check_checkpoint(self, self.checkpoint)
         self._grid("l2s"), self._grid("l1s")
-        X, y = check_rows(self, X, y, multi_output=False)
+        X, y = check_rows(self, X, y)
+        if y.ndim == 2 and y.shape[1] == 1:
+            y = column_or_1d(y, warn=True)
         check_in_memory(X, "A search, which trains on parts of the rows,")
         code_labels(y)
         if self._estimator.checkpoint is not None:
@@ -221,7 +247,10 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
             say(self, f"fold {number}, {text}")
             keeper.offer(sum(fold.passes for fold in found), lambda: found)
 
-        for number, (train, test) in enumerate(_splits(self.cv, X, y, groups), 1):
+        folds = _splits(self.cv, X, y, groups)
+        if y.ndim == 2:
+            warn_of_folds(positives_of(y), folds)
+        for number, (train, test) in enumerate(folds, 1):
             if number > len(found):
                 found.append(Fold(np.zeros((len(l2s), len(l1s)))))
             _path_scores(self._estimator, X, y, weights, train, test, l2s, l1s, self.standardize,
@@ -279,6 +308,7 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
         return tags
 
 
@@ -304,7 +334,7 @@ def nested_cross_validation(X: Any, y: Any, l2s: Sequence[float], l1s: Sequence[
     Parameters
     ----------
     X : (n, m) array or CSR matrix
-    y : (n,) labels
+    y : (n,) labels, or (n, n_labels) indicator
     l2s, l1s : sequences of float
         Penalties to choose from, as in `SmSVMClassifierCV`.
     outer, inner : int or splitter
@@ -318,7 +348,7 @@ def nested_cross_validation(X: Any, y: Any, l2s: Sequence[float], l1s: Sequence[
     -------
     NestedScores
     """
-    X, y = indexable(sliceable(X), plain_strings(np.asarray(y)))
+    X, y = indexable(sliceable(X), sliceable(y) if sp.issparse(y) else plain_strings(np.asarray(y)))
     estimator = SmSVMClassifier() if estimator is None else estimator
     scores, chosen, passes = [], [], 0.0
     for train, test in _splits(outer, X, y):

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold, cross_val_score
+from sklearn.exceptions import DataConversionWarning
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -94,3 +95,70 @@ def test_sparse_rows_and_three_classes():
 def test_bad_grids(name, grid):
     with pytest.raises(ValueError, match=f"The '{name}' parameter of SmSVMClassifierCV must be"):
         SmSVMClassifierCV(**{name: grid}).fit(X, y)
+
+
+# ---------------------------------------------------------------- indicators, and folds that lack something
+
+LABELS = np.column_stack([X[:, 0] > 0, X[:, 1] > 0.5, X[:, 2] + X[:, 3] > 1]).astype(int)
+
+
+@pytest.mark.parametrize("cv", [3, KFold(4, shuffle=True, random_state=0)], ids=str)
+@pytest.mark.parametrize("settings", [{}, {"loss": "logistic", "class_weight": "balanced"}], ids=str)
+def test_an_indicator_is_searched_as_a_grid_search_does(cv, settings):
+    # "Use '.toarray()' to convert to a dense numpy array", of a dense one, and then it was refused
+    fine = SmSVMClassifier(tol=1e-6, **settings)
+    ours = SmSVMClassifierCV(L2S, cv=cv, estimator=fine).fit(X, LABELS)
+    grid = GridSearchCV(fine, {"l2": L2S}, cv=cv).fit(X, LABELS)
+    assert ours.scores_.mean(0).max() == pytest.approx(grid.best_score_, abs=1e-9)
+    assert ours.coef_.shape == (3, 30) and ours.predict(X).shape == LABELS.shape
+    assert ours.score(X, LABELS) == (ours.predict(X) == LABELS).all(axis=1).mean() > 0.8
+    for other in (sparse.csr_matrix(LABELS), sparse.csc_array(LABELS), 2 * LABELS - 1):
+        again = SmSVMClassifierCV(L2S, cv=cv, estimator=fine).fit(X, other)
+        np.testing.assert_array_equal(again.coef_, ours.coef_)
+        assert again.score(X, other) == ours.score(X, LABELS)
+    np.testing.assert_array_equal(ours.to_sklearn().predict(X), ours.predict(X))
+
+
+def test_what_the_splitter_says_of_an_indicator_is_passed_on():
+    with pytest.raises(ValueError, match=r"Supported target types are: .* Got 'multilabel-indicator' instead"):
+        SmSVMClassifierCV(L2S, cv=StratifiedKFold(3)).fit(X, LABELS)
+
+
+def test_a_label_that_a_fold_lacks_is_constant_there_with_one_warning():
+    rare = LABELS.copy()
+    rare[:, 1] = 0
+    rare[:20, 1] = 1                                          # all of them in the first fold
+    with pytest.warns(UserWarning) as said:
+        search = SmSVMClassifierCV(L2S, cv=3).fit(X, rare)
+    assert len(said) == 1 and said[0].filename == __file__
+    assert str(said[0].message) == ("Label 1 is absent from, or present in, all training examples of some folds, "
+                                    "numbers 1 of 3: the prediction is constant there.")
+    assert np.isfinite(search.scores_).all()
+    rare[:20, 1] = 0
+    with pytest.warns(UserWarning, match="Label 1 is absent from all training examples") as said:
+        SmSVMClassifierCV(L2S, cv=3).fit(X, rare)
+    assert len(said) == 1
+
+
+def test_a_fold_whose_training_rows_are_of_one_class_is_named():
+    # "This solver needs samples of at least 2 classes in the data", which has them
+    order = np.argsort(y, kind="stable")
+    with pytest.raises(ValueError, match=r"The training rows of fold 2 of 2 are of only one class: \[0\].*Stratified"):
+        SmSVMClassifierCV(L2S, cv=KFold(2)).fit(X[order][:400], y[order][:400])
+    names = np.array(["no", "yes"])[y[order]].astype("S")
+    with pytest.raises(ValueError, match=r"of fold 1 of 2 are of only one class: \[b'yes'\]"):
+        SmSVMClassifierCV(L2S, cv=KFold(2)).fit(X[order][100:350], names[100:350])
+    with pytest.raises(ValueError, match="of fold 2 of 2 are of only one class"):
+        nested_cross_validation(X[order][:400], y[order][:400], L2S, outer=KFold(2), inner=3)
+
+
+def test_nested_scores_of_an_indicator():
+    for labels in (LABELS, sparse.csr_array(LABELS)):
+        found = nested_cross_validation(X, labels, L2S[:2], outer=3, inner=2)
+        assert 0.8 < found.mean <= 1
+
+
+def test_a_column_of_labels_is_still_one_of_labels():
+    with pytest.warns(DataConversionWarning):
+        search = SmSVMClassifierCV(L2S, cv=3).fit(X, y[:, None])
+    assert search.coef_.shape == (1, 30)

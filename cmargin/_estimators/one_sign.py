@@ -40,15 +40,33 @@ def told_constant(W, bias, signs, scores):
 
 
 def warn_of_constant(signs):
-    """One warning, at the caller of this package, that names the labels whose prediction is constant, if there are any.
-    """
+    """One warning that names the labels whose prediction is constant, if there are any."""
     parts = [f"{_named(np.flatnonzero(signs == sign))} {where} training examples"
              for sign, where in ((-1, "absent from all"), (1, "present in all")) if (signs == sign).any()]
     if parts:
-        level, frame = 1, sys._getframe()                # 1 is this function
-        while frame is not None and frame.f_globals["__name__"].startswith("cmargin."):
-            level, frame = level + 1, frame.f_back
-        warnings.warn(f"{' and '.join(parts)}: the prediction is constant there.", stacklevel=level)
+        warn_at_caller(f"{' and '.join(parts)}: the prediction is constant there.")
+
+
+def warn_of_folds(Y, folds):
+    """One warning of labels of the sparse indicator ``Y`` that are constant in training rows of a fold, but not in all.
+
+    ``folds``: pairs of training and test rows.
+    """
+    whole = signs_met(Y, None)
+    constant = {number: found for number, (train, _) in enumerate(folds, 1)
+                if len(found := np.flatnonzero(signs_met(Y[train], None) != whole))}
+    if constant:
+        labels = np.unique(np.concatenate(list(constant.values())))
+        warn_at_caller(f"{_named(labels)} absent from, or present in, all training examples of some folds, numbers "
+                       f"{', '.join(map(str, constant))} of {len(folds)}: the prediction is constant there.")
+
+
+def warn_at_caller(text):
+    """A warning at the line that called this package, however deep the call is."""
+    level, frame = 1, sys._getframe()                    # 1 is this function
+    while frame is not None and frame.f_globals["__name__"].startswith("cmargin."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, stacklevel=level)
 
 
 def _named(labels):
