@@ -93,6 +93,8 @@ def spoil(case):
             case.expect = EITHER                   # a batch may be of one class
     elif case.place == "weights":
         case.name, (change, case.expect) = any_of(rng, WEIGHTS)
+        if case.by_parts and case.name == "zeros":
+            case.expect = EITHER                   # such a batch changes nothing
         hostile["sample_weight"] = change(len(case.y), rng)
     else:
         names = [name for name in case.estimator.get_params(deep=False) if name != "random_state"]
