@@ -184,6 +184,12 @@ def test_names_that_look_like_numbers_stay_names(folder, capsys, names):
     assert json.loads(capsys.readouterr().out)["data"]["labels not known"] == 0
 
 
+def test_an_infinite_c_is_no_penalty(folder):
+    # as the estimators have it; "inf" was a word
+    main(["fit", "trees.csv", "--method", "smsvm", "--set", "C=inf", "--set", "loss=logistic", "--model", "m"])
+    assert load("m").classifier.C == np.inf
+
+
 def test_labels_are_read_as_the_classes_of_the_model_are(folder, capsys):
     # numbers are known however they are written in the table that is evaluated
     (folder / "ones.csv").write_text("a,y\n1,1\n2,1\n8,12\n9,12\n")

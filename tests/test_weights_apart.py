@@ -1,6 +1,8 @@
 """Weights that differ between one-vs-rest problems: of labels, of rows and labels, of classes as LinearSVC has them."""
 
+import gc
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -166,6 +168,31 @@ def test_what_is_refused_elsewhere_says_so():
         for one in on_ranks(2, work)[0]:
             with pytest.raises(ValueError, match=text):
                 raise one
+
+
+@pytest.mark.parametrize("callback", [None, lambda estimator: None])
+@pytest.mark.parametrize("model", [SLNDClassifier(max_passes=2), MarginPursuitClassifier(solver="gd", max_passes=2)],
+                         ids=str)
+def test_the_rows_are_let_go(model, callback):
+    # the copies call back by a method of what holds them: a cycle, which would keep X until the collector runs
+    rows = X.copy()
+    alive = weakref.ref(rows)
+    gc.collect()
+    gc.disable()
+    try:
+        fitted = quietly(clone(model).set_params(class_weight="balanced", callback=callback), rows, Y)
+        del rows
+        assert alive() is None and fitted.callback is callback
+    finally:
+        gc.enable()
+
+
+def test_a_random_state_is_drawn_from_and_not_copied():
+    state = np.random.RandomState(0)
+    SLNDClassifier(class_weight="balanced", random_state=state).fit(X, Y)
+    once = np.random.RandomState(0)
+    once.randint(1 << 31, size=3)
+    assert state.randint(1 << 31) == once.randint(1 << 31)
 
 
 # ---------------------------------------------------------------- classes that exclude each other

@@ -7,7 +7,6 @@ says; then each problem is a fit of a copy of the estimator, to rows that are op
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import clone
 from sklearn.utils.validation import check_array, check_non_negative
 
 from cmargin._estimators.one_sign import signs_met, warn_of_constant
@@ -18,6 +17,7 @@ BY_PROBLEM = ("coef_", "intercept_", "duality_gap_", "objective_", "gradient_nor
               "sampled_prior_")
 LARGEST_OF_ALL = ("n_iter_", "rank_", "_passes_total", "_steps_taken")
 ALIKE = ("loss_",)
+OF_EACH = ("preconditioner_", "step_size_", "_counts", "_streams", "_recipe")         # and not kept
 NOT_BEGUN = {"coef_": 0.0, "intercept_": 0.0}            # of a problem that an interrupt left; all else is NaN
 
 
@@ -34,6 +34,7 @@ def weights_differ(estimator, home, sample_weight):
 
 def refuse_apart(estimator, multilabel, n_classes, what):
     """Raise where class weights make the problems' weights differ, and ``what`` wants one weight a row."""
+    check_list(estimator, multilabel)
     if estimator.class_weight is None:
         return
     if multilabel:
@@ -42,9 +43,9 @@ def refuse_apart(estimator, multilabel, n_classes, what):
         raise ValueError(f"class_weight_on='positives' does not go {what} with more than two classes; use 'rows'.")
 
 
-def check_list(estimator, y):
-    """Raise for a class_weight that is a list, which is one of labels, beside targets ``y`` that are none."""
-    if isinstance(estimator.class_weight, list) and not is_indicator(y):
+def check_list(estimator, multilabel):
+    """Raise for a class_weight that is a list, which is one of labels, beside targets that are none."""
+    if isinstance(estimator.class_weight, list) and not multilabel:
         raise ValueError("class_weight is a list of one dict for each label of an indicator; for classes that exclude "
                          "each other give one dict.")
 
@@ -64,8 +65,8 @@ def train(estimator, home, sample_weight, begin):
     weights = ProblemWeights(estimator, home, classes, codes, Y, sample_weight)
     if codes is None:
         warn_of_constant(np.array([signs_met(Y[:, [c]], weights.of(c))[0] for c in range(Y.shape[1])]))
-    fit = FitApart(estimator, home, classes, Y, codes is None, weights)
-    return fit, fit.run(begin), FitApart.publish, FitApart.shortfall
+    fit = FitApart(estimator, classes, Y, codes is None, weights)
+    return fit, fit.run(home, begin), FitApart.publish, FitApart.shortfall
 
 
 class ProblemWeights:
@@ -121,20 +122,20 @@ class ProblemWeights:
 class FitApart:
     """One call of `fit` whose problems are trained one after the other."""
 
-    def __init__(self, estimator, home, classes, Y, multilabel, weights):
-        self.estimator, self.home, self.Y, self.weights = estimator, home, Y, weights
+    def __init__(self, estimator, classes, Y, multilabel, weights):
+        self.estimator, self.Y, self.weights = estimator, Y, weights
         self.about = {"classes_": classes, "_multilabel": multilabel}
         self.parts, self.shortfalls, self.stopped = [], [], False
 
-    def run(self, begin):
+    def run(self, home, begin):
         """Train every problem; the interrupt that ended the run, or None."""
-        y = self.home.y
+        y = home.y
         try:
             for c in range(self.Y.shape[1]):
                 part = self._copy(c)
                 self.parts.append(part)
-                self.home.y = sp.csc_matrix(self.Y[:, [c]])              # an indicator of one label
-                fit, interruption, store, shortfall = part._train(self.home, self.weights.of(c), begin, NO_KEEPER)
+                home.y = sp.csc_matrix(self.Y[:, [c]])                   # an indicator of one label
+                fit, interruption, store, shortfall = part._train(home, self.weights.of(c), begin, NO_KEEPER)
                 store(fit)
                 if interruption is not None:
                     return interruption
@@ -142,14 +143,15 @@ class FitApart:
                 if self.stopped:
                     return None
         finally:
-            self.home.y = y
+            home.y = y
+            for part in self.parts:
+                part.callback = None             # a method of this object, which holds the part
         return None
 
     def _copy(self, c):
-        e, part = self.estimator, clone(self.estimator)
-        part.set_params(class_weight=None, callback=None if e.callback is None else self._callback)
-        if hasattr(e, "random_state"):
-            part.random_state = e.random_state           # not a copy of its state: problems draw one after the other
+        e = self.estimator
+        changed = {"class_weight": None, "callback": None if e.callback is None else self._callback}
+        part = type(e)(**{**e.get_params(deep=False), **changed})       # no deep copies, of a random state least
         part._names_constants = False
         if e._goes_on:
             vars(part).update(coef_=e.coef_[c:c + 1], intercept_=e.intercept_[c:c + 1], classes_=np.arange(1),
@@ -184,8 +186,10 @@ class FitApart:
         histories = [one["history_"] for one in found]   # of which one may be empty, of a constant label
         columns = {name: [one.get(name, np.empty(0)) for one in histories] for name in max(histories, key=len)}
         columns["class"] = [np.full(len(one), c) for c, one in enumerate(columns.get("class", ()))]
-        for forgotten in ("preconditioner_", "step_size_", "eigenvalues_", "_counts", "_streams", "_recipe"):
-            vars(e).pop(forgotten, None)                 # of an earlier fit; there is one for each problem
+        of_all.update({name: None for name in OF_EACH if name in found[0]})
+        if not missing and found[0].get("_counts") is not None:
+            of_all["_counts"] = np.concatenate([one["_counts"] for one in found], axis=1)
+        vars(e).pop("eigenvalues_", None)                # of an earlier fit
         vars(e).update(of_all, n_passes_=float(sum(one["n_passes_"] for one in found)),
                        history_={name: np.concatenate(column) for name, column in columns.items() if column})
 

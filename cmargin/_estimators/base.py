@@ -13,7 +13,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from cmargin._core.small._openmp import effective_n_threads
-from cmargin._estimators.apart import check_list, refuse_apart, weights_differ
+from cmargin._estimators.apart import check_list, is_indicator, refuse_apart, weights_differ
 from cmargin._estimators.apart import train as train_apart
 from cmargin._estimators.by_blocks import lazy_on_workers
 from cmargin._estimators.identity import check_checkpoint, keeper_of
@@ -137,7 +137,7 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
                 home.let_go()
 
     def _trained(self, home, sample_weight, begin, keeper):
-        check_list(self, home.y)
+        check_list(self, is_indicator(home.y))
         apart = train_apart(self, home, sample_weight, begin) if weights_differ(self, home, sample_weight) else None
         return self._train(home, sample_weight, begin, keeper) if apart is None else apart
 

@@ -25,6 +25,8 @@ def make(method, given, *, max_time, seed, threads, checkpoint=None):
 
 def _value(text):
     """A number, True, False or None, else the text itself."""
+    if text == "inf":
+        return float(text)                       # C=inf is no penalty
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
