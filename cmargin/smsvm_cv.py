@@ -1,6 +1,7 @@
 """SmSVM with its penalties chosen by cross-validation, and the nested cross-validation of the paper (Algorithm 5)."""
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
@@ -223,6 +224,14 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
     def _estimator(self):
         return SmSVMClassifier() if self.estimator is None else self.estimator
 
+    @property
+    def _best(self):
+        """``best_estimator_``, with the weights that are there: they may have been set by hand."""
+        best = copy(vars(self).get("best_estimator_", self._estimator))
+        by_hand = {name: vars(self)[name] for name in ("classes_", "coef_", "intercept_") if name in vars(self)}
+        vars(best).update(by_hand)
+        return best
+
     def _checked(self, X, y, sample_weight):
         """Rows, labels and weights, once they and the parameters are found to be in order."""
         self._validate_params()
@@ -273,14 +282,14 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of the chosen estimator."""
         check_is_fitted(self)
-        return self.best_estimator_.decision_function(check_rows(self, X, reset=False))
+        return self._best.decision_function(check_rows(self, X, reset=False))
 
     @available_if(_of_logistic_loss)
     @lazy_on_workers
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities by the chosen estimator, where that has ``loss="logistic"``."""
         check_is_fitted(self)
-        return self.best_estimator_.predict_proba(check_rows(self, X, reset=False))
+        return self._best.predict_proba(check_rows(self, X, reset=False))
 
     @available_if(_of_logistic_loss)
     @lazy_on_workers
@@ -292,7 +301,7 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """Labels by the chosen estimator."""
         check_is_fitted(self)
-        return self.best_estimator_.predict(check_rows(self, X, reset=False))
+        return self._best.predict(check_rows(self, X, reset=False))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on ``X`` and ``y``."""
@@ -303,7 +312,7 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
         from cmargin.export.scikit_learn import scikit_learn_twin
 
         check_is_fitted(self)
-        return scikit_learn_twin(self.best_estimator_, self)
+        return scikit_learn_twin(self._best, self)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.extmath import softmax
 from tensors import LIBRARIES
 
-from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
+from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, SmSVMClassifierCV
 from cmargin.export import save_liblinear
 
 ALL = [one for one in quick_estimators() if not hasattr(one, "cv")]
@@ -55,6 +55,20 @@ def test_predictions_need_three_attributes(model, n_classes, tmp_path):
 def other_labels(model, n_classes):
     model.classes_ = np.arange(n_classes)
     return model
+
+
+def test_a_search_predicts_by_them_too():
+    for loss in ("hinge", "logistic"):
+        search, other, y = by_hand(SmSVMClassifierCV(estimator=SmSVMClassifier(loss=loss), l2s=(1e-2,), cv=2), 2)
+        fitted = clone(search).fit(X, y)
+        fitted.coef_, fitted.intercept_ = other.coef_, other.intercept_
+        for one in (search, fitted):
+            np.testing.assert_array_equal(one.predict(X), other.predict(X))
+            np.testing.assert_allclose(one.decision_function(X), other.decision_function(X))
+            np.testing.assert_array_equal(one.to_sklearn().predict(X), other.predict(X))
+            assert one.score(X, y) == other.score(X, y)
+        if loss == "logistic":
+            np.testing.assert_allclose(search.predict_proba(X), other.predict_proba(X))
 
 
 def test_probabilities_are_those_of_the_loss():

@@ -49,7 +49,7 @@ def save_liblinear(estimator: Any, path: str | os.PathLike[str]) -> None:
         the features (see `to_sklearn`).
     """
     check_is_fitted(estimator)
-    model = getattr(estimator, "best_estimator_", estimator)
+    model = getattr(estimator, "_best", None) or getattr(estimator, "best_estimator_", estimator)
     if model._multilabel:
         raise ValueError("A LIBLINEAR model gives a row one label; this one was trained on a label indicator.")
     labels = _whole_labels(model.classes_)
