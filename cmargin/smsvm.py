@@ -19,6 +19,7 @@ from cmargin._estimators.validation import (
     code_labels,
 )
 from cmargin._runtime.blas_threads import single_threaded_blas
+from cmargin._runtime.deferred import Deferred
 from cmargin.homes.device.arrays import namespace_of, to_host
 
 SOLVERS = ("auto", "cholesky", "woodbury", "cg", "dual")
@@ -237,7 +238,7 @@ class SmSVMClassifier(LinearClassifier):
                 fit.run()
             keeper.end(fit.ended())
         except KeyboardInterrupt as stop:
-            interruption = stop
+            interruption = Deferred(stop)
         except FloatingPointError:
             raise ValueError("X holds values so large that sums of their squares overflow; scale the features.") \
                 from None

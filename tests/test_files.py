@@ -325,8 +325,8 @@ def test_chunks_come_in_order_and_one_is_read_ahead(data, tmp_path):
         loaded.append((k, id(room)))
         return k
 
-    ahead = read_ahead.ReadAhead(load, 5, threading.Event())
-    assert [ahead.take(k) for k in (0, 1, 2, 3, 4, 0, 1, 0)] == [0, 1, 2, 3, 4, 0, 1, 0]
+    ahead = read_ahead.ReadAhead(5, threading.Event())
+    assert [ahead.take(load, k) for k in (0, 1, 2, 3, 4, 0, 1, 0)] == [0, 1, 2, 3, 4, 0, 1, 0]
     deadline = time.perf_counter() + 5
     while len(loaded) < 10 and time.perf_counter() < deadline:
         time.sleep(0.01)

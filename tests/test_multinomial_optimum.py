@@ -179,7 +179,7 @@ def test_deadline_callback_and_interrupt():
             raise KeyboardInterrupt
 
     cut, interruption = solve(X, labels, weight, K, Settings(1e-6, 1e-9), on_step=break_off)
-    assert cut.stopped == "interrupted" and isinstance(interruption, KeyboardInterrupt)
+    assert cut.stopped == "interrupted" and isinstance(interruption.error, KeyboardInterrupt)
     np.testing.assert_array_equal(cut.W, told.W)
     few, _ = solve(X, labels, weight, K, Settings(1e-6, 1e-9, max_newton=2))
     assert few.stopped == "max_newton" and np.isfinite(few.gap)

@@ -253,13 +253,14 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
         Parameters
         ----------
         fit : what was trained, complete also where it was stopped
-        interruption : KeyboardInterrupt or None
+        interruption : Deferred or None
+            The KeyboardInterrupt that ended the run.
         store : function of ``fit`` that sets the fitted attributes
         shortfall : function of ``fit``: a sentence on how far it got and what to try, None where it went to its end
         """
         store(fit)
         if interruption is not None:
-            raise interruption
+            raise interruption.taken()
         warn_of(shortfall(fit), stacklevel=5)
         return self
 

@@ -11,6 +11,7 @@ from cmargin._core.small._openmp import effective_n_threads
 from cmargin._estimators.agreement import balanced, checked, compared, weighed
 from cmargin._estimators.identity import keeper_of_ranks
 from cmargin._runtime.blas_threads import single_threaded_blas
+from cmargin._runtime.deferred import Deferred
 from cmargin.homes.failure import Failure
 from cmargin.homes.mpi import RankHome, RankPlace
 from cmargin.homes.ranks import ON_RANKS, Ranks
@@ -33,44 +34,44 @@ def fit(estimator, X, y, sample_weight, comm, begin):
     shortfall : str or None
         On rank 0, a sentence on how far the fit got, for a warning.
     """
-    ranks, error, shortfall = Ranks(comm), None, None
+    ranks, deferred, shortfall = Ranks(comm), None, None
     with ranks.interrupts, single_threaded_blas():
         ranks.interrupts.holding = True
         place, agreed = _placed(ranks, estimator, X, y, sample_weight)
         if ranks.rank == 0:
-            ending, error, shortfall = _drive(RankHome(ranks, place, agreed), estimator, begin)
+            ending, deferred, shortfall = _drive(RankHome(ranks, place, agreed), estimator, begin)
         else:
             ending = place.serve()
         ending = ranks.share(ending)
     if ranks.rank != 0:
         vars(estimator).update(ending.attributes)
     if ending.interrupted or ranks.interrupts.came:
-        raise error if isinstance(error, KeyboardInterrupt) else KeyboardInterrupt
+        raise deferred.taken() if ending.interrupted and deferred is not None else KeyboardInterrupt
     if ending.failure is not None:
-        raise error or ending.failure.error()
+        raise ending.failure.error() if deferred is None else deferred.taken()
     return shortfall
 
 
 def _drive(home, estimator, begin):
-    """Rank 0: train, let the others go. The ending, the exception of it, and a sentence where the fit fell short."""
-    error, shortfall, before = None, None, vars(estimator).get("coef_")
+    """Rank 0: train, let the others go. The ending, its exception as `Deferred`, and a sentence where it fell short."""
+    deferred, shortfall, before = None, None, vars(estimator).get("coef_")
     try:
         keeper = keeper_of_ranks(estimator, home, home.agreed.sums)
-        fit, error, store, shortfall_of = estimator._train(home, None, begin, keeper)
+        fit, deferred, store, shortfall_of = estimator._train(home, None, begin, keeper)
         store(fit)
-        shortfall = shortfall_of(fit) if error is None else None
+        shortfall = shortfall_of(fit) if deferred is None else None
         keeper.close()
-    except BaseException as raised:
-        error = raised
+    except BaseException as error:
+        deferred = Deferred(error)
     home.end()
     attributes = {}
     if vars(estimator).get("coef_") is not before:
         parameters = estimator.get_params(deep=False)
         attributes = {name: value for name, value in vars(estimator).items()
                       if name not in parameters and (name.endswith("_") or name.startswith("_"))}
-    interrupted = isinstance(error, KeyboardInterrupt)
-    failure = None if error is None or interrupted else Failure(error)
-    return Ending(attributes, interrupted, failure), error, shortfall
+    interrupted = deferred is not None and isinstance(deferred.error, KeyboardInterrupt)
+    failure = None if deferred is None or interrupted else Failure(deferred.error)
+    return Ending(attributes, interrupted, failure), deferred, shortfall
 
 
 # ---------------------------------------------------------------- agreement

@@ -50,13 +50,12 @@ class SmSVMFit:
         self.free = self.m if self.intercept and not estimator.penalize_intercept else None    # column, not penalised
         self.problem = Problem(self.l2, float(e.l1), self.free, e.loss)
         self.clock = RunClock(None if estimator.max_time is None else started + estimator.max_time)
-        self.give_up_at = None               # on the same clock, once the time for the fit is over
         self.interrupted = threading.Event()
         p = self.m + self.intercept
         self.warm = self._warm_start(p)
         self.results = [Result(np.zeros(p), status="waiting") for _ in range(len(labels))]
         self.start = self.reduced = self.dual = None
-        self.keeper, self.parts = keeper, Parts(keeper, self._rest)
+        self.keeper = keeper
         if e.linear_solver == "cg" and e.l1 > 0:
             raise ValueError("linear_solver='cg' needs l1=0: an l1 model is solved on its active block, by 'cholesky'.")
         if e.line_search != "exact" and e.loss != "hinge":
@@ -95,22 +94,24 @@ class SmSVMFit:
         if self.warm is not None:                # what an interrupt leaves of a class not begun
             for result, w in zip(self.results, self.warm, strict=True):
                 result.w = w.copy()
-        self.home.between_chunks = self._watch_time
+        self.home.between_chunks = self.clock.watch
         if n_classes > 1 and (e.max_time is not None or e.callback is not None):
             self.start_all(lambda: self.clock.late)
         self.seeds = self._draw_seeds()
         if self.keeper.found is not None:
             self._go_on_from(self.keeper.found)
+        parts = Parts(self.keeper, self._rest)   # no attribute: it would be held by what it holds
         try:
             if self.home.shares_reads and n_classes > 1 and e.callback is None:
-                side_by_side((self.ways(c, self.n_threads) for c in range(n_classes)), 1, "stopped",
-                             self.interrupted.set, self.home.problems_at_once(n_classes), self.parts)
+                side_by_side((self.ways(c, self.n_threads, parts) for c in range(n_classes)), 1, "stopped",
+                             self.interrupted.set, self.home.problems_at_once(n_classes), parts)
             elif self._one_by_one():
                 for c in range(n_classes):
-                    self.solve(c, self.n_threads)
+                    for driver in self.ways(c, self.n_threads, parts):
+                        driver.finish(parts)
             else:
-                side_by_side((self.ways(c, 1) for c in range(n_classes)), self.n_threads, "stopped",
-                             self.interrupted.set, parts=self.parts)
+                side_by_side((self.ways(c, 1, parts) for c in range(n_classes)), self.n_threads, "stopped",
+                             self.interrupted.set, parts=parts)
         finally:
             self.use_the_start()
 
@@ -120,11 +121,6 @@ class SmSVMFit:
         if n_classes < 2 or self.n_threads == 1 or self.estimator.callback is not None:
             return True
         return n_classes < self.n_threads and not self.by_dual
-
-    def solve(self, c, n_threads):
-        """Problem c, to its end or to that of the time."""
-        for driver in self.ways(c, n_threads):
-            driver.finish(self.parts)
 
     def start_all(self, out_of_time):
         e = self.estimator
@@ -163,8 +159,9 @@ class SmSVMFit:
         if not stopped:
             return
         if self.start is None:
-            limit = self.give_up_at = perf_counter() + LATE
-            self.start_all(lambda: perf_counter() > limit)
+            clock = RunClock(perf_counter() + LATE)
+            self.home.between_chunks = clock.watch
+            self.start_all(lambda: clock.late)
         for c in stopped:
             self.results[c].w, self.results[c].objective = self.best_of(c)
 
@@ -185,12 +182,15 @@ class SmSVMFit:
 
     # ------------------------------------------------------------ one class
 
-    def ways(self, c, n_threads):
-        """Yield what brings problem c to its end, driver after driver, each to be finished before the next."""
+    def ways(self, c, n_threads, parts):
+        """Yield what brings problem c to its end, driver after driver, each to be finished before the next.
+
+        ``parts``: the `Parts` of the fit's checkpoint.
+        """
         result = self.results[c]
         if self.interrupted.is_set() or self.clock.late or result.status != "waiting":     # ended before a checkpoint
             return
-        found = self.parts.begin(c)
+        found = parts.begin(c)
         result.status = "running"
         code = self.labels.code(c, self.weights)
         made = []
@@ -202,15 +202,15 @@ class SmSVMFit:
 
         try:
             for driver in self.drivers(c, code, rows, n_threads, result, found):
-                yield driver.of_problem(c, self.parts)
+                yield driver.of_problem(c, parts)
         except TimeUp:                           # while rows of a subset were gathered
             result.status = "max_time"
         stopped_on_a_subset = not np.isfinite(result.objective)
         if stopped_on_a_subset and (self.home.in_memory or not self.clock.late):
             last = ContinuationNewton(rows(), self.problem, Settings(), result, w=result.w)
             last.certify(result.status)
-            yield last.of_problem(c, self.parts)
-        self.parts.end(c, result.status)
+            yield last.of_problem(c, parts)
+        parts.end(c, result.status)
 
     def drivers(self, c, code, rows, n_threads, result, found):
         """``rows()``: the pass over them, made when Newton's method first wants it.
@@ -355,11 +355,6 @@ class SmSVMFit:
     def _between_slices(self):
         """The status to leave with, or None."""
         return "stopped" if self.interrupted.is_set() else "max_time" if self.clock.late else None
-
-    def _watch_time(self):
-        """Ends a wait for rows in files."""
-        if self.clock.late if self.give_up_at is None else perf_counter() > self.give_up_at:
-            raise TimeUp
 
     def _asked_to_stop(self):
         if self.interrupted.is_set():

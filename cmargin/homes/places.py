@@ -89,6 +89,7 @@ class Place:
     """
 
     interrupted, break_off = False, None             # whether a Ctrl-C came; called between two slices of a look
+    file = None                                      # a rank's, for checkpoints
 
     def __init__(self, home, labels, weights, first, n_threads, where, number=0):
         self.home, self.labels, self.weights, self.first = home, labels, weights, first

@@ -10,6 +10,7 @@ import threading
 
 import numpy as np
 
+from cmargin._runtime.deferred import Deferred
 from cmargin.homes.failure import Failure, Interrupted, first_failure
 
 ON_RANKS = ("ranks", "on rank {}")                    # what places are called, and one of them
@@ -85,7 +86,7 @@ class Ranks:
         try:
             own, said = work()
         except Exception as error:
-            said, cause = Failure(error), error
+            said, cause = Failure(error), Deferred(error)
         every, found = self.gather(said), None
         if self.rank == 0:
             try:
@@ -94,7 +95,7 @@ class Ranks:
                 found = Failure(error)
         found = self.share(found)
         if isinstance(found, Failure):
-            raise found.error() from cause
+            raise found.error() from (cause and cause.taken())
         return own, found
 
     def count(self, buffer):

@@ -11,7 +11,7 @@ from cmargin._core.rows._rows import Rows
 from cmargin.homes.elsewhere import RowsElsewhere
 from cmargin.homes.files.formats import Room
 from cmargin.homes.files.memory_left import memory_left
-from cmargin.homes.files.read_ahead import ReadAhead, in_background, wait_for
+from cmargin.homes.files.read_ahead import ReadAhead, in_background, outcome, wait_for
 from cmargin.homes.files.row_pass import FileRowPass
 from cmargin.homes.files.score_blocks import FileScoreBlocks
 from cmargin.homes.files.shared_start import FileSharedStart
@@ -64,7 +64,7 @@ class FileHome(RowsElsewhere):
         self.checked = 0                                 # rows below have been shown to ``check``
         self.given_up = threading.Event()
         self.readers, self.being_read = [], None
-        self.ahead = self.reader(ReadAhead(self.load, len(self.chunks), self.given_up))
+        self.ahead = self.reader(ReadAhead(len(self.chunks), self.given_up))
         self.waiting, self.reading, self.at = [], [], 0
         self.reads = 0.0                                 # of all rows, by chunks
         self.between_chunks = lambda: None               # called while a disk is waited for; may raise
@@ -139,7 +139,7 @@ class FileHome(RowsElsewhere):
         if not self.reading:
             return True
         heard = self.between_chunks if until == np.inf else lambda: None       # else the driver is heard, outside
-        chunk = self.ahead.take(self.at, until, heard)
+        chunk = self.ahead.take(self.load, self.at, until, heard)
         if chunk is None:
             return False
         for question in self.reading:
@@ -186,7 +186,7 @@ class FileHome(RowsElsewhere):
     def wait(self, read):
         self.being_read = in_background(read)
         wait_for(self.being_read, heard=self.between_chunks)
-        return self.being_read.result()
+        return outcome(self.being_read)
 
     def let_go(self):
         """Read no more: whoever owns the files may write to them again. A disk is waited for half a second at most."""
@@ -195,6 +195,9 @@ class FileHome(RowsElsewhere):
         for future in (*(ahead.future for ahead in self.readers), self.being_read):
             if future is not None:
                 wait_for(future, until)
+        for ahead in self.readers:
+            ahead.forget()
+        self.being_read, self.waiting, self.reading = None, [], []         # which hold what holds this home
 
     def room_for_rows(self):
         """So many rows may be gathered, beside those that questions will gather."""

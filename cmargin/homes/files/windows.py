@@ -42,7 +42,7 @@ class Windows:
         self.n = min(self.n, len(self.edges) - 1)
         self.seen = np.zeros(len(self.edges) - 1, bool)
         self.planned = None, None
-        self.ahead = home.reader(ReadAhead(self.load, ENDLESS, home.given_up))
+        self.ahead = home.reader(ReadAhead(ENDLESS, home.given_up))
 
     # ------------------------------------------------------------ which rows
 
@@ -93,7 +93,7 @@ class Windows:
     def of_pass(self, number):
         """Yield (rows, X) of all windows of a pass: places of rows among all, and the rows, until the next is taken."""
         for w in range(self.n):
-            yield self.ahead.take(number * self.n + w, heard=self.home.heard)
+            yield self.ahead.take(self.load, number * self.n + w, heard=self.home.heard)
 
     def load(self, k, room):
         """On a thread of its own."""

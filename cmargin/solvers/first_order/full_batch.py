@@ -13,6 +13,7 @@ from cmargin._core.small import _catoni
 from cmargin._core.small._arrays import total
 from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
 from cmargin._runtime.clock import RunClock, TimeUp
+from cmargin._runtime.deferred import Deferred
 from cmargin.solvers.first_order.margin_pursuit import Fit
 from cmargin.solvers.first_order.penalty import Penalty
 
@@ -226,7 +227,7 @@ class FullBatch(Resumable):
         self.keeper = NO_KEEPER
 
     def run(self, on_pass=None, keeper=NO_KEEPER):
-        """Train; returns the fit and the KeyboardInterrupt that ended it, or None."""
+        """Train; returns the fit and the KeyboardInterrupt that ended it, `Deferred`, or None."""
         if keeper.found is not None:
             self.clock.go_on_from(keeper.found.pop("clock"))
             self.go_on_from(keeper.found)
@@ -244,7 +245,7 @@ class FullBatch(Resumable):
         except KeyboardInterrupt as interruption:
             fit.stopped = "interrupted"
             self.use_ridge()
-            return fit, interruption
+            return fit, Deferred(interruption)
         else:
             fit.stopped = "tol" if np.all(fit.gradient_norm <= self.settings.tol) else "max_passes"
         keeper.end(fit.stopped)

@@ -15,6 +15,7 @@ from cmargin._core.small._arrays import all_finite, lines_finite
 from cmargin._core.stochastic import _alias, _gradient_rules, _projected_sgd
 from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
 from cmargin._runtime.clock import RunClock, TimeUp
+from cmargin._runtime.deferred import Deferred
 from cmargin._runtime.workspace import aligned_rows
 from cmargin.solvers.first_order.penalty import L1_WIDTH, Penalty
 from cmargin.solvers.per_class import SLICE_NUMBERS, STEP_OVERHEAD, class_streams, worthwhile_threads
@@ -118,7 +119,7 @@ class FirstOrder(Resumable):
                        steps_taken=start.steps_taken)
 
     def run(self, on_pass=None, keeper=NO_KEEPER):
-        """Train; returns the fit and the KeyboardInterrupt that ended it, or None."""
+        """Train; returns the fit and the KeyboardInterrupt that ended it, `Deferred`, or None."""
         if keeper.found is not None:
             self.go_on_from(keeper.found)
         fit, settings = self.fit, self.settings
@@ -147,7 +148,7 @@ class FirstOrder(Resumable):
         except KeyboardInterrupt as interruption:
             fit.stopped = "interrupted"
             self.keep_something()
-            return fit, interruption
+            return fit, Deferred(interruption)
         if self.converged():
             fit.stopped = "tol"
         keeper.end(fit.stopped)

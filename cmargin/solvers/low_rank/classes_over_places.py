@@ -51,7 +51,9 @@ class LocalClassPasses:
     """
 
     def __init__(self, place, loss, entropy):
-        self.place, self.loss, self.entropy, self.weights, self.Z = place, loss, entropy, None, None
+        # not the place itself, which has this object
+        self.home, self.number, self.n_threads, self.file = place.home, place.number, place.n_threads, place.file
+        self.loss, self.entropy, self.weights, self.Z = loss, entropy, None, None
         self.rows = place.home.stochastic_rows(place.n_threads)
         self.rows.between_chunks = place.break_off or self.rows.between_chunks
         self.Y, self.row_weight = place.labels.columns(), place.weights
@@ -59,7 +61,7 @@ class LocalClassPasses:
 
     def sample(self, share, share_of_class):
         """This share of the rows, and of every class's positives at least its own: rows, positives, weights."""
-        n, rng = self.Y.shape[0], np.random.default_rng([self.entropy, 3, self.place.number])
+        n, rng = self.Y.shape[0], np.random.default_rng([self.entropy, 3, self.number])
         chosen = np.zeros(n, bool)
         chosen[rng.permutation(n)[:int(np.ceil(share * n))]] = True
         for c in np.flatnonzero(share_of_class > share):
@@ -67,12 +69,12 @@ class LocalClassPasses:
             more = int(np.ceil(share_of_class[c] * len(rows))) - np.count_nonzero(chosen[rows])
             chosen[rng.permutation(rows[~chosen[rows]])[:max(0, more)]] = True
         chosen = np.flatnonzero(chosen)
-        return self.place.home.take(chosen, self.rows.dtype), self.Y.tocsr()[chosen], self.place.weights[chosen]
+        return self.home.take(chosen, self.rows.dtype), self.Y.tocsr()[chosen], self.row_weight[chosen]
 
     def take_rows(self, X, Y, row_weight):
         """All rows of all places, in place of these."""
         heard, self.Y, self.row_weight = self.rows.between_chunks, Y.tocsc(), row_weight
-        self.rows = open_rows(X).stochastic_rows(self.place.n_threads)
+        self.rows = open_rows(X).stochastic_rows(self.n_threads)
         self.rows.between_chunks = heard
 
     def share_out(self, n_negatives):

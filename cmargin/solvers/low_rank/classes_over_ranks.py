@@ -55,10 +55,10 @@ class ClassesOfRank(LocalClassPasses):
     # ------------------------------------------------------------ a checkpoint
 
     def keep(self, name):
-        self.place.file.kept[name] = {"streams": self.streams}
+        self.file.kept[name] = {"streams": self.streams}
 
     def take_back(self, name):
-        self.streams[...] = self.place.file.found.pop(name)["streams"]
+        self.streams[...] = self.file.found.pop(name)["streams"]
 
 
 def divided(shares):

@@ -11,6 +11,7 @@ import numpy as np
 from cmargin._core.losses._losses import AT_ZERO, LARGEST_CURVATURE, LOSS_IDS, evaluate
 from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
 from cmargin._runtime.clock import RunClock, TimeUp
+from cmargin._runtime.deferred import Deferred
 from cmargin.solvers.low_rank.class_passes import ClassPasses
 from cmargin.solvers.low_rank.class_weights import ClassWeights
 from cmargin.solvers.low_rank.low_rank import LowRankInverse, build_inverse, default_samples
@@ -101,8 +102,8 @@ def train(home, lists, row_weight, settings, entropy, start=None, on_pass=None, 
     Returns
     -------
     Fit
-    interruption : KeyboardInterrupt or None
-        The interrupt that ended the run, for the caller to raise once the fit is stored.
+    interruption : Deferred or None
+        The KeyboardInterrupt that ended the run, for the caller to raise once the fit is stored.
     """
     run = (make or Run)(home, lists, row_weight, settings, entropy, start or Start())
     interrupted = None
@@ -116,7 +117,7 @@ def train(home, lists, row_weight, settings, entropy, start=None, on_pass=None, 
         run.fit.stopped = "max_time" if run.fit.passes < settings.max_passes else "max_passes"
         run.undo_divergence()
     except KeyboardInterrupt as interruption:
-        run.fit.stopped, interrupted = "interrupted", interruption
+        run.fit.stopped, interrupted = "interrupted", Deferred(interruption)
         run.fit.drop_what_is_half_recorded()
         run.undo_divergence()
     run.keep_weights()

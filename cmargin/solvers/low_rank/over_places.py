@@ -69,7 +69,9 @@ class LocalPasses:
     """
 
     def __init__(self, place, n_rows, n_classes, entropy):
-        self.place, self.n_classes, self.weights = place, n_classes, None
+        # not the place itself, which has this object
+        self.home, self.row_weight, self.file = place.home, place.weights, place.file
+        self.n_classes, self.weights = n_classes, None
         self.rows = place.home.stochastic_rows(place.n_threads)
         self.rows.between_chunks = place.break_off or self.rows.between_chunks
         self.truth = place.labels.label.astype(np.int64)
@@ -81,7 +83,7 @@ class LocalPasses:
         """This share of the rows not held out, and those that are: rows, classes, weights, how many of each."""
         n = len(self.order) - self.n_held
         chosen = np.concatenate([self.order[:int(np.ceil(share * n))], self.order[n:]])
-        return (self.place.home.take(chosen, self.rows.dtype), self.truth[chosen], self.place.weights[chosen],
+        return (self.home.take(chosen, self.rows.dtype), self.truth[chosen], self.row_weight[chosen],
                 (len(chosen) - self.n_held, self.n_held))
 
     def start(self, inverse, W, bias, average):
@@ -103,7 +105,7 @@ class LocalPasses:
         size = -(-self.n_train // n_batches)
         self.starts = np.arange(n_batches, dtype=np.int64) * self.n_train // n_batches
         self.passes = SoftmaxPasses(self.rows, inverse, Z, self.order, self.truth[self.order],
-                                    self.place.weights[self.order], self.n_classes, size)
+                                    self.row_weight[self.order], self.n_classes, size)
 
     def part(self, first, last, step, bias_rate, begins=True):
         """Steps through some of the batches of a pass, which ``begins`` anew at the first."""
@@ -129,12 +131,12 @@ class LocalPasses:
     # ------------------------------------------------------------ a checkpoint
 
     def keep(self, name):
-        self.place.file.kept[name] = {"weights": self.weights, "stream": self.stream,
-                                      "starts": self.starts if self.n_train else None}
+        self.file.kept[name] = {"weights": self.weights, "stream": self.stream,
+                                "starts": self.starts if self.n_train else None}
 
     def take_back(self, name):
         """After `whiten`: what was kept under that name, of the same order of the rows."""
-        vars(self).update(self.place.file.found.pop(name))
+        vars(self).update(self.file.found.pop(name))
 
     # ------------------------------------------------------------ weights
 

@@ -122,7 +122,7 @@ class Rest:
         else:
             result, interruption = self.optima.at(l2)
         if interruption is not None:
-            raise interruption
+            raise interruption.taken()
         if result.stopped == "max_time":
             raise TimeUp
         return (result.W, result.bias), result.reads * len(self.rows) / len(of.Z)

@@ -79,25 +79,26 @@ def ways(rows, problem, settings, grow, seed, w=None, width=None, result=None, b
             and settings.max_passes >= 2 * rows.share:
         subset, reads = subset_of(rows, int(seed))
     if subset is not None:
+        inner = Result(np.zeros(rows.n_columns), passes=result.passes)
+
         def hand_over():                         # whoever looks in meanwhile finds the subset's point and counts,
-            found = first.result                 # neither objective nor gap: they are not the whole problem's
-            result.w, result.n_iter, result.passes = found.w.copy(), n_iter + found.n_iter, found.passes
-            result.history = history + [row[:5] + [np.nan, np.nan] + row[7:] for row in found.history]
+            # neither objective nor gap: they are not the whole problem's. Of the driver, which calls it, it has nothing
+            result.w, result.n_iter, result.passes = inner.w.copy(), n_iter + inner.n_iter, inner.passes
+            result.history = history + [row[:5] + [np.nan, np.nan] + row[7:] for row in inner.history]
 
         def stop():
             hand_over()
             return settings.stop()
 
         part = settings.for_subset(WIDTH_OF_HANDOVER, rows.share)
-        first = ContinuationNewton(subset, problem, replace(part, stop=settings.stop and stop),
-                                   Result(np.zeros(rows.n_columns), passes=result.passes), before=before)
+        first = ContinuationNewton(subset, problem, replace(part, stop=settings.stop and stop), inner, before=before)
         first.way, first.more = (None, "subset"), {"before": (n_iter, history)}
         first.count(reads)
         first.begin_or_go_on(found)
         try:
             yield first
         finally:
-            first.store(first.result)
+            first.store(inner)
             hand_over()
         if first.left:
             result.status = first.status

@@ -38,6 +38,7 @@ from cmargin._core.small._arrays import copied, transposed
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
 from cmargin._runtime.clock import RunClock, TimeUp
+from cmargin._runtime.deferred import Deferred
 from cmargin.solvers.newton.multinomial_inverse import (
     FIRST,
     LITTLE_READS,
@@ -155,8 +156,8 @@ def solve(home, labels, weight, n_classes, settings, start=None, on_step=None, k
     Returns
     -------
     Result
-    interruption : KeyboardInterrupt or None
-        The interrupt that ended the run, for the caller to raise once the result is stored.
+    interruption : Deferred or None
+        The KeyboardInterrupt that ended the run, for the caller to raise once the result is stored.
     """
     return Optima(home, labels, weight, n_classes, settings, start).found(on_step, keeper)
 
@@ -186,7 +187,7 @@ class Optima:
             except TimeUp:
                 run.result.stopped = "max_time"
             except KeyboardInterrupt as interruption:
-                run.result.stopped, interrupted = "interrupted", interruption
+                run.result.stopped, interrupted = "interrupted", Deferred(interruption)
         keeper.end(run.result.stopped)
         return self.of_all_classes(run.result), interrupted
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from cmargin._core.newton._pursuit_memory import PursuitSteps
 from cmargin._runtime.checkpoint import NO_KEEPER
-from cmargin._runtime.clock import TimeUp
+from cmargin._runtime.clock import RunClock, TimeUp
+from cmargin._runtime.deferred import Deferred
 from cmargin.homes.row_pass import SMALL
 from cmargin.solvers.first_order.margin_pursuit import Fit, one_shot_scale
 from cmargin.solvers.newton.growing import subset_of, worth_growing
@@ -130,7 +131,7 @@ class NewtonClasses:
 
     def __init__(self, blocks, settings, start, trace):
         self.blocks, self.settings, self.start, self.trace = blocks, settings, start, trace
-        self.clock = time.perf_counter()
+        self.clock = RunClock(settings.deadline)
         K, d = blocks.n_problems, blocks.n_features
         W = np.zeros((K, d)) if start.W is None else start.W.astype(float)
         bias = np.zeros(K) if start.bias is None else start.bias.astype(float)
@@ -141,24 +142,23 @@ class NewtonClasses:
         self.seconds_in_all = np.zeros(2)        # and their sum
         self.reads_of_all = np.zeros(K)          # to choose a tenth of them
         self.ridge, self.reads_before, self.stops = None, 0.0, False
-        self.parts = Parts()
 
     def run(self, on_pass=None, keeper=NO_KEEPER):
-        """Train; returns the fit and the KeyboardInterrupt that ended it, or None."""
-        interruption, self.parts = None, Parts(keeper, self.rest)
+        """Train; returns the fit and the KeyboardInterrupt that ended it, `Deferred`, or None."""
+        interruption, parts = None, Parts(keeper, self.rest)     # no attribute: it would be held by what it holds
         if keeper.found is not None:
             self.go_on_from(keeper.found)
-        self.blocks.home.between_chunks, self.give_up_at = self.watch_time, self.settings.deadline
+        self.blocks.home.between_chunks = self.clock.watch
         try:
             if self.settings.deadline is not None or on_pass is not None:
-                self.use_ridge(self.out_of_time)
+                self.use_ridge(self.clock)
             self.reads_before = self.blocks.reduce()
             if on_pass is not None:              # and classes are brought to their end one after the other
                 for c in self.trained():
                     self.take_in(c)
-            self.solve(on_pass)
+            self.solve(on_pass, parts)
         except KeyboardInterrupt as ended:
-            interruption = ended
+            interruption = Deferred(ended)
         self.publish(interruption)
         keeper.end(self.fit.stopped)
         return self.fit, interruption
@@ -167,14 +167,14 @@ class NewtonClasses:
         """What a checkpoint holds besides the problems at work: results of those that have come to their end."""
         ended = [None if c in at_work or result.status in UNFINISHED else result
                  for c, result in enumerate(self.results)]
-        return {"results": ended, "reads_of_all": self.reads_of_all, "seconds": time.perf_counter() - self.clock}
+        return {"results": ended, "reads_of_all": self.reads_of_all, "seconds": self.clock.seconds}
 
     def go_on_from(self, found):
-        self.reads_of_all, self.clock = found["reads_of_all"], time.perf_counter() - found["seconds"]
+        self.reads_of_all, self.clock.begin = found["reads_of_all"], time.perf_counter() - found["seconds"]
         self.results = [own if ended is None else ended
                         for own, ended in zip(self.results, found["results"], strict=True)]
 
-    def solve(self, on_pass):
+    def solve(self, on_pass, parts):
         blocks, n_problems = self.blocks, self.blocks.n_problems
         n_threads = blocks.n_threads
         together = blocks.home.shares_reads      # all share every read, and a thread is one of those who read
@@ -182,22 +182,22 @@ class NewtonClasses:
         if blocks.n_rows * blocks.n_features < SMALL and not many:
             n_threads = 1
         if many and on_pass is None:
-            side_by_side((self.ways(c, n_threads if together else 1) for c in range(n_problems)), n_threads,
+            side_by_side((self.ways(c, n_threads if together else 1, parts) for c in range(n_problems)), n_threads,
                          "interrupted", at_once=blocks.home.problems_at_once(n_problems) if together else None,
-                         parts=self.parts)
+                         parts=parts)
             return
         for c in range(n_problems):
-            for driver in self.ways(c, n_threads, on_pass):
-                driver.finish(self.parts)
+            for driver in self.ways(c, n_threads, parts, on_pass):
+                driver.finish(parts)
 
-    def ways(self, c, n_threads, on_pass=None):
+    def ways(self, c, n_threads, parts, on_pass=None):
         """Yield what brings problem ``c`` to its end, driver after driver, each to be finished before the next."""
         result = self.results[c]
-        if self.stops or self.out_of_time() or result.status != "waiting":             # ended before a checkpoint
+        if self.stops or self.clock.late or result.status != "waiting":             # ended before a checkpoint
             return
-        for driver in self.drivers(c, n_threads, on_pass, self.parts.begin(c)):
-            yield driver.of_problem(c, self.parts)
-        self.parts.end(c, result.status)
+        for driver in self.drivers(c, n_threads, on_pass, parts.begin(c)):
+            yield driver.of_problem(c, parts)
+        parts.end(c, result.status)
 
     def drivers(self, c, n_threads, on_pass, found):
         """``found``: what the problem gave for the checkpoint that the fit goes on from, or None."""
@@ -221,28 +221,17 @@ class NewtonClasses:
             yield part
         after_pass = None if on_pass is None else lambda driver: self.asked_to_stop(on_pass, c, driver)
         newton = PursuitNewton(rows, self.settings, w, result=result, trace=self.trace, after_pass=after_pass,
-                               before=part, started=self.clock)
+                               before=part, started=self.clock.begin)
         newton.begin_or_go_on(found)
         yield newton
 
-    def watch_time(self):
-        """Ends a wait for rows in files."""
-        if self.give_up_at is not None and time.perf_counter() > self.give_up_at:
-            raise TimeUp
-
-    def out_of_time(self):
-        return self.settings.deadline is not None and time.perf_counter() > self.settings.deadline
-
     def asked_to_stop(self, on_pass, c, driver):
-        pause = time.perf_counter()
         self.take_in(c)
         self.count_reads()
-        self.stops = bool(on_pass(self.fit))
-        pause = time.perf_counter() - pause      # a callback's time is nobody's
-        self.clock += pause
-        driver.pass_over(pause)
-        if self.settings.deadline is not None:
-            self.settings = driver.settings = replace(self.settings, deadline=self.settings.deadline + pause)
+        began = self.clock.begin
+        self.stops = bool(self.clock.asked_to_stop(on_pass, self.fit))
+        driver.pass_over(self.clock.begin - began)       # a callback's time is nobody's
+        self.settings = driver.settings = replace(self.settings, deadline=self.clock.deadline)
         return self.stops
 
     # ------------------------------------------------------------ what is left
@@ -283,23 +272,24 @@ class NewtonClasses:
             stopped.append("max_time")
         fit.stopped = min(stopped, key=ORDER.index)                  # the worst of what became of the classes
         if fit.stopped in ("interrupted", "max_time", "callback"):
-            limit = self.give_up_at = time.perf_counter() + LATE
-            self.keep_the_better(trained, lambda: time.perf_counter() > limit)
+            clock = RunClock(time.perf_counter() + LATE)
+            self.blocks.home.between_chunks = clock.watch
+            self.keep_the_better(trained, clock)
 
-    def keep_the_better(self, trained, late):
+    def keep_the_better(self, trained, clock):
         """Of what a class has reached and the ridge regression; its own where time is too short to tell."""
         fit = self.fit
         own = np.isin(np.arange(len(fit.W)), trained) & np.isinf(fit.objective)        # reached on a tenth of the rows
         if own.any():
-            fit.objective[own] = self.objectives(fit.W, fit.bias, late)[own]
-        self.use_ridge(late)
+            fit.objective[own] = self.objectives(fit.W, fit.bias, clock)[own]
+        self.use_ridge(clock)
         fit.untrained = [c for c in range(len(fit.W)) if c not in trained]
         if self.ridge is not None:
             W, bias, value = self.ridge
             fit.keep_best(W, bias, np.where(own & np.isinf(fit.objective), np.inf, value))
 
-    def use_ridge(self, late):
-        """Weights for classes not trained: a ridge regression of all, drawn to the level; Q there until ``late()``."""
+    def use_ridge(self, clock):
+        """Weights for classes not trained: a ridge regression of all, drawn to the level; Q there until it is late."""
         if self.ridge is not None or self.start.W is not None:
             return
         fit, s = self.fit, self.settings
@@ -307,15 +297,15 @@ class NewtonClasses:
             W, bias = (s.level * part for part in self.blocks.ridge_start(s.fit_intercept, s.l2))
         except TimeUp:
             return
-        self.ridge = W, bias, self.objectives(W, bias, late)
+        self.ridge = W, bias, self.objectives(W, bias, clock)
         waiting = ~np.isin(np.arange(len(W)), self.trained())
         fit.W[waiting], fit.bias[waiting] = W[waiting], bias[waiting]
 
-    def objectives(self, W, bias, late):
-        """Q of all problems at weights in the columns of X; inf where ``late()`` came first."""
+    def objectives(self, W, bias, clock):
+        """Q of all problems at weights in the columns of X; inf where the clock's time was over first."""
         s, value, losses = self.settings, np.full(len(W), np.inf), iter(())      # of rows in files each is a read
         if self.blocks.home.in_memory or not self.blocks.home.shares_reads:
             losses = self.blocks.mean_losses(W, bias, s.loss, s.level, self.fit.scale)
-        while not late() and (found := next(losses, None)) is not None:
+        while not clock.late and (found := next(losses, None)) is not None:
             value[found[0]] = found[1]
         return value + s.l2 / 2 * (W * W).sum(axis=1)

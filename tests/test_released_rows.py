@@ -1,0 +1,236 @@
+"""After a fit nothing of it holds the caller's rows, without the cyclic collector, however it ended."""
+
+import gc
+import warnings
+import weakref
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from campaign.estimators import ESTIMATORS, WAYS, make
+from conftest import named
+from estimators import quick_estimators
+from ranks_in_threads import on_ranks
+from rows_in_files import files_of
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from tensors import strict, strict_on
+
+from cmargin import Checkpoint, MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, SmSVMClassifierCV
+from cmargin.solvers.newton import growing, pursuit_newton
+
+FEW = {"max_passes": 3, "n_jobs": 1, "l2s": (1e-2,), "cv": 2}
+ALL_WAYS = [make(name, **{**FEW, **way}) for name in ESTIMATORS for way in WAYS.get(name, [{}])]
+HOMES = {
+    "C": np.array, "F": np.asfortranarray, "float32": lambda X: X.astype(np.float32), "csr": sp.csr_array,
+    "int8": lambda X: np.rint(X).astype(np.int8), "memmap": None, "files": None, "csr files": None}
+if strict is not None:
+    HOMES["device"] = strict_on("device1")
+KINDS = {"memmap": "memmap", "files": "shards", "csr files": "csr folder"}
+ENDINGS = ("max_time", "interrupt", "error", "stop", "checkpoint", "one class", "NaN")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_collector():
+    """Collections that a test asks for look at the tests' objects alone, and take little time."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    yield
+    gc.enable()
+    gc.unfreeze()
+
+
+def in_cycles():
+    """Classes of ours, and methods of them, among the objects that only the collector would find."""
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        gc.collect()
+        found = {type(one).__qualname__ if type(one).__module__.startswith("cmargin") else one.__qualname__
+                 for one in gc.garbage
+                 if type(one).__module__.startswith("cmargin")
+                 or str(getattr(one, "__module__", "")).startswith("cmargin")}
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+    return found
+
+
+@contextmanager
+def released():
+    """A list for what is to be gone with the block but for the one who made it; and nothing may be in a cycle."""
+    gone = []
+    gc.collect()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield gone
+    assert [kept for kept in (one() for one in gone) if kept is not None] == []
+    assert in_cycles() == set()
+
+
+def problem(n=90, d=5, k=3, seed=3):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % k
+    return rng.standard_normal((k, d))[y] + rng.standard_normal((n, d)), y
+
+
+def placed(X, home, folder):
+    if home not in KINDS:
+        return HOMES[home](X)
+    return files_of(X, KINDS[home], folder)
+
+
+def fit_ends(model, X, y, ending, folder):
+    """Fit, which ends so; the name of the exception that ended it, or None."""
+    def asked(_):
+        if ending == "interrupt":
+            raise KeyboardInterrupt
+        if ending == "error":
+            raise ZeroDivisionError
+        return True
+
+    chosen = {"max_time": {"max_time": 1e-9}, "checkpoint": {"checkpoint": Checkpoint(str(folder / "c"), 0.0)}}.get(
+        ending, {"callback": asked} if ending in ("interrupt", "error", "stop") else {})
+    model.set_params(**{name: value for name, value in chosen.items() if name in model.get_params()})
+    try:
+        model.fit(X, np.zeros(len(y)) if ending == "one class" else y)
+    except (Exception, KeyboardInterrupt) as error:
+        return type(error).__name__
+
+
+def test_rows_go_with_their_last_name():
+    # SmSVM's checkpoint held a method of the fit that held the checkpoint, and the rows' home another one: eight arrays
+    # of 57 MiB, one after the other, held 457 MiB until the collector came
+    with released() as gone:
+        X = np.random.default_rng(0).random((400, 8))
+        gone.append(weakref.ref(X))
+        SmSVMClassifier().fit(X, X[:, 0] > 0.5)
+        del X
+
+
+@pytest.mark.parametrize("model", ALL_WAYS, ids=named)
+@pytest.mark.parametrize("ending", [None, "interrupt"])
+def test_every_way_of_every_estimator(model, ending, tmp_path):
+    # an interrupt is raised again after the fit is stored, by a frame that had it among its variables: a cycle too
+    with released() as gone:
+        X, y = problem()
+        gone.append(weakref.ref(X))
+        model = clone(model)
+        fit_ends(model, X, y, ending, tmp_path)
+        model.predict(X)
+        del X
+
+
+@pytest.mark.parametrize("model", quick_estimators(), ids=named)
+@pytest.mark.parametrize("home", HOMES)
+def test_every_home(model, home, tmp_path):
+    with released() as gone:
+        X, y = problem()
+        X = placed(X, home, tmp_path)
+        gone.append(weakref.ref(X))
+        fit_ends(clone(model), X, y, None, tmp_path)
+        del X
+
+
+@pytest.mark.parametrize("model", quick_estimators(), ids=named)
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_every_way_of_ending(model, ending, tmp_path):
+    if ending in ("interrupt", "error", "stop") and "callback" not in model.get_params():
+        pytest.skip("the search has no callback; its fits end so below")
+    with released() as gone:
+        X, y = problem()
+        X[7, 2] = np.nan if ending == "NaN" else X[7, 2]
+        gone.append(weakref.ref(X))
+        ended = fit_ends(clone(model), X, y, ending, tmp_path)
+        expected = {"interrupt": "KeyboardInterrupt", "error": "ZeroDivisionError", "one class": "ValueError",
+                    "NaN": "ValueError"}
+        assert ended == expected.get(ending)
+        del X
+
+
+@pytest.mark.parametrize("model", [SmSVMClassifier(), SmSVMClassifier(loss="logistic"), MarginPursuitClassifier(),
+                                   SLNDClassifier(random_state=0, max_passes=3),
+                                   SLNDClassifier(loss="multinomial", random_state=0, max_passes=3)], ids=named)
+@pytest.mark.parametrize("home", [home for home in ("csr", "files", "csr files", "device") if home in HOMES])
+@pytest.mark.parametrize("ending", ["max_time", "interrupt", "error", "stop", "NaN"])
+def test_ways_of_ending_elsewhere(model, home, ending, tmp_path):
+    with released() as gone:
+        X, y = problem()
+        X[7, 2] = np.nan if ending == "NaN" else X[7, 2]
+        X = placed(X, home, tmp_path)
+        gone.append(weakref.ref(X))
+        ended = fit_ends(clone(model), X, y, ending, tmp_path)
+        assert (ended is None) == (ending in ("max_time", "stop"))
+        del X
+
+
+@pytest.mark.parametrize("model", [SmSVMClassifier(), SmSVMClassifier(loss="squared_hinge"), MarginPursuitClassifier()],
+                         ids=named)
+@pytest.mark.parametrize("ending", [None, "interrupt", "error", "stop", "max_time"])
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_fit_that_begins_on_a_tenth_of_the_rows(model, ending, k, tmp_path, monkeypatch):
+    # what was asked after every look at the tenth held the driver that asked
+    for module in (growing, pursuit_newton):
+        monkeypatch.setattr(module, "worth_growing", lambda *_: True)
+    with released() as gone:
+        X, y = problem(n=900, k=k)
+        gone.append(weakref.ref(X))
+        fit_ends(clone(model), X, y, ending, tmp_path)
+        del X
+
+
+def raises(error):
+    """A callback that does."""
+    def asked(_):
+        raise error
+
+    return asked
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
+def test_a_search_whose_fits_end_so(error, tmp_path):
+    with released() as gone:
+        X, y = problem()
+        gone.append(weakref.ref(X))
+        search = SmSVMClassifierCV(l2s=(1e-2,), cv=2, estimator=SmSVMClassifier(callback=raises(error)))
+        assert fit_ends(search, X, y, None, tmp_path) == error.__name__
+        del X
+
+
+@pytest.mark.parametrize("model", [SmSVMClassifier(), MarginPursuitClassifier(max_passes=3),
+                                   SLNDClassifier(max_passes=3, random_state=0),
+                                   SLNDClassifier(loss="multinomial", max_passes=3, random_state=0)], ids=named)
+@pytest.mark.parametrize("ending", [None, "interrupt", "error", "one class", "NaN"])
+def test_over_ranks(model, ending, tmp_path):
+    X, y = problem()
+    X[7, 2] = np.nan if ending == "NaN" else X[7, 2]
+    gone = []
+
+    def work(comm):
+        mine = np.array(X[comm.rank::2])
+        gone.append(weakref.ref(mine))
+        one = clone(model)
+        if comm.rank == 0 and ending in ("interrupt", "error"):
+            one.set_params(callback=raises({"interrupt": KeyboardInterrupt, "error": ZeroDivisionError}[ending]))
+        try:
+            one.fit(mine, np.zeros(len(mine)) if ending == "one class" else y[comm.rank::2], comm=comm)
+        except (Exception, KeyboardInterrupt) as error:
+            return type(error).__name__
+
+    with released() as left:
+        found, _ = on_ranks(2, work)
+        assert found[0] == found[1] and (found[0] is None) == (ending is None)
+        left += gone
+
+
+def test_a_read_that_fails_is_let_go(tmp_path):
+    # the future of a read had its exception, whose traceback had the frame that had the future
+    X, y = problem(n=4000)
+    np.save(tmp_path / "X.npy", X)
+    with released() as gone:
+        files = files_of(X, "npy C", tmp_path)
+        (tmp_path / "X.npy").write_bytes((tmp_path / "X.npy").read_bytes()[:20_000])
+        gone.append(weakref.ref(files))
+        assert fit_ends(SmSVMClassifier(), files, y, None, tmp_path) is not None
+        del files
