@@ -38,6 +38,7 @@ from cmargin._estimators.validation import (
 from cmargin._estimators.versions import VersionInPickle
 from cmargin._runtime.turns import Turn
 from cmargin.homes.arrays import dense
+from cmargin.homes.converted import batches
 from cmargin.homes.device.arrays import namespace_of, to_host
 from cmargin.homes.open import beside, labels_beside, on_workers, open_rows
 
@@ -375,9 +376,7 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
         return X
 
     def _batches(self, X):
-        size = max(1, SCORE_ENTRIES // self.coef_.shape[0])
-        size = min(size, getattr(X, "at_once", size))        # rows in files are read batch by batch
-        return [slice(lo, lo + size) for lo in range(0, X.shape[0], size)]
+        return batches(X, max(1, SCORE_ENTRIES // self.coef_.shape[0]))
 
     def _scores(self, X):
         return linear_scores(X, self.coef_, self.intercept_)

@@ -2,18 +2,20 @@
 
 import math
 import numbers
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from cmargin._core.rows._structure import check_structure
 from cmargin._core.small._arrays import all_finite
 from cmargin._core.small._labels import count_codes, rows_by_class
 from cmargin._estimators.rows_elsewhere import check_device_rows, check_row_files
 from cmargin._runtime.aligned import contiguous
+from cmargin.homes.converted import ConvertedRows, is_copied
 from cmargin.homes.device.home import refuse_device
 from cmargin.homes.device.rows import DeviceRows
 from cmargin.homes.files.home import refuse_files
@@ -159,6 +161,8 @@ def check_rows(estimator, X, y="no_validation", *, reset=True, multi_output=True
     if on_workers(X):
         raise TypeError(f"{type(estimator).__name__} does not take Dask collections here; give X.compute().")
     alone = isinstance(y, str) and y == "no_validation"
+    if isinstance(X, ConvertedRows):                     # a search hands them on
+        return X
     X, y = opened(X, plain_strings(y))
     if isinstance(X, RowFiles):
         return check_row_files(estimator, X, y, not alone, reset)
@@ -168,6 +172,9 @@ def check_rows(estimator, X, y="no_validation", *, reset=True, multi_output=True
         return X if alone else (X, y)
     check_structure(X)
     check_structure(y, "y")
+    if alone and not reset and is_copied(X):
+        validate_data(estimator, X, reset=False, skip_check_array=True)      # names and number of columns
+        return ConvertedRows(X, partial(check_array, estimator=estimator, input_name="X", **ROWS))
     targets = {} if alone else {"multi_output": multi_output}
     try:
         return validate_data(estimator, X, y, reset=reset, **ROWS, **targets)
