@@ -13,7 +13,8 @@ from cmargin import SLNDClassifier, SmSVMClassifier, SmSVMClassifierCV
 from cmargin.homes import converted
 
 MODELS = [SmSVMClassifier(), SmSVMClassifier(loss="logistic"), SmSVMClassifierCV(l2s=(1e-2,), cv=2),
-          SLNDClassifier(max_passes=3, random_state=0), SLNDClassifier(loss="multinomial", max_passes=3, random_state=0)]
+          SLNDClassifier(loss="logistic", max_passes=3, random_state=0),
+          SLNDClassifier(loss="multinomial", max_passes=3, random_state=0)]
 ANSWERS = ("predict", "decision_function", "predict_proba", "predict_log_proba", "scores", "posterior")
 
 
@@ -101,8 +102,9 @@ def test_what_is_refused_is_refused_in_the_same_words(monkeypatch):
     model = SmSVMClassifier().fit(X.astype(float), X[:, 0] > 0)
     half = X.astype(np.float16)
     half[250, 3] = np.nan
+    words = r"Input X contains NaN.\nSmSVMClassifier does not accept missing values"
     for broken in (half, half.astype(float)):
-        with pytest.raises(ValueError, match="Input X contains NaN.\nSmSVMClassifier does not accept missing values"):
+        with pytest.raises(ValueError, match=words):
             model.predict(broken)
     for narrow in (X[:, :4], X[:, :4].astype(float)):
         with pytest.raises(ValueError, match="X has 4 features, but SmSVMClassifier is expecting 6 features as input"):
