@@ -135,6 +135,25 @@ def test_csr_arrays_that_do_not_fit_together(data, tmp_path):
         SmSVMClassifier().fit(folder, y)
 
 
+@pytest.mark.parametrize("name", ["csc", "bsr", "coo", "dia"])
+def test_an_npz_of_another_sparse_format_is_refused_by_name(data, tmp_path, name):
+    # The three arrays of a CSC matrix were read as those of a CSR matrix: where X was square, fits and predictions were
+    # of its transpose.
+    X, y = data[0][:9], data[1][:9]
+    model = SmSVMClassifier().fit(X, y)
+    sp.save_npz(tmp_path / "X.npz", sp.csr_array(X).asformat(name), compressed=False)
+    for call in (lambda path: model.fit(path, y), model.predict, lambda path: open_files([path], in_memory=False)):
+        with pytest.raises(ValueError, match=rf"X.npz' holds a matrix in {name.upper()} format.* X.tocsr\(\)"):
+            call(tmp_path / "X.npz")
+    np.savez(tmp_path / "X.npz", format="csr", **csr_arrays(X))         # text, as SciPy takes it too
+    np.testing.assert_array_equal(model.predict(tmp_path / "X.npz"), model.predict(X))
+
+
+def csr_arrays(X):
+    rows = sp.csr_array(X)
+    return {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr, "shape": rows.shape}
+
+
 def test_columns_of_the_last_fit(data, tmp_path):
     X, y = data
     model = SmSVMClassifier(l2=1e-2).fit(X[:, :8], y)

@@ -3,10 +3,13 @@
 import os
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
+from cmargin.command import data
 from cmargin.command.tables import NO_LABEL, read_csv, read_parquet
 from cmargin.command.whole import whole_file, writable
 from cmargin.homes.files import formats, open_files
@@ -45,6 +48,16 @@ def test_the_index_of_a_frame_is_no_feature(tmp_path, name):
     table = read_parquet(str(tmp_path / "d.parquet"), label=None)
     assert table.label == "kind" and table.y.tolist() == [0, 1, 0, 1, 0, 1]
     np.testing.assert_array_equal(table.X, X)
+
+
+@pytest.mark.parametrize("name", ["csr", "csc", "bsr", "coo", "dia"])
+def test_the_commands_read_every_sparse_format_that_npz_may_hold(tmp_path, name):
+    # a square CSC matrix was read as its transpose
+    X = np.random.default_rng(3).standard_normal((6, 6)) * (np.arange(6) < 3)
+    path = str(tmp_path / "X.npz")
+    sp.save_npz(path, sp.csr_array(X).asformat(name))
+    options = SimpleNamespace(label=None, labels=None)
+    np.testing.assert_array_equal(data.read(path, options).X.toarray(), X)
 
 
 @pytest.mark.parametrize("piece", [1, 2, 3, 7, 1 << 20])

@@ -162,7 +162,9 @@ def _arrays_of(path):
     with np.load(path, allow_pickle=False) as arrays:
         names = set(arrays.files)
         y = next((arrays[name] for name in ("y", "labels") if name in names), None)
-        if {"data", "indices", "indptr", "shape"} <= names:
+        if {"data", "shape", "format"} <= names:             # as scipy.sparse.save_npz names CSR, CSC and all others
+            X = sp.load_npz(path).tocsr()
+        elif {"data", "indices", "indptr", "shape"} <= names:
             X = sp.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=tuple(arrays["shape"]))
         elif "X" in names or len(names) == 1:
             X = arrays["X" if "X" in names else arrays.files[0]]

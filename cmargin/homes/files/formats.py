@@ -168,6 +168,18 @@ class ParquetRows:
         return out.T
 
 
+def _refuse_other_formats(path, member):
+    """Raise ValueError unless the matrix that `scipy.sparse.save_npz` wrote is CSR.
+
+    A CSC matrix has members of the same names, and of the same lengths where it is square.
+    """
+    name = member.load().tolist()
+    name = name.decode("ascii", "replace") if isinstance(name, bytes) else str(name)
+    if name != "csr":
+        raise ValueError(f"{path!r} holds a matrix in {name.upper()} format, whose rows cannot be read one after the "
+                         "other; save it by scipy.sparse.save_npz(path, X.tocsr(), compressed=False).")
+
+
 def open_one(path):
     """What holds the rows of one file, or of one folder with the arrays of a CSR matrix."""
     if os.path.isdir(path):
@@ -177,6 +189,8 @@ def open_one(path):
         return DenseRows(array_of_npy(path))
     if path.endswith(".npz"):
         arrays = arrays_of_npz(path)
+        if "format" in arrays:
+            _refuse_other_formats(path, arrays.pop("format"))
         if "indptr" in arrays:
             return CSRRows(path, arrays)
         if len(arrays) != 1:
