@@ -27,14 +27,15 @@ from cmargin._estimators.validation import (
     check_rows,
     code_labels,
     in_range,
-    plain_strings,
     positives_of,
     sliceable,
 )
 from cmargin._estimators.versions import VersionInPickle
 from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin.homes import open_rows
-from cmargin.homes.open import labels_beside
+from cmargin.homes.containers import computed
+from cmargin.homes.label_arrays import label_array
+from cmargin.homes.open import labels_beside, weights_beside
 from cmargin.smsvm import SmSVMClassifier, of_logistic_loss
 
 OF_THE_BEST = ("coef_", "intercept_", "classes_", "objective_", "duality_gap_", "n_iter_", "history_")
@@ -245,6 +246,7 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
         code_labels(y)
         if self._estimator.checkpoint is not None:
             raise ValueError("The fits of a search take no checkpoint of their own; give it to SmSVMClassifierCV.")
+        sample_weight = weights_beside(X, sample_weight)
         return X, y, None if sample_weight is None else _check_sample_weight(sample_weight, X)
 
     def _choose(self, X, y, weights=None, groups=None, keeper=NO_KEEPER):
@@ -305,7 +307,7 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on ``X`` and ``y``."""
-        return accuracy_of(labels_beside(X, y), self.predict(X), sample_weight)
+        return accuracy_of(labels_beside(X, y), computed(self.predict(X)), weights_beside(X, sample_weight))
 
     def to_sklearn(self) -> Any:
         """The chosen estimator's `to_sklearn`."""
@@ -357,7 +359,7 @@ def nested_cross_validation(X: Any, y: Any, l2s: Sequence[float], l1s: Sequence[
     -------
     NestedScores
     """
-    X, y = indexable(sliceable(X), sliceable(y) if sp.issparse(y) else plain_strings(np.asarray(y)))
+    X, y = indexable(sliceable(X), sliceable(y) if sp.issparse(y) else label_array(y))
     estimator = SmSVMClassifier() if estimator is None else estimator
     scores, chosen, passes = [], [], 0.0
     for train, test in _splits(outer, X, y):

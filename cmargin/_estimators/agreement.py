@@ -24,6 +24,7 @@ from cmargin._estimators.validation import (
     in_range,
     positives_of,
 )
+from cmargin.homes.containers import weight_array
 from cmargin.homes.failure import agreed_on
 from cmargin.homes.open import open_rows
 
@@ -98,8 +99,8 @@ def checked(estimator, X, y, sample_weight):
         home, (kind, classes, counts) = open_rows(X, y), _targets(y)
         shares = counts
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True,
-                                                 allow_all_zero_weights=True)
+            sample_weight = _check_sample_weight(weight_array(sample_weight), y, dtype=np.float64,
+                                                 ensure_non_negative=True, allow_all_zero_weights=True)
             if kind != "an indicator":
                 codes = np.searchsorted(classes, np.asarray(y).ravel())
                 shares = np.bincount(codes, in_range(sample_weight), minlength=len(classes))

@@ -38,9 +38,10 @@ from cmargin._estimators.validation import (
 from cmargin._estimators.versions import VersionInPickle
 from cmargin._runtime.turns import Turn
 from cmargin.homes.arrays import dense
+from cmargin.homes.containers import computed
 from cmargin.homes.converted import batches
 from cmargin.homes.device.arrays import namespace_of, to_host
-from cmargin.homes.open import beside, labels_beside, on_workers, open_rows
+from cmargin.homes.open import labels_beside, on_workers, open_rows, weights_beside
 
 SCORE_ENTRIES = 1 << 22  # scores held at a time by predict: 32 MB
 LARGEST = float(np.finfo(float).max)
@@ -90,6 +91,8 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
             tensor, a CuPy array, or any array of the array API standard, which stays on its device; half precision is
             made single, whole numbers double.
         y : (n_samples,) labels, or (n_samples, n_labels) indicator; or paths of .npy files; or a tensor where X is
+            Of whole numbers, booleans or texts, which ``classes_`` has as they are: of nullable columns of pandas,
+            polars and Arrow too.
         sample_weight : (n_samples,) array or None
             Or, of an indicator, (n_samples, n_labels): what a row weighs in the problem of each label. The problems are
             then trained one after the other, as they are with a ``class_weight`` of labels.
@@ -104,10 +107,13 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
 
         Raises
         ------
+        TypeError
+            For containers that NumPy makes no array of, with what to call for one.
         ValueError
-            For parameters, shapes, NaN, infinities or a single class. SLND, BSN and the baselines like them, which
-            visit rows of both signs, refuse weights that leave one class too; others predict that class, as
-            scikit-learn's linear classifiers do.
+            For parameters, shapes, NaN, infinities, what is masked, labels that are missing or of several types,
+            columns of dates or lists, or a single class. SLND, BSN and the baselines like them, which visit rows of
+            both signs, refuse weights that leave one class too; others predict that class, as scikit-learn's linear
+            classifiers do.
 
         Warns
         -----
@@ -127,7 +133,7 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
             return self._finish(*over_workers.train(self, X, y, sample_weight, begin))
         self._check_parameters()
         with Turn(waits=self.max_time is None):
-            sample_weight = beside(X, sample_weight, "sample_weight")
+            sample_weight = weights_beside(X, sample_weight)
             home = open_rows(*self._check_data(X, y))
             try:
                 keeper = keeper_of(self, home, sample_weight)
@@ -363,7 +369,7 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on ``X`` and ``y``; of an indicator, the share of rows whose labels are all right."""
-        return accuracy_of(labels_beside(X, y), self.predict(X), beside(X, sample_weight, "sample_weight"))
+        return accuracy_of(labels_beside(X, y), computed(self.predict(X)), weights_beside(X, sample_weight))
 
     @property
     def _binary(self):

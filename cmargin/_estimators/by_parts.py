@@ -10,7 +10,8 @@ from cmargin._estimators.new_classes import counts_with_more, weights_with_more
 from cmargin._estimators.posteriors import PosteriorPredictions
 from cmargin._estimators.refusal import keeps_last_fit
 from cmargin._estimators.validation import check_rows, encode_labels
-from cmargin.homes.open import beside, open_rows
+from cmargin.homes.label_arrays import label_array
+from cmargin.homes.open import open_rows, weights_beside
 
 
 class TrainedByParts(PosteriorPredictions):
@@ -54,7 +55,7 @@ class TrainedByParts(PosteriorPredictions):
                 "weights, use compute_class_weight('balanced', classes=classes, y=y). In place of y you can use a "
                 "large enough sample of the full training set target to properly estimate the class frequency "
                 "distributions. Pass the resulting weights as the class_weight parameter.")
-        sample_weight = beside(X, sample_weight, "sample_weight")
+        sample_weight, classes = weights_beside(X, sample_weight), label_array(classes, "classes")
         X, y = check_rows(self, X, y, reset=not hasattr(self, "n_features_in_"))
         labels, home = self._labels_of_part(y, classes), open_rows(X, y)
         if home.shares_reads:

@@ -15,6 +15,7 @@ from cmargin._core.small._arrays import all_finite
 from cmargin._core.small._labels import count_codes, rows_by_class
 from cmargin._estimators.rows_elsewhere import check_device_rows, check_row_files
 from cmargin._runtime.aligned import contiguous
+from cmargin.homes.containers import rows_array
 from cmargin.homes.converted import ConvertedRows, is_copied
 from cmargin.homes.device.home import refuse_device
 from cmargin.homes.device.rows import DeviceRows
@@ -163,7 +164,8 @@ def check_rows(estimator, X, y="no_validation", *, reset=True, multi_output=True
     alone = isinstance(y, str) and y == "no_validation"
     if isinstance(X, ConvertedRows):                     # a search hands them on
         return X
-    X, y = opened(X, plain_strings(y))
+    X, labels = opened(X, None if alone else y)
+    y = y if alone else labels
     if isinstance(X, RowFiles):
         return check_row_files(estimator, X, y, not alone, reset)
     if isinstance(X, DeviceRows):
@@ -171,7 +173,6 @@ def check_rows(estimator, X, y="no_validation", *, reset=True, multi_output=True
     if clean(X, n_threads) and (alone or clean_labels(y, len(X))) and take_as_given(estimator, X, reset):
         return X if alone else (X, y)
     check_structure(X)
-    check_structure(y, "y")
     if alone and not reset and is_copied(X):
         validate_data(estimator, X, reset=False, skip_check_array=True)      # names and number of columns
         return ConvertedRows(X, partial(check_array, estimator=estimator, input_name="X", **ROWS))
@@ -182,21 +183,12 @@ def check_rows(estimator, X, y="no_validation", *, reset=True, multi_output=True
         raise ValueError(f"X holds a number beyond the range of float64 ({error}).") from None
 
 
-def plain_strings(y):
-    """``y``, where it is of NumPy's StringDType, which scikit-learn's checks do not know, as an array of objects.
-
-    What is missing stays so, and is refused as in any such array; of a fixed width it would be the string "nan".
-    """
-    return y.astype(object) if getattr(getattr(y, "dtype", None), "kind", "") == "T" else y
-
-
 def accuracy_of(y, predicted, sample_weight):
-    """scikit-learn's accuracy, of labels that it refuses too: StringDType and bytes."""
+    """scikit-learn's accuracy of labels as `label_array` makes them, of bytes too, which it refuses."""
     from sklearn.metrics import accuracy_score  # heavy, and training does not need it
 
-    y = plain_strings(y)
     if predicted.ndim == 2 and np.ndim(y) == 2:
-        y = positives_of(y if sp.issparse(y) else np.asarray(y))               # an indicator of -1 and 1 too
+        y = positives_of(y)                                                    # an indicator of -1 and 1 too
     if getattr(getattr(y, "dtype", None), "kind", "") == "S" and y.shape == predicted.shape:
         y, predicted = np.ones(len(y), bool), predicted == y
     return accuracy_score(y, predicted, sample_weight=sample_weight)
@@ -246,7 +238,7 @@ def check_in_memory(X, what):
 def sliceable(X):
     """Rows of any kind as an array or CSR matrix, from which numbers of rows pick; sparse arrays are checked first."""
     check_structure(X)
-    return X.tocsr() if sp.issparse(X) else np.asarray(X)
+    return X.tocsr() if sp.issparse(X) else np.asarray(rows_array(X))
 
 
 def check_targets(y):
@@ -275,7 +267,7 @@ def code_labels(y, classes=None):
 
     Parameters
     ----------
-    y : (n,) labels, or (n, n_labels) indicator, dense or sparse
+    y : (n,) labels, or (n, n_labels) indicator, dense or sparse; as `label_array` makes them
     classes : array or None
         All classes; from ``y`` if None. Not used for an indicator.
 
@@ -333,7 +325,6 @@ def indicator_of(codes, n_classes):
 def _class_codes(y, classes):
     """All classes, ascending, and the place of every label among them."""
     plain = classes is None and plain_labels(y)          # one search for the distinct labels, not three
-    classes = plain_strings(classes)
     counted = count_codes(contiguous(y, np.int64)) if plain and y.dtype.kind in "bi" else None
     encoder = None if plain else LabelEncoder().fit(y if classes is None else np.asarray(classes))
     if counted is not None:

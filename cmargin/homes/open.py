@@ -5,12 +5,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from cmargin.homes.containers import refuse_types, rows_array, weight_array
 from cmargin.homes.device.arrays import beside, brought, on_device
 from cmargin.homes.device.home import DeviceHome
 from cmargin.homes.device.rows import DeviceRows
 from cmargin.homes.files import sources
 from cmargin.homes.files.home import FileHome
 from cmargin.homes.files.sources import RowFiles
+from cmargin.homes.label_arrays import label_array
 from cmargin.homes.memory import MemoryHome
 
 
@@ -21,20 +23,29 @@ def on_workers(X):
 
 def dask_array_of(X):
     """A Dask collection as an array, of rows of unknown number where a dataframe does not say."""
+    refuse_types(X._meta)
     return X.to_dask_array() if hasattr(X, "to_dask_array") else X
 
 
 def opened(X, y):
     """Rows that are tensors, paths, or memory maps too large for memory, opened, and their labels; or as given."""
     if isinstance(X, DeviceRows):
-        return X, beside(X.X, y, "y")
-    X, y = brought(X, "X"), beside(X, y, "y")
-    return (DeviceRows(X), y) if on_device(X) else sources.opened(X, y)
+        return X, label_array(beside(X.X, y, "y"))
+    X, y = brought(X, "X"), labels_beside(X, y)
+    if on_device(X):
+        return DeviceRows(X), y
+    X = sources.opened(X)
+    return X if isinstance(X, RowFiles) else rows_array(X), y
 
 
 def labels_beside(X, y):
-    """Labels as `fit` takes them: of files or on the device of X."""
-    return sources.labels_beside(X, beside(X, y, "y"))
+    """Labels as `fit` takes them, of files or on the device of X, as an array or sparse matrix."""
+    return label_array(sources.labels_beside(X, beside(X, y, "y")))
+
+
+def weights_beside(X, sample_weight):
+    """Sample weights as `fit` takes them, which may be on the device of X, as an array."""
+    return weight_array(beside(X, sample_weight, "sample_weight"))
 
 
 def open_rows(X: Any, y: Any = None, *, comm: Any = None, client: Any = None) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cmargin._runtime.aligned import aligned, contiguous
+from cmargin.homes.containers import unmasked
 
 Batches = ArrayLike | Iterable[ArrayLike]     # of rows
 
@@ -18,7 +19,7 @@ BLOCK_ENTRIES = 1 << 18     # 2 MB of float64: stays in cache, and a Python loop
 
 def as_real(values, name):
     """``values`` as an array of real numbers, or a ValueError naming the dtype."""
-    values = np.asarray(values)
+    values = np.asarray(unmasked(values, name))
     if values.dtype.kind not in "fiub":
         raise ValueError(f"{name} must be an array of real numbers, got dtype {values.dtype}")
     return values
@@ -90,7 +91,7 @@ def code_labels(y, n_classes):
     (n, K)                    (n, K) of 0/1, any number    bool: the indicator matrix of multilabel
     ========================  ===========================  =======================================
     """
-    y = np.asarray(y)
+    y = np.asarray(unmasked(y, "y"))
     if y.dtype.kind not in "fiub":
         raise ValueError(f"y must hold class indices, -1/+1 or an indicator matrix of 0/1, got dtype {y.dtype}")
     if y.dtype.kind == "f" and not np.array_equal(y, np.trunc(y)):      # a NaN is unequal to itself

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 
 from cmargin.homes.files.arrays_in_files import array_of_npy, arrays_of_npz, opened, read_at
 
+ENDINGS = (".npy", ".npz", ".parquet")       # of files; rows may be in a folder, too
 CSR_ARRAYS = ("data", "indices", "indptr", "shape")
 MOST_COLUMNS = 1 << 44       # eight bytes for each are what processors address
 PIECE = 1 << 20              # row pointers looked at together

@@ -6,13 +6,15 @@ from itertools import pairwise
 import numpy as np
 import scipy.sparse as sp
 
+from cmargin.homes.containers import refuse_texts
 from cmargin.homes.files.arrays_in_files import ArrayInFile, array_of_npy, arrays_of_npz
-from cmargin.homes.files.formats import DenseRows, Room, open_one
+from cmargin.homes.files.formats import ENDINGS, DenseRows, Room, open_one
 from cmargin.homes.files.memory_left import memory_left
 
 FITS = 0.5                   # part of the memory left that rows may take and still be read whole
 NEAR = 1 << 16               # bytes between two rows that are sooner read along than skipped
 AT_ONCE = 1 << 23            # bytes read together where some rows are wanted
+ASKED = 100                  # strings of a list that are looked up as paths, before it is taken for documents
 
 
 class RowFiles:
@@ -141,6 +143,10 @@ def is_path(given):
     return isinstance(given, (str, os.PathLike))
 
 
+def _looks_like_a_path(given):
+    return not isinstance(given, str) or given.endswith(ENDINGS) or os.path.exists(given)
+
+
 def are_paths(given):
     """Whether ``given`` names files: a path, or a list of them."""
     return is_path(given) or (isinstance(given, (list, tuple)) and len(given) > 0 and all(map(is_path, given)))
@@ -149,6 +155,8 @@ def are_paths(given):
 def _opened(source):
     if is_path(source):
         return [open_one(os.fspath(source))]
+    if not any(map(_looks_like_a_path, source[:ASKED])):
+        refuse_texts(source)
     parts = []
     for number, path in enumerate(source, 1):
         try:
@@ -193,21 +201,20 @@ def too_large(X):
     return X.nbytes > FITS * memory_left() and mapped_rows(X) is not None
 
 
-def opened(X, y):
-    """Rows that are named by paths, and memory maps that do not fit into memory, opened, and their labels; or as given.
-
-    Labels in a list of strings are files where the strings end as their names do.
-    """
-    y = labels_beside(X, y)
+def opened(X):
+    """Rows that are named by paths, and memory maps that do not fit into memory, opened; or as given."""
     if are_paths(X):
-        X = open_files(X)
-    elif isinstance(X, np.memmap) and too_large(X):
-        X = open_files(X, False)
-    return X, y
+        return open_files(X)
+    if isinstance(X, np.memmap) and too_large(X):
+        return open_files(X, False)
+    return X
 
 
 def labels_beside(X, y):
-    """`labels_of` y where X is of files, or was and is read whole: then strings are not one a row."""
+    """`labels_of` y where X is of files, or was and is read whole: then strings are not one a row.
+
+    Labels in a list of strings are files where the strings end as their names do.
+    """
     of_files = are_paths(X) or isinstance(X, (RowFiles, np.memmap)) or is_path(y)
     if not of_files and are_paths(y):
         of_files = hasattr(X, "shape") and len(y) != X.shape[0]
