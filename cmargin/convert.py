@@ -20,6 +20,7 @@ import numpy as np
 from sklearn.datasets import load_svmlight_file
 
 TEXT = 1 << 24               # bytes of text parsed together
+EXACT = 2**53                # from here on neighbouring whole numbers are one float64
 HEADER = 128                 # bytes of a .npy header in which any length fits
 COMPRESSED = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}      # by their first bytes
 DAMAGED = EOFError, OSError, lzma.LZMAError, zlib.error      # bzip2's is an OSError that no system call made
@@ -112,6 +113,7 @@ def convert(text, folder, *, dtype=np.float32, n_features=None, zero_based=False
                 raise ValueError(f"{text!r} has columns {low} to {high} from line {first} on; the first is "
                                  f"{0 if zero_based else 1} (--zero-based says which)"
                                  f"{'' if n_features is None else f', and there are {n_features}'}.")
+            refuse_long_labels(text, y)
             most, whole = max(most, high + zero_based), whole and bool((y == np.rint(y)).all())
             X.sum_duplicates()
             files["data"].add(X.data)
@@ -129,6 +131,13 @@ def convert(text, folder, *, dtype=np.float32, n_features=None, zero_based=False
         labels = os.path.join(folder, "labels.npy")
         np.save(labels, np.load(labels).astype(np.int64))
     return shape, files["data"].n
+
+
+def refuse_long_labels(text, y):
+    """Raise ValueError for labels so large that scikit-learn's reader, which makes floats of them, may merge two."""
+    if (np.abs(y) >= EXACT).any():
+        raise ValueError(f"{text!r} has labels of 2**53 and more, not all of which can be told apart in svmlight text; "
+                         "number the classes from 0 on.")
 
 
 def _parsed(text, dtype):

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from cmargin import SmSVMClassifier
 from cmargin.command import data
-from cmargin.command.tables import NO_LABEL, read_csv, read_parquet
+from cmargin.command.tables import NO_LABEL, labels_from, read_csv, read_parquet
 from cmargin.command.whole import whole_file, writable
+from cmargin.convert import convert
 from cmargin.homes.files import formats, open_files
 from cmargin.homes.files.formats import open_one
 
@@ -48,6 +50,72 @@ def test_the_index_of_a_frame_is_no_feature(tmp_path, name):
     table = read_parquet(str(tmp_path / "d.parquet"), label=None)
     assert table.label == "kind" and table.y.tolist() == [0, 1, 0, 1, 0, 1]
     np.testing.assert_array_equal(table.X, X)
+
+
+def files_with_a_hole(folder, labels):
+    """Paths of three rows in every kind of file that may hold such labels, the second of which is missing."""
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    first, _, last = labels
+    parquet.write_table(arrow.table({"size": [1.0, 2.0, 3.0], "kind": [first, None, last]}), folder / "d.parquet")
+    are_numbers = type(first) is int
+    for hole in ("", " ", *(("nan", "NA") if are_numbers else ())):
+        written(folder / f"{hole.strip() or len(hole)}.csv", f"size,kind\n1,{first}\n2,{hole}\n3,{last}\n")
+    if are_numbers:
+        written(folder / "d.svm", f"{first} 1:1\nnan 1:2\n{last} 1:3\n")
+        np.savez(folder / "d.npz", X=[[1.0], [2.0], [3.0]], y=[first, np.nan, last])
+    return sorted(folder.iterdir())
+
+
+@pytest.mark.parametrize("labels", [["no", "no", "yes"], [0, 0, 1], [False, False, True]], ids=str)
+def test_a_missing_label_is_refused_by_its_row_in_every_file(tmp_path, labels):
+    # A null of Parquet was a class, 'None', and NaN among the numbers of a CSV file made classes of texts, 'nan' too.
+    options = SimpleNamespace(label=None, labels=None, header="auto", zero_based="auto")
+    paths = files_with_a_hole(tmp_path, labels)
+    assert len(paths) == (7 if type(labels[0]) is int else 3)
+    for path in paths:
+        with pytest.raises(ValueError, match=rf"{path.name}, row 2: the label is empty \(1 such rows\); leave"):
+            data.with_labels(str(path), options)
+        table = data.read(str(path), options)                   # `predict` has no use for labels
+        assert table.X.shape == (3, 1) and len(table.y) == 3
+
+
+def test_a_missing_label_in_a_file_of_its_own(tmp_path):
+    np.save(tmp_path / "X.npy", np.eye(3))
+    np.save(tmp_path / "y.npy", np.array([0.0, np.nan, 1.0]))
+    options = SimpleNamespace(label=None, labels=str(tmp_path / "y.npy"))
+    with pytest.raises(ValueError, match="row 2: the label is empty"):
+        data.with_labels(str(tmp_path / "X.npy"), options)
+    with pytest.raises(ValueError, match=r"Input y contains NaN: y\[1\] is missing"):
+        SmSVMClassifier().fit(tmp_path / "X.npy", tmp_path / "y.npy")
+
+
+@pytest.mark.parametrize("texts, labels", [
+    (["9007199254740992", "9007199254740993"], [2**53, 2**53 + 1]), (["+7", "-7.0"], [7, -7]),
+    (["9223372036854775807", "0"], [2**63 - 1, 0]), (["9223372036854775808", "0"], ["9223372036854775808", "0"]),
+    (["1.0e+00", "2.5e+00"], ["1.0e+00", "2.5e+00"]), (["1.", "nan"], ["1.", ""]), (["x", "nan"], ["x", "nan"])],
+    ids=str)
+def test_whole_numbers_of_text_are_read_to_the_last_digit(texts, labels):
+    # 2^53 + 1 was read as 2^53, by way of a float
+    assert labels_from(texts).tolist() == labels
+
+
+def test_labels_of_svmlight_text_that_floats_merge_are_refused(tmp_path):
+    path = written(tmp_path / "d.svm", f"{2**53} 1:1\n{2**53 + 1} 1:2\n")
+    for call in (lambda: data.read(path, SimpleNamespace(label=None, labels=None, zero_based="auto")),
+                 lambda: convert(path, tmp_path / "folder")):
+        with pytest.raises(ValueError, match=r"labels of 2\*\*53 and more, .* number the classes from 0 on"):
+            call()
+
+
+@pytest.mark.parametrize("kind", ["list", "fixed"])
+def test_columns_of_lists_in_parquet_are_named(tmp_path, kind):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    made = arrow.list_(arrow.float64(), *([2] if kind == "fixed" else []))
+    path = str(tmp_path / "d.parquet")
+    parquet.write_table(arrow.table({"embedding": arrow.array([[1.0, 2.0], [3.0, 4.0]], made), "kind": [0, 1]}), path)
+    for call in (lambda: open_files(path), lambda: read_parquet(path, label=None)):
+        with pytest.raises(ValueError, match=r"d.parquet', column 'embedding', holds lists .* np.array\(column"):
+            call()
 
 
 @pytest.mark.parametrize("name", ["csr", "csc", "bsr", "coo", "dia"])

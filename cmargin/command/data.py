@@ -8,10 +8,11 @@ import scipy.sparse as sp
 
 from cmargin._estimators.validation import InvalidParameterError
 from cmargin.command.tables import NO_LABEL, Table, read_csv, read_parquet
-from cmargin.convert import opened_text
+from cmargin.convert import opened_text, refuse_long_labels
 from cmargin.homes.files import open_files
 from cmargin.homes.files.arrays_in_files import array_of_npy
 from cmargin.homes.files.sources import labels_of
+from cmargin.homes.label_arrays import missing
 
 SVMLIGHT = (".svm", ".svmlight", ".libsvm", ".txt")
 TABLES = (".csv", ".tsv", ".parquet")
@@ -71,8 +72,11 @@ def with_labels(path, options, known=None):
     table = read(path, options, known)
     if table.y is None:
         raise ValueError(f"{path} holds no labels; --labels names a file of them, --label a column of a table.")
-    if table.y.dtype.kind == "U" and (table.y == "").any():
-        raise ValueError(f"{path}, row {np.flatnonzero(table.y == '')[0] + 1}: the label is empty.")
+    gone = table.y == "" if table.y.dtype.kind == "U" else missing(table.y)
+    empty = np.flatnonzero(gone.reshape(len(gone), -1).any(axis=1))
+    if len(empty):
+        raise ValueError(f"{path}, row {empty[0] + 1}: the label is empty ({len(empty)} such rows); leave such rows "
+                         "out.")
     if known is None:
         _refuse_fractions(path, table.y)
     return table
@@ -121,6 +125,7 @@ def _svmlight(path, zero_based, known):
             raise ValueError(f"{path} has a column of a number beyond 2**31 - 1; number its columns anew.") from None
         except ValueError as error:
             raise ValueError(f"{path}{_line_that_is_wrong(path)}: {error}") from None
+    refuse_long_labels(path, y)
     return Table(X, y.astype(np.int64) if (y == np.rint(y)).all() else y, None, None)
 
 

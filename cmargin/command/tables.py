@@ -7,11 +7,13 @@ import re
 import warnings
 from collections import Counter
 from contextlib import contextmanager
+from decimal import Decimal
 
 import numpy as np
 
 from cmargin.convert import opened_text
-from cmargin.homes.files.formats import index_of_rows
+from cmargin.homes.files.formats import index_of_rows, refuse_lists
+from cmargin.homes.label_arrays import missing
 
 DELIMITERS = ",;\t "             # the first of them that the first line has
 NO_LABEL = object()              # in place of the column of labels: they are in a file of their own
@@ -243,25 +245,37 @@ def _refuse_gaps(path, numbers, names, wanted):
 
 
 # 1, +1, 1.0 and what np.savetxt makes of it; 00501 and 1e3 are names
+MISSING = ("", "nan", "na")      # in small letters
 INTEGER = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.[0-9]*(e[+-]?[0-9]+)?)?", re.IGNORECASE)
 
 
 def labels_from(texts, known=None):
-    """Labels as they were meant, integers or texts: what the classes of the `Model` are, or as they are written."""
+    """Labels as they were meant, integers or texts: what the classes of the `Model` are, or as they are written.
+
+    Beside integers, NaN and NA stand for a label that is missing, as an empty cell does: "" among the texts returned.
+    """
     texts = np.char.strip(np.asarray(texts, str))
+    distinct, place = np.unique(texts, return_inverse=True)
+    given = ~np.isin(np.char.lower(distinct), MISSING)
     if known is None:
-        are_numbers = all(map(INTEGER.fullmatch, np.unique(texts).tolist()))
+        are_numbers = all(map(INTEGER.fullmatch, distinct[given].tolist()))
     else:
         are_numbers = known.classifier.classes_.dtype.kind in "iubf"
     if not are_numbers:
         return texts
     try:
-        numbers = texts.astype(float)
-    except ValueError:
+        numbers = [_whole(text) for text in distinct[given].tolist()]
+    except (ValueError, ArithmeticError):
         return texts
-    if not np.isfinite(numbers).all() or (numbers != np.rint(numbers)).any() or np.abs(numbers).max(initial=0) > 2**53:
-        return texts
-    return numbers.astype(np.int64)
+    return np.array(numbers, np.int64)[place] if given.all() else np.where(given[place], texts, "")
+
+
+def _whole(text):
+    """The integer of 64 bits that a text stands for, every digit of it; an error where it stands for none."""
+    number = Decimal(text)
+    if not -2**63 <= number < 2**63 or number != number.to_integral_value():
+        raise ValueError(text)
+    return int(number)
 
 
 def read_parquet(path, *, label, known=None):
@@ -277,6 +291,7 @@ def read_parquet(path, *, label, known=None):
     table = table.select([j for j, name in enumerate(table.column_names) if name not in index])
     names = list(map(str, table.column_names))
     place, wanted = _places(path, names, len(names), label, known)
+    refuse_lists(path, table.schema, wanted)
     columns = []
     for j in wanted:
         column = table.column(j).to_numpy()
@@ -287,6 +302,14 @@ def read_parquet(path, *, label, known=None):
     single = all(column.dtype == np.float32 for column in columns)
     X = np.column_stack([column.astype(np.float32 if single else float) for column in columns])
     _refuse_gaps(path, X, names, wanted)
-    y = None if place is None else np.asarray(table.column(place).to_pylist())
-    return Table(X, y if y is None or y.dtype.kind in "iub" else labels_from(y, known), [names[j] for j in wanted],
+    return Table(X, None if place is None else _labels_of(table.column(place), known), [names[j] for j in wanted],
                  None if place is None else names[place])
+
+
+def _labels_of(column, known):
+    """Labels of an Arrow column: its whole numbers and booleans, or what its texts stand for; objects where some are
+    missing."""
+    y = np.asarray(column)
+    if y.dtype.kind in "iub" or missing(y).any():
+        return y
+    return labels_from(y, known)

@@ -13,6 +13,7 @@ import threading
 import numpy as np
 import scipy.sparse as sp
 
+from cmargin.homes.containers import LISTS
 from cmargin.homes.files.arrays_in_files import array_of_npy, arrays_of_npz, opened, read_at
 
 ENDINGS = (".npy", ".npz", ".parquet")       # of files; rows may be in a folder, too
@@ -132,6 +133,14 @@ def index_of_rows(schema):
     return {name for name in (schema.pandas_metadata or {}).get("index_columns", ()) if isinstance(name, str)}
 
 
+def refuse_lists(path, schema, columns):
+    """Raise ValueError where one of these columns of a Parquet file holds lists, embeddings say."""
+    for field in map(schema.field, columns):
+        if str(field.type).startswith(LISTS):
+            raise ValueError(f"{path!r}, column {field.name!r}, holds lists ({field.type}), and rows have one number a "
+                             "column; write the array of them to a .npy file, np.array(column.to_pylist()).")
+
+
 class ParquetRows:
     """Rows of a Parquet file all of whose columns are features; a row group is read at a time."""
 
@@ -147,6 +156,7 @@ class ParquetRows:
         schema = self.file.schema_arrow
         index = index_of_rows(schema)
         self.columns = [j for j, name in enumerate(schema.names) if name not in index]
+        refuse_lists(path, schema, self.columns)
         kinds = {schema.field(j).type.to_pandas_dtype() for j in self.columns}
         if len(kinds) != 1:
             raise ValueError(f"{path!r} has columns of several types: rows in files must be float32 or float64.")
