@@ -30,6 +30,8 @@ SMALLEST_NUMBER, LARGEST_NUMBER = float(np.finfo(float).tiny), float(np.finfo(fl
 WARM_WIDTH = 0.1               # smoothing that a warm start begins with, at most
 NOWHERE = {True: 0.5, False: 0.1}    # a gap that sweeps of sparse and of dense rows end with, too large for a start
 UNFINISHED = ("waiting", "running", "stopped", "max_time")
+FEW_NUMBERS = 100_000          # of X for all classes together: with fewer a fit takes a millisecond on one thread, two
+                               # gain a tenth of it, and beside busy programs one may wait 4 ms for the other
 LATE = 0.3                     # seconds that an interrupted fit may take to say how good the classes are
 
 
@@ -45,7 +47,8 @@ class SmSVMFit:
         if e.C is not None:
             self.l2 = 0.0 if np.isinf(e.C) else 1 / min(max(float(e.C) * total_weight, SMALLEST_NUMBER), LARGEST_NUMBER)
         threads = effective_n_threads(estimator.n_jobs) if home.agreed is None else 1     # ranks have their own
-        self.n_threads = threads if self.n * self.m >= SMALL or len(labels) >= threads > 1 else 1
+        several = len(labels) >= threads > 1 and self.n * self.m * len(labels) >= FEW_NUMBERS
+        self.n_threads = threads if self.n * self.m >= SMALL or several else 1
         self.intercept = bool(estimator.fit_intercept)
         self.free = self.m if self.intercept and not estimator.penalize_intercept else None    # column, not penalised
         self.problem = Problem(self.l2, float(e.l1), self.free, e.loss)

@@ -1,4 +1,4 @@
-"""Stochastic passes of one-vs-rest classes in whitened coordinates: ``prange`` over the classes (SLND eq. 11).
+"""Stochastic passes of one-vs-rest classes in whitened coordinates, shared out by class (SLND eq. 11).
 
 One step of one class, at row i of its list, with u the whitened weights and z_i the whitened row:
 
@@ -12,17 +12,16 @@ on the thread count.
 """
 
 from cython cimport floating
-from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY, isfinite
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
 from cmargin._core.losses._losses cimport point, point_loss
-from cmargin._core.small._fp_control cimport fp_set, fp_settings, fp_standard
 from cmargin._core.small._random cimport next_below, shuffle_places
 from cmargin._core.rows._rows cimport Rows, row_times, rows_view, sparse_axpy, sparse_dot
 from cmargin._core.small._shapes cimport must_fit, within
 from cmargin._core.small._simd cimport row_axpy, row_dot, row_lerp, row_prefetch
+from cmargin._core.small._team cimport share_out
 
 # Rows asked for ahead of time, and steps between two samples of the running mean (doc/decisions.md)
 cdef enum:
@@ -65,6 +64,24 @@ cdef void draw_list(
     shuffle_places(visits, n_visits, stream)
 
 
+cdef struct lists_work:             # what threads share: `draw_list` of class ``class_lo`` and those after it
+    const int64_t *positives
+    const int64_t *starts
+    const int64_t *n_negatives
+    const int64_t *offsets
+    uint64_t *streams               # (n_classes, 4)
+    uint8_t *taken                  # (n_threads, n_rows)
+    int64_t *visits
+    Py_ssize_t class_lo, n_rows
+
+
+cdef void do_list(void *of, Py_ssize_t o, int thread) noexcept nogil:
+    cdef const lists_work *by = <lists_work *> of
+    cdef Py_ssize_t c = by.class_lo + o
+    draw_list(by.positives + by.starts[c], by.starts[c + 1] - by.starts[c], by.n_rows, by.n_negatives[c],
+              by.streams + 4 * c, by.taken + thread * by.n_rows, by.visits + by.offsets[o])
+
+
 def draw_lists(
     const int64_t[::1] positives,        # IN    rows of class c: positives[starts[c]:starts[c + 1]]
     const int64_t[::1] starts,           # IN    (n_classes + 1,)
@@ -77,7 +94,7 @@ def draw_lists(
     int n_threads,
 ):
     """Draw this pass's list of every class from ``class_lo`` on, as many as ``offsets`` has room for."""
-    cdef fp_settings settings
+    cdef lists_work work
     cdef Py_ssize_t o, c, k, n_rows = taken.shape[1]
     must_fit(within(offsets, visits.shape[0]) and within(starts, positives.shape[0]) and class_lo >= 0
              and class_lo + offsets.shape[0] <= min(starts.shape[0], n_negatives.shape[0] + 1, streams.shape[0] + 1)
@@ -87,15 +104,15 @@ def draw_lists(
         must_fit(offsets[o + 1] - offsets[o] >= starts[c + 1] - starts[c] + n_negatives[c], "draw_lists, lists")
         for k in range(starts[c], starts[c + 1]):
             must_fit(0 <= positives[k] < n_rows, "draw_lists, positives")
-    cdef const int64_t *all_positives = &positives[0] if positives.shape[0] else NULL      # a class may have none
-    cdef int64_t *all_visits = &visits[0] if visits.shape[0] else NULL
-    cdef uint8_t *all_taken = &taken[0, 0] if taken.shape[0] and n_rows else NULL          # nor a rank any rows
-    for o in prange(offsets.shape[0] - 1, nogil=True, num_threads=n_threads, schedule="dynamic"):
-        settings = fp_standard()
-        c = class_lo + o
-        draw_list(all_positives + starts[c], starts[c + 1] - starts[c], n_rows, n_negatives[c], &streams[c, 0],
-                  all_taken + threadid() * n_rows, all_visits + offsets[o])
-        fp_set(settings)
+    if offsets.shape[0] < 2:
+        return
+    work.positives = &positives[0] if positives.shape[0] else NULL          # a class may have none
+    work.visits = &visits[0] if visits.shape[0] else NULL
+    work.taken = &taken[0, 0] if taken.shape[0] and n_rows else NULL        # nor a rank any rows
+    work.starts, work.n_negatives, work.offsets, work.streams = &starts[0], &n_negatives[0], &offsets[0], &streams[0, 0]
+    work.class_lo, work.n_rows = class_lo, n_rows
+    with nogil:
+        share_out(do_list, &work, offsets.shape[0] - 1, n_threads)
 
 
 # ---------------------------------------------------------------- steps
@@ -148,6 +165,65 @@ cdef void class_steps(const step_rule *rule, const floating *Z, Py_ssize_t width
     sums[0] = total
 
 
+cdef struct steps_work:             # what threads share; void pointers are to floats where ``single``, else to doubles
+    const rows_view *X
+    const void *Z                   # (n_rows, width)
+    const double *row_weight
+    const int64_t *visits
+    const int64_t *offsets
+    const double *step              # (n_classes,)
+    step_rule rule                  # of all classes, but for the step
+    void *U                         # (n_classes, width)
+    void *U_mean
+    void *V                         # (n_classes, n_features)
+    void *V_lag
+    double *bias                    # (n_classes, 2)
+    int64_t *n_steps
+    double *sums                    # (n_classes, 3)
+    void *work                      # (n_threads, 2, work_size)
+    Py_ssize_t class_lo, first, last, width, work_size, n_features
+    bint average, single
+
+
+cdef void one_class(const steps_work *by, Py_ssize_t o, int thread, const floating *Z) noexcept nogil:
+    # Copies of the weights into this thread's own cache lines, the steps, and back
+    cdef Py_ssize_t c = by.class_lo + o, first = by.first, last = min(by.last, by.offsets[o + 1] - by.offsets[o])
+    cdef step_rule rule = by.rule
+    cdef class_state state
+    cdef pass_sums total
+    cdef size_t n_bytes = by.width * sizeof(floating)
+    cdef floating *u = <floating *> by.U + c * by.width
+    cdef floating *u_mean = <floating *> by.U_mean + c * by.width if by.average else NULL
+    cdef floating *v = <floating *> by.V + c * by.n_features if by.V != NULL else NULL
+    cdef floating *v_lag = <floating *> by.V_lag + c * by.n_features if by.V_lag != NULL else NULL
+    cdef floating *u_work = <floating *> by.work + 2 * thread * by.work_size
+    cdef floating *mean_work = u_work + by.work_size
+    cdef double *bias = by.bias + 2 * c
+    cdef double *sums = by.sums + 3 * c
+    if last <= first:
+        return
+    rule.step = by.step[c]
+    state.bias, state.bias_mean, state.n_steps = bias[0], bias[1], by.n_steps[c]
+    total.loss, total.errors, total.weight = sums[0], sums[1], sums[2]
+    memcpy(u_work, u, n_bytes)
+    if by.average:
+        memcpy(mean_work, u_mean, n_bytes)
+    class_steps(&rule, Z, by.width, False, by.X, by.row_weight, NULL, by.visits + by.offsets[o] + first, last - first,
+                u_work, mean_work if by.average else NULL, v, v_lag, &state, &total)
+    memcpy(u, u_work, n_bytes)
+    if by.average:
+        memcpy(u_mean, mean_work, n_bytes)
+    bias[0], bias[1], by.n_steps[c] = state.bias, state.bias_mean, state.n_steps
+    sums[0], sums[1], sums[2] = total.loss, total.errors, total.weight
+
+
+cdef void do_class(void *of, Py_ssize_t o, int thread) noexcept nogil:
+    if (<steps_work *> of).single:
+        one_class(<steps_work *> of, o, thread, <const float *> (<steps_work *> of).Z)
+    else:
+        one_class(<steps_work *> of, o, thread, <const double *> (<steps_work *> of).Z)
+
+
 def run_steps(
     Rows X,
     const floating[:, ::1] Z,            # IN    (n_rows, width)
@@ -173,9 +249,7 @@ def run_steps(
     int n_threads,
 ):
     """Take steps ``first .. last - 1`` of the lists of every class from ``class_lo`` on."""
-    cdef fp_settings settings
-    cdef Py_ssize_t o
-    cdef const double *weight = &row_weight[0] if row_weight.shape[0] else NULL
+    cdef steps_work shared
     cdef bint average = U_mean.shape[0] > 0, tail = tail_inverse > 0
     cdef Py_ssize_t n_classes = U.shape[0], width = Z.shape[1], d = X.view.n_features
     must_fit(Z.shape[0] == X.view.n_rows and row_weight.shape[0] in (0, X.view.n_rows) and first >= 0
@@ -187,44 +261,21 @@ def run_steps(
              and (not (tail and average) or (V_lag.shape[0] == n_classes and V_lag.shape[1] == d)),
              "run_steps, weights")
     must_fit(work.shape[0] >= n_threads and work.shape[1] == 2 and work.shape[2] >= width, "run_steps, workspace")
-    cdef const int64_t *all_visits = &visits[0] if visits.shape[0] else NULL        # a class may have none
-    cdef const floating *all_rows = &Z[0, 0] if Z.shape[0] and width else NULL
-    for o in prange(offsets.shape[0] - 1, nogil=True, num_threads=n_threads, schedule="dynamic"):
-        settings = fp_standard()
-        one_class(&X.view, all_rows, width, weight, all_visits + offsets[o], first,
-                  min(last, offsets[o + 1] - offsets[o]), loss, step[class_lo + o], bias_rate, low_sign, tail_inverse,
-                  &U[class_lo + o, 0], &U_mean[class_lo + o, 0] if average else NULL,
-                  &V[class_lo + o, 0] if tail else NULL, &V_lag[class_lo + o, 0] if tail and average else NULL,
-                  &bias[class_lo + o, 0], &n_steps[class_lo + o], &sums[class_lo + o, 0],
-                  &work[threadid(), 0, 0], &work[threadid(), 1, 0])
-        fp_set(settings)
-
-
-cdef void one_class(const rows_view *X, const floating *Z, Py_ssize_t width, const double *row_weight,
-                    const int64_t *visits, Py_ssize_t first, Py_ssize_t last, int loss, double step, double bias_rate,
-                    double low_sign, double tail_inverse, floating *u, floating *u_mean, floating *v, floating *v_lag,
-                    double *bias, int64_t *n_steps, double *sums, floating *u_work, floating *mean_work) noexcept nogil:
-    # Copies of the weights into this thread's own cache lines, the steps, and back
-    cdef step_rule rule
-    cdef class_state state
-    cdef pass_sums total
-    cdef size_t n_bytes = width * sizeof(floating)
-    if last <= first:
+    if offsets.shape[0] < 2:
         return
-    rule.loss, rule.step, rule.bias_rate = loss, step, bias_rate
-    rule.low_sign, rule.tail_inverse = low_sign, tail_inverse
-    state.bias, state.bias_mean, state.n_steps = bias[0], bias[1], n_steps[0]
-    total.loss, total.errors, total.weight = sums[0], sums[1], sums[2]
-    memcpy(u_work, u, n_bytes)
-    if u_mean != NULL:
-        memcpy(mean_work, u_mean, n_bytes)
-    class_steps(&rule, Z, width, False, X, row_weight, NULL, visits + first, last - first, u_work,
-                mean_work if u_mean != NULL else NULL, v, v_lag, &state, &total)
-    memcpy(u, u_work, n_bytes)
-    if u_mean != NULL:
-        memcpy(u_mean, mean_work, n_bytes)
-    bias[0], bias[1], n_steps[0] = state.bias, state.bias_mean, state.n_steps
-    sums[0], sums[1], sums[2] = total.loss, total.errors, total.weight
+    shared.X, shared.Z = &X.view, &Z[0, 0] if Z.shape[0] and width else NULL
+    shared.row_weight = &row_weight[0] if row_weight.shape[0] else NULL
+    shared.visits = &visits[0] if visits.shape[0] else NULL                         # a class may have none
+    shared.offsets, shared.class_lo, shared.first, shared.last = &offsets[0], class_lo, first, last
+    shared.step, shared.rule.loss, shared.rule.bias_rate = &step[0], loss, bias_rate
+    shared.rule.low_sign, shared.rule.tail_inverse = low_sign, tail_inverse
+    shared.U, shared.U_mean = &U[0, 0] if width else NULL, &U_mean[0, 0] if average and width else NULL
+    shared.V, shared.V_lag = &V[0, 0] if tail else NULL, &V_lag[0, 0] if tail and average else NULL
+    shared.bias, shared.n_steps, shared.sums = &bias[0, 0], &n_steps[0], &sums[0, 0]
+    shared.work, shared.work_size, shared.width = &work[0, 0, 0], work.shape[2], width
+    shared.n_features, shared.average, shared.single = d, average, floating is float
+    with nogil:
+        share_out(do_class, &shared, offsets.shape[0] - 1, n_threads)
 
 
 def visit_losses(

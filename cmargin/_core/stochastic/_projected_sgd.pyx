@@ -1,4 +1,4 @@
-"""Projected stochastic gradient steps of one-vs-rest classes, ``prange`` over the classes: margin pursuit and Pegasos.
+"""Projected stochastic gradient steps of one-vs-rest classes, shared out by class: margin pursuit and Pegasos.
 
 One step of one class on a row i drawn at random, as often as its weight says, with score h = <w, x_i> + b:
 
@@ -14,17 +14,16 @@ Everything a class writes belongs to it alone: the bits do not depend on the thr
 """
 
 from cython cimport floating
-from cython.parallel cimport prange, threadid
 from libc.math cimport sqrt
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
 from cmargin._core.losses._losses cimport point, point_loss
-from cmargin._core.small._fp_control cimport fp_set, fp_settings, fp_standard
 from cmargin._core.small._random cimport next_below, next_weighted
 from cmargin._core.rows._rows cimport Rows, gather_row, rows_view, sparse_axpy, sparse_dot
 from cmargin._core.small._shapes cimport must_fit, within
 from cmargin._core.small._simd cimport row_axpy, row_dot, row_prefetch
+from cmargin._core.small._team cimport share_out
 
 cdef enum:
     DRAWN = 64              # rows drawn, and asked for, ahead of their steps
@@ -138,6 +137,57 @@ cdef void steps_of_class(
     state[0] = now
 
 
+cdef struct projected_work:         # what threads share; void pointers are to floats where ``single``, else to doubles
+    const rows_view *X
+    const double *squares
+    const double *cut
+    const int64_t *other
+    const int64_t *positives
+    const int64_t *starts
+    sgd_rule rule                   # of all classes, but for scale and first step
+    const double *scale             # (n_classes,)
+    const double *first             # (n_classes,)
+    uint64_t *streams               # (n_classes, 4)
+    void *V                         # (n_classes, n_features)
+    double *state                   # (n_classes, 2)
+    int64_t *t
+    uint8_t *positive               # (n_threads, n_rows)
+    void *work                      # (n_threads, 2, work_size)
+    Py_ssize_t n_steps, work_size
+    bint single
+
+
+cdef void one_class(const projected_work *by, Py_ssize_t c, int thread, floating *V) noexcept nogil:
+    # Marks the rows of the class, takes the steps on a copy of w in this thread's own cache lines, and leaves w in v
+    cdef Py_ssize_t d = by.X.n_features
+    cdef sgd_rule rule = by.rule
+    cdef sgd_state now
+    cdef int64_t k
+    cdef floating *v = V + c * d
+    cdef floating *v_work = <floating *> by.work + 2 * thread * by.work_size
+    cdef double *state = by.state + 2 * c
+    cdef uint8_t *positive = by.positive + thread * by.X.n_rows
+    rule.scale, rule.first = by.scale[c], by.first[c]
+    now.c, now.v_b, now.square, now.t = 1, state[0], state[1], by.t[c]
+    for k in range(by.starts[c], by.starts[c + 1]):
+        positive[by.positives[k]] = 1
+    memcpy(v_work, v, d * sizeof(floating))
+    steps_of_class(by.X, &rule, by.squares, by.cut, by.other, positive, by.n_steps, by.streams + 4 * c, v_work,
+                   v_work + by.work_size, &now)
+    for k in range(by.starts[c], by.starts[c + 1]):
+        positive[by.positives[k]] = 0
+    fold_factor(now.c, v_work, d, &now)
+    memcpy(v, v_work, d * sizeof(floating))
+    state[0], state[1], by.t[c] = now.v_b, now.square, now.t
+
+
+cdef void do_class(void *of, Py_ssize_t c, int thread) noexcept nogil:
+    if (<projected_work *> of).single:
+        one_class(<projected_work *> of, c, thread, <float *> (<projected_work *> of).V)
+    else:
+        one_class(<projected_work *> of, c, thread, <double *> (<projected_work *> of).V)
+
+
 def projected_steps(
     Rows X,
     const double[::1] squares,           # IN    (n_rows,)
@@ -164,8 +214,7 @@ def projected_steps(
     int n_threads,
 ):
     """Take ``n_steps`` steps of every class."""
-    cdef fp_settings settings
-    cdef Py_ssize_t c
+    cdef projected_work shared
     cdef bint drawn_by_weight = cut.shape[0] > 0
     cdef Py_ssize_t n = X.view.n_rows, d = X.view.n_features, n_classes = V.shape[0]
     must_fit(n > 0 and squares.shape[0] == n and other.shape[0] == cut.shape[0] and cut.shape[0] in (0, n)
@@ -174,34 +223,15 @@ def projected_steps(
              and streams.shape[1] == 4 and state.shape[1] == 2, "projected_steps")
     must_fit(positive.shape[0] >= n_threads and positive.shape[1] == n and work.shape[0] >= n_threads
              and work.shape[1] == 2 and work.shape[2] >= d, "projected_steps, workspace")
-    cdef const double *cut_ = &cut[0] if drawn_by_weight else NULL
-    cdef const int64_t *other_ = &other[0] if drawn_by_weight else NULL
-    for c in prange(V.shape[0], nogil=True, num_threads=n_threads, schedule="dynamic"):
-        settings = fp_standard()
-        one_class(&X.view, &squares[0], cut_, other_, &positives[0], starts[c], starts[c + 1], n_steps, loss, level,
-                  scale[c], l2, first[c], delay, harmonic, radius, intercept, &streams[c, 0], &V[c, 0], &state[c, 0],
-                  &t[c], &positive[threadid(), 0], &work[threadid(), 0, 0], &work[threadid(), 1, 0])
-        fp_set(settings)
-
-
-cdef void one_class(const rows_view *X, const double *squares, const double *cut, const int64_t *other,
-                    const int64_t *positives, int64_t lo, int64_t hi, Py_ssize_t n_steps, int loss, double level,
-                    double scale, double l2, double first, double delay, bint harmonic, double radius, bint intercept,
-                    uint64_t *stream, floating *v, double *state, int64_t *t, uint8_t *positive, floating *v_work,
-                    floating *row_work) noexcept nogil:
-    # Marks the rows of the class, takes the steps on a copy of w in this thread's own cache lines, and leaves w in v
-    cdef sgd_rule rule
-    cdef sgd_state now
-    cdef int64_t k
-    rule.loss, rule.level, rule.scale, rule.l2 = loss, level, scale, l2
-    rule.first, rule.delay, rule.harmonic, rule.radius, rule.intercept = first, delay, harmonic, radius, intercept
-    now.c, now.v_b, now.square, now.t = 1, state[0], state[1], t[0]
-    for k in range(lo, hi):
-        positive[positives[k]] = 1
-    memcpy(v_work, v, X.n_features * sizeof(floating))
-    steps_of_class(X, &rule, squares, cut, other, positive, n_steps, stream, v_work, row_work, &now)
-    for k in range(lo, hi):
-        positive[positives[k]] = 0
-    fold_factor(now.c, v_work, X.n_features, &now)
-    memcpy(v, v_work, X.n_features * sizeof(floating))
-    state[0], state[1], t[0] = now.v_b, now.square, now.t
+    if n_classes == 0:
+        return
+    shared.X, shared.squares, shared.n_steps = &X.view, &squares[0], n_steps
+    shared.cut, shared.other = &cut[0] if drawn_by_weight else NULL, &other[0] if drawn_by_weight else NULL
+    shared.positives, shared.starts = &positives[0] if positives.shape[0] else NULL, &starts[0]
+    shared.rule.loss, shared.rule.level, shared.rule.l2, shared.rule.delay = loss, level, l2, delay
+    shared.rule.harmonic, shared.rule.radius, shared.rule.intercept = harmonic, radius, intercept
+    shared.scale, shared.first, shared.streams = &scale[0], &first[0], &streams[0, 0]
+    shared.V, shared.state, shared.t, shared.positive = &V[0, 0], &state[0, 0], &t[0], &positive[0, 0]
+    shared.work, shared.work_size, shared.single = &work[0, 0, 0], work.shape[2], floating is float
+    with nogil:
+        share_out(do_class, &shared, n_classes, n_threads)

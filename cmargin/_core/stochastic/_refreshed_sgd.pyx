@@ -6,13 +6,12 @@ the plain pass.
 """
 
 from cython cimport floating
-from cython.parallel cimport prange, threadid
 from libc.stdint cimport int64_t
 
-from cmargin._core.small._fp_control cimport fp_set, fp_settings, fp_standard
 from cmargin._core.stochastic._class_sgd cimport class_state, class_steps, pass_sums, step_rule
 from cmargin._core.rows._rows cimport Rows, row_times, rows_view
 from cmargin._core.small._shapes cimport must_fit, within
+from cmargin._core.small._team cimport share_out
 from cmargin._core.stochastic._whiten cimport whiten_block
 
 cdef enum:
@@ -22,6 +21,81 @@ cdef enum:
 def block_size():
     """Visits whitened at a time: the workspace of `run_refreshed_steps`."""
     return BLOCK
+
+
+cdef struct refreshed_work:         # what threads share; void pointers are to floats where ``single``, else to doubles
+    const rows_view *X
+    const double *row_weight
+    const int64_t *visits
+    const int64_t *offsets
+    const double *step              # (n_classes,)
+    const double *bias_rate         # (n_classes,)
+    const void *P                   # (n_classes or 1, n_features, k)
+    const void *factor              # (n_classes or 1, k)
+    const double *tail_root
+    const double *tail_inverse
+    const void *W                   # (n_classes, n_features)
+    void *U                         # (n_classes, width)
+    void *U_mean
+    void *V                         # (n_classes, n_features)
+    void *V_lag
+    double *bias                    # (n_classes, 2)
+    int64_t *n_steps
+    double *sums                    # (n_classes, 3)
+    void *dense                     # workspace of every thread
+    void *low
+    void *out
+    double *base
+    int64_t *picked
+    double low_sign
+    Py_ssize_t dense_size, low_size, out_size, base_size, picked_size
+    Py_ssize_t class_lo, first, last, k, width
+    int loss
+    bint own_inverse, single
+
+
+cdef void one_class(const refreshed_work *by, Py_ssize_t o, int thread, const floating *W) noexcept nogil:
+    cdef Py_ssize_t c = by.class_lo + o, group = c if by.own_inverse else 0, d = by.X.n_features, b, lo, n, i
+    cdef Py_ssize_t last = min(by.last, by.offsets[o + 1] - by.offsets[o])
+    cdef const int64_t *visits = by.visits + by.offsets[o]
+    cdef const floating *P = <const floating *> by.P + group * d * by.k
+    cdef const floating *factor = <const floating *> by.factor + group * by.k
+    cdef floating *u = <floating *> by.U + c * by.width
+    cdef floating *u_mean = <floating *> by.U_mean + c * by.width if by.U_mean != NULL else NULL
+    cdef floating *v = <floating *> by.V + c * d if by.V != NULL else NULL
+    cdef floating *v_lag = <floating *> by.V_lag + c * d if by.V_lag != NULL else NULL
+    cdef floating *dense = <floating *> by.dense + thread * by.dense_size if by.dense != NULL else NULL
+    cdef floating *low = <floating *> by.low + thread * by.low_size
+    cdef floating *out = <floating *> by.out + thread * by.out_size
+    cdef double *base = by.base + thread * by.base_size
+    cdef int64_t *picked = by.picked + thread * by.picked_size
+    cdef double *bias = by.bias + 2 * c
+    cdef double *sums = by.sums + 3 * c
+    cdef step_rule rule
+    cdef class_state state
+    cdef pass_sums total
+    rule.loss, rule.step, rule.bias_rate = by.loss, by.step[c], by.bias_rate[c]
+    rule.low_sign, rule.tail_inverse = by.low_sign, by.tail_inverse[group]
+    state.bias, state.bias_mean, state.n_steps = bias[0], bias[1], by.n_steps[c]
+    total.loss, total.errors, total.weight = sums[0], sums[1], sums[2]
+    for b in range((last - by.first + BLOCK - 1) // BLOCK):
+        lo = by.first + b * BLOCK
+        n = min(BLOCK, last - lo)
+        for i in range(n):
+            picked[i] = visits[lo + i] if visits[lo + i] >= 0 else -1 - visits[lo + i]
+            base[i] = row_times(by.X, picked[i], W + c * d, dense)
+        whiten_block(by.X, picked, 0, n, P, by.k, factor, NULL, NULL, by.tail_root[group], dense, low, out)
+        class_steps(&rule, <const floating *> out, by.width, True, by.X, by.row_weight, base, visits + lo, n, u, u_mean,
+                    v, v_lag, &state, &total)
+    bias[0], bias[1], by.n_steps[c] = state.bias, state.bias_mean, state.n_steps
+    sums[0], sums[1], sums[2] = total.loss, total.errors, total.weight
+
+
+cdef void do_class(void *of, Py_ssize_t o, int thread) noexcept nogil:
+    if (<refreshed_work *> of).single:
+        one_class(<refreshed_work *> of, o, thread, <const float *> (<refreshed_work *> of).W)
+    else:
+        one_class(<refreshed_work *> of, o, thread, <const double *> (<refreshed_work *> of).W)
 
 
 def run_refreshed_steps(
@@ -56,9 +130,7 @@ def run_refreshed_steps(
     int n_threads,
 ):
     """Take steps ``first .. last - 1`` of the lists of every class from ``class_lo`` on."""
-    cdef fp_settings settings
-    cdef Py_ssize_t o, t, c, shared = 1 if P.shape[0] > 1 else 0
-    cdef const double *weight = &row_weight[0] if row_weight.shape[0] else NULL
+    cdef refreshed_work shared
     cdef bint average = U_mean.shape[0] > 0, tail = V.shape[0] > 0
     cdef Py_ssize_t n_classes = U.shape[0], width = U.shape[1], d = X.view.n_features
     cdef Py_ssize_t k = P.shape[2], groups = P.shape[0]
@@ -76,43 +148,21 @@ def run_refreshed_steps(
     must_fit(min(dense.shape[0], low.shape[0], out.shape[0], base.shape[0], picked.shape[0]) >= n_threads
              and dense.shape[1] >= BLOCK * d and low.shape[1] >= BLOCK * k and out.shape[1] >= BLOCK * width
              and base.shape[1] >= BLOCK and picked.shape[1] >= BLOCK, "run_refreshed_steps, workspace")
-    cdef const int64_t *all_visits = &visits[0] if visits.shape[0] else NULL        # a class may have none
-    for o in prange(offsets.shape[0] - 1, nogil=True, num_threads=n_threads, schedule="dynamic"):
-        settings = fp_standard()
-        t = threadid()
-        c = (class_lo + o) * shared
-        one_class(&X.view, weight, all_visits + offsets[o], first, min(last, offsets[o + 1] - offsets[o]), loss,
-                  step[class_lo + o], bias_rate[class_lo + o], low_sign, &P[c, 0, 0], P.shape[2], &factor[c, 0],
-                  tail_root[c], tail_inverse[c], &W[class_lo + o, 0], &U[class_lo + o, 0], U.shape[1],
-                  &U_mean[class_lo + o, 0] if average else NULL, &V[class_lo + o, 0] if tail else NULL,
-                  &V_lag[class_lo + o, 0] if tail and average else NULL, &bias[class_lo + o, 0],
-                  &n_steps[class_lo + o], &sums[class_lo + o, 0], &dense[t, 0], &low[t, 0], &out[t, 0], &base[t, 0],
-                  &picked[t, 0])
-        fp_set(settings)
-
-
-cdef void one_class(const rows_view *X, const double *row_weight, const int64_t *visits, Py_ssize_t first,
-                    Py_ssize_t last, int loss, double step, double bias_rate, double low_sign, const floating *P,
-                    Py_ssize_t k, const floating *factor, double tail_root, double tail_inverse, const floating *w,
-                    floating *u, Py_ssize_t width, floating *u_mean, floating *v, floating *v_lag, double *bias,
-                    int64_t *n_steps, double *sums, floating *dense, floating *low, floating *out, double *base,
-                    int64_t *picked) noexcept nogil:
-    cdef Py_ssize_t b, lo, n, i
-    cdef step_rule rule
-    cdef class_state state
-    cdef pass_sums total
-    rule.loss, rule.step, rule.bias_rate = loss, step, bias_rate
-    rule.low_sign, rule.tail_inverse = low_sign, tail_inverse
-    state.bias, state.bias_mean, state.n_steps = bias[0], bias[1], n_steps[0]
-    total.loss, total.errors, total.weight = sums[0], sums[1], sums[2]
-    for b in range((last - first + BLOCK - 1) // BLOCK):
-        lo = first + b * BLOCK
-        n = min(BLOCK, last - lo)
-        for i in range(n):
-            picked[i] = visits[lo + i] if visits[lo + i] >= 0 else -1 - visits[lo + i]
-            base[i] = row_times(X, picked[i], w, dense)
-        whiten_block(X, picked, 0, n, P, k, factor, NULL, NULL, tail_root, dense, low, out)
-        class_steps(&rule, <const floating *> out, width, True, X, row_weight, base, visits + lo, n, u, u_mean, v,
-                    v_lag, &state, &total)
-    bias[0], bias[1], n_steps[0] = state.bias, state.bias_mean, state.n_steps
-    sums[0], sums[1], sums[2] = total.loss, total.errors, total.weight
+    if offsets.shape[0] < 2:
+        return
+    shared.X, shared.row_weight = &X.view, &row_weight[0] if row_weight.shape[0] else NULL
+    shared.visits, shared.offsets = &visits[0] if visits.shape[0] else NULL, &offsets[0]      # a class may have none
+    shared.class_lo, shared.first, shared.last = class_lo, first, last
+    shared.loss, shared.step, shared.bias_rate, shared.low_sign = loss, &step[0], &bias_rate[0], low_sign
+    shared.P, shared.factor, shared.own_inverse, shared.k = &P[0, 0, 0], &factor[0, 0], groups > 1, k
+    shared.tail_root, shared.tail_inverse = &tail_root[0], &tail_inverse[0]
+    shared.W, shared.U, shared.U_mean = &W[0, 0], &U[0, 0], &U_mean[0, 0] if average else NULL
+    shared.V, shared.V_lag = &V[0, 0] if tail else NULL, &V_lag[0, 0] if tail and average else NULL
+    shared.bias, shared.n_steps, shared.sums = &bias[0, 0], &n_steps[0], &sums[0, 0]
+    shared.dense, shared.low, shared.out = &dense[0, 0] if dense.shape[1] else NULL, &low[0, 0], &out[0, 0]
+    shared.base, shared.picked = &base[0, 0], &picked[0, 0]
+    shared.dense_size, shared.low_size, shared.out_size = dense.shape[1], low.shape[1], out.shape[1]
+    shared.base_size, shared.picked_size = base.shape[1], picked.shape[1]
+    shared.width, shared.single = width, floating is float
+    with nogil:
+        share_out(do_class, &shared, offsets.shape[0] - 1, n_threads)

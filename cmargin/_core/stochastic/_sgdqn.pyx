@@ -1,4 +1,4 @@
-"""SGD-QN, corrected (Bordes, Bottou, Gallinari 2009; erratum 2010), ``prange`` over one-vs-rest classes.
+"""SGD-QN, corrected (Bordes, Bottou, Gallinari 2009; erratum 2010), one-vs-rest classes shared out to threads.
 
 One step of one class at row i, B a diagonal of gains, one for every weight and one for the intercept:
 
@@ -15,15 +15,14 @@ Everything a class writes belongs to that class alone: the bits do not depend on
 """
 
 from cython cimport floating
-from cython.parallel cimport prange, threadid
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 from cmargin._core.losses._losses cimport point_loss
 from cmargin._core.rows._rows cimport Rows, gather_row, rows_view, sparse_dot, sparse_scaled_axpy
-from cmargin._core.small._fp_control cimport fp_set, fp_settings, fp_standard
 from cmargin._core.small._shapes cimport must_fit, within
 from cmargin._core.small._simd cimport row_dot, row_prefetch, row_scaled_axpy
+from cmargin._core.small._team cimport share_out
 
 cdef enum:
     PREFETCH_AHEAD = 4
@@ -121,6 +120,57 @@ cdef void class_steps(
             state[COUNT], state[LEARN] = skip, 1
 
 
+cdef struct qn_work:                # what threads share; void pointers are to floats where ``single``, else to doubles
+    const rows_view *X
+    const double *row_weight
+    const int64_t *visits
+    const int64_t *offsets
+    void *W                         # (n_classes, n_features)
+    void *gain                      # (n_classes, n_features)
+    double *state                   # (n_classes, N_STATE)
+    double *sums                    # (n_classes, 3)
+    void *work                      # (n_threads, 3, work_size)
+    double l2
+    Py_ssize_t class_lo, first, last, skip, work_size
+    int loss
+    bint single
+
+
+cdef void one_class(const qn_work *by, Py_ssize_t o, int thread, floating *W) noexcept nogil:
+    # The steps on copies in this thread's own cache lines: neighbouring classes share some (doc/decisions.md)
+    cdef Py_ssize_t c = by.class_lo + o, d = by.X.n_features
+    cdef Py_ssize_t n_visits = min(by.last, by.offsets[o + 1] - by.offsets[o]) - by.first
+    cdef double now[N_STATE]
+    cdef double total[3]
+    cdef size_t n_bytes = d * sizeof(floating)
+    cdef floating *w = W + c * d
+    cdef floating *gain = <floating *> by.gain + c * d
+    cdef floating *dense = <floating *> by.work + 3 * thread * by.work_size
+    cdef floating *w_work = dense + by.work_size
+    cdef floating *gain_work = w_work + by.work_size
+    cdef double *state = by.state + N_STATE * c
+    cdef double *sums = by.sums + 3 * c
+    if n_visits <= 0:
+        return
+    memcpy(w_work, w, n_bytes)
+    memcpy(gain_work, gain, n_bytes)
+    memcpy(now, state, N_STATE * sizeof(double))
+    memcpy(total, sums, 3 * sizeof(double))
+    class_steps(by.X, by.row_weight, by.visits + by.offsets[o] + by.first, n_visits, by.loss, by.l2, by.skip, w_work,
+                gain_work, now, total, dense)
+    memcpy(w, w_work, n_bytes)
+    memcpy(gain, gain_work, n_bytes)
+    memcpy(state, now, N_STATE * sizeof(double))
+    memcpy(sums, total, 3 * sizeof(double))
+
+
+cdef void do_class(void *of, Py_ssize_t o, int thread) noexcept nogil:
+    if (<qn_work *> of).single:
+        one_class(<qn_work *> of, o, thread, <float *> (<qn_work *> of).W)
+    else:
+        one_class(<qn_work *> of, o, thread, <double *> (<qn_work *> of).W)
+
+
 def run_qn_steps(
     Rows X,
     const double[::1] row_weight,        # IN    (n_rows,), or (0,) for ones
@@ -140,39 +190,20 @@ def run_qn_steps(
     int n_threads,
 ):
     """Take steps ``first .. last - 1`` of the lists of every class from ``class_lo`` on."""
-    cdef fp_settings settings
-    cdef Py_ssize_t o, c, n_classes = W.shape[0], d = X.view.n_features
-    cdef const double *weight = &row_weight[0] if row_weight.shape[0] else NULL
+    cdef qn_work shared
+    cdef Py_ssize_t n_classes = W.shape[0], d = X.view.n_features
     must_fit(row_weight.shape[0] in (0, X.view.n_rows) and within(offsets, visits.shape[0]) and class_lo >= 0
              and first >= 0 and class_lo + offsets.shape[0] - 1 <= n_classes and W.shape[1] == gain.shape[1] == d
              and gain.shape[0] == state.shape[0] == sums.shape[0] == n_classes and state.shape[1] == N_STATE
              and sums.shape[1] == 3, "run_qn_steps")
     must_fit(work.shape[0] >= n_threads and work.shape[1] == 3 and work.shape[2] >= d, "run_qn_steps, workspace")
-    cdef const int64_t *all_visits = &visits[0] if visits.shape[0] else NULL        # a class may have none
-    for o in prange(offsets.shape[0] - 1, nogil=True, num_threads=n_threads, schedule="dynamic"):
-        settings = fp_standard()
-        c = class_lo + o
-        one_class(&X.view, weight, all_visits + offsets[o] + first, min(last, offsets[o + 1] - offsets[o]) - first,
-                  loss, l2, skip, &W[c, 0], &gain[c, 0], &state[c, 0], &sums[c, 0], &work[threadid(), 0, 0],
-                  &work[threadid(), 1, 0], &work[threadid(), 2, 0])
-        fp_set(settings)
-
-
-cdef void one_class(const rows_view *X, const double *row_weight, const int64_t *visits, Py_ssize_t n_visits, int loss,
-                    double l2, Py_ssize_t skip, floating *w, floating *gain, double *state, double *sums,
-                    floating *dense, floating *w_work, floating *gain_work) noexcept nogil:
-    # The steps on copies in this thread's own cache lines: neighbouring classes share some (doc/decisions.md)
-    cdef double now[N_STATE]
-    cdef double total[3]
-    cdef size_t n_bytes = X.n_features * sizeof(floating)
-    if n_visits <= 0:
+    if offsets.shape[0] < 2:
         return
-    memcpy(w_work, w, n_bytes)
-    memcpy(gain_work, gain, n_bytes)
-    memcpy(now, state, N_STATE * sizeof(double))
-    memcpy(total, sums, 3 * sizeof(double))
-    class_steps(X, row_weight, visits, n_visits, loss, l2, skip, w_work, gain_work, now, total, dense)
-    memcpy(w, w_work, n_bytes)
-    memcpy(gain, gain_work, n_bytes)
-    memcpy(state, now, N_STATE * sizeof(double))
-    memcpy(sums, total, 3 * sizeof(double))
+    shared.X, shared.row_weight = &X.view, &row_weight[0] if row_weight.shape[0] else NULL
+    shared.visits, shared.offsets = &visits[0] if visits.shape[0] else NULL, &offsets[0]      # a class may have none
+    shared.class_lo, shared.first, shared.last = class_lo, first, last
+    shared.loss, shared.l2, shared.skip = loss, l2, skip
+    shared.W, shared.gain, shared.state, shared.sums = &W[0, 0], &gain[0, 0], &state[0, 0], &sums[0, 0]
+    shared.work, shared.work_size, shared.single = &work[0, 0, 0], work.shape[2], floating is float
+    with nogil:
+        share_out(do_class, &shared, offsets.shape[0] - 1, n_threads)
