@@ -1,9 +1,12 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from conftest import FORMATS, as_format, blobs
 from naive import low_rank_inverse
 
+from cmargin import SLNDClassifier
 from cmargin.homes import open_rows
 from cmargin.homes.stochastic_rows import NonFiniteCurvature
 from cmargin.solvers.low_rank.low_rank import (
@@ -63,6 +66,44 @@ def test_weights_survive_the_way_to_whitened_coordinates_and_back(tail, sparse):
         assert not inverse.spans(W + 0.1)
     assert inverse.spans(W)
     np.testing.assert_allclose(inverse.weights(*inverse.whitened(W)), W, atol=1e-12)
+
+
+@pytest.mark.parametrize("m", [8, 40])
+@pytest.mark.parametrize("centred", [False, True])
+def test_eigenvectors_may_be_chosen_by_the_eigenvalues(any_format, dtype, m, centred):
+    X, asked = blobs()[0].astype(dtype), []
+    home = open_rows(any_format(X)).stochastic_rows(1)
+    subset, c = np.arange(m), np.random.default_rng(3).uniform(0.1, 1, (1, m))
+    centre = home.mean_row(subset, c[0]) if centred else None
+
+    def three(values, trace):
+        asked.append((values.tolist(), trace))
+        return 3
+
+    chosen, known = (home.leading_pairs(subset, c, k, 6, centre) for k in (three, 3))
+    assert asked == [(known[0][0].tolist(), known[1][0])]
+    for a, b in zip(chosen, known, strict=True):
+        assert np.array_equal(a, b)
+
+
+def test_many_columns_take_the_memory_of_their_weights():
+    # of 101 eigenvectors one was kept: 2^20 hashed columns and 8 classes took 898 MiB, and their weights are 64
+    n, d, k = 3000, 1 << 17, 8
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % k
+    columns = np.sort(np.hstack([y[:, None], rng.integers(k, d, (n, 19))]), axis=1)
+    X = sp.csr_matrix((np.ones(columns.size), columns.ravel(), np.arange(0, columns.size + 1, 20)), shape=(n, d))
+    X.sum_duplicates()
+    weights, peaks = 8 * k * d, {}
+    for loss in ("multinomial", "logistic"):
+        tracemalloc.start()
+        try:
+            model = SLNDClassifier(loss=loss, max_passes=3, random_state=0, n_jobs=1).fit(X, y)
+            peaks[loss] = tracemalloc.get_traced_memory()[1] / weights
+        finally:
+            tracemalloc.stop()
+        assert model.score(X, y) > 0.95
+    assert peaks["multinomial"] < 7 and peaks["logistic"] < 10, peaks
 
 
 def test_same_bits_for_any_number_of_threads_and_groups(dtype):

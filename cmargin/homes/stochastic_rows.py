@@ -73,7 +73,8 @@ class StochasticRows:
         subset : (m,) int64 array of rows
         curvature : (n_groups, m) array of c_i >= 0
         k, n_values : int
-            Eigenvectors and eigenvalues wanted, k <= n_values <= min(m, n_features).
+            Eigenvectors and eigenvalues wanted, k <= n_values <= min(m, n_features). Of one group k may be a function
+            of its values and trace, since eigenvectors take memory.
         centre : (n_features,) array or None
             What is taken from every row.
 
@@ -92,7 +93,7 @@ class StochasticRows:
         order = m if wide else self.n_features
         threads = min(self.n_threads, groups)
         values, trace = np.empty((groups, n_values)), np.empty(groups)
-        vectors = np.empty((groups, self.n_features, k), self.dtype)
+        vectors = np.empty((groups, self.n_features, 0 if callable(k) else k), self.dtype)
         status = np.zeros(groups, np.int32)
         floats, ints = _low_rank.work_sizes(order)
         block = 0 if self.sparse and wide else _low_rank.block_size() * self.n_features
@@ -101,16 +102,16 @@ class StochasticRows:
         with single_threaded_blas():
             gram = self._gram(subset, centre) if wide else np.empty((0, 0), self.dtype)
             # Groups in chunks, so that a Ctrl-C finds Python between two calls
-            flops = 5.0 * order**3 + 2.0 * m * self.n_features * max(k, order // 8)
+            flops = 5.0 * order**3 + 2.0 * m * self.n_features * max(vectors.shape[2], order // 8)
             per_call = max(threads, int(CHUNK_FLOPS / flops))
             for lo in range(0, groups, per_call):
                 self.between_chunks()
-                part = slice(lo, lo + per_call)
+                part, of_order = slice(lo, lo + per_call), np.empty((threads, n_values, order), self.dtype)
                 _low_rank.low_rank_classes(
                     self.rows, subset, curvature[part], gram, centre, order * np.finfo(self.dtype).eps,
                     values[part], trace[part], vectors[part], status[part],
-                    np.empty((threads, max(order * order, m * k)), self.dtype),
-                    np.empty((threads, n_values, order), self.dtype),
+                    np.empty((threads, max(order * order, m * vectors.shape[2])), self.dtype),
+                    of_order,
                     np.empty((threads, order), self.dtype),
                     np.empty((threads, block), self.dtype),
                     np.empty((threads, floats), self.dtype),
@@ -119,6 +120,12 @@ class StochasticRows:
                 )
         if np.any(status):
             raise NonFiniteCurvature(int(np.flatnonzero(status)[0]), groups)
+        if callable(k):
+            chosen = k(values[0], trace[0])
+            vectors = np.empty((1, self.n_features, chosen), self.dtype)
+            with single_threaded_blas():
+                _low_rank.chosen_eigenvectors(self.rows, subset, curvature[0], centre, of_order[0], values[0],
+                                              vectors[0], np.empty(m * chosen, self.dtype), np.empty(block, self.dtype))
         return values, trace, vectors
 
     def mean_square(self, inverse, subset, weight=None):

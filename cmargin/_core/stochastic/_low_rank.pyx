@@ -84,14 +84,33 @@ cdef void combine_rows(const rows_view *X, const int64_t *rows, Py_ssize_t m, co
             P[j * k + a] -= <floating> (centre[j] * total)
 
 
+cdef void eigenvectors(const rows_view *X, const int64_t *rows, Py_ssize_t m, const double *curvature, bint of_gram,
+                       const floating *centre, Py_ssize_t k, const floating *vectors, const double *values,
+                       floating *A, floating *block, floating *P) noexcept nogil:
+    # P (d, k) from the leading eigenvectors (n_values, order) of H, or of the Gram matrix: then with A (m, k) and block
+    # as workspace. Where an eigenvalue is zero, so is the column of P.
+    cdef Py_ssize_t d = X.n_features, i, j, a
+    cdef double root
+    if not of_gram:
+        for j in range(d):
+            for a in range(k):
+                P[j * k + a] = vectors[a * d + j] if values[a] > 0 else 0
+        return
+    for i in range(m):
+        for a in range(k):
+            root = sqrt(curvature[i] / (m * values[a])) if values[a] > 0 else 0
+            A[i * k + a] = <floating> (vectors[a * m + i] * root)
+    combine_rows(X, rows, m, A, k, centre, block, P)
+
+
 cdef int leading_pairs(const rows_view *X, const int64_t *rows, Py_ssize_t m, const double *curvature,
                        const floating *gram, const floating *centre, Py_ssize_t k, Py_ssize_t n_values, double floor,
                        floating *A, floating *vectors, floating *values, floating *block, floating *work,
                        blas_int *iwork, double *values_out, double *trace_out, floating *P) noexcept nogil:
-    # One class. Pairs whose eigenvalue does not exceed floor * the largest count as zero: column of P zero.
+    # One class. Pairs whose eigenvalue does not exceed floor * the largest count as zero: column of P zero. No P where
+    # k is 0: `eigenvectors` may make it of what is left in ``vectors``.
     cdef Py_ssize_t d = X.n_features, order = m if gram != NULL else d, i, j, a
     cdef int status
-    cdef double root
     if gram != NULL:
         for i in range(m):
             for j in range(i, m):
@@ -106,16 +125,8 @@ cdef int leading_pairs(const rows_view *X, const int64_t *rows, Py_ssize_t m, co
         return status
     for a in range(n_values):
         values_out[a] = values[a] if values[a] > floor * values[0] and values[a] > 0 else 0
-    if gram == NULL:
-        for j in range(d):
-            for a in range(k):
-                P[j * k + a] = vectors[a * d + j] if values_out[a] > 0 else 0
-    else:
-        for i in range(m):                                  # coefficients (m, k) take the place of A
-            for a in range(k):
-                root = sqrt(curvature[i] / (m * values_out[a])) if values_out[a] > 0 else 0
-                A[i * k + a] = <floating> (vectors[a * m + i] * root)
-        combine_rows(X, rows, m, A, k, centre, block, P)
+    if k > 0:
+        eigenvectors(X, rows, m, curvature, gram != NULL, centre, k, vectors, values_out, A, block, P)
     return status
 
 
@@ -165,10 +176,10 @@ def low_rank_classes(
     double floor,                         # eigenvalues up to floor * the largest count as zero
     double[:, ::1] values_out,            # OUT   (n_classes, n_values), descending
     double[::1] trace_out,                # OUT   (n_classes,)
-    floating[:, :, ::1] P_out,            # OUT   (n_classes, n_features, k), k <= n_values
+    floating[:, :, ::1] P_out,            # OUT   (n_classes, n_features, k), 0 <= k <= n_values
     int32_t[::1] status_out,              # OUT   (n_classes,), 0 or what eigh_top said
     floating[:, ::1] A,                   # WORK  (n_threads, max(order^2, m k))
-    floating[:, :, ::1] vectors,          # WORK  (n_threads, n_values, order)
+    floating[:, :, ::1] vectors,          # WORK  (n_threads, n_values, order): of one class the eigenvectors are left
     floating[:, ::1] values,              # WORK  (n_threads, order)
     floating[:, ::1] block,               # WORK  (n_threads, BLOCK n_features)
     floating[:, ::1] work,                # WORK  (n_threads, work_sizes)
@@ -200,6 +211,30 @@ def low_rank_classes(
                                       &block[t, 0] if block.shape[1] else NULL,
                                       &work[t, 0], &iwork[t, 0], &values_out[c, 0], &trace_out[c], &P_out[c, 0, 0])
         fp_set(settings)
+
+
+def chosen_eigenvectors(
+    Rows X,
+    const int64_t[::1] rows,              # IN    (m,), the subset
+    const double[::1] curvature,          # IN    (m,)
+    const floating[::1] centre,           # IN    (n_features,), or (0,)
+    const floating[:, ::1] vectors,       # IN    (n_values, order), what ``low_rank_classes`` left of one class
+    const double[::1] values,             # IN    (n_values,)
+    floating[:, ::1] P_out,               # OUT   (n_features, k), k <= n_values
+    floating[::1] A,                      # WORK  (m k,)
+    floating[::1] block,                  # WORK  (BLOCK n_features,); (0,) for CSR rows of more columns than rows here
+):
+    """Eigenvectors of one class's second moment once it is known how many; call with BLAS held to one thread."""
+    cdef Py_ssize_t m = rows.shape[0], k = P_out.shape[1], order = vectors.shape[1]
+    cdef bint of_gram = order < X.view.n_features
+    must_fit(m > 0 and curvature.shape[0] == m and centre.shape[0] in (0, X.view.n_features)
+             and order == min(m, X.view.n_features) and 0 < k <= vectors.shape[0] == values.shape[0]
+             and P_out.shape[0] == X.view.n_features and A.shape[0] == m * k
+             and (block.shape[0] >= BLOCK * X.view.n_features or (X.sparse and of_gram)), "chosen_eigenvectors")
+    cdef const floating *centre_or_null = &centre[0] if centre.shape[0] else NULL
+    with nogil:
+        eigenvectors(&X.view, &rows[0], m, &curvature[0], of_gram, centre_or_null, k, &vectors[0, 0], &values[0],
+                     &A[0], &block[0] if block.shape[0] else NULL, &P_out[0, 0])
 
 
 def blas_int_size():

@@ -47,7 +47,7 @@ class ClassWeights:
         if bias is not None:
             b[:] = np.asarray(bias)[:, None]
         U_mean = U.copy() if average else np.zeros((0, inverse.width), dtype)
-        V_lag = np.zeros_like(V) if average else np.zeros((0, 0), dtype)
+        V_lag = np.zeros(V.shape, dtype) if average else np.zeros((0, 0), dtype)
         return cls(U, U_mean, V, V_lag, b, np.zeros(n_classes, np.int64), W if keep_base else None)
 
     def copy(self):
@@ -106,6 +106,7 @@ class ClassWeights:
             U = np.where(sampled[:, None], self.U_mean, self.U)
             bias = np.where(sampled, self.bias[:, 1], bias)
             if V is not None:
-                V = V - self._lag().astype(V.dtype) * self.V_lag
+                lag = self._lag().astype(V.dtype) * self.V_lag
+                V = np.subtract(V, lag, out=lag)
         W = inverse.weights(U, V)
         return (W if self.base is None else self.base + W), bias.copy()

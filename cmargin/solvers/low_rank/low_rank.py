@@ -162,7 +162,11 @@ class LowRankInverse:
         if self.full_width:
             return U.dtype.type(self.tail_root[g]) * U + ((U @ P) * factor) @ P.T
         low = (U * factor) @ P.T
-        return low if V is None else U.dtype.type(self.tail_inverse[g]) * V - low
+        if V is None:
+            return low
+        W = U.dtype.type(self.tail_inverse[g]) * V           # as large as what is returned, which may be large
+        W -= low
+        return W
 
     def whitened(self, W):
         """(U, V) with ``weights(U, V) == W``; where the tail is dropped, of W's part in the span. One group only."""
@@ -208,12 +212,13 @@ def build_inverse(home, subset, curvature, rank, tail, weight=None, centre=None)
     order = min(len(subset), home.n_features)
     wanted = (SCALE_SPECTRUM if tail == "scale" else DROP_SPECTRUM) if rank == "auto" else rank + 1
     n_values = min(order, wanted)
-    kept = n_values if rank == "auto" else min(rank, n_values)
-    values, trace, vectors = home.leading_pairs(subset, curvature, kept, n_values, centre)
-    spectrum = values[0].copy()
-    if rank == "auto":
-        kept = min(automatic_rank(spectrum, trace[0], tail, len(subset)), n_values)
-        vectors = np.ascontiguousarray(vectors[:, :, :kept])
+
+    def chosen(spectrum, trace):
+        return min(automatic_rank(spectrum, trace, tail, len(subset)), n_values)
+
+    k = chosen if rank == "auto" else min(rank, n_values)
+    values, _, vectors = home.leading_pairs(subset, curvature, k, n_values, centre)
+    spectrum, kept = values[0].copy(), vectors.shape[2]
     d = values[:, :kept]
     d_tail = values[:, kept] if tail == "scale" and n_values > kept else np.zeros(len(values))
     if tail == "scale" and kept < home.n_features:

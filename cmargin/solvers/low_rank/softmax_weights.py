@@ -94,7 +94,10 @@ class SoftmaxWeights:
     def linear(self, inverse):
         """(W, bias) of the mean iterate where one is kept and has a sample, else of the last."""
         at = self.mean(inverse, copy=False) if len(self.U_mean) else self
-        V = at.V.T - np.outer(at.shift[:, 0], inverse.centre).astype(at.V.dtype) if len(at.shift) else None
+        V = None
+        if len(at.shift):
+            V = np.outer(at.shift[:, 0], inverse.centre).astype(at.V.dtype, copy=False)
+            np.subtract(at.V.T, V, out=V)
         W = inverse.weights(at.U, V)
         W = W if self.base is None else self.base + W
         return W, at.bias[:, 0] - W @ inverse.centre
