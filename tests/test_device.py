@@ -113,7 +113,7 @@ def test_margin_pursuit_takes_the_steps_of_rows_in_memory(tensor, data, settings
 @pytest.mark.parametrize("settings", [{}, {"tail": "drop", "hessian_refresh": 2}, {"step_size": 2.0}], ids=str)
 @pytest.mark.parametrize("kind", [SLNDClassifier, BSNClassifier])
 def test_multinomial_passes_are_those_of_rows_in_memory(tensor, data, kind, settings, monkeypatch):
-    monkeypatch.setattr(multinomial, "worth_trying", lambda *about: False)      # of rows in memory alone
+    monkeypatch.setattr(multinomial, "worth_trying", lambda *about: False)      # so that passes are the end
     X, y, weight = data
     model = kind(random_state=3, max_passes=4, **settings)
     coef, risk, step = model.fit(X, y, weight).coef_, model.history_["objective"], model.step_size_
@@ -123,6 +123,18 @@ def test_multinomial_passes_are_those_of_rows_in_memory(tensor, data, kind, sett
     np.testing.assert_allclose(found.history_["objective"], risk, atol=1e-12)
     np.testing.assert_allclose(in_memory(found.predict_proba(tensor(X))), proba, atol=1e-9)
     assert found.step_size_ == step
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_small_tensor_ends_as_rows_in_memory_do(tensor, weighted, dtype):
+    # 30 passes and 0.975 of 120 rows, where rows in memory had 300 and all of them: the penalised end was theirs alone
+    X, y = blobs(n=120, d=20, k=4, seed=11)
+    X, weight = X.astype(dtype), 0.5 + np.arange(120) % 3 if weighted else None
+    here, there = (SLNDClassifier(random_state=0).fit(rows, y, weight) for rows in (X, tensor(X)))
+    assert here.history_["step"][-1] == there.history_["step"][-1] == 0
+    assert here.n_passes_ == there.n_passes_ and here.n_iter_ == there.n_iter_
+    np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-3 if dtype == np.float32 else 1e-9)
 
 
 def test_multinomial_goes_on_from_weights_outside_the_basis(tensor, data):

@@ -76,11 +76,10 @@ def test_passes_stay_where_they_do_better(monkeypatch):
 
 
 def test_where_it_is_not_tried():
-    Z, inverse = np.zeros((1000, 20)), SimpleNamespace(tail_inverse=np.zeros(1))
-    assert worth_trying(Z, inverse, 10)
-    assert not worth_trying(None, inverse, 10)                                 # rows that are elsewhere
-    assert not worth_trying(Z, SimpleNamespace(tail_inverse=np.ones(1)), 10)               # CSR rows carry the tail
-    assert not worth_trying(np.zeros((60000, 20)), inverse, 10)
+    inverse = SimpleNamespace(tail_inverse=np.zeros(1), width=20)
+    assert worth_trying(1000, inverse, 10)
+    assert not worth_trying(1000, SimpleNamespace(tail_inverse=np.ones(1), width=20), 10)  # CSR rows carry the tail
+    assert not worth_trying(60000, inverse, 10)
 
 
 def test_a_step_of_ones_own_or_few_passes_have_none():

@@ -48,7 +48,7 @@ class MultinomialRun(Run):
         "home", "row_weight", "settings", "start", "truth", "passes_over", "Z", "rng")
     trial_batch = None         # rows of a trial's batch; None: as many as a pass over all rows takes
     passes_of: type = SoftmaxPasses
-    in_one_memory = True       # whether ``Z`` is all rows, whitened
+    in_one_memory = True       # whether there may be `_passes_in_memory`
 
     def __init__(self, home, lists, row_weight, settings, entropy, start, truth, n_classes):
         self.home, self.row_weight, self.settings, self.start = home, row_weight, settings, start
@@ -213,10 +213,11 @@ class MultinomialRun(Run):
 
     def _penalised_end(self, on_pass):
         """Go to the penalised optimum of all rows unless passes are surely better on those held out; whether so."""
-        fit, passes, n = self.fit, self.passes_over, self.home.n_rows
-        if not self.in_one_memory or not worth_trying(self.Z, fit.inverse, self.n_classes):
+        fit, n = self.fit, self.home.n_rows
+        if not self.in_one_memory or not worth_trying(n, fit.inverse, self.n_classes):
             return False
-        problem = Problem(self.Z, passes.truth, passes.weight, self.n_classes, float(fit.inverse.mean_square[0]),
+        passes = self._passes_in_memory()
+        problem = Problem(passes.Z, passes.truth, passes.weight, self.n_classes, float(fit.inverse.mean_square[0]),
                           self.settings.fit_intercept, MEAN_STRIDE, self.clock.deadline)
 
         def judged(weights, lo, hi):
@@ -239,6 +240,10 @@ class MultinomialRun(Run):
             self._published()
             on_pass(fit)
         return True
+
+    def _passes_in_memory(self):
+        """Over all whitened rows, in the order of the passes."""
+        return self.passes_over
 
     def _n_rows(self):
         """That the passes are over."""

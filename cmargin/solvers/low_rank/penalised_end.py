@@ -29,9 +29,9 @@ ALIKE = 2.0                # standard errors of log-loss within which errors cho
 ROUGH = 0.03               # relative gap of an optimum; 0.1 loses a little, 0.01 gains nothing (doc/decisions.md)
 
 
-def worth_trying(Z, inverse, n_classes):
-    """Whether a path is cheap, and whitened rows are all there is of the rows."""
-    return Z is not None and not inverse.tail_inverse[0] > 0 and 4.0 * Z.size * n_classes <= MOST_FLOPS
+def worth_trying(n, inverse, n_classes):
+    """Whether a path over n rows is cheap, and whitened rows are all there is of them."""
+    return not inverse.tail_inverse[0] > 0 and 4.0 * n * inverse.width * n_classes <= MOST_FLOPS
 
 
 def parts_left_out(n, n_held):
