@@ -234,7 +234,8 @@ class SLNDClassifier(TrainedByParts):
     def _last_intercept(self):
         """Without those that say a constant label: from so far out, steps would take long to come back."""
         intercept = super()._last_intercept
-        return intercept if self._signs is None else np.where(self._signs, 0.0, intercept)
+        known = self._signs is not None and len(self._signs) == len(intercept)
+        return np.where(self._signs, 0.0, intercept) if known else intercept
 
     def _check_data(self, X, y):
         """Going on needs the columns of the last fit, by their names too."""

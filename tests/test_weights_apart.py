@@ -19,6 +19,7 @@ from sklearn.svm import LinearSVC
 from tensors import LIBRARIES
 
 from cmargin import BSNClassifier, MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
+from cmargin._estimators import apart
 
 ALL = [one for one in quick_estimators() if not hasattr(one, "cv")]
 X, CLASSES = blobs(n=300, d=6, k=4)
@@ -135,6 +136,29 @@ def test_a_ctrl_c_leaves_what_was_reached():
     assert model.coef_.shape == (3, 6) and model.coef_[0].any() and not model.coef_[2].any()
     whole = SmSVMClassifier(class_weight="balanced").fit(X, Y)
     np.testing.assert_array_equal(model.coef_[0], whole.coef_[0])
+
+
+def test_a_ctrl_c_between_two_problems(monkeypatch):
+    begun, copy = [], apart.FitApart._copy
+
+    def interrupted(self, c):
+        begun.append(c)
+        if c == 2:
+            raise KeyboardInterrupt
+        return copy(self, c)
+
+    monkeypatch.setattr(apart.FitApart, "_copy", interrupted)
+    model = SLNDClassifier(class_weight="balanced", random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y)
+    assert begun == [0, 1, 2] and model.coef_[:2].any(axis=1).all() and not model.coef_[2].any()
+    assert model.predict(X).shape == Y.shape
+
+
+def test_a_number_is_the_weight_of_every_row(capsys):
+    a, b = (SmSVMClassifier(class_weight="balanced", verbose=1).fit(X, Y, weight) for weight in (2.0, None))
+    np.testing.assert_allclose(a.coef_, b.coef_, rtol=1e-12, atol=1e-12)
+    assert "problem 3 of 3, class 2" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("change, text", [

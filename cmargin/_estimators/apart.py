@@ -10,12 +10,14 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_array, check_non_negative
 
 from cmargin._estimators.one_sign import signs_met, warn_of_constant
+from cmargin._estimators.progress import say
 from cmargin._estimators.validation import balanced_weights, check_class_weights, encode_labels, in_range
 from cmargin._runtime.checkpoint import NO_KEEPER
 
 BY_PROBLEM = ("coef_", "intercept_", "duality_gap_", "objective_", "gradient_norm_", "scale_", "class_prior_",
               "sampled_prior_")
-LARGEST_OF_ALL = ("n_iter_", "rank_", "_passes_total", "_steps_taken")
+SO_FAR = ("_passes_total", "_steps_taken")
+LARGEST_OF_ALL = ("n_iter_", "rank_", *SO_FAR)
 ALIKE = ("loss_",)
 OF_EACH = ("preconditioner_", "step_size_", "_counts", "_streams", "_recipe")         # and not kept
 NOT_BEGUN = {"coef_": 0.0, "intercept_": 0.0}            # of a problem that an interrupt left; all else is NaN
@@ -75,7 +77,9 @@ class ProblemWeights:
     def __init__(self, estimator, home, classes, codes, Y, sample_weight):
         self.Y, self.sample_weight = Y, sample_weight
         n, n_problems = Y.shape
-        if sample_weight is not None:
+        if np.ndim(sample_weight) == 0:
+            self.sample_weight = None if sample_weight is None else np.full(n, float(sample_weight))
+        else:
             self.sample_weight = check_array(sample_weight, dtype=np.float64, ensure_2d=False,
                                              input_name="sample_weight")
             check_non_negative(self.sample_weight, "`sample_weight`")
@@ -97,9 +101,10 @@ class ProblemWeights:
         return self.sample_weight if np.ndim(self.sample_weight) < 2 else self.sample_weight[:, c]
 
     def of(self, c):
-        """Sample weights times class weights, their products finite."""
+        """Sample weights times class weights; the fit refuses a product that is infinite."""
         weight, factor = self.given(c), self.factors[c][self.Y[:, [c]].toarray().ravel()]
-        return factor if weight is None else weight * factor
+        with np.errstate(over="ignore"):
+            return factor if weight is None else weight * factor
 
     def _of_labels(self, class_weight):
         """(n_labels, 2) weights of the rows without and with each label."""
@@ -132,6 +137,7 @@ class FitApart:
         y = home.y
         try:
             for c in range(self.Y.shape[1]):
+                say(self.estimator, f"problem {c + 1} of {self.Y.shape[1]}, class {self.about['classes_'][c]!s}")
                 part = self._copy(c)
                 self.parts.append(part)
                 home.y = sp.csc_matrix(self.Y[:, [c]])                   # an indicator of one label
@@ -142,6 +148,8 @@ class FitApart:
                 self.shortfalls.append(shortfall(fit))
                 if self.stopped:
                     return None
+        except KeyboardInterrupt as interruption:        # between two problems, or before a first step
+            return interruption
         finally:
             home.y = y
             for part in self.parts:
@@ -155,7 +163,7 @@ class FitApart:
         part._names_constants = False
         if e._goes_on:
             vars(part).update(coef_=e.coef_[c:c + 1], intercept_=e.intercept_[c:c + 1], classes_=np.arange(1),
-                              _multilabel=True)
+                              _multilabel=True, **{name: vars(e)[name] for name in SO_FAR if name in vars(e)})
             if getattr(e, "_signs", None) is not None:
                 part._signs = e._signs[c:c + 1]
         return part

@@ -47,9 +47,10 @@ def check_parameter(estimator, name, value, *, options=(), integer=None, real=No
     """
     allowed = []
     if mapping:
-        if isinstance(value, dict):
+        several = value if isinstance(value, list) and value else [value]
+        if all(isinstance(one, dict) for one in several):
             return
-        allowed.append("a dict")
+        allowed += ["a dict", "a list of dicts"]
     if options:
         if isinstance(value, str) and value in options:
             return
@@ -88,8 +89,7 @@ def as_float(value):
 
 def check_class_weight(estimator, value):
     """Raise unless ``value`` is a dict, a list of dicts, "balanced" or None; what they hold is checked where used."""
-    if not (isinstance(value, list) and value and all(isinstance(one, dict) for one in value)):
-        check_parameter(estimator, "class_weight", value, mapping=True, options=("balanced",), none=True)
+    check_parameter(estimator, "class_weight", value, mapping=True, options=("balanced",), none=True)
 
 
 def in_range(weight):

@@ -2,7 +2,7 @@
 Rows that arrive in parts
 =========================
 
-``partial_fit`` makes one pass over a batch of rows. The first batch determines classes, preconditioner and step, and
+``partial_fit`` makes one pass over a batch of rows. The first batch determines the preconditioner and the step, and
 later ones continue. The solid line is the accuracy on test rows, the dashed line that of a fit to all rows at once.
 """
 
