@@ -132,7 +132,7 @@ def test_a_label_that_a_fold_lacks_is_constant_there_with_one_warning():
         search = SmSVMClassifierCV(L2S, cv=3).fit(X, rare)
     assert len(said) == 1 and said[0].filename == __file__
     assert str(said[0].message) == ("Label 1 is absent from, or present in, all training examples of some folds, "
-                                    "numbers 1 of 3: the prediction is constant there.")
+                                    "numbers 1 of 3: there is nothing to learn.")
     assert np.isfinite(search.scores_).all()
     rare[:20, 1] = 0
     with pytest.warns(UserWarning, match="Label 1 is absent from all training examples") as said:

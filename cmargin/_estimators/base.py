@@ -119,7 +119,8 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
         -----
         UserWarning
             Where no row of an indicator has a label, or every row (rows of weight 0 apart): its prediction is then
-            constant, whatever the row, as by scikit-learn's `OneVsRestClassifier`.
+            constant, as by scikit-learn's `OneVsRestClassifier`; of `SmSVMClassifier` it is its optimum's, constant
+            with an intercept that is not penalised.
         """
         begin = time.perf_counter()
         if comm is not None:

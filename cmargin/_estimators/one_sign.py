@@ -44,7 +44,7 @@ def warn_of_constant(signs):
     parts = [f"{_named(np.flatnonzero(signs == sign))} {where} training examples"
              for sign, where in ((-1, "absent from all"), (1, "present in all")) if (signs == sign).any()]
     if parts:
-        warn_at_caller(f"{' and '.join(parts)}: the prediction is constant there.")
+        warn_at_caller(f"{' and '.join(parts)}: there is nothing to learn.")
 
 
 def warn_of_folds(Y, folds):
@@ -58,7 +58,7 @@ def warn_of_folds(Y, folds):
     if constant:
         labels = np.unique(np.concatenate(list(constant.values())))
         warn_at_caller(f"{_named(labels)} absent from, or present in, all training examples of some folds, numbers "
-                       f"{', '.join(map(str, constant))} of {len(folds)}: the prediction is constant there.")
+                       f"{', '.join(map(str, constant))} of {len(folds)}: there is nothing to learn.")
 
 
 def warn_at_caller(text):
