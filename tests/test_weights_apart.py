@@ -179,8 +179,8 @@ def test_what_is_refused(change, text):
 def test_what_is_refused_elsewhere_says_so():
     with pytest.raises(ValueError, match="class_weight is a list of one dict for each label of an indicator"):
         SmSVMClassifier(class_weight=[{0: 1.0}]).fit(X, CLASSES)
-    with pytest.raises(ValueError, match="class_weight of a label indicator does not go with partial_fit"):
-        SLNDClassifier(class_weight={1: 2.0}).partial_fit(X, Y)
+    with pytest.raises(ValueError, match="class_weight is a list of one dict for each label of an indicator"):
+        SLNDClassifier(class_weight=[{0: 1.0}]).partial_fit(X, CLASSES, classes=range(4))
     with pytest.raises(ValueError, match="loss='multinomial' takes classes that exclude each other"):
         SLNDClassifier(loss="multinomial", class_weight={1: 2.0}).fit(X, Y)
     for model, labels, text in ((SLNDClassifier(class_weight={1: 2.0}), Y, "class_weight of a label indicator"),
@@ -192,6 +192,48 @@ def test_what_is_refused_elsewhere_says_so():
         for one in on_ranks(2, work)[0]:
             with pytest.raises(ValueError, match=text):
                 raise one
+
+
+BY_PARTS = [one for one in ALL if hasattr(one, "partial_fit")]
+
+
+@pytest.mark.parametrize("model", BY_PARTS, ids=str)
+def test_batches_whose_labels_are_not_all_known(model):
+    # weights of 0 where nobody said whether a row has a label
+    model, known, seen = clone(model), (np.random.default_rng(5).random(Y.shape) < 0.6).astype(float), []
+    known[:100, 1] = 0                                         # one label is unknown in the whole first batch
+    model.set_params(callback=lambda estimator: seen.append(estimator.coef_.shape))
+    for rows in np.array_split(np.arange(300), 3):
+        model.partial_fit(X[rows], Y[rows], sample_weight=known[rows])
+        if rows[0] == 0:
+            assert model.coef_[[0, 2]].any(axis=1).all() and not model.coef_[1].any()
+            assert not model.predict(X)[:, 1].any() and np.isfinite(model.predict_proba(X)).all()
+    for rows in np.array_split(np.arange(300), 3) * 3:
+        model.partial_fit(X[rows], Y[rows], sample_weight=known[rows])
+    assert (model.predict(X) == Y).mean(axis=0).min() > 0.75 and set(seen) == {(3, 6)} and model.n_iter_ == 12
+    times = np.where(known[:, 1] > 0)[0]
+    np.testing.assert_allclose(model.class_prior_[1], Y[times, 1].mean(), atol=0.1)
+    before = model.coef_.copy()
+    model.partial_fit(X, Y, sample_weight=np.zeros(Y.shape))
+    np.testing.assert_array_equal(model.coef_, before)
+
+
+def test_class_weights_of_labels_in_batches():
+    shares = []
+    for weight in (0.1, 10.0):
+        model = SLNDClassifier(random_state=0, class_weight={1: weight})
+        for rows in np.array_split(np.arange(300), 3) * 2:
+            model.partial_fit(X[rows], Y[rows])
+        shares.append(model.predict(X).mean(axis=0))
+    assert (shares[1] > shares[0] + 0.02).all()
+    more = np.column_stack([Y, X[:, 3] > 0]).astype(int)
+    for rows in np.array_split(np.arange(300), 3) * 4:
+        model.partial_fit(X[rows], more[rows], classes=np.arange(4))
+    assert model.predict(X).shape == more.shape and (model.predict(X) == more)[:, 3].mean() > 0.6
+    with pytest.raises(ValueError, match="class_weight 'balanced' is not supported for partial_fit"):
+        SLNDClassifier(class_weight="balanced").partial_fit(X, Y)
+    plain = SLNDClassifier(random_state=0).partial_fit(X, Y, sample_weight=np.ones(Y.shape))
+    np.testing.assert_allclose(plain.class_prior_, Y.mean(axis=0))
 
 
 @pytest.mark.parametrize("callback", [None, lambda estimator: None])

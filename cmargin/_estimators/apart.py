@@ -74,7 +74,8 @@ def train(estimator, home, sample_weight, begin):
 class ProblemWeights:
     """(n,) weights of the rows in every problem."""
 
-    def __init__(self, estimator, home, classes, codes, Y, sample_weight):
+    def __init__(self, estimator, home, classes, codes, Y, sample_weight, may_be_0=False):
+        """``may_be_0``: whether all rows may have weight 0 in a problem."""
         self.Y, self.sample_weight = Y, sample_weight
         n, n_problems = Y.shape
         if np.ndim(sample_weight) == 0:
@@ -93,7 +94,7 @@ class ProblemWeights:
             self.factors = np.column_stack([np.ones(n_problems), on_positives])
         check_class_weights(self.factors)
         for c in range(n_problems):
-            if not self.of(c).any():
+            if not may_be_0 and not self.of(c).any():
                 raise ValueError(f"sample_weight and class_weight leave every sample with weight 0 in problem {c}.")
 
     def given(self, c):

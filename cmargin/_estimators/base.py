@@ -13,7 +13,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from cmargin._core.small._openmp import effective_n_threads
-from cmargin._estimators.apart import check_list, is_indicator, refuse_apart, weights_differ
+from cmargin._estimators.apart import check_list, is_indicator, weights_differ
 from cmargin._estimators.apart import train as train_apart
 from cmargin._estimators.by_blocks import lazy_on_workers
 from cmargin._estimators.identity import check_checkpoint, keeper_of
@@ -213,7 +213,6 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
         weight : (n,) array, the largest about 1, or None where all rows weigh 1
         total : float, the sum of the weights as given, at most the largest double
         """
-        refuse_apart(self, codes is None, len(classes), "with partial_fit")
         if sample_weight is None and self.class_weight is None:
             return None, float(home.n_rows)
         sample_weight = _check_sample_weight(sample_weight, home.y, dtype=np.float64, ensure_non_negative=True)

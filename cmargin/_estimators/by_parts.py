@@ -6,7 +6,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
+from cmargin._estimators.apart import check_list, is_indicator, weights_differ
 from cmargin._estimators.new_classes import counts_with_more, weights_with_more
+from cmargin._estimators.parts_apart import fit_part as fit_part_apart
 from cmargin._estimators.posteriors import PosteriorPredictions
 from cmargin._estimators.refusal import keeps_last_fit
 from cmargin._estimators.validation import check_rows, encode_labels
@@ -57,9 +59,15 @@ class TrainedByParts(PosteriorPredictions):
                 "distributions. Pass the resulting weights as the class_weight parameter.")
         sample_weight, classes = weights_beside(X, sample_weight), label_array(classes, "classes")
         X, y = check_rows(self, X, y, reset=not hasattr(self, "n_features_in_"))
+        check_list(self, is_indicator(y))
         labels, home = self._labels_of_part(y, classes), open_rows(X, y)
         if home.shares_reads:
             home.refuse("partial_fit")
+        if is_indicator(y) and weights_differ(self, home, sample_weight):
+            return fit_part_apart(self, home, labels, sample_weight, begin)
+        return self._fit_part(home, labels, sample_weight, begin)
+
+    def _fit_part(self, home, labels, sample_weight, begin):
         first = self._nothing_yet or not hasattr(self, "coef_")
         if self._weighs_nothing(home, labels, sample_weight):
             return self._without_rows(home, labels, first)
@@ -145,7 +153,7 @@ def priors(counts, multilabel, loss, signs):
     met = (positive > 0) & (visited > 0)
     if multilabel:                               # one met alone is predicted by its prior, until others come
         met &= positive < visited
-    share = positive / total
+    share = np.divide(positive, total, out=np.zeros(len(total)), where=total > 0)
     unmet = 0.5 if signs is None else np.where(signs, share, 0.5)       # the intercept of a constant label says it all
     # of the multinomial loss every row is visited, for all classes
     sampled = share if loss == "multinomial" else np.where(met, positive / np.where(met, visited, 1), unmet)
