@@ -1,6 +1,7 @@
 """Workers that are not there: tasks run at once, with arguments and results as they would be sent, and kept."""
 
 import pickle
+import sys
 from itertools import pairwise
 from time import perf_counter
 from types import SimpleNamespace
@@ -15,6 +16,13 @@ from cmargin.homes.dask.home import DaskHome
 from cmargin.homes.dask.tasks import Labelled
 
 
+def measure(found):
+    """As workers measure every result, and log a warning where that raises."""
+    sys.getsizeof(found)
+    for part in found if isinstance(found, (list, tuple)) else ():
+        measure(part)
+
+
 class Kept:
     """A task and its result; made again after `lose`."""
 
@@ -25,7 +33,9 @@ class Kept:
         if self.text is None:
             given = known(list(self.arguments))
             before = pickle.dumps(given)
-            self.text = pickle.dumps(self.function(*given))
+            found = self.function(*given)
+            measure(found)
+            self.text = pickle.dumps(found)
             assert pickle.dumps(given) == before, "a task writes to what it is given"
         return pickle.loads(self.text)
 

@@ -16,7 +16,7 @@ from cmargin._estimators.agreement import (
     weighed,
 )
 from cmargin._runtime.checkpoint import NO_KEEPER
-from cmargin.homes.dask.collections import beside, open_partitions
+from cmargin.homes.dask.collections import open_partitions
 from cmargin.homes.dask.tasks import Labelled, Several, says_failure
 from cmargin.homes.failure import Failure, first_failure
 from cmargin.homes.open import open_rows
@@ -31,9 +31,12 @@ def train(estimator, X, y, sample_weight, begin):
     estimator._refuse_over_places("with Dask collections")
     if estimator.checkpoint is not None:
         raise ValueError("checkpoint= does not go with Dask collections yet; a worker that dies loses nothing there.")
-    home = open_partitions(X, y)
+    if y is None:
+        raise ValueError(f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is "
+                         "None.")
+    home = open_partitions(X, y, sample_weight=sample_weight)
     try:
-        agree(estimator, home, sample_weight)
+        agree(estimator, home)
         _check_feature_names(estimator, getattr(X, "_meta", None), reset=True)
         estimator.n_features_in_ = home.n_features
         return estimator._train(home, None, begin, NO_KEEPER)
@@ -41,11 +44,11 @@ def train(estimator, X, y, sample_weight, begin):
         home.let_go()
 
 
-def agree(estimator, home, sample_weight):
+def agree(estimator, home):
     """Let ``home`` know what its partitions say of labels and weights."""
     parameters = estimator.get_params(deep=False).items()
     there = type(estimator)(**{name: None if name in DRIVER_DECIDES else value for name, value in parameters})
-    cluster, weights = home.cluster, None if sample_weight is None else beside(home, sample_weight, "sample_weight")
+    cluster = home.cluster
 
     def told(futures):
         every = home.by_place(cluster.told(futures))
@@ -60,10 +63,10 @@ def agree(estimator, home, sample_weight):
 
     read = home.is_read
     home.form_groups()
-    agreed = compared(there, in_groups("check", card_of, *home.beside(weights, there)), IN_PARTITIONS)
+    agreed = compared(there, in_groups("check", card_of, *home.beside(home.weights, there)), IN_PARTITIONS)
     if not read:                                     # rows were nowhere until then
         home.form_groups(anew=True)
-    weighed_there = cluster.everywhere("weigh", weigh, *home.beside(weights, there, agreed))
+    weighed_there = cluster.everywhere("weigh", weigh, *home.beside(home.weights, there, agreed))
     home.agreed = balanced(agreed, in_groups("sums-of-weigh", sums_of, weighed_there))
     home.labelled = cluster.everywhere("label", label, weighed_there, *home.beside(home.agreed)[2:],
                                        list(range(home.n_places)))

@@ -27,7 +27,7 @@ def aligned_throughout(thing):
     Nothing that is given is written to, and what holds no other array than aligned ones is not copied.
     """
     if isinstance(thing, np.ndarray):
-        return thing if thing.flags.aligned else np.array(thing)
+        return thing if thing.flags.aligned else np.array(thing, subok=True)      # masked arrays keep their masks
     if isinstance(thing, (list, tuple)):
         parts = [aligned_throughout(part) for part in thing]
         if all(new is old for new, old in zip(parts, thing, strict=True)):

@@ -51,6 +51,11 @@ def weight_array(sample_weight):
     return np.asarray(unmasked(computed(sample_weight), "sample_weight"))
 
 
+def on_workers(X):
+    """Whether ``X`` is a Dask collection. Nothing is imported to know it."""
+    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
+
+
 def computed(a):
     """What a Dask collection comes to, beside rows in memory; anything else as it is."""
     return a.compute() if hasattr(type(a), "compute") else a
@@ -117,7 +122,7 @@ def refuse_types(X):
         for j, (name, dtype) in enumerate(columns):
             if dtype == np.dtype(object) and isinstance(X.iloc[0, j], NESTED):
                 _refuse_lists(f"Column {name!r} of X", f"X[{name!r}]")
-    if isinstance(X, np.ndarray) and X.dtype.kind in "mM":
+    if not columns and getattr(getattr(X, "dtype", None), "kind", "") in ("m", "M"):
         _refuse_times("X", X.dtype)
 
 

@@ -123,7 +123,7 @@ class Nearest:
 
     @property
     def nbytes(self):
-        return sum(part.nbytes for part in vars(self).values() if part is not None)
+        return sum(part.nbytes for part in vars(self).values() if isinstance(part, np.ndarray))
 
 
 class ChoosesNearest:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cmargin.homes.containers import refuse_types, rows_array, weight_array
+from cmargin.homes.containers import on_workers, refuse_types, rows_array, weight_array
 from cmargin.homes.device.arrays import beside, brought, on_device
 from cmargin.homes.device.home import DeviceHome
 from cmargin.homes.device.rows import DeviceRows
@@ -14,16 +14,12 @@ from cmargin.homes.files.home import FileHome
 from cmargin.homes.files.sources import RowFiles
 from cmargin.homes.label_arrays import label_array
 from cmargin.homes.memory import MemoryHome
-
-
-def on_workers(X):
-    """Whether ``X`` is a Dask collection. Nothing is imported to know it."""
-    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
+from cmargin.homes.row_index import refuse_other_order
 
 
 def dask_array_of(X):
     """A Dask collection as an array, of rows of unknown number where a dataframe does not say."""
-    refuse_types(X._meta)
+    refuse_types(getattr(X, "_meta", None))
     return X.to_dask_array() if hasattr(X, "to_dask_array") else X
 
 
@@ -40,11 +36,13 @@ def opened(X, y):
 
 def labels_beside(X, y):
     """Labels as `fit` takes them, of files or on the device of X, as an array or sparse matrix."""
+    refuse_other_order(X, y, "y")
     return label_array(sources.labels_beside(X, beside(X, y, "y")))
 
 
 def weights_beside(X, sample_weight):
     """Sample weights as `fit` takes them, which may be on the device of X, as an array."""
+    refuse_other_order(X, sample_weight, "sample_weight")
     return weight_array(beside(X, sample_weight, "sample_weight"))
 
 

@@ -116,7 +116,7 @@ class DaskHome(PlacesHome):
 
     def __init__(self, cluster, X, y, sizes, n_features, dtype, sparse):
         super().__init__(n_features, dtype, sparse, None)
-        self.cluster, self.X, self.labels, self.sizes = cluster, X, y, sizes
+        self.cluster, self.X, self.labels, self.weights, self.sizes = cluster, X, y, None, sizes
         self.labelled, self.turns, self.n_jobs, self.n_threads = None, None, None, effective_n_threads(None)
         self.groups = None                                   # of partitions, one a task of a round
         self.orders, self.waiting, self.asked, self.underway, self.rounds = [], [], [], None, 0
@@ -160,7 +160,7 @@ class DaskHome(PlacesHome):
         for futures in (self.labelled, self.turns):
             self.cluster.forget(futures)
         self.keep_there([])
-        self.X = self.labels = self.labelled = self.turns = None
+        self.X = self.labels = self.weights = self.labelled = self.turns = None
 
     def mix(self, seed):
         """Partitions of rows from all over them, or from PIECES of them, instead: each row moves once."""
@@ -180,7 +180,7 @@ class DaskHome(PlacesHome):
         for futures in (self.labelled, self.turns, *pieces, both):       # once the parts are made of them
             cluster.forget(futures)
         (self.X, self.labelled), self.turns, self.groups = parts, None, None
-        self.labels = None                                   # those as given are of the rows before
+        self.labels = self.weights = None                    # those as given are of the rows before
 
     def keep_there(self, futures):
         """Results that stay on the workers, instead of those before."""
