@@ -64,7 +64,7 @@ def dual(X, labels, weight, probabilities, l2):
     return entropy - np.sum(V**2) / (2 * l2)
 
 
-def newton_step(X, labels, weight, V, G, l2, inverse, intercept, mean, enough, most):
+def newton_step(X, labels, weight, V, G, value, l2, inverse, intercept, mean, enough, most):
     """Conjugate gradients, line search, step: direction, step, number of products."""
     m, k = dense(X).shape[1], V.shape[1]
     D, residual = np.zeros(G.shape), -G
@@ -86,17 +86,30 @@ def newton_step(X, labels, weight, V, G, l2, inverse, intercept, mean, enough, m
         if gap <= enough or (norm <= 0.1 * first and gap > 4 * enough):
             break
         P = Z + norm / before * P
-    low, high, t = 0.0, np.inf, 1.0
-    for _ in range(20):
+    first = np.sum(G * D)
+    low, high, width, t = (0.0, value, first), (np.inf, 0.0, 0.0), np.inf, 1.0
+    for trial in range(40):
         ahead = V + t * D
-        slope = np.sum(risk(X, labels, weight, ahead, intercept)[2] * D) + l2 * np.sum(ahead[:m] * D[:m])
-        if abs(slope) <= 0.1 * abs(np.sum(G * D)):
+        at_t, _, gradient = risk(X, labels, weight, ahead, intercept)
+        at_t += l2 / 2 * np.sum(ahead[:m] ** 2)
+        slope = np.sum(gradient * D) + l2 * np.sum(ahead[:m] * D[:m])
+        if abs(slope) <= 0.1 * abs(first) and (slope <= 0 or slope * (t - low[0]) <= value - at_t + 4.5e-16 * value):
             break
         bend = np.sum(D * curvature(X, weight, ahead, D, intercept)) + l2 * np.sum(D[:m] ** 2)
-        low, high = (low, t) if slope > 0 else (t, high)
-        t -= slope / bend
-        if not low < t < high:
-            t = (low + high) / 2 if np.isfinite(high) else 2 * max(low, 1.0)
+        low, high = (low, (t, at_t, slope)) if slope > 0 else ((t, at_t, slope), high)
+        if trial == 39:
+            t = low[0]
+            break
+        newton = t - slope / bend if bend > 0 else np.inf
+        halves = high[0] - low[0] <= 0.6 * width
+        if not np.isfinite(high[0]):
+            t = newton if low[0] < newton < np.inf else 2 * max(low[0], 1.0)
+        elif low[0] < newton < high[0] and halves:
+            t = newton
+        else:
+            meet = low[0] + (high[1] - low[1] - high[2] * (high[0] - low[0])) / (low[2] - high[2])
+            t = meet if halves and low[0] < meet < high[0] else (low[0] + high[0]) / 2
+        width = high[0] - low[0]
     assert D.shape == (m + intercept, k)
     return D, t, count
 

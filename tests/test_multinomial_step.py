@@ -128,9 +128,10 @@ def test_a_step_equals_the_twin_wherever_it_is_left(enough, intercept, blocks):
         inverse = kronecker(home, l2)
         inverse.update(home.class_curvature(home.probs))
     mean = weight @ X / N if intercept else None
-    want, t, count = naive.newton_step(X, labels, weight, V, G, l2, inverse, intercept, mean, enough, 12)
+    value = risk + l2 / 2 * np.sum(V[:M] ** 2)
+    want, t, count = naive.newton_step(X, labels, weight, V, G, value, l2, inverse, intercept, mean, enough, 12)
     step = MultinomialStep(home.kernel, l2, 12, 1)
-    step.begin(inverse, mean, V, G, enough, home.scores, home.probs, home.change)
+    step.begin(inverse, mean, V, G, value, enough, home.scores, home.probs, home.change)
     calls = 1
     while not step.go(1e-9):                 # left and taken up again all the time
         calls += 1
@@ -176,7 +177,7 @@ def test_steps_that_nobody_looks_at_equal_the_twin(intercept):
     for k in range(4):
         probs = naive.probabilities(X, V, intercept)
         twin.update(naive.class_curvature(probs, weight))
-        D, t, count = naive.newton_step(X, labels, weight, V, G, l2, twin, intercept, mean, 0.25e-9 * value, 12)
+        D, t, count = naive.newton_step(X, labels, weight, V, G, value, l2, twin, intercept, mean, 0.25e-9 * value, 12)
         V, products = V + t * D, products + count
         ahead = naive.risk(X, labels, weight, V, intercept)
         penalty, G, gap = naive.penalised(V, ahead[2], l2, M, mean)
@@ -221,9 +222,9 @@ def test_a_step_checks_shapes():
     inverse = kronecker(home, 1e-2)
     step, V = MultinomialStep(home.kernel, 1e-2, 5, 1), np.zeros((M + 1, K))
     with pytest.raises(ValueError, match="shapes"):
-        step.begin(inverse, inverse.mean, V[:-1], V, 0.0, home.scores, home.probs, home.change)
+        step.begin(inverse, inverse.mean, V[:-1], V, 1.0, 0.0, home.scores, home.probs, home.change)
     with pytest.raises(ValueError, match="shapes"):
-        step.begin(inverse, inverse.mean[:-1], V, V, 0.0, home.scores, home.probs, home.change)
+        step.begin(inverse, inverse.mean[:-1], V, V, 1.0, 0.0, home.scores, home.probs, home.change)
     with pytest.raises(ValueError, match="shapes"):
         inverse(V[:-1])
 

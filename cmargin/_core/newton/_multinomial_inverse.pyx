@@ -169,24 +169,23 @@ cdef struct class_blocks:
     float *solved               # WORK  (k, m)
 
 
-cdef bint factorise(float *S, Py_ssize_t d, double shift, float *diagonal) noexcept nogil:
-    # S = U'U of S + shift, upper triangle; with ten times that where single precision cannot do with so little
+cdef bint factorise(float *S, Py_ssize_t d, double l2, float *diagonal) noexcept nogil:
+    # S = U'U of S + l2, upper triangle; with more where single precision cannot do with so little. What it cannot tell
+    # of a column is a part of that column's own square: columns may be of any sizes
     cdef Py_ssize_t i, j
-    cdef double top = 0
+    cdef double part = 1.1920929e-07
     for i in range(d):
         diagonal[i] = S[i * d + i]
-        top = max(top, diagonal[i])
         for j in range(i, d):
             if not isfinite(S[i * d + j]):       # a factor of it need not fail
                 return False
             S[j * d + i] = S[i * d + j]          # the lower triangle keeps what the factor overwrites
-    shift = max(shift, max(1.1920929e-07 * top, 1e-30))
-    while isfinite(shift):
+    while part < 1:
         for i in range(d):
-            S[i * d + i] = diagonal[i] + <float> shift
+            S[i * d + i] = diagonal[i] + <float> max(l2, part * diagonal[i], 1e-30)
         if potrf(d, S) == 0:
             return True
-        shift *= 10
+        part *= 10
         for i in range(d):
             for j in range(i + 1, d):
                 S[i * d + j] = S[j * d + i]

@@ -57,7 +57,8 @@ cdef class MultinomialNewton:
 
     cdef readonly MultinomialStep step
     cdef Kronecker kronecker            # None where another inverse is in use
-    cdef double tol, value, gap, lowest
+    cdef public double tol
+    cdef double value, gap, lowest
     cdef Py_ssize_t idle, may_spend, stride
     cdef readonly double low
     cdef readonly Py_ssize_t n_noted, n_taken, products
@@ -109,7 +110,7 @@ cdef class MultinomialNewton:
         self.kronecker = inverse if isinstance(inverse, Kronecker) else None
         self.n_noted = self.n_taken = self.products = 0
         self.value, self.may_spend = value, may_spend
-        self.step.begin(inverse, mean, self.V, G, self.enough(), scores, probs, change)
+        self.step.begin(inverse, mean, self.V, G, value, self.enough(), scores, probs, change)
 
     def go(self, double lasting, Py_ssize_t most):
         """Go on for ``lasting`` seconds, a group of blocks at least, or until ``most`` steps are taken since `begin`.
@@ -189,7 +190,7 @@ cdef class MultinomialNewton:
         note[2], note[3] = self.products + self.n_taken, self.products
         self.n_noted += 1
         memcpy(self.step.at.G, self.ahead, self.size() * sizeof(double))
-        self.step.at.enough = self.enough()
+        self.step.at.value, self.step.at.enough = self.value, self.enough()
         if self.kronecker is not None:
             if self.step.at.double_products:
                 kronecker_update_at(&self.kronecker.at, <double *> self.step.at.probs, self.step.at.rows.weight,

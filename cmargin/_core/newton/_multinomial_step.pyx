@@ -2,7 +2,7 @@
 
     (Hessian + l2) D = -G      roughly, by preconditioned conjugate gradients; a read of the rows an iteration
     scores' change X D         half a read
-    t                          where the slope along D is a tenth of the first at most, on scores: no read
+    t                          where the objective along D is about its least, on scores: no read
     risk, gradient             at V + t D, from the scores moved by t; half a read
 
 A machine of four phases, each a pass over blocks of rows and a decision. It can be left between groups of blocks and
@@ -26,12 +26,15 @@ from cmargin._core.small._shapes cimport must_fit
 from cmargin._core.small._team cimport share_out
 
 cdef enum:
-    MOST_TRIALS = 20            # of one line
+    MOST_TRIALS = 40            # of one line
     SHORT = 65536               # numbers: looking at so few is not worth letting other threads of Python in
 
 cdef double ENOUGH = 0.1        # of the preconditioned squared residual: then a system is solved
 cdef double NEAR = 4.0          # times the gap that is wanted: so near it a product more is cheaper than another step
-cdef double SLOPE = 0.1         # of the first slope: then a line is
+cdef double SLOPE = 0.1         # of the first slope: then a line is, if the objective has fallen
+cdef double HALVED = 0.6        # of a bracket of the line is left: half of it, and rounding
+cdef double SINGLE = 1.2e-7     # of the objective: what rounding makes of it
+cdef double DOUBLE = 4.5e-16
 
 
 # ---------------------------------------------------------------- vectors, by chunks of their rows
@@ -148,27 +151,52 @@ cdef void next_pass(newton_step *at, phase which, const double *V) noexcept nogi
 cdef void begin_line(newton_step *at) noexcept nogil:
     cdef Py_ssize_t size = at.m * at.k
     at.square, at.product = dot(size, at.D, at.D), dot(size, at.D, at.V)
+    at.before = 0.5 * at.l2 * dot(size, at.V, at.V)
     at.slope = dot(at.p * at.k, at.D, at.G)
-    at.low, at.high, at.t, at.trials = 0, INFINITY, 1, 0
+    at.low, at.low_value, at.low_slope = 0, at.value, at.slope
+    at.high, at.t, at.trials, at.width = INFINITY, 1, 0, INFINITY
     next_pass(at, LINE, NULL)
 
 
 cdef void told_trial(newton_step *at) noexcept nogil:
-    # Newton's method in one variable, kept in brackets
+    # the least value of a convex function by its slope, in brackets
     cdef double slope = softmax_mean(at.rows, 1) + at.l2 * (at.product + at.t * at.square)
     cdef double curvature = softmax_mean(at.rows, 2) + at.l2 * at.square
+    cdef double value = softmax_mean(at.rows, 0) + at.before + at.l2 * at.t * (at.product + 0.5 * at.t * at.square)
+    cdef double rounding = at.value * (DOUBLE if at.double_products else SINGLE)
+    cdef double ahead
+    # where the slope is positive, the least value is lower by slope (t - low) at most: no more than has been won
+    cdef bint halves, fallen = slope <= 0 or slope * (at.t - at.low) <= at.value - value + rounding
     at.trials += 1
-    if fabs(slope) <= SLOPE * fabs(at.slope) or at.trials == MOST_TRIALS:
+    if fallen and fabs(slope) <= SLOPE * fabs(at.slope):
         next_pass(at, GRADIENT, NULL)
         return
-    if slope > 0:
-        at.high = at.t
+    if slope <= 0:
+        at.low, at.low_value, at.low_slope = at.t, value, slope
     else:
-        at.low = at.t
-    at.t = at.t - slope / curvature if curvature > 0 else INFINITY
-    if not at.low < at.t < at.high:
-        at.t = 0.5 * (at.low + at.high) if isfinite(at.high) else 2 * max(at.low, 1.0)
+        at.high, at.high_value, at.high_slope = at.t, value, slope
+    if at.trials == MOST_TRIALS:            # up to there it has fallen all the way
+        at.t = at.low
+        next_pass(at, GRADIENT, NULL)
+        return
+    # Newton's step, as long as the bracket is about halved: far out on an exponential it wins one of its powers a time
+    halves = at.high - at.low <= HALVED * at.width
+    ahead = at.t - slope / curvature if curvature > 0 else INFINITY
+    if not isfinite(at.high):
+        at.t = ahead if at.low < ahead and isfinite(ahead) else 2 * max(at.low, 1.0)
+    elif at.low < ahead < at.high and halves:
+        at.t = ahead
+    else:
+        at.t = between(at, halves)
+    at.width = at.high - at.low
     next_pass(at, LINE, NULL)
+
+
+cdef double between(const newton_step *at, bint halves) noexcept nogil:
+    # where the tangents at the bracket's ends meet, the kink of two straight lines; or the middle
+    cdef double fall = at.high_value - at.low_value - at.high_slope * (at.high - at.low)
+    cdef double t = at.low + fall / (at.low_slope - at.high_slope)
+    return t if halves and at.low < t < at.high else 0.5 * (at.low + at.high)
 
 
 # ---------------------------------------------------------------- the penalty of a point
@@ -259,8 +287,8 @@ cdef class MultinomialStep:
         self.room = [room, parts]
 
     def begin(self, Inverse inverse not None, const double[::1] mean, const double[:, ::1] V, const double[:, ::1] G,
-              double enough, floating[:, ::1] scores, floating[:, ::1] probs, floating[:, ::1] change):
-        """A step from V, where G is the objective's gradient and ``probs`` are at hand.
+              double value, double enough, floating[:, ::1] scores, floating[:, ::1] probs, floating[:, ::1] change):
+        """A step from V, where ``value`` is the objective, G its gradient, and ``probs`` are at hand.
 
         ``enough``: the gap that the residual of conjugate gradients need not fall below, and is brought down to where
         it is near. ``mean``: of the rows, for that gap; None without intercept.
@@ -279,7 +307,7 @@ cdef class MultinomialStep:
         at.double_products = floating is double
         at.scores, at.probs, at.change = &scores[0, 0], &probs[0, 0], &change[0, 0]
         at.searched, at.V, at.mean = &searched[0, 0], &V[0, 0], &mean[0] if mean is not None else NULL
-        at.enough = enough
+        at.value, at.enough = value, enough
         memcpy(at.G, &G[0, 0], at.p * at.k * sizeof(double))
         with nogil:
             self.begin_system()

@@ -67,6 +67,7 @@ ALL_OF_THEM = 1 << 60        # steps, products: no limit
 BALANCED = 1e-5              # of tol and the objective: slope, in shares of a class, that an intercept may be left with
 TELLING = 4096               # rows, about, whose probabilities tell the curvature of the classes
 VAIN = 5                     # float64 certificates in a row that do not halve the gap: then it is rounding's
+SHARPER = 0.1                # of tol, for the gradient, after each of them: the intercepts' part of it is to first order
 ABSENT = -60.0               # intercept of a class without rows: exp of it adds nothing to a float64 sum
 
 
@@ -301,14 +302,12 @@ class Run(Resumable):
         self.here = risk, gradient
         value, G, gap = self.looked_at(risk, gradient)
         found = self.newton.judged(self.V, value, gap) if found is None else found
-        if found == ASTRAY:
-            return self.turn_back()
         if found != ONWARD:
-            if not s.certified:
+            if found != ASTRAY and not s.certified:
                 self.note(value, gap)
                 result.stopped = "tol" if found == NEAR else "rounding"
                 return True
-            if self.certify(VAIN if found == NEAR else 1):
+            if self.turn_back() if found == ASTRAY else self.certify(VAIN if found == NEAR else 1):
                 return True
             value, G, gap = self.looked_at(*home.risk(self.V))
         self.note(value, gap)
@@ -322,19 +321,18 @@ class Run(Resumable):
         return False
 
     def turn_back(self):
-        """End at the lowest point, or at the start where even that one is wrong in float64: with columns of far too
-        unequal size the scores that steps are found on are not those of the weights."""
+        """To the lowest point, or to the start where even that one is wrong in float64: with columns of far too unequal
+        size the scores that steps are found on are not those of the weights. Is this the end?"""
         for V in (self.newton.low_V.copy(), self.start):
             self.V = V
-            self.certify()
+            if self.certify():
+                return True
             if self.newton.may_be(self.result.objective):
                 break
-        else:
-            if not np.isfinite(self.result.objective):
-                raise ValueError("X holds values so large that sums over its rows are not finite; scale the features.")
-        if self.result.stopped != "tol":
-            self.result.stopped = "rounding"
-        return True
+        if not np.isfinite(self.result.objective):
+            raise ValueError("X holds values so large that sums over its rows are not finite; scale the features.")
+        self.newton.standing = self.result.objective, self.V, np.inf, 0
+        return False
 
     # ---- a checkpoint
 
@@ -412,6 +410,7 @@ class Run(Resumable):
         home, newton = self.home, self.newton
         self.clock.watch()
         self.renew_inverse()
+        newton.tol = self.settings.tol * SHARPER**self.vain
         self.here = None                         # scores and V part until a step has ended
         newton.begin(self.inverse, self.mean, self.V, self.G, self.value, home.scores, home.probs, home.change,
                      self.products_left())
