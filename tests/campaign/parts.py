@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-from . import certificates, commands, concurrent, faults, fuzz, hostile, losses, problems
+from . import cell_part, certificates, commands, concurrent, faults, fuzz, hostile, losses, problems
 from .workers import Part
 
 
@@ -21,6 +21,7 @@ PARTS = {
     "faults": Part("faults", faults.check_seed, faults.describe, faults.load, 60.0, {}, prepare=faults.prepare),
     "fuzz": Part("fuzz", fuzz.check_seed, fuzz.describe, fuzz.load, 300.0, {}),
     "commands": Part("commands", commands.check_seed, commands.describe, commands.load, 30.0, {}),
+    "cells": Part("cells", cell_part.check_seed, cell_part.describe, cell_part.load, 60.0, {}),
     "hostile": Part("hostile", hostile.check_seed, hostile.describe, load, 10.0, {}),
     "concurrent": Part("concurrent", concurrent.check_seed, concurrent.describe, load, 120.0, concurrent.LIMITS,
                        len(concurrent.CASES), timed=True),
