@@ -88,8 +88,8 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
             Or paths of files that hold such rows, and memory maps that do not fit into memory: see
             `cmargin.homes.files.open_files`. Or a Dask array or dataframe, whose partitions stay on the workers of a
             ``dask.distributed`` cluster; y and sample_weight are then Dask collections too, or arrays in the order of
-            the rows. Or a torch tensor, a CuPy array, or any array of the array API standard, which stays on its device; half precision is
-            made single, whole numbers double.
+            the rows. Or a torch tensor, a CuPy array, or any array of the array API standard, which stays on its
+            device; half precision is made single, whole numbers double.
         y : (n_samples,) labels, or (n_samples, n_labels) indicator; or paths of .npy files; or a tensor where X is
             Of whole numbers, booleans or texts, which ``classes_`` has as they are: of nullable columns of pandas,
             polars and Arrow too.

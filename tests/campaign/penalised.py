@@ -42,8 +42,10 @@ def describe(seed):
 
 
 def records(n=1500, seed=77):
-    """Rows as of connections to a computer: sizes and counts over nine orders of magnitude, rates, flags; a few kinds of
-    which one has most rows and some have ten."""
+    """Rows as of connections to a computer: sizes and counts over nine orders of magnitude, rates, flags.
+
+    Of a few kinds, one has most of the rows and some have ten.
+    """
     rng = np.random.default_rng(seed)
     y = np.sort(np.concatenate([np.repeat(np.arange(5), 10), rng.choice(5, n - 50, p=[0.6, 0.3, 0.06, 0.03, 0.01])]))
     middle = rng.uniform(-1, 6, (5, 8))

@@ -67,7 +67,7 @@ ALL_OF_THEM = 1 << 60        # steps, products: no limit
 BALANCED = 1e-5              # of tol and the objective: slope, in shares of a class, that an intercept may be left with
 TELLING = 4096               # rows, about, whose probabilities tell the curvature of the classes
 VAIN = 5                     # float64 certificates in a row that do not halve the gap: then it is rounding's
-SHARPER = 0.1                # of tol, for the gradient, after each of them: the intercepts' part of it is to first order
+SHARPER = 0.1                # of tol, for the gradient, after each: the intercepts' part of it is to first order
 ABSENT = -60.0               # intercept of a class without rows: exp of it adds nothing to a float64 sum
 
 
