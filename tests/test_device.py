@@ -125,18 +125,6 @@ def test_multinomial_passes_are_those_of_rows_in_memory(tensor, data, kind, sett
     assert found.step_size_ == step
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_small_tensor_ends_as_rows_in_memory_do(tensor, weighted, dtype):
-    # 30 passes and 0.975 of 120 rows, where rows in memory had 300 and all of them: the penalised end was theirs alone
-    X, y = blobs(n=120, d=20, k=4, seed=11)
-    X, weight = X.astype(dtype), 0.5 + np.arange(120) % 3 if weighted else None
-    here, there = (SLNDClassifier(random_state=0).fit(rows, y, weight) for rows in (X, tensor(X)))
-    assert here.history_["step"][-1] == there.history_["step"][-1] == 0
-    assert here.n_passes_ == there.n_passes_ and here.n_iter_ == there.n_iter_
-    np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-3 if dtype == np.float32 else 1e-9)
-
-
 def test_multinomial_goes_on_from_weights_outside_the_basis(tensor, data):
     X, y, _ = data
     model = SLNDClassifier(tail="drop", rank=2, max_passes=2, random_state=0, warm_start=True)

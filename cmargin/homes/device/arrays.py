@@ -126,8 +126,13 @@ class Device:
         self.wide = self.xp.float64 if self.exact else self.xp.float32
 
     def _has_float64(self):
+        """JAX warns where a dtype is wanted that it is not set to have, so that the library is asked first."""
         try:
-            return self.xp.zeros(1, dtype=self.xp.float64, device=self.device).dtype == self.xp.float64
+            known = self.xp.__array_namespace_info__().dtypes(device=self.device, kind="real floating")
+        except Exception:      # of a library, or an older version, that cannot tell
+            known = {"float64": None}
+        try:
+            return "float64" in known and self.xp.zeros(1, dtype=self.xp.float64, device=self.device).dtype == self.xp.float64
         except Exception:      # each library says so in its own way
             return False
 
