@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from conftest import blobs
 from estimators import quick_estimators
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from tensors import LIBRARIES
 
 from cmargin import SLNDClassifier
@@ -177,3 +177,12 @@ def test_nothing_is_said():
         warnings.simplefilter("error")
         model = SLNDClassifier(random_state=0).partial_fit(X[Y < 2], Y[Y < 2], classes=[0, 1])
         model.partial_fit(X, Y, classes=range(4)).partial_fit(X, Y, sample_weight=np.zeros(600))
+
+
+@pytest.mark.parametrize("labels", [Y, np.column_stack([Y > 0, Y > 1]).astype(int)], ids=["classes", "labels"])
+def test_a_warning_is_at_the_line_that_called(labels):
+    weight = None if labels.ndim == 1 else np.ones(labels.shape)
+    given = {"classes": range(4)} if labels.ndim == 1 else {}
+    with pytest.warns(ConvergenceWarning) as said:
+        SLNDClassifier(max_time=1e-9, random_state=0).partial_fit(X, labels, sample_weight=weight, **given)
+    assert {one.filename for one in said} == {__file__}

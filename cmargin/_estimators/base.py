@@ -1,7 +1,6 @@
 """One base of all linear classifiers: parameters, weights, warm start, callback, interrupt, warning, predictions."""
 
 import time
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from cmargin._core.small._openmp import effective_n_threads
 from cmargin._estimators.apart import check_list, is_indicator, weights_differ
 from cmargin._estimators.apart import train as train_apart
+from cmargin._estimators.at_caller import warn_at_caller
 from cmargin._estimators.by_blocks import lazy_on_workers
 from cmargin._estimators.identity import check_checkpoint, keeper_of
 from cmargin._estimators.one_sign import warn_of_constant
@@ -126,7 +126,7 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
         if comm is not None:
             from cmargin._estimators import over_ranks  # which few need
 
-            warn_of(over_ranks.fit(self, X, y, sample_weight, comm, begin), stacklevel=4)
+            warn_of(over_ranks.fit(self, X, y, sample_weight, comm, begin))
             return self
         if on_workers(X):
             from cmargin._estimators import over_workers
@@ -268,7 +268,7 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
         store(fit)
         if interruption is not None:
             raise interruption.taken()
-        warn_of(shortfall(fit), stacklevel=5)
+        warn_of(shortfall(fit))
         return self
 
     # ---------------------------------------------------------------- prediction
@@ -388,10 +388,10 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
         return linear_scores(X, self.coef_, self.intercept_)
 
 
-def warn_of(shortfall, stacklevel):
+def warn_of(shortfall):
     """A ConvergenceWarning of this sentence, unless it is None."""
     if shortfall is not None:
-        warnings.warn(shortfall, ConvergenceWarning, stacklevel=stacklevel)
+        warn_at_caller(shortfall, ConvergenceWarning)
 
 
 def _product_in_range(factors):

@@ -47,7 +47,7 @@ class TrainedByParts(PosteriorPredictions):
         Raises
         ------
         ValueError
-                As `fit`; for ``class_weight="balanced"``; and for labels that are not among the classes.
+            As `fit`; for ``class_weight="balanced"``; and for labels that are not among the classes.
         """
         begin = time.perf_counter()
         self._check_parameters()
@@ -68,6 +68,7 @@ class TrainedByParts(PosteriorPredictions):
         return self._fit_part(home, labels, sample_weight, begin)
 
     def _fit_part(self, home, labels, sample_weight, begin):
+        """One pass over the rows of ``home``, by one weight a row."""
         first = self._nothing_yet or not hasattr(self, "coef_")
         if self._weighs_nothing(home, labels, sample_weight):
             return self._without_rows(home, labels, first)

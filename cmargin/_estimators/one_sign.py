@@ -4,10 +4,9 @@ A fold of cross-validation often lacks the positives of a rare label. As `sklear
 such a label is predicted as it was met, and one warning names it.
 """
 
-import sys
-import warnings
-
 import numpy as np
+
+from cmargin._estimators.at_caller import warn_at_caller
 
 
 def signs_of(n_positives, n_rows):
@@ -59,14 +58,6 @@ def warn_of_folds(Y, folds):
         labels = np.unique(np.concatenate(list(constant.values())))
         warn_at_caller(f"{_named(labels)} absent from, or present in, all training examples of some folds, numbers "
                        f"{', '.join(map(str, constant))} of {len(folds)}: there is nothing to learn.")
-
-
-def warn_at_caller(text):
-    """A warning at the line that called this package, however deep the call is."""
-    level, frame = 1, sys._getframe()                    # 1 is this function
-    while frame is not None and frame.f_globals["__name__"].startswith("cmargin."):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(text, stacklevel=level)
 
 
 def _named(labels):

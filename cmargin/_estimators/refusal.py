@@ -25,9 +25,8 @@ def keeps_last_fit(method: Method) -> Method:
         @keeps_last_fit
         def fit(self, X, y, sample_weight=None):
 
-    is all that an estimator needs; weights of which `sparsify` made a matrix are an array again. The decorator is one
-    more frame, which the ``stacklevel`` of a warning must count. Within it the processor computes by its standard
-    settings, whatever another library has made of them.
+    is all that an estimator needs; weights of which `sparsify` made a matrix are an array again. Within it the
+    processor computes by its standard settings, whatever another library has made of them.
     """
     @wraps(method)
     def call(self, *args, **kwargs):
