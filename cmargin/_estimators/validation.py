@@ -179,8 +179,22 @@ def check_rows(estimator, X, y="no_validation", *, reset=True, multi_output=True
     targets = {} if alone else {"multi_output": multi_output}
     try:
         return validate_data(estimator, X, y, reset=reset, **ROWS, **targets)
+    except ValueError as error:
+        refuse_no_numbers(str(error))
+        raise
     except OverflowError as error:                       # NumPy's, of a whole number of Python
         raise ValueError(f"X holds a number beyond the range of float64 ({error}).") from None
+
+
+def refuse_no_numbers(said):
+    """Raise ValueError where ``said`` are the words of NumPy or pandas for columns that are no rows of numbers."""
+    text = said.partition("could not convert string to float: ")[2]
+    if text:
+        raise ValueError(f"X holds the text {text[:60]}, and rows are numbers; encode columns of texts, by "
+                         "scikit-learn's OneHotEncoder for one, or leave them out.") from None
+    if said.startswith("fill value must be 0"):
+        raise ValueError("Sparse columns of X leave out another value than 0; give X.sparse.to_dense(), or make the "
+                         "columns of pandas.SparseDtype(float, 0).") from None
 
 
 def accuracy_of(y, predicted, sample_weight):

@@ -184,4 +184,4 @@ def cluster_for(container, labels):
         return nullcontext()
     from distributed import Client
 
-    return Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None)
+    return Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0")

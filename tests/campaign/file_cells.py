@@ -64,6 +64,15 @@ def text(name, content, opened=open):
     return in_file(name)
 
 
+def lines(separator, rows):
+    return "".join(separator.join(row) + "\n" for row in rows)
+
+
+def numbers_text(separator, X):
+    """A line of names, and the rows."""
+    return lines(separator, [[f"c{j}" for j in range(X.shape[1])], *([f"{x:g}" for x in row] for row in X)])
+
+
 def svmlight_text(X, labels):
     return "".join(f"{label} {' '.join(f'{j + 1}:{x:g}' for j, x in enumerate(row) if x)}\n"
                    for row, label in zip(X, labels, strict=True))
@@ -104,6 +113,10 @@ ROWS = {
     ".parquet, a null": (lambda X: parquet("rows.parquet", X, [None, *X[1:, 0].tolist()]), ()),
     ".parquet, a column of dates": (lambda X: parquet(
         "rows.parquet", X, X[:, 0].astype("datetime64[D]").astype("datetime64[us]")), ()),
+    ".csv": (lambda X: text("rows.csv", numbers_text(",", X)), (as_given,)),
+    ".csv.gz": (lambda X: text("rows.csv.gz", numbers_text(",", X), gzip.open), (as_given,)),
+    ".tsv": (lambda X: text("rows.tsv", numbers_text("\t", X)), (as_given,)),
+    ".svm": (lambda X: text("rows.svm", svmlight_text(X, np.zeros(len(X), int))), (as_csr,)),
     "folder of cmargin convert": (lambda X: converted(X, np.zeros(len(X), int)), (as_csr,)),
 }
 
@@ -148,7 +161,7 @@ def verdict_of_rows(file, reader, estimator, seed=0):
 def table(name, separator, X, labels, opened=open):
     rows = [[f"c{j}" for j in range(X.shape[1])] + ["label"]]
     rows += [[f"{x:g}" for x in row] + [str(label)] for row, label in zip(X, labels, strict=True)]
-    return [text(name, "".join(separator.join(row) + "\n" for row in rows), opened)]
+    return [text(name, lines(separator, rows), opened)]
 
 
 def arrays_of(X):
