@@ -7,7 +7,7 @@ from cmargin._estimators.base import LinearClassifier, of_mean_1
 from cmargin._estimators.by_blocks import lazy_on_workers
 from cmargin._estimators.labels import Labels
 from cmargin._estimators.one_sign import signs_met
-from cmargin._estimators.scores import as_given, shares_of
+from cmargin._estimators.scores import as_given, log_shares_of, shares_of
 from cmargin._estimators.smsvm_fit import SmSVMFit
 from cmargin._estimators.types import Callback, CheckpointFile, ClassWeight, RandomState
 from cmargin._estimators.validation import (
@@ -20,7 +20,7 @@ from cmargin._estimators.validation import (
 )
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.deferred import Deferred
-from cmargin.homes.device.arrays import namespace_of, to_host
+from cmargin.homes.device.arrays import to_host
 
 SOLVERS = ("auto", "cholesky", "woodbury", "cg", "dual")
 
@@ -261,6 +261,6 @@ class SmSVMClassifier(LinearClassifier):
     @available_if(of_logistic_loss)
     @lazy_on_workers
     def predict_log_proba(self, X):
-        """Logarithm of `predict_proba`."""
-        shares = self.predict_proba(X)
-        return namespace_of(shares).log(shares)
+        """Logarithm of `predict_proba`, from the scores: finite also where a probability is too small for its dtype."""
+        X = self._check_rows(X)
+        return as_given(X, log_shares_of(to_host(self._scores(X)), self._multilabel))

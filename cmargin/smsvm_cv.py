@@ -296,8 +296,9 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
     @available_if(_of_logistic_loss)
     @lazy_on_workers
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithm of `predict_proba`."""
-        return np.log(self.predict_proba(X))
+        """Logarithm of `predict_proba` by the chosen estimator, from its scores."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict_log_proba(check_rows(self, X, reset=False))
 
     @lazy_on_workers
     def predict(self, X: Any) -> np.ndarray:

@@ -277,7 +277,8 @@ def test_labels_and_weights_may_be_tensors(tensor, data):
 
 
 @pytest.mark.parametrize("model", [SmSVMClassifier(), SLNDClassifier(random_state=0),
-                                   SLNDClassifier(loss="calibrated_hinge", random_state=0)], ids=str)
+                                   SLNDClassifier(loss="calibrated_hinge", random_state=0),
+                                   SLNDClassifier(l2=1e-3), SmSVMClassifier(loss="logistic")], ids=str)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_scores_are_tensors_and_labels_are_not(tensor, data, model, n_classes):
     X, y, _ = data
@@ -288,6 +289,10 @@ def test_scores_are_tensors_and_labels_are_not(tensor, data, model, n_classes):
             found = getattr(model, method)(T)
             assert type(found) is type(T) and found.device == T.device and found.dtype == T.dtype
             np.testing.assert_allclose(in_memory(found), getattr(model, method)(X), rtol=1e-4, atol=1e-4)
+    if hasattr(model, "predict_log_proba"):                          # shares of 0 have logarithms of -inf, these do not
+        far = (1e4 * X).astype(np.float32)
+        np.testing.assert_allclose(in_memory(model.predict_log_proba(tensor(far))), model.predict_log_proba(far),
+                                   rtol=1e-4, atol=1e-4)
     assert isinstance(model.predict(T), np.ndarray) and (model.predict(T) == model.predict(X)).all()
     if hasattr(model, "predict_top_k"):
         assert (model.predict_top_k(T, 2) == model.predict_top_k(X, 2)).all()

@@ -9,10 +9,10 @@ from cmargin._core.losses._losses import LOSS_IDS
 from cmargin._core.losses._losses import posterior as _posterior
 from cmargin._estimators.base import LinearClassifier
 from cmargin._estimators.by_blocks import lazy_on_workers
-from cmargin._estimators.scores import as_given, shares_of, softmax_of
+from cmargin._estimators.scores import as_given, log_shares_of, log_softmax_of, shares_of, softmax_of
 from cmargin._estimators.validation import check_parameter
 from cmargin.homes.arrays import dense
-from cmargin.homes.device.arrays import namespace_of, on_device, to_host
+from cmargin.homes.device.arrays import on_device, to_host
 
 
 class PosteriorPredictions(LinearClassifier):
@@ -75,9 +75,12 @@ class PosteriorPredictions(LinearClassifier):
 
     @lazy_on_workers
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithm of `predict_proba`."""
-        shares = self.predict_proba(X)
-        return namespace_of(shares).log(shares)
+        """Logarithm of `predict_proba`, from the scores: finite also where a probability is too small for its dtype."""
+        X = self._check_rows(X)
+        odds = self._decisions(X)
+        if self._multinomial and not self._binary:
+            return log_softmax_of(odds)
+        return as_given(X, log_shares_of(to_host(odds), self._multilabel))
 
     @lazy_on_workers
     def predict_top_k(self, X: Any, k: int) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Scores of a linear model that are numbers, whatever finite numbers the rows and the weights hold."""
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.utils.extmath import safe_sparse_dot
 
 from cmargin.homes.arrays import dense, exponent, scaled_rows, stored
@@ -55,6 +55,16 @@ def softmax_of(scores):
     return e / xp.sum(e, axis=1, keepdims=True)
 
 
+def log_softmax_of(scores):
+    """Row by row: finite wherever the scores are, also where the share itself is no more than 0."""
+    if not on_device(scores):
+        with np.errstate(over="ignore"):                         # of scores at both ends of the range
+            return np.maximum(log_softmax(scores, axis=1), -np.finfo(scores.dtype).max)
+    xp = namespace_of(scores)
+    off = scores - xp.max(scores, axis=1, keepdims=True)
+    return off - xp.log(xp.sum(xp.exp(off), axis=1, keepdims=True))
+
+
 def shares_of(odds, multilabel):
     """Probabilities of log-odds of one problem each, normalised over the classes unless ``multilabel``.
 
@@ -74,6 +84,15 @@ def shares_of(odds, multilabel):
     lost = share.sum(axis=1) < np.finfo(float).tiny              # every class is ruled out: what is left of their odds
     share[lost] = np.exp(odds[lost] - odds[lost].max(axis=1, keepdims=True))
     return share / share.sum(axis=1, keepdims=True)
+
+
+def log_shares_of(odds, multilabel):
+    """Logarithms of `shares_of`, finite wherever the log-odds are."""
+    if odds.shape[1] == 1 and not multilabel:
+        odds = np.hstack([-odds, odds])
+        return log_expit(odds)
+    share = log_expit(odds)
+    return share if multilabel else share - np.logaddexp.reduce(share, axis=1, keepdims=True)
 
 
 def _scores_on_device(X, coef, intercept):

@@ -46,7 +46,7 @@ def report(model, table, name):
     if rows.sure is not None:
         true = rows.true[known]
         told["calibration error"] = expected_calibration_error(rows.sure, right.astype(int), BINS)
-        told["log-loss"] = float(-np.log(np.maximum(true, np.finfo(float).tiny)).mean())
+        told["log-loss"] = float(-rows.true_log[known].mean())
         curves |= {"theta": THETA, "margin error": margin_error(true, THETA),
                    "reliability": _reliable(rows.sure, right)}
     told["classes"] = _by_class(curves["confusion"], curves["classes"])
@@ -62,16 +62,17 @@ class Rows:
         self.codes, self.predicted, self.lead = codes, np.empty(n, np.int64), np.empty(n)
         self.top = np.empty(n, bool) if n_classes > 5 else None
         chances = hasattr(classifier, "predict_proba")
-        self.sure, self.true = (np.empty(n), np.empty(n)) if chances else (None, None)
+        self.sure, self.true, self.true_log = (np.empty(n) if chances else None for _ in range(3))
         size = max(1, BATCH // n_classes)
         for lo in range(0, n, size):
             part, here = slice(lo, lo + size), model.scaled(X[lo:lo + size])
             self._scores(part, classifier.decision_function(here))
             if chances:
-                shares = classifier.predict_proba(here)
-                at = np.arange(len(shares))
-                self.sure[part] = np.clip(shares[at, self.predicted[part]], 0, 1)
-                self.true[part] = np.clip(shares[at, self.codes[part]], 0, 1)
+                logs = classifier.predict_log_proba(here)
+                at = np.arange(len(logs))
+                self.sure[part] = np.exp(np.minimum(logs[at, self.predicted[part]], 0))
+                self.true_log[part] = np.minimum(logs[at, self.codes[part]], 0)
+                self.true[part] = np.exp(self.true_log[part])
 
     def _scores(self, part, scores):
         scores = np.asarray(scores, float)
