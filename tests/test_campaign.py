@@ -25,13 +25,15 @@ from scipy.optimize import linprog
 FAULTS = [seed for seed in range(80) if PARTS["faults"].describe(seed)[0] != "numpy's malloc"]
 # every estimator by its defaults, then every fifth of the other ways, dense and CSR in turn
 AT_ONCE = [*range(len(ESTIMATORS)), *range(len(ESTIMATORS), len(CASES), 5)]
+# every set and scale, a few penalties of each
+PENALISED = range(1, 550, 5)
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the campaign forks for every seed")
 
 
 @needs_fork
 @pytest.mark.parametrize("name, seeds", [("certificates", range(36)), ("losses", range(16)), ("hostile", range(60)),
                                          ("fuzz", range(4)), ("commands", range(32)), ("faults", FAULTS),
-                                         ("concurrent", AT_ONCE)])
+                                         ("concurrent", AT_ONCE), ("penalised", PENALISED)])
 def test_short_form(name, seeds):
     part = PARTS[name]
     totals = Totals(name, part.limits)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from multinomial_problems import K, M, N, laid_out, problem, solve
 from scipy.special import logsumexp
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, load_iris
 from sklearn.linear_model import LogisticRegression
 
 from cmargin import SLNDClassifier
@@ -85,6 +85,50 @@ def test_weights_wide_rows_and_two_classes(layout, intercept, shape):
     assert value == pytest.approx(fit.objective, rel=1e-12)
     gradient[:m] += l2 * fit.W.T
     assert np.sum(gradient[:m] ** 2) / (2 * l2) <= 1.01e-7 * value      # strong convexity says the same
+
+
+@pytest.mark.parametrize("C", [1e4, 3e4])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_no_step_leaves_the_objective_higher(C, dtype):
+    # a step was taken where the slope was a tenth of the first, beyond the least value: the objective rose from 0.44 to
+    # 53.8, the fit turned back and ended there, with 0.935 and 0.474 of the training rows right where all can be
+    X, y = load_digits(return_X_y=True)
+    X = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1)
+    fit, _ = solve(X.astype(dtype), y, None, 10, Settings(1 / (C * len(y))))
+    assert fit.stopped == "tol" and fit.gap <= 1e-4
+    assert np.all(np.argmax(X @ fit.W.T + fit.bias, axis=1) == y)
+    assert np.max(np.diff(fit.history["objective"])) <= 1e-4 * fit.objective
+
+
+def test_intercepts_that_come_in_slowly_are_no_rounding():
+    # gradients said five times that the gap was within tol: to first order in the intercepts it was
+    X, y = load_iris(return_X_y=True)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    fit, _ = solve(X, y, None, 3, Settings(1 / (1e4 * len(y))))
+    assert fit.stopped == "tol" and fit.gap <= 1e-4
+
+
+def test_a_fit_that_went_astray_goes_on_in_double_precision():
+    X, labels, weight = problem(n=300, dtype=np.float32)
+    run = Run(open_rows(X), labels, weight, K, Settings(1e-4, 1e-6))
+    run.arrive(*run.home.risk(run.V), None)
+    run.steps(2)
+    assert not run.home.precise
+    low = run.newton.low_V.copy()
+    run.V = 100 * run.V
+    assert not run.arrive(*run.home.risk(run.V), None) and run.home.precise           # astray, and not the end
+    np.testing.assert_allclose(run.V[:M], low[:M])
+    run.go(None)
+    assert run.result.stopped == "tol" and run.result.gap <= 1e-6
+
+
+@pytest.mark.parametrize("seed", [5, 6, 7])
+def test_wide_rows_of_low_rank(seed):
+    # the eigenvalues behind the pairs were taken for 0, so that what rounding of single precision leaves there was
+    # multiplied by 1 / l2; steps of one product each followed, some 130 of them
+    X, labels = np.random.default_rng(seed).standard_normal((60, 900)), np.arange(60) % 2
+    fit, _ = solve(X, labels, None, 2, Settings(1e-8))
+    assert fit.stopped == "tol" and fit.n_newton < 100
 
 
 def test_separable_rows_and_a_large_penalty():

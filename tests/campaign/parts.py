@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-from . import cell_part, certificates, commands, concurrent, faults, fuzz, hostile, losses, problems
+from . import cell_part, certificates, commands, concurrent, faults, fuzz, hostile, losses, penalised, problems
 from .workers import Part
 
 
@@ -18,6 +18,8 @@ def load():
 PARTS = {
     "certificates": Part("certificates", certificates.check_seed, describe_problem, load, 120.0, certificates.LIMITS),
     "losses": Part("losses", losses.check_seed, losses.describe, load, 120.0, losses.LIMITS),
+    "penalised": Part("penalised", penalised.check_seed, penalised.describe, load, 120.0, penalised.LIMITS,
+                      len(penalised.CELLS)),
     "faults": Part("faults", faults.check_seed, faults.describe, faults.load, 60.0, {}, prepare=faults.prepare),
     "fuzz": Part("fuzz", fuzz.check_seed, fuzz.describe, fuzz.load, 300.0, {}),
     "commands": Part("commands", commands.check_seed, commands.describe, commands.load, 30.0, {}),

@@ -5,11 +5,11 @@ behind. One that is near enough, no lower for long, or of rounding is the caller
 or of as many products, as the caller wants to hear of. `solvers/newton/multinomial_newton.py` is the caller.
 """
 
-from libc.math cimport INFINITY, isfinite
+from libc.math cimport INFINITY, isfinite, pow
 from libc.string cimport memcpy
 
 from cmargin._core.newton._multinomial_inverse cimport Inverse, Kronecker, kronecker_update_at
-from cmargin._core.newton._multinomial_step cimport MultinomialStep, add_penalty
+from cmargin._core.newton._multinomial_step cimport SOLVED, MultinomialStep, add_penalty
 from cmargin._core.small._arrays import copied, zeros
 from cmargin._core.small._clock cimport seconds
 from cmargin._core.small._shapes cimport must_fit
@@ -22,12 +22,16 @@ SLICE_OVER, ONWARD, ASTRAY, NEAR, STANDS = e_slice_over, e_onward, e_astray, e_n
 cdef enum:
     MOST_NOTED = 64
     N_NOTED = 5
+    LATE = 40                   # steps, from which on systems are solved better,
+    SOONER = 20                 # ten times so after so many more, with twice as many products
 
 cdef double FORCING = 0.5       # of the gap that is to be reached: what conjugate gradients are to reach at last
 cdef double SURE = 0.5          # of tol: the float32 gap has to be below before it is made sure of
 cdef double ODD = 2.0           # times the lowest objective, and LITTLE, from which on a point is one of rounding
 cdef double LITTLE = 1e-3
 cdef double SHORT = 1e-3        # of a Newton step; shorter ones in float32 are its slopes' rounding
+cdef double WELL = 1e-10        # of the squared residual, at best
+cdef double MOST_TIMES = 4.0    # as many products as at first
 cdef double EPS = 2.220446049250313e-16
 cdef Py_ssize_t PATIENCE = 10   # steps without a lower objective before its certificate is looked at
 
@@ -59,7 +63,7 @@ cdef class MultinomialNewton:
     cdef Kronecker kronecker            # None where another inverse is in use
     cdef public double tol
     cdef double value, gap, lowest
-    cdef Py_ssize_t idle, may_spend, stride
+    cdef Py_ssize_t idle, may_spend, stride, n_before, most
     cdef readonly double low
     cdef readonly Py_ssize_t n_noted, n_taken, products
     cdef readonly object V, low_V, noted
@@ -76,7 +80,7 @@ cdef class MultinomialNewton:
         notes = self.noted = zeros((MOST_NOTED, N_NOTED))
         self.at_V, self.at_low, self.ahead, self.notes = &V[0, 0], &low_V[0, 0], &ahead[0, 0], &notes[0, 0]
         self.step, self.tol, self.stride = step, tol, max(1, stride)
-        self.low, self.lowest, self.idle = INFINITY, INFINITY, 0
+        self.low, self.lowest, self.idle, self.most = INFINITY, INFINITY, 0, step.at.most
         step.at.t = 1                   # as if a whole step had led to the start
 
     @property
@@ -100,8 +104,8 @@ cdef class MultinomialNewton:
         return isfinite(value) and self.plausible(value)
 
     def begin(self, Inverse inverse, mean, const double[:, ::1] V, G, double value, scores, probs, change,
-              Py_ssize_t may_spend):
-        """Steps from V, where ``value`` is the objective and G its gradient; the rest is `MultinomialStep.begin`'s.
+              Py_ssize_t may_spend, Py_ssize_t n_before=0):
+        """Steps from V, the point after ``n_before`` others, where ``value`` is the objective and G its gradient; the rest is `MultinomialStep.begin`'s.
 
         ``may_spend``: products from which on the caller wants to renew ``inverse``. Until then one that is a Kronecker
         product, and knows the curvature of the classes at V, is told it at every point.
@@ -109,7 +113,8 @@ cdef class MultinomialNewton:
         self.place(V)
         self.kronecker = inverse if isinstance(inverse, Kronecker) else None
         self.n_noted = self.n_taken = self.products = 0
-        self.value, self.may_spend = value, may_spend
+        self.value, self.may_spend, self.n_before = value, may_spend, n_before
+        self.solve_better()
         self.step.begin(inverse, mean, self.V, G, value, self.enough(), scores, probs, change)
 
     def go(self, double lasting, Py_ssize_t most):
@@ -162,6 +167,12 @@ cdef class MultinomialNewton:
         self.value = self.step.at.risk + penalty
         return self.judge()
 
+    cdef void solve_better(self) noexcept nogil:
+        # many steps with systems solved roughly are those of a poor preconditioner
+        cdef double late = max(0, self.n_before + self.n_taken - LATE) / <double> SOONER
+        self.step.at.solved = max(SOLVED * pow(0.1, late), WELL)
+        self.step.at.most = <Py_ssize_t> (self.most * min(pow(2.0, late), MOST_TIMES))
+
     cdef bint plausible(self, double value) noexcept nogil:
         return value <= ODD * self.low + LITTLE
 
@@ -191,6 +202,7 @@ cdef class MultinomialNewton:
         self.n_noted += 1
         memcpy(self.step.at.G, self.ahead, self.size() * sizeof(double))
         self.step.at.value, self.step.at.enough = self.value, self.enough()
+        self.solve_better()
         if self.kronecker is not None:
             if self.step.at.double_products:
                 kronecker_update_at(&self.kronecker.at, <double *> self.step.at.probs, self.step.at.rows.weight,

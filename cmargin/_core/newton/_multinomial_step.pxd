@@ -28,9 +28,13 @@ cdef struct newton_step:
     phase at
     Py_ssize_t block, per_call, count, most, trials
     double norm, first, enough, gap
+    double solved               # of the preconditioned squared residual: then a system is
     double value                # of the objective at V
     double slope, square, product, before, t, risk
     double low, low_value, low_slope, high, high_value, high_slope, width   # the bracket of the line
+
+
+cdef double SOLVED              # of the preconditioned squared residual: then a system is solved
 
 
 # G = gradient + l2 W, its mean taken off; l2 / 2 |W|^2 and |gradient of W|^2 / (2 l2), as `penalised` says

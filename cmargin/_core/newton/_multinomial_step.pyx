@@ -29,7 +29,7 @@ cdef enum:
     MOST_TRIALS = 40            # of one line
     SHORT = 65536               # numbers: looking at so few is not worth letting other threads of Python in
 
-cdef double ENOUGH = 0.1        # of the preconditioned squared residual: then a system is solved
+cdef double SOLVED = 0.1        # of the preconditioned squared residual: then a system is solved, at first
 cdef double NEAR = 4.0          # times the gap that is wanted: so near it a product more is cheaper than another step
 cdef double SLOPE = 0.1         # of the first slope: then a line is, if the objective has fallen
 cdef double HALVED = 0.6        # of a bracket of the line is left: half of it, and rounding
@@ -277,7 +277,8 @@ cdef class MultinomialStep:
         cdef Py_ssize_t size
         cdef double[:, ::1] room, direction, gradient, parts
         at.rows, at.k, at.p, at.m = &rows.plan, rows.plan.n_classes, rows.plan.n_columns, rows.plan.X.n_features
-        at.l2, at.most, at.per_call, at.n_chunks = l2, most, max(1, per_call), chunks_of(at.p, at.k)
+        at.l2, at.most, at.solved, at.n_chunks = l2, most, SOLVED, chunks_of(at.p, at.k)
+        at.per_call = max(1, per_call)
         self.rows, size, at.at = rows, at.p * at.k, DONE
         direction = self.direction = zeros((at.p, at.k))
         gradient = self.gradient = zeros((at.p, at.k))
@@ -365,7 +366,7 @@ cdef class MultinomialStep:
         gap = advance(at, at.norm / curvature)
         self.inverse.apply(at.R, at.Z)
         at.norm = dot(size, at.R, at.Z)
-        if gap <= at.enough or (at.norm <= ENOUGH * at.first and gap > NEAR * at.enough) or at.count >= at.most:
+        if gap <= at.enough or (at.norm <= at.solved * at.first and gap > NEAR * at.enough) or at.count >= at.most:
             next_pass(at, ALONG, at.D)
             return
         search(at, at.norm / before)

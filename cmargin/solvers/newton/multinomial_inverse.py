@@ -55,7 +55,7 @@ def centred_pairs(X, weight, rank, centred):
         rows *= root.astype(np.float32)[:, None]
         values, vectors = pairs_of((rows.T @ rows).astype(np.float64), k + 1)
         keep = worth_keeping(values)
-        return mean, np.append(np.maximum(values[keep], 0.0), max(values[-1], 0.0)), vectors[keep].T.astype(np.float32)
+        return mean, np.append(np.maximum(values[keep], 0.0), rest_of(values)), vectors[keep].T.astype(np.float32)
     gram = dense(X @ X.T).astype(np.float64)
     if centred:
         to_mean = gram @ s
@@ -65,7 +65,7 @@ def centred_pairs(X, weight, rank, centred):
     keep = worth_keeping(values)
     coefficients = root[:, None] * Q[keep].T
     vectors = np.asarray(X.T @ coefficients.astype(np.float32)) - np.outer(mean, coefficients.sum(axis=0))
-    return mean, np.append(values[keep], max(values[-1], 0.0)), (vectors / np.sqrt(values[keep])).astype(np.float32)
+    return mean, np.append(values[keep], rest_of(values)), (vectors / np.sqrt(values[keep])).astype(np.float32)
 
 
 def no_pairs(X, weight, centred):
@@ -120,6 +120,12 @@ def pairs_of(S, k):
 def worth_keeping(values):
     """Places of all ``values`` (descending) but the last that rounding has not made."""
     return np.flatnonzero(values[:-1] > NOTHING * values[0])
+
+
+def rest_of(values):
+    """What stands for the eigenvalues behind the pairs: no less than single precision leaves of them, or an inverse
+    that is all rest would multiply that by 1 / l2."""
+    return max(values[-1], NOTHING * values[0])
 
 
 class KroneckerInverse(Kronecker):

@@ -61,13 +61,14 @@ from cmargin.solvers.newton.multinomial_inverse import (
 
 HISTORY = ("class", "passes", "seconds", "objective", "gap", "products")
 MOST_PRODUCTS = 60           # of one Newton system
+LATE = 40                    # steps with products in single precision: it may be what holds the others up
 SLICE = 0.1                  # seconds between two looks at Ctrl-C and the clock
 TINY = np.finfo(float).tiny  # the objective of a single class is 0
 ALL_OF_THEM = 1 << 60        # steps, products: no limit
 BALANCED = 1e-5              # of tol and the objective: slope, in shares of a class, that an intercept may be left with
 TELLING = 4096               # rows, about, whose probabilities tell the curvature of the classes
 VAIN = 5                     # float64 certificates in a row that do not halve the gap: then it is rounding's
-SHARPER = 0.1                # of tol, for the gradient, after each: the intercepts' part of it is to first order
+SHARPER = 0.1                # of tol, after each: the gradient tells the gap to first order in the intercepts
 ABSENT = -60.0               # intercept of a class without rows: exp of it adds nothing to a float64 sum
 
 
@@ -293,7 +294,8 @@ class Run(Resumable):
         ended = keeper.found is None and self.arrive(*(self.here or self.home.risk(self.V)), on_step)
         while not ended:
             keeper.offer(self.result.reads, self.snapshot)
-            found = self.steps(min(most, self.settings.max_newton - self.result.n_newton))
+            n, limit = self.result.n_newton, self.settings.max_newton
+            found = self.steps(min(most, (limit if self.home.precise or n >= LATE else min(limit, LATE)) - n))
             ended = self.arrive(self.newton.step.risk, self.newton.step.gradient, on_step, found)
 
     def arrive(self, risk, gradient, on_step, found=None):
@@ -310,6 +312,10 @@ class Run(Resumable):
             if self.turn_back() if found == ASTRAY else self.certify(VAIN if found == NEAR else 1):
                 return True
             value, G, gap = self.looked_at(*home.risk(self.V))
+        elif result.n_newton >= LATE and not home.precise:
+            home.keep(np.float64)
+            self.here = home.risk(self.V)
+            value, G, gap = self.looked_at(*self.here)
         self.note(value, gap)
         if on_step is not None and self.clock.asked_to_stop(on_step, result):
             result.stopped = "callback"
@@ -413,7 +419,7 @@ class Run(Resumable):
         newton.tol = self.settings.tol * SHARPER**self.vain
         self.here = None                         # scores and V part until a step has ended
         newton.begin(self.inverse, self.mean, self.V, self.G, self.value, home.scores, home.probs, home.change,
-                     self.products_left())
+                     self.products_left(), self.result.n_newton)
         try:
             while (found := newton.go(SLICE, most)) == SLICE_OVER:
                 self.clock.watch()
