@@ -175,26 +175,30 @@ def check_rows(estimator, X, y="no_validation", *, reset=True, multi_output=True
     check_structure(X)
     if alone and not reset and is_copied(X):
         validate_data(estimator, X, reset=False, skip_check_array=True)      # names and number of columns
-        return ConvertedRows(X, partial(check_array, estimator=estimator, input_name="X", **ROWS))
+        return ConvertedRows(X, in_our_words(partial(check_array, estimator=estimator, input_name="X", **ROWS)))
     targets = {} if alone else {"multi_output": multi_output}
-    try:
-        return validate_data(estimator, X, y, reset=reset, **ROWS, **targets)
-    except ValueError as error:
-        refuse_no_numbers(str(error))
-        raise
-    except OverflowError as error:                       # NumPy's, of a whole number of Python
-        raise ValueError(f"X holds a number beyond the range of float64 ({error}).") from None
+    return in_our_words(validate_data)(estimator, X, y, reset=reset, **ROWS, **targets)
 
 
-def refuse_no_numbers(said):
-    """Raise ValueError where ``said`` are the words of NumPy or pandas for columns that are no rows of numbers."""
-    text = said.partition("could not convert string to float: ")[2]
-    if text:
-        raise ValueError(f"X holds the text {text[:60]}, and rows are numbers; encode columns of texts, by "
-                         "scikit-learn's OneHotEncoder for one, or leave them out.") from None
-    if said.startswith("fill value must be 0"):
-        raise ValueError("Sparse columns of X leave out another value than 0; give X.sparse.to_dense(), or make the "
-                         "columns of pandas.SparseDtype(float, 0).") from None
+def in_our_words(check):
+    """The function ``check`` of rows; what NumPy and pandas say of columns that are no numbers is said for users."""
+    def checked(*arguments, **named):
+        try:
+            return check(*arguments, **named)
+        except ValueError as error:
+            said = str(error)
+            text = said.partition("could not convert string to float: ")[2]
+            if text:
+                raise ValueError(f"X holds the text {text[:60]}, and rows are numbers; encode columns of texts, by "
+                                 "scikit-learn's OneHotEncoder for one, or leave them out.") from None
+            if said.startswith("fill value must be 0"):
+                raise ValueError("Sparse columns of X leave out another value than 0; give X.sparse.to_dense(), or "
+                                 "make the columns of pandas.SparseDtype(float, 0).") from None
+            raise
+        except OverflowError as error:                   # NumPy's, of a whole number of Python
+            raise ValueError(f"X holds a number beyond the range of float64 ({error}).") from None
+
+    return checked
 
 
 def accuracy_of(y, predicted, sample_weight):
