@@ -12,6 +12,7 @@ from cmargin._estimators.by_parts import TrainedByParts, priors
 from cmargin._estimators.docstrings import described_by
 from cmargin._estimators.multinomial_optimum import fit_optimum, refuse_penalty
 from cmargin._estimators.one_sign import signs_met, told_constant, without_full_columns
+from cmargin._estimators.progress import say
 from cmargin._estimators.slnd_elsewhere import run_by_batches, run_over_places
 from cmargin._estimators.slnd_says import not_invertible, shortfall
 from cmargin._estimators.stopped_early import ridge_if_better
@@ -38,7 +39,10 @@ from cmargin.solvers.low_rank.step_size import FALLBACK as FALLBACK_OF_EACH
 from cmargin.solvers.per_class import constant_score
 
 ONE_CLASS = "The rows of positive weight are of only one class; at least 2 classes are needed."
-MOST_CLASSES = 2000     # of loss="auto" as multinomial: there it takes 25 times as long as drawn negatives (decisions)
+# loss="auto" is multinomial for so many classes whatever it costs, and beyond up to these limits (doc/decisions.md)
+CLASSES_AT_ANY_COST = 2000
+MOST_PRODUCTS = 1e12    # multiply-adds of one product of all rows with all classes: a pass of 40 s on a core
+MOST_WEIGHTS = 2e8      # numbers of the weights, of which four arrays are in memory
 
 
 class SLNDClassifier(TrainedByParts):
@@ -55,8 +59,10 @@ class SLNDClassifier(TrainedByParts):
     Parameters
     ----------
     loss : {"auto", "multinomial", "logistic", "calibrated_hinge", "squared"}, default="auto"
-        "auto": multinomial for three to 2,000 classes that exclude each other, with ``l2`` for two as well; logistic
-        otherwise (two classes, an indicator, more classes) and for ``step_size="theory"``. The last three are
+        "auto": multinomial for three and more classes that exclude each other, with ``l2`` for two as well; logistic
+        otherwise (two classes, an indicator), for ``step_size="theory"``, and for more than 2,000 classes where the
+        softmax costs too much: more than 1e12 multiply-adds in a product of all rows with all classes (entries of X
+        times classes), or 2e8 weights. One-vs-rest has lower accuracy there; ``verbose`` says so. The last three are
         one-vs-rest, as in the papers.
     rank : "auto" or int in [1, n_features], default="auto"
         Eigenpairs k that H* inverts. "auto": the knee of the spectrum where the tail is scaled; where it is dropped,
@@ -251,7 +257,7 @@ class SLNDClassifier(TrainedByParts):
     def _train_over_places(self, home, begin, keeper):
         agreed = home.agreed
         labels = agreed.classes, None if agreed.multilabel else np.empty(0, np.int64), None
-        loss = self._loss_for(*labels[:2])
+        loss = self._loss_for(*labels[:2], home, self._loss_trained if self._goes_on else None)
         if not agreed.multilabel and np.count_nonzero(agreed.class_weights) < 2:
             raise ValueError(ONE_CLASS)
         start = self._go_on(home, labels) if self._goes_on else None
@@ -293,16 +299,28 @@ class SLNDClassifier(TrainedByParts):
             raise InvalidParameterError(
                 "step_size='theory' is one of a calibrated loss; use a number or 'auto' with loss='multinomial'.")
 
-    def _loss_for(self, classes, codes):
-        """The loss that is trained."""
+    def _loss_for(self, classes, codes, home=None, before=None):
+        """The loss that is trained on the rows of ``home``; None: on as few as it takes.
+
+        ``before``: that of the fit to go on from, which other rows do not change.
+        """
         if self.loss == "multinomial" and codes is None:
             raise ValueError("loss='multinomial' takes classes that exclude each other, not a label indicator; use "
                              "loss='logistic' there.")
         if self.loss != "auto":
             return self.loss
         fewest = 2 if self._penalised and self.l2 > 0 else 3             # to an optimum, two are as many
-        joint = codes is not None and fewest <= len(classes) <= MOST_CLASSES and self.step_size != "theory"
-        return "multinomial" if joint else "logistic"
+        if codes is None or len(classes) < fewest or self.step_size == "theory":
+            return "logistic"
+        if home is None or len(classes) <= CLASSES_AT_ANY_COST or before == "multinomial" or \
+                (self._penalised and self.l2 > 0):
+            return "multinomial"
+        cheap = len(classes) * home.entries <= MOST_PRODUCTS and len(classes) * home.n_features <= MOST_WEIGHTS
+        if cheap and before is None:
+            return "multinomial"
+        say(self, f"loss='logistic', one-vs-rest: a softmax of {len(classes)} classes costs "
+                  f"{len(classes) * home.entries:.2g} multiply-adds for all rows; loss='multinomial' pays them")
+        return "logistic"
 
     def _go_on(self, home, labels, decay="pass", joining=False):
         """Start from the weights there are; their preconditioner and step serve on where nothing else is asked for.
@@ -315,7 +333,7 @@ class SLNDClassifier(TrainedByParts):
         inverse, step = getattr(self, "preconditioner_", None), None
         if more and inverse is not None and (inverse.n_groups > 1 or getattr(inverse, "gain", None) is not None):
             inverse = None                       # one for each of the classes there were
-        loss = self._loss_for(classes, codes)
+        loss = self._loss_for(classes, codes, home, self._loss_trained)
         if inverse is None or self._recipe != self._recipe_now(loss) or inverse.eigenvectors.dtype != home.dtype:
             inverse = None
         else:
@@ -346,7 +364,7 @@ class SLNDClassifier(TrainedByParts):
         elif not in_parts and ((Y.getnnz(axis=0) == home.n_rows).any() or Y.nnz == 0):
             raise ValueError(ONE_CLASS)
         lists = ClassLists.from_indicator(Y, self.negatives_per_positive)
-        loss = self._loss_for(classes, codes)
+        loss = self._loss_for(classes, codes, home, None if start is None else self._loss_trained)
         about = self._about(lists, weight, classes, codes is None, loss, in_parts and start is not None, signs)
         if self._penalised and self.l2 > 0:
             refuse_penalty(self, loss, in_parts)

@@ -237,5 +237,5 @@ def test_passes_hold_four_arrays_of_weights(sparse, monkeypatch):
     finally:
         tracemalloc.stop()
     assert {kind for kind, _ in held} == {"monitored", "all rows"}
-    weights, rows = 4 * n_classes * n_features, 500 * n
+    weights, rows = 4 * n_classes * n_features, 600 * n + 4 * 400 * n_classes        # scores of rows held out, too
     assert max(size for _, size in held) < 4 * weights + rows

@@ -160,8 +160,11 @@ MOST = penalised_end.MOST
 STRENGTHS = penalised_end.FIRST_C * penalised_end.RATIO ** np.arange(MOST)
 
 
-def chosen(losses, errors, spread=1e-6, n_parts=2):
-    """What is taken of such means at one strength after the other, and what was asked for; rows differ by chance."""
+def chosen(losses, errors, spread=1e-6, n_parts=2, fits_anything=False):
+    """What is taken of such means at one strength after the other, and what was asked for; rows differ by chance.
+
+    Two classes, the first of every row: a loss, less 5, is that of the difference of two scores.
+    """
     asked, noise = [], spread * np.random.default_rng(0).standard_normal((MOST, n_parts, 50))
     noise -= noise.mean(axis=(1, 2), keepdims=True)
 
@@ -173,12 +176,16 @@ def chosen(losses, errors, spread=1e-6, n_parts=2):
         return SimpleNamespace(optimum=optimum)
 
     def judged(point, lo, hi):
-        k = int(np.flatnonzero(STRENGTHS == point[0])[0])
+        k = int(np.flatnonzero(np.isclose(STRENGTHS, point[0]))[0])
         assert point[1] == lo
-        return np.stack([losses[k] + noise[k, lo // 50], np.full(hi - lo, errors[k])])
+        apart = np.log(np.expm1(5 + losses[k] + noise[k, lo // 50]))
+        return np.stack([np.zeros(hi - lo), apart], axis=1), np.full(hi - lo, errors[k])
 
-    problem = SimpleNamespace(without=without, weights=lambda point: point, learnt=lambda part: np.ones(50, bool))
-    return *best_strength(problem, [(50 * k, 50 * k + 50) for k in range(n_parts)][::-1], judged), asked
+    problem = SimpleNamespace(without=without, judged=judged, learnt=lambda part: np.ones(50, bool),
+                              truth=np.zeros(50 * n_parts, np.int64), weight=np.zeros(0), fits_anything=fits_anything,
+                              but=lambda part: (None, np.zeros(50, np.int64), None))
+    best, reads = best_strength(problem, [(50 * k, 50 * k + 50) for k in range(n_parts)][::-1])
+    return best.C, best.point, best.losses - 5, reads, asked
 
 
 def test_all_parts_judge_a_strength_before_the_next():

@@ -16,7 +16,7 @@ def refuse_penalty(estimator, loss, partial):
     if partial:
         raise InvalidParameterError("partial_fit takes no l2: a penalised optimum is one of all rows.")
     if loss != "multinomial":
-        why = "an indicator, more than 2,000 classes or step_size='theory'"
+        why = "an indicator or step_size='theory'"
         stands = f", which 'auto' is with {why}" if estimator.loss == "auto" else ""
         raise InvalidParameterError(
             f"l2={estimator.l2!r} needs loss='multinomial' and classes that exclude each other; got "

@@ -33,7 +33,7 @@ import numpy as np
 from cython cimport floating
 from libc.math cimport INFINITY, isfinite
 from libc.stdint cimport int64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, gemm
 from cmargin._core.rows._dense_tile cimport column_of
@@ -172,8 +172,9 @@ cdef double square_of_row(const rows_view *X, Py_ssize_t row, const floating *va
 cdef void group_gradient(const block_plan *at, Py_ssize_t first, Py_ssize_t last, Py_ssize_t part_size,
                          const int64_t *truth, const double *weight, const double *length, double mean_length,
                          double step, const double *offset, const double *bias, floating *parts, double *loss_out,
-                         double *wrong_out) noexcept nogil:
-    # the first part of rows first .. last - 1 becomes their G; the loss and the error of each, before the step
+                         double *wrong_out, floating *scores_out) noexcept nogil:
+    # the first part of rows first .. last - 1 becomes their G; the loss, the error and, unless NULL, the scores of
+    # each, before the step
     cdef double[ROW_GROUP] of_truth, worth
     cdef double[3 * ROW_GROUP] of_rows
     cdef Py_ssize_t i, j, c, q, n = last - first
@@ -187,6 +188,8 @@ cdef void group_gradient(const block_plan *at, Py_ssize_t first, Py_ssize_t last
     if offset != NULL:
         for j in range(n * at.n_classes):
             h[j] += <floating> offset[first * at.n_classes + j]
+    if scores_out != NULL:
+        memcpy(scores_out + first * at.n_classes, h, n * at.n_classes * sizeof(floating))
     for j in range(n):
         i, s = first + j, weight[first + j] if weight != NULL else 1
         of_truth[j] = h[j * at.n_classes + truth[i]]
@@ -242,6 +245,7 @@ cdef struct batch_job:          # what threads share; void pointers are to float
     Py_ssize_t lo
     Py_ssize_t n
     Py_ssize_t group            # rows of a group
+    void *scores                # (n, n_classes) its scores, told where this is not NULL
     double step
     int64_t sample              # of the mean that the iterate after it is, 0: none
     int64_t n_samples
@@ -258,7 +262,8 @@ cdef void one_group_gradient(const batch_job *job, Py_ssize_t group, const float
     cdef Py_ssize_t lo = job.lo, first = group * job.group
     group_gradient(&job.plan, first, min(first + job.group, job.n), job.batch * job.plan.n_classes, job.truth + lo,
                    job.weight + lo if job.weight != NULL else NULL, job.length + lo, job.mean_length, job.step,
-                   job.extra, job.intercepts, <floating *> job.parts, job.loss_out + lo, job.wrong_out + lo)
+                   job.extra, job.intercepts, <floating *> job.parts, job.loss_out + lo, job.wrong_out + lo,
+                   <floating *> job.scores)
 
 
 cdef void one_block_update(const batch_job *job, Py_ssize_t block, const floating *Z) noexcept nogil:
@@ -302,7 +307,7 @@ cdef void scores_and_gradient(batch_job *job, Py_ssize_t lo, Py_ssize_t hi, Py_s
 cdef void train_batches(batch_job *job) noexcept nogil:
     cdef Py_ssize_t k
     cdef int64_t done
-    job.weights, job.intercepts = job.U, job.bias
+    job.weights, job.intercepts, job.scores = job.U, job.bias, NULL
     for k in range(job.n_batches):
         done = job.n_done + k
         job.sample = (done + 1) // job.stride if (done + 1) % job.stride == 0 else 0
@@ -311,11 +316,13 @@ cdef void train_batches(batch_job *job) noexcept nogil:
         share_out(do_block_update, job, job.plan.n_class_blocks * job.plan.n_column_blocks, job.n_threads)
 
 
-cdef void look_at(batch_job *job, const int64_t *looks, Py_ssize_t n_looks, bint by_mean) noexcept nogil:
-    # their losses and errors, by the mean of the weights where there is one
+cdef void look_at(batch_job *job, const int64_t *looks, Py_ssize_t n_looks, bint by_mean, floating *scores_out) \
+        noexcept nogil:
+    # their losses, errors and scores, by the mean of the weights where there is one
     cdef Py_ssize_t k
     job.weights, job.intercepts = job.U_mean if by_mean else job.U, job.bias + by_mean
     for k in range(n_looks):
+        job.scores = scores_out + k * job.batch * job.plan.n_classes if scores_out != NULL else <floating *> NULL
         scores_and_gradient(job, looks[k], job.n_visited, job.n_batches + k, 0)
 
 
@@ -413,6 +420,7 @@ def run_batches(
     double[::1] loss_out,                # OUT   (n_visited,), weighted loss of every row met, before the step, or inf
     double[::1] wrong_out,               # OUT   (n_visited,), weight of every row met whose class was not the best
     int n_threads,
+    floating[:, ::1] scores_out=None,    # OUT   (n_looks batch, n_classes), scores of the rows looked at, or None
 ):
     """Step through the batches in their order; call with BLAS held to one thread."""
     cdef Py_ssize_t n_batches = batches.shape[0], n_looks = looks.shape[0]
@@ -429,6 +437,8 @@ def run_batches(
     plan.centre_square, plan.least_worth = centre_square, LEAST_WORTH
     check_shapes(plan, X, Z, order, centre_dot, truth, weight, length, batches, looks, step, batch, n_train, offset,
                  U_mean, V, V_lag, shift, bias, parts)
+    if scores_out is not None:
+        must_fit(scores_out.shape[0] >= n_looks * batch and scores_out.shape[1] == U.shape[0], "run_batches")
     job.X, job.batch, job.n_train, job.n_visited = &X.view, batch, n_train, Z.shape[0]
     job.n_batches, job.stride, job.n_done, job.average = n_batches, stride, n_done, average
     job.order, job.truth = &order[0], &truth[0]
@@ -446,7 +456,8 @@ def run_batches(
     with nogil:
         train_batches(&job)
         if n_looks:
-            look_at(&job, &looks[0], n_looks, average and n_samples > 0)
+            look_at(&job, &looks[0], n_looks, average and n_samples > 0,
+                    &scores_out[0, 0] if scores_out is not None else NULL)
 
 
 cdef check_shapes(const block_plan *at, Rows X, const floating[:, ::1] Z, const int64_t[::1] order,

@@ -80,15 +80,18 @@ class DevicePasses:
         whole : (n,) array
             Sum of exp(score - largest).
         """
-        xp = self.xp
-        M = Z @ U.T + self.at.narrowed(b)
-        if base is not None:
-            M = M + (xp.take(self.rows.X, self.places[rows], axis=0) @ base[0].T - base[1])
+        xp, M = self.xp, self.scores_of(rows, Z, U, b, base)
         truth = xp.astype(self.truth[rows, :] == self.classes, M.dtype)
         M = M - xp.max(M, axis=1, keepdims=True)
         e = xp.exp(M)
         whole = xp.sum(e, axis=1, keepdims=True)
         return truth, e / whole, xp.sum(M * truth, axis=1), whole[:, 0]
+
+    def scores_of(self, rows, Z, U, b, base):
+        M = Z @ U.T + self.at.narrowed(b)
+        if base is not None:
+            M = M + (self.xp.take(self.rows.X, self.places[rows], axis=0) @ base[0].T - base[1])
+        return M
 
     def losses_and_errors(self, met, order):
         """Sums over the rows that were ``met``, the first of ``order``."""
@@ -113,15 +116,8 @@ class DevicePasses:
     def weight_of(self, first, last):
         return total(self.weight[first:last]) if len(self.weight) else float(last - first)
 
-    def losses(self, weights, held, last, mean=None):
-        """Weighted log-loss of the rows of ``held`` to the last by the mean of ``weights``; inf on overflow."""
-        mean, first = weights.mean(self.inverse, copy=False) if mean is None else mean, int(held[0])
-        if not mean.finite():
-            return np.full(last - first, np.inf)
+    def scores(self, weights, held, last, mean=None):
+        """(n, n_classes) scores of the rows of ``held`` to the last by the mean of ``weights``."""
+        mean, rows = weights.mean(self.inverse, copy=False) if mean is None else mean, slice(int(held[0]), last)
         U, b = self.at.put(mean.U, self.at.dtype), self.at.put(mean.bias[:, 0])
-        base, parts, n = self.based(mean.base), [], max(1, self.batch)
-        for lo in range(first, last, n):
-            rows = slice(lo, min(lo + n, last))
-            of_truth, whole = self.shares(rows, self.Z[rows, :], U, b, base)[2:]
-            parts.append(self.xp.log(whole) - of_truth)
-        return self.weighted(np.array(to_host(self.xp.concat(parts)), float), slice(first, last))
+        return np.ascontiguousarray(to_host(self.scores_of(rows, self.Z[rows, :], U, b, self.based(mean.base))))

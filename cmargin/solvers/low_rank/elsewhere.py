@@ -23,6 +23,9 @@ class MultinomialElsewhere(MultinomialRun):
         trial.n_all = n_train
         return trial
 
+    def _whiten_few(self):
+        return self.home.few(self.order).whiten(self.fit.inverse, np.arange(len(self.order)))
+
     def _choose(self, inverses, n_held, step):
         before, n = self.fit.reads, self.home.n_rows
         found = super()._choose(inverses, n_held, step)

@@ -3,7 +3,8 @@
 Order of a fit: draw the rows behind H and invert their covariance, try ranks and steps on some rows, whiten every row
 once, in a random order; then passes over random batches. With an automatic step some rows are held out: passes end
 where their log-loss is least, and where they were more than a few, as many passes over all rows follow; unless the
-numbers are few and a penalised optimum (`penalised_end`) has less log-loss: then that of all rows is the end.
+numbers are few and a penalised optimum (`penalised_end`) has less log-loss: then that of all rows is the end. It is so
+without any pass where rows are too few to hold some out: a class of three rows cannot spare one for that.
 """
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.special import softmax
 from cmargin._core.small._arrays import all_finite, copied, total, zeros
 from cmargin._core.small._sampling import shuffle
 from cmargin._runtime.clock import RunClock
+from cmargin.solvers.low_rank.held_out import best_factor, sure_factor, surely_worse
 from cmargin.solvers.low_rank.low_rank import build_inverse, default_samples, lower_rank_will_do
 from cmargin.solvers.low_rank.low_rank_newton import PHASES, Fit, Run
 from cmargin.solvers.low_rank.multinomial_choice import (
@@ -27,9 +29,17 @@ from cmargin.solvers.low_rank.multinomial_choice import (
     batch_size,
     of_rank,
     split_order,
-    surely_worse,
 )
-from cmargin.solvers.low_rank.penalised_end import NO_PART, Problem, best_strength, parts_left_out, worth_trying
+from cmargin.solvers.low_rank.penalised_end import (
+    FEW_FLOPS,
+    FEW_LEAST,
+    NO_PART,
+    Problem,
+    best_strength,
+    parts_left_out,
+    strength_of_few,
+    worth_trying,
+)
 from cmargin.solvers.low_rank.softmax_passes import SoftmaxPasses
 from cmargin.solvers.low_rank.softmax_weights import SoftmaxWeights
 from cmargin.solvers.per_class import STREAM_WORDS, class_streams
@@ -48,7 +58,7 @@ class MultinomialRun(Run):
         "home", "row_weight", "settings", "start", "truth", "passes_over", "Z", "rng")
     trial_batch = None         # rows of a trial's batch; None: as many as a pass over all rows takes
     passes_of: type = SoftmaxPasses
-    in_one_memory = True       # whether there may be `_passes_in_memory`
+    in_one_memory = True       # whether a penalised end may be tried, on `_whiten_few`
 
     def __init__(self, home, lists, row_weight, settings, entropy, start, truth, n_classes):
         self.home, self.row_weight, self.settings, self.start = home, row_weight, settings, start
@@ -59,6 +69,7 @@ class MultinomialRun(Run):
         self.weights = self.passes_over = self.best = self.kept = self.Z = None
         self.sweep, self.n_swept, self.halvings = "plain", 0, 0       # what the passes are for, how many there were
         self.idle = 0              # passes in a row that hardly lowered the held-out loss
+        self.factor = 1.0          # that suits the scores of the weights which were best on the rows held out
         home.between_chunks = self.clock.watch
         self.W, self.bias = self._start_weights()
         n_problems = lists.n_classes
@@ -98,17 +109,20 @@ class MultinomialRun(Run):
         if start.inverse is None:
             fit.inverse, fit.spectrum = self.clock.timed("hessian", self._invert, None)
             inverses = [fit.inverse]
-            if s.rank == "auto" and s.tail == "scale" and n_held and fit.inverse.rank > LOW_RANK:
+            if s.rank == "auto" and s.tail == "scale" and fit.inverse.rank > LOW_RANK:
                 lower = of_rank(self.home, fit.inverse, LOW_RANK, self.subset, self.subset_weight)
                 inverses = [lower, fit.inverse] if lower_rank_will_do(fit.spectrum, LOW_RANK) else [fit.inverse, lower]
+        fit.inverse = inverses[0]                # where no rows can be held out to choose
         asked = None if s.step_size == "auto" else float(s.step_size)
         step = asked if asked is not None else fit.step
         if n_held and (step is None or len(inverses) > 1):
             fit.inverse, step = self.clock.timed("steps", self._choose, inverses, n_held, step)
         fit.step = FALLBACK if step is None else step
-        monitored = asked is None and start.decay == "pass" and n_held and s.max_passes >= LEAST_PASSES
-        self.n_held, self.best = n_held if monitored else 0, (np.inf, 0)
-        self.sweep = "monitored" if monitored else "plain"
+        chosen = asked is None and start.decay == "pass" and s.max_passes >= LEAST_PASSES
+        self.n_held, self.best = n_held if chosen else 0, (np.inf, 0)
+        self.sweep = "monitored" if self.n_held else "plain"
+        if chosen and not n_held and start.W is None and self._few():
+            self.sweep = "none"
         self.Z = self.clock.timed("whiten", self._whiten)
         self._begin(self.W, self.bias)
 
@@ -201,6 +215,9 @@ class MultinomialRun(Run):
     # ---- passes
 
     def passes(self, on_pass, keeper):
+        if self.sweep == "none":
+            self._end_of_few(on_pass)
+            return
         if self.sweep != "all rows":
             stopped = self._sweep(self.settings.max_passes, on_pass, keeper)
             if stopped or not self.best[1] or self._penalised_end(on_pass):
@@ -216,34 +233,58 @@ class MultinomialRun(Run):
         fit, n = self.fit, self.home.n_rows
         if not self.in_one_memory or not worth_trying(n, fit.inverse, self.n_classes):
             return False
-        passes = self._passes_in_memory()
-        problem = Problem(passes.Z, passes.truth, passes.weight, self.n_classes, float(fit.inverse.mean_square[0]),
-                          self.settings.fit_intercept, MEAN_STRIDE, self.clock.deadline)
-
-        def judged(weights, lo, hi):
-            losses = passes.losses(weights, np.arange(lo, hi, passes.batch), hi, weights)
-            return np.stack([losses, passes.wrong[lo:hi]])
-
+        problem = self._problem(self._whiten_few())
         parts = parts_left_out(n, self.n_held)
-        C, point, of_held, reads = self.clock.timed("steps", best_strength, problem, parts, judged)
+        best, reads = self.clock.timed("steps", best_strength, problem, parts)
         fit.reads += reads
-        if surely_worse(of_held, judged(self.kept[0], *parts[0])[0]):
+        if surely_worse(best.first, self.best_losses[problem.learnt(parts[0])]):
             return False
-        point, reads = self.clock.timed("steps", problem.without(NO_PART, point).optimum, C)
+        self._end_at_optimum(problem, best, on_pass)
+        return True
+
+    def _few(self):
+        """Whether all rows can end at an optimum with no pass before it, whose strength fewer columns need rows for."""
+        n, inverse = self._n_rows(), self.fit.inverse
+        known = n <= inverse.width or n >= FEW_LEAST
+        return (known and self._few_in_memory and not inverse.tail_inverse[0] > 0
+                and 4.0 * n * inverse.width * self.n_classes <= FEW_FLOPS)
+
+    @property
+    def _few_in_memory(self):
+        """Whether `_whiten_few` has all rows where they are few."""
+        return True
+
+    def _whiten_few(self):
+        return self.Z
+
+    def _end_of_few(self, on_pass):
+        """The penalised optimum of rows too few to hold any out for passes."""
+        problem = self._problem(self._whiten_few())
+        strength, reads = self.clock.timed("steps", strength_of_few, problem)
+        self.fit.reads += reads
+        self._end_at_optimum(problem, strength, on_pass)
+
+    def _problem(self, Z):
+        """Of all rows, whitened, in the order of the passes."""
+        weight = np.zeros(0) if self.row_weight is None else self.row_weight[self.order]
+        return Problem(Z, self.truth[self.order], weight, self.n_classes, float(self.fit.inverse.mean_square[0]),
+                       self.settings.fit_intercept, MEAN_STRIDE, self.clock.deadline)
+
+    def _end_at_optimum(self, problem, strength, on_pass):
+        """The optimum of all rows becomes the end, as the last entry of the history."""
+        fit, n = self.fit, len(problem.truth)
+        point, reads = self.clock.timed("steps", problem.without(NO_PART, strength.point).optimum, strength.C)
         fit.reads += reads
-        found = problem.weights(point)
-        self._keep(found)
-        passes.losses(found, self.starts, n, found)
+        self.factor = strength.factor
+        self._keep(problem.weights(point))
         fit.passes, fit.stopped = fit.passes + 1, "held-out loss"
-        self._record((*passes.met(n), int(reads * n)), 0.0)
+        scores, errors = problem.judged(point, 0, n)
+        losses = best_factor(scores, problem.truth, problem.weight)[2]
+        weight = total(problem.weight) if len(problem.weight) else float(n)
+        self._record((total(losses), total(errors), weight, int(reads * n)), 0.0)
         if on_pass is not None:
             self._published()
             on_pass(fit)
-        return True
-
-    def _passes_in_memory(self):
-        """Over all whitened rows, in the order of the passes."""
-        return self.passes_over
 
     def _n_rows(self):
         """That the passes are over."""
@@ -288,17 +329,25 @@ class MultinomialRun(Run):
         return (*self.passes_over.met(n_train), n_train)
 
     def _judge(self, number):
-        """Keep the weights if they are the best on the held-out rows; whether they have long been hardly better."""
+        """Keep the weights if they are the best on the held-out rows, each at its best factor; whether they have long
+        been hardly better."""
         if self.fit.diverged.any():
             return False
-        n_train, n, passes = self.home.n_rows - self.n_held, self.home.n_rows, self.passes_over
         mean = self.weights.mean(self.fit.inverse, copy=False)
-        loss = total(passes.losses(self.weights, self.held, n, mean)) / passes.weight_of(n_train, n)
+        factor, losses, plain = self._of_held(mean)
+        loss = total(losses) / self.passes_over.weight_of(self.home.n_rows - self.n_held, self.home.n_rows)
         self.idle = 0 if loss < (1 - ENOUGH) * self.best[0] else self.idle + 1
         if loss < self.best[0]:
-            self.best = (loss, number)
+            self.best, self.factor, self.best_losses = (loss, number), sure_factor(factor, losses, plain), losses
             self._keep(mean)
         return self.idle >= (PATIENCE if self._n_rows() * HELD_SHARE < HELD_MOST else 1)
+
+    def _of_held(self, mean):
+        """`best_factor` of the rows held out."""
+        n_train, n = self.home.n_rows - self.n_held, self.home.n_rows
+        rows = self.order[n_train:]
+        weight = np.zeros(0) if self.row_weight is None else self.row_weight[rows]
+        return best_factor(self.passes_over.scores(self.weights, self.held, n, mean), self.truth[rows], weight)
 
     def _refresh(self):
         """A new inverse at the weights reached, and every row whitened anew."""
@@ -321,11 +370,13 @@ class MultinomialRun(Run):
         self.fit.diverged[:] = lost
 
     def _keep(self, mean=None):
-        """Keep the weights, if they are finite, to be those of the fit once somebody looks; ``mean``: if known."""
+        """Keep the weights, if they are finite, times the factor that suits them, to be those of the fit once somebody
+        looks; ``mean``: if known."""
         kept = self.weights.mean(self.fit.inverse, copy=False) if mean is None else mean
         if kept.finite():
             self.kept = None                     # let go of first: `keep_weights` would keep these, were this the end
-            self.kept = kept.apart_from(self.weights), self.fit.inverse
+            self.kept = (kept.apart_from(self.weights) if self.factor == 1 else kept.times(self.factor),
+                         self.fit.inverse)
 
     def _published(self):
         """(W, bias) of the weights kept, stored in the fit; None where none were."""

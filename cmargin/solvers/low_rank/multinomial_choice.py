@@ -1,23 +1,24 @@
 """Rank and step of the multinomial passes: short trials on some of the rows, judged by log-loss on rows held out.
 
-The multinomial risk is a proper score of the very model that predicts. Where two steps cannot be told apart by it, the
-smaller is taken: it ranks the classes better (doc/decisions.md).
+The multinomial risk is a proper score of the very model that predicts. Each trial is judged at the one factor on its
+scores that suits the rows held out (`held_out`), since a long step would win by larger scores alone. Where two steps
+cannot be told apart, the smaller is taken: it ranks the classes better (doc/decisions.md).
 """
 
-import math
 from dataclasses import replace
 
 import numpy as np
 
-from cmargin._core.small._arrays import all_finite, difference_moments
+from cmargin._core.small._arrays import total
 from cmargin._core.small._sampling import held_last
-from cmargin._runtime.aligned import contiguous
+from cmargin.solvers.low_rank.held_out import best_factor, surely_worse
 from cmargin.solvers.low_rank.softmax_passes import SoftmaxPasses
 from cmargin.solvers.low_rank.softmax_weights import SoftmaxWeights
 
 # Measured on five sets (doc/decisions.md, "Rank, step and passes")
 HELD_SHARE, HELD_MOST, HELD_LEAST = 0.2, 2000, 20
 TRIAL_ROWS, TRIAL_PASSES = 4096, 2
+SPLITS, JUDGED = 5, 200    # splits of a trial, at most, and rows held out by them that are enough
 FIRST_STEP, SMALLEST, LARGEST = 2.0, 1 / 64, 16.0
 LOW_RANK = 1               # tried beside the knee
 FALL = 0.75                # the step falls as one over this power of the pass
@@ -62,6 +63,9 @@ def of_rank(home, inverse, rank, subset, weight):
 class Trial:
     """Held-out log-loss after TRIAL_PASSES over some rows, for any inverse and relative step.
 
+    Few rows held out cannot tell steps apart: others are then held out in their stead, in SPLITS splits at most, until
+    there are JUDGED of them.
+
     Parameters
     ----------
     home : StochasticRows
@@ -87,37 +91,56 @@ class Trial:
         self.truth = truth[self.rows]
         self.weight = None if row_weight is None else row_weight[self.rows]
         self.batch = batch or batch_size(len(order), home.sparse)
-        starts = np.arange(0, self.n_train, self.batch, dtype=np.int64)
-        self.batches = np.concatenate([rng.permutation(starts) for _ in range(TRIAL_PASSES)])
-        self.held = np.arange(self.n_train, len(self.rows), self.batch, dtype=np.int64)
-        self.fall = np.repeat(np.arange(1, TRIAL_PASSES + 1.0) ** -FALL, len(starts))
+        splits = [(np.arange(len(self.rows)), n_held)]
+        if self.n_train == self.n_all:
+            more = min(SPLITS, -(-JUDGED // n_held)) - 1
+            splits += [split_order(self.truth, len(bias), rng, len(order)) for _ in range(more)]
+        self.splits = [Split(at, len(at) - n, self.batch, rng) for at, n in splits if n]
         self.inverse, self.reads = None, 0.0
 
     def use(self, inverse):
         """Whiten the trial's rows, and those held out, by ``inverse``."""
         self.inverse = inverse
         Z = self.home.whiten(inverse, self.rows)
-        self.passes = SoftmaxPasses(self.home, inverse, Z, self.rows, self.truth, self.weight, len(self.bias),
-                                    self.batch)
+        for k, one in enumerate(self.splits):
+            at, weight = one.at, None if self.weight is None else self.weight[one.at]
+            one.passes = SoftmaxPasses(self.home, inverse, Z[at] if k else Z, self.rows[at], self.truth[at], weight,
+                                       len(self.bias), self.batch)
         self.reads += len(self.rows) / self.home.n_rows
 
     def losses(self, relative):
-        """Weighted log-loss of every held-out row, of the running mean; their mean is the held-out loss."""
+        """Weighted log-loss of every held-out row, of the running mean at the factor that suits all of them; the mean
+        is the held-out loss."""
+        step = self.step_of(self.inverse, relative)
+        scores = np.concatenate([self._scores(one, step) for one in self.splits])
+        truth = np.concatenate([one.passes.truth[one.n_train:] for one in self.splits])
+        weight = np.concatenate([one.passes.weight[one.n_train:] for one in self.splits])
+        _, losses, _ = best_factor(scores, truth, weight)
+        return losses if not len(weight) else losses * (len(weight) / total(weight))
+
+    def _scores(self, split, step):
+        """Of the rows that a split holds out, by the running mean."""
+        n, last = split.n_train, len(split.at)
         weights = SoftmaxWeights.start(self.inverse, self.W, self.bias, True, MEAN_STRIDE)
-        self.passes.run(weights, self.batches, self.step_of(self.inverse, relative) * self.fall, self.bias_rate,
-                        self.n_train, self.held)
-        n, last = self.n_train, len(self.rows)
+        split.passes.run(weights, split.batches, step * split.fall, self.bias_rate, n, split.held)
         self.reads += (TRIAL_PASSES * n + last - n) / self.home.n_rows
-        return self.passes.losses(weights, self.held, last) * ((last - n) / self.passes.weight_of(n, last))
+        return split.passes.scores(weights, split.held, last)
 
 
-def surely_worse(losses, best, errors=1.0):
-    """Whether the mean of ``losses`` is above ``best``'s by more than so many standard errors of the difference."""
-    losses, best = contiguous(losses, float), contiguous(best, float)
-    mean, spread = difference_moments(losses, best)
-    if not math.isfinite(mean):
-        return all_finite(best)
-    return mean > errors * spread / math.sqrt(len(best))
+class Split:
+    """The rows of a `Trial` in an order ``at`` of their own, the first ``n_train`` to be trained on.
+
+    ``passes`` over them are made for an inverse.
+    """
+
+    passes: SoftmaxPasses
+
+    def __init__(self, at, n_train, batch, rng):
+        self.at, self.n_train = at, n_train
+        starts = np.arange(0, n_train, batch, dtype=np.int64)
+        self.batches = np.concatenate([rng.permutation(starts) for _ in range(TRIAL_PASSES)])
+        self.held = np.arange(n_train, len(at), batch, dtype=np.int64)
+        self.fall = np.repeat(np.arange(1, TRIAL_PASSES + 1.0) ** -FALL, len(starts))
 
 
 def automatic_rank(trial, inverses, step):
@@ -137,8 +160,9 @@ def automatic_step(trial, at_first):
     """Relative step for passes over ``trial.n_all`` rows.
 
     From FIRST_STEP, whose losses are ``at_first``, it is doubled while the held-out loss surely falls, then halved
-    while the loss does not surely rise. More rows than the trial's mean more steps, which want to be shorter: by the
-    fourth root of the ratio.
+    while it does not rise. That it must surely rise would lead to the shortest steps, which all go along the first
+    gradient: at the best factor few rows cannot tell what that loses. More rows than the trial's mean more steps, which
+    want to be shorter: by the fourth root of the ratio.
     """
     step, best = FIRST_STEP, at_first
     while step < LARGEST:
@@ -148,9 +172,7 @@ def automatic_step(trial, at_first):
         step, best = 2 * step, losses
     while step > SMALLEST:
         losses = trial.losses(step / 2)
-        if surely_worse(losses, best):
+        if not losses.mean() <= best.mean():
             break
-        step /= 2
-        if losses.mean() < best.mean():
-            best = losses
+        step, best = step / 2, losses
     return step * (trial.n_train / trial.n_all)**0.25

@@ -57,10 +57,10 @@ class FilePasses:
             sums += passes.met(len(order))
         return sums
 
-    def losses(self, weights, held, last, mean=None):
+    def scores(self, weights, held, last, mean=None):
         """Of the rows held out."""
         n = len(self.held.order)
-        return self.held.losses(weights, np.arange(0, n, self.batch), n, mean)
+        return self.held.scores(weights, np.arange(0, n, self.batch), n, mean)
 
     def weight_of(self, first, last):
         """Of the rows held out."""

@@ -206,6 +206,10 @@ class MultinomialOverPlaces(OnASample, MultinomialRun):
                          n_classes)
         self.trial_batch, self.n_done = batch_size(self.largest, sample.sparse), 0
 
+    @property
+    def _few_in_memory(self):
+        return self.home.n_rows == self.n_rows           # few rows are all in the sample
+
     def _log_shares(self):
         if not self.settings.fit_intercept:
             return np.zeros(self.n_classes)

@@ -62,13 +62,14 @@ class SoftmaxPasses:
         self.flops = 4.0 * batch * n_classes * Z.shape[1]
         if tail:
             self.flops += SPARSE_COST * 4.0 * batch * n_classes * home.row_numbers(1)
-        self.looked = None, 0                    # weights whose losses are there, and how many batches they knew
+        self.looked = None, 0                    # weights whose scores are there, and how many batches they knew
+        self.seen = None                         # those scores
         self.n_threads = home.n_threads if self.flops > FLOPS_PER_THREAD else 1
 
     def run(self, weights, batches, step, bias_rate, n_train, held=NONE):
         """Step through ``batches`` (their first rows) with steps ``step`` (n_batches,).
 
-        Then the mean of the weights looks at the batches ``held``, for `losses`, where no call of its own is needed.
+        Then the mean of the weights looks at the batches ``held``, for `scores`, where no call of its own is needed.
         """
         per_slice = max(1, int(SLICE_FLOPS / self.flops))
         if weights.base is not None:
@@ -77,7 +78,8 @@ class SoftmaxPasses:
         while k < len(batches):
             last = min(len(batches), k + per_slice)
             looks = held if last == len(batches) and self._in_one_call(weights) else NONE
-            self._slice(weights, batches[k:last], looks, step[k:last], bias_rate, n_train)
+            self.seen = self._room(looks) if len(looks) else None
+            self._slice(weights, batches[k:last], looks, step[k:last], bias_rate, n_train, self.seen)
             weights.n_done += last - k
             k = last
             if len(looks):
@@ -97,13 +99,23 @@ class SoftmaxPasses:
     def losses(self, weights, held, last, mean=None):
         """Weighted log-loss of the rows of ``held`` to the last by the mean of ``weights``; inf on overflow."""
         mean, first = weights.mean(self.inverse, copy=False) if mean is None else mean, held[0]
-        if self.looked[0] is not weights or self.looked[1] != weights.n_done:
-            self._slice(mean, NONE, held, NO_STEPS, 0.0, first)
+        self._slice(mean, NONE, held, NO_STEPS, 0.0, first)
         if not mean.finite():                    # the kernel passes over a class of NaN
             self.loss[first:last] = np.inf
         return self.loss[first:last]
 
-    def _slice(self, weights, batches, looks, step, bias_rate, n_train):
+    def scores(self, weights, held, last, mean=None):
+        """(n, n_classes) scores of the rows of ``held`` to the last by the mean of ``weights``."""
+        if self.looked[0] is not weights or self.looked[1] != weights.n_done:
+            mean, self.seen = weights.mean(self.inverse, copy=False) if mean is None else mean, self._room(held)
+            self._slice(mean, NONE, held, NO_STEPS, 0.0, held[0], self.seen)
+        seen, self.seen, self.looked = self.seen[:last - held[0]], None, (None, 0)           # not to be held on to
+        return seen
+
+    def _room(self, looks):
+        return np.empty((len(looks) * self.batch, self.n_classes), self.Z.dtype)
+
+    def _slice(self, weights, batches, looks, step, bias_rate, n_train, scores_out=None):
         w, offset = weights, NO_OFFSET
         if w.base is not None:
             offset = self._offset(w.base, np.concatenate([batches, looks]), len(self.Z))
@@ -112,8 +124,7 @@ class SoftmaxPasses:
                 self.home.rows, self.Z, self.order, self.centre_dot, self.truth, self.weight, self.length,
                 self.mean_length, batches, looks, self.batch, n_train, offset, step, bias_rate, self.low_sign,
                 self.tail_inverse, self.centre_square, self.class_block, self.column_block, w.stride, w.n_done, w.U,
-                w.U_mean, w.V, w.V_lag, w.shift, w.bias, self.parts, self.loss, self.wrong,
-                self.n_threads)
+                w.U_mean, w.V, w.V_lag, w.shift, w.bias, self.parts, self.loss, self.wrong, self.n_threads, scores_out)
 
     def _offset(self, base, batches, n):
         """Scores of ``base`` for the rows of the batches before row ``n``, less its score of the centre."""

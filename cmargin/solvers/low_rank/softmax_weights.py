@@ -90,6 +90,15 @@ class SoftmaxWeights:
         U, V, shift, bias = (copied(a) if id(a) in theirs else a for a in (self.U, self.V, self.shift, self.bias))
         return SoftmaxWeights(U, self.U_mean, V, self.V_lag, shift, bias, self.stride, self.n_done, self.base)
 
+    def times(self, factor):
+        """Weights whose scores are these times a number; no step moves them."""
+        def scaled(a):
+            return a * a.dtype.type(factor)
+
+        base = None if self.base is None else scaled(self.base)
+        return SoftmaxWeights(scaled(self.U), scaled(self.U_mean), scaled(self.V), scaled(self.V_lag),
+                              scaled(self.shift), scaled(self.bias), self.stride, self.n_done, base)
+
     @single_threaded_blas()
     def linear(self, inverse):
         """(W, bias) of the mean iterate where one is kept and has a sample, else of the last."""
