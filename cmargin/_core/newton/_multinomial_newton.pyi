@@ -16,6 +16,7 @@ STANDS: int
 class MultinomialNewton:
     standing: Any
     step: Any
+    tol: float
     low: Any
     n_noted: Any
     n_taken: Any
@@ -28,6 +29,6 @@ class MultinomialNewton:
     def may_be(self, value: float) -> Any: ...
     def begin(
         self, inverse: Inverse, mean: Any, V: np.ndarray, G: Any, value: float, scores: Any, probs: Any, change: Any,
-        may_spend: int,
+        may_spend: int, n_before: int = ...,
     ) -> Any: ...
     def go(self, lasting: float, most: int) -> Any: ...
