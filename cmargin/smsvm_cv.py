@@ -8,7 +8,6 @@ from time import perf_counter
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import check_cv
 from sklearn.preprocessing import StandardScaler
@@ -360,7 +359,7 @@ def nested_cross_validation(X: Any, y: Any, l2s: Sequence[float], l1s: Sequence[
     -------
     NestedScores
     """
-    X, y = indexable(sliceable(X), sliceable(y) if sp.issparse(y) else label_array(y))
+    X, y = indexable(sliceable(X), label_array(sliceable(y)))
     estimator = SmSVMClassifier() if estimator is None else estimator
     scores, chosen, passes = [], [], 0.0
     for train, test in _splits(outer, X, y):
