@@ -118,3 +118,35 @@ def test_what_is_refused_is_refused_in_the_same_words(monkeypatch):
     with pytest.raises(ValueError, match="could not convert string to float"):
         named_model.predict(named_rows.astype(object).assign(c0="text"))
     assert (named_model.predict(named_rows) == model.predict(X)).all()
+
+
+# ---------------------------------------------------------------- frames of single precision
+
+def columns_of(kinds):
+    """Four columns of these NumPy dtypes, by name."""
+    table = rows(120, 4)
+    return {f"c{k}": table[:, k].astype(kind) for k, kind in enumerate(kinds)}
+
+
+def framed(library, columns):
+    if library == "arrow":
+        return pytest.importorskip("pyarrow").table(columns)
+    made = pytest.importorskip(library.partition(" ")[0]).DataFrame(columns)
+    if library == "pandas nullable":
+        nullable = {"float32": "Float32", "float64": "Float64", "int8": "Int8", "int32": "Int32", "uint16": "UInt16"}
+        return made.astype({name: nullable[str(kind)] for name, kind in made.dtypes.items()})
+    return made
+
+
+@pytest.mark.parametrize("library", ["pandas", "pandas nullable", "polars", "arrow"])
+@pytest.mark.parametrize("kinds, expected", [
+    (["f4"] * 4, np.float32), (["f4", "f4", "i1", "u2"], np.float32), (["f4", "i4", "f4", "f4"], np.float64),
+    (["f4", "f4", "f8", "f4"], np.float64), (["i1"] * 4, np.float64)], ids=str)
+def test_frames_promote_as_arrays_do(library, kinds, expected):
+    # scikit-learn does not know the dtypes of polars, Arrow and nullable columns, and made float64 of float32
+    frame, y = framed(library, columns_of(kinds)), np.arange(120) % 3
+    A = np.stack([np.asarray(column, expected) for column in columns_of(kinds).values()], axis=1)
+    model, plain = (SLNDClassifier(max_passes=2, random_state=0).fit(X, y) for X in (frame, A))
+    assert model.coef_.dtype == plain.coef_.dtype == expected
+    assert np.array_equal(model.coef_, plain.coef_) and (model.predict(frame) == plain.predict(A)).all()
+    assert list(model.feature_names_in_) == list(columns_of(kinds))

@@ -16,13 +16,13 @@ from cmargin._estimators.identity import of_rows
 from cmargin._estimators.labels import Labels
 from cmargin._estimators.one_sign import signs_of
 from cmargin._estimators.validation import (
-    ROWS,
     balanced_weights,
     check_class_weights,
     check_targets,
     code_labels,
     in_range,
     positives_of,
+    rows_wanted,
 )
 from cmargin.homes.containers import weight_array
 from cmargin.homes.failure import agreed_on
@@ -92,7 +92,7 @@ def checked(estimator, X, y, sample_weight):
     parameters = {name: value for name, value in estimator.get_params(deep=False).items()
                   if name not in DRIVER_DECIDES and isinstance(value, (str, int, float, dict, type(None)))}
     if _num_samples(X) == 0:                              # scikit-learn's checks are of at least one row
-        home, heaviest = open_rows(validate_data(estimator, X, ensure_min_samples=0, **ROWS)), None
+        home, heaviest = open_rows(validate_data(estimator, X, ensure_min_samples=0, **rows_wanted(X))), None
         kind = classes = counts = shares = None
     else:
         X, y = estimator._check_data(X, y)

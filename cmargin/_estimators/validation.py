@@ -16,7 +16,7 @@ from cmargin._core.small._labels import count_codes, rows_by_class
 from cmargin._estimators.rows_elsewhere import check_device_rows, check_row_files
 from cmargin._runtime.aligned import contiguous
 from cmargin.homes.containers import rows_array
-from cmargin.homes.converted import ConvertedRows, is_copied
+from cmargin.homes.converted import ConvertedRows, is_copied, is_single
 from cmargin.homes.device.home import refuse_device
 from cmargin.homes.device.rows import DeviceRows
 from cmargin.homes.files.home import refuse_files
@@ -173,11 +173,17 @@ def check_rows(estimator, X, y="no_validation", *, reset=True, multi_output=True
     if clean(X, n_threads) and (alone or clean_labels(y, len(X))) and take_as_given(estimator, X, reset):
         return X if alone else (X, y)
     check_structure(X)
+    wanted = rows_wanted(X)
     if alone and not reset and is_copied(X):
         validate_data(estimator, X, reset=False, skip_check_array=True)      # names and number of columns
-        return ConvertedRows(X, in_our_words(partial(check_array, estimator=estimator, input_name="X", **ROWS)))
+        return ConvertedRows(X, in_our_words(partial(check_array, estimator=estimator, input_name="X", **wanted)))
     targets = {} if alone else {"multi_output": multi_output}
-    return in_our_words(validate_data)(estimator, X, y, reset=reset, **ROWS, **targets)
+    return in_our_words(validate_data)(estimator, X, y, reset=reset, **wanted, **targets)
+
+
+def rows_wanted(X):
+    """`ROWS`; of frames whose dtypes NumPy does not know, single precision is asked for where it is theirs."""
+    return {**ROWS, "dtype": ROWS["dtype"][::-1]} if is_single(X) else ROWS
 
 
 def in_our_words(check):
