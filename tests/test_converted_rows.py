@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from conftest import named
 from sklearn.base import clone
 
-from cmargin import SLNDClassifier, SmSVMClassifier, SmSVMClassifierCV
+from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, SmSVMClassifierCV
 from cmargin.homes import converted
 
 MODELS = [SmSVMClassifier(), SmSVMClassifier(loss="logistic"), SmSVMClassifierCV(l2s=(1e-2,), cv=2),
@@ -94,6 +94,20 @@ def test_no_copy_of_all_rows(kind, monkeypatch):
             finally:
                 tracemalloc.stop()
             assert peak < most < 0.4 * n * d * 8, (type(model), answer, peak)
+
+
+@pytest.mark.parametrize("kind", ["int8", "F", "bool", "float16", "big-endian"])
+def test_a_fit_makes_one_copy(kind):
+    n, d = 50_000, 40
+    X, y = KINDS[kind](rows(n, d)), np.arange(n) % 2
+    for model in (SmSVMClassifier(tol=0.5), MarginPursuitClassifier(tol=0.5)):
+        gc.collect()
+        tracemalloc.start()
+        try:
+            model.fit(X, y)
+            assert tracemalloc.get_traced_memory()[1] < 1.5 * n * d * 8
+        finally:
+            tracemalloc.stop()
 
 
 def test_what_is_refused_is_refused_in_the_same_words(monkeypatch):

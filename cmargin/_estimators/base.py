@@ -85,6 +85,8 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
         ----------
         X : (n_samples, n_features) array or sparse matrix
             float32 and float64 are kept, C or F order, read-only or memory-mapped, without a copy; CSR likewise.
+            Other numbers become float64, once for a fit and block by block for predictions. The columns of a frame are
+            promoted as those of NumPy arrays are: all of float32 stay so, with whole numbers of up to 16 bits too.
             Or paths of files that hold such rows, and memory maps that do not fit into memory: see
             `cmargin.homes.files.open_files`. Or a Dask array or dataframe, whose partitions stay on the workers of a
             ``dask.distributed`` cluster; y and sample_weight are then Dask collections too, or arrays in the order of
