@@ -62,6 +62,30 @@ def test_contradictory_rows_of_very_different_columns():
     assert model.objective_[0] == pytest.approx(recomputed(model, X, y), rel=1e-9) and model.objective_[0] > 0.99
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("seed", [8, 10, 13, 16, 23, 25, 32, 38])
+def test_a_row_of_weight_0_has_no_direction_of_its_own(seed, loss):
+    # rounding led the copies a little along the direction that only a row of weight 0 has: |w| = 2e12 told them apart,
+    # and rows were so far out that 40.5 was reported, 21.5 was true, and 0.5 was to be had
+    rng = np.random.default_rng(seed)
+    X = (rng.standard_normal((5, 20)) * 2.0 ** rng.integers(-20, 21, 20)).astype(np.float32)
+    y, weight = np.array([1, -1, 1, -1, 1]), rng.uniform(0, 2, 5)
+    weight[rng.integers(0, 5)] = 0
+    X[1] = X[0]
+    if seed % 2:
+        X[3] = X[2]
+    fits = []
+    for solver in ("auto", "woodbury", "cholesky"):
+        model = SmSVMClassifier(loss=loss, l2=0.0, linear_solver=solver).fit(X, y, weight)
+        A, w = with_ones(X, True), np.append(model.coef_[0], model.intercept_[0])
+        lead = y * (A @ w)
+        lost = {"hinge": np.maximum(0, 1 - lead), "squared_hinge": np.maximum(0, 1 - lead)**2,
+                "logistic": np.logaddexp(0, -lead)}[loss]
+        assert model.objective_[0] == pytest.approx(lost @ weight / weight.sum(), rel=1e-6)
+        fits.append(model.objective_[0])
+    assert max(fits) <= 1.01 * min(fits) + 1e-3
+
+
 @pytest.mark.parametrize("factor", [1e155, 1e-155])
 def test_far_too_large_and_far_too_small_numbers_are_said(factor):
     # gap 0 was reported with coef_ 0, whose objective is that of no model at all

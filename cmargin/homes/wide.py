@@ -100,7 +100,8 @@ class WideRows:
         kept = np.count_nonzero(np.abs(np.diag(S)) > DEPENDENT * np.abs(S[0, 0])) if S.size else 0
         self.turn = turn[:, :kept]                                  # w = Q turn t
         L = np.zeros((R.shape[1], kept))
-        L[order] = S[:kept].T * length[order, None]
+        S[np.abs(S) < DEPENDENT] = 0.0               # of rows of length 1: or rounding alone would lead some rows along
+        L[order] = S[:kept].T * length[order, None]  # directions that only a row of weight 0 has
         self.L = L
 
     def rows(self, code, intercept, n_threads):
