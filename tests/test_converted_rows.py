@@ -129,7 +129,7 @@ def test_what_is_refused_is_refused_in_the_same_words(monkeypatch):
     named_model = SmSVMClassifier().fit(named_rows, X[:, 0] > 0)
     with pytest.raises(ValueError, match="The feature names should match those that were passed during fit"):
         named_model.predict(named_rows.rename(columns={"c0": "other"}))
-    with pytest.raises(ValueError, match="could not convert string to float"):
+    with pytest.raises(ValueError, match="X holds the text 'text', and rows are numbers"):
         named_model.predict(named_rows.astype(object).assign(c0="text"))
     assert (named_model.predict(named_rows) == model.predict(X)).all()
 
