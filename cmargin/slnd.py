@@ -87,7 +87,9 @@ class SLNDClassifier(TrainedByParts):
         its sums over a fixed random subset of each class and epsilon = 1/2. Multinomial: eta = step_size / (mean(z'z)
         + 1) / pass for each row of a batch; "auto": chosen by log-loss on held-out rows, like the number of passes:
         training ends where that loss is least, then as many passes over all rows follow where the rows held out were
-        more than a twenty-fifth. Dense rows of few numbers end at a penalised optimum instead where that is better.
+        more than a twenty-fifth. A model is judged at the factor on its scores that suits those rows, and in the end
+        multiplied by it. Dense rows of few numbers end at a penalised optimum instead where that is better, and
+        without any pass where no rows can be spared, as with one to three of each class.
     average : bool, default=True
         Return the mean of the iterates, late ones weighing more, instead of the last. Not used by "theory".
     max_passes : int, default=10

@@ -18,8 +18,10 @@ from cmargin.solvers.low_rank.softmax_weights import SoftmaxWeights
 # Measured on five sets (doc/decisions.md, "Rank, step and passes")
 HELD_SHARE, HELD_MOST, HELD_LEAST = 0.2, 2000, 20
 TRIAL_ROWS, TRIAL_PASSES = 4096, 2
+OF_A_CLASS = 10            # rows of a trial for each class: with four, steps are three times too long (doc/decisions)
 SPLITS, JUDGED = 5, 200    # splits of a trial, at most, and rows held out by them that are enough
 FIRST_STEP, SMALLEST, LARGEST = 2.0, 1 / 64, 16.0
+SURE = 2.0                 # standard errors by which a step twice as long must be better, or chance takes it at times
 LOW_RANK = 1               # tried beside the knee
 FALL = 0.75                # the step falls as one over this power of the pass
 MEAN_STRIDE = 4            # every fourth batch is a sample of the mean
@@ -50,6 +52,11 @@ def split_order(truth, n_classes, rng, n_all=None):
     if n_held < HELD_LEAST and n_all is None:
         return order, 0
     return held_last(order, truth, wanted), n_held
+
+
+def trial_rows(n_classes):
+    """Rows that a trial is trained on, where there are so many."""
+    return max(TRIAL_ROWS, OF_A_CLASS * n_classes)
 
 
 def of_rank(home, inverse, rank, subset, weight):
@@ -85,7 +92,7 @@ class Trial:
 
     def __init__(self, home, truth, row_weight, order, n_held, W, bias, step_of, bias_rate, rng, batch=None):
         self.n_all = len(order) - n_held         # rows to be trained on
-        self.n_train = min(TRIAL_ROWS, self.n_all)
+        self.n_train = min(trial_rows(len(bias)), self.n_all)
         self.home, self.W, self.bias, self.step_of, self.bias_rate = home, W, bias, step_of, bias_rate
         self.rows = np.concatenate([order[:self.n_train], order[self.n_all:]])
         self.truth = truth[self.rows]
@@ -167,7 +174,7 @@ def automatic_step(trial, at_first):
     step, best = FIRST_STEP, at_first
     while step < LARGEST:
         losses = trial.losses(2 * step)
-        if not surely_worse(best, losses):
+        if not surely_worse(best, losses, SURE):
             break
         step, best = 2 * step, losses
     while step > SMALLEST:

@@ -17,9 +17,9 @@ from cmargin.solvers.low_rank.multinomial import MultinomialRun
 from cmargin.solvers.low_rank.multinomial_choice import (
     HELD_LEAST,
     MEAN_STRIDE,
-    TRIAL_ROWS,
     batch_size,
     split_order,
+    trial_rows,
 )
 from cmargin.solvers.low_rank.softmax_passes import SoftmaxPasses
 from cmargin.solvers.low_rank.softmax_weights import SoftmaxWeights
@@ -196,7 +196,7 @@ class MultinomialOverPlaces(OnASample, MultinomialRun):
         self.all, self.n_rows, self.shares = home, home.n_rows, home.agreed.class_weights
         self._open(n_classes, entropy)
         wanted = settings.hessian_samples or default_samples(self.n_rows, home.n_features, settings.rank, settings.tail)
-        share = min(1.0, max(TRIAL_ROWS, wanted) / self.n_rows)
+        share = min(1.0, max(trial_rows(n_classes), wanted) / self.n_rows)
         parts, truth, weight, counts = zip(*self._sampled(share), strict=True)
         # those held out last, as in an order of all rows
         held = np.concatenate([np.repeat([False, True], pair) for pair in counts])
