@@ -13,8 +13,9 @@ from ranks_in_threads import OneProblem
 from sklearn.exceptions import ConvergenceWarning
 from workers_in_place import InPlace, Losing, fitted_in_place, home_of
 
-from cmargin import BSNClassifier, SLNDClassifier
+from cmargin import BSNClassifier, SLNDClassifier, SmSVMClassifier
 from cmargin._estimators.labels import Labels
+from cmargin.homes.dask import cluster
 from cmargin.homes.dask import home as dask_home
 from cmargin.homes.dask.tasks import Labelled, Partition, Round, turn
 from cmargin.homes.row_pass import MemoryRowPass
@@ -172,6 +173,22 @@ def test_what_a_task_made_is_gone_with_it():
         assert isinstance(partition.passes[1], MemoryRowPass)
         gone = weakref.ref(partition)
         del partition
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+def test_nothing_of_a_fit_is_left_to_the_collector(client, monkeypatch):           # noqa: F811
+    # distributed keeps an error that it raises to a caller in a cycle with the caller's frames, and a wait for workers
+    # ended with one ten times a second: the fit stayed with it
+    monkeypatch.setattr(cluster, "POLL", 1e-4)                                     # seconds, shorter than any task
+    X, y = blobs(n=300, d=5, k=3)
+    gc.disable()
+    try:
+        rows = da.from_array(X, chunks=(100, 5))
+        gone = weakref.ref(rows)
+        SmSVMClassifier().fit(rows, da.from_array(y, chunks=100))
+        del rows
         assert gone() is None
     finally:
         gc.enable()
