@@ -27,8 +27,11 @@ class MarginPursuitClassifier(LinearOneVsRest):
         level; margins from -0.41 γ to 2.41 γ then lie inside √2 s. "one-shot": s = γ for the first pass, then
         s = √(n v / (2 l2 ln 20)), v the 75 % quantile of ``|z_i|``, once and for each class (section 4); needs l2 > 0.
         No rule draws random numbers.
-    l2 : float, default=0.0
-        λ.
+    l2 : "auto" or float, default="auto"
+        λ. "auto": chosen by ridge regressions that leave out one row of at most 2,000 after the other
+        (doc/algorithms/margin_pursuit.md), one for all classes, and the same one every time; 0 with "sgd", whose few
+        passes are a penalty. 0: none; where rows are about as many as columns, new rows may then be classified little
+        better than at random.
     solver : {"newton", "gd", "sgd"}, default="newton"
         "newton": Newton's method with an exact line search. "gd": Algorithm 1, all rows in a step. "sgd": one random
         row a step, drawn as often as its weight says, and projection onto the ball of radius 1/√l2, as in the paper's
@@ -41,7 +44,8 @@ class MarginPursuitClassifier(LinearOneVsRest):
     tol : float, default=1e-6
         "newton", "gd": stop where the gradient norm is ``tol`` times that at w = 0. "sgd" takes ``max_passes``.
     max_passes : int, default=100
-        Passes over the data, of each class with "newton".
+        Passes over the data, of each class with "newton"; where that takes its steps by products, with more than 2,000
+        columns and more rows than these or 2,000, ten reads are a pass.
     trace : bool, default=True
         Record the margin distribution after every pass: one more read with "gd" and "sgd".
     fit_intercept : bool, default=True
@@ -77,10 +81,13 @@ class MarginPursuitClassifier(LinearOneVsRest):
         That of the same iterate.
     scale_ : (n_problems,) array
         s in use at the end.
+    l2_ : float
+        λ in use.
     objective_ : (n_problems,) array
         Q of the weights returned.
     gradient_norm_ : (n_problems,) array
-        Relative to w = 0, at the last iterate; NaN with "sgd".
+        Relative to w = 0, at the last iterate; NaN with "sgd". Where columns are of very different size, of the
+        gradient in units of their own.
     n_iter_ : int
         Passes; of the class that took most with "newton", without those of a start on a tenth of the rows.
     n_passes_ : float
@@ -99,6 +106,11 @@ class MarginPursuitClassifier(LinearOneVsRest):
 
     Notes
     -----
+    Columns need not be scaled for "newton" to find the minimum: where some are a thousand times others, its steps and
+    its stopping rule are in units of each column's own, about its mean; rows and objective stay as they are. "gd" has
+    the same stopping rule and published steps, "sgd" warns. A column whose mean is so large that its dtype keeps no
+    digits of what varies in it is named in a warning.
+
     A Ctrl-C is answered within a block of rows or a slice of steps: the best weights are stored and the
     KeyboardInterrupt goes on to the caller.
 
@@ -116,8 +128,9 @@ class MarginPursuitClassifier(LinearOneVsRest):
     True
     """
 
-    def __init__(self, *, margin: float = 1.0, scale: float | str = "auto", l2: float = 0.0, solver: str = "newton",
-                 step_size: float | None = None, tol: float = 1e-6, max_passes: int = 100, trace: bool = True,
+    def __init__(self, *, margin: float = 1.0, scale: float | str = "auto", l2: float | str = "auto",
+                 solver: str = "newton", step_size: float | None = None, tol: float = 1e-6, max_passes: int = 100,
+                 trace: bool = True,
                  fit_intercept: bool = True, class_weight: ClassWeight = None, warm_start: bool = False,
                  max_time: float | None = None, random_state: RandomState = None, n_jobs: int | None = None,
                  verbose: int = 0, callback: Callback = None, checkpoint: CheckpointFile = None) -> None:
@@ -142,11 +155,11 @@ class MarginPursuitClassifier(LinearOneVsRest):
     def _check_parameters(self):
         check_parameter(self, "margin", self.margin, real=POSITIVE)
         check_parameter(self, "scale", self.scale, options=("auto", "one-shot"), real=POSITIVE)
-        check_parameter(self, "l2", self.l2, real=NOT_NEGATIVE)
+        check_parameter(self, "l2", self.l2, options=("auto",), real=NOT_NEGATIVE)
         check_parameter(self, "solver", self.solver, options=("newton", "gd", "sgd"))
         check_parameter(self, "step_size", self.step_size, real=POSITIVE, none=True)
         super()._check_parameters()
-        if self.scale == "one-shot" and self.l2 == 0:
+        if self.scale == "one-shot" and (self.l2 == 0 or (self.l2 == "auto" and self.solver == "sgd")):
             raise InvalidParameterError("scale='one-shot' divides by l2: give l2 > 0, or another scale.")
 
     _takes_comm = _takes_workers = True
@@ -157,8 +170,10 @@ class MarginPursuitClassifier(LinearOneVsRest):
 
     def _settings(self, deadline):
         scale = float(self.margin) if isinstance(self.scale, str) else float(self.scale)
-        return Settings("margin_pursuit", float(self.margin), scale, self.scale == "one-shot", float(self.l2),
-                        self.step_size, self.tol, self.max_passes, self.fit_intercept, deadline)
+        chooses = self.l2 == "auto"
+        return Settings("margin_pursuit", float(self.margin), scale, self.scale == "one-shot",
+                        0.0 if chooses else float(self.l2), self.step_size, self.tol, self.max_passes,
+                        self.fit_intercept, deadline, chooses_l2=chooses and self.solver != "sgd")
 
     @property
     def _wants_tol(self):
@@ -172,7 +187,7 @@ class MarginPursuitClassifier(LinearOneVsRest):
         return solver(blocks, settings, Start(*start), self._margin_trace())
 
     def _store(self, fit, dtype):
-        super()._store(fit, dtype, scale_=fit.scale.copy(), _steps_taken=fit.steps_taken)
+        super()._store(fit, dtype, scale_=fit.scale.copy(), l2_=fit.l2, _steps_taken=fit.steps_taken)
 
 
 @described_by(MarginPursuitClassifier)

@@ -165,3 +165,11 @@ def test_losses_beside_their_peers(bench_script):
     ours = [row for row in rows if row[2] == "SmSVM"]
     assert len(ours) == 4 and all(float(row[5]) <= 1e-4 for row in ours)
     assert {row[2] for row in rows} == {"SmSVM", "LinearSVC, primal", "LinearSVC, dual", "lbfgs", "newton-cholesky"}
+
+
+def test_the_default_penalty_beside_others(bench_script):
+    printed = bench_script("compare_penalty", "--sets", "breast cancer,covtype 1000", "--seeds", "100")
+    _, _, row = printed.splitlines()                     # without a folder no sets of the race
+    name, default, best, _, median, worst = (cell.strip() for cell in row.strip("|").split("|"))
+    assert name == "breast cancer" and float(default) > 88 and float(median) == float(worst)
+    assert float(median) == pytest.approx(float(default) - float(best), abs=0.11)

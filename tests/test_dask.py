@@ -119,11 +119,12 @@ def test_the_weights_are_one_machines(client, settings, dtype):
 
 @pytest.mark.parametrize("solver", ["newton", "gd"])
 def test_margin_pursuit_is_one_machines(client, solver):
-    settings = {"solver": solver, "l2": 1e-2, "max_passes": 12, "scale": "one-shot"}
+    settings = {"solver": solver, "l2": "auto" if solver == "newton" else 1e-2, "max_passes": 12, "scale": "one-shot"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         one = MarginPursuitClassifier(**settings).fit(X, Y)
         there = MarginPursuitClassifier(**settings).fit(rows_there(), beside(Y))
+    assert there.l2_ == pytest.approx(one.l2_, rel=1e-9)
     np.testing.assert_allclose(there.coef_, one.coef_, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(there.scale_, one.scale_)
     assert one.history_.keys() == there.history_.keys() and one.n_iter_ == there.n_iter_

@@ -6,6 +6,7 @@ import numpy as np
 
 from cmargin._core.small._openmp import effective_n_threads
 from cmargin._estimators.base import LinearClassifier, rows_of_weight, untrained
+from cmargin._estimators.columns_said import said_of_columns
 from cmargin._estimators.margin_trace import MarginTrace
 from cmargin._estimators.one_sign import signs_met, told_constant
 from cmargin._estimators.validation import COUNT, POSITIVE, check_flag, check_parameter, encode_labels
@@ -85,6 +86,11 @@ class LinearOneVsRest(LinearClassifier):
         return self._signs is not None and bool((self.gradient_norm_ <= self.tol).all())
 
     def _shortfall(self, fit):
+        of_columns = said_of_columns(self, fit.lost, fit.far, self.coef_.dtype)
+        said = [text for text in (self._how_far(fit), of_columns) if text is not None]
+        return f"{type(self).__name__}: {' Also: '.join(said)}" if said else None
+
+    def _how_far(self, fit):
         text = None
         if fit.stopped == "diverged":
             text = "the weights overflowed; those of the best pass are kept. Scale the features or lower step_size."
@@ -99,4 +105,4 @@ class LinearOneVsRest(LinearClassifier):
             if not np.isfinite([worst, *self.objective_]).all():
                 text = (f"after {fit.passes} passes the objective or its gradient is beyond the range of numbers; "
                         "scale the features.")
-        return None if text is None else f"{type(self).__name__}: {text}"
+        return text

@@ -43,6 +43,9 @@ class Home(Protocol):
     def over_columns(self, scale):
         """A home of the rows with every column over its entry of ``scale``; a copy."""
 
+    def in_units(self, columns):
+        """A home of the rows in `Columns`; a copy, chunk by chunk where rows are read so. This one may be no other."""
+
     def largest(self):
         """The largest absolute value of an entry."""
 
@@ -264,6 +267,9 @@ class ScoreBlocks(Protocol):
     def largest_curvature(self, intercept, n_products=8):
         """The largest eigenvalue of the second moment, from below; so many reads."""
 
+    def some_rows(self, size):
+        """Rows that stand for all, in memory as float64, their codes (n_problems, size) of -1 and 1, and weights."""
+
     def ridge_start(self, intercept, l2):
         """Weights and intercepts of one ridge regression of all problems, from a sample of rows."""
 
@@ -275,6 +281,9 @@ class ScoreBlocks(Protocol):
 
     def out_of(self, w, intercept):
         """Weights of a `row_pass` in the columns of X."""
+
+    def units(self, columns, intercept):
+        """``columns`` (`Columns` of X, or None) as a `row_pass` has them."""
 
 
 class SoftmaxPass(Protocol):

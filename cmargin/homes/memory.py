@@ -56,6 +56,9 @@ class MemoryHome:
             return MemoryHome(np.multiply(X, inverse, order="C"), self.y)
         return MemoryHome(type(X)((X.data * inverse[X.indices], X.indices, X.indptr), shape=X.shape), self.y)
 
+    def in_units(self, columns):
+        return MemoryHome(columns.over(self.unrepeated().X), self.y)
+
     def as_dense(self):
         """All rows, float64, in C order: those that are here, not to be written to, where they are so."""
         return np.asarray(dense(self.X), dtype=float, order="C")

@@ -75,6 +75,14 @@ class PlacesHome:
     def largest(self):
         return max(self.call("largest"))
 
+    def some_rows(self, size):
+        """As `ScoreBlocks.some_rows`."""
+        return self.score_blocks(None, None, None).some_rows(size)
+
+    def in_units(self, columns):
+        self.order("in_units", columns)
+        return self
+
     def let_go(self):
         """Nothing: places are let go by whoever made them."""
 
@@ -319,10 +327,17 @@ class PlacesBlocks:
     def out_of(self, w, intercept):
         return w
 
+    def units(self, columns, intercept):
+        return columns
+
     def ridge_start(self, intercept, l2):
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             W = ridge_of_all(self.home, self.n_problems, intercept, l2)
         return W[:, :self.n_features], (W[:, -1] if intercept else np.zeros(len(W)))
+
+    def some_rows(self, size):
+        rows, codes, weights = zip(*self.home.call("some_rows", size, self.n_rows), strict=True)
+        return joined(rows), np.hstack(codes).astype(float), np.concatenate(weights)
 
     def sums(self, W, bias, loss):
         there = [sums for sums in self.home.call("score_sums", "sums", W, bias, loss) if sums is not None]

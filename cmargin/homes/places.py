@@ -18,7 +18,7 @@ from cmargin.homes.base import ROUGH_BLOCK, TANGENTS
 from cmargin.homes.failure import Failure, Interrupted
 from cmargin.homes.order import places_of
 from cmargin.homes.row_pass import SMALL
-from cmargin.homes.shared_start import losses_at, spaced
+from cmargin.homes.shared_start import losses_at, some_places, spaced
 
 END, CALL, AVERAGE, LOOK, ALONG, PRODUCT, EVALUATE = range(7)
 OP, KEY, FLAGS, STEP, LINE_WIDTH, WIDTH, FLOOR, GONE, N_NUMBERS = range(9)
@@ -209,6 +209,17 @@ class Place:
         n = self.home.n_rows
         rows = spaced(self.labels.order(), min(n, -(-size * n // max(1, n_rows))))
         return self.home.take(rows, np.float64), self.labels.sample(rows).astype(np.int8), self.weights[rows]
+
+    def some_rows(self, size, n_rows):
+        """Its part of ``size`` rows that stand for all ``n_rows``, their codes and weights."""
+        rows = some_places(n_rows, size) - self.first
+        rows = rows[(rows >= 0) & (rows < self.home.n_rows)]
+        return self.home.take(rows, np.float64), self.labels.sample(rows).astype(np.int8), self.weights[rows]
+
+    def in_units(self, columns):
+        """Its rows in `Columns` from here on."""
+        self.home = self.home.in_units(columns)
+        vars(self).pop("blocks", None)
 
     def start_losses(self, W, first, intercept, loss):
         """Sums of the losses of the problems from ``first`` on at weights W."""

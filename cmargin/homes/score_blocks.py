@@ -14,7 +14,8 @@ from cmargin._core.rows._score_blocks import ProblemRows
 from cmargin._core.small._arrays import transposed, zeros
 from cmargin._runtime.aligned import contiguous
 from cmargin._runtime.blas_threads import single_threaded_blas
-from cmargin.homes.shared_start import ridge_of_sample
+from cmargin.homes.columns import columns_of
+from cmargin.homes.shared_start import ridge_of_sample, some_places
 from cmargin.homes.wide import worth_reducing
 
 BLOCK_NUMBERS = 1 << 19      # 4 MB of float64: a block and its scores stay in cache
@@ -72,6 +73,12 @@ class ScoreBlocks:
         with single_threaded_blas():
             return w if self.reduced is None else self.reduced.out_of(w, intercept)
 
+    def units(self, columns, intercept):
+        """``columns``, a `Columns` of X or None, as a `row_pass` has them."""
+        if columns is None or self.reduced is None:
+            return columns
+        return columns_of(self.reduced.L, intercept, np.float64)
+
     def ridge_start(self, intercept, l2):
         """Weights (n_problems, n_features) and intercepts of one ridge regression of all codes, from a sample."""
         counts = np.diff(self.Y.indptr)
@@ -85,6 +92,12 @@ class ScoreBlocks:
             W = ridge_of_sample(self.home, order, self.n_problems, lambda rows: 2.0 * self.Y[rows].toarray().T - 1.0,
                                 self.weight, intercept, l2)
         return W[:, :self.n_features], (W[:, -1] if intercept else np.zeros(len(W)))
+
+    def some_rows(self, size):
+        """As many rows that stand for all (float64, dense or CSR), their codes -1 and 1 (n_problems, size), weights."""
+        places = some_places(self.n_rows, size)
+        weight = np.ones(len(places)) if self.weight is None else self.weight[places]
+        return self.home.take(places, np.float64), 2.0 * self.Y[places].toarray().T - 1.0, weight
 
     def rows(self, block):
         """Rows of one block, float64; dense ones in C order, so that the bits do not depend on the layout of X."""

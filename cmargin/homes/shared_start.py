@@ -15,6 +15,7 @@ FLOPS = 4e9                  # of the second moment of the sample, at most
 FEWEST = 2000                # rows of a sample, where there are so many
 RIDGE = 1e-3                 # of the mean square of a column
 SCORES = 1 << 21             # scores held at a time
+SEED = 12                    # of rows that are drawn at random, of which the result depends on within what it promises
 
 
 class SharedStart:
@@ -84,6 +85,12 @@ def sample_size(home, n_problems):
     by_columns = FLOPS / max(1, m) ** 2 if m <= FEWEST else 0.0
     by_rows = np.sqrt(FLOPS / width)
     return int(min(n, max(by_columns, min(FEWEST, by_rows)), max(FEWEST, 20 * m, 5 * n_problems)))
+
+
+def some_places(n_rows, size):
+    """Places, ascending, of ``size`` rows that stand for all; the same ones every time."""
+    size = min(n_rows, size)
+    return np.sort(np.random.default_rng(SEED).choice(n_rows, size, replace=False, shuffle=False))
 
 
 def spaced(order, size):

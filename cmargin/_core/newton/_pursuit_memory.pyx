@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, sqrt
 from libc.stdlib cimport free
 
 from cmargin._core.newton._driver cimport PAUSE, Driver
@@ -16,7 +16,7 @@ from cmargin._core.small._clock cimport seconds
 from cmargin._core.small._shapes cimport must_fit
 
 cdef enum:                       # vectors of a driver
-    W, KEPT_W, D, G, CHANGE, L2_EACH, SCRATCH, ZERO,
+    W, KEPT_W, D, G, CHANGE, L2_EACH, SCRATCH, ZERO, CENTRE, INVERSE, ASKED, LAST,
     X, R, PRODUCT_OF, SEARCH, OWN, N_VECTORS               # from X on for conjugate gradients
 
 # names of `status_id`. "stalled": no decrease that the value could show
@@ -76,13 +76,15 @@ cdef class PursuitSteps(Driver):
         Of the quantiles of margins traced after every pass; None: no trace.
     started : float
         When the clock of the history began.
+    units : Columns or None
+        What the steps are taken in; None: columns as they are.
     """
 
     cdef pursuit_state at
     cdef object vectors, levels, traced
 
     def __init__(self, home, settings, w, *, bint by_products, double tol, bint records, bint pauses, levels,
-                 double started, double fall=1.0, double reads=0.0, double spent_seconds=0.0):
+                 double started, double fall=1.0, double reads=0.0, double spent_seconds=0.0, units=None):
         cdef pursuit_state *at = &self.at
         self.asks_of(home, &at.ask, at)
         pursuit_answers_to(at)
@@ -96,10 +98,41 @@ cdef class PursuitSteps(Driver):
         at.kept.n = at.p
         self.point_at_vectors(levels)
         must_fit(len(w) == at.p, "w")
-        self.vectors[W] = self.vectors[KEPT_W] = w
         self.vectors[L2_EACH] = settings.l2
         if settings.fit_intercept:
             self.vectors[L2_EACH, at.p - 1] = 0  # the column of ones
+        if units is not None:
+            self.use_units(units, settings.fit_intercept)
+        self.vectors[W] = self.vectors[KEPT_W] = self.in_units(w)
+
+    cdef int use_units(self, units, bint intercept) except -1:
+        cdef pursuit_state *at = &self.at
+        cdef double[:, ::1] vectors = self.vectors
+        cdef Py_ssize_t m = at.p - intercept
+        must_fit(len(units.centre) == m and (intercept or not units.centre.any()), "units")
+        self.vectors[CENTRE, :m], self.vectors[INVERSE, m:] = units.centre, 1
+        self.vectors[INVERSE, :m] = 1 / np.hypot(units.unit, sqrt(self.vectors[L2_EACH, 0]))     # curvature has both
+        self.vectors[LAST, at.p - 1] = 1
+        self.vectors[L2_EACH] *= self.vectors[INVERSE] ** 2
+        at.asked, at.last = &vectors[ASKED, 0], &vectors[LAST, 0]
+        at.units.n, at.units.centre, at.units.inverse = at.p, &vectors[CENTRE, 0], &vectors[INVERSE, 0]
+        return 0
+
+    cdef object in_units(self, w):
+        """Weights of columns in units, from weights of the rows' columns."""
+        if self.at.units.inverse == NULL:
+            return w
+        inner = w / self.vectors[INVERSE]
+        inner[self.at.p - 1] += self.vectors[CENTRE] @ w
+        return inner
+
+    cdef object in_rows(self, w):
+        """The way back."""
+        if self.at.units.inverse == NULL:
+            return w.copy()
+        outer = w * self.vectors[INVERSE]
+        outer[self.at.p - 1] -= self.vectors[CENTRE] @ outer
+        return outer
 
     cdef point_at_vectors(self, levels):
         cdef pursuit_state *at = &self.at
@@ -144,7 +177,7 @@ cdef class PursuitSteps(Driver):
     def store(self, result):
         """What is known of the point kept, and how it was found, into a `Result`."""
         cdef pursuit_state *at = &self.at
-        result.w = self.vectors[KEPT_W].copy()
+        result.w = self.in_rows(self.vectors[KEPT_W])
         result.objective, result.gradient_norm, result.scale = at.objective, at.gradient_norm, at.scale
         result.passes, result.reads, result.status = at.passes, at.reads, STATUS[at.status]
         result.seconds = at.seconds_steps, at.seconds_trace

@@ -1,5 +1,6 @@
 """Margin pursuit's Newton as a driver (``_driver.pxd``), which `pursuit_begin` starts; `arrive` after a PAUSE."""
 
+from cmargin._core.newton._column_units cimport column_units
 from cmargin._core.newton._conjugate_gradients cimport conjugate_gradients
 from cmargin._core.newton._driver cimport request
 from cmargin._core.newton._kept_curvature cimport kept_curvature
@@ -11,7 +12,7 @@ cdef enum status_id:                     # names in `STATUS`
 
 
 cdef enum phase_id:                      # what was asked for
-    FIRST_LOOK, DIAGONAL, PRODUCTS, FULL_STEP, SHORTER_STEP, RESCALED
+    FIRST_LOOK, OF_ONES, DIAGONAL, PRODUCTS, FULL_STEP, SHORTER_STEP, RESCALED
 
 
 cdef struct pursuit_state:
@@ -28,6 +29,9 @@ cdef struct pursuit_state:
     bint by_products                     # directions by conjugate gradients
     bint one_shot                        # PAUSE after the first pass
     bint records
+    column_units units                   # all vectors below are of columns in units
+    double *asked                        # (p,) of the rows' own columns
+    double *last                         # (p,) 1 for the last column, that of ones where there is a centre
     # ---- the point last looked at, the one kept, and the step between
     double *w                            # (p,) as all vectors
     double *kept_w                       # the last whose value is finite: no step raises Q but by rounding

@@ -15,6 +15,9 @@ from libc.string cimport memcpy
 
 from cmargin._core.linalg._blas cimport axpy, dot
 from cmargin._core.losses._losses cimport MARGIN_PURSUIT, point_loss
+from cmargin._core.newton._column_units cimport (
+    block_in_units, diagonal_in_units, sums_in_units, weights_of_rows,
+)
 from cmargin._core.newton._conjugate_gradients cimport cg_begin, cg_told, conjugate_gradients
 from cmargin._core.newton._driver cimport ALONG, DONE, LOOK, MARGINS, PAUSE, PRODUCT
 from cmargin._core.newton._kept_curvature cimport kept_add, kept_factor, kept_solve, kept_take
@@ -30,6 +33,7 @@ cdef double VANISHING = 1e-17            # decrease, beside the value, that no v
 cdef double ROUNDING = 1e-14             # by so much of itself a value may grow
 cdef double NO_CURVATURE = 1e-6          # mean rho'' below which the gradient is a better direction than Newton's
 cdef int MANY_PRODUCTS = 200
+cdef int PRODUCTS_A_PASS = 10            # reads by conjugate gradients that count as one pass with curvature
 # A look with curvature takes about 1 + p/15 times one without, and Newton's step gains two digits or more
 # (doc/decisions.md): curvature is kept as long as the gradient falls at a better rate for the work
 cdef double COLUMNS_A_LOOK = 15
@@ -77,10 +81,22 @@ cdef void rescale(pursuit_state *at, double scale) noexcept nogil:
 
 # ---------------------------------------------------------------- a look
 
+cdef inline bint has_units(const pursuit_state *at) noexcept nogil:
+    return at.units.inverse != NULL
+
+
+cdef inline const double *in_rows(pursuit_state *at, const double *x) noexcept nogil:
+    # a vector of weights as the rows are asked by it
+    if x == NULL or not has_units(at):
+        return x
+    weights_of_rows(&at.units, x, at.asked)
+    return at.asked
+
+
 cdef void ask_look(pursuit_state *at, phase_id phase, const double *direction, double step,
                    bint with_curvature) noexcept nogil:
     at.phase, at.ask.kind, at.ask.restart = phase, LOOK, phase == FIRST_LOOK
-    at.ask.look.direction, at.ask.look.step = direction, step
+    at.ask.look.direction, at.ask.look.step = in_rows(at, direction), step
     at.ask.look.with_hessian = with_curvature and not at.by_products
 
 
@@ -89,13 +105,21 @@ cdef void told_look(void *driver, const double *sums, const double *gradient, do
     cdef Py_ssize_t j
     at.reads += at.share
     at.value, at.slope, at.curvature = sums[LINE_VALUE] / at.n, sums[LINE_SLOPE] / at.n, sums[CURVATURE] / at.n
+    if at.phase == FIRST_LOOK:                   # sum s_i y_i x_i comes with it
+        memcpy(at.g, gradient + at.p, at.p * sizeof(double))
+        if has_units(at):
+            sums_in_units(&at.units, at.g)
+        at.norm_at_zero = force_at_zero(at) * norm(at, at.g) / at.n
+    memcpy(at.g, gradient, at.p * sizeof(double))
+    if has_units(at):
+        sums_in_units(&at.units, at.g)
     for j in range(at.p):
-        at.g[j] = gradient[j] / -at.n + at.l2_each[j] * at.w[j]
+        at.g[j] = at.g[j] / -at.n + at.l2_each[j] * at.w[j]
         at.value += at.l2_each[j] * at.w[j] * at.w[j] / 2
     if block != NULL:
+        if has_units(at):
+            block_in_units(&at.units, block)
         kept_take(&at.kept, block, at.n, at.l2_each)
-    if at.phase == FIRST_LOOK:                   # sum s_i y_i x_i comes with it
-        at.norm_at_zero = force_at_zero(at) * norm(at, gradient + at.p) / at.n
     if at.phase == FULL_STEP:
         full_step_taken(at)
     elif at.phase == SHORTER_STEP:
@@ -116,12 +140,17 @@ cdef void keep(pursuit_state *at) noexcept nogil:
         at.gradient_norm = 0 if length == 0 else INFINITY
 
 
+cdef inline bint reads_are_spent(const pursuit_state *at) noexcept nogil:
+    # products are reads, of which a step may take hundreds
+    return at.by_products and at.reads >= PRODUCTS_A_PASS * at.max_passes
+
+
 cdef void arrive(pursuit_state *at) noexcept nogil:
     if at.gradient_norm <= at.tol:
         pursuit_leave(at, TOL)
     elif isnan(at.gradient_norm):
         pursuit_leave(at, DIVERGED)
-    elif at.passes >= at.max_passes:
+    elif at.passes >= at.max_passes or reads_are_spent(at):
         pursuit_leave(at, MAX_PASSES)
     elif seconds() > at.deadline:
         pursuit_leave(at, MAX_TIME)
@@ -146,6 +175,9 @@ cdef void start_step(pursuit_state *at) noexcept nogil:
     at.clock = at_work(at)
     if not at.curvature > NO_CURVATURE:          # every row on a straight end of rho
         gradient_direction(at)
+    elif at.by_products and has_units(at):
+        ask_product(at, OF_ONES, at.last)
+        return
     elif at.by_products:
         ask_product(at, DIAGONAL, NULL)
         return
@@ -161,7 +193,7 @@ cdef void start_step(pursuit_state *at) noexcept nogil:
 
 
 cdef void ask_product(pursuit_state *at, phase_id phase, const double *x) noexcept nogil:
-    at.phase, at.ask.kind, at.ask.x = phase, PRODUCT, x
+    at.phase, at.ask.kind, at.ask.x = phase, PRODUCT, x if phase == OF_ONES else in_rows(at, x)
 
 
 cdef void told_product(void *driver, const double *product, double share) noexcept nogil:
@@ -171,17 +203,27 @@ cdef void told_product(void *driver, const double *product, double share) noexce
     cdef bint wanted
     cdef Py_ssize_t j
     at.reads += share * at.share
+    if at.phase == OF_ONES:
+        memcpy(at.scratch, product, at.p * sizeof(double))
+        ask_product(at, DIAGONAL, NULL)
+        return
     if at.phase == DIAGONAL:
+        memcpy(at.diagonal, product, at.p * sizeof(double))
+        if has_units(at):
+            diagonal_in_units(&at.units, at.scratch, at.diagonal)
         for j in range(at.p):
-            at.diagonal[j] = product[j] / at.n + at.l2_each[j]
+            at.diagonal[j] = at.diagonal[j] / at.n + at.l2_each[j]
             at.diagonal[j] = at.diagonal[j] if at.diagonal[j] > 0 else 1
         enough = min(0.1, sqrt(at.gradient_norm)) * norm(at, at.g)
         cg.enough, cg.most = enough * enough, MANY_PRODUCTS
         wanted = cg_begin(cg, at.g, -1)
     else:
+        memcpy(cg.product, product, at.p * sizeof(double))
+        if has_units(at):
+            sums_in_units(&at.units, cg.product)
         for j in range(at.p):
-            cg.product[j] = product[j] / at.n + at.l2_each[j] * cg.search[j]
-        wanted = cg_told(cg)
+            cg.product[j] = cg.product[j] / at.n + at.l2_each[j] * cg.search[j]
+        wanted = cg_told(cg) and not reads_are_spent(at)
     if wanted:
         ask_product(at, PRODUCTS, cg.search)
     else:

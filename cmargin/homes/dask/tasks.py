@@ -19,8 +19,8 @@ from cmargin.homes.places import LOOK, STATE, Place, Request
 from cmargin.homes.row_pass import MemoryRowPass
 
 # calls that leave the state of the passes as it is
-READS_ONLY = {"chosen_rows", "extent", "largest", "margins", "positives", "rows_beside_lines", "start_rows",
-              "start_losses", "score_sums", "score_margins", "score_losses"}
+READS_ONLY = {"chosen_rows", "extent", "largest", "margins", "positives", "rows_beside_lines", "some_rows",
+              "start_rows", "start_losses", "score_sums", "score_margins", "score_losses"}
 
 
 class Labelled:

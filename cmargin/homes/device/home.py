@@ -3,6 +3,7 @@
 import numpy as np
 
 from cmargin.homes.device.row_pass import DeviceRowPass
+from cmargin.homes.device.rows import DeviceRows
 from cmargin.homes.device.score_blocks import DeviceScoreBlocks
 from cmargin.homes.device.shared_start import DeviceStart
 from cmargin.homes.device.stochastic_rows import DeviceStochasticRows
@@ -51,6 +52,11 @@ class DeviceHome(RowsElsewhere):
 
     def over_columns(self, scale):
         self.refuse("Scaling of columns")
+
+    def in_units(self, columns):
+        at = self.rows.at
+        centre, inverse = at.put(columns.centre, at.dtype), at.put(1 / columns.unit, at.dtype)
+        return DeviceHome(DeviceRows((self.rows.X - centre) * inverse), self.y)
 
     def largest(self):
         xp = self.rows.xp

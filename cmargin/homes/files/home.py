@@ -67,6 +67,7 @@ class FileHome(RowsElsewhere):
         self.ahead = self.reader(ReadAhead(len(self.chunks), self.given_up))
         self.waiting, self.reading, self.at = [], [], 0
         self.reads = 0.0                                 # of all rows, by chunks
+        self.columns = None
         self.between_chunks = lambda: None               # called while a disk is waited for; may raise
 
     @property
@@ -108,7 +109,14 @@ class FileHome(RowsElsewhere):
             self.check(X)
             if lo <= self.checked:
                 self.checked = hi
-        return X
+        return self.translated(X)
+
+    def translated(self, X):
+        return X if self.columns is None else self.columns.over(X)
+
+    def in_units(self, columns):
+        self.columns = columns
+        return self
 
     def post(self, question):
         self.waiting.append(question)

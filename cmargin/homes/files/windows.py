@@ -108,6 +108,7 @@ class Windows:
             if not self.seen[piece] and self.home.check is not None:
                 self.home.check(X)
             self.seen[piece] = True
+            X = self.home.translated(X)
             if out is None:
                 parts.append(X)
             else:

@@ -17,6 +17,8 @@ from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin._runtime.deferred import Deferred
 from cmargin._runtime.workspace import aligned_rows
+from cmargin.homes.columns import Columns
+from cmargin.solvers.first_order.chosen import settled
 from cmargin.solvers.first_order.penalty import L1_WIDTH, Penalty
 from cmargin.solvers.per_class import SLICE_NUMBERS, STEP_OVERHEAD, class_streams, worthwhile_threads
 
@@ -40,6 +42,9 @@ class Settings:
     fit_intercept: bool
     deadline: float | None
     l1: float = 0.0
+    chooses_l2: bool = False         # `settled` is to say what l2 is
+    columns: Columns | None = None   # its answers too: units of the columns where they are far apart,
+    lost: tuple = ()                 # and columns without digits
 
     @property
     def penalty(self):
@@ -67,6 +72,9 @@ class Fit:
     passes: int = 0
     reads: float = 0.0
     steps_taken: int = 0
+    l2: float = 0.0
+    lost: tuple = ()                 # columns that have lost their digits,
+    far: int | None = None           # and the largest where steps do not cope with others far smaller
     stopped: str = "max_passes"
     untrained: list = field(default_factory=list)      # problems that were not begun
     history: dict = field(default_factory=dict)
@@ -215,9 +223,15 @@ class GradientDescent(FirstOrder):
 
     def go_on_from(self, state):
         super().go_on_from(state)
+        self.settle()
         self.look_at(self.V)
 
+    def settle(self):
+        self.settings = settled(self.blocks, self.settings)
+        self.fit.l2, self.fit.lost = self.settings.l2, self.settings.lost
+
     def prepare(self):
+        self.settle()
         self.step = self.longest_step() if self.settings.step_size is None else self.settings.step_size
         self.at_zero()
         self.gradients()
@@ -245,7 +259,10 @@ class GradientDescent(FirstOrder):
         s, norm = self.settings, np.empty(len(V))
         value, G, g = self.blocks.sums(V[:, :-1], V[:, -1], loss_of(s, self.scale))
         _gradient_rules.mean_gradient(G, g, self.blocks.n_rows, V, s.l2, s.l1, L1_WIDTH, s.fit_intercept, self.G)
-        _gradient_rules.norms(self.G, norm)      # an infinite one is told from the weights, a pass later
+        columns, G = s.columns, self.G
+        if columns is not None:                  # where one column's units would rule, the norm is that in units
+            G = np.column_stack([(G[:, :-1] - columns.centre * G[:, -1:]) / columns.unit, G[:, -1]])
+        _gradient_rules.norms(G, norm)           # an infinite one is told from the weights, a pass later
         self.fit.reads += 1
         return value, norm
 
@@ -308,6 +325,8 @@ class ProjectedSGD(FirstOrder):
         self.t = np.full(K, start.steps_taken, np.int64)
 
     def prepare(self):
+        found, self.fit.l2 = settled(self.blocks, self.settings), self.settings.l2
+        self.fit.lost, self.fit.far = found.lost, None if found.columns is None else found.columns.largest
         self.measure_rows()
         self.fit.reads += 1
 

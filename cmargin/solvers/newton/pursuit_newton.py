@@ -14,6 +14,7 @@ from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin._runtime.deferred import Deferred
 from cmargin.homes.row_pass import SMALL
+from cmargin.solvers.first_order.chosen import settled
 from cmargin.solvers.first_order.margin_pursuit import Fit, one_shot_scale
 from cmargin.solvers.newton.growing import subset_of, worth_growing
 from cmargin.solvers.newton.parts import Parts
@@ -56,12 +57,14 @@ class PursuitNewton(InSlices, PursuitSteps):
         Of the driver, called after every pass; a true answer ends the work.
     before : PursuitNewton, optional
         That of a tenth of the rows, to go on from.
+    units : Columns, optional
+        Of the columns of ``rows``, where they are very different.
     """
 
     of_subset = False
 
     def __init__(self, rows, settings, start=None, *, result=None, trace=None, after_pass=None, before=None,
-                 started=0.0):
+                 units=None, started=0.0):
         self.settings, self.trace, self.after_pass = settings, trace, after_pass
         self.result = Result() if result is None else result
         tol, spent = (ENOUGH_OF_A_SUBSET if self.of_subset else settings.tol), {}
@@ -72,7 +75,7 @@ class PursuitNewton(InSlices, PursuitSteps):
         super().__init__(rows, settings, np.zeros(rows.n_columns) if start is None else start,
                          by_products=rows.n_columns > MANY_COLUMNS, tol=tol, records=not self.of_subset,
                          pauses=after_pass is not None, levels=None if trace is None else trace.levels,
-                         started=started, **spent)
+                         started=started, units=units, **spent)
 
     def begin(self):
         self.home.pursue(self.settings.level, self.settings.scale)
@@ -113,12 +116,12 @@ class OnSubset(PursuitNewton):
     of_subset, way = True, (None, "subset")
 
     @classmethod
-    def of(cls, rows, settings, result):
+    def of(cls, rows, settings, result, units):
         """None where that would not pay; and the reads it took to choose the rows."""
         if rows.n_columns > MANY_COLUMNS or settings.one_shot or not worth_growing(rows):
             return None, 0.0
         part, reads = subset_of(rows, SEED_OF_SUBSET)
-        return None if part is None else cls(part, settings, result=result), reads
+        return None if part is None else cls(part, settings, result=result, units=units), reads
 
     def store(self, result):
         super().store(result)
@@ -142,6 +145,7 @@ class NewtonClasses:
         self.seconds_in_all = np.zeros(2)        # and their sum
         self.reads_of_all = np.zeros(K)          # to choose a tenth of them
         self.ridge, self.reads_before, self.stops = None, 0.0, False
+        self.units = None
 
     def run(self, on_pass=None, keeper=NO_KEEPER):
         """Train; returns the fit and the KeyboardInterrupt that ended it, `Deferred`, or None."""
@@ -150,9 +154,13 @@ class NewtonClasses:
             self.go_on_from(keeper.found)
         self.blocks.home.between_chunks = self.clock.watch
         try:
+            if not self.clock.late:
+                self.settings = settled(self.blocks, self.settings)
+                self.fit.l2, self.fit.lost = self.settings.l2, self.settings.lost
             if self.settings.deadline is not None or on_pass is not None:
                 self.use_ridge(self.clock)
             self.reads_before = self.blocks.reduce()
+            self.units = self.blocks.units(self.settings.columns, self.settings.fit_intercept)
             if on_pass is not None:              # and classes are brought to their end one after the other
                 for c in self.trained():
                     self.take_in(c)
@@ -210,7 +218,7 @@ class NewtonClasses:
         if stage != "whole" and w is None and (home.in_memory or not home.shares_reads
                                                   or len(self.results) == 1):
             try:
-                part, reads = OnSubset.of(rows, settings, result)
+                part, reads = OnSubset.of(rows, settings, result, self.units)
             except TimeUp:
                 result.status = "max_time"
                 return
@@ -221,7 +229,7 @@ class NewtonClasses:
             yield part
         after_pass = None if on_pass is None else lambda driver: self.asked_to_stop(on_pass, c, driver)
         newton = PursuitNewton(rows, self.settings, w, result=result, trace=self.trace, after_pass=after_pass,
-                               before=part, started=self.clock.begin)
+                               before=part, units=self.units, started=self.clock.begin)
         newton.begin_or_go_on(found)
         yield newton
 
