@@ -10,6 +10,7 @@ from cmargin._core.small._openmp import effective_n_threads
 from cmargin._estimators.base import rows_of_weight
 from cmargin._estimators.by_parts import TrainedByParts, priors
 from cmargin._estimators.docstrings import described_by
+from cmargin._estimators.in_units import InUnits, in_units
 from cmargin._estimators.multinomial_optimum import fit_optimum, refuse_penalty
 from cmargin._estimators.one_sign import signs_met, told_constant, without_full_columns
 from cmargin._estimators.progress import say
@@ -142,7 +143,7 @@ class SLNDClassifier(TrainedByParts):
     eigenvalues_ : (n_values,) array
         The leading eigenvalues of H that were computed, descending.
     preconditioner_ : LowRankInverse
-        H*, from which ``warm_start`` and `partial_fit` go on.
+        H*, from which ``warm_start`` and `partial_fit` go on; in units where columns are of very different size.
     rank_ : int
         Eigenpairs that H* inverts.
     step_size_ : float or None
@@ -232,6 +233,7 @@ class SLNDClassifier(TrainedByParts):
     _recipe = _asked_step = _streams = None                      # of the last fit; none where weights were set by hand
     _passes_total = 0
     _penalised = True                # l2 > 0 is a penalty, and the fit goes to the optimum
+    _in_units, _columns = True, None     # columns of very different size are made alike inside; by what, the last time
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -269,8 +271,9 @@ class SLNDClassifier(TrainedByParts):
         if agreed.multilabel:
             self._warn_of_constant(agreed.signs)
         about = self._about(shares, None, agreed.classes, agreed.multilabel, loss, signs=agreed.signs)
-        rows = home.stochastic_rows(None)
-        return self._run_on(rows, shares, None, about, run, begin, start, self.max_passes, False, keeper)
+        units = in_units(self, home, self._deadline(begin), start)
+        rows = units.home.stochastic_rows(None)
+        return self._run_on(rows, units, shares, None, about, run, begin, start, self.max_passes, False, keeper)
 
     def _train(self, home, sample_weight, begin, keeper):
         if home.agreed is not None:
@@ -370,22 +373,23 @@ class SLNDClassifier(TrainedByParts):
         about = self._about(lists, weight, classes, codes is None, loss, in_parts and start is not None, signs)
         if self._penalised and self.l2 > 0:
             refuse_penalty(self, loss, in_parts)
-            result = fit_optimum(self, home, codes, weight, about, begin, keeper)
+            units, result = InUnits(home), fit_optimum(self, home, codes, weight, about, begin, keeper)
         else:
+            units = in_units(self, home, self._deadline(begin), start)
             result = self._run_on_lists(
-                home, lists, Y, codes, weight, about, begin, start, max_passes, in_parts, keeper)
+                units, lists, Y, codes, weight, about, begin, start, max_passes, in_parts, keeper)
         if start is None and not in_parts:
-            ridge_if_better(self, result[0], result[2], home, Y, weight)
+            ridge_if_better(self, result[0], result[2], home, Y, weight, units)
         return result
 
-    def _run_on_lists(self, home, lists, Y, codes, weight, about, begin, start, max_passes, in_parts, keeper):
+    def _run_on_lists(self, units, lists, Y, codes, weight, about, begin, start, max_passes, in_parts, keeper):
         run, loss = self._run(), about["loss_"]
         if loss == "multinomial":
             run = partial(self._joint, truth=codes.astype(np.int64, copy=False), n_classes=len(about["classes_"]))
-        rows = home.stochastic_rows(effective_n_threads(self.n_jobs))
+        rows = units.home.stochastic_rows(effective_n_threads(self.n_jobs))
         if rows.by_batches:
-            run = run_by_batches(self, home, run, loss, Y)
-        return self._run_on(rows, lists, weight, about, run, begin, start, max_passes, in_parts, keeper)
+            run = run_by_batches(self, units.home, run, loss, Y)
+        return self._run_on(rows, units, lists, weight, about, run, begin, start, max_passes, in_parts, keeper)
 
     def _check_rank(self, n_features):
         if self.rank != "auto" and self.rank > n_features:
@@ -393,13 +397,15 @@ class SLNDClassifier(TrainedByParts):
                 f"The 'rank' parameter of {type(self).__name__} must be an int in the range "
                 f"[1, n_features={n_features}]. Got {self.rank} instead.")
 
-    def _run_on(self, rows, lists, weight, about, run, begin, start, max_passes, in_parts, keeper):
+    def _run_on(self, rows, units, lists, weight, about, run, begin, start, max_passes, in_parts, keeper):
         """What `_train` returns, by ``run`` on ``rows``, whatever they are."""
         loss = about["loss_"]
         settings = Settings(
             loss, self.rank, self.tail, self.hessian_samples, self.curvature, self.hessian_refresh, self.step_size,
-            self.average, max_passes, self.tol, self.fit_intercept, self._deadline(begin))
-        store = partial(self._store, about=about, before=0 if start is None else start.passes_done, in_parts=in_parts)
+            self.average, max_passes, self.tol, self.fit_intercept, self._deadline(begin), units.interrupted)
+        start = units.start(start)
+        before = start.passes_done if start else 0
+        store = partial(self._store, units=units, about=about, before=before, in_parts=in_parts)
         try:
             # a number beyond the range of doubles is told of once, by a warning of ours
             with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -408,7 +414,7 @@ class SLNDClassifier(TrainedByParts):
                                           self._watch(store, self._line), run, keeper)
         except NonFiniteCurvature as error:
             raise ValueError(not_invertible(self, error, rows, about)) from error
-        return fit, interruption, store, partial(shortfall, self)
+        return fit, interruption, store, partial(shortfall, self, units.said)
 
     def _run(self):
         """What makes the `Run` of a fit; None: the low-rank one."""
@@ -427,16 +433,16 @@ class SLNDClassifier(TrainedByParts):
         return {"loss_": loss, "classes_": classes, "_multilabel": multilabel, "_counts": counts, "_signs": signs,
                 "_nothing_yet": False, **priors(counts, multilabel, loss, signs)}
 
-    def _store(self, fit, about, before, in_parts):
+    def _store(self, fit, units, about, before, in_parts):
         """Everything a fit leaves, at once."""
         for of_an_optimum in ("objective_", "duality_gap_"):           # of an earlier fit with l2
             vars(self).pop(of_an_optimum, None)
         spectrum = {"eigenvalues_": fit.spectrum} if len(fit.spectrum) else {}
-        W, bias, signs = fit.W, fit.bias, about["_signs"]
+        (W, bias), signs = units.weights(fit), about["_signs"]
         if signs is not None:
             W, bias = told_constant(W, bias, signs, constant_score(about["loss_"], (signs + 1) / 2))
         vars(self).update(
-            about, **spectrum,
+            about, **spectrum, _columns=units.columns,
             coef_=np.ascontiguousarray(W), intercept_=bias.astype(W.dtype),
             preconditioner_=fit.inverse, rank_=0 if fit.inverse is None else fit.inverse.rank,
             _recipe=self._recipe_now(about["loss_"]), step_size_=fit.step, _asked_step=self.step_size,

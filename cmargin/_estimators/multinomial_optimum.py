@@ -91,4 +91,5 @@ def _store(estimator, result, about):
         about, coef_=coef, intercept_=intercept, objective_=float(result.objective),
         duality_gap_=float(result.gap), n_iter_=int(result.n_newton), n_passes_=float(result.reads),
         history_={name: np.asarray(column) for name, column in result.history.items()},
-        preconditioner_=None, rank_=0, step_size_=None, _asked_step=None, _recipe=None, _streams=None, _passes_total=0)
+        preconditioner_=None, rank_=0, step_size_=None, _asked_step=None, _columns=None, _recipe=None, _streams=None,
+        _passes_total=0)

@@ -15,8 +15,8 @@ def not_invertible(estimator, error, rows, about):
             f"inverted anew. {advice}, lower step_size, or leave out hessian_refresh.")
 
 
-def shortfall(estimator, fit):
-    """How far the fit got and what to try; None where it went to its end."""
+def shortfall(estimator, of_columns, fit):
+    """How far the fit got and what to try, and what is said ``of_columns``; None where it went to its end."""
     risks, text = fit.history["objective"], None
     if fit.diverged.any():
         text = (f"{int(fit.diverged.sum())} of {len(fit.diverged)} classes overflowed in the last pass and keep their "
@@ -32,4 +32,5 @@ def shortfall(estimator, fit):
     elif estimator.tol is not None and fit.stopped == "max_passes" and fit.passes > 1:
         text = (f"after {fit.passes} passes the risk still fell by {risks[-2] - risks[-1]:.2g} in the last one "
                 f"(tol={estimator.tol}); raise max_passes.")
-    return None if text is None else f"{type(estimator).__name__}: {text}"
+    said = [sentence for sentence in (text, of_columns) if sentence is not None]
+    return f"{type(estimator).__name__}: {' Also: '.join(said)}" if said else None

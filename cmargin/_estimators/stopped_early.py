@@ -7,15 +7,16 @@ from cmargin.homes.shared_start import sample_rows
 STOPS = ("max_time", "interrupted")
 
 
-def ridge_if_better(estimator, fit, store, home, Y, weight):
+def ridge_if_better(estimator, fit, store, home, Y, weight, units):
     """Give ``fit`` the weights of one ridge regression of all codes, where they are right about more rows of a sample.
 
     Y (n_rows, n_problems) is the sparse indicator of the labels; ``store`` sets what the estimator predicts with.
-    Weights may be 0 still: with hundreds of classes preparations alone take a second.
+    ``units``, an `InUnits`, has the rows that the weights of ``fit`` are of. Weights may be 0 still: with hundreds of
+    classes preparations alone take a second.
     """
     if fit.stopped not in STOPS or (any(fit.history.values()) and np.any(fit.W)) or not home.in_memory:
         return
-    W, bias = home.score_blocks(Y, weight, 1).ridge_start(estimator.fit_intercept, 0.0)
+    W, bias = units.home.score_blocks(Y, weight, 1).ridge_start(estimator.fit_intercept, 0.0)
     if len(W) < len(fit.W):                      # of two classes an optimum has a row of weights each
         W, bias = np.concatenate([-W, W]) / 2, np.concatenate([-bias, bias]) / 2
     rows = sample_rows(home, np.arange(home.n_rows), Y.shape[1])

@@ -48,7 +48,7 @@ class BalancedSGDClassifier(SLNDClassifier):
     {example("BalancedSGDClassifier", "random_state=0")}
     """
 
-    _penalised = False
+    _penalised = _in_units = False
     # the low-rank method's parameters, out of use here
     rank, tail, curvature, hessian_refresh = "auto", "scale", "covariance", None
     hessian_samples: int | None = None

@@ -40,6 +40,7 @@ class Settings:
     tol: float | None
     fit_intercept: bool
     deadline: float | None
+    interrupted: bool = False        # a Ctrl-C came before the run began
 
 
 @dataclass
@@ -108,6 +109,8 @@ def train(home, lists, row_weight, settings, entropy, start=None, on_pass=None, 
     run = (make or Run)(home, lists, row_weight, settings, entropy, start or Start())
     interrupted = None
     try:
+        if settings.interrupted:
+            raise KeyboardInterrupt
         if keeper.found is None:
             run.prepare()
         else:
