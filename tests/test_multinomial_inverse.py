@@ -62,6 +62,24 @@ def test_without_pairs_all_directions_have_the_mean_eigenvalue(n, intercept, spa
     assert values == pytest.approx(total / min(n, M)) and vectors.shape == (M, 0)
 
 
+@pytest.mark.parametrize("intercept", [False, True])
+def test_blocks_of_columns_of_unequal_size(intercept):
+    # what single precision leaves of the largest column was added to the squares of all, as a penalty on small ones
+    X, labels, weight = problem(dtype=np.float32)
+    size, l2 = (10.0 ** np.array([-3, 3, -2, 2, 0, 3, -3])).astype(np.float32), 1e-9
+    home = open_rows(X * size).softmax_pass(labels, weight, K, intercept, 1)
+    V = np.zeros((M + intercept, K))
+    home.risk(V)
+    blocks = ClassInverse(home, X * size, np.arange(N), l2)
+    G = np.random.default_rng(6).standard_normal(V.shape)
+    G[:M] *= size[:, None]
+    rows = (X - np.average(X, axis=0, weights=weight) if intercept else X) * size.astype(float)
+    S = (3 / 16) * rows.T @ (rows * weight[:, None]) / N + l2 * np.eye(M)                    # all p are 1 / K
+    centre = np.average(X, axis=0, weights=weight) * size if intercept else np.zeros(M)
+    moved = np.linalg.solve(S, G[:M] - (np.outer(centre, G[M]) if intercept else 0))
+    np.testing.assert_allclose(size[:, None] * blocks(G)[:M], size[:, None] * without_mean(moved), rtol=1e-2, atol=1e-2)
+
+
 def test_pairs_are_made_where_they_are_worth_their_cost():
     X, labels, weight = problem(n=300, m=200, k=9)
     home, A = open_rows(X).softmax_pass(labels, weight, 9, True, 1), np.eye(9) / 9

@@ -105,10 +105,10 @@ cdef class MultinomialNewton:
 
     def begin(self, Inverse inverse, mean, const double[:, ::1] V, G, double value, scores, probs, change,
               Py_ssize_t may_spend, Py_ssize_t n_before=0):
-        """Steps from V, the point after ``n_before`` others, where ``value`` is the objective and G its gradient; the rest is `MultinomialStep.begin`'s.
+        """Steps from V, where ``value`` is the objective and G its gradient; the rest is `MultinomialStep.begin`'s.
 
         ``may_spend``: products from which on the caller wants to renew ``inverse``. Until then one that is a Kronecker
-        product, and knows the curvature of the classes at V, is told it at every point.
+        product, and knows the curvature of the classes at V, is told it at every point. ``n_before``: steps up to V.
         """
         self.place(V)
         self.kronecker = inverse if isinstance(inverse, Kronecker) else None

@@ -79,7 +79,7 @@ cdef void risk_residuals(const softmax_plan *plan, Py_ssize_t first, Py_ssize_t 
         own, weight = i * k + plan.labels[first + i], plan.weight[first + i]
         top, ln_sum, mean = of_rows[i], of_rows[MOST_ROWS + i], of_rows[2 * MOST_ROWS + i]
         residual[own] -= <floating> weight
-        sums[0] += weight * (top + ln_sum - scores[own])
+        sums[0] += weight * (top - scores[own] + ln_sum)     # in this order: a small loss beside large scores
         sums[1] += weight * (ln_sum - mean)
 
 
@@ -206,7 +206,7 @@ cdef void line_block(const softmax_plan *plan, Py_ssize_t lo, Py_ssize_t hi, dou
         spread_rows(moved, change + at * k, n, k, moved + n * k, of_change, MOST_ROWS)
         for i in range(n):
             weight = plan.weight[at + i]
-            out[0] += weight * (of_rows[i] + of_rows[MOST_ROWS + i] - of_truth[i])
+            out[0] += weight * (of_rows[i] - of_truth[i] + of_rows[MOST_ROWS + i])
             out[1] += weight * (of_change[i] - change[(at + i) * k + plan.labels[at + i]])
             out[2] += weight * of_change[MOST_ROWS + i]
         at += n

@@ -331,14 +331,13 @@ class Run(Resumable):
         size the scores that steps are found on are not those of the weights. Is this the end?"""
         for V in (self.newton.low_V.copy(), self.start):
             self.V = V
-            if self.certify():
-                return True
+            ended = self.certify()
             if self.newton.may_be(self.result.objective):
                 break
         if not np.isfinite(self.result.objective):
             raise ValueError("X holds values so large that sums over its rows are not finite; scale the features.")
         self.newton.standing = self.result.objective, self.V, np.inf, 0
-        return False
+        return ended
 
     # ---- a checkpoint
 
