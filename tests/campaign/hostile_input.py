@@ -8,7 +8,8 @@ from types import NoneType
 import numpy as np
 import scipy.sparse as sp
 
-REFUSE, SAME, EITHER = "refuse", "same", "either"
+from . import foreign_containers
+from .foreign_containers import EITHER, REFUSE, SAME
 
 
 def put(array, rng, value):
@@ -125,6 +126,7 @@ MATRICES = {
     "csr halves": (lambda X, rng: halves(X), SAME),
     "csc": (lambda X, rng: sp.csc_matrix(X), SAME),
     "coo": (lambda X, rng: sp.coo_matrix(X), SAME),
+    **foreign_containers.MATRICES,
 }
 
 
@@ -221,6 +223,7 @@ LABELS = {
     "read-only": (lambda y, rng: read_only(y), SAME),
     "negative strides": (lambda y, rng: y[::-1].copy()[::-1], SAME),
     "other byte order": (lambda y, rng: swapped(y), SAME),
+    **foreign_containers.LABELS,
 }
 WEIGHTS = {
     "nan": (lambda n, rng: put(np.ones(n), rng, np.nan), REFUSE),
@@ -242,6 +245,7 @@ WEIGHTS = {
     "ones": (lambda n, rng: np.ones(n), EITHER),
     "integers": (lambda n, rng: rng.integers(1, 3, n), EITHER),
     "ratio 1e16": (lambda n, rng: 10**rng.uniform(-8, 8, n), EITHER),
+    **foreign_containers.WEIGHTS,
 }
 NUMBERS = [0, -1, -1.5, 5e-324, 1e-300, 1e300, 1.7e308, np.nan, np.inf, -np.inf, 2.5, 10**400, True, np.float32(0.5)]
 OBJECTS = ["no such", "", b"x", [], [1.0], {}, object(), 1j, np.ones(2), np.nan, None, str, lambda *_: False]
