@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 
 NESTED = (list, tuple, np.ndarray)
-# how libraries begin the names of types, in small letters: pandas, polars and Arrow
+# Beginnings of the names of types in pandas, polars and Arrow, in small letters.
 TIMES = ("date", "time", "duration", "period", "month")
 LISTS = ("list", "large_list", "fixed_size_list", "array(")
 LONGEST = 40                   # characters of a text in a message
