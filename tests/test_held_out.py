@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 from fits import fit_multinomial as fit
 from naive_multinomial import row_losses
+from ranks_in_threads import on_ranks
 from rows_in_files import files_of
 from scipy.optimize import minimize_scalar
 from sklearn.linear_model import LogisticRegression
 from tensors import LIBRARIES
 
+from cmargin import SLNDClassifier
 from cmargin._core.stochastic._scaled_losses import scaled_losses
 from cmargin.solvers.low_rank import multinomial, penalised_end
 from cmargin.solvers.low_rank.held_out import best_factor, sure_factor
@@ -188,3 +190,13 @@ def test_steps_are_tried_on_other_splits_where_few_rows_are_held_out(monkeypatch
     assert len(few.splits) == 5 and len(many.splits) == 1
     for one in few.splits:
         assert sorted(one.at) == list(range(len(y) * 8 // 60)) and len(one.at) - one.n_train >= 20
+
+
+def test_few_rows_over_ranks_end_at_a_penalised_optimum():
+    X, y, T, t = overlapping(64, 30, 3)
+    memory = fit(X, y)
+    two = on_ranks(2, lambda comm: SLNDClassifier(loss="multinomial", random_state=5).fit(
+        X[comm.rank::2], y[comm.rank::2], comm=comm))[0]
+    np.testing.assert_array_equal(two[0].coef_, two[1].coef_)
+    assert two[0].n_iter_ == 1 and two[0].history_["step"][-1] == 0
+    assert two[0].score(T, t) > memory.score(T, t) - 0.02
