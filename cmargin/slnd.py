@@ -13,8 +13,8 @@ from cmargin._estimators.docstrings import described_by
 from cmargin._estimators.in_units import InUnits, in_units
 from cmargin._estimators.multinomial_optimum import fit_optimum, refuse_penalty
 from cmargin._estimators.one_sign import signs_met, told_constant, without_full_columns
-from cmargin._estimators.progress import say
 from cmargin._estimators.slnd_elsewhere import run_by_batches, run_over_places
+from cmargin._estimators.slnd_loss import automatic_loss
 from cmargin._estimators.slnd_says import not_invertible, shortfall
 from cmargin._estimators.stopped_early import ridge_if_better
 from cmargin._estimators.types import Callback, CheckpointFile, ClassWeight, RandomState
@@ -40,10 +40,6 @@ from cmargin.solvers.low_rank.step_size import FALLBACK as FALLBACK_OF_EACH
 from cmargin.solvers.per_class import constant_score
 
 ONE_CLASS = "The rows of positive weight are of only one class; at least 2 classes are needed."
-# loss="auto" is multinomial for so many classes whatever it costs, and beyond up to these limits (doc/decisions.md)
-CLASSES_AT_ANY_COST = 2000
-MOST_PRODUCTS = 1e12    # multiply-adds of one product of all rows with all classes: a pass of 40 s on a core
-MOST_WEIGHTS = 2e8      # numbers of the weights, of which four arrays are in memory
 
 
 class SLNDClassifier(TrainedByParts):
@@ -314,18 +310,7 @@ class SLNDClassifier(TrainedByParts):
                              "loss='logistic' there.")
         if self.loss != "auto":
             return self.loss
-        fewest = 2 if self._penalised and self.l2 > 0 else 3             # to an optimum, two are as many
-        if codes is None or len(classes) < fewest or self.step_size == "theory":
-            return "logistic"
-        if home is None or len(classes) <= CLASSES_AT_ANY_COST or before == "multinomial" or \
-                (self._penalised and self.l2 > 0):
-            return "multinomial"
-        cheap = len(classes) * home.entries <= MOST_PRODUCTS and len(classes) * home.n_features <= MOST_WEIGHTS
-        if cheap and before is None:
-            return "multinomial"
-        say(self, f"loss='logistic', one-vs-rest: a softmax of {len(classes)} classes costs "
-                  f"{len(classes) * home.entries:.2g} multiply-adds for all rows; loss='multinomial' pays them")
-        return "logistic"
+        return automatic_loss(self, classes, codes, home, before)
 
     def _go_on(self, home, labels, decay="pass", joining=False):
         """Start from the weights there are; their preconditioner and step serve on where nothing else is asked for.

@@ -33,6 +33,7 @@ from cmargin.solvers.low_rank.multinomial_choice import (
 from cmargin.solvers.low_rank.penalised_end import (
     FEW_FLOPS,
     FEW_LEAST,
+    FEW_WIDTH,
     NO_PART,
     Problem,
     best_strength,
@@ -247,7 +248,7 @@ class MultinomialRun(Run):
         n, inverse = self._n_rows(), self.fit.inverse
         known = n <= inverse.width or n >= FEW_LEAST
         return (known and self._few_in_memory and not inverse.tail_inverse[0] > 0
-                and 4.0 * n * inverse.width * self.n_classes <= FEW_FLOPS)
+                and 4.0 * n * max(FEW_WIDTH, inverse.width) * self.n_classes <= FEW_FLOPS)
 
     @property
     def _few_in_memory(self):

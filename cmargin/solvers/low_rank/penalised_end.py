@@ -26,6 +26,7 @@ from cmargin.solvers.newton.multinomial_newton import Optima, Settings
 FOLDS, JUDGED = 5, 2000    # parts of the rows left out in turn, as few as have so many rows
 MOST_FLOPS = 3e7           # of a product with all rows: with more a path takes longer than the passes, and they do well
 FEW_FLOPS = 3e10           # likewise, up to which rows too few to hold any out have an optimum: a second a product
+FEW_WIDTH = 500            # columns that are counted at least: the scores of all rows are in memory, 120 MB of them
 FEW_LEAST = 40             # rows that can choose a strength where columns are fewer; some 20 lost a point on wine
 FEW_C = 0.01               # where its path begins; its strength where a path is dear, or nothing can be left out
 NO_PART = 0, 0
