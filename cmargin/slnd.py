@@ -64,7 +64,8 @@ class SLNDClassifier(TrainedByParts):
     rank : "auto" or int in [1, n_features], default="auto"
         Eigenpairs k that H* inverts. "auto": the knee of the spectrum where the tail is scaled; where it is dropped,
         the eigenvalues of at least 1e-4 of the largest, at most 200 and at most a quarter of ``hessian_samples``.
-        Multinomial with a scaled tail: the knee or 1, whichever does better on held-out rows.
+        Multinomial with a scaled tail: the knee or 1, whichever does better on held-out rows; 1 for dense rows of like
+        columns where none can be held out.
     tail : {"scale", "drop"}, default="scale"
         What H* does outside its k eigenvectors: "scale" divides by the next eigenvalue, "drop" is zero (the paper).
     hessian_samples : int or None, default=None

@@ -110,7 +110,8 @@ class MultinomialRun(Run):
         if start.inverse is None:
             fit.inverse, fit.spectrum = self.clock.timed("hessian", self._invert, None)
             inverses = [fit.inverse]
-            if s.rank == "auto" and s.tail == "scale" and fit.inverse.rank > LOW_RANK:
+            both = n_held or not self.home.sparse        # with none held out 1 is better for dense rows, the knee for CSR
+            if s.rank == "auto" and s.tail == "scale" and both and fit.inverse.rank > LOW_RANK:
                 lower = of_rank(self.home, fit.inverse, LOW_RANK, self.subset, self.subset_weight)
                 inverses = [lower, fit.inverse] if lower_rank_will_do(fit.spectrum, LOW_RANK) else [fit.inverse, lower]
         fit.inverse = inverses[0]                # where no rows can be held out to choose
