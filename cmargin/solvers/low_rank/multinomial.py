@@ -110,7 +110,8 @@ class MultinomialRun(Run):
         if start.inverse is None:
             fit.inverse, fit.spectrum = self.clock.timed("hessian", self._invert, None)
             inverses = [fit.inverse]
-            both = n_held or not self.home.sparse        # with none held out 1 is better for dense rows, the knee for CSR
+            # with none held out 1 is better for dense rows, the knee for CSR rows (doc/algorithms/slnd.md)
+            both = n_held or not self.home.sparse
             if s.rank == "auto" and s.tail == "scale" and both and fit.inverse.rank > LOW_RANK:
                 lower = of_rank(self.home, fit.inverse, LOW_RANK, self.subset, self.subset_weight)
                 inverses = [lower, fit.inverse] if lower_rank_will_do(fit.spectrum, LOW_RANK) else [fit.inverse, lower]
