@@ -27,7 +27,7 @@ def label_array(y, name="y"):
 
     Returns
     -------
-    array, or the sparse matrix given, CSR in place of DOK and LIL
+    array, or the sparse matrix given, CSR in place of any format but CSR and CSC
 
     Raises
     ------
@@ -40,7 +40,7 @@ def label_array(y, name="y"):
         return y
     if sp.issparse(y):
         check_structure(y, name)
-        return y.tocsr() if y.format in ("dok", "lil") else y
+        return y if y.format in ("csr", "csc") else y.tocsr()
     refuse_container(y, name)
     a = _array_of(unmasked(computed(y), name))
     refuse_missing(a, name)
