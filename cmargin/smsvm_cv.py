@@ -359,7 +359,7 @@ def nested_cross_validation(X: Any, y: Any, l2s: Sequence[float], l1s: Sequence[
     -------
     NestedScores
     """
-    X, y = indexable(sliceable(X), label_array(sliceable(y)))
+    X, y = indexable(sliceable(X), label_array(y))
     estimator = SmSVMClassifier() if estimator is None else estimator
     scores, chosen, passes = [], [], 0.0
     for train, test in _splits(outer, X, y):

@@ -56,7 +56,7 @@ def test_after_an_interrupt_scores_are_those_of_the_point(monkeypatch, nth):
     monkeypatch.setattr(multinomial_newton, "SLICE", 0.0)          # after every group of blocks, in the midst of a step
     monkeypatch.setattr(run.clock, "watch", interrupted)
     result, interruption = along.found()
-    assert isinstance(interruption, KeyboardInterrupt) and result.stopped == "interrupted"
+    assert isinstance(interruption.taken(), KeyboardInterrupt) and result.stopped == "interrupted"
     assert len(result.history["objective"]) == result.n_newton + 1       # the start, and every step that ended
     assert result.objective == result.history["objective"][-1]
     np.testing.assert_array_equal(result.W, run.V[:M].T)

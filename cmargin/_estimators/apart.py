@@ -13,6 +13,7 @@ from cmargin._estimators.one_sign import signs_met, warn_of_constant
 from cmargin._estimators.progress import say
 from cmargin._estimators.validation import balanced_weights, check_class_weights, encode_labels, in_range
 from cmargin._runtime.checkpoint import NO_KEEPER
+from cmargin._runtime.deferred import Deferred
 
 BY_PROBLEM = ("coef_", "intercept_", "duality_gap_", "objective_", "gradient_norm_", "scale_", "class_prior_",
               "sampled_prior_")
@@ -134,7 +135,7 @@ class FitApart:
         self.parts, self.shortfalls, self.stopped = [], [], False
 
     def run(self, home, begin):
-        """Train every problem; the interrupt that ended the run, or None."""
+        """Train every problem; the interrupt that ended the run, `Deferred`, or None."""
         y = home.y
         try:
             for c in range(self.Y.shape[1]):
@@ -150,7 +151,7 @@ class FitApart:
                 if self.stopped:
                     return None
         except KeyboardInterrupt as interruption:        # between two problems, or before a first step
-            return interruption
+            return Deferred(interruption)
         finally:
             home.y = y
             for part in self.parts:
