@@ -16,29 +16,11 @@ from campaign.estimators import ESTIMATORS
 from campaign.file_cells import KINDS, LABELLED, READERS, ROWS, verdict_of_command, verdict_of_rows
 
 # Faults that are known. A name comes off its list with the mend: a cell that is listed and right fails.
-WRONG_CONTAINERS = {
-    "masked array, masked",                                              # trains on what is under the mask
-    "Arrow table, a column of dates", "polars, a column of dates",       # trains on numbers of 1.6e15
-    "Dask frame",                                                        # cannot be scored
-    "polars, Series of rows",                                            # cannot be predicted
-    "Arrow table, a column of lists", "polars, LazyFrame",               # these are refused, in words of NumPy
-    "pandas, a column of dates", "pandas, a column of time spans",
-}
-WRONG_LABELS = {
-    "pandas Int64", "pandas int64[pyarrow]", "pandas boolean", "pandas bool[pyarrow]",       # become floats
-    "Dask series of Int64",
-    "indicator, lil_array", "indicator, lil_matrix", "indicator, dok_array", "indicator, dok_matrix",   # no score
-    "masked array, masked", "indicator, masked",                         # trains on what is under the mask
-    "None among str", "NaN among str", "NaN in StringDType", "NA in string", "NA in string[pyarrow]",
-    "NA in category", "NA in object", "null in Arrow str", "null in polars str", "object of int",      # words that say
-}                                                                        # nothing of what is missing
-WRONG_FILES = {".npz, CSC"}                                              # read as CSR
-WRONG_COMMANDS = {(".parquet", "int, one missing"), (".parquet", "str, one missing"),        # a class "None"
-                  (".svm", "beyond 2^53"), (".svm.gz", "beyond 2^53"), ("folder of cmargin convert", "beyond 2^53"),
-                  *((file, kind) for file in (".npz, CSC", ".npz of CSC --labels") for kind in KINDS
-                    if "missing" not in kind)}
-WRONG_BESIDES = {("SmSVMClassifierCV", f"indicator, {form}_{what}") for form in ("csr", "csc", "coo")
-                 for what in ("array", "matrix")}                        # advises what it then refuses
+WRONG_CONTAINERS: set = set()
+WRONG_LABELS: set = set()
+WRONG_FILES: set = set()
+WRONG_COMMANDS: set = set()                  # (file, kind of labels)
+WRONG_BESIDES: set = set()                   # (estimator, labels)
 SHARE = 12                     # of the pairs of a container and a kind of labels, one in so many
 
 

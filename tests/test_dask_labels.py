@@ -117,7 +117,7 @@ def test_scores_of_dask_collections(search):
     alone, weighed = model.score(X, WORDS), model.score(X, WORDS, weight)
     model.fit(FRAME, WORDS)
     for rows in (frame_there(), FRAME):
-        for labels in (y, dd.from_pandas(y, npartitions=2), WORDS, da.from_array(WORDS, chunks=70)):
+        for labels in (y, dd.from_pandas(y, npartitions=2), WORDS, WORDS.tolist(), da.from_array(WORDS, chunks=70)):
             assert model.score(rows, labels) == alone
         assert model.score(rows, y, da.from_array(weight, chunks=70)) == model.score(rows, y, weight) == weighed
 

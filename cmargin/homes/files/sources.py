@@ -217,7 +217,8 @@ def labels_beside(X, y):
     """
     of_files = are_paths(X) or isinstance(X, (RowFiles, np.memmap)) or is_path(y)
     if not of_files and are_paths(y):
-        of_files = hasattr(X, "shape") and len(y) != X.shape[0]
+        n_rows = X.shape[0] if hasattr(X, "shape") else None
+        of_files = isinstance(n_rows, int) and len(y) != n_rows          # Dask's frames have a number to be computed
     return labels_of(y) if of_files else y
 
 
