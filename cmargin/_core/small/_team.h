@@ -2,8 +2,7 @@
  *
  * OpenMP's threads wait for the next region, and for each other at the end of one, by spinning, for milliseconds. Where
  * somebody else wants the processors, the thread that spins has one, and the thread that it waits for has none. Threads
- * of a team spin for as long as it takes to wake a thread, and then sleep; and nobody waits for a thread that has not
- * begun on an item.
+ * of a team spin for a moment, and then sleep; and nobody waits for a thread that has not begun on an item.
  *
  * Every thread that calls has a team of its own, made when it first shares out work and ended with the thread, so calls
  * from several threads do not wait for each other. Thread number t of n_threads begins with the items that are its own,
@@ -35,7 +34,9 @@ static inline void team_alone(team_work work, void *of, ptrdiff_t n) {
 #include <unistd.h>
 
 enum {
-    TEAM_SPIN = 30000,               /* nanoseconds: about what it takes to wake a thread */
+    TEAM_SPIN = 30000,               /* nanoseconds that a caller waits so: about what it takes to wake a thread */
+    TEAM_LINGER = 1000000,           /* and a helper for the next round, as OpenMP's do for several times as long: a
+                                        virtual processor that sleeps may be ten milliseconds away */
     TEAM_LINE = 64                   /* bytes of a cache line */
 };
 
@@ -121,7 +122,7 @@ static inline void team_leaves(team *t) {
 /* Until there is another round than ``seen``, which is returned. */
 static inline unsigned long team_next_round(team *t, unsigned long seen) {
     unsigned long round;
-    long long until = team_clock() + TEAM_SPIN;
+    long long until = team_clock() + TEAM_LINGER;
     do {
         if ((round = __atomic_load_n(&t->round, __ATOMIC_ACQUIRE)) != seen)
             return round;

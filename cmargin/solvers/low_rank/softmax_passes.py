@@ -11,7 +11,7 @@ CLASS_BLOCK, COLUMN_BLOCK = 128, 256
 SPARSE_CLASS_BLOCK = 64    # of CSR rows with a scaled tail, whose columns are one block: two threads for a hundred
 SPARSE_COST = 4            # flops that cost as much as one of an entry of a CSR row, which are not a BLAS's
 OFFSET_ENTRIES = 1 << 20   # scores of weights outside the basis held at a time: 8 MB
-FLOPS_PER_THREAD = 4e5     # of a batch: with less, threads wait for each other more than they work
+FLOPS_PER_THREAD = 1.5e6   # of a batch: with less, two threads gain a tenth at most, and wait beside busy programs
 LARGE = 1 << 20            # numbers of whitened rows: with fewer, their lengths are one thread's work
 NONE, NO_STEPS, NO_OFFSET = np.empty(0, np.int64), np.empty(0), np.empty((0, 0))
 
