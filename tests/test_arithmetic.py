@@ -15,6 +15,7 @@ from sklearn.datasets import load_digits
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
 from cmargin._core.small import _fp_control
 from cmargin._core.small._fp_control import StandardArithmetic
+from cmargin.measure.race import hinge
 
 FLUSH = {0x1F80: 0x9FC0, 0x0: 1 << 24}       # subnormal results and operands are 0: x86's MXCSR, Arm's FPCR
 STANDARD = _fp_control.settings()
@@ -116,3 +117,12 @@ def test_a_refused_fit_puts_back_too():
             SmSVMClassifier().fit([[np.nan], [1.0]], [0, 1])
 
     assert in_a_thread_that_flushes(refused) == (None, True)
+
+
+@needed
+def test_a_peer_of_the_race_changes_nothing_for_long(tmp_path, monkeypatch):
+    # where snapml is installed, a test of the kernels failed in the process that had raced first
+    (tmp_path / "a_fast_peer.py").write_text("from cmargin._core.small import _fp_control\n"
+                                             f"_fp_control.set_settings({FLUSH[STANDARD]})\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert hinge.installed("a_fast_peer") and not flushes()

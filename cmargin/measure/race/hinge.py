@@ -17,6 +17,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from cmargin._core.small._fp_control import StandardArithmetic
+
 
 class Run(NamedTuple):
     """What a solver hands back: the coefficients, and what there is to say of the run."""
@@ -64,13 +66,14 @@ def sgd(problem, effort, threads, most, average=False):
 
 def snapml(problem, effort, threads, most):
     """snapml's regularizer is 1/C. It computes in float32, whatever it is given."""
-    package = import_module("snapml")
-    make = package.LogisticRegression
-    if problem.loss != "logistic":
-        make = partial(package.SupportVectorMachine, loss=problem.loss)
-    model = make(regularizer=1 / problem.C, max_iter=int(effort), tol=1e-12, n_jobs=threads, fit_intercept=False,
-                 verbose=False, random_state=problem.seed)
-    model.fit(problem.X, problem.y)
+    with StandardArithmetic():           # which its import changes, for this thread and all that it starts
+        package = import_module("snapml")
+        make = package.LogisticRegression
+        if problem.loss != "logistic":
+            make = partial(package.SupportVectorMachine, loss=problem.loss)
+        model = make(regularizer=1 / problem.C, max_iter=int(effort), tol=1e-12, n_jobs=threads, fit_intercept=False,
+                     verbose=False, random_state=problem.seed)
+        model.fit(problem.X, problem.y)
     return Run(np.ravel(model.coef_).astype(float), f"{int(effort)} passes, n_jobs={threads}", float(effort))
 
 
@@ -142,7 +145,8 @@ def installed(module):
     if module is None:
         return True
     try:
-        import_module(module)
+        with StandardArithmetic():
+            import_module(module)
     except Exception:                          # a package that fails to load is as good as absent
         return False
     return True
