@@ -112,8 +112,8 @@ class SmSVMClassifier(LinearClassifier):
         a fit that time or an interrupt has ended stays; else it is removed at the end.
     class_weight_on : {"rows", "positives"}, default="rows"
         With three or more classes, "positives": a class weighs only in the problem where it is the positive one, as in
-        `sklearn.svm.LinearSVC` and `sklearn.linear_model.SGDClassifier`. Problems are then trained one after the other,
-        and ``C`` counts with the sum of the weights of each.
+        LinearSVC and SGDClassifier. Problems are then trained one after the other, and ``C`` counts with the sum of the
+        weights of each.
 
     Attributes
     ----------
