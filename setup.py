@@ -152,10 +152,10 @@ else:  # symbols for a debugger make the modules four times as large, and take a
 COUNT = ["--coverage"] if COVERAGE else []
 # with frames for the stacks of its reports; what is undefined ends the process, as what is out of bounds does
 SANITIZE = [f"-fsanitize={KINDS}", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g1"] if KINDS else []
-HEADERS = ["cmargin/include", *sorted({str(path.parent.relative_to(ROOT)) for path in CORE.glob("*/*.h")})]
+HEADERS = ["cmargin/include", *sorted({str(path.parent.relative_to(ROOT)) for path in CORE.glob("**/*.h")})]
 EXTENSIONS = [
     Extension(".".join(path.with_suffix("").parts), [str(path)], include_dirs=HEADERS)
-    for path in sorted(path.relative_to(ROOT) for path in [*CORE.glob("*/*.pyx"), ROOT / "cmargin" / "api.pyx"])
+    for path in sorted(path.relative_to(ROOT) for path in [*CORE.glob("**/*.pyx"), ROOT / "cmargin" / "api.pyx"])
 ]
 # what Cython puts into every module that looks at arrays is one module of its own: half of the C code
 SHARED = "cmargin._core._cyutility"

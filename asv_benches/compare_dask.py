@@ -24,7 +24,7 @@ from compare_ranks import split_of
 from distributed import Client, LocalCluster, wait
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
-from cmargin.homes.dask.home import DaskHome
+from cmargin.data.shards.dask.source import DaskHome
 from cmargin.measure.report import heading, table
 
 COLUMNS = 54

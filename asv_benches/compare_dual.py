@@ -4,9 +4,9 @@
         [--repeat 3] [--most 60]
 
 The least of some fits each, taken in turn, to a certified 1e-4, with an intercept without penalty. Constants of
-cmargin/solvers/dual/smooth_choice.py were chosen on seeds 1, 2, 11 and 12, those of cmargin/homes/dual_rows.py on seeds
-below 10. The dual is given up after ``--most`` reads. ``few`` and ``wide``: CSR rows of 16 to 128 and of more than
-4,000 columns.
+cmargin/solvers/dual/smooth_choice.py were chosen on seeds 1, 2, 11 and 12, those of
+cmargin/data/memory/dual_rows.py on seeds below 10. The dual is given up after ``--most`` reads.
+``few`` and ``wide``: CSR rows of 16 to 128 and of more than 4,000 columns.
 """
 
 import argparse

@@ -25,10 +25,10 @@ from sklearn.preprocessing import scale
 
 from cmargin import MarginPursuitClassifier, SmSVMClassifier
 from cmargin._runtime.blas_threads import single_threaded_blas
+from cmargin.data import open_rows
+from cmargin.data.files import open_files
+from cmargin.data.files import source as file_home
 from cmargin.datasets import load
-from cmargin.homes import open_rows
-from cmargin.homes.files import home as file_home
-from cmargin.homes.files import open_files
 from cmargin.measure.limits import best_of
 from cmargin.measure.report import heading, table
 from cmargin.solvers.newton import growing

@@ -20,7 +20,8 @@ import numpy as np
 from compare_ranks import PASSES, split_of
 
 from cmargin import SLNDClassifier
-from cmargin.homes.files import home, open_files, windows
+from cmargin.data.files import open_files, windows
+from cmargin.data.files import source as home
 from cmargin.measure.report import table
 
 WAYS = ("random", "sorted", "whole windows")

@@ -28,7 +28,7 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 from cmargin import SmSVMClassifier
-from cmargin.homes.prices import BY_COLUMNS_FROM
+from cmargin.data.prices import BY_COLUMNS_FROM
 
 TEXT = ((7001, 100.0), (7008, 100.0), (7010, 100.0), (7001, 0.1), (7008, 1.0))      # seed of `drawn`, C
 L1 = 1 / 1600

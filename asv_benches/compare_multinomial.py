@@ -23,8 +23,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 from threadpoolctl import threadpool_limits
 
-from cmargin.homes import open_rows
-from cmargin.solvers.newton.multinomial_newton import Settings, solve
+from cmargin.data import open_rows
+from cmargin.solvers.multinomial.newton import Settings, solve
 
 DISTANCE = 1e-4
 

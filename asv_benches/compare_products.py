@@ -19,10 +19,10 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 from cmargin import SmSVMClassifier
-from cmargin.homes.open import open_rows
-from cmargin.homes.prices import worth_products
-from cmargin.homes.wide import worth_reducing
-from cmargin.solvers.newton.continuation_newton import Problem, Settings
+from cmargin.data.memory.reduced_rows import worth_reducing
+from cmargin.data.open import open_rows
+from cmargin.data.prices import worth_products
+from cmargin.solvers.newton.continuation import Problem, Settings
 
 NEAR = 1e-3
 TOLERANCES = 10.0 ** -np.arange(1, 7)

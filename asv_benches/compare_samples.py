@@ -14,9 +14,9 @@ import numpy as np
 from compare_products import KINDS, seconds
 
 from cmargin import SmSVMClassifier
-from cmargin.homes.open import open_rows
-from cmargin.homes.prices import sample_for_products
-from cmargin.solvers.newton.continuation_newton import Problem, Settings
+from cmargin.data.open import open_rows
+from cmargin.data.prices import sample_for_products
+from cmargin.solvers.newton.continuation import Problem, Settings
 
 DENSE = [kind for kind in KINDS if kind not in ("table", "text")]
 

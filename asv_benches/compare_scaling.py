@@ -23,7 +23,10 @@ from scipy.optimize import nnls
 from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
-from cmargin.homes import mpi, open_rows, over_places, places
+from cmargin.data import open_rows
+from cmargin.data.shards import mpi
+from cmargin.data.shards import row_pass as over_places
+from cmargin.data.shards import shard as places
 from cmargin.measure import scaling
 from cmargin.measure.report import heading, table
 from cmargin.measure.scaling import Fit, Machine

@@ -16,17 +16,17 @@ import numpy as np
 from sklearn.preprocessing import normalize
 
 from cmargin import SLNDClassifier
-from cmargin.homes import open_rows
+from cmargin.data import open_rows
 from cmargin.measure.limits import best_of, memory_rate, sgemm_rate
 from cmargin.measure.report import exponent, peak_beyond
-from cmargin.solvers.low_rank.class_lists import ClassLists
-from cmargin.solvers.low_rank.class_passes import ClassPasses
-from cmargin.solvers.low_rank.class_weights import ClassWeights
-from cmargin.solvers.low_rank.low_rank import build_inverse
-from cmargin.solvers.low_rank.multinomial_choice import batch_size
-from cmargin.solvers.low_rank.softmax_passes import SoftmaxPasses
-from cmargin.solvers.low_rank.softmax_weights import SoftmaxWeights
 from cmargin.solvers.per_class import class_streams
+from cmargin.solvers.sgd.class_lists import ClassLists
+from cmargin.solvers.sgd.class_passes import ClassPasses
+from cmargin.solvers.sgd.class_weights import ClassWeights
+from cmargin.solvers.sgd.low_rank import build_inverse
+from cmargin.solvers.sgd.multinomial_choice import batch_size
+from cmargin.solvers.sgd.softmax_passes import SoftmaxPasses
+from cmargin.solvers.sgd.softmax_weights import SoftmaxWeights
 
 
 def read_set(name, folder, dtype=np.float32):

@@ -9,7 +9,7 @@ __version__ = "0.1.0.dev0"
 
 TYPE_CHECKING = False       # as of typing, whose import is not needed for it
 if TYPE_CHECKING:           # what a type checker cannot follow through `__getattr__`
-    from cmargin import baselines, datasets, export, homes, margins, plots
+    from cmargin import baselines, data, datasets, export, margins, plots
     from cmargin._runtime.checkpoint import Checkpoint
     from cmargin._runtime.include import get_include
     from cmargin._runtime.show_config import show_config
@@ -41,10 +41,10 @@ __all__ = [
     "SmSVMClassifierCV",
     "__version__",
     "baselines",
+    "data",
     "datasets",
     "export",
     "get_include",
-    "homes",
     "margins",
     "nested_cross_validation",
     "plots",
@@ -56,7 +56,7 @@ if not TYPE_CHECKING:       # which would take any name for one of these
     def __getattr__(name):
         if name in _HOMES:
             return getattr(_import_module(_HOMES[name]), name)
-        if name in ("api", "baselines", "datasets", "export", "homes", "margins", "plots"):
+        if name in ("api", "baselines", "data", "datasets", "export", "homes", "margins", "plots"):
             return _import_module(f"cmargin.{name}")
         raise AttributeError(f"module 'cmargin' has no attribute {name!r}")
 

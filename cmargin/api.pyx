@@ -10,29 +10,29 @@ from cmargin._api_table cimport cmargin_table
 from cmargin._core.losses._losses cimport HINGE, N_LOSSES, facts_of, has_dual, in_newton_steps, point_loss
 from cmargin._core.losses._losses cimport dual_gain as gain_of_dual
 from cmargin._core.losses._point cimport point
-from cmargin._core.newton._certificate cimport relative_gap
-from cmargin._core.newton._driver cimport ALONG, EVALUATE, LOOK, PRODUCT
-from cmargin._core.newton._driver cimport request as driver_request
-from cmargin._core.newton._line_search cimport line_search, search_begin, search_told
-from cmargin._core.newton._newton cimport FULL_BLOCK, RUNNING, STOPPED, newton_leave, newton_state
-from cmargin._core.newton._plain_memory cimport (
+from cmargin._core.newton._bound cimport relative_gap
+from cmargin._core.newton._asking cimport ALONG, EVALUATE, LOOK, PRODUCT
+from cmargin._core.newton._asking cimport request as driver_request
+from cmargin._core.newton._line cimport line_search, search_begin, search_told
+from cmargin._core.newton._driver cimport FULL_BLOCK, RUNNING, STOPPED, newton_leave, newton_state
+from cmargin._core.newton._c_memory cimport (
     plain_line_new, plain_newton, plain_newton_free, plain_newton_has_block, plain_newton_new, plain_rows,
     plain_rows_free, plain_rows_new,
 )
-from cmargin._core.newton._width_rule cimport begin_rule
+from cmargin._core.newton._smoothing cimport begin_rule
 from cmargin._core.rows._row_blocks cimport HINGE as LOSS_SUM
 from cmargin._core.rows._row_blocks cimport N_SUMS
-from cmargin._core.rows._looks cimport (
+from cmargin._core.rows._evaluate cimport (
     NO_BLOCK, look_request, pass_along, pass_begin_look, pass_evaluate, pass_look_part, pass_product, pass_set_active,
     pass_start, row_pass,
 )
 from cmargin._core.rows._rows cimport structure_is_sound
 from cmargin._core.rows._tiles cimport row_source
-from cmargin._core.small._catoni cimport (
+from cmargin._core.util._catoni cimport (
     influence, influence_sums, location_advance, location_root, location_search, location_start, psi_unit,
     psi_unit_inverse,
 )
-from cmargin._core.small._clock cimport seconds
+from cmargin._core.util._clock cimport seconds
 
 
 cdef const char **TEXTS = ["done", "an argument cannot be: a size, a length or a number", "no memory",

@@ -3,7 +3,7 @@
     python -m cmargin convert TEXT FOLDER
 
 The text may be larger than memory, and compressed by gzip, bzip2 or xz: a few megabytes of it are parsed at a time and
-written at the end of each file. What ``FOLDER`` then holds is opened by its name (`cmargin.homes.files.open_files`),
+written at the end of each file. What ``FOLDER`` then holds is opened by its name (`cmargin.data.files.open_files`),
 and the labels lie beside it.
 """
 

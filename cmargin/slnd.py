@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from cmargin._core.losses._losses import CALIBRATED
-from cmargin._core.small._openmp import effective_n_threads
+from cmargin._core.util._openmp import effective_n_threads
 from cmargin._estimators.base import rows_of_weight
 from cmargin._estimators.by_parts import TrainedByParts, priors
 from cmargin._estimators.docstrings import described_by
@@ -31,13 +31,13 @@ from cmargin._estimators.validation import (
 )
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.checkpoint import NO_KEEPER
-from cmargin.homes.stochastic_rows import NonFiniteCurvature
-from cmargin.solvers.low_rank.class_lists import ClassLists
-from cmargin.solvers.low_rank.low_rank_newton import Settings, Start, train
-from cmargin.solvers.low_rank.multinomial import FALLBACK as FALLBACK_OF_ALL
-from cmargin.solvers.low_rank.multinomial import MultinomialRun
-from cmargin.solvers.low_rank.step_size import FALLBACK as FALLBACK_OF_EACH
+from cmargin.data.memory.stochastic_rows import NonFiniteCurvature
 from cmargin.solvers.per_class import constant_score
+from cmargin.solvers.sgd.class_lists import ClassLists
+from cmargin.solvers.sgd.low_rank_newton import Settings, Start, train
+from cmargin.solvers.sgd.multinomial import FALLBACK as FALLBACK_OF_ALL
+from cmargin.solvers.sgd.multinomial import MultinomialRun
+from cmargin.solvers.sgd.step_size import FALLBACK as FALLBACK_OF_EACH
 
 ONE_CLASS = "The rows of positive weight are of only one class; at least 2 classes are needed."
 

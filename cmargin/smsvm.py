@@ -20,7 +20,7 @@ from cmargin._estimators.validation import (
 )
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.deferred import Deferred
-from cmargin.homes.device.arrays import to_host
+from cmargin.data.device.arrays import to_host
 
 SOLVERS = ("auto", "cholesky", "woodbury", "cg", "dual")
 

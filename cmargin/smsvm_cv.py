@@ -31,10 +31,10 @@ from cmargin._estimators.validation import (
 )
 from cmargin._estimators.versions import VersionInPickle
 from cmargin._runtime.checkpoint import NO_KEEPER
-from cmargin.homes import open_rows
-from cmargin.homes.containers import computed
-from cmargin.homes.label_arrays import label_array
-from cmargin.homes.open import labels_beside, weights_beside
+from cmargin.data import open_rows
+from cmargin.data.containers import computed
+from cmargin.data.label_arrays import label_array
+from cmargin.data.open import labels_beside, weights_beside
 from cmargin.smsvm import SmSVMClassifier, of_logistic_loss
 
 OF_THE_BEST = ("coef_", "intercept_", "classes_", "objective_", "duality_gap_", "n_iter_", "history_")

@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from cmargin.homes import open_rows
-from cmargin.homes.nearest import Answered, choose
+from cmargin.data import open_rows
+from cmargin.data.working_set import Answered, choose
 
 
 class Elsewhere:

@@ -27,8 +27,8 @@ from cmargin import (
     SmSVMClassifierCV,
     baselines,
 )
-from cmargin.homes.files import home as files_home
-from cmargin.homes.files import open_files
+from cmargin.data.files import open_files
+from cmargin.data.files import source as files_home
 
 COMPARED = ("coef_", "intercept_", "objective_", "gradient_norm_", "duality_gap_", "n_iter_", "n_passes_", "scores_")
 SEED = {"random_state": 7}

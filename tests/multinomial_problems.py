@@ -3,10 +3,10 @@
 import numpy as np
 import scipy.sparse as sp
 
-from cmargin.homes import open_rows
-from cmargin.homes.softmax_rows import CURVATURE
-from cmargin.solvers.newton import multinomial_newton
-from cmargin.solvers.newton.multinomial_inverse import RANK, KroneckerInverse, centred_pairs
+from cmargin.data import open_rows
+from cmargin.data.memory.softmax_rows import CURVATURE
+from cmargin.solvers.multinomial import newton as multinomial_newton
+from cmargin.solvers.multinomial.inverse import RANK, KroneckerInverse, centred_pairs
 
 N, M, K = 83, 7, 4
 

@@ -3,7 +3,7 @@
 import numpy as np
 from naive import bfgs_inverse, catoni_rho
 
-from cmargin._core.newton._line_search import exact_step
+from cmargin._core.newton._line import exact_step
 
 WORD = (1 << 64) - 1
 

@@ -1,11 +1,11 @@
-"""Ranks that are threads of this process: a communicator with what `cmargin.homes.ranks` needs, and nothing else."""
+"""Ranks that are threads of this process: a communicator with what `cmargin.data.shards.ranks` needs, no more."""
 
 import threading
 from contextlib import suppress
 
 import numpy as np
 
-from cmargin.homes import open_rows
+from cmargin.data import open_rows
 
 LIMIT = 60                     # seconds after which a rank that waits for another gives up
 

@@ -10,8 +10,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from cmargin.homes.files import open_files
-from cmargin.homes.files.arrays_in_files import ArrayInFile
+from cmargin.data.files import open_files
+from cmargin.data.files.arrays_in_files import ArrayInFile
 
 IN_FILES = ["npy C", "npy F", "npz", "memmap", "memmap F", "shards", "csr npz", "csr folder", "csr shards"]
 

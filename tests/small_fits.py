@@ -14,7 +14,7 @@ from campaign.estimators import ESTIMATORS, WAYS, make
 from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import SmSVMClassifier, margins
-from cmargin.homes.files import open_files
+from cmargin.data.files import open_files
 
 SHAPES = ((37, 5, 3), (30, 70, 2))          # rows, columns, classes: more rows than columns, and fewer
 ANSWERS = ("predict", "decision_function", "scores", "predict_proba", "posterior")

@@ -14,13 +14,14 @@ from sklearn.preprocessing import StandardScaler
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
 from cmargin._core.rows._rows import Rows
-from cmargin._core.small import _catoni, _margin_summary
+from cmargin._core.util import _catoni, _margin_summary
 from cmargin._estimators import validation
 from cmargin._runtime.aligned import aligned_throughout, contiguous
-from cmargin.homes import open_rows, score_blocks, softmax_rows
-from cmargin.homes.files import open_files
-from cmargin.homes.places import Request
-from cmargin.homes.row_pass import RowState
+from cmargin.data import open_rows
+from cmargin.data.files import open_files
+from cmargin.data.memory import score_blocks, softmax_rows
+from cmargin.data.memory.row_pass import RowState
+from cmargin.data.shards.shard import Request
 from cmargin.margins import location, location_estimate, margin_summary, psi, psi_inverse, psi_transform
 from cmargin.margins import summary as summary_module
 from cmargin.margins._batches import row_blocks
@@ -218,7 +219,7 @@ def test_what_is_aligned_is_not_copied():
 
 def test_tasks_of_workers_get_aligned_arrays():
     pytest.importorskip("distributed")
-    from cmargin.homes.dask.cluster import Cluster
+    from cmargin.data.shards.dask.cluster import Cluster
 
     def client_map(function, *columns, **_):
         return [function(*arguments) for arguments in zip(*columns, strict=True)]

@@ -13,8 +13,8 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
-from cmargin._core.small import _fp_control
-from cmargin._core.small._fp_control import StandardArithmetic
+from cmargin._core.util import _fp_control
+from cmargin._core.util._fp_control import StandardArithmetic
 from cmargin.measure.race import hinge
 
 FLUSH = {0x1F80: 0x9FC0, 0x0: 1 << 24}       # subnormal results and operands are 0: x86's MXCSR, Arm's FPCR
@@ -122,7 +122,7 @@ def test_a_refused_fit_puts_back_too():
 @needed
 def test_a_peer_of_the_race_changes_nothing_for_long(tmp_path, monkeypatch):
     # where snapml is installed, a test of the kernels failed in the process that had raced first
-    (tmp_path / "a_fast_peer.py").write_text("from cmargin._core.small import _fp_control\n"
+    (tmp_path / "a_fast_peer.py").write_text("from cmargin._core.util import _fp_control\n"
                                              f"_fp_control.set_settings({FLUSH[STANDARD]})\n")
     monkeypatch.syspath_prepend(tmp_path)
     assert hinge.installed("a_fast_peer") and not flushes()

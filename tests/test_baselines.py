@@ -11,9 +11,9 @@ from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from cmargin._core.small._catoni import location
+from cmargin._core.util._catoni import location
 from cmargin.baselines import CatoniHingeClassifier, ODMClassifier, ProjectionProfileClassifier
-from cmargin.homes import open_rows
+from cmargin.data import open_rows
 from cmargin.solvers.first_order.full_batch import (
     CatoniRisk,
     MarginMoments,

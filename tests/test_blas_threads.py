@@ -17,7 +17,7 @@ import cmargin
 from cmargin import baselines
 from cmargin._runtime import blas_threads as hold
 from cmargin._runtime.blas_threads import _find, _Library, blas_threads, single_threaded_blas
-from cmargin.homes import open_rows
+from cmargin.data import open_rows
 
 HANG = 300.0        # seconds after which a fit counts as hung; they take a tenth of one
 

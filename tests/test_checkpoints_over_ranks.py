@@ -12,7 +12,7 @@ from rare_columns import rows_with_rare_columns
 from sklearn.base import clone
 
 from cmargin import Checkpoint, MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
-from cmargin.homes.rank_files import RankFile
+from cmargin.data.shards.rank_files import RankFile
 
 X, y = killed_fits.blobs(900, 7, 3)
 LARGE = killed_fits.data_of("large", None)

@@ -11,8 +11,8 @@ from sklearn.datasets import load_digits
 from tensors import LIBRARIES
 
 from cmargin import MarginPursuitClassifier
-from cmargin.homes import open_rows
-from cmargin.homes.spectrum import spectrum
+from cmargin.data import open_rows
+from cmargin.data.spectrum import spectrum
 from cmargin.solvers.first_order import chosen
 from cmargin.solvers.first_order.leave_one_out import best_penalty, judged
 

@@ -8,14 +8,14 @@ from naive import CURVATURE_AT_ZERO, literal_steps, low_rank_inverse, mean_of_sa
 
 from cmargin._core.losses._losses import LOSS_IDS
 from cmargin._core.rows._rows import Rows
-from cmargin._core.stochastic import _class_sgd
+from cmargin._core.sgd import _class_sgd
 from cmargin._runtime.clock import RunClock, TimeUp
-from cmargin.homes import open_rows
-from cmargin.solvers.low_rank.class_lists import ClassLists
-from cmargin.solvers.low_rank.class_passes import ClassPasses
-from cmargin.solvers.low_rank.class_weights import ClassWeights
-from cmargin.solvers.low_rank.low_rank import build_inverse
+from cmargin.data import open_rows
 from cmargin.solvers.per_class import class_streams, constant_score
+from cmargin.solvers.sgd.class_lists import ClassLists
+from cmargin.solvers.sgd.class_passes import ClassPasses
+from cmargin.solvers.sgd.class_weights import ClassWeights
+from cmargin.solvers.sgd.low_rank import build_inverse
 
 LOSSES = list(CURVATURE_AT_ZERO)
 N_PASSES = 8                    # of about 480 visits a class: thousands of steps
@@ -187,8 +187,8 @@ def test_slices_and_batches_change_no_bit(monkeypatch):
     s = Setting()
     Z, whole = s.home.whiten(s.inverse), s.weights()
     s.passes().plain(Z, s.inverse, whole, np.full(4, 0.05), np.array([1.0]))
-    monkeypatch.setattr("cmargin.solvers.low_rank.class_passes.SLICE_NUMBERS", 1.0)       # 64 steps a slice
-    monkeypatch.setattr("cmargin.solvers.low_rank.class_passes.LIST_ENTRIES", 700)        # a class or two a batch
+    monkeypatch.setattr("cmargin.solvers.sgd.class_passes.SLICE_NUMBERS", 1.0)       # 64 steps a slice
+    monkeypatch.setattr("cmargin.solvers.sgd.class_passes.LIST_ENTRIES", 700)        # a class or two a batch
     sliced = s.weights()
     s.passes().plain(Z, s.inverse, sliced, np.full(4, 0.05), np.array([1.0]))
     for a, b in zip(whole.linear(s.inverse), sliced.linear(s.inverse), strict=True):
@@ -196,7 +196,7 @@ def test_slices_and_batches_change_no_bit(monkeypatch):
 
 
 def test_a_deadline_stops_between_slices(monkeypatch):
-    monkeypatch.setattr("cmargin.solvers.low_rank.class_passes.SLICE_NUMBERS", 1.0)
+    monkeypatch.setattr("cmargin.solvers.sgd.class_passes.SLICE_NUMBERS", 1.0)
     s, weights = Setting(), None
     weights, Z = s.weights(), s.home.whiten(s.inverse)
     s.home.between_chunks = RunClock(0.0).watch

@@ -22,7 +22,7 @@ from cmargin.__main__ import main
 from cmargin.command import methods, progress, tables
 from cmargin.command.model import load
 from cmargin.convert import convert
-from cmargin.homes.files import sources
+from cmargin.data.files import sources
 
 
 @pytest.fixture

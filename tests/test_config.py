@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_info
 
 import cmargin
 from cmargin import _build_config
-from cmargin._core.small._openmp import effective_n_threads, threads_seen
+from cmargin._core.util._openmp import effective_n_threads, threads_seen
 from cmargin._runtime.blas_threads import single_threaded_blas
 
 
@@ -33,7 +33,7 @@ def test_n_jobs_becomes_a_number_of_threads():
 
 
 def test_the_environment_limits_the_default():
-    code = "from cmargin._core.small._openmp import effective_n_threads; print(effective_n_threads(None))"
+    code = "from cmargin._core.util._openmp import effective_n_threads; print(effective_n_threads(None))"
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     assert subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True).stdout == "1\n"
 
@@ -80,11 +80,11 @@ def test_the_package_itself_costs_a_handful_of_modules():
 
 def test_kernels_solvers_and_the_c_interface_do_without_scikit_learn():
     found = modules_after(
-        "import importlib, pkgutil, cmargin.api, cmargin.homes, cmargin._core, cmargin.solvers\n"
+        "import importlib, pkgutil, cmargin.api, cmargin.data, cmargin._core, cmargin.solvers\n"
         "for package in (cmargin._core, cmargin.solvers):\n"
         "    for module in pkgutil.walk_packages(package.__path__, package.__name__ + '.'):\n"
         "        importlib.import_module(module.name)")
-    assert {"cmargin.api", "cmargin._core.newton._newton", "cmargin.solvers.dual.dual_newton"} <= found
+    assert {"cmargin.api", "cmargin._core.newton._driver", "cmargin.solvers.dual.dual_newton"} <= found
     assert not [name for name in found if name.split(".")[0] == "sklearn"]
 
 
@@ -167,7 +167,7 @@ def test_no_fit_changes_how_numbers_are_rounded_or_flushed():
 
 def test_a_quota_of_processor_time_limits_the_default():
     # a container may run on all processors and have the time of one: two threads then wait for each other
-    code = ("from cmargin._core.small._openmp import effective_n_threads; "
+    code = ("from cmargin._core.util._openmp import effective_n_threads; "
             "print(effective_n_threads(None), effective_n_threads(-1), effective_n_threads(3))")
     environment = {**os.environ, "LOKY_MAX_CPU_COUNT": "1"}         # which joblib counts as it does a cgroup's quota
     told = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True).stdout

@@ -5,7 +5,7 @@ import pytest
 from estimators import quick_estimators
 
 from cmargin import SLNDClassifier, SmSVMClassifier, SmSVMClassifierCV
-from cmargin.homes import open_rows
+from cmargin.data import open_rows
 
 RNG = np.random.default_rng(5)
 X = RNG.standard_normal((60, 3))

@@ -16,7 +16,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from cmargin import SmSVMClassifier, convert
 from cmargin.__main__ import main
-from cmargin.homes.files import open_files
+from cmargin.data.files import open_files
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from conftest import named
 from sklearn.base import clone
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, SmSVMClassifierCV
-from cmargin.homes import converted
+from cmargin.data import converted
 
 MODELS = [SmSVMClassifier(), SmSVMClassifier(loss="logistic"), SmSVMClassifierCV(l2s=(1e-2,), cv=2),
           SLNDClassifier(loss="logistic", max_passes=3, random_state=0),

@@ -9,7 +9,7 @@ from cmargin import SmSVMClassifier
 from cmargin._core.rows._row_windows import RowWindows
 from cmargin._core.rows._rows import Rows
 from cmargin._runtime.blas_threads import single_threaded_blas
-from cmargin.homes import open_rows
+from cmargin.data import open_rows
 
 WIDTH, STEP = 0.3, 0.7
 

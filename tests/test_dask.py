@@ -18,9 +18,9 @@ from started import BENCHES, ROOT, python, rows_of
 from workers_in_place import InPlace, Losing, home_of
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, SmSVMClassifierCV
-from cmargin.homes import open_rows
-from cmargin.homes.dask import home as dask_home
-from cmargin.solvers.newton.continuation_newton import Problem, Settings
+from cmargin.data import open_rows
+from cmargin.data.shards.dask import source as dask_home
+from cmargin.solvers.newton.continuation import Problem, Settings
 from cmargin.solvers.newton.growing import ways
 
 da = pytest.importorskip("dask.array")
@@ -31,8 +31,8 @@ if not hasattr(signal, "SIGALRM"):
 
 from distributed.utils import get_mp_context  # noqa: E402
 
-from cmargin.homes.dask import cluster as dask_cluster  # noqa: E402
-from cmargin.homes.dask import tasks  # noqa: E402
+from cmargin.data.shards.dask import cluster as dask_cluster  # noqa: E402
+from cmargin.data.shards.dask import tasks  # noqa: E402
 
 LIMIT = 90                     # seconds of a test; a guard against hanging, not a figure
 N, D, PARTS = 3000, 8, (1000, 0, 1300, 700)
@@ -56,7 +56,7 @@ def started():
     if sys.platform.startswith("linux"):
         dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"})       # of restarted workers too
         get_mp_context().set_forkserver_preload(["dask.dataframe", "distributed", "cmargin.smsvm", "cmargin.slnd",
-                                                 "cmargin.homes.dask.tasks"])
+                                                 "cmargin.data.shards.dask.tasks"])
     return distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0",
                                     host="127.0.0.1")
 

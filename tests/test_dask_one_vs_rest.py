@@ -15,10 +15,10 @@ from workers_in_place import InPlace, Losing, fitted_in_place, home_of
 
 from cmargin import BSNClassifier, SLNDClassifier, SmSVMClassifier
 from cmargin._estimators.labels import Labels
-from cmargin.homes.dask import cluster
-from cmargin.homes.dask import home as dask_home
-from cmargin.homes.dask.tasks import Labelled, Partition, Round, turn
-from cmargin.homes.row_pass import MemoryRowPass
+from cmargin.data.memory.row_pass import MemoryRowPass
+from cmargin.data.shards.dask import cluster
+from cmargin.data.shards.dask import source as dask_home
+from cmargin.data.shards.dask.tasks import Labelled, Partition, Round, turn
 
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from workers_in_place import InPlace, Losing, fitted_in_place
 
 from cmargin import BSNClassifier, SLNDClassifier, baselines
-from cmargin.solvers.low_rank.over_workers import groups_of
+from cmargin.solvers.sgd.over_workers import groups_of
 
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")

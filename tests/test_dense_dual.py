@@ -11,8 +11,9 @@ from campaign.oracle import Binary, bounds
 from conftest import FORMATS, as_format
 from sklearn.exceptions import ConvergenceWarning
 
-from cmargin.homes import dual_rows, open_rows
-from cmargin.homes.dual_rows import worth_sweeping
+from cmargin.data import open_rows
+from cmargin.data.memory import dual_rows
+from cmargin.data.memory.dual_rows import worth_sweeping
 from cmargin.smsvm import SmSVMClassifier
 from cmargin.solvers.dual import dual_newton
 

@@ -22,11 +22,11 @@ from cmargin import (
     baselines,
 )
 from cmargin._core.losses import _losses
-from cmargin.homes import open_rows
-from cmargin.homes.device import arrays, gathered, losses, rows
-from cmargin.homes.device.home import DeviceHome
-from cmargin.homes.device.row_pass import DeviceRowPass
-from cmargin.solvers.low_rank import multinomial
+from cmargin.data import open_rows
+from cmargin.data.device import arrays, gathered, losses, rows
+from cmargin.data.device.row_pass import DeviceRowPass
+from cmargin.data.device.source import DeviceHome
+from cmargin.solvers.sgd import multinomial
 
 if strict is None:
     pytest.skip("array-api-strict is not installed", allow_module_level=True)
@@ -177,7 +177,7 @@ def test_a_subset_is_chosen_as_in_memory_and_heavy_rows_are_treated_exactly(monk
         taken.append(found[0].n_rows)
         return found
 
-    monkeypatch.setattr("cmargin.homes.device.row_pass.heavy_rows", counted)
+    monkeypatch.setattr("cmargin.data.device.row_pass.heavy_rows", counted)
     found = estimator.fit(LIBRARIES["strict"](X), y)
     np.testing.assert_allclose(found.coef_, coef, rtol=1e-8, atol=1e-10)
     assert found.n_iter_ == looks
@@ -252,7 +252,7 @@ def test_only_sums_come_back(monkeypatch, tensor, data):
         return bring(a)
 
     for module in ("arrays", "rows", "row_pass", "gathered", "score_blocks"):
-        monkeypatch.setattr(f"cmargin.homes.device.{module}.to_host", counted)
+        monkeypatch.setattr(f"cmargin.data.device.{module}.to_host", counted)
     m, p, largest = X.shape[1], X.shape[1] + 1, []
     for model in (SmSVMClassifier(l2=1e-3), MarginPursuitClassifier(l2=1e-3, trace=False)):
         crossed.clear()

@@ -9,7 +9,7 @@ from conftest import blobs
 from tensors import LIBRARIES, SINGLE, strict
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
-from cmargin.homes.device.softmax_passes import DevicePasses
+from cmargin.data.device.softmax_passes import DevicePasses
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -11,12 +11,12 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
+from cmargin._core.rows._dual_evaluate import best_scale, best_shift
 from cmargin._core.rows._dual_face import newton_step
-from cmargin._core.rows._dual_looks import best_scale, best_shift
 from cmargin._core.rows._dual_sweeps import WISHES, DualSweeps
-from cmargin._core.small._sampling import shuffle
-from cmargin.homes import open_rows
-from cmargin.homes.dual_rows import BY_DUAL, WORTH, reads_of_newton, worth_sweeping
+from cmargin._core.util._sampling import shuffle
+from cmargin.data import open_rows
+from cmargin.data.memory.dual_rows import BY_DUAL, WORTH, reads_of_newton, worth_sweeping
 from cmargin.smsvm import SmSVMClassifier
 from cmargin.solvers.dual import dual_newton
 from cmargin.solvers.per_class import class_streams

@@ -13,11 +13,11 @@ from test_dense_dual import HARD_ROWS, INTERCEPTS, hard_rows, noisy
 from test_dual_newton import nearly_repeated, same_fits, text
 
 from cmargin import SmSVMClassifier
-from cmargin._core.rows._dual_looks import smooth_minimum
+from cmargin._core.rows._dual_evaluate import smooth_minimum
 from cmargin._core.rows._dual_rows import DualBlocks
-from cmargin.homes import open_rows
-from cmargin.homes.dual_rows import worth_sweeping
-from cmargin.homes.prices import price_of_look, reads_of_newton
+from cmargin.data import open_rows
+from cmargin.data.memory.dual_rows import worth_sweeping
+from cmargin.data.prices import price_of_look, reads_of_newton
 from cmargin.solvers.dual import smooth_choice
 from cmargin.solvers.dual.smooth_choice import foreseen
 

@@ -20,8 +20,8 @@ from sklearn.preprocessing import scale
 import cmargin
 from cmargin import SmSVMClassifier, api
 from cmargin._core.losses._losses import FACTS, LOSS_IDS, evaluate
-from cmargin._core.newton._line_search import exact_step
-from cmargin._core.newton._newton_memory import STATUS
+from cmargin._core.newton._line import exact_step
+from cmargin._core.newton._memory import STATUS
 from cmargin.margins import location_estimate, psi_transform
 
 HERE = Path(__file__).parent / "embedding"

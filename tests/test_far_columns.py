@@ -12,7 +12,7 @@ from sklearn.metrics import accuracy_score
 from tensors import LIBRARIES
 
 from cmargin import MarginPursuitClassifier, PegasosClassifier
-from cmargin.homes.columns import columns_of, moments, without_digits
+from cmargin.data.columns import columns_of, moments, without_digits
 from cmargin.solvers.newton import pursuit_newton
 
 FAR = {"seconds": lambda z: 1.7e9 + 1e7 * z, "amounts": lambda z: 5e4 + 2e4 * z, "years": lambda z: 2000 + 15 * z}

@@ -18,9 +18,11 @@ from sklearn.exceptions import ConvergenceWarning
 from started import python
 
 from cmargin import Checkpoint, MarginPursuitClassifier, SmSVMClassifier
-from cmargin.homes import open_rows
-from cmargin.homes.files import RowFiles, arrays_in_files, home, open_files, read_ahead, sources
-from cmargin.solvers.newton import growing, near_rows
+from cmargin.data import open_rows
+from cmargin.data.files import RowFiles, arrays_in_files, open_files, read_ahead, sources
+from cmargin.data.files import source as home
+from cmargin.solvers.newton import growing
+from cmargin.solvers.newton import working_set as near_rows
 
 
 @pytest.fixture(autouse=True)

@@ -13,9 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 from test_files_slnd import data, small_chunks  # noqa: F401
 
 from cmargin import BSNClassifier, Checkpoint, SLNDClassifier, baselines
-from cmargin.homes.files import home
-from cmargin.solvers.low_rank.class_lists import ClassLists, SharedLists
-from cmargin.solvers.low_rank.classes_over_files import kinds_of
+from cmargin.data.files import source as home
+from cmargin.solvers.sgd.class_lists import ClassLists, SharedLists
+from cmargin.solvers.sgd.classes_over_files import kinds_of
 
 
 def model(**parameters):

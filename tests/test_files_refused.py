@@ -10,8 +10,9 @@ from conftest import blobs
 from rows_in_files import files_of, write_csr
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, SmSVMClassifierCV, baselines
-from cmargin.homes import open_rows
-from cmargin.homes.files import RowFiles, home, open_files, sources
+from cmargin.data import open_rows
+from cmargin.data.files import RowFiles, open_files, sources
+from cmargin.data.files import source as home
 
 
 @pytest.fixture(autouse=True)

@@ -14,10 +14,11 @@ from sklearn.exceptions import ConvergenceWarning
 from started import python
 
 from cmargin import BSNClassifier, Checkpoint, SLNDClassifier
-from cmargin.homes import open_rows
-from cmargin.homes.files import home, open_files
-from cmargin.homes.files import windows as windows_module
-from cmargin.homes.files.windows import Windows
+from cmargin.data import open_rows
+from cmargin.data.files import open_files
+from cmargin.data.files import source as home
+from cmargin.data.files import windows as windows_module
+from cmargin.data.files.windows import Windows
 
 CHUNK = 4000
 
@@ -228,7 +229,7 @@ LIMITED = """
 import resource, sys
 import numpy as np
 from cmargin import SLNDClassifier
-from cmargin.homes.files import open_files
+from cmargin.data.files import open_files
 
 SLNDClassifier(n_jobs=1, loss="multinomial", max_passes=1).fit(np.eye(60), np.arange(60) % 3)
 pages = int(open("/proc/self/statm").read().split()[0])

@@ -18,9 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cmargin import SLNDClassifier, SmSVMClassifier, datasets, margins
-from cmargin.homes import open_rows
-from cmargin.homes.arrays import scaled_rows
-from cmargin.homes.files import open_files
+from cmargin.data import open_rows
+from cmargin.data.arrays import scaled_rows
+from cmargin.data.files import open_files
 from cmargin.plots import SpectrumDisplay
 
 EXAMPLES = 40

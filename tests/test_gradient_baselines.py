@@ -25,9 +25,9 @@ from started import python
 
 from cmargin._core.losses._losses import LOSS_IDS, evaluate
 from cmargin._core.rows import _line_sums
-from cmargin._core.stochastic import _gradient_rules
+from cmargin._core.sgd import _gradient_rules
 from cmargin.baselines import AdaDeltaClassifier, AdamClassifier, CGDescentClassifier, NesterovClassifier
-from cmargin.homes import open_rows
+from cmargin.data import open_rows
 from cmargin.solvers.first_order.accelerated import best_constant
 from cmargin.solvers.first_order.conjugate_gradient import Line, SmoothRisk
 from cmargin.solvers.first_order.hager_zhang import LineSearch, OutOfTrials, Trial

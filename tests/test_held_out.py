@@ -11,11 +11,11 @@ from sklearn.linear_model import LogisticRegression
 from tensors import LIBRARIES
 
 from cmargin import SLNDClassifier
-from cmargin._core.stochastic._scaled_losses import scaled_losses
-from cmargin.solvers.low_rank import multinomial, penalised_end
-from cmargin.solvers.low_rank.held_out import best_factor, sure_factor
-from cmargin.solvers.low_rank.multinomial import MultinomialRun
-from cmargin.solvers.low_rank.softmax_weights import SoftmaxWeights
+from cmargin._core.sgd._scaled_losses import scaled_losses
+from cmargin.solvers.sgd import multinomial, penalised_end
+from cmargin.solvers.sgd.held_out import best_factor, sure_factor
+from cmargin.solvers.sgd.multinomial import MultinomialRun
+from cmargin.solvers.sgd.softmax_weights import SoftmaxWeights
 
 
 def overlapping(m, n_classes, per, sep=0.4, seed=0):

@@ -27,20 +27,23 @@ import cmargin
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, baselines
 from cmargin._estimators import base as estimator_base
 from cmargin._runtime.blas_threads import single_threaded_blas
-from cmargin.homes import base, dual_rows, memory, open_rows, row_pass, score_blocks, softmax_rows, stochastic_rows
-from cmargin.homes.base import TANGENTS
-from cmargin.homes.dask import home as dask_home
-from cmargin.homes.dask.home import DaskPass
-from cmargin.homes.device.home import DeviceHome
-from cmargin.homes.device.row_pass import DeviceRowPass
-from cmargin.homes.device.score_blocks import DeviceScoreBlocks
-from cmargin.homes.device.stochastic_rows import DeviceStochasticRows
-from cmargin.homes.files.home import FileHome
-from cmargin.homes.files.row_pass import FileRowPass
-from cmargin.homes.files.stochastic_rows import FileStochasticRows
-from cmargin.homes.mpi import RankPass
-from cmargin.solvers.newton import near_rows
-from cmargin.solvers.newton.continuation_newton import ContinuationNewton, Problem, Settings
+from cmargin.data import open_rows
+from cmargin.data import source as base
+from cmargin.data.device.row_pass import DeviceRowPass
+from cmargin.data.device.score_blocks import DeviceScoreBlocks
+from cmargin.data.device.source import DeviceHome
+from cmargin.data.device.stochastic_rows import DeviceStochasticRows
+from cmargin.data.files.row_pass import FileRowPass
+from cmargin.data.files.source import FileHome
+from cmargin.data.files.stochastic_rows import FileStochasticRows
+from cmargin.data.memory import dual_rows, row_pass, score_blocks, softmax_rows, stochastic_rows
+from cmargin.data.memory import source as memory
+from cmargin.data.shards.dask import source as dask_home
+from cmargin.data.shards.dask.source import DaskPass
+from cmargin.data.shards.mpi import RankPass
+from cmargin.data.source import TANGENTS
+from cmargin.solvers.newton import working_set as near_rows
+from cmargin.solvers.newton.continuation import ContinuationNewton, Problem, Settings
 
 
 def in_files(X, code):
@@ -65,7 +68,7 @@ if strict is not None:
         code, intercept=True, n_threads=1)
 SOURCE = Path(cmargin.__file__).parent
 ASKS = re.compile(r"issparse\(|isspmatrix|isinstance\((X|rows|self\.X)\b|hasattr\(\w*X\b|type\(\w*X\)|\bhome\.X\b")
-MAY_ASK = ("homes/", "_core/rows/", "_estimators/validation.py")
+MAY_ASK = ("data/", "_core/rows/", "_estimators/validation.py")
 MAKE_DATA = ("measure/",)          # what other libraries are given, to compare with
 
 
@@ -287,7 +290,7 @@ def test_only_homes_and_validation_ask_what_X_is():
         if lines and not name.startswith(MAKE_DATA):
             asked[name] = lines
     assert not {name: lines for name, lines in asked.items() if not name.startswith(MAY_ASK)}
-    assert "homes/open.py" in asked                                           # the search finds what there is
+    assert "data/open.py" in asked                                           # the search finds what there is
 
 
 def declared(protocol):

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from naive_smsvm import line_search_l1
 
-from cmargin._core.newton._conjugate_gradients import conjugate_gradients_of
-from cmargin._core.newton._line_search import exact_step, quadratic_step
-from cmargin._core.newton._newton_system import cholesky_solve, descend, l1_model_minimum
+from cmargin._core.newton._line import exact_step, quadratic_step
+from cmargin._core.newton.direction._conjugate_gradients import conjugate_gradients_of
+from cmargin._core.newton.direction._system import cholesky_solve, descend, l1_model_minimum
 
 
 def draw(seed, m=9):

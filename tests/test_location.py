@@ -4,7 +4,7 @@ from naive import catoni_rho as rho
 from scipy.optimize import brentq
 from scipy.stats import skew
 
-from cmargin._core.small import _catoni
+from cmargin._core.util import _catoni
 from cmargin.margins import confidence_radius, confidence_scale, location_estimate, margin_summary
 
 ROOT2 = np.sqrt(2)

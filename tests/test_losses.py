@@ -8,7 +8,7 @@ from naive import CURVATURE_AT_ZERO, LOSS_SLOPES, LOSS_VALUES, posterior
 import cmargin
 from cmargin import SmSVMClassifier
 from cmargin._core.losses import _losses
-from cmargin.homes import open_rows
+from cmargin.data import open_rows
 
 PARAMETERS = {
     "smoothed_hinge": [(1.0,), (1e-3,)],
@@ -170,6 +170,6 @@ def test_a_smooth_loss_is_its_file_a_line_of_the_table_and_an_option():
              if path.suffix in (".py", ".pyx", ".pxd") and re.search(r"(?i)\bsquared_hinge\b", path.read_text())}
     # LinearSVC's option of that name, and LIBLINEAR's
     peers = {"export/liblinear.py", *(name for name in named if name.startswith("measure/race/"))}
-    assert named - peers == {"_core/losses/_squared_hinge.pxd", "_core/losses/_losses.pxd", "homes/device/losses.py",
+    assert named - peers == {"_core/losses/_squared_hinge.pxd", "_core/losses/_losses.pxd", "data/device/losses.py",
                              "smsvm.py"}
     assert SmSVMClassifier(loss="squared_hinge").fit(np.eye(4), [0, 1, 0, 1]).duality_gap_[0] <= 1e-4

@@ -7,9 +7,9 @@ from conftest import FORMATS, as_format, blobs
 from naive import low_rank_inverse
 
 from cmargin import SLNDClassifier
-from cmargin.homes import open_rows
-from cmargin.homes.stochastic_rows import NonFiniteCurvature
-from cmargin.solvers.low_rank.low_rank import (
+from cmargin.data import open_rows
+from cmargin.data.memory.stochastic_rows import NonFiniteCurvature
+from cmargin.solvers.sgd.low_rank import (
     automatic_rank,
     build_inverse,
     default_samples,

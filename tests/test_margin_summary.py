@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from naive_margins import power_of_two, summary
 
-from cmargin._core.small import _margin_summary
-from cmargin._core.small._catoni import location_in_one_call
-from cmargin._core.small._sorting import with_sorted_places
+from cmargin._core.util import _margin_summary
+from cmargin._core.util._catoni import location_in_one_call
+from cmargin._core.util._sorting import with_sorted_places
 from cmargin.margins import confidence_scale, location_estimate, margin_summary
 from cmargin.margins.summary import summary_of
 

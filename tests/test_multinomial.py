@@ -13,11 +13,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cmargin import BSNClassifier, SLNDClassifier
-from cmargin._core.stochastic import _softmax_sgd
-from cmargin.homes.files import open_files
+from cmargin._core.sgd import _softmax_sgd
+from cmargin.data.files import open_files
 from cmargin.margins import expected_calibration_error
-from cmargin.solvers.low_rank import multinomial_choice
-from cmargin.solvers.low_rank.multinomial_choice import batch_size, split_order, surely_worse
+from cmargin.solvers.sgd import multinomial_choice
+from cmargin.solvers.sgd.multinomial_choice import batch_size, split_order, surely_worse
 
 STOCHASTIC = "a random order of batches cannot repeat a row bit for bit; tested in expectation below"
 
@@ -106,10 +106,10 @@ def test_bsn_equals_slnd_until_the_curvature_is_looked_at(digits):
 
 
 def test_the_refreshed_moment_weighs_rows_by_mean_curvature():
-    from cmargin.homes import open_rows
-    from cmargin.solvers.low_rank.class_lists import ClassLists
-    from cmargin.solvers.low_rank.low_rank_newton import Settings, Start
-    from cmargin.solvers.low_rank.multinomial import MultinomialRun
+    from cmargin.data import open_rows
+    from cmargin.solvers.sgd.class_lists import ClassLists
+    from cmargin.solvers.sgd.low_rank_newton import Settings, Start
+    from cmargin.solvers.sgd.multinomial import MultinomialRun
     X, y = blobs()
     rng = np.random.default_rng(3)
     W, b = rng.standard_normal((4, 12)), rng.standard_normal(4)
@@ -288,7 +288,7 @@ def test_dense_formats_give_the_same_bits_and_csr_the_same_numbers(dtype, tail, 
                          ids=str)
 @pytest.mark.parametrize("sparse", [False, True])
 def test_same_bits_for_any_number_of_threads(digits, parameters, sparse, monkeypatch):
-    monkeypatch.setattr("cmargin.solvers.low_rank.softmax_passes.FLOPS_PER_THREAD", 0)
+    monkeypatch.setattr("cmargin.solvers.sgd.softmax_passes.FLOPS_PER_THREAD", 0)
     X, _, y, _ = digits
     X = sp.csr_matrix(X) if sparse else X.astype(np.float32)
     one, two, three = (fit(X, y, n_jobs=jobs, **parameters) for jobs in (1, 2, 3))

@@ -20,8 +20,8 @@ from sklearn.preprocessing import normalize
 
 from cmargin import SLNDClassifier
 from cmargin.margins import expected_calibration_error
-from cmargin.solvers.low_rank.multinomial import MultinomialRun
-from cmargin.solvers.low_rank.multinomial_choice import automatic_step
+from cmargin.solvers.sgd.multinomial import MultinomialRun
+from cmargin.solvers.sgd.multinomial_choice import automatic_step
 
 
 def test_partial_fit_over_batches_approaches_fit(digits):
@@ -168,7 +168,7 @@ def test_an_interrupt_before_the_first_pass_leaves_a_model_too(digits, monkeypat
     def interrupted(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cmargin.solvers.low_rank.multinomial.build_inverse", interrupted)
+    monkeypatch.setattr("cmargin.solvers.sgd.multinomial.build_inverse", interrupted)
     model = SLNDClassifier()
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
@@ -186,7 +186,7 @@ def test_defaults_reach_the_best_lbfgs_on_mnist(shared_data):
 
 def test_overflow_while_rows_are_held_out_leaves_the_start(digits, monkeypatch):
     # the first pass had no finite loss: it was taken for the end, and no pass over all rows could follow
-    monkeypatch.setattr("cmargin.solvers.low_rank.multinomial.automatic_step", lambda *arguments: 1e42)
+    monkeypatch.setattr("cmargin.solvers.sgd.multinomial.automatic_step", lambda *arguments: 1e42)
     X, X_test, y, _ = digits
     with pytest.warns(ConvergenceWarning, match="overflowed"):
         model = fit(X.astype(np.float32), y, max_passes=5)
@@ -194,7 +194,7 @@ def test_overflow_while_rows_are_held_out_leaves_the_start(digits, monkeypatch):
     np.testing.assert_allclose(model.predict_proba(X_test)[0], np.bincount(y) / len(y), rtol=1e-5)
     # where the step is only a little too long, half of it is enough
     steps = iter([1e42])
-    monkeypatch.setattr("cmargin.solvers.low_rank.multinomial.MultinomialRun._step",
+    monkeypatch.setattr("cmargin.solvers.sgd.multinomial.MultinomialRun._step",
                         lambda self, number: next(steps, 0.05) * 0.5**self.halvings)
     assert fit(X.astype(np.float32), y).score(X, y) > 0.9
 

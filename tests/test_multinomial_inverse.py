@@ -11,12 +11,13 @@ import scipy.sparse as sp
 from multinomial_problems import K, M, N, curvature_times, kronecker, laid_out, point, problem, solve
 from sklearn.datasets import load_iris
 
-from cmargin._core.newton._multinomial_inverse import ClassBlocks, rows_above
-from cmargin._core.newton._multinomial_step import penalised
-from cmargin.homes import open_rows
-from cmargin.homes.softmax_rows import INTERCEPTS, PRODUCTS, RISK_OF_SCORES, SoftmaxRowPass
-from cmargin.solvers.newton import multinomial_inverse, multinomial_newton
-from cmargin.solvers.newton.multinomial_inverse import (
+from cmargin._core.multinomial._inverse import ClassBlocks, rows_above
+from cmargin._core.multinomial._step import penalised
+from cmargin.data import open_rows
+from cmargin.data.memory.softmax_rows import INTERCEPTS, PRODUCTS, RISK_OF_SCORES, SoftmaxRowPass
+from cmargin.solvers.multinomial import inverse as multinomial_inverse
+from cmargin.solvers.multinomial import newton as multinomial_newton
+from cmargin.solvers.multinomial.inverse import (
     ClassInverse,
     are_worth_pairs,
     centred_pairs,
@@ -28,7 +29,7 @@ from cmargin.solvers.newton.multinomial_inverse import (
     rows_that_count,
     without_mean,
 )
-from cmargin.solvers.newton.multinomial_newton import Run, Settings
+from cmargin.solvers.multinomial.newton import Run, Settings
 
 
 @pytest.mark.parametrize("intercept", [False, True])

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from multinomial_problems import K, M, problem, solve
 
-from cmargin.homes import open_rows
-from cmargin.solvers.newton import multinomial_newton
-from cmargin.solvers.newton.multinomial_newton import Optima, Settings
+from cmargin.data import open_rows
+from cmargin.solvers.multinomial import newton as multinomial_newton
+from cmargin.solvers.multinomial.newton import Optima, Settings
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -13,9 +13,9 @@ from sklearn.linear_model import LogisticRegression
 
 from cmargin import SLNDClassifier
 from cmargin._runtime.clock import TimeUp
-from cmargin.homes import open_rows
-from cmargin.solvers.newton import multinomial_newton
-from cmargin.solvers.newton.multinomial_newton import Run, Settings, dual_value
+from cmargin.data import open_rows
+from cmargin.solvers.multinomial import newton as multinomial_newton
+from cmargin.solvers.multinomial.newton import Run, Settings, dual_value
 
 # ---------------------------------------------------------------- certificate
 

@@ -17,12 +17,12 @@ from multinomial_problems import (
     task,
 )
 
-from cmargin._core.newton._multinomial_newton import ASTRAY, NEAR, ONWARD, SLICE_OVER, STANDS, MultinomialNewton
-from cmargin._core.newton._multinomial_step import MultinomialStep
-from cmargin.homes import open_rows
-from cmargin.homes.softmax_rows import PRODUCTS, RISK_OF_SCORES, SoftmaxRowPass
-from cmargin.solvers.newton.multinomial_inverse import ClassInverse, without_mean
-from cmargin.solvers.newton.multinomial_newton import Run, Settings
+from cmargin._core.multinomial._newton import ASTRAY, NEAR, ONWARD, SLICE_OVER, STANDS, MultinomialNewton
+from cmargin._core.multinomial._step import MultinomialStep
+from cmargin.data import open_rows
+from cmargin.data.memory.softmax_rows import PRODUCTS, RISK_OF_SCORES, SoftmaxRowPass
+from cmargin.solvers.multinomial.inverse import ClassInverse, without_mean
+from cmargin.solvers.multinomial.newton import Run, Settings
 
 # ---------------------------------------------------------------- kernel
 

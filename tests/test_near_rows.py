@@ -14,13 +14,14 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 from cmargin import Checkpoint, SmSVMClassifier
-from cmargin._core.rows._near_rows import are_below, count, count_distances, crossings, sum_near, with_nearest
+from cmargin._core.rows._working_set import are_below, count, count_distances, crossings, sum_near, with_nearest
 from cmargin._runtime.blas_threads import single_threaded_blas
-from cmargin.homes import open_rows
-from cmargin.homes.base import TANGENTS
-from cmargin.homes.nearest import LONG, NOTHING, Nearest, choose, limit_of
-from cmargin.solvers.newton import growing, near_rows
-from cmargin.solvers.newton.continuation_newton import ContinuationNewton, Problem, Settings
+from cmargin.data import open_rows
+from cmargin.data.source import TANGENTS
+from cmargin.data.working_set import LONG, NOTHING, Nearest, choose, limit_of
+from cmargin.solvers.newton import growing
+from cmargin.solvers.newton import working_set as near_rows
+from cmargin.solvers.newton.continuation import ContinuationNewton, Problem, Settings
 from cmargin.solvers.newton.slices import _look
 
 X_rare, y_rare = rows_with_rare_columns()

@@ -13,15 +13,15 @@ from sklearn.datasets import load_breast_cancer, make_classification
 from sklearn.preprocessing import scale
 
 from cmargin import SmSVMClassifier
-from cmargin._core.newton._driver import advance_all, now
-from cmargin._core.newton._width_rule import widths
-from cmargin._core.small._sorting import sorted_places
+from cmargin._core.newton._asking import advance_all, now
+from cmargin._core.newton._smoothing import widths
+from cmargin._core.util._sorting import sorted_places
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.clock import RunClock
-from cmargin.homes import open_rows
+from cmargin.data import open_rows
 from cmargin.solvers.newton import slices
-from cmargin.solvers.newton.continuation_newton import ContinuationNewton, Problem, Settings
-from cmargin.solvers.newton.paper_newton import PaperNewton
+from cmargin.solvers.newton.continuation import ContinuationNewton, Problem, Settings
+from cmargin.solvers.newton.published import PaperNewton
 
 X_bc, y_bc = load_breast_cancer(return_X_y=True)
 X_bc, y_bc = scale(X_bc), np.where(y_bc == 1, 1.0, -1.0)

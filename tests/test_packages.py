@@ -14,7 +14,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 import cmargin
 from cmargin import SLNDClassifier, SmSVMClassifier, _build_config
-from cmargin._core.small._openmp import threads_seen
+from cmargin._core.util._openmp import threads_seen
 
 IN_A_CHECKOUT = pytest.mark.skipif(not (ROOT / "setup.py").exists(), reason="the tests are not in a checkout")
 OF_THE_CHECKOUT = {".ci/run", ".gitignore"}

@@ -13,9 +13,10 @@ from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
 from cmargin._runtime.clock import TimeUp
-from cmargin.solvers.low_rank import penalised_end
-from cmargin.solvers.low_rank.multinomial import MultinomialRun
-from cmargin.solvers.low_rank.penalised_end import (
+from cmargin.solvers.multinomial.newton import Run
+from cmargin.solvers.sgd import penalised_end
+from cmargin.solvers.sgd.multinomial import MultinomialRun
+from cmargin.solvers.sgd.penalised_end import (
     NO_PART,
     Problem,
     Rest,
@@ -23,7 +24,6 @@ from cmargin.solvers.low_rank.penalised_end import (
     parts_left_out,
     worth_trying,
 )
-from cmargin.solvers.newton.multinomial_newton import Run
 
 
 def table(n=1500, seed=0):

@@ -10,10 +10,10 @@ from zipf_texts import texts
 
 from cmargin import SmSVMClassifier
 from cmargin._estimators import smsvm_fit
-from cmargin.homes.memory import MemoryHome
-from cmargin.homes.open import open_rows
-from cmargin.homes.prices import worth_products
-from cmargin.solvers.newton.continuation_newton import ContinuationNewton, Problem, Settings
+from cmargin.data.memory.source import MemoryHome
+from cmargin.data.open import open_rows
+from cmargin.data.prices import worth_products
+from cmargin.solvers.newton.continuation import ContinuationNewton, Problem, Settings
 
 
 def alike(n, m, seed=0):

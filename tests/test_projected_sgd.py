@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
 from cmargin import MarginPursuitClassifier, PegasosClassifier
-from cmargin._core.stochastic._alias import alias_table
+from cmargin._core.sgd._alias import alias_table
 from cmargin.solvers.first_order.margin_pursuit import weighted_draws
 from cmargin.solvers.per_class import class_streams
 

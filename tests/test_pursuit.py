@@ -20,7 +20,8 @@ from started import python
 
 from cmargin import MarginPursuitClassifier, PegasosClassifier, SLNDClassifier, SmSVMClassifier, margins
 from cmargin._runtime.blas_threads import single_threaded_blas
-from cmargin.homes import open_rows, score_blocks
+from cmargin.data import open_rows
+from cmargin.data.memory import score_blocks
 from cmargin.solvers.first_order.margin_pursuit import weighted_draws
 from cmargin.solvers.newton import pursuit_newton
 from cmargin.solvers.per_class import class_streams

@@ -16,10 +16,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
 from cmargin import MarginPursuitClassifier
-from cmargin._core.newton._driver import advance_all
+from cmargin._core.newton._asking import advance_all
 from cmargin._estimators.margin_trace import MarginTrace
 from cmargin._runtime.blas_threads import single_threaded_blas
-from cmargin.homes import open_rows
+from cmargin.data import open_rows
 from cmargin.solvers.first_order.margin_pursuit import Settings
 from cmargin.solvers.newton import pursuit_newton
 from cmargin.solvers.newton.pursuit_newton import OnSubset, PursuitNewton

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from ranks_in_threads import on_ranks
 
-from cmargin.homes import open_rows
+from cmargin.data import open_rows
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((60, 5))

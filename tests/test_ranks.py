@@ -14,10 +14,11 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, baselines
-from cmargin.homes import over_places, places
-from cmargin.homes.mpi import RankHome, RankPlace
-from cmargin.homes.order import numbers_at, order_statistics, places_of
-from cmargin.solvers.low_rank.over_places import unevenness
+from cmargin.data.order import numbers_at, order_statistics, places_of
+from cmargin.data.shards import row_pass as over_places
+from cmargin.data.shards import shard as places
+from cmargin.data.shards.mpi import RankHome, RankPlace
+from cmargin.solvers.sgd.over_places import unevenness
 
 X, Y = blobs(n=600, d=6, k=3)
 

@@ -8,13 +8,13 @@ from ranks_in_threads import on_ranks
 from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import BSNClassifier, Checkpoint, SLNDClassifier
-from cmargin._core.stochastic._class_sgd import mean_stride
-from cmargin.solvers.low_rank import classes_over_places, classes_over_ranks, low_rank_newton
-from cmargin.solvers.low_rank.class_weights import ClassWeights
-from cmargin.solvers.low_rank.classes_over_places import PlaceShares, shared_out
-from cmargin.solvers.low_rank.classes_over_ranks import ClassesOfRank, divided
-from cmargin.solvers.low_rank.over_places import PlaceCounts
-from cmargin.solvers.low_rank.step_size import TRIAL_CLASSES
+from cmargin._core.sgd._class_sgd import mean_stride
+from cmargin.solvers.sgd import classes_over_places, classes_over_ranks, low_rank_newton
+from cmargin.solvers.sgd.class_weights import ClassWeights
+from cmargin.solvers.sgd.classes_over_places import PlaceShares, shared_out
+from cmargin.solvers.sgd.classes_over_ranks import ClassesOfRank, divided
+from cmargin.solvers.sgd.over_places import PlaceCounts
+from cmargin.solvers.sgd.step_size import TRIAL_CLASSES
 
 
 def split(n, size, how, y):

@@ -8,9 +8,9 @@ from scipy import sparse
 from cmargin import SmSVMClassifier
 from cmargin._core.linalg._blas import lanes_here
 from cmargin._runtime.blas_threads import single_threaded_blas
-from cmargin.homes import open_rows
-from cmargin.homes.base import ROUGH_BLOCK
-from cmargin.solvers.newton.continuation_newton import ContinuationNewton, Problem, Settings
+from cmargin.data import open_rows
+from cmargin.data.source import ROUGH_BLOCK
+from cmargin.solvers.newton.continuation import ContinuationNewton, Problem, Settings
 
 
 def data(n=3000, m=150, dtype=np.float32, scale=1.0, seed=0):

@@ -4,7 +4,7 @@ from naive_smsvm import curvature_above, look, smoothed, with_ones
 from scipy import sparse
 
 from cmargin._runtime.blas_threads import single_threaded_blas
-from cmargin.homes import open_rows
+from cmargin.data import open_rows
 
 FORMATS = ["C", "F", "strided", "reversed", "csr32", "csr64"]
 

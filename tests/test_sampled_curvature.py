@@ -10,10 +10,11 @@ from scipy.linalg import cholesky
 from test_row_pass import problem
 
 from cmargin import SmSVMClassifier
-from cmargin._core.newton._conjugate_gradients import conjugate_gradients_of
+from cmargin._core.newton.direction._conjugate_gradients import conjugate_gradients_of
 from cmargin._core.rows._row_sample import numbers
-from cmargin.homes import open_rows, prices
-from cmargin.homes.prices import (
+from cmargin.data import open_rows, prices
+from cmargin.data.memory.row_pass import MemoryRowPass
+from cmargin.data.prices import (
     Sampled,
     price_of_look,
     price_of_step,
@@ -21,8 +22,7 @@ from cmargin.homes.prices import (
     sampled_reads,
     worth_products,
 )
-from cmargin.homes.row_pass import MemoryRowPass
-from cmargin.solvers.newton.continuation_newton import ContinuationNewton, Problem, Settings
+from cmargin.solvers.newton.continuation import ContinuationNewton, Problem, Settings
 
 LOSSES = ["hinge", "squared_hinge", "logistic"]
 

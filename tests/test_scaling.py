@@ -12,7 +12,8 @@ from ranks_in_threads import on_ranks
 from started import rows_of
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
-from cmargin.homes import mpi, places
+from cmargin.data.shards import mpi
+from cmargin.data.shards import shard as places
 from cmargin.measure import scaling
 from cmargin.measure.scaling import Fit, Machine
 

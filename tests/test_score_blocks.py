@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from cmargin._core.losses._losses import LOSS_IDS, evaluate
-from cmargin.homes import score_blocks
-from cmargin.homes.open import open_rows
+from cmargin.data.memory import score_blocks
+from cmargin.data.open import open_rows
 
 N, P, K = 700, 23, 5
 

@@ -9,11 +9,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, baselines
 from cmargin._core.losses import _losses
-from cmargin._core.newton import _conjugate_gradients, _line_search, _newton_system
+from cmargin._core.newton import _line as _line_search
+from cmargin._core.newton.direction import _conjugate_gradients
+from cmargin._core.newton.direction import _system as _newton_system
 from cmargin._core.rows import _line_sums
-from cmargin._core.small import _catoni, _margin_summary
-from cmargin._core.stochastic import _class_sgd, _low_rank, _projected_sgd, _refreshed_sgd, _sgdqn, _theory_sgd, _whiten
-from cmargin.homes import dual_rows
+from cmargin._core.sgd import _class_sgd, _low_rank, _projected_sgd, _refreshed_sgd, _sgdqn, _theory_sgd, _whiten
+from cmargin._core.util import _catoni, _margin_summary
+from cmargin.data.memory import dual_rows
 
 rng = np.random.default_rng(3)
 X = rng.standard_normal((80, 6))

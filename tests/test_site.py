@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 import cmargin
-from cmargin import baselines, datasets, export, homes, margins, plots
+from cmargin import baselines, data, datasets, export, margins, plots
 
 REFERENCE = Path(__file__).resolve().parents[1] / "doc" / "api.rst"
 
 
 def public_names():
-    listed = {name for module in (cmargin, baselines, export, homes, margins) for name in module.__all__}
+    listed = {name for module in (cmargin, baselines, data, export, margins) for name in module.__all__}
     made_there = {name for module in (datasets, plots) for name, value in vars(module).items()    # without __all__
                   if inspect.isclass(value) and value.__module__ == module.__name__}
     return (listed | made_there | {"load", "available", "read_npz"}) - {"__version__"}

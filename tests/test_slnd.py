@@ -195,7 +195,7 @@ def test_same_bits_for_any_number_of_threads(digits, parameters, sparse):
 def test_same_bits_for_any_number_of_threads_when_passes_are_sliced(digits, parameters, monkeypatch):
     # Slices once took their length from the number of threads: a refreshed pass then whitened other blocks of rows
     # together, and the weights differed by 6e-4. Lists longer than a slice were needed to see it.
-    monkeypatch.setattr("cmargin.solvers.low_rank.class_passes.SLICE_NUMBERS", 1e6)
+    monkeypatch.setattr("cmargin.solvers.sgd.class_passes.SLICE_NUMBERS", 1e6)
     X, _, y, _ = digits
     one, two, three = (fit(X.astype(np.float32), y, n_jobs=jobs, max_passes=2, **parameters) for jobs in (1, 2, 3))
     assert same(one, two) and same(one, three)

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from test_slnd import fit, same
 
 from cmargin import SLNDClassifier
-from cmargin.homes.stochastic_rows import NonFiniteCurvature, StochasticRows
+from cmargin.data.memory.stochastic_rows import NonFiniteCurvature, StochasticRows
 
 BAD_PARAMETERS = [
     ({"loss": "hinge"}, "'loss' parameter of SLNDClassifier must be a str among .*'squared'}. Got 'hinge' instead"),

@@ -15,7 +15,7 @@ from started import python
 from cmargin import SLNDClassifier
 from cmargin._runtime.clock import RunClock
 from cmargin.baselines import SGDQNClassifier
-from cmargin.solvers.low_rank.step_size import Trial, automatic_step
+from cmargin.solvers.sgd.step_size import Trial, automatic_step
 
 
 def test_partial_fit_over_batches_approaches_fit(digits):
@@ -166,7 +166,7 @@ def test_an_interrupt_before_the_first_pass_leaves_a_model_too(digits, monkeypat
     def interrupted(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cmargin.solvers.low_rank.low_rank_newton.build_inverse", interrupted)
+    monkeypatch.setattr("cmargin.solvers.sgd.low_rank_newton.build_inverse", interrupted)
     model = SLNDClassifier(loss="logistic")
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cmargin._core.small._arrays import (
+from cmargin._core.util._arrays import (
     all_finite,
     any_nonzero,
     copied,
@@ -14,8 +14,8 @@ from cmargin._core.small._arrays import (
     transposed,
     zeros,
 )
-from cmargin._core.small._labels import count_codes, rows_by_class
-from cmargin._core.small._sampling import held_last, shuffle
+from cmargin._core.util._labels import count_codes, rows_by_class
+from cmargin._core.util._sampling import held_last, shuffle
 
 
 @pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 1000, 70_000])

@@ -16,14 +16,16 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from started import python
 
-from cmargin._core.newton import _certificate as certificate
-from cmargin._core.newton._newton_memory import Newton
+from cmargin._core.newton import _bound as certificate
+from cmargin._core.newton._memory import Newton
 from cmargin._core.rows._row_sample import chosen
 from cmargin._core.rows._rows import Rows
 from cmargin._runtime.blas_threads import single_threaded_blas
-from cmargin.homes import open_rows
+from cmargin.data import open_rows
 from cmargin.smsvm import SmSVMClassifier
-from cmargin.solvers.newton import continuation_newton, growing, paper_newton
+from cmargin.solvers.newton import continuation as continuation_newton
+from cmargin.solvers.newton import growing
+from cmargin.solvers.newton import published as paper_newton
 
 X_bc, y_bc = load_breast_cancer(return_X_y=True)
 X_bc = scale(X_bc)

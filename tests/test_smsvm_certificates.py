@@ -11,12 +11,12 @@ from scipy import sparse
 from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
 
-from cmargin._core.newton import _certificate as certificate
-from cmargin._core.newton._newton_system import cholesky_solve, l1_model_minimum
+from cmargin._core.newton import _bound as certificate
+from cmargin._core.newton.direction._system import cholesky_solve, l1_model_minimum
 from cmargin._runtime.blas_threads import single_threaded_blas
-from cmargin.homes import open_rows
+from cmargin.data import open_rows
 from cmargin.smsvm import SmSVMClassifier
-from cmargin.solvers.newton import continuation_newton
+from cmargin.solvers.newton import continuation as continuation_newton
 
 
 def fit_quietly(X, y, **parameters):

@@ -16,9 +16,9 @@ from sklearn.svm import LinearSVC
 from cmargin import SmSVMClassifier
 from cmargin._core.losses._losses import LOSS_IDS, gains
 from cmargin._runtime.blas_threads import single_threaded_blas
-from cmargin.homes import open_rows
+from cmargin.data import open_rows
 from cmargin.solvers.newton import growing
-from cmargin.solvers.newton.continuation_newton import Problem, Settings
+from cmargin.solvers.newton.continuation import Problem, Settings
 
 X_bc, y_bc = load_breast_cancer(return_X_y=True)
 X_bc = scale(X_bc)

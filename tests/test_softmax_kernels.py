@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from multinomial_problems import K, laid_out, point, problem
 
-from cmargin.homes import open_rows
-from cmargin.homes.softmax_rows import CURVATURE, INTERCEPTS, PRODUCTS
+from cmargin.data import open_rows
+from cmargin.data.memory.softmax_rows import CURVATURE, INTERCEPTS, PRODUCTS
 
 ROWS, COLUMNS = 37, 5              # neither fills the lanes of a vector
 KERNELS = Path(__file__).parents[1] / "cmargin" / "_core"

@@ -8,11 +8,11 @@ from naive import low_rank_inverse
 from naive_multinomial import gradient, literal_batches, mean_of_samples, row_losses
 
 from cmargin._runtime.clock import TimeUp
-from cmargin.homes import open_rows
-from cmargin.solvers.low_rank import softmax_passes
-from cmargin.solvers.low_rank.low_rank import build_inverse
-from cmargin.solvers.low_rank.softmax_passes import SoftmaxPasses
-from cmargin.solvers.low_rank.softmax_weights import SoftmaxWeights
+from cmargin.data import open_rows
+from cmargin.solvers.sgd import softmax_passes
+from cmargin.solvers.sgd.low_rank import build_inverse
+from cmargin.solvers.sgd.softmax_passes import SoftmaxPasses
+from cmargin.solvers.sgd.softmax_weights import SoftmaxWeights
 
 N, STRIDE, BATCH = 600, 4, 17
 

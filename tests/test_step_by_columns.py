@@ -12,13 +12,13 @@ from sklearn.base import clone
 from zipf_texts import texts
 
 from cmargin import Checkpoint, SmSVMClassifier
-from cmargin._core.newton._newton_system import l1_model_minimum
-from cmargin._core.newton._step_model import model_minimum
+from cmargin._core.newton.direction._l1_model import model_minimum
+from cmargin._core.newton.direction._system import l1_model_minimum
 from cmargin._core.rows._rows import Rows
 from cmargin._runtime.blas_threads import single_threaded_blas
-from cmargin.homes.open import open_rows
-from cmargin.homes.prices import worth_columns
-from cmargin.solvers.newton.continuation_newton import ContinuationNewton, Problem, Settings
+from cmargin.data.open import open_rows
+from cmargin.data.prices import worth_columns
+from cmargin.solvers.newton.continuation import ContinuationNewton, Problem, Settings
 
 
 def fit(X, y, weight=None, **settings):

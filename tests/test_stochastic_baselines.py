@@ -20,10 +20,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from started import python
 
 from cmargin import BSNClassifier, SLNDClassifier, baselines
-from cmargin._core.stochastic import _class_sgd
+from cmargin._core.sgd import _class_sgd
 from cmargin.baselines import BalancedSGDClassifier, PreconditionedSGDClassifier, SGDQNClassifier
-from cmargin.solvers.low_rank.class_lists import ClassLists
 from cmargin.solvers.per_class import class_streams, constant_score
+from cmargin.solvers.sgd.class_lists import ClassLists
 
 STOCHASTIC = "a stochastic order of visits cannot repeat a row bit for bit; tested in expectation below"
 ALL = [BalancedSGDClassifier(), PreconditionedSGDClassifier(), PreconditionedSGDClassifier(preconditioner="diagonal"),

@@ -15,12 +15,12 @@ from sklearn.metrics import balanced_accuracy_score
 from cmargin import MarginPursuitClassifier, PegasosClassifier, SLNDClassifier, SmSVMClassifier, baselines
 from cmargin._estimators import smsvm_fit
 from cmargin._runtime import clock
-from cmargin.homes import open_rows
-from cmargin.homes.files import open_files
-from cmargin.homes.shared_start import ridge, sample_rows
+from cmargin.data import open_rows
+from cmargin.data.files import open_files
+from cmargin.data.memory.shared_start import ridge, sample_rows
 from cmargin.solvers.dual.dual_newton import DualNewton
-from cmargin.solvers.low_rank import low_rank_newton
-from cmargin.solvers.newton import multinomial_newton
+from cmargin.solvers.multinomial import newton as multinomial_newton
+from cmargin.solvers.sgd import low_rank_newton
 
 X, y = load_digits(return_X_y=True)
 ESTIMATORS = [SmSVMClassifier, MarginPursuitClassifier]

@@ -14,8 +14,8 @@ from cmargin.command import data
 from cmargin.command.tables import NO_LABEL, labels_from, read_csv, read_parquet
 from cmargin.command.whole import whole_file, writable
 from cmargin.convert import convert
-from cmargin.homes.files import formats, open_files
-from cmargin.homes.files.formats import open_one
+from cmargin.data.files import formats, open_files
+from cmargin.data.files.formats import open_one
 
 
 def written(path, text):

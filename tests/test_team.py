@@ -12,11 +12,11 @@ import pytest
 from conftest import blobs
 
 import cmargin._core
-from cmargin._core.small._openmp import effective_n_threads
-from cmargin._core.small._team import who_did
-from cmargin.homes.files import RowFiles
-from cmargin.homes.files.formats import open_one
-from cmargin.homes.files.home import FileHome
+from cmargin._core.util._openmp import effective_n_threads
+from cmargin._core.util._team import who_did
+from cmargin.data.files import RowFiles
+from cmargin.data.files.formats import open_one
+from cmargin.data.files.source import FileHome
 
 needed = pytest.mark.skipif(sys.platform == "win32" or effective_n_threads(-1) == 1,
                             reason="built without such threads, or one processor")

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from cmargin._runtime.workspace import give_back
-from cmargin.homes import open_rows, stochastic_rows
-from cmargin.solvers.low_rank.low_rank import build_inverse
+from cmargin.data import open_rows
+from cmargin.data.memory import stochastic_rows
+from cmargin.solvers.sgd.low_rank import build_inverse
 
 
 def resident():

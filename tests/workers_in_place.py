@@ -12,8 +12,8 @@ from ranks_in_threads import OneProblem
 from cmargin._estimators.agreement import Agreed
 from cmargin._estimators.labels import Labels
 from cmargin._runtime.checkpoint import NO_KEEPER
-from cmargin.homes.dask.home import DaskHome
-from cmargin.homes.dask.tasks import Labelled
+from cmargin.data.shards.dask.source import DaskHome
+from cmargin.data.shards.dask.tasks import Labelled
 
 
 def measure(found):
@@ -53,7 +53,7 @@ def known(given, ask=Kept.result, kind=Kept):
 
 
 class InPlace:
-    """What `cmargin.homes.dask.cluster.Cluster` is to a home."""
+    """What `cmargin.data.shards.dask.cluster.Cluster` is to a home."""
 
     def __init__(self):
         self.heard, self.names = lambda: None, []

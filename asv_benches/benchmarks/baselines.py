@@ -11,7 +11,7 @@ from .common import digits, gaussian_classes
 
 try:
     from cmargin import SLNDClassifier, baselines
-    from cmargin.homes import open_rows
+    from cmargin.data import open_rows
     from cmargin.solvers.first_order.conjugate_gradient import CGDescent, SmoothRisk
     from cmargin.solvers.first_order.margin_pursuit import Settings, Start
 

@@ -11,13 +11,13 @@ from .common import digits, gaussian_classes
 
 try:
     from cmargin import MarginPursuitClassifier, PegasosClassifier
-    from cmargin.homes import open_rows
+    from cmargin.data import open_rows
     from cmargin.solvers.first_order.margin_pursuit import ProjectedSGD, Settings, Start
-    from cmargin.solvers.low_rank.class_lists import ClassLists
-    from cmargin.solvers.low_rank.class_passes import ClassPasses
-    from cmargin.solvers.low_rank.class_weights import ClassWeights
-    from cmargin.solvers.low_rank.low_rank import build_inverse
     from cmargin.solvers.per_class import class_streams
+    from cmargin.solvers.sgd.class_lists import ClassLists
+    from cmargin.solvers.sgd.class_passes import ClassPasses
+    from cmargin.solvers.sgd.class_weights import ClassWeights
+    from cmargin.solvers.sgd.low_rank import build_inverse
 except ImportError:  # a commit before these existed: asv marks the benchmarks as failed and goes on
     MarginPursuitClassifier = None
 

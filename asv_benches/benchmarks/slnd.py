@@ -9,14 +9,14 @@ from .common import digits, gaussian_classes
 
 try:
     from cmargin import BSNClassifier, SLNDClassifier
-    from cmargin.homes import open_rows
-    from cmargin.solvers.low_rank.class_lists import ClassLists
-    from cmargin.solvers.low_rank.class_passes import ClassPasses
-    from cmargin.solvers.low_rank.class_weights import ClassWeights
-    from cmargin.solvers.low_rank.low_rank import build_inverse
-    from cmargin.solvers.low_rank.softmax_passes import SoftmaxPasses
-    from cmargin.solvers.low_rank.softmax_weights import SoftmaxWeights
+    from cmargin.data import open_rows
     from cmargin.solvers.per_class import class_streams
+    from cmargin.solvers.sgd.class_lists import ClassLists
+    from cmargin.solvers.sgd.class_passes import ClassPasses
+    from cmargin.solvers.sgd.class_weights import ClassWeights
+    from cmargin.solvers.sgd.low_rank import build_inverse
+    from cmargin.solvers.sgd.softmax_passes import SoftmaxPasses
+    from cmargin.solvers.sgd.softmax_weights import SoftmaxWeights
 except ImportError:  # a commit before these existed: asv marks the benchmarks as failed and goes on
     SLNDClassifier = None
 

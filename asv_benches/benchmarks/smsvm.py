@@ -13,8 +13,8 @@ from .common import noisy_plane
 
 try:
     from cmargin._runtime.blas_threads import single_threaded_blas
-    from cmargin.homes import open_rows
-    from cmargin.homes.base import ROUGH_BLOCK
+    from cmargin.data import open_rows
+    from cmargin.data.source import ROUGH_BLOCK
     from cmargin.smsvm import SmSVMClassifier
 except ImportError:                            # an older revision without them
     open_rows = SmSVMClassifier = None

@@ -24,12 +24,12 @@ from cmargin._estimators.validation import (
     positives_of,
     rows_wanted,
 )
-from cmargin.homes.containers import weight_array
-from cmargin.homes.failure import agreed_on
-from cmargin.homes.open import open_rows
+from cmargin.data.containers import weight_array
+from cmargin.data.failure import agreed_on
+from cmargin.data.open import open_rows
 
 DRIVER_DECIDES = ("callback", "verbose", "n_jobs", "max_time")      # need not be alike
-IN_PARTITIONS = ("partitions", "in partition {}")     # as `ON_RANKS` of `cmargin.homes.ranks`
+IN_PARTITIONS = ("partitions", "in partition {}")     # as `ON_RANKS` of `cmargin.data.shards.ranks`
 
 
 @dataclass

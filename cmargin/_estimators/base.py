@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from cmargin._core.small._openmp import effective_n_threads
+from cmargin._core.util._openmp import effective_n_threads
 from cmargin._estimators.apart import check_list, is_indicator, weights_differ
 from cmargin._estimators.apart import train as train_apart
 from cmargin._estimators.at_caller import warn_at_caller
@@ -37,11 +37,11 @@ from cmargin._estimators.validation import (
 )
 from cmargin._estimators.versions import VersionInPickle
 from cmargin._runtime.turns import Turn
-from cmargin.homes.arrays import dense
-from cmargin.homes.containers import computed
-from cmargin.homes.converted import batches
-from cmargin.homes.device.arrays import namespace_of, to_host
-from cmargin.homes.open import labels_beside, on_workers, open_rows, weights_beside
+from cmargin.data.arrays import dense
+from cmargin.data.containers import computed
+from cmargin.data.converted import batches
+from cmargin.data.device.arrays import namespace_of, to_host
+from cmargin.data.open import labels_beside, on_workers, open_rows, weights_beside
 
 SCORE_ENTRIES = 1 << 22  # scores held at a time by predict: 32 MB
 LARGEST = float(np.finfo(float).max)
@@ -88,7 +88,7 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
             Other numbers become float64, once for a fit and block by block for predictions. The columns of a frame are
             promoted as those of NumPy arrays are: all of float32 stay so, with whole numbers of up to 16 bits too.
             Or paths of files that hold such rows, and memory maps that do not fit into memory: see
-            `cmargin.homes.files.open_files`. Or a Dask array or dataframe, whose partitions stay on the workers of a
+            `cmargin.data.files.open_files`. Or a Dask array or dataframe, whose partitions stay on the workers of a
             ``dask.distributed`` cluster; y and sample_weight are then Dask collections too, or arrays in the order of
             the rows. Or a torch tensor, a CuPy array, or any array of the array API standard, which stays on its
             device; half precision is made single, whole numbers double.

@@ -8,11 +8,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from cmargin._core.small._fp_control import StandardArithmetic
+from cmargin._core.util._fp_control import StandardArithmetic
 from cmargin._estimators.types import Method
 from cmargin._estimators.validation import check_columns
 from cmargin._runtime.blas_threads import single_threaded_blas
-from cmargin.homes.open import dask_array_of, on_workers
+from cmargin.data.open import dask_array_of, on_workers
 
 
 def lazy_on_workers(method: Method) -> Method:

@@ -12,8 +12,8 @@ from cmargin._estimators.parts_apart import fit_part as fit_part_apart
 from cmargin._estimators.posteriors import PosteriorPredictions
 from cmargin._estimators.refusal import keeps_last_fit
 from cmargin._estimators.validation import check_rows, encode_labels
-from cmargin.homes.label_arrays import label_array
-from cmargin.homes.open import open_rows, weights_beside
+from cmargin.data.label_arrays import label_array
+from cmargin.data.open import open_rows, weights_beside
 
 
 class TrainedByParts(PosteriorPredictions):

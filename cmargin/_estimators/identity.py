@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator
 from cmargin import __version__
 from cmargin._estimators.validation import InvalidParameterError
 from cmargin._runtime.checkpoint import Checkpoint, Keeper
-from cmargin.homes.arrays import parts_of
-from cmargin.homes.rank_files import RankKeeper
+from cmargin.data.arrays import parts_of
+from cmargin.data.shards.rank_files import RankKeeper
 
 WITHOUT_EFFECT = ("callback", "checkpoint", "max_time", "n_jobs", "verbose")     # on the bits of the result
 MOST_NUMBERS = 1 << 24           # of X that are summed: evenly spaced rows where there are more,

@@ -7,8 +7,8 @@ import numpy as np
 
 from cmargin._estimators.columns_said import said_of_columns
 from cmargin._runtime.clock import TimeUp
-from cmargin.homes.columns import Columns, columns_of, without_digits
-from cmargin.homes.shared_start import some_places
+from cmargin.data.columns import Columns, columns_of, without_digits
+from cmargin.data.memory.shared_start import some_places
 
 ROWS = 1000
 

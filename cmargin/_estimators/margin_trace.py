@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cmargin._core.small._margin_summary import summarise_problems
+from cmargin._core.util._margin_summary import summarise_problems
 
 LEVELS = np.array([0.05, 0.25, 0.75, 0.95])
 # in the order of `summarise_problems`

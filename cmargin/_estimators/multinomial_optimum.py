@@ -4,9 +4,9 @@ from functools import partial
 
 import numpy as np
 
-from cmargin._core.small._openmp import effective_n_threads
+from cmargin._core.util._openmp import effective_n_threads
 from cmargin._estimators.validation import InvalidParameterError
-from cmargin.solvers.newton.multinomial_newton import ABSENT, Settings, solve
+from cmargin.solvers.multinomial.newton import ABSENT, Settings, solve
 
 TOL = 1e-4               # relative duality gap where ``tol`` is None
 

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from cmargin._core.small._openmp import effective_n_threads
+from cmargin._core.util._openmp import effective_n_threads
 from cmargin._estimators.base import LinearClassifier, rows_of_weight, untrained
 from cmargin._estimators.columns_said import said_of_columns
 from cmargin._estimators.margin_trace import MarginTrace

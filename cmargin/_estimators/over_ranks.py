@@ -7,14 +7,14 @@ fitted attributes, or with its error.
 
 from dataclasses import dataclass
 
-from cmargin._core.small._openmp import effective_n_threads
+from cmargin._core.util._openmp import effective_n_threads
 from cmargin._estimators.agreement import balanced, checked, compared, weighed
 from cmargin._estimators.identity import keeper_of_ranks
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.deferred import Deferred
-from cmargin.homes.failure import Failure
-from cmargin.homes.mpi import RankHome, RankPlace
-from cmargin.homes.ranks import ON_RANKS, Ranks
+from cmargin.data.failure import Failure
+from cmargin.data.shards.mpi import RankHome, RankPlace
+from cmargin.data.shards.ranks import ON_RANKS, Ranks
 
 
 @dataclass

@@ -6,7 +6,7 @@ The estimator is on the client's side, and so is the driver; workers see a copy 
 from sklearn.base import clone
 from sklearn.utils.validation import _check_feature_names
 
-from cmargin._core.small._openmp import effective_n_threads
+from cmargin._core.util._openmp import effective_n_threads
 from cmargin._estimators.agreement import (
     DRIVER_DECIDES,
     IN_PARTITIONS,
@@ -16,10 +16,10 @@ from cmargin._estimators.agreement import (
     weighed,
 )
 from cmargin._runtime.checkpoint import NO_KEEPER
-from cmargin.homes.dask.collections import open_partitions
-from cmargin.homes.dask.tasks import Labelled, Several, says_failure
-from cmargin.homes.failure import Failure, first_failure
-from cmargin.homes.open import open_rows
+from cmargin.data.failure import Failure, first_failure
+from cmargin.data.open import open_rows
+from cmargin.data.shards.dask.collections import open_partitions
+from cmargin.data.shards.dask.tasks import Labelled, Several, says_failure
 
 
 def train(estimator, X, y, sample_weight, begin):

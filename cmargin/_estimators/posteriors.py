@@ -11,8 +11,8 @@ from cmargin._estimators.base import LinearClassifier
 from cmargin._estimators.by_blocks import lazy_on_workers
 from cmargin._estimators.scores import as_given, log_shares_of, log_softmax_of, shares_of, softmax_of
 from cmargin._estimators.validation import check_parameter
-from cmargin.homes.arrays import dense
-from cmargin.homes.device.arrays import on_device, to_host
+from cmargin.data.arrays import dense
+from cmargin.data.device.arrays import on_device, to_host
 
 
 class PosteriorPredictions(LinearClassifier):

@@ -5,7 +5,7 @@ from typing import cast
 
 import numpy as np
 
-from cmargin._core.small._fp_control import StandardArithmetic
+from cmargin._core.util._fp_control import StandardArithmetic
 from cmargin._estimators.types import Method
 
 NONE_YET = np.empty(0)

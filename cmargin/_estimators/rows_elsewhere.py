@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 from sklearn.utils.validation import assert_all_finite, check_array, check_consistent_length, validate_data
 
-from cmargin.homes.files import RowFiles
+from cmargin.data.files import RowFiles
 
 
 def check_row_files(estimator, X, y, targets, reset):

@@ -4,8 +4,8 @@ import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.utils.extmath import safe_sparse_dot
 
-from cmargin.homes.arrays import dense, exponent, scaled_rows, stored
-from cmargin.homes.device.arrays import namespace_of, on_device
+from cmargin.data.arrays import dense, exponent, scaled_rows, stored
+from cmargin.data.device.arrays import namespace_of, on_device
 
 
 def linear_scores(X, coef, intercept):

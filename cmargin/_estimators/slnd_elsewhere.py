@@ -2,17 +2,17 @@
 
 from functools import partial
 
-from cmargin.solvers.low_rank.class_lists import ClassShares
-from cmargin.solvers.low_rank.classes_over_files import ClassesOverFiles
-from cmargin.solvers.low_rank.classes_over_places import PlaceShares
-from cmargin.solvers.low_rank.classes_over_ranks import ClassesOverRanks
-from cmargin.solvers.low_rank.classes_over_workers import ClassesOverWorkers
-from cmargin.solvers.low_rank.multinomial import MultinomialRun
-from cmargin.solvers.low_rank.on_device import MultinomialOnDevice
-from cmargin.solvers.low_rank.over_files import MultinomialOverFiles
-from cmargin.solvers.low_rank.over_places import PlaceCounts
-from cmargin.solvers.low_rank.over_ranks import MultinomialOverRanks
-from cmargin.solvers.low_rank.over_workers import MultinomialOverWorkers
+from cmargin.solvers.sgd.class_lists import ClassShares
+from cmargin.solvers.sgd.classes_over_files import ClassesOverFiles
+from cmargin.solvers.sgd.classes_over_places import PlaceShares
+from cmargin.solvers.sgd.classes_over_ranks import ClassesOverRanks
+from cmargin.solvers.sgd.classes_over_workers import ClassesOverWorkers
+from cmargin.solvers.sgd.multinomial import MultinomialRun
+from cmargin.solvers.sgd.on_device import MultinomialOnDevice
+from cmargin.solvers.sgd.over_files import MultinomialOverFiles
+from cmargin.solvers.sgd.over_places import PlaceCounts
+from cmargin.solvers.sgd.over_ranks import MultinomialOverRanks
+from cmargin.solvers.sgd.over_workers import MultinomialOverWorkers
 
 
 def run_by_batches(estimator, home, run, loss, Y):

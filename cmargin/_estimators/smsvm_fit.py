@@ -9,21 +9,21 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from cmargin._core.losses._losses import AT_ZERO
-from cmargin._core.small._openmp import effective_n_threads
+from cmargin._core.util._openmp import effective_n_threads
 from cmargin._estimators.base import untrained
 from cmargin._estimators.progress import say
 from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin._runtime.clock import RunClock, TimeUp
-from cmargin.homes.dual_rows import BY_DUAL, FEWEST_READS, SMOOTH_SPARSE, worth_sweeping
-from cmargin.homes.prices import has_ridges, jumps, sample_for_products, sampled_reads, worth_columns, worth_products
-from cmargin.homes.row_pass import SMALL
-from cmargin.homes.wide import worth_reducing
+from cmargin.data.memory.dual_rows import BY_DUAL, FEWEST_READS, SMOOTH_SPARSE, worth_sweeping
+from cmargin.data.memory.reduced_rows import worth_reducing
+from cmargin.data.memory.row_pass import SMALL
+from cmargin.data.prices import has_ridges, jumps, sample_for_products, sampled_reads, worth_columns, worth_products
 from cmargin.solvers.dual.dual_newton import DualNewton
 from cmargin.solvers.dual.smooth_choice import foreseen
-from cmargin.solvers.newton.continuation_newton import HISTORY, ContinuationNewton, Problem, Result, Settings
+from cmargin.solvers.newton.continuation import HISTORY, ContinuationNewton, Problem, Result, Settings
 from cmargin.solvers.newton.growing import SMALLEST, may_near, ways
-from cmargin.solvers.newton.paper_newton import PaperNewton
 from cmargin.solvers.newton.parts import Parts
+from cmargin.solvers.newton.published import PaperNewton
 from cmargin.solvers.newton.slices import side_by_side
 
 SMALLEST_NUMBER, LARGEST_NUMBER = float(np.finfo(float).tiny), float(np.finfo(float).max)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cmargin.homes.shared_start import sample_rows
+from cmargin.data.memory.shared_start import sample_rows
 
 STOPS = ("max_time", "interrupted")
 

@@ -11,17 +11,17 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from cmargin._core.rows._structure import check_structure
-from cmargin._core.small._arrays import all_finite
-from cmargin._core.small._labels import count_codes, rows_by_class
+from cmargin._core.util._arrays import all_finite
+from cmargin._core.util._labels import count_codes, rows_by_class
 from cmargin._estimators.rows_elsewhere import check_device_rows, check_row_files
 from cmargin._runtime.aligned import contiguous
-from cmargin.homes.containers import rows_array
-from cmargin.homes.converted import ConvertedRows, is_copied, is_single
-from cmargin.homes.device.home import refuse_device
-from cmargin.homes.device.rows import DeviceRows
-from cmargin.homes.files.home import refuse_files
-from cmargin.homes.files.sources import RowFiles
-from cmargin.homes.open import on_workers, opened
+from cmargin.data.containers import rows_array
+from cmargin.data.converted import ConvertedRows, is_copied, is_single
+from cmargin.data.device.rows import DeviceRows
+from cmargin.data.device.source import refuse_device
+from cmargin.data.files.source import refuse_files
+from cmargin.data.files.sources import RowFiles
+from cmargin.data.open import on_workers, opened
 
 # what `validate_data` is to make of rows: CSR or dense, float32 and float64 as they are, in any order, not copied
 ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": None, "accept_large_sparse": True}

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_info
 import cmargin
 from cmargin import _build_config
 from cmargin._core.linalg._blas import lanes_here
-from cmargin._core.small._openmp import effective_n_threads, threads_seen
+from cmargin._core.util._openmp import effective_n_threads, threads_seen
 from cmargin._runtime.blas_threads import blas_trails
 
 

@@ -6,8 +6,8 @@ from cmargin._estimators.docstrings import described_by, example
 from cmargin._estimators.types import Callback, CheckpointFile, ClassWeight, RandomState
 from cmargin._estimators.validation import COUNT, POSITIVE, check_parameter
 from cmargin.slnd import CALIBRATED, SLNDClassifier
-from cmargin.solvers.low_rank.plain_sgd import DiagonalRun, PlainRun, WhitenRun
-from cmargin.solvers.low_rank.sgdqn import SGDQNRun
+from cmargin.solvers.sgd.plain_sgd import DiagonalRun, PlainRun, WhitenRun
+from cmargin.solvers.sgd.sgdqn import SGDQNRun
 
 COMMON = """max_passes : int, default=10
         Sweeps over each class's list of rows.

@@ -9,10 +9,10 @@ import scipy.sparse as sp
 from cmargin._estimators.validation import InvalidParameterError
 from cmargin.command.tables import NO_LABEL, Table, read_csv, read_parquet
 from cmargin.convert import opened_text, refuse_long_labels
-from cmargin.homes.files import open_files
-from cmargin.homes.files.arrays_in_files import array_of_npy
-from cmargin.homes.files.sources import labels_of
-from cmargin.homes.label_arrays import missing
+from cmargin.data.files import open_files
+from cmargin.data.files.arrays_in_files import array_of_npy
+from cmargin.data.files.sources import labels_of
+from cmargin.data.label_arrays import missing
 
 SVMLIGHT = (".svm", ".svmlight", ".libsvm", ".txt")
 TABLES = (".csv", ".tsv", ".parquet")

@@ -8,7 +8,7 @@ from cmargin import __version__
 from cmargin._estimators.versions import InconsistentVersionWarning
 from cmargin.command.guard import say
 from cmargin.command.whole import whole_file
-from cmargin.homes.arrays import dense
+from cmargin.data.arrays import dense
 
 KIND = "cmargin model"
 

@@ -12,7 +12,7 @@ from sklearn.utils import assert_all_finite
 from cmargin.command import data, methods, model, page, report
 from cmargin.command.progress import progress
 from cmargin.command.whole import whole_file, writable
-from cmargin.homes import open_rows
+from cmargin.data import open_rows
 
 BATCH = 1 << 22                # scores held together
 

@@ -12,8 +12,8 @@ from decimal import Decimal
 import numpy as np
 
 from cmargin.convert import opened_text
-from cmargin.homes.files.formats import index_of_rows, refuse_lists
-from cmargin.homes.label_arrays import missing
+from cmargin.data.files.formats import index_of_rows, refuse_lists
+from cmargin.data.label_arrays import missing
 
 DELIMITERS = ",;\t "             # the first of them that the first line has
 NO_LABEL = object()              # in place of the column of labels: they are in a file of their own

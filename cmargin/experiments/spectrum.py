@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from cmargin.data.arrays import dense
 from cmargin.experiments._frame import Claim, Table, groups
 from cmargin.experiments._many_classes import DATA, names, rows_of
-from cmargin.homes.arrays import dense
 
 TITLE = "Spectrum of the second moment"
 SOURCE = "SLND, Figure 2"

@@ -1,5 +1,12 @@
-"""Places where the rows of a data set live; `open_rows` makes one of whatever is given."""
+"""The name of `cmargin.data` before version 0.1; it goes with the next release."""
 
-from cmargin.homes.open import open_rows
+import warnings
 
-__all__ = ["open_rows"]
+from cmargin import data
+
+
+def __getattr__(name):
+    if name not in data.__all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn(f"cmargin.homes.{name} is cmargin.data.{name} now", FutureWarning, stacklevel=2)
+    return getattr(data, name)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cmargin._runtime.aligned import aligned, contiguous
-from cmargin.homes.containers import unmasked
+from cmargin.data.containers import unmasked
 
 Batches = ArrayLike | Iterable[ArrayLike]     # of rows
 

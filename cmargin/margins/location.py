@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from cmargin._core.small import _catoni
-from cmargin._core.small._margin_summary import power_of_two
+from cmargin._core.util import _catoni
+from cmargin._core.util._margin_summary import power_of_two
 from cmargin.margins._batches import Batches, gathered
 from cmargin.margins._checks import confidence, count, nonnegative_number, positive_number
 

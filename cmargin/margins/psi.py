@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cmargin._core.small import _catoni
+from cmargin._core.util import _catoni
 from cmargin._runtime.aligned import contiguous
 from cmargin.margins._batches import as_real
 from cmargin.margins._checks import positive_array

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cmargin._core.small import _margin_summary
+from cmargin._core.util import _margin_summary
 from cmargin.margins._batches import Batches, as_real, gathered
 from cmargin.margins._checks import positive_number
 from cmargin.margins.location import confidence_scale

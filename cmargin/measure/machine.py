@@ -10,7 +10,7 @@ import sklearn
 from threadpoolctl import threadpool_info
 
 import cmargin
-from cmargin._core.small._openmp import effective_n_threads
+from cmargin._core.util._openmp import effective_n_threads
 
 
 def _processor():

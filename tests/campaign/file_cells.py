@@ -124,7 +124,7 @@ ROWS = {
 # ------------------------------------------------------------ readers of rows
 
 def by_open_files(path, y, in_memory):
-    from cmargin.homes.files import open_files
+    from cmargin.data.files import open_files
 
     return open_files(path, in_memory), y
 

@@ -12,7 +12,7 @@ HOMES = {
     "smallest": [("cmargin.solvers.newton.growing", "SMALLEST"), ("cmargin._estimators.smsvm_fit", "SMALLEST")],
     "rows_per_column": [("cmargin.solvers.newton.growing", "ROWS_PER_COLUMN")],
     # entries from which a pass over the rows uses threads
-    "small": [("cmargin.homes.row_pass", "SMALL"), ("cmargin._estimators.smsvm_fit", "SMALL")],
+    "small": [("cmargin.data.memory.row_pass", "SMALL"), ("cmargin._estimators.smsvm_fit", "SMALL")],
 }
 
 

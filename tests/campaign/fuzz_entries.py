@@ -217,7 +217,7 @@ def fit_and_answer(estimator, method, X, y, weights):
 
 
 def open_rows(draw):
-    from cmargin.homes import open_rows
+    from cmargin.data import open_rows
 
     n = draw.pick((0, 1, 4))
     X = rows(draw, n, draw.pick((0, 1, 3))) if draw.below(6) else array(draw, shape(draw))

@@ -8,7 +8,7 @@ from mpi4py import MPI
 from sklearn.datasets import load_digits
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
-from cmargin.solvers.low_rank.multinomial import MultinomialRun
+from cmargin.solvers.sgd.multinomial import MultinomialRun
 
 comm = MPI.COMM_WORLD
 X, y = load_digits(return_X_y=True)

@@ -3,7 +3,7 @@
 from libc.math cimport NAN, isfinite, isnan
 
 from cmargin._core.losses._losses cimport N_LOSSES, dual_gain, facts_of, has_dual, point, point_loss
-from cmargin._core.small._shapes cimport must_fit
+from cmargin._core.util._shapes cimport must_fit
 FACTS = {facts_of(loss).name.decode(): facts_of(loss) for loss in range(N_LOSSES)}
 LOSS_IDS = {name: loss for loss, name in enumerate(FACTS)}
 CALIBRATED = tuple(name for name in FACTS if FACTS[name]["calibrated"])

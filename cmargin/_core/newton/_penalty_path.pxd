@@ -1,6 +1,6 @@
 """The paths of penalties that lead to the user's, for a smooth loss; reasons in ``_penalty_path.pyx``."""
 
-from cmargin._core.newton._newton cimport newton_state
+from cmargin._core.newton._driver cimport newton_state
 
 
 # what the penalty at w is more than the user's

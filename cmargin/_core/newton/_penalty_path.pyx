@@ -14,8 +14,8 @@ Objective, certificate and history stay those of the user's penalty; only the st
 
 from libc.math cimport fabs
 
-from cmargin._core.newton._certificate cimport dual_bound, relative_gap
-from cmargin._core.newton._newton cimport RUNNING, gap_of, penalty_of
+from cmargin._core.newton._bound cimport dual_bound, relative_gap
+from cmargin._core.newton._driver cimport RUNNING, gap_of, penalty_of
 
 # chosen on 40 problems; those and their passes are in doc/decisions.md
 cdef double SHORT = 0.3                  # a step that begins the path of l2,

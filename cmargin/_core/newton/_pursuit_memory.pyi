@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cmargin._core.newton._driver import Driver
+from cmargin._core.newton._asking import Driver
 
 STATUS: tuple[str, ...]
 

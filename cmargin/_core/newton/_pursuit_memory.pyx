@@ -5,15 +5,15 @@ import numpy as np
 from libc.math cimport INFINITY, sqrt
 from libc.stdlib cimport free
 
-from cmargin._core.newton._driver cimport PAUSE, Driver
-from cmargin._core.newton._kept_curvature cimport kept_curvature, kept_free, kept_row_size
+from cmargin._core.newton._asking cimport PAUSE, Driver
+from cmargin._core.newton.direction._lagged cimport kept_curvature, kept_free, kept_row_size
 from cmargin._core.newton._pursuit_newton cimport (
     arrive, n_columns_recorded, pursuit_answers_to, pursuit_begin, pursuit_leave, pursuit_state, rescale, status_id,
 )
-from cmargin._core.small._margin_summary cimport N_TRACED
-from cmargin._core.small._carry cimport carrier, carry, copied
-from cmargin._core.small._clock cimport seconds
-from cmargin._core.small._shapes cimport must_fit
+from cmargin._core.util._margin_summary cimport N_TRACED
+from cmargin._core.util._carry cimport carrier, carry, copied
+from cmargin._core.util._clock cimport seconds
+from cmargin._core.util._shapes cimport must_fit
 
 cdef enum:                       # vectors of a driver
     W, KEPT_W, D, G, CHANGE, L2_EACH, SCRATCH, ZERO, CENTRE, INVERSE, ASKED, LAST,

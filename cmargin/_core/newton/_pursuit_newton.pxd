@@ -1,10 +1,10 @@
-"""Margin pursuit's Newton as a driver (``_driver.pxd``), which `pursuit_begin` starts; `arrive` after a PAUSE."""
+"""Margin pursuit's Newton as a driver (``_asking.pxd``), which `pursuit_begin` starts; `arrive` after a PAUSE."""
 
 from cmargin._core.newton._column_units cimport column_units
-from cmargin._core.newton._conjugate_gradients cimport conjugate_gradients
-from cmargin._core.newton._driver cimport request
-from cmargin._core.newton._kept_curvature cimport kept_curvature
-from cmargin._core.newton._line_search cimport line_search
+from cmargin._core.newton.direction._conjugate_gradients cimport conjugate_gradients
+from cmargin._core.newton._asking cimport request
+from cmargin._core.newton.direction._lagged cimport kept_curvature
+from cmargin._core.newton._line cimport line_search
 
 
 cdef enum status_id:                     # names in `STATUS`

@@ -1,4 +1,4 @@
-"""Margin pursuit by Newton's method: a driver (``_driver.pxd``) whose loss needs no smoothing and has no certificate.
+"""Margin pursuit by Newton's method: a driver (``_asking.pxd``) whose loss needs no smoothing and has no certificate.
 
 Q is convex with a continuous second derivative, rho'' = 1 - u^2/2 within sqrt(2) and 0 beyond. One read of the
 rows takes the full step and sums value, slope and gradient at its end; the curvature too, unless that of an earlier
@@ -18,14 +18,14 @@ from cmargin._core.losses._losses cimport MARGIN_PURSUIT, point_loss
 from cmargin._core.newton._column_units cimport (
     block_in_units, diagonal_in_units, sums_in_units, weights_of_rows,
 )
-from cmargin._core.newton._conjugate_gradients cimport cg_begin, cg_told, conjugate_gradients
-from cmargin._core.newton._driver cimport ALONG, DONE, LOOK, MARGINS, PAUSE, PRODUCT
-from cmargin._core.newton._kept_curvature cimport kept_add, kept_factor, kept_solve, kept_take
-from cmargin._core.newton._line_search cimport ARMIJO, search_begin, search_told
+from cmargin._core.newton.direction._conjugate_gradients cimport cg_begin, cg_told, conjugate_gradients
+from cmargin._core.newton._asking cimport ALONG, DONE, LOOK, MARGINS, PAUSE, PRODUCT
+from cmargin._core.newton.direction._lagged cimport kept_add, kept_factor, kept_solve, kept_take
+from cmargin._core.newton._line cimport ARMIJO, search_begin, search_told
 from cmargin._core.rows._row_blocks cimport CURVATURE, LINE_SLOPE, LINE_VALUE
-from cmargin._core.small._clock cimport seconds
-from cmargin._core.small._history cimport history_row
-from cmargin._core.small._margin_summary cimport N_TRACED
+from cmargin._core.util._clock cimport seconds
+from cmargin._core.util._history cimport history_row
+from cmargin._core.util._margin_summary cimport N_TRACED
 
 cdef double SLOPE_KEPT = 0.9             # a full step is kept if the slope at its end is at most this part of the first
 cdef double SEARCHED = 1e-3              # part of the first slope that a search may leave

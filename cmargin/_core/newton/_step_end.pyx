@@ -5,10 +5,10 @@ Value and slope along the line are exact there, from the look; a better length i
 
 from libc.math cimport fabs
 
-from cmargin._core.newton._certificate cimport relative_gap
+from cmargin._core.newton._bound cimport relative_gap
 from cmargin._core.newton._penalty_path cimport penalty_of_path
-from cmargin._core.newton._line_search cimport ARMIJO, l1_slope, search_begin
-from cmargin._core.newton._newton cimport n_kinks, penalty_of, slope_of_penalty
+from cmargin._core.newton._line cimport ARMIJO, l1_slope, search_begin
+from cmargin._core.newton._driver cimport n_kinks, penalty_of, slope_of_penalty
 
 cdef double SLOPE_KEPT = 0.5             # a full step is kept if the slope at its end is at most this part of the first
 cdef double FIRST_SLOPE_KEPT = 0.1       # and the first step from w = 0 of a smooth loss, see `leaves_zero`

@@ -17,7 +17,7 @@ from cmargin._core.rows._dual_rows cimport (
     AHEAD, DualBlocks, add_listed, add_rest, dual_products, gap_at, mean_product, reads_of, take_mean,
 )
 from cmargin._core.rows._tiles cimport add_row, fetch_row, row_product
-from cmargin._core.small._shapes cimport must_fit
+from cmargin._core.util._shapes cimport must_fit
 
 cdef int ITERATIONS = 100            # of one Newton step,
 cdef int RESTARTS = 20               # and bounds met in it

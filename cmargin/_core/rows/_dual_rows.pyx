@@ -17,7 +17,7 @@ from cmargin._core.rows._rows cimport Rows
 from cmargin._core.rows._tiles cimport (
     add_row, fetch_row, open_tile, row_product, row_source, row_tile, source_of, tile_row_squares,
 )
-from cmargin._core.small._shapes cimport must_fit
+from cmargin._core.util._shapes cimport must_fit
 
 
 cdef double mean_product(const dual_rows *rows, const double *v) noexcept nogil:

@@ -15,12 +15,12 @@ from libc.math cimport INFINITY, fabs, log, pow
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy
 
-from cmargin._core.rows._dual_looks cimport balance_part, balancing, begin_balancing
+from cmargin._core.rows._dual_evaluate cimport balance_part, balancing, begin_balancing
 from cmargin._core.rows._dual_rows cimport AHEAD, DualBlocks, dual_rows, gap_at, mean_product, take_mean, worth_of
 from cmargin._core.rows._tiles cimport add_row, fetch_row, row_product
-from cmargin._core.small._carry cimport carrier, carry
-from cmargin._core.small._random cimport shuffle_places
-from cmargin._core.small._shapes cimport must_fit
+from cmargin._core.util._carry cimport carrier, carry
+from cmargin._core.util._random cimport shuffle_places
+from cmargin._core.util._shapes cimport must_fit
 
 cdef enum:
     LONGEST_NAP = 7                  # sweeps that a row at its bound may be left out of, until the next look

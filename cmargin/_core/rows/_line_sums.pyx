@@ -7,7 +7,7 @@ same bits for any number of threads.
 import numpy as np
 
 from cmargin._core.losses._losses cimport point, point_loss
-from cmargin._core.small._team cimport share_out
+from cmargin._core.util._team cimport share_out
 
 cdef Py_ssize_t BLOCK = 8192            # rows: three arrays of them fit into a second-level cache
 

@@ -4,8 +4,8 @@ Who takes which block makes no difference: each sums into a place of its own.
 """
 
 from cmargin._core.rows._row_blocks cimport block_kernel, block_question
-from cmargin._core.rows._looks cimport row_pass
-from cmargin._core.small._team cimport share_out
+from cmargin._core.rows._evaluate cimport row_pass
+from cmargin._core.util._team cimport share_out
 
 
 cdef struct block_work:

@@ -25,8 +25,8 @@ from cmargin._core.losses._smoothed_hinge cimport (
     dual_curvature, hinge_along, hinge_at, hinge_point, hinge_rows, hinge_slope, primal_curvature,
 )
 from cmargin._core.rows._deficits cimport deficits_move, hinge_losses
-from cmargin._core.small._random cimport number_of
-from cmargin._core.small._simd cimport lane_sum
+from cmargin._core.util._random cimport number_of
+from cmargin._core.util._simd cimport lane_sum
 from cmargin._core.rows._tiles cimport (
     begin_curvature, curvature_block, finish_curvature, open_tile, row_tile, tile_add_curvature, tile_add_rows,
     tile_add_rows_3, tile_add_squares, tile_products, tile_row_squares, tile_weighted_products,

@@ -9,7 +9,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport uint64_t
 
 from cmargin._core.losses._losses cimport MARGIN_PURSUIT, SMOOTHED_HINGE, has_dual, in_newton_steps
-from cmargin._core.rows._looks cimport (
+from cmargin._core.rows._evaluate cimport (
     SAMPLED_BLOCK, columns_view, hessians_wanted, look_request, pass_along, pass_begin_look, pass_combine,
     pass_evaluate, pass_lines, pass_look_part, pass_margins, pass_plan, pass_product, pass_set_active, pass_start,
     row_pass, scratch_wanted, sums_later,
@@ -17,7 +17,7 @@ from cmargin._core.rows._looks cimport (
 from cmargin._core.rows._row_blocks cimport DUAL_NEG, DUAL_POS, HINGE, N_SUMS, pass_job
 from cmargin._core.rows._rows cimport Rows
 from cmargin._core.rows._tiles cimport source_of
-from cmargin._core.small._shapes cimport check_ascending, check_length, must_fit
+from cmargin._core.util._shapes cimport check_ascending, check_length, must_fit
 
 from cmargin._core.losses._losses import LOSS_IDS
 
@@ -31,7 +31,7 @@ cdef bint ask_python_for_room(row_pass *rows, Py_ssize_t order) noexcept with gi
 
 
 cdef class RowBlocks:
-    """Rows in memory, with the per-row state of one binary problem; see `cmargin.homes.base` for the contract.
+    """Rows in memory, with the per-row state of one binary problem; see `cmargin.data.source` for the contract.
 
     Parameters
     ----------

@@ -17,9 +17,9 @@ from libc.stdint cimport uint64_t
 
 from cmargin._core.rows._rows cimport Rows
 from cmargin._core.rows._tiles cimport fetch_row, open_tile, row_source, row_tile, source_of, tile_row_squares
-from cmargin._core.small._random cimport group_of, mixed, number_in, number_of, part_of
-from cmargin._core.small._shapes cimport must_fit
-from cmargin._core.small._team cimport share_out
+from cmargin._core.util._random cimport group_of, mixed, number_in, number_of, part_of
+from cmargin._core.util._shapes cimport must_fit
+from cmargin._core.util._team cimport share_out
 
 cdef double LEAST = 0.1, LONGEST = 3.0
 CHANCE = LEAST, LONGEST                  # the same for Python

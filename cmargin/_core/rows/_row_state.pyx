@@ -4,7 +4,7 @@ import numpy as np
 
 from cmargin._core.rows._row_pass cimport RowBlocks
 from cmargin._core.rows._row_blocks cimport pass_job
-from cmargin._core.small._shapes cimport must_fit
+from cmargin._core.util._shapes cimport must_fit
 
 
 def kept_of_rows(RowBlocks blocks, bint measures=True):

@@ -4,7 +4,7 @@ What is kept of every row stays, for all rows, in one place; the pointers of the
 and the sums of a window are for whoever adds them up.
 """
 
-from cmargin._core.rows._looks cimport pass_begin_window, pass_end_look
+from cmargin._core.rows._evaluate cimport pass_begin_window, pass_end_look
 from cmargin._core.rows._row_blocks cimport pass_job
 from cmargin._core.rows._row_pass cimport RowBlocks
 from cmargin._core.rows._rows cimport Rows

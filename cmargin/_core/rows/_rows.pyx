@@ -12,7 +12,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy, memset
 
 from cmargin._core.linalg._blas cimport NO_TRANS, gemm
-from cmargin._core.small._simd cimport row_axpy, row_dot
+from cmargin._core.util._simd cimport row_axpy, row_dot
 
 from cmargin._core.rows._structure import check_structure
 

@@ -14,9 +14,9 @@ from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, gemm
 from cmargin._core.losses._losses cimport N_LOSSES, point, point_loss
 from cmargin._core.rows._dense_tile cimport column_of, dense_tile, value_at
 from cmargin._core.rows._rows cimport Rows, rows_view
-from cmargin._core.small._shapes cimport must_fit, within
-from cmargin._core.small._simd cimport row_axpy
-from cmargin._core.small._team cimport share_out
+from cmargin._core.util._shapes cimport must_fit, within
+from cmargin._core.util._simd cimport row_axpy
+from cmargin._core.util._team cimport share_out
 
 
 cdef struct problem_blocks:

@@ -10,7 +10,7 @@ from cmargin._core.linalg._blas cimport TRANS, floating, syrk
 from cmargin._core.linalg._packed_syrk cimport packed_syrk_d, packed_syrk_f
 from cmargin._core.rows._csr cimport csr_axpy, csr_axpy_weighted, csr_dot, csr_moments
 from cmargin._core.rows._rows cimport Rows, rows_view
-from cmargin._core.small._simd cimport (
+from cmargin._core.util._simd cimport (
     lane_sum, mixed_axpy_d, mixed_axpy_f, mixed_dot_d, mixed_dot_f, row_prefetch,
 )
 

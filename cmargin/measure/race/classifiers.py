@@ -16,7 +16,7 @@ from sklearn.svm import LinearSVC
 from cmargin.measure.race.traces import Point, TimeUp, Trace, quiet, trace, within
 from cmargin.slnd import BSNClassifier, SLNDClassifier
 from cmargin.smsvm import SmSVMClassifier
-from cmargin.solvers.low_rank.plain_sgd import CentredBatches, PlainBatches
+from cmargin.solvers.sgd.plain_sgd import CentredBatches, PlainBatches
 
 
 class SoftmaxSGD(SLNDClassifier):

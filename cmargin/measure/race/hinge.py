@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from cmargin._core.small._fp_control import StandardArithmetic
+from cmargin._core.util._fp_control import StandardArithmetic
 
 
 class Run(NamedTuple):

@@ -26,8 +26,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from cmargin._core.newton._certificate import ROUNDING
-from cmargin._core.newton._dual_memory import DualDriver
+from cmargin._core.dual._memory import DualDriver
+from cmargin._core.newton._bound import ROUNDING
 from cmargin.solvers.newton.slices import InSlices
 from cmargin.solvers.per_class import class_streams
 

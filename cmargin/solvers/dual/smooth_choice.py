@@ -14,7 +14,7 @@ those that w was made of.
 import numpy as np
 
 from cmargin._core.rows._dual_sweeps import DualSweeps
-from cmargin.homes.prices import reads_of_newton, sampled_reads
+from cmargin.data.prices import reads_of_newton, sampled_reads
 from cmargin.solvers.dual.dual_newton import stream_of
 
 ROWS_A_COLUMN, PART = 5, 16    # of the sample, at least, and a row of so many;

@@ -9,7 +9,7 @@ that sorted labels do no harm, and read without an index. Their order is drawn a
 import numpy as np
 
 from cmargin._core.losses._losses import LARGEST_CURVATURE
-from cmargin._core.stochastic import _gradient_rules
+from cmargin._core.sgd import _gradient_rules
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.solvers.first_order.margin_pursuit import GradientDescent, loss_of
 from cmargin.solvers.first_order.penalty import L1_WIDTH

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cmargin.homes.columns import columns_of, without_digits
+from cmargin.data.columns import columns_of, without_digits
 from cmargin.solvers.first_order.leave_one_out import best_penalty
 
 ROWS, MOST_ROWS = 1000, 2000     # of the sample; the second, where twenty rows a class are more than the first

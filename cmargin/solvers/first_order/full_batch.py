@@ -9,8 +9,8 @@ import numpy as np
 from scipy.optimize import minimize
 
 from cmargin._core.losses._losses import LOSS_IDS, evaluate
-from cmargin._core.small import _catoni
-from cmargin._core.small._arrays import total
+from cmargin._core.util import _catoni
+from cmargin._core.util._arrays import total
 from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin._runtime.deferred import Deferred

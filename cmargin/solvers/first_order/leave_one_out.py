@@ -13,7 +13,7 @@ of the difference: the loss alone would trade a class that is met rarely for the
 
 import numpy as np
 
-from cmargin.homes.spectrum import NO_EIGENVALUE, spectrum
+from cmargin.data.spectrum import NO_EIGENVALUE, spectrum
 
 STEP = 10.0**0.5             # between two penalties that are tried
 BELOW = 0.03                 # the least of them, in parts of the least eigenvalue

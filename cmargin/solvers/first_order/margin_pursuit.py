@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cmargin._core.losses._losses import LOSS_IDS, mean_losses
-from cmargin._core.small._arrays import all_finite, lines_finite
-from cmargin._core.stochastic import _alias, _gradient_rules, _projected_sgd
+from cmargin._core.sgd import _alias, _gradient_rules, _projected_sgd
+from cmargin._core.util._arrays import all_finite, lines_finite
 from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin._runtime.deferred import Deferred
 from cmargin._runtime.workspace import aligned_rows
-from cmargin.homes.columns import Columns
+from cmargin.data.columns import Columns
 from cmargin.solvers.first_order.chosen import settled
 from cmargin.solvers.first_order.penalty import L1_WIDTH, Penalty
 from cmargin.solvers.per_class import SLICE_NUMBERS, STEP_OVERHEAD, class_streams, worthwhile_threads

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cmargin._core.stochastic._gradient_rules import penalties
+from cmargin._core.sgd._gradient_rules import penalties
 
 L1_WIDTH = 1e-3              # |w| is taken as sqrt(w^2 + L1_WIDTH^2) - L1_WIDTH: less by L1_WIDTH at most
 

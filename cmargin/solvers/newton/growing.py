@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from cmargin.homes.prices import SMALLEST
-from cmargin.solvers.newton.continuation_newton import ContinuationNewton, Result
+from cmargin.data.prices import SMALLEST
+from cmargin.solvers.newton.continuation import ContinuationNewton, Result
 
 FRACTION = 0.1
 PILOT = 2000                   # rows that tell the mean squares of the columns

@@ -13,7 +13,7 @@ from cmargin._core.newton._pursuit_memory import PursuitSteps
 from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin._runtime.deferred import Deferred
-from cmargin.homes.row_pass import SMALL
+from cmargin.data.memory.row_pass import SMALL
 from cmargin.solvers.first_order.chosen import settled
 from cmargin.solvers.first_order.margin_pursuit import Fit, one_shot_scale
 from cmargin.solvers.newton.growing import subset_of, worth_growing

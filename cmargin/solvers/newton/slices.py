@@ -4,7 +4,7 @@ from time import perf_counter
 
 import numpy as np
 
-from cmargin._core.newton._driver import advance_all
+from cmargin._core.newton._asking import advance_all
 from cmargin._runtime.turns import give_way
 from cmargin.solvers.newton.parts import NO_PARTS
 
@@ -22,7 +22,7 @@ def _look(home, asked):
     return home.look(**asked)
 
 
-# how rows that are elsewhere answer, as `cmargin.homes.base` has it
+# how rows that are elsewhere answer, as `cmargin.data.source` has it
 ANSWERS = {
     "look": _look,
     "along": lambda home, asked: home.along(**asked)[1:],

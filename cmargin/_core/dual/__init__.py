@@ -1,0 +1,1 @@
+"""The compiled driver of the dual."""

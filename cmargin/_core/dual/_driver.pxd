@@ -1,0 +1,64 @@
+"""SmSVM's dual as a machine that is taken on part by part; what is behind it stands in ``dual/_driver.pyx``."""
+
+from cmargin._core.rows._dual_face cimport face_step
+from cmargin._core.rows._dual_evaluate cimport balancing
+from cmargin._core.rows._dual_rows cimport dual_rows
+from cmargin._core.rows._dual_sweeps cimport dual_sweeps
+
+
+cdef enum dual_stage:
+    WAITING, START, START_ADDING, SWEEPS, STEP, LOOK, BALANCE, PAUSED, ENDED
+
+
+cdef enum dual_status:           # names in `STATUS`
+    RUNNING, CONVERGED, STOPPED, MAX_TIME, MAX_PASSES, LEFT
+
+
+cdef struct dual_state:
+    dual_rows *rows
+    dual_sweeps *sweeps
+    face_step step
+    balancing balance
+    double l2
+    Py_ssize_t n_result          # numbers of w that are wanted: m, and 1 with an intercept
+    # ---- what the user chose
+    double tol
+    double limit                 # reads after which it ends
+    bint gives_up                # with "left" rather than "max_passes"
+    double trial                 # of the limit, after which it leaves where the gap does not fall fast enough
+    double first_look            # reads after which there is a look, if there has been none
+    double largest               # multiple of w
+    double deadline
+    bint pauses                  # after every look
+    # ---- what is known
+    double *best_w               # (n_result,)
+    double objective
+    double best_dual
+    int n_iter
+    int newton_steps
+    dual_status status
+    dual_status leaving            # what to end with after a last look; RUNNING: nothing
+    # ---- the machine
+    dual_stage stage
+    bint wished                  # the look under way was wished for
+    int since                    # sweeps since the last look,
+    double read                  # reads
+    double gap                   # and the sweeps' gap at it
+    Py_ssize_t at                # the next row of a look
+    double held                  # sum of c y of rows added
+    double *room                 # (4 n + 2 (m + 1),) while a look is under way
+    bint out_of_memory
+    double started
+    double seconds[3]            # looks, Newton steps, sweeps
+    double *history
+    Py_ssize_t history_rows
+    Py_ssize_t history_room
+
+
+# a task for a thread: until the clock says so, a pause, or the end
+cdef void dual_work(void *of, double until) noexcept nogil
+
+# from w = 0, or from the point that lies in sweeps.w; after a pause; with a last look
+cdef void dual_begin(dual_state *at, bint from_w) noexcept nogil
+cdef void dual_resume(dual_state *at) noexcept nogil
+cdef void dual_leave(dual_state *at, dual_status status) noexcept nogil

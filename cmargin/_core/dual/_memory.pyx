@@ -1,0 +1,209 @@
+"""SmSVM's dual driver with its memory: what Python makes, begins, looks at and leaves."""
+
+import numpy as np
+
+from libc.math cimport INFINITY, sqrt
+from libc.stdint cimport uint64_t
+from libc.stdlib cimport free
+
+from cmargin._core.linalg._blas cimport dot
+from cmargin._core.newton._asking cimport Worker
+from cmargin._core.dual._driver cimport (
+    ENDED, PAUSED, RUNNING, WAITING, dual_begin, dual_leave, dual_resume, dual_state, dual_status, dual_work,
+)
+from cmargin._core.newton._driver cimport HISTORY_COLUMNS
+from cmargin._core.rows._dual_rows cimport DualBlocks, reads_of
+from cmargin._core.rows._dual_sweeps cimport DualSweeps
+from cmargin._core.util._carry cimport carrier, carry, copied
+from cmargin._core.util._clock cimport seconds
+from cmargin._core.util._shapes cimport must_fit
+
+# names of `dual_status`; "left": Newton's method on all columns had better go on
+STATUS = ("running", "converged", "stopped", "max_time", "max_passes", "left")
+
+cdef enum:
+    CARRIED = 512                # bytes, and more than there are
+
+
+cdef class DualDriver(Worker):
+    """One binary problem on its way by the dual. `cmargin.solvers.dual.dual_newton` puts it to use.
+
+    Parameters
+    ----------
+    rows : DualBlocks
+    problem : Problem
+        l1 = 0, l2 > 0.
+    settings : Settings
+    n_result : int
+        Numbers of the w that is wanted.
+    stream : (4,) uint64 array
+        Of the order of the sweeps.
+    limit : float
+        Reads after which it ends,
+    gives_up : bool
+        with the status "left".
+    trial : float
+        Part of the limit after which it leaves where the gap does not fall fast enough.
+    first_look : float
+        Reads after which there is a look, if there has been none.
+    patience : float
+        Sweeps still needed from which on a Newton step is tried.
+    largest : float
+        Multiple of w that a look may take.
+    """
+
+    cdef dual_state at
+    cdef readonly DualBlocks home
+    cdef readonly DualSweeps sweeps
+    cdef readonly object a, w
+    cdef object best_w
+
+    def __init__(self, DualBlocks rows, problem, settings, Py_ssize_t n_result, uint64_t[::1] stream, double limit,
+                 bint gives_up, double trial, double first_look, double patience, double largest):
+        cdef dual_state *at = &self.at
+        cdef double[::1] best_w = np.zeros(n_result)
+        self.a, self.w, self.best_w = np.zeros(rows.rows.n), np.zeros(rows.rows.m + 1), best_w.base
+        must_fit(n_result == rows.rows.m + (rows.rows.bias > 0) and n_result > 0, "DualDriver")
+        self.home, self.sweeps = rows, DualSweeps(rows, self.a, self.w, stream, patience)
+        at.rows, at.sweeps, at.l2, at.n_result = &rows.rows, &self.sweeps.at, problem.l2, n_result
+        at.tol, at.deadline, at.pauses = settings.tol, settings.deadline, settings.pauses
+        at.limit, at.gives_up, at.trial, at.largest = limit, gives_up, trial, largest
+        at.first_look = first_look
+        at.best_w, at.objective, at.best_dual, at.gap = &best_w[0], INFINITY, 0, INFINITY
+        at.status, at.leaving, at.stage, at.started = RUNNING, RUNNING, WAITING, seconds()
+        self.task.of, self.task.work = at, dual_work
+
+    def __dealloc__(self):
+        free(self.at.history)
+        free(self.at.room)
+        free(self.at.step.memory)
+
+    cdef int look_for_trouble(self) except -1:
+        if self.at.out_of_memory:
+            raise MemoryError("no memory for the dual of so many rows")
+        return 0
+
+    # ------------------------------------------------------------ the way
+
+    def begin(self, w=None):
+        """From 0, or from the point ``w`` (m + 1,) as rows seen from their mean have it."""
+        if w is not None:
+            self.w[:] = w
+        dual_begin(&self.at, w is not None)
+        self.look_for_trouble()
+
+    @property
+    def asks(self):
+        """"rows", which are read here, "pause", or None at the end."""
+        return None if self.at.stage == ENDED else "pause" if self.at.stage == PAUSED else "rows"
+
+    @property
+    def pauses(self):
+        """Whether it pauses after every look."""
+        return self.at.pauses
+
+    @pauses.setter
+    def pauses(self, bint pauses):
+        self.at.pauses = pauses
+
+    @property
+    def reads(self):
+        return reads_of(self.at.rows)
+
+    @property
+    def status(self):
+        return STATUS[self.at.status]
+
+    @property
+    def size(self):
+        """|w|"""
+        return sqrt(dot(self.at.rows.m + 1, self.at.sweeps.w, self.at.sweeps.w))
+
+    @property
+    def newton_steps(self):
+        return self.at.newton_steps
+
+    def go_on(self):
+        """After a pause."""
+        dual_resume(&self.at)
+
+    def end_with(self, status):
+        """At a pause: no sweep more."""
+        self.at.status = <dual_status> <int> STATUS.index(status)
+
+    def leave(self, status):
+        """End after a look at the point as it is, or at once where there has just been one."""
+        if self.at.stage in (WAITING, PAUSED):
+            self.end_with(status)
+            self.at.stage = ENDED
+        else:
+            dual_leave(&self.at, <dual_status> <int> STATUS.index(status))
+
+    def store(self, result):
+        """What is known of the best point, and how it was found, into a `Result`."""
+        cdef dual_state *at = &self.at
+        result.objective, result.dual, result.width = at.objective, at.best_dual, 0.0
+        result.passes, result.n_iter, result.status = reads_of(at.rows), at.n_iter, STATUS[at.status]
+        result.history = self.history()
+        if at.objective < INFINITY:
+            result.w = self.best_w.copy()
+
+    def history(self):
+        """A list of ``HISTORY_COLUMNS`` numbers for every look."""
+        cdef Py_ssize_t i, j
+        return [[self.at.history[i * HISTORY_COLUMNS + j] for j in range(HISTORY_COLUMNS)]
+                for i in range(self.at.history_rows)]
+
+    def pass_over(self, double pause):
+        """Seconds that do not count: those of a callback, and of what is made for it to look at."""
+        self.at.started += pause
+        self.at.deadline += pause
+
+    def hand_over(self):
+        """What Newton's method on all columns may go on with."""
+        cdef dual_state *at = &self.at
+        return dict(started=at.started, spent=reads_of(at.rows),
+                    spent_seconds=(at.seconds[0], at.seconds[1], at.seconds[2]))
+
+    # ------------------------------------------------------------ a checkpoint, at a pause
+
+    cdef Py_ssize_t carry_numbers(self, char *place, bint back) noexcept nogil:
+        cdef carrier by
+        cdef dual_state *at = &self.at
+        by.place, by.back = place, back
+        carry(&by, &at.limit, sizeof(at.limit))
+        carry(&by, &at.objective, sizeof(at.objective))
+        carry(&by, &at.best_dual, sizeof(at.best_dual))
+        carry(&by, &at.n_iter, sizeof(at.n_iter))
+        carry(&by, &at.newton_steps, sizeof(at.newton_steps))
+        carry(&by, &at.status, sizeof(at.status))
+        carry(&by, &at.since, sizeof(at.since))
+        carry(&by, &at.read, sizeof(at.read))
+        carry(&by, &at.gap, sizeof(at.gap))
+        carry(&by, at.seconds, sizeof(at.seconds))
+        carry(&by, &at.rows.n_read, sizeof(at.rows.n_read))
+        return by.place - place
+
+    def kept(self):
+        """What it is at a pause, a dictionary; its arrays are those that it goes on with."""
+        cdef char room[CARRIED]
+        cdef Py_ssize_t size = self.carry_numbers(room, False)
+        return dict(numbers=room[:size], sweeps=self.sweeps.kept(), w=self.best_w, history=self.history(),
+                    seconds=seconds() - self.at.started)
+
+    def take_back(self, dict kept):
+        """At the pause where another, of the same problem on the same rows, was `kept`."""
+        cdef dual_state *at = &self.at
+        cdef char room[CARRIED]
+        cdef bytes numbers = kept["numbers"]
+        must_fit(len(numbers) == self.carry_numbers(room, False), "take_back")
+        self.carry_numbers(numbers, True)
+        self.sweeps.take_back(kept["sweeps"])                        # a and w too
+        self.best_w[:] = kept["w"]
+        at.started = seconds() - kept["seconds"]
+        free(at.history)
+        at.history = NULL
+        at.history_rows = at.history_room = 0
+        at.history = copied(np.array(kept["history"], float).reshape(-1))
+        at.history_rows = at.history_room = len(kept["history"])
+        at.stage = PAUSED

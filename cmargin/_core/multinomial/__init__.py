@@ -1,0 +1,1 @@
+"""Compiled Newton steps of the penalised multinomial objective."""

@@ -1,0 +1,82 @@
+"""What Newton drivers have in common: a question, who is told the answer, and rows in memory that answer.
+
+    begin
+    while ask.kind is none of PAUSE, GATHER, NEAREST, MARGINS, DONE:
+        answer the question, and tell: ask.told_look, ask.told_along, ask.told_product, ask.told_evaluation
+
+A driver never sees a row, so that the rows may be in memory, in files or on other machines; between asking and being
+told it may wait for as long as anybody likes. Nothing here needs the interpreter.
+"""
+
+from cmargin._core.newton.direction._l1_model cimport step_model
+from cmargin._core.rows._evaluate cimport look_request, row_pass
+
+
+cdef enum ask_kind:
+    LOOK                         # ask.look, after ask.restart and ask.new_active
+    ALONG                        # value, slope, curvature at ask.step; no read
+    PRODUCT                      # sum s h x_i <x_i, ask.x>, ask.x NULL: the diagonal
+    MODEL                        # the step that minimises ask.model; by rows that have columns only
+    EVALUATE                     # sum s F(y <ask.x, x>), F not smoothed, and sum s x^2
+    MARGINS                      # `traced` numbers of the margins where the last look was, into ask.traced; no read
+    GATHER                       # the heaviest rows, see `HeavyRows`
+    NEAREST                      # the optimum of the rows near the hinge beside straight lines for all others
+    PAUSE                        # nothing: Python looks in
+    DONE
+
+
+cdef struct request:
+    ask_kind kind
+    Py_ssize_t n_columns
+    look_request look
+    bint restart                 # w = 0 first; primal: dual variables are never carried on
+    bint primal
+    bint new_active              # columns of the curvature block: n_active of active, NULL for all
+    Py_ssize_t n_active
+    const Py_ssize_t *active
+    const double *norm_weight    # sum weight_j x_ij^2 for every row too, or NULL
+    const double *x              # (n_columns,)
+    step_model *model
+    double step
+    double scale                 # of the margins' location
+    Py_ssize_t n_levels
+    const double *levels         # of their quantiles
+    double *traced               # (N_TRACED + n_levels,) OUT
+    bint pauses                  # the driver is to ask for a PAUSE after every pass or look
+    bint out_of_memory           # nothing can be done: no memory,
+    bint not_finite              # or a curvature that is not finite
+    double left                  # when `answer` left the driver,
+    double away                  # and how long it was left alone in all
+    # ---- the driver, and how it is told
+    void *driver
+    # sums (N_SUMS,), gradient (3, p), block (order, order) or NULL: it is kept, and overwritten, until the next look
+    void (*told_look)(void *driver, const double *sums, const double *gradient, double *block) noexcept nogil
+    void (*told_along)(void *driver, double slope, double curvature) noexcept nogil
+    void (*told_product)(void *driver, const double *product, double share) noexcept nogil
+    void (*told_model)(void *driver) noexcept nogil
+    void (*told_evaluation)(void *driver, double loss, const double *squares) noexcept nogil
+    void (*told_margins)(void *driver) noexcept nogil
+
+
+cdef struct task:                # what a thread takes on without the interpreter
+    void *of
+    void (*work)(void *of, double until) noexcept nogil        # until the clock says so, or it is for Python; or NULL
+
+
+cdef class Worker:
+    cdef task task
+    cdef int look_for_trouble(self) except -1
+
+
+cdef struct answering:           # a driver's questions, by rows in memory
+    request *question
+    row_pass *rows
+    bint under_way               # a look is, or a model, in parts
+
+
+cdef class Driver(Worker):
+    cdef request *question
+    cdef answering here
+    cdef readonly object home
+    cdef object block_told
+    cdef int asks_of(self, object home, request *question, void *driver) except -1

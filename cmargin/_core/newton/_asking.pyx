@@ -1,0 +1,259 @@
+"""Newton drivers over rows in memory, classes side by side; and the same drivers for whoever asks from Python."""
+
+import numpy as np
+
+from libc.stdlib cimport free, malloc
+
+from cmargin._core.newton.direction._l1_model cimport model_begin, model_part
+from cmargin._core.rows._row_blocks cimport HINGE, N_SUMS
+from cmargin._core.rows._evaluate cimport (
+    has_block, look_request, pass_along, pass_begin_look, pass_evaluate, pass_look_part, pass_margins, pass_product,
+    pass_set_active, pass_start, pass_weigh, row_pass,
+)
+from cmargin._core.rows._row_pass cimport RowBlocks
+from cmargin._core.util._catoni cimport CHUNK
+from cmargin._core.util._clock cimport seconds
+from cmargin._core.util._margin_summary cimport N_TRACED, trace_margins
+from cmargin._core.util._shapes cimport must_fit
+from cmargin._core.util._team cimport share_out
+
+ASKS = {LOOK: "look", ALONG: "along", PRODUCT: "product", MODEL: "model", EVALUATE: "evaluate", MARGINS: "margins",
+        GATHER: "gather", NEAREST: "nearest", PAUSE: "pause", DONE: None}
+
+
+def now():
+    """Seconds on the drivers' clock: that of `time.perf_counter`, on which they are told when to stop."""
+    return seconds()
+
+
+cdef bint begin_asked_look(const request *ask, row_pass *rows) noexcept nogil:
+    if ask.restart:
+        pass_start(rows, ask.primal)
+    if ask.new_active:
+        pass_set_active(rows, ask.n_active if ask.active != NULL else ask.n_columns, ask.active)
+    return pass_begin_look(rows, &ask.look)
+
+
+cdef bint answer_margins(const request *ask, row_pass *rows) noexcept nogil:
+    cdef Py_ssize_t n = rows.job.n_rows
+    cdef double *room = <double *> malloc((2 * n + 2 * ask.n_levels + 2) * sizeof(double))
+    if room == NULL:
+        return False
+    pass_margins(rows, room)
+    trace_margins(n, room, ask.scale, ask.n_levels, ask.levels, ask.traced, room + n)
+    free(room)
+    return True
+
+
+cdef bint answer_one(request *ask, row_pass *rows, bint *under_way, double until) noexcept nogil:
+    # one question; False: it is left to Python, or to another time
+    cdef double share
+    if ask.kind == LOOK:
+        if not under_way[0] and not begin_asked_look(ask, rows):
+            ask.out_of_memory = True
+            return False
+        under_way[0] = True
+        while pass_look_part(rows):
+            if seconds() > until:
+                return False
+        under_way[0] = False
+        ask.told_look(ask.driver, rows.job.sums, rows.job.gradient, rows.job.hessian)
+    elif ask.kind == ALONG:
+        pass_along(rows, ask.step, ask.look.width)
+        ask.told_along(ask.driver, rows.job.sums[1], rows.job.sums[2])
+    elif ask.kind == PRODUCT:
+        share = pass_product(rows, ask.x, ask.look.width, ask.look.floor)
+        ask.out_of_memory = share < 0
+        if not ask.out_of_memory:
+            ask.told_product(ask.driver, rows.job.gradient, share)
+    elif ask.kind == MODEL:
+        if not under_way[0]:
+            pass_weigh(rows, ask.model.n, ask.look.width, ask.look.floor)
+            model_begin(ask.model, &rows.columns)
+        under_way[0] = True
+        while model_part(ask.model, &rows.columns):
+            if seconds() > until:
+                return False
+        under_way[0] = False
+        ask.told_model(ask.driver)
+    elif ask.kind == EVALUATE:
+        ask.out_of_memory = not pass_evaluate(rows, ask.x, True)
+        if not ask.out_of_memory:
+            ask.told_evaluation(ask.driver, rows.job.sums[HINGE], rows.job.gradient)
+    elif ask.kind == MARGINS and rows.job.n_rows <= CHUNK:       # more: Python hears Ctrl-C meanwhile
+        ask.out_of_memory = not answer_margins(ask, rows)
+        if not ask.out_of_memory:
+            ask.told_margins(ask.driver)
+    else:
+        return False
+    return not ask.out_of_memory
+
+
+cdef void answer(void *of, double until) noexcept nogil:
+    # the driver's questions until one is for Python, or the time is over; a look may stay under way
+    cdef answering *by = <answering *> of
+    by.question.away += seconds() - by.question.left
+    while until > seconds() and answer_one(by.question, by.rows, &by.under_way, until):
+        pass
+    by.question.left = seconds()
+
+
+cdef class Worker:
+    """What is brought to its end in slices, by compiled code where its rows are here."""
+
+    @property
+    def home_is_here(self):
+        """Whether compiled code reads the rows."""
+        return self.task.work != NULL
+
+    def use_threads(self, int n_threads):
+        """Let so many work at the rows from here on; False where that helps nobody."""
+        return False
+
+    def advance(self, double until):
+        """Go on until something is for Python, or the clock says ``until``."""
+        must_fit(self.task.work != NULL, "advance: the rows are elsewhere")
+        with nogil:
+            self.task.work(self.task.of, until)
+        self.look_for_trouble()
+
+    cdef int look_for_trouble(self) except -1:
+        return 0
+
+
+cdef class Driver(Worker):
+    """One binary problem on its way, by compiled steps; subclasses say which.
+
+    ``home`` is what holds the rows: ``n_rows``, ``n_features``, ``n_columns``, ``total_weight``, ``share``, and a
+    `RowBlocks` where they are to be read here.
+    """
+
+    cdef int asks_of(self, object home, request *question, void *driver) except -1:
+        # question: of the driver, whose lifetime is this object's; who is to be told is for the caller to fill in
+        self.home = home
+        if isinstance(home, RowBlocks):
+            self.here.question, self.here.rows = question, &(<RowBlocks> home).rows
+            self.task.of, self.task.work = &self.here, answer
+        self.question = question
+        question.left = seconds()
+        question.driver, question.n_columns, question.kind = driver, home.n_columns, DONE
+        return 0
+
+    def use_threads(self, int n_threads):
+        return isinstance(self.home, RowBlocks) and self.home.use_threads(n_threads)
+
+    @property
+    def asks(self):
+        """What is asked next, None at the end."""
+        return ASKS[self.question.kind]
+
+    @property
+    def pauses(self):
+        """Whether it pauses after every pass, or look."""
+        return self.question.pauses
+
+    @pauses.setter
+    def pauses(self, bint pauses):
+        self.question.pauses = pauses
+
+    cdef int look_for_trouble(self) except -1:
+        if self.question.out_of_memory:
+            raise MemoryError("no memory for the curvature of so many columns")
+        if self.question.not_finite:
+            raise FloatingPointError("the curvature is not finite")
+        return 0
+
+    # ------------------------------------------------------------ from elsewhere
+
+    def ask(self):
+        """The question, as a dictionary; its arrays are views that the next answer overwrites."""
+        cdef request *ask = self.question
+        cdef look_request *look = &ask.look
+        cdef Py_ssize_t p = ask.n_columns
+        if ask.kind == LOOK:
+            direction = active = None
+            if look.direction != NULL:
+                direction = np.asarray(<double[:p]> <double *> look.direction)
+            if ask.n_active == 0:
+                active = np.empty(0, np.intp)
+            elif ask.n_active > 0:
+                active = np.asarray(<Py_ssize_t[:ask.n_active]> <Py_ssize_t *> ask.active)
+            return dict(restart=ask.restart, primal=ask.restart and ask.primal, active=active, direction=direction,
+                        step=look.step, line_width=look.line_width, width=look.width, curvature_floor=look.floor,
+                        with_hessian=look.with_hessian)
+        if ask.kind == ALONG:
+            return dict(step=ask.step, width=look.width)
+        if ask.kind in (PRODUCT, EVALUATE):
+            x = None if ask.x == NULL else np.asarray(<double[:p]> <double *> ask.x)
+            return dict(x=x, width=look.width, curvature_floor=look.floor)
+        if ask.kind == MARGINS:
+            return dict(levels=np.asarray(<double[:ask.n_levels]> <double *> ask.levels), scale=ask.scale)
+        return {}
+
+    def tell(self, *answer):
+        """The answer: of a look (sums, gradient, hessian or None), along the line (slope, curvature), of a product
+        (product, share of the rows read), of an evaluation (sum of losses, sums of squares), of margins (numbers)."""
+        cdef request *ask = self.question
+        cdef double[::1] numbers
+        cdef Py_ssize_t i
+        if ask.kind == LOOK:
+            self.tell_look(*answer)
+        elif ask.kind == ALONG:
+            ask.told_along(ask.driver, answer[0], answer[1])
+        elif ask.kind == MARGINS:
+            numbers = np.ascontiguousarray(answer[0], float)
+            must_fit(numbers.shape[0] == N_TRACED + ask.n_levels, "tell")
+            for i in range(numbers.shape[0]):
+                ask.traced[i] = numbers[i]
+            ask.told_margins(ask.driver)
+        elif ask.kind in (PRODUCT, EVALUATE):
+            numbers = np.ascontiguousarray(answer[0 if ask.kind == PRODUCT else 1], float)
+            must_fit(numbers.shape[0] == ask.n_columns, "tell")
+            if ask.kind == PRODUCT:
+                ask.told_product(ask.driver, &numbers[0], answer[1])
+            else:
+                ask.told_evaluation(ask.driver, answer[0], &numbers[0])
+        self.look_for_trouble()
+
+    def tell_look(self, sums, gradient, hessian):
+        cdef request *ask = self.question
+        cdef Py_ssize_t p = ask.n_columns, order = p if ask.n_active < 0 else ask.n_active
+        cdef double[::1] own = np.array(sums, float)
+        cdef double[:, ::1] slopes = np.ascontiguousarray(gradient, float), block
+        must_fit(own.shape[0] == N_SUMS and slopes.shape[0] == 3 and slopes.shape[1] == p, "tell")
+        block = self.block_told = None if hessian is None else np.array(hessian, float)
+        must_fit(block is None or block.shape[0] == block.shape[1] == order, "tell")
+        must_fit((block is None) != bool(has_block(ask.look.with_hessian) and order > 0), "tell")
+        ask.told_look(ask.driver, &own[0], &slopes[0, 0], NULL if block is None else &block[0, 0])
+
+
+cdef struct tasks_work:
+    const task *tasks
+    double until
+
+
+cdef void do_task(void *of, Py_ssize_t i, int thread) noexcept nogil:
+    cdef const tasks_work *by = <tasks_work *> of
+    by.tasks[i].work(by.tasks[i].of, by.until)
+
+
+def advance_all(workers, double until, int n_threads):
+    """`Worker.advance` of several problems, side by side; a thread takes the next of the list when it has done one."""
+    cdef Py_ssize_t n = len(workers), i
+    cdef Worker worker
+    cdef tasks_work at_work
+    cdef task *tasks = <task *> malloc((n + 1) * sizeof(task))
+    try:
+        if tasks == NULL:
+            raise MemoryError
+        for i in range(n):
+            worker = workers[i]
+            must_fit(worker.task.work != NULL, "advance_all: the rows are elsewhere")
+            tasks[i] = worker.task
+        at_work.tasks, at_work.until = tasks, until
+        with nogil:
+            share_out(do_task, &at_work, n, n_threads)
+    finally:
+        free(tasks)
+    for worker in workers:
+        worker.look_for_trouble()

@@ -1,0 +1,20 @@
+"""Dual values without the interpreter; formulas and their reasons in ``_bound.pyx``."""
+
+
+cdef struct dual_point:          # S and v of feasible dual variables
+    double total
+    Py_ssize_t n                 # penalised columns, those of v; a free one is the last and is left out
+    double *v                    # (n,)
+
+
+cdef double ROUNDING_OF_SUMS     # of a sum of N terms, beside the root mean square of a term
+
+# (P - D) / P, NaN without a certificate
+cdef double relative_gap(double objective, double dual) noexcept nogil
+
+# of sums over positive and negative rows: gradient (2, ld), sums of s a, sums of s G(a); v is written
+cdef void make_feasible(dual_point *at, const double *gradient, Py_ssize_t ld, double dual_pos, double dual_neg,
+                        double worth_pos, double worth_neg, bint free) noexcept nogil
+
+# max over 0 <= t <= 1 of D(t a) with |v_j| + noise_j, noise (n,) or NULL; scratch (n,). NaN without a bound
+cdef double dual_bound(const dual_point *at, double l2, double l1, const double *noise, double *scratch) noexcept nogil

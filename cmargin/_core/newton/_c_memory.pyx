@@ -1,0 +1,149 @@
+"""Memory of a driver and of rows that belong to a C program: `Newton` and `RowBlocks` without the interpreter."""
+
+from libc.math cimport INFINITY
+from libc.stdlib cimport calloc, free, malloc
+
+from cmargin._core.losses._losses cimport has_dual
+from cmargin._core.newton._driver cimport WAITING, newton_answers_to, newton_begin, start_step
+from cmargin._core.newton.direction._block cimport block_work_size
+from cmargin._core.newton._vectors cimport n_vectors, point_at_vectors
+from cmargin._core.rows._row_blocks cimport N_SUMS
+from cmargin._core.rows._evaluate cimport (
+    hessians_wanted, pass_plan, pass_set_active, pass_start, scratch_wanted, sums_later,
+)
+from cmargin._core.util._clock cimport seconds
+
+
+# ---------------------------------------------------------------- a driver
+
+cdef plain_newton *plain_newton_new(const newton_state *prepared) noexcept nogil:
+    cdef plain_newton *newton = <plain_newton *> calloc(1, sizeof(plain_newton))
+    cdef Py_ssize_t p = prepared.p, room = max(1, p)
+    cdef newton_state *at
+    if newton == NULL:
+        return NULL
+    newton.at = prepared[0]
+    at = &newton.at
+    newton.vectors = <double *> calloc(n_vectors(at) * room, sizeof(double))
+    newton.places = <Py_ssize_t *> calloc(4 * p + 1, sizeof(Py_ssize_t))
+    newton.flags = <unsigned char *> calloc(3 * room, 1)
+    if newton.vectors == NULL or newton.places == NULL or newton.flags == NULL:
+        plain_newton_free(newton)
+        return NULL
+    point_at_vectors(at, newton.vectors, newton.places, newton.flags)
+    at.owner, at.make_room, at.start_step = newton, room_for_work, start_step
+    at.ask.driver, at.ask.n_columns = at, p
+    at.objective = at.predicted = INFINITY
+    at.started, at.status, at.share = seconds(), WAITING, 1
+    newton_answers_to(at)
+    newton_begin(at)
+    return newton
+
+
+cdef bint room_for_work(newton_state *at, Py_ssize_t order) noexcept nogil:
+    if order > at.work_order or at.work == NULL:
+        free(at.work)
+        at.work = <double *> malloc((block_work_size(order, at.l1 > 0) + 1) * sizeof(double))
+        at.work_order = order if at.work != NULL else 0
+    return at.work != NULL
+
+
+cdef bint plain_newton_has_block(plain_newton *newton, Py_ssize_t order) noexcept nogil:
+    if order > newton.block_order or newton.block == NULL:
+        free(newton.block)
+        newton.block = <double *> malloc((order * order + 1) * sizeof(double))
+        newton.block_order = order if newton.block != NULL else 0
+    return newton.block != NULL
+
+
+cdef void plain_newton_free(plain_newton *newton) noexcept nogil:
+    if newton == NULL:
+        return
+    free(newton.vectors)
+    free(newton.places)
+    free(newton.flags)
+    free(newton.block)
+    free(newton.at.work)
+    free(newton.at.history)
+    free(newton)
+
+
+# ---------------------------------------------------------------- rows
+
+cdef plain_rows *plain_rows_new(const row_source *source, Py_ssize_t n_rows, Py_ssize_t n_columns, const double *code,
+                                int loss, int n_threads) noexcept nogil:
+    cdef plain_rows *plain = <plain_rows *> calloc(1, sizeof(plain_rows))
+    cdef row_pass *rows
+    cdef Py_ssize_t room = max(1, n_columns)
+    if plain == NULL:
+        return NULL
+    rows = &plain.rows
+    rows.job.source, rows.job.code, rows.job.loss = source[0], code, loss
+    rows.job.n_rows, rows.job.n_columns, rows.n_threads = n_rows, n_columns, n_threads
+    rows.owner, rows.make_room = plain, room_for_pass
+    pass_plan(rows)
+    plain.per_row = <double *> malloc((2 * n_rows + 1) * sizeof(double))
+    plain.sums = <double *> calloc(rows.job.n_blocks * N_SUMS, sizeof(double))
+    plain.gradient = <double *> calloc(rows.job.n_blocks * (3 + 1) * room, sizeof(double))       # and the diagonal
+    rows.active = <Py_ssize_t *> malloc(room * sizeof(Py_ssize_t))
+    rows.position = <Py_ssize_t *> malloc(room * sizeof(Py_ssize_t)) if source.X.starts != NULL else NULL
+    if plain.per_row == NULL or plain.sums == NULL or plain.gradient == NULL or rows.active == NULL \
+            or (rows.position == NULL and source.X.starts != NULL):
+        plain_rows_free(plain)
+        return NULL
+    rows.job.deficit, rows.job.change = plain.per_row, plain.per_row + n_rows
+    rows.job.sums, rows.job.gradient = plain.sums, plain.gradient
+    rows.job.diagonal = plain.gradient + rows.job.n_blocks * 3 * room
+    pass_set_active(rows, n_columns, NULL)
+    pass_start(rows, False)
+    return plain
+
+
+cdef bint room_for_pass(row_pass *rows, Py_ssize_t order) noexcept nogil:
+    cdef plain_rows *plain = <plain_rows *> rows.owner
+    cdef Py_ssize_t size = scratch_wanted(rows, order), n = rows.job.n_rows, n_hessians = hessians_wanted(rows, order)
+    cdef bint later = sums_later(rows, order)
+    if plain.duals == NULL and has_dual(rows.job.loss) and n > 0:
+        plain.duals = <double *> malloc(2 * n * sizeof(double))
+        if plain.duals == NULL:
+            return False
+        rows.job.dual, rows.job.dual_next = plain.duals, plain.duals + n
+    if size > rows.scratch_size:
+        free(rows.scratch)
+        rows.scratch = <double *> malloc(size * rows.n_threads * sizeof(double))
+        rows.scratch_size = size if rows.scratch != NULL else 0
+    if order > 0 and (order != rows.hessian_order or rows.n_hessians < n_hessians):
+        free(rows.all_hessian)
+        # below the diagonal it stays 0: nobody writes there
+        rows.all_hessian = <double *> calloc(n_hessians * order * order, sizeof(double))
+        rows.hessian_order, rows.n_hessians = order if rows.all_hessian != NULL else -1, n_hessians
+    if later and rows.curved.memory == NULL:
+        rows.curved.memory = <double *> malloc(max(1, n) * sizeof(double))
+    return rows.scratch != NULL and (order == 0 or rows.all_hessian != NULL) and \
+        (not later or rows.curved.memory != NULL)
+
+
+cdef void plain_rows_free(plain_rows *plain) noexcept nogil:
+    if plain == NULL:
+        return
+    free(plain.per_row)
+    free(plain.duals)
+    free(plain.sums)
+    free(plain.gradient)
+    free(plain.rows.active)
+    free(plain.rows.position)
+    free(plain.rows.scratch)
+    free(plain.rows.all_hessian)
+    free(plain.rows.curved.memory)
+    free(plain)
+
+
+# ---------------------------------------------------------------- a line search
+
+cdef line_search *plain_line_new(Py_ssize_t n) noexcept nogil:
+    # its scratch lies behind it
+    cdef line_search *line = <line_search *> malloc(sizeof(line_search) + n * (sizeof(double) + sizeof(Py_ssize_t)))
+    if line != NULL:
+        line.n, line.steps = n, <double *> (line + 1)
+        line.index = <Py_ssize_t *> (line.steps + n)
+    return line

@@ -1,0 +1,180 @@
+"""Minimum of a convex function along a line with the breakpoints of an l1 term inside.
+
+Along w + s d the penalty |w + s d|_1 has kinks where a component vanishes. The index of the breakpoint on which the
+minimum falls is returned, because w_j + s d_j need not evaluate to zero there (SmSVM, section 2.2). The slope only
+grows along the line: it is bracketed, bisected over the breakpoints, and between two of them found by Newton's method.
+"""
+
+import numpy as np
+
+from libc.math cimport fabs
+
+from cmargin._core.util._shapes cimport must_fit
+from cmargin._core.util._sorting cimport sort_with_index
+
+ARMIJO = 1e-4
+cdef int MAX_DOUBLINGS = 60
+
+
+cdef double l1_slope(Py_ssize_t n, const double *w, const double *d, const double *weight, double s,
+                     int side) noexcept nogil:
+    cdef Py_ssize_t j
+    cdef double total = 0, at
+    for j in range(n):
+        if d[j] == 0:
+            continue
+        at = w[j] + s * d[j]
+        if s * d[j] != 0 and fabs(at) <= 4e-16 * fabs(w[j]):   # on its own breakpoint, up to rounding
+            at = 0
+        if at == 0:
+            total += side * weight[j] * fabs(d[j])
+        else:
+            total += weight[j] * (d[j] if at > 0 else -d[j])
+    return total
+
+
+cdef inline double slope_of_l1(const line_search *line, int side) noexcept nogil:
+    return l1_slope(line.n, line.w, line.d, line.weight, line.s, side)
+
+
+cdef void find_breakpoints(line_search *line, double s_max) noexcept nogil:
+    # steps in (0, s_max) at which a component of w + s d vanishes, ascending, and their indices
+    cdef Py_ssize_t j, found = 0
+    for j in range(line.n):
+        if line.w[j] * line.d[j] < 0 and -line.w[j] / line.d[j] < s_max:
+            line.steps[found], line.index[found] = -line.w[j] / line.d[j], j
+            found += 1
+    sort_with_index(found, line.steps, line.index)
+    line.a, line.b = 0, found
+
+
+cdef void search_begin(line_search *line) noexcept nogil:
+    line.s, line.hit, line.phase, line.trials, line.lo = 0, -1, AT_START, 0, 0
+
+
+cdef bint end_at(line_search *line, double s) noexcept nogil:
+    line.s = s
+    return False
+
+
+cdef bint next_inside(line_search *line) noexcept nogil:
+    # the breakpoint in the middle of those left, or where none is left, a first trial between the last two
+    if line.a < line.b:
+        line.phase, line.s = BREAKPOINTS, line.steps[(line.a + line.b) // 2]
+    else:
+        line.phase, line.trials, line.s = NEWTON, 0, (line.lo + line.hi) / 2
+        line.right = slope_of_l1(line, 1)          # constant between two breakpoints
+    return True
+
+
+cdef bint told_bracket(line_search *line, double slope) noexcept nogil:
+    if slope + slope_of_l1(line, -1) >= 0:
+        find_breakpoints(line, line.hi * (1 + 1e-15))
+        return next_inside(line)
+    if line.hi >= line.s_max:
+        return end_at(line, line.s_max)
+    line.lo, line.hi = line.hi, min(2 * line.hi, line.s_max)
+    line.trials += 1
+    if line.trials == MAX_DOUBLINGS:               # falls for ever: the caller sees no decrease below rounding
+        return end_at(line, line.lo)
+    line.s = line.hi
+    return True
+
+
+cdef bint told_breakpoint(line_search *line, double slope) noexcept nogil:
+    # the first breakpoint whose right slope is not negative is looked for
+    cdef Py_ssize_t middle = (line.a + line.b) // 2
+    if slope + slope_of_l1(line, 1) < 0:
+        line.lo = max(line.lo, line.s)
+        line.a = middle + 1
+        return next_inside(line)
+    if slope + slope_of_l1(line, -1) <= 0:
+        line.hit = line.index[middle]
+        return False
+    line.hi = min(line.hi, line.s)
+    line.b = middle
+    return next_inside(line)
+
+
+cdef bint told_inside(line_search *line, double slope, double curvature) noexcept nogil:
+    # Newton, bisection where it leaves the bracket
+    cdef double step
+    slope += line.right
+    line.trials += 1
+    if fabs(slope) <= line.tol * fabs(line.first) or line.hi - line.lo <= 1e-14 * line.hi:
+        return False
+    if slope < 0:
+        line.lo = line.s
+    else:
+        line.hi = line.s
+    step = line.s - slope / curvature if curvature > 0 else line.lo - 1
+    line.s = step if line.lo < step < line.hi else (line.lo + line.hi) / 2
+    return line.trials < line.max_trials
+
+
+cdef bint search_told(line_search *line, double slope, double curvature) noexcept nogil:
+    if line.phase == AT_START:
+        line.first = slope + slope_of_l1(line, 1)
+        if not line.first < 0:
+            return False
+        line.phase, line.s = BRACKET, min(1.0, line.s_max)
+        line.hi = line.s
+        return True
+    if line.phase == BRACKET:
+        return told_bracket(line, slope)
+    if line.phase == BREAKPOINTS:
+        return told_breakpoint(line, slope)
+    return told_inside(line, slope, curvature)
+
+
+def quadratic_step(const double[::1] w, const double[::1] d, double b, double a, const double[::1] weight,
+                   double s_max=np.inf):
+    """argmin over 0 <= s <= s_max of a s^2 + b s + sum weight_j |w_j + s d_j| (SmSVM, Algorithm 4).
+
+    Line 13 of the paper leaves the l1 weight out of the slope; it is in here.
+
+    Returns
+    -------
+    s : float
+    hit : int
+        Index of the component that vanishes at ``s``, or -1.
+    """
+    def along(s):
+        return b + 2 * a * s, 2 * a
+
+    return exact_step(along, w, d, weight, s_max)
+
+
+def exact_step(along, const double[::1] w, const double[::1] d, const double[::1] weight, double s_max,
+               double tol=1e-8, int max_trials=100):
+    """argmin over 0 <= s <= s_max of a smooth convex function plus sum weight_j |w_j + s d_j|.
+
+    Parameters
+    ----------
+    along : callable, s -> (slope, curvature)
+        Of the smooth part; no read of the data.
+    w, d, weight : (n,) arrays
+    s_max : float
+        May be infinite.
+    tol : float
+        Stop when the slope is below ``tol`` times its value at 0.
+
+    Returns
+    -------
+    s : float
+    hit : int
+        Index of the component that vanishes at ``s``, or -1.
+    """
+    must_fit(w.shape[0] == d.shape[0] == weight.shape[0], "exact_step")
+    cdef line_search line
+    cdef Py_ssize_t n = w.shape[0]
+    cdef double[::1] steps = np.empty(n)
+    cdef Py_ssize_t[::1] index = np.empty(n, np.intp)
+    line.n, line.s_max, line.tol, line.max_trials = n, s_max, tol, max_trials
+    if n > 0:
+        line.w, line.d, line.weight, line.steps, line.index = &w[0], &d[0], &weight[0], &steps[0], &index[0]
+    search_begin(&line)
+    slope, curvature = along(0.0)
+    while search_told(&line, slope, curvature):
+        slope, curvature = along(line.s)
+    return line.s, line.hit

@@ -1,0 +1,498 @@
+"""SmSVM's Newton driver with its memory: what Python makes, begins, looks at and leaves."""
+
+import numpy as np
+
+from libc.math cimport INFINITY, NAN
+from libc.stdlib cimport free
+from libc.string cimport memcpy
+
+from cmargin._core.linalg._blas cimport potrf
+from cmargin._core.newton.direction._chord cimport serves_all_rows
+from cmargin._core.newton._asking cimport PAUSE, Driver
+from cmargin._core.util._carry cimport carrier, carry, copied
+from cmargin._core.util._clock cimport seconds
+from cmargin._core.newton.direction._high_leverage cimport heavy_work_size
+from cmargin._core.newton._driver cimport (
+    FULL_BLOCK, HISTORY_COLUMNS, WAITING, go_on, newton_answers_to, newton_begin, newton_leave,
+    newton_settle, newton_state, rounding_of, start_step, status_id,
+)
+from cmargin._core.newton.direction._block cimport block_work_size
+from cmargin._core.newton._vectors cimport BEST_V, BEST_W, D, L2_EACH, RMS, SCALE, TAKEN, W, X
+from cmargin._core.newton._vectors cimport n_vectors, point_at_vectors
+from cmargin._core.newton._published cimport published_start, published_told
+from cmargin._core.rows._row_pass cimport RowBlocks
+from cmargin._core.util._shapes cimport must_fit
+from cmargin._core.newton._smoothing cimport begin_rule
+
+from cmargin._core.losses._losses import CALIBRATED, LOSS_IDS, STEEPEST
+
+# names of `status_id`. "decrement": no certificate exists; "width": a subset is done; "stalled": the width cannot
+# shrink further; "rounding": nor can the gap; "left": steps by products are not worth their reads
+STATUS = ("waiting", "running", "converged", "decrement", "width", "stalled", "rounding", "stopped", "max_time",
+          "max_passes", "left")
+
+
+cdef bint room_for_block(newton_state *at, Py_ssize_t order) noexcept nogil:
+    return order <= at.work_order or ask_python_for_room(at, order)
+
+
+cdef bint ask_python_for_room(newton_state *at, Py_ssize_t order) noexcept with gil:
+    try:
+        (<Newton> at.owner).make_room(order)
+    except MemoryError:
+        return False
+    return True
+
+
+cdef double OF_TANGENTS = 1e-4   # width of looks in which rows far from the hinge are straight lines
+
+
+cdef enum:
+    CARRIED = 1024               # bytes, and more than there are
+
+
+cdef Py_ssize_t carry_numbers(newton_state *at, char *place, bint back) noexcept nogil:
+    # what a driver is between two steps, beside vectors and what its maker tells it; how many bytes
+    cdef carrier by
+    by.place, by.back = place, back
+    carry(&by, &at.value, sizeof(at.value))
+    carry(&by, &at.first, sizeof(at.first))
+    carry(&by, &at.predicted, sizeof(at.predicted))
+    carry(&by, &at.step, sizeof(at.step))
+    carry(&by, &at.blind, sizeof(at.blind))
+    carry(&by, &at.turns, sizeof(at.turns))
+    carry(&by, &at.to, sizeof(at.to))
+    carry(&by, &at.rule, sizeof(at.rule))
+    carry(&by, at.sums, sizeof(at.sums))
+    carry(&by, &at.mean_curvature, sizeof(at.mean_curvature))
+    carry(&by, &at.order, sizeof(at.order))
+    carry(&by, &at.path_l2, sizeof(at.path_l2))
+    carry(&by, &at.path_l1, sizeof(at.path_l1))
+    carry(&by, &at.n_active, sizeof(at.n_active))
+    carry(&by, &at.dual, sizeof(at.dual))
+    carry(&by, &at.told.total, sizeof(at.told.total))
+    carry(&by, &at.best.total, sizeof(at.best.total))
+    carry(&by, &at.has_best, sizeof(at.has_best))
+    carry(&by, &at.objective, sizeof(at.objective))
+    carry(&by, &at.best_dual, sizeof(at.best_dual))
+    carry(&by, &at.knows_rms, sizeof(at.knows_rms))
+    carry(&by, &at.has_scale, sizeof(at.has_scale))
+    carry(&by, &at.rough, sizeof(at.rough))
+    carry(&by, &at.thin, sizeof(at.thin))
+    carry(&by, &at.drift, sizeof(at.drift))
+    carry(&by, &at.resumed, sizeof(at.resumed))
+    carry(&by, &at.passes, sizeof(at.passes))
+    carry(&by, &at.spent, sizeof(at.spent))
+    carry(&by, &at.n_iter, sizeof(at.n_iter))
+    carry(&by, &at.status, sizeof(at.status))
+    carry(&by, &at.by_products, sizeof(at.by_products))
+    carry(&by, &at.worth_products, sizeof(at.worth_products))
+    carry(&by, &at.or_leave, sizeof(at.or_leave))
+    carry(&by, &at.tried, sizeof(at.tried))
+    carry(&by, &at.sample, sizeof(at.sample))
+    carry(&by, &at.sample_seed, sizeof(at.sample_seed))
+    carry(&by, &at.filled, sizeof(at.filled))
+    carry(&by, &at.measured, sizeof(at.measured))
+    carry(&by, &at.worth_preconditioned, sizeof(at.worth_preconditioned))
+    carry(&by, &at.preconditioned, sizeof(at.preconditioned))
+    carry(&by, &at.curvature_then, sizeof(at.curvature_then))
+    carry(&by, &at.model.flat, sizeof(at.model.flat))
+    carry(&by, &at.seconds_look, sizeof(at.seconds_look))
+    carry(&by, &at.seconds_system, sizeof(at.seconds_system))
+    carry(&by, &at.seconds_search, sizeof(at.seconds_search))
+    carry(&by, &at.heavy_in_block, sizeof(at.heavy_in_block))
+    carry(&by, &at.narrowest, sizeof(at.narrowest))
+    carry(&by, &at.adjust, sizeof(at.adjust))
+    carry(&by, &at.directions, sizeof(at.directions))
+    carry(&by, &at.asked_for, sizeof(at.asked_for))
+    carry(&by, &at.near, sizeof(at.near))
+    carry(&by, &at.may_near, sizeof(at.may_near))
+    carry(&by, &at.proposed, sizeof(at.proposed))
+    carry(&by, &at.width_then, sizeof(at.width_then))
+    carry(&by, &at.open_then, sizeof(at.open_then))
+    return by.place - place
+
+
+cdef class Newton(Driver):
+    """One binary problem on its way, by compiled steps. `cmargin.solvers.newton.continuation` puts it to use.
+
+    Parameters
+    ----------
+    home : what holds the rows
+        ``n_rows``, ``n_features``, ``n_columns``, ``total_weight``, ``share``, and `RowBlocks` to be read here.
+    problem : Problem
+    settings : Settings
+    result : Result
+        Of what was done before: the best objective and bound, counts, history.
+    w : (n_columns,) array
+        To begin with.
+    width, decay : float
+        Smoothing of the first step, and by what a full step multiplies it.
+    by_products : bool
+        Directions by conjugate gradients; no curvature block.
+    worth_products : int
+        With them: products in a step from which on it is no longer so; 0: never.
+    or_leave : bool
+        It ends there, "left", instead of going on with a block.
+    sampled : Sampled or None
+        With them: rows whose curvature preconditions products from the first on, or in place of those that are no
+        longer worth it.
+    column_scale : (n_columns,) array or None
+        Curvature of every column: asks for the heaviest rows, once.
+    curvature : (n_columns, n_columns) array or None
+        Of a subset of the rows, for the first step.
+    mean_curvature : float
+        Of the rows where it begins, for a first sample; 0: not known.
+    started, spent, seconds : float, float, sequence of three
+        Clock, reads and times of what was done before.
+    """
+
+    cdef newton_state at
+    cdef list earlier
+    cdef object vectors, places, room_, heavy_room, flags, heavy_home, of_others
+
+    def __init__(self, home, problem, settings, result, w, double width, double decay, *, bint by_products=False,
+                 int worth_products=0, bint or_leave=False, sampled=None, column_scale=None, curvature=None,
+                 double mean_curvature=0.0, started=None, double spent=0.0, spent_seconds=(0.0, 0.0, 0.0)):
+        cdef newton_state *at = &self.at
+        self.asks_of(home, &at.ask, at)
+        newton_answers_to(at)
+        at.owner, at.make_room, at.start_step = <void *> self, room_for_block, start_step
+        at.p, at.n_rows, at.n_features = home.n_columns, home.n_rows, home.n_features
+        at.n, at.share, at.rounding = home.total_weight, home.share, home.rounding
+        at.l2, at.l1 = problem.l2, problem.l1
+        at.free = -1 if problem.free is None else problem.free
+        must_fit(at.free == -1 or at.free == at.p - 1, "free: the last column")
+        at.smooth, at.steepest = problem.loss != "hinge", STEEPEST[problem.loss]
+        at.loss, at.jumping = LOSS_IDS[problem.loss], problem.loss not in CALIBRATED
+        at.tol, at.max_passes, at.width_end = settings.tol, settings.max_passes, settings.width_end
+        at.deadline, at.ask.pauses = settings.deadline, settings.pauses
+        at.worth_products, at.or_leave = worth_products, or_leave
+        if sampled is not None:
+            at.sample, at.worth_preconditioned, at.sample_seed = sampled.rows, sampled.worth, sampled.seed
+            home.let_sample()
+            at.preconditioned, at.filled = worth_products == 0, 1
+            at.worth_products, at.mean_curvature = worth_products or sampled.worth, mean_curvature
+        at.by_products, at.wide_l1 = by_products, at.l1 > 0 and at.p > FULL_BLOCK and not by_products
+        begin_rule(&at.rule, width, settings.smoothing, decay, settings.tol)
+        at.objective, at.best_dual, at.predicted = result.objective, result.dual, INFINITY
+        at.passes, at.n_iter, self.earlier = result.passes, result.n_iter, list(result.history)
+        at.spent, at.started = spent, seconds() if started is None else started
+        at.seconds_look, at.seconds_system, at.seconds_search = spent_seconds
+        at.status = WAITING
+        self.must_have_columns()
+        self.take_memory()
+        self.start_at(w)
+        if column_scale is not None:
+            must_fit(len(column_scale) == at.p, "column_scale")
+            self.vectors[SCALE, :at.p] = column_scale
+            at.has_scale = True
+        if curvature is not None and at.has_scale and not by_products:
+            self.take_factor(np.ascontiguousarray(curvature))
+            at.has_factor = potrf(at.p, at.work + 4 * at.p) == 0
+
+    cdef int must_have_columns(self) except -1:
+        # for the model of a step with l1, where there is no block of it
+        must_fit(not (self.at.by_products and self.at.l1 > 0) or getattr(self.home, "has_columns", False), "columns")
+        return 0
+
+    cdef take_memory(self):
+        cdef Py_ssize_t p = self.at.p, room = max(1, p)
+        cdef double[:, ::1] vectors = np.zeros((n_vectors(&self.at), room))
+        cdef Py_ssize_t[::1] places = np.zeros(4 * p + 1, np.intp)
+        cdef unsigned char[:, ::1] flags = np.zeros((3, room), np.uint8)
+        self.vectors, self.places, self.flags = vectors.base, places.base, flags.base
+        point_at_vectors(&self.at, &vectors[0, 0], &places[0], &flags[0, 0])
+
+    cdef int make_room(self, Py_ssize_t order) except -1:
+        cdef double[::1] room
+        self.room_ = None
+        self.at.work_order = 0
+        room = self.room_ = np.empty(block_work_size(order, self.at.l1 > 0 or self.at.published) + 1)
+        self.at.work, self.at.work_order = &room[0], order
+        return 0
+
+    cdef int take_factor(self, const double[:, ::1] upper) except -1:
+        cdef newton_state *at = &self.at
+        must_fit(upper.shape[0] == upper.shape[1] == at.p, "a factor")
+        self.make_room(at.p)
+        memcpy(at.work + 4 * at.p, &upper[0, 0], at.p * at.p * sizeof(double))
+        at.has_factor = True
+        return 0
+
+    def __dealloc__(self):
+        free(self.at.history)
+
+    # ------------------------------------------------------------ what is known
+
+    def count(self, double reads):
+        """Reads of the data that were done for this driver, elsewhere."""
+        self.at.passes += reads
+        self.at.spent += reads
+
+    def start_at(self, w):
+        """Begin, or go on, from ``w`` (n_columns,); it is the best point until a look says better."""
+        must_fit(len(w) == self.at.p, "w")
+        self.vectors[W, :self.at.p] = self.vectors[BEST_W, :self.at.p] = w
+
+    @property
+    def has_scale(self):
+        """Whether the curvature of every column is known from a subset of the rows."""
+        return self.at.has_scale
+
+    @property
+    def preconditioned(self):
+        """Whether steps are by products that the curvature of a sample preconditions, as things are."""
+        return self.at.preconditioned
+
+    @property
+    def l2_each(self):
+        """(n_columns,) of the penalty."""
+        return self.vectors[L2_EACH, :self.at.p]
+
+    @property
+    def point(self):
+        """(n_columns,) the point last looked at."""
+        return self.vectors[W, :self.at.p].copy()
+
+    @property
+    def status(self):
+        return STATUS[self.at.status]
+
+    def take_published_steps(self, double newton_tol, double narrowest):
+        """From here on the steps are those of Algorithms 1 to 4, down to a width of ``narrowest``."""
+        cdef newton_state *at = &self.at
+        at.published, at.newton_tol, at.narrowest = True, newton_tol, narrowest
+        at.start_step, at.told_step = published_start, published_told
+        at.by_products = at.wide_l1 = False                  # they want the whole block at every look
+        self.make_room(at.p)
+
+    @property
+    def active_set(self):
+        """Of Algorithms 1 to 4: how many directions were found, and the columns of the last."""
+        return self.at.directions, self.flags[2, :self.at.p].astype(bool)
+
+    def store(self, result):
+        """What is known of the best point, and how it was found, into a `Result`."""
+        cdef newton_state *at = &self.at
+        result.w = self.vectors[BEST_W, :at.p].copy()
+        result.objective, result.dual, result.width = at.objective, at.best_dual, at.rule.width
+        result.passes, result.n_iter, result.status = at.passes, at.n_iter, STATUS[at.status]
+        result.history = self.earlier + self.history()
+
+    def history(self):
+        """A list of ``HISTORY_COLUMNS`` numbers for every look."""
+        cdef Py_ssize_t i
+        return [[self.at.history[i * HISTORY_COLUMNS + j] for j in range(HISTORY_COLUMNS)]
+                for i in range(self.at.history_rows)]
+
+    def pass_over(self, double pause):
+        """Seconds that do not count: those of a callback, and of what is made for it to look at."""
+        self.at.started += pause
+        self.at.deadline += pause
+
+    def hand_over(self):
+        """What the next solver may go on with: keywords of its own."""
+        cdef newton_state *at = &self.at
+        scale = curvature = None
+        if at.has_block and at.n_active < 0:
+            block = np.asarray(<double[:at.p, :at.p]> at.block)
+            scale = self.curvature_of_columns
+            if serves_all_rows(at) and not at.preconditioned:
+                curvature = block / at.n + np.diag(self.l2_each)
+        return dict(decay=at.rule.decay, started=at.started, spent=at.spent, column_scale=scale, curvature=curvature,
+                    mean_curvature=at.mean_curvature,
+                    spent_seconds=(at.seconds_look, at.seconds_system, at.seconds_search))
+
+    # ------------------------------------------------------------ the way
+
+    def begin(self):
+        """The first question."""
+        newton_begin(&self.at)
+        self.here.under_way = False
+        if self.at.ask.norm_weight != NULL:
+            self.home.measure_rows(self.vectors[TAKEN, :self.at.p])
+
+    def certify(self, status, total=None, v=None, double reads=0.0):
+        """Only settle: the objective at the point, and the bound of dual variables found elsewhere in so many reads.
+
+        ``status`` is what the solver that found them ended with; "converged" becomes "running" where it is not so.
+        """
+        cdef newton_state *at = &self.at
+        at.passes += reads
+        at.objective, at.best_dual = INFINITY, (0 if at.l1 > 0 or at.l2 > 0 else NAN)
+        if v is not None:
+            must_fit(len(v) == at.best.n, "v")
+            self.vectors[BEST_V, :at.best.n] = v
+            at.best.total, at.has_best = total, True
+        at.status, at.only_settles = <status_id> <int> STATUS.index(status), True
+        newton_settle(at)
+
+    def resume(self):
+        """Go on after `certify`, from the first look."""
+        self.at.only_settles = False
+        self.begin()
+
+    def end_with(self, status):
+        """At a pause: no step more."""
+        self.at.status = <status_id> <int> STATUS.index(status)
+
+    def leave(self, status):
+        """End here; a look under way is lost."""
+        self.here.under_way = False
+        newton_leave(&self.at, <status_id> <int> STATUS.index(status))
+
+    def attach(self, RowBlocks heavy, double mean):
+        """The answer to "gather": the heaviest rows, or None; and the mean of sum_j x_ij^2 / column_scale_j."""
+        cdef newton_state *at = &self.at
+        self.treat_exactly(heavy)
+        rms = np.sqrt(mean * np.maximum(self.vectors[SCALE, :at.p], 1e-300))
+        rms[at.n_features:] = 1.0
+        self.vectors[RMS, :at.p] = rms
+        at.knows_rms = True
+        at.drift = rounding_of(at, at.w)
+        go_on(at)
+
+    def treat_exactly(self, RowBlocks heavy):
+        """From here on these rows, or none for None."""
+        cdef newton_state *at = &self.at
+        cdef double[::1] room
+        self.heavy_home = heavy
+        if heavy is not None:
+            must_fit(heavy.n_columns == at.p, "heavy rows")
+            room = self.heavy_room = np.empty(heavy_work_size(at.p, at.l1 > 0) + 1)
+            at.heavy_work, at.heavy, at.heavy_in_block = &room[0], &heavy.rows, True
+
+    # ------------------------------------------------------------ rows near the hinge
+
+    @property
+    def may_near(self):
+        """Whether "nearest" may be asked."""
+        return self.at.may_near
+
+    @may_near.setter
+    def may_near(self, bint may):
+        self.at.may_near = may
+
+    @property
+    def width(self):
+        """Of the smoothing."""
+        return self.at.rule.width
+
+    @property
+    def near(self):
+        """Whether steps are those of the rows near the hinge."""
+        return self.at.near
+
+    @property
+    def curvature_of_columns(self):
+        """(n_columns,) where the last look was, if it had a block of all of them."""
+        cdef newton_state *at = &self.at
+        must_fit(at.has_block and at.n_active < 0, "curvature_of_columns")
+        return np.diag(np.asarray(<double[:at.p, :at.p]> at.block)) / at.n + self.l2_each
+
+    def begin_near(self):
+        """From the next look on; before `begin`, or where "nearest" is asked."""
+        cdef newton_state *at = &self.at
+        at.near, at.may_near, at.width_then, at.rule.width = True, False, at.rule.width, OF_TANGENTS
+        at.open_then = INFINITY
+
+    def end_near(self, double open_gap):
+        """Where "nearest" is asked: all rows again; the objective is believed to be too high by so much at most."""
+        self.at.near, self.at.open_then = False, open_gap
+
+    def propose(self, w):
+        """The next step is the one to ``w`` (n_columns,)."""
+        must_fit(len(w) == self.at.p, "propose")
+        self.vectors[D, :self.at.p] = w - self.vectors[W, :self.at.p]
+        self.at.proposed = True
+
+    def dual_sums_told(self):
+        """Of the last look: (2, n_columns) sums of s a y x over positive and negative rows; 2 of s a."""
+        cdef newton_state *at = &self.at
+        vectors = np.asarray(<double[:2, :at.p]> at.dual_sums).copy() if at.p > 0 else np.zeros((2, 0))
+        return vectors, np.array([at.sums[4], at.sums[5]]) * at.n
+
+    def stand_beside(self, double[:, ::1] vectors, totals, double n, double known=NAN, double wanted=INFINITY):
+        """Other rows, to be seen as straight lines from here on: their dual variables do not change.
+
+        ``vectors`` (2, n_columns) are their sums of s a y x, ``totals`` those of s a, of positive and of negative rows;
+        ``n`` is the weight of all, ``known`` an objective of theirs, and ``wanted`` a bound that is enough; far
+        below what is known it ends, "left".
+        """
+        cdef newton_state *at = &self.at
+        cdef double[:, ::1] room = np.zeros((5, max(1, at.p)))
+        must_fit(vectors.shape[0] == 2 and vectors.shape[1] == at.p and at.p > 0, "stand_beside")
+        np.asarray(room)[:2], np.asarray(room)[4] = vectors, np.sum(vectors, axis=0) / n
+        at.n, at.others, at.both, at.pull = n, &room[0, 0], &room[2, 0], &room[4, 0]
+        at.of_others[0], at.of_others[1] = totals[0] / n, totals[1] / n
+        at.known, at.wanted = known, wanted
+        self.of_others = room.base
+
+    def dual_point(self):
+        """The best bound so far, and what `offer` takes: the total and the vector that it is made of, or None."""
+        cdef newton_state *at = &self.at
+        return at.best_dual, at.best.total, (self.vectors[BEST_V, :at.best.n].copy() if at.has_best else None)
+
+    def offer(self, bound, total, v, double reads):
+        """A dual point found elsewhere in so many reads, kept if it is better; None for all three: there is none."""
+        cdef newton_state *at = &self.at
+        at.passes += reads
+        at.spent += reads
+        if v is not None and bound > at.best_dual:
+            must_fit(len(v) == at.best.n, "offer")
+            self.vectors[BEST_V, :at.best.n] = v
+            at.best_dual, at.best.total, at.has_best = bound, total, True
+
+    def go_on(self):
+        """After a pause, or the answer to "nearest"."""
+        go_on(&self.at)
+
+    # ------------------------------------------------------------ a checkpoint, at a pause
+
+    @property
+    def reads(self):
+        return self.at.passes
+
+    def kept(self):
+        """What it is at a pause, a dictionary; its arrays are those that it goes on with."""
+        cdef newton_state *at = &self.at
+        cdef char room[CARRIED]
+        cdef Py_ssize_t size = carry_numbers(at, room, False)
+        block = np.asarray(<double[:at.order, :at.order]> at.block) if at.has_block and at.order > 0 else None
+        factor = None
+        if at.has_factor and not at.has_block:
+            factor = np.asarray(<double[:at.p, :at.p]> (at.work + 4 * at.p))
+        return dict(numbers=room[:size], seconds=seconds() - at.started, vectors=self.vectors, places=self.places,
+                    flags=self.flags, block=block, has_block=at.has_block, factor=factor, earlier=self.earlier,
+                    history=self.history())
+
+    def take_back(self, dict kept):
+        """At the pause where another, of the same problem on the same rows, was `kept`."""
+        cdef newton_state *at = &self.at
+        cdef char room[CARRIED]
+        cdef double[:, ::1] block
+        cdef bytes numbers = kept["numbers"]
+        must_fit(len(numbers) == carry_numbers(at, room, False), "take_back")
+        at.by_products = len(kept["vectors"]) > X              # where it began
+        self.must_have_columns()
+        self.take_memory()
+        carry_numbers(at, numbers, True)
+        if at.sample > 0:
+            self.home.let_sample()
+            at.forgotten = at.measured
+        self.vectors[...], self.places[...], self.flags[...] = kept["vectors"], kept["places"], kept["flags"]
+        at.started, self.earlier = seconds() - kept["seconds"], list(kept["earlier"])
+        at.has_block, at.block = kept["has_block"], NULL
+        if kept["block"] is not None:
+            block = self.block_told = kept["block"]
+            must_fit(block.shape[0] == block.shape[1] == at.order, "take_back")
+            at.block = &block[0, 0]
+        if kept["factor"] is not None:
+            self.take_factor(kept["factor"])
+        free(at.history)
+        at.history = NULL
+        at.history_rows = at.history_room = 0
+        at.history = copied(np.array(kept["history"], float).reshape(-1))
+        at.history_rows = at.history_room = len(kept["history"])
+        at.ask.kind, self.here.under_way = PAUSE, False

@@ -1,0 +1,1 @@
+"""Where a Newton step goes: factors, conjugate gradients, models with an l1 term."""

@@ -1,0 +1,21 @@
+"""The curvature block of a Newton step of SmSVM."""
+
+from cmargin._core.newton._driver cimport newton_state
+
+
+cdef Py_ssize_t block_work_size(Py_ssize_t order, bint l1) noexcept nogil       # doubles, in `work`
+
+# whether column j is in use, or its gradient near the l1 weight
+cdef bint may_be_used(const newton_state *at, Py_ssize_t j) noexcept nogil
+
+# at.active: the block's columns at the next look
+cdef void choose_columns(newton_state *at) noexcept nogil
+
+# whether the gradient of a column outside the block would take it from 0
+cdef bint columns_wait(const newton_state *at) noexcept nogil
+
+# what rows below the floor may have, to the block that a look without them has told
+cdef void add_rows_left_out(newton_state *at) noexcept nogil
+
+# at.d: the Newton direction, for l1 the minimum of the model with its l1 term; False: the block is not finite
+cdef bint solve_block(newton_state *at) noexcept nogil

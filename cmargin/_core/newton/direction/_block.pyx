@@ -1,0 +1,119 @@
+"""The curvature block of a Newton step: which columns it has, and the direction that it gives."""
+
+from libc.math cimport INFINITY, fabs
+from libc.string cimport memset
+
+from cmargin._core.newton.direction._high_leverage cimport heavy_direction
+from cmargin._core.newton._driver cimport floor_of, newton_state
+from cmargin._core.newton.direction._system cimport (
+    MODEL_LEFT, MODEL_ROUNDS, MODEL_TOL, SMOOTH_MODEL_TOL, allows_rounding, curvature_is_lost, l1_minimum,
+    l1_work_size, solve_upper,
+)
+from cmargin._core.util._sorting cimport sort_with_index
+
+cdef double NEAR = 0.8                   # of the l1 weight: columns with such a gradient may soon be in use
+cdef double THICK = 1e5                  # times what rows below the floor can add to a column: a step does without it,
+cdef double NEXT_TO_NOTHING = 100        # and that a column had not so much is no harm for one step
+cdef Py_ssize_t WORKING_SET = 400        # columns in the block beside those in use, at most
+
+
+cdef Py_ssize_t block_work_size(Py_ssize_t order, bint l1) noexcept nogil:
+    return 4 * order + (l1_work_size(order) if l1 else order * order)
+
+
+cdef bint may_be_used(const newton_state *at, Py_ssize_t j) noexcept nogil:
+    return at.w[j] != 0 or fabs(at.g[j]) > NEAR * at.l1_each[j]
+
+
+cdef void choose_columns(newton_state *at) noexcept nogil:
+    # the block at the next look: columns in use and those about to be, the gradient near the l1 weight; of too many
+    # the steepest first: the others get their turn
+    cdef Py_ssize_t j, found = 0, used = 0, room
+    cdef bint always
+    for j in range(at.p):
+        used += at.w[j] != 0
+        always = at.w[j] != 0 or at.l1_each[j] == 0
+        if always or may_be_used(at, j):
+            at.active[found], at.keys[found] = j, (-INFINITY if always else -fabs(at.g[j]))
+            found += 1
+    room = max(WORKING_SET, 2 * used)
+    if found > room:
+        sort_with_index(found, at.keys, at.active)
+        found = room
+        for j in range(found):
+            at.keys[j] = at.active[j]
+        sort_with_index(found, at.keys, at.active)
+    at.n_active = found
+
+
+cdef bint columns_wait(const newton_state *at) noexcept nogil:
+    cdef Py_ssize_t j, i = 0
+    for j in range(at.p):
+        if i < at.n_active and at.active[i] == j:
+            i += 1
+        elif fabs(at.g[j]) > at.l1_each[j]:
+            return True
+    return False
+
+
+cdef void add_rows_left_out(newton_state *at) noexcept nogil:
+    # a column that has little else by now has all that rows below the floor can add to its curvature: floor times its
+    # mean square
+    cdef double most
+    cdef Py_ssize_t j
+    for j in range(at.order):
+        most = -at.ask.look.floor * at.n * at.rms[j] * at.rms[j]
+        if not at.block[j * (at.order + 1)] >= NEXT_TO_NOTHING * most:
+            at.block[j * (at.order + 1)] += most
+
+
+cdef bint has_thin_column(const newton_state *at, const double *factor) noexcept nogil:
+    # whether rows below the floor might count: not where what is left of every column, once those before it are
+    # eliminated, is far more than they can add to it. There is no l1, and the block has all columns
+    cdef Py_ssize_t j
+    cdef double left
+    for j in range(at.p):
+        left = factor[j * (at.p + 1)]
+        if not left * left >= THICK * floor_of(at) * at.rms[j] * at.rms[j]:
+            return True
+    return False
+
+
+cdef bint solve_block(newton_state *at) noexcept nogil:
+    # d = the Newton direction, for l1 the minimum of the model with its l1 term; False: the block is not finite
+    cdef Py_ssize_t order = at.order, i, j
+    cdef double *g = at.work                     # (order,) of the block's columns, as the next three
+    cdef double *d = g + order
+    cdef double *w = d + order
+    cdef double *l1 = w + order
+    cdef double ridge, tol
+    cdef bint done
+    for i in range(order):
+        for j in range(i, order):
+            at.block[i * order + j] /= at.n
+        at.block[i * order + i] += at.l2_each[i if at.n_active < 0 else at.active[i]]
+    at.thin = True
+    if at.heavy != NULL:
+        at.blind = curvature_is_lost(order, at.block, order + 1, at.g)
+        return heavy_direction(at)
+    for i in range(order):
+        j = i if at.n_active < 0 else at.active[i]
+        g[i], w[i], l1[i] = at.g[j], at.w[j], at.l1_each[j]
+    at.blind = curvature_is_lost(order, at.block, order + 1, g)
+    if at.l1 > 0:
+        tol = SMOOTH_MODEL_TOL if at.smooth and not at.jumping else MODEL_TOL
+        done = l1_minimum(order, at.block, g, w, l1, MODEL_ROUNDS, tol, MODEL_LEFT * at.tol, at.deadline, d,
+                          l1 + order, at.index)
+    else:
+        ridge = solve_upper(order, at.block, 1, g, d, l1 + order)
+        done = ridge == ridge
+        at.rough = ridge == 0 and allows_rounding(order, at.block, l1 + order)
+        at.thin = not (at.knows_rms and ridge == 0) or has_thin_column(at, l1 + order) \
+            or (at.smooth and at.jumping)            # whose rows below the floor have no curvature to sum
+        at.has_factor = ridge == 0 and at.smooth
+        for i in range(order):
+            d[i] = -d[i]
+    memset(at.d, 0, at.p * sizeof(double))
+    for i in range(order):
+        at.d[i if at.n_active < 0 else at.active[i]] = d[i]
+    return done

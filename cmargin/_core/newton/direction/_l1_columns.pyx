@@ -1,0 +1,61 @@
+"""Directions for l1 by reading columns of sparse rows, in place of a factor of the columns in use (`_step_model`).
+
+The certificate rests on the slopes that the model promises for the end of the step: a column that violates its
+condition by a part of the l1 weight costs the bound that part. Every step is judged by itself: one that wants more
+reads than the block and its factors are worth is the last by columns.
+"""
+
+from cmargin._core.newton._asking cimport MODEL
+from cmargin._core.newton._driver cimport direction_found, floor_of
+from cmargin._core.newton.direction._block cimport may_be_used
+from cmargin._core.newton.direction._pcg cimport give_products_up, start_without_them
+from cmargin._core.newton.direction._system cimport all_finite
+from cmargin._core.newton.direction._l1_model cimport step_model, violation
+
+cdef double ENOUGH = 0.25                # of the tolerance: what the last step may leave,
+cdef double FORCING = 0.3                # and, of what the step began with, any other:
+cdef double NEAR_END = 1e-3              # where that is less, the objective is at its rounding long before the bound
+cdef double FAR = 1e100                  # an l1 weight so small is none
+cdef double MOST = 1000                  # reads of a step
+
+
+cdef void start_model(newton_state *at) noexcept nogil:
+    cdef step_model *model = &at.model
+    cdef double worst = 0
+    cdef Py_ssize_t j, found = 0
+    for j in range(at.p):
+        if at.l1_each[j] > 0:
+            worst = max(worst, violation(at.g[j], at.w[j], at.l1_each[j]) / at.l1_each[j])
+        if j < at.n_features and may_be_used(at, j):
+            at.active[found] = j
+            found += 1
+    model.p, model.n, model.l1, model.free = at.p, at.n, at.l1, at.free >= 0
+    model.intercept = at.n_features if at.p > at.n_features else -1
+    model.g, model.w, model.l2_each, model.l1_each, model.d = at.g, at.w, at.l2_each, at.l1_each, at.d
+    model.listed, model.n_listed, model.used = at.active, found, at.index
+    model.enough = ENOUGH * at.tol
+    if worst > NEAR_END:
+        model.enough = max(model.enough, FORCING * min(worst, FAR))
+    model.worth, model.most = at.worth_products, MOST
+    at.ask.kind, at.ask.model = MODEL, model
+    at.ask.look.width, at.ask.look.floor = at.rule.width, floor_of(at)
+
+
+cdef void told_model(void *driver) noexcept nogil:
+    cdef newton_state *at = <newton_state *> driver
+    at.passes += at.model.reads
+    if not all_finite(at.p, at.d) or (at.model.given_up and nothing_moved(at)):
+        start_without_them(at)
+        return
+    if at.model.given_up:
+        give_products_up(at)
+    direction_found(at)
+
+
+cdef bint nothing_moved(const newton_state *at) noexcept nogil:
+    # no row has curvature, say
+    cdef Py_ssize_t j
+    for j in range(at.p):
+        if at.d[j] != 0:
+            return False
+    return True

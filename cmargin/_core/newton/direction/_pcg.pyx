@@ -1,0 +1,235 @@
+"""Directions by conjugate gradients: products with the rows in place of their curvature and its factor.
+
+Where the block is dear beside the rows, products may be on trial (`data/prices.py`): while a step takes fewer of them
+than a look with curvature costs reads, they are what steps are made by; from the first that takes more on it is the
+block, of which this driver asks from there on, or which another driver has (``or_leave``). What that step has of its
+direction is taken all the same, so that little is lost where it was one too many. All of a trial is limited too.
+
+Wide dense rows have products in between, for every loss: looks tell the block of a sample of the rows, likelier ones
+those of more curvature and of uncommon columns, and its factor preconditions the products (`take_sample` in
+``_row_blocks.pyx``; sub-sampled Newton, Roosta-Khorasani and Mahoney 2019, with exact products to correct it).
+"""
+
+from libc.float cimport DBL_MIN
+from libc.math cimport isfinite, sqrt
+from libc.string cimport memcpy
+
+from cmargin._core.linalg._blas cimport dot, potrf
+from cmargin._core.losses._losses cimport point_loss
+from cmargin._core.losses._smoothed_hinge cimport hinge_at, primal_curvature
+from cmargin._core.newton.direction._conjugate_gradients cimport cg_begin, cg_told, conjugate_gradients
+from cmargin._core.newton._asking cimport DONE, PRODUCT
+from cmargin._core.newton._driver cimport (
+    DIAGONAL, FRESH_LOOK, FULL_BLOCK, LEFT, PRODUCTS, ask_first_look, ask_look, direction_found, floor_of, gap_of,
+    measure_columns, newton_settle,
+)
+from cmargin._core.newton.direction._block cimport choose_columns
+from cmargin._core.newton.direction._system cimport all_finite, curvature_is_lost, upper_is_finite
+from cmargin._core.rows._evaluate cimport SAMPLED_BLOCK
+
+cdef int MOST_PRODUCTS = 100
+cdef int TRIED = 10                      # steps of as many products as are worth it: what all of a trial may read,
+cdef double SHARE = 0.3                  # and this part of ``max_passes``: the rest is for steps by a factor
+cdef double ROUNDING_LEFT = 1e-16        # of |g|^2
+cdef double FORCING = 0.1                # of the gradient: what products may leave of it, far from the optimum,
+cdef double HINGE_FORCING = 0.3          # and with the hinge this times the root of the gap, if it is less, but
+cdef double LEAST_FORCING = 1e-3         # never less than this
+cdef double POOR = 0.3                   # of the gradient: preconditioned products that leave more are given up
+cdef double PART_OF_GAP = 0.01           # of the gap still open: what the residual may cost the certificate,
+cdef double PART_OF_END = 0.6            # or of `tol` where that is more, which ends the fit all the same
+cdef double FEWEST = 0.25                # rows of a sample, in those wanted, that the next one makes up for
+cdef double SINGLE = 1e-6                # of a diagonal entry: more than the rounding of single precision
+
+
+cdef void start_products(newton_state *at) noexcept nogil:
+    # the diagonal, a scale only, is summed once in a trial; then its columns are taken to change as their mean does
+    cdef double change
+    cdef Py_ssize_t j
+    if at.worth_products == 0 or not (at.curvature_then > 0 and at.mean_curvature > 0):
+        ask_product(at, NULL)
+        return
+    change = at.mean_curvature / at.curvature_then
+    for j in range(at.p):
+        at.diagonal[j] = (at.diagonal[j] - at.l2_each[j]) * change + at.l2_each[j]
+    at.curvature_then = at.mean_curvature
+    go_on_with(at, begin_products(at))
+
+
+cdef void ask_product(newton_state *at, const double *x) noexcept nogil:
+    at.phase = DIAGONAL if x == NULL else PRODUCTS
+    at.ask.kind, at.ask.x = PRODUCT, x
+    at.ask.look.width, at.ask.look.floor = at.rule.width, floor_of(at)
+
+
+cdef void told_product(void *driver, const double *product, double share) noexcept nogil:
+    cdef newton_state *at = <newton_state *> driver
+    # conjugate gradients for H d = -g, scaled by H's diagonal
+    cdef conjugate_gradients *cg = &at.cg
+    cdef bint wanted
+    cdef Py_ssize_t j
+    at.passes += share * at.share
+    if at.worth_products > 0:
+        at.spent += share * at.share
+        at.tried += share * at.share
+    if at.phase == DIAGONAL:
+        take_diagonal(at, product)
+        if at.worth_products > 0 and not all_finite(at.p, at.diagonal):
+            start_without_them(at)
+            return
+        wanted = begin_products(at)
+    else:
+        for j in range(at.p):
+            cg.product[j] = product[j] / at.n + at.l2_each[j] * cg.search[j]
+        wanted = cg_told(cg)
+    go_on_with(at, wanted)
+
+
+cdef void go_on_with(newton_state *at, bint wanted) noexcept nogil:
+    cdef conjugate_gradients *cg = &at.cg
+    if wanted:
+        ask_product(at, cg.search)
+        return
+    if at.worth_products > 0 and (at.tried > min(TRIED * at.worth_products, SHARE * at.max_passes) or
+                                  (cg.count >= at.worth_products and leaves_too_much(at))):
+        give_products_up(at)
+    memcpy(at.d, cg.x, at.p * sizeof(double))
+    direction_found(at)
+
+
+cdef bint leaves_too_much(const newton_state *at) noexcept nogil:
+    cdef double left = dot(at.p, at.cg.r, at.cg.r), enough = at.cg.enough
+    if at.preconditioned:                        # a step cut short is still a good one; the next has other curvature
+        enough = max(enough, POOR * POOR * dot(at.p, at.g, at.g))
+    return left > enough
+
+
+cdef void give_products_up(newton_state *at) noexcept nogil:
+    # after this step: the next kind of products, or a factor; its end is looked at with curvature, unless another
+    # driver does
+    if at.sample > 0 and not at.preconditioned:
+        at.preconditioned, at.worth_products, at.tried = True, at.worth_preconditioned, 0
+        return
+    at.preconditioned = at.has_factor = False
+    if at.or_leave:
+        at.status = LEFT
+        return
+    at.by_products = False
+    at.wide_l1 = at.l1 > 0 and at.p > FULL_BLOCK
+    if at.wide_l1:
+        choose_columns(at)
+
+
+cdef void start_without_them(newton_state *at) noexcept nogil:
+    # squares of the columns overflow, say: those who have a factor know what to do, or to say
+    give_products_up(at)
+    at.knows_rms = False
+    if at.or_leave:
+        newton_settle(at)
+    else:
+        ask_first_look(at, FRESH_LOOK, True)
+
+
+cdef void take_diagonal(newton_state *at, const double *product) noexcept nogil:
+    cdef Py_ssize_t j
+    measure_columns(at, product, 1)
+    at.curvature_then = at.mean_curvature
+    for j in range(at.p):
+        at.diagonal[j] = product[j] / at.n + at.l2_each[j]
+    at.blind = curvature_is_lost(at.p, at.diagonal, 1, at.g)
+    for j in range(at.p):
+        at.diagonal[j] = at.diagonal[j] if at.diagonal[j] > 0 else 1
+
+
+cdef bint begin_products(newton_state *at) noexcept nogil:
+    cdef double cost, squares, forcing = 0, gap = gap_of(at)
+    gap = gap if gap < 1 else 1.0                # it is NaN where no penalty bounds anything
+    # a residual r costs the certificate |r|^2 / (2 l2), and one of a free intercept about |r|
+    cost = max(PART_OF_GAP * gap, PART_OF_END * at.tol) * at.objective
+    at.cg.enough = 2 * max(at.path_l2, at.l2) * cost
+    at.cg.most = at.worth_products if at.worth_products > 0 else MOST_PRODUCTS
+    if at.free >= 0:
+        at.cg.enough = min(at.cg.enough, cost * cost)
+    if at.worth_products > 0 or (at.smooth and not at.jumping):
+        forcing = FORCING if at.smooth else min(FORCING, max(LEAST_FORCING, HINGE_FORCING * sqrt(gap)))
+    squares = dot(at.p, at.g, at.g)
+    if at.cg.enough >= squares:                  # of a warm start no gap is known yet: some step all the same
+        at.cg.enough = squares / 4
+    at.cg.enough = max(at.cg.enough, max(ROUNDING_LEFT, forcing * forcing) * squares)
+    return cg_begin(&at.cg, at.g, -1)
+
+
+# ---------------------------------------------------------------- a sample of the rows
+
+cdef void foresee_curvature(newton_state *at) noexcept nogil:
+    # at w = 0; elsewhere another driver may have told, or the first look does
+    cdef Py_ssize_t j
+    for j in range(at.p):
+        if at.w[j] != 0:
+            return
+    if at.smooth:
+        at.mean_curvature = point_loss(at.loss, 0, 1, 1).curvature
+    else:
+        at.mean_curvature = primal_curvature(hinge_at(1, at.rule.width), at.rule.width)
+
+
+cdef void ask_for_sample(newton_state *at) noexcept nogil:
+    # with the look that is asked for, if it has a block
+    at.ask.look.seed, at.ask.look.column_weight = at.sample_seed, NULL
+    at.ask.look.stands_for = at.mean_curvature * at.n / at.sample * at.filled
+    if at.ask.look.with_hessian == SAMPLED_BLOCK and not at.measured and knows_columns(at):
+        weigh_columns(at)
+        at.measured = at.forgotten = True
+    if at.ask.look.with_hessian == SAMPLED_BLOCK and at.forgotten:
+        at.ask.look.column_weight, at.forgotten = at.column_weight, False
+
+
+cdef bint knows_columns(const newton_state *at) noexcept nogil:
+    return at.knows_rms or (at.curvature_then > 0 and at.mean_curvature > 0)
+
+
+cdef double mean_square(const newton_state *at, Py_ssize_t j) noexcept nogil:
+    # of a column, or where products have told no more, of its rows as they are curved; 0: beyond the range
+    cdef double square = at.rms[j] * at.rms[j]
+    if not at.knows_rms:
+        square = (at.diagonal[j] - at.l2_each[j]) / at.curvature_then
+    return square if square >= DBL_MIN and isfinite(square) else 0
+
+
+cdef void weigh_columns(newton_state *at) noexcept nogil:
+    # all count for as much in a row's length, whose mean square is then 1
+    cdef Py_ssize_t j, there = 0
+    for j in range(at.n_features):
+        there += mean_square(at, j) > 0
+    for j in range(at.n_features):
+        at.column_weight[j] = 1 / mean_square(at, j) / there if mean_square(at, j) > 0 else 0
+
+
+cdef void count_sample(newton_state *at) noexcept nogil:
+    if at.ask.look.stands_for > 0:
+        at.filled = min(max(at.filled * at.sums[6] / at.sample, FEWEST), 1 / FEWEST)
+
+
+cdef void start_preconditioned(newton_state *at) noexcept nogil:
+    if not at.make_room(at, at.p):
+        at.ask.out_of_memory, at.ask.kind = True, DONE
+    elif at.has_block and not factor_sample(at):
+        give_products_up(at)
+        ask_look(at, FRESH_LOOK, at.zero, 1.0, at.rule.width, True)
+    elif not at.has_factor:                      # nobody knew how much curvature there is
+        ask_look(at, FRESH_LOOK, at.zero, 1.0, at.rule.width, True)
+    else:
+        at.cg.factor = at.work + 4 * at.p
+        go_on_with(at, begin_products(at))
+
+
+cdef bint factor_sample(newton_state *at) noexcept nogil:
+    # of the block and the penalty; False: there is none, as rounding has it
+    cdef double *factor = at.work + 4 * at.p
+    cdef Py_ssize_t i, j
+    at.blind = curvature_is_lost(at.p, at.block, at.p + 1, at.g)
+    for i in range(at.p):
+        for j in range(i, at.p):
+            factor[i * at.p + j] = at.block[i * at.p + j] / at.n
+        factor[i * at.p + i] = (1 + SINGLE) * factor[i * at.p + i] + at.l2_each[i]
+    at.has_factor = upper_is_finite(at.p, factor) and potrf(at.p, factor) == 0
+    return at.has_factor

@@ -1,0 +1,422 @@
+"""The Newton system of a curvature block: by a Cholesky factor, and with an l1 term by coordinate descent and Newton.
+
+No data are read here: the block is in memory, so that the model is solved, not just improved, before the rows are
+looked at again.
+"""
+
+import numpy as np
+
+from libc.float cimport DBL_EPSILON, DBL_MIN
+from libc.math cimport INFINITY, NAN, fabs, isfinite
+from libc.string cimport memcpy
+
+from cmargin._core.linalg._blas cimport NO_TRANS, axpy, dot, gemv, potrf, potrs
+from cmargin._core.newton.direction._l1_pivots cimport minimise_on
+from cmargin._core.util._clock cimport seconds
+from cmargin._core.util._shapes cimport must_fit
+from cmargin._core.util._soft_threshold cimport l1_minimum_of_one
+
+MODEL_ROUNDS = 20
+MODEL_TOL = 1e-3
+SMOOTH_MODEL_TOL = 0.1
+MODEL_LEFT = 0.25
+cdef double FAR = 1e100                  # an l1 weight so small is none
+cdef double FIRST_RIDGE = 1e-13
+cdef double RIDGE_STEP = 100
+cdef double SURE = 2e-6                  # part of a diagonal entry, a column: 34 times the rounding of single precision
+cdef double SINGLE_LEAST = 1e-25         # mean curvature of a column whose sums neither vanish
+cdef double SINGLE_MOST = 1e25           # nor overflow
+cdef int SWEEPS = 8                      # of coordinate descent between two Newton steps of the model
+cdef double SWEPT = 1e-6
+cdef int HALVINGS = 12
+
+
+cdef bint upper_is_finite(Py_ssize_t n, const double *upper) noexcept nogil:
+    cdef Py_ssize_t i, j
+    for i in range(n):
+        for j in range(i, n):
+            if not isfinite(upper[i * n + j]):
+                return False
+    return True
+
+
+cdef bint all_finite(Py_ssize_t n, const double *x) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        if not isfinite(x[i]):
+            return False
+    return True
+
+
+cdef void divide_by_diagonal(Py_ssize_t n, const double *upper, double largest, Py_ssize_t k, const double *rhs,
+                             double *x) noexcept nogil:
+    cdef Py_ssize_t i, c
+    cdef double own
+    for i in range(n):
+        own = upper[i * n + i] if upper[i * n + i] > 0 else largest
+        for c in range(k):
+            x[c * n + i] = rhs[c * n + i] / own
+
+
+cdef bint solve_in_place(Py_ssize_t n, double *upper, Py_ssize_t k, const double *rhs, double *x) noexcept nogil:
+    # upper becomes its factor; False: it has none
+    if potrf(n, upper) != 0:
+        return False
+    memcpy(x, rhs, k * n * sizeof(double))
+    potrs(n, k, upper, x)
+    return all_finite(k * n, x)
+
+
+cdef double solve_upper(Py_ssize_t n, const double *upper, Py_ssize_t k, const double *rhs, double *x,
+                        double *scratch) noexcept nogil:
+    # a ridge, a multiple of every diagonal entry as columns may be of very different scale, only where the factor
+    # fails; where rounding has left a matrix that even its own diagonal cannot mend, no more than that diagonal
+    cdef double ridge = 0, largest = 0
+    cdef Py_ssize_t i
+    if n == 0:
+        return 0
+    while True:
+        memcpy(scratch, upper, n * n * sizeof(double))
+        if ridge > 0:
+            for i in range(n):
+                scratch[i * n + i] += ridge * (upper[i * n + i] if upper[i * n + i] > 0 else largest)
+        if solve_in_place(n, scratch, k, rhs, x):
+            return ridge
+        if ridge == 0:
+            if not upper_is_finite(n, upper):
+                return NAN
+            for i in range(n):
+                largest = max(largest, upper[i * n + i])
+            largest = largest if largest > 0 else 1
+            ridge = FIRST_RIDGE
+        elif ridge > 1:
+            divide_by_diagonal(n, upper, largest, k, rhs, x)
+            return INFINITY
+        else:
+            ridge *= RIDGE_STEP
+
+
+cdef bint allows_rounding(Py_ssize_t n, const double *upper, const double *factor) noexcept nogil:
+    # a matrix whose entries differ by the rounding of single precision, H_ij by a little of sqrt(H_ii H_jj), has nearly
+    # the same solutions: what is left of every diagonal entry once the columns before it are eliminated is far above
+    # what n such errors add up to, and no entry is beyond the range
+    cdef Py_ssize_t i
+    cdef double own, left
+    for i in range(n):
+        own, left = upper[i * n + i], factor[i * n + i]
+        if not left * left >= SURE * n * own or not SINGLE_LEAST <= own <= SINGLE_MOST:
+            return False
+    return True
+
+
+cdef bint curvature_is_lost(Py_ssize_t n, const double *diagonal, Py_ssize_t stride, const double *g) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        if not isfinite(diagonal[i * stride]) or (diagonal[i * stride] < DBL_MIN and g[i] != 0):
+            return True
+    return False
+
+
+# ---------------------------------------------------------------- the model with an l1 term
+
+cdef int run_sweeps(Py_ssize_t n, const double *H, double *gradient, double *x, const double *l1, int sweeps,
+                    double tol) noexcept nogil:
+    cdef Py_ssize_t j
+    cdef double curvature, target, step, decrease, largest, first = 0
+    cdef int sweep
+    for sweep in range(sweeps):
+        largest = 0
+        for j in range(n):
+            curvature = H[j * n + j]
+            if not curvature > 0:
+                continue
+            target = l1_minimum_of_one(curvature, x[j], gradient[j], l1[j])
+            step = target - x[j]
+            if step == 0:
+                continue
+            decrease = curvature * step * step
+            largest = decrease if decrease > largest else largest
+            x[j] = target
+            axpy(n, step, H + j * n, gradient)
+        if sweep == 0:
+            first = largest
+        if largest <= tol * first:
+            return sweep + 1
+    return sweeps
+
+
+cdef double projected_step(Py_ssize_t n, const double *H, const double *g, const double *x, const double *l1,
+                           const double *sign, double *step, double *move, double *product) noexcept nogil:
+    # step becomes the projected step with the smallest model value among its halvings: components that change sign
+    # stop; the part of it that was taken
+    cdef double t = 1, new, value, best_value = 0, best_t = 0
+    cdef Py_ssize_t j
+    cdef int _trial
+    for _trial in range(HALVINGS):
+        value = 0
+        for j in range(n):
+            new = x[j] + t * step[j]
+            if sign[j] * new <= 0 and l1[j] > 0:
+                new = 0
+            move[j] = new - x[j]
+            value += g[j] * move[j] + l1[j] * (fabs(new) - fabs(x[j]))
+        gemv(NO_TRANS, n, n, 1.0, H, n, move, 0.0, product)
+        value += dot(n, move, product) / 2
+        if value < best_value:
+            best_t, best_value = t, value
+        elif best_value < 0:
+            break
+        t /= 2
+    for j in range(n):
+        new = x[j] + best_t * step[j]
+        if sign[j] * new <= 0 and l1[j] > 0 and best_t > 0:
+            new = 0
+        step[j] = new - x[j]
+    return best_t
+
+
+cdef void choose_signs(Py_ssize_t n, const double *gx, const double *x, const double *l1, double *sign,
+                       double *slope) noexcept nogil:
+    # of the columns that are not at 0 or would leave it, and the slope there; 0 of the others
+    cdef Py_ssize_t j
+    for j in range(n):
+        sign[j] = 0
+        if x[j] != 0:
+            sign[j] = 1 if x[j] > 0 else -1
+        elif fabs(gx[j]) > l1[j]:
+            sign[j] = -1 if gx[j] > 0 else 1
+        slope[j] = gx[j] + l1[j] * sign[j] if sign[j] != 0 or l1[j] == 0 else 0
+
+
+cdef double decrease_left(Py_ssize_t n, const double *H, Py_ssize_t m, const Py_ssize_t *index, const double *factor,
+                          const double *slope, double *own, double *known) noexcept nogil:
+    # what a Newton step would gain, by the factor of the last one's m columns, and by their own curvature of the others
+    cdef double left = 0
+    cdef Py_ssize_t i, j
+    for j in range(n):
+        known[j] = 0
+    for i in range(m):
+        own[i], known[index[i]] = slope[index[i]], 1
+    potrs(m, 1, factor, own)
+    for i in range(m):
+        left += slope[index[i]] * own[i]
+    for j in range(n):
+        if known[j] == 0 and slope[j] != 0:
+            left += slope[j] * slope[j] / H[j * n + j] if H[j * n + j] > 0 else INFINITY
+    return left
+
+
+cdef void gather_upper(Py_ssize_t n, const double *H, Py_ssize_t m, const Py_ssize_t *index,
+                       double *to) noexcept nogil:
+    cdef Py_ssize_t i, j
+    for i in range(m):
+        for j in range(i, m):
+            to[i * m + j] = H[index[i] * n + index[j]]
+
+
+cdef double solve_columns(Py_ssize_t n, const double *H, Py_ssize_t m, const Py_ssize_t *index, const double *slope,
+                          double *own, double *part, double *factor) noexcept nogil:
+    # own = H^-1 slope of m columns, as `solve_upper` answers; slope (m,). `part`, as large as the factor, is touched
+    # where that fails only
+    gather_upper(n, H, m, index, factor)
+    if solve_in_place(m, factor, 1, slope, own):
+        return 0
+    gather_upper(n, H, m, index, part)
+    return solve_upper(m, part, 1, slope, own, factor)
+
+
+cdef double worst_slope(Py_ssize_t n, const double *slope, const double *l1) noexcept nogil:
+    # over the l1 weight
+    cdef double worst = 0
+    cdef Py_ssize_t j
+    for j in range(n):
+        if l1[j] > 0:
+            worst = max(worst, fabs(slope[j]) / l1[j])
+    return worst
+
+
+cdef bint held_minimum(Py_ssize_t n, const double *H, double *gx, double *x, const double *l1, int rounds, double tol,
+                       double least, double deadline, double *work, Py_ssize_t *index,
+                       Py_ssize_t *order) noexcept nogil:
+    # x from w to the minimum, gx the gradient of the quadratic part, which follows: coordinate descent finds the
+    # signs, Newton the values, of which those of thousands of columns take seconds; from a step on that zeros cut
+    # short the values by pivots. work (2 n + 7) n
+    cdef double *part = work                     # (m, m) H of the columns that are not at 0
+    cdef double *factor = part + n * n           # (m, m)
+    cdef double *sign = factor + n * n           # (n,)
+    cdef double *slope = sign + n                # (n,)
+    cdef double *steep = slope + n               # (m,)
+    cdef double *own = steep + n                 # (m,)
+    cdef double *step = own + n                  # (n,)
+    cdef double *move = step + n                 # (n,)
+    cdef double *product = move + n              # (n,)
+    cdef double ridge = INFINITY, predicted, best = 0, enough
+    cdef Py_ssize_t m = 0, i, j
+    cdef bint by_pivots = False
+    cdef int _round
+    choose_signs(n, gx, x, l1, sign, slope)
+    enough = max(least, tol * min(worst_slope(n, slope, l1), FAR))
+    for _round in range(rounds):
+        run_sweeps(n, H, gx, x, l1, SWEEPS, SWEPT)
+        if seconds() > deadline:
+            break
+        choose_signs(n, gx, x, l1, sign, slope)
+        if by_pivots and worst_slope(n, slope, l1) <= enough:
+            break
+        if isfinite(ridge) and decrease_left(n, H, m, index, factor, slope, own, move) <= tol * tol * best:
+            break
+        m, predicted = 0, 0
+        for j in range(n):
+            step[j] = 0
+            if sign[j] != 0 or l1[j] == 0:
+                index[m], steep[m] = j, slope[j]
+                m += 1
+        if by_pivots and minimise_on(n, H, gx, x, l1, sign, m, index, enough / 2, deadline, factor, slope, order):
+            continue
+        ridge = solve_columns(n, H, m, index, steep, own, part, factor)
+        if ridge != ridge:
+            return False
+        for i in range(m):
+            step[index[i]] = -own[i]
+            predicted += steep[i] * own[i]
+        best = max(predicted, best)
+        if not predicted > tol * tol * best:
+            break
+        if projected_step(n, H, gx, x, l1, sign, step, move, product) < 1:
+            by_pivots, ridge = True, INFINITY
+        gemv(NO_TRANS, n, n, 1.0, H, n, step, 1.0, gx)
+        axpy(n, 1.0, step, x)
+    return True
+
+
+cdef Py_ssize_t l1_work_size(Py_ssize_t n) noexcept nogil:
+    return (3 * n + 13) * n
+
+
+cdef void minimise_out(Py_ssize_t m, double own, double g_free, const double *across, double *H,
+                       double *gx) noexcept nogil:
+    # H and gx of m columns once a column of curvature ``own`` > 0 follows them: what is left of each, and its rounding
+    cdef Py_ssize_t i, j
+    for i in range(m):
+        gx[i] -= across[i] * g_free / own
+        # what the difference cannot know, being the rounding of what it was taken from
+        H[i * m + i] += DBL_EPSILON * H[i * m + i]
+        for j in range(m):
+            H[i * m + j] -= across[i] * across[j] / own
+
+
+cdef bint l1_minimum(Py_ssize_t n, const double *upper, const double *g, const double *w, const double *l1, int rounds,
+                     double tol, double least, double deadline, double *d, double *work,
+                     Py_ssize_t *index) noexcept nogil:
+    # A column without l1 (an intercept) is minimised out first, d_f = -(g_f + sum_j H_fj d_j) / H_ff, so that columns
+    # which all lean on it, as those with a large mean do, meet in coordinate descent as if they were centred
+    cdef double *H = work                        # (m, m) of the other columns, both triangles
+    cdef double *rest = H + n * n                # for `held_minimum`
+    cdef double *x = rest + (2 * n + 7) * n      # (m,)
+    cdef double *gx = x + n                      # (m,)
+    cdef double *weight = gx + n                 # (m,)
+    cdef double *across = weight + n             # (m,) H_fj
+    cdef Py_ssize_t *column = index + n          # (m,)
+    cdef Py_ssize_t *order = column + n          # (m,)
+    cdef Py_ssize_t m = 0, free = -1, i, j, a, b
+    cdef double own = 0, follow
+    for j in range(n):
+        if l1[j] == 0 and free < 0:
+            free = j
+        else:
+            column[m], x[m], gx[m], weight[m] = j, w[j], g[j], l1[j]
+            m += 1
+    for a in range(m):
+        for b in range(a, m):
+            H[a * m + b] = H[b * m + a] = upper[column[a] * n + column[b]]
+    if free >= 0:
+        own = upper[free * n + free]
+        own = own if own > 0 else 1              # no row has curvature: a plain gradient step
+        for a in range(m):
+            i, j = min(free, column[a]), max(free, column[a])
+            across[a] = upper[i * n + j]
+        minimise_out(m, own, g[free], across, H, gx)
+    if not isfinite(own) or not held_minimum(m, H, gx, x, weight, rounds, tol, least, deadline, rest, index, order):
+        return False
+    for a in range(m):
+        d[column[a]] = x[a] - w[column[a]]
+    if free >= 0:
+        follow = g[free]
+        for a in range(m):
+            follow += across[a] * d[column[a]]
+        d[free] = -follow / own
+    return True
+
+
+# ---------------------------------------------------------------- the same for those who have arrays
+
+def cholesky_solve(const double[:, ::1] upper, rhs):
+    """Solve H x = rhs, (n,) or (n, k), from the upper triangle of H (row-major); a ridge only where the factor fails.
+
+    Returns x and the ridge, as a multiple of every diagonal entry: columns may be of very different scale. Where
+    rounding has left a matrix that even its own diagonal cannot mend, x is rhs over that diagonal and the ridge inf.
+
+    Raises
+    ------
+    FloatingPointError
+        Where H is not finite.
+    """
+    rhs = np.asarray(rhs, float)
+    cdef Py_ssize_t n = upper.shape[0]
+    must_fit(upper.shape[1] == n == rhs.shape[0] and rhs.ndim <= 2, "cholesky_solve")
+    if rhs.size == 0:
+        return rhs.copy(), 0.0
+    cdef double[:, ::1] sides = np.ascontiguousarray(np.atleast_2d(rhs.T)), x = np.empty_like(sides)
+    cdef double[:, ::1] scratch = np.empty((n, n))
+    ridge = solve_upper(n, &upper[0, 0], sides.shape[0], &sides[0, 0], &x[0, 0], &scratch[0, 0])
+    if ridge != ridge:
+        raise FloatingPointError("the curvature is not finite")
+    return np.asarray(x).T.reshape(rhs.shape), ridge
+
+
+def l1_model_minimum(const double[:, ::1] upper, const double[::1] g, const double[::1] w, const double[::1] l1,
+                     int rounds=MODEL_ROUNDS, double tol=MODEL_TOL, double least=0.0):
+    """argmin over d of g'd + d'Hd/2 + sum l1_j |w_j + d_j|; components that vanish satisfy w + d = 0 exactly.
+
+    H is given by its upper triangle. One column may be without l1. Slopes of ``least`` of their l1 weight may stay.
+
+    Raises
+    ------
+    FloatingPointError
+        Where H is not finite.
+    """
+    cdef Py_ssize_t n = w.shape[0]
+    must_fit(upper.shape[0] == upper.shape[1] == g.shape[0] == l1.shape[0] == n, "l1_model_minimum")
+    cdef double[::1] d = np.empty(n), work = np.empty(l1_work_size(n) + 1)
+    cdef Py_ssize_t[::1] index = np.empty(3 * n + 1, np.intp)
+    if n > 0 and not l1_minimum(n, &upper[0, 0], &g[0], &w[0], &l1[0], rounds, tol, least, INFINITY, &d[0], &work[0],
+                                &index[0]):
+        raise FloatingPointError("the curvature is not finite")
+    return np.asarray(d)
+
+
+def descend(const double[:, ::1] H, double[::1] gradient, double[::1] x, const double[::1] l1, int sweeps,
+            double tol):
+    """Cyclic exact minimisation of g'd + d'Hd/2 + sum l1_j |x_j| over one coordinate at a time.
+
+    Parameters
+    ----------
+    H : (n, n) array
+        Symmetric, both triangles filled. Columns with H_jj <= 0 stay as they are.
+    gradient : (n,) array
+        Of the quadratic part at ``x``; follows ``x``.
+    x : (n,) array
+        Changed in place; exact zeros.
+    l1 : (n,) array
+    sweeps : int
+        At most.
+    tol : float
+        Stop after a sweep whose largest model decrease of one coordinate is below ``tol`` times the first sweep's.
+
+    Returns
+    -------
+    int
+        Sweeps made.
+    """
+    must_fit(H.shape[0] == H.shape[1] == gradient.shape[0] == l1.shape[0] == x.shape[0], "descend")
+    return run_sweeps(x.shape[0], &H[0, 0], &gradient[0], &x[0], &l1[0], sweeps, tol) if x.shape[0] else 0

@@ -1,0 +1,126 @@
+"""Looks at rows in memory, of one binary problem, as compiled code asks for them; see `cmargin.data.source`.
+
+All functions but `pass_set_active` and `pass_start` sum over blocks of rows and fold them in order. Outputs are in
+``job``: sums, gradient and hessian of the first block, until the next call.
+"""
+
+from libc.stdint cimport uint64_t
+
+from cmargin._core.rows._row_blocks cimport pass_job
+from cmargin._core.rows._tiles cimport row_source
+
+
+cdef enum block_wanted:          # curvature of a look: none, one,
+    NO_BLOCK, BLOCK,
+    ROUGH_BLOCK,                 # one that may be summed in single precision,
+    TANGENTS,                    # none, and as dual variables the slopes of the smoothed hinge where the look is,
+    SAMPLED_BLOCK                # or one of a sample of dense rows, `take_sample`, in single precision too
+
+
+cdef inline bint has_block(int wanted) noexcept nogil:
+    return wanted == BLOCK or wanted == ROUGH_BLOCK or wanted == SAMPLED_BLOCK
+
+
+cdef struct look_request:        # what a look is asked for; see `RowPass.look`
+    const double *direction      # (n_columns,), or NULL: another part of the last one
+    double step
+    double line_width
+    double width
+    double floor                 # of curvature; below 0: as large, and no diagonal of the rows below it
+    double stands_for            # of a sample: see `take_sample`
+    uint64_t seed
+    const double *column_weight  # (n_columns,): it measures the rows first, if they have room for it, or NULL
+    int with_hessian             # a `block_wanted`
+
+
+cdef struct columns_view:        # of CSR rows, with the state of one problem
+    row_source source            # X', a column a row; X.starts NULL: there are none
+    double *weight               # (n_rows,) s h / n
+    double *product              # (n_rows,) scratch, as the next
+    double *other
+
+
+cdef enum:
+    MOST_GROUPS = 32             # of curved rows, side by side
+
+
+cdef struct curved_rows:         # those of a look whose curvature is summed after the pass: `_curved_rows`
+    double *memory               # (most_rows,) for the curvature of every row, or NULL
+    double flops                 # to add up
+    Py_ssize_t n                 # of the look under way,
+    Py_ssize_t n_groups          # in so many groups,
+    Py_ssize_t group             # of which this is the next
+    Py_ssize_t row               # and begins here
+    Py_ssize_t bounds[MOST_GROUPS + 1]
+
+
+cdef struct row_pass:
+    pass_job job
+    int n_threads
+    bint begun                   # a look was made since `pass_start`,
+    bint fresh                   # none whose dual variables the next may carry on,
+    bint forgets                 # and none ever will be
+    Py_ssize_t most_rows         # that are read at a time
+    Py_ssize_t n_all             # rows of the data, and of the window on them that is read next,
+    Py_ssize_t first             # its first one; the job's pointers and number of rows are of the window
+    bint windowed                # the look under way goes on with another window
+    Py_ssize_t part              # of the look under way,
+    Py_ssize_t n_parts           # out of so many
+    bint summed                  # the look under way, or the last one, has a curvature block
+    double *scratch
+    Py_ssize_t scratch_size      # doubles of a thread
+    Py_ssize_t hessian_order     # for which there is memory
+    Py_ssize_t n_hessians
+    bint sums_later              # where few blocks would have room: `pass_plan`
+    double *all_hessian          # (n_hessians, hessian_order, hessian_order)
+    curved_rows curved
+    columns_view columns
+    Py_ssize_t *active           # (n_columns,) memory for `pass_set_active`
+    Py_ssize_t *position         # (n_columns,), CSR only
+    bint (*make_room)(row_pass *rows, Py_ssize_t order) noexcept nogil      # scratch, block, duals; False: no memory
+    void *owner                  # whose memory this is
+
+
+# blocks and tiles, from n_rows and n_columns alone
+cdef void pass_plan(row_pass *rows) noexcept nogil
+
+# for a curvature block of that order: doubles of a thread's workspace, blocks that are folded into one, and whether
+# every row's curvature is kept until the pass has ended
+cdef Py_ssize_t scratch_wanted(const row_pass *rows, Py_ssize_t order) noexcept nogil
+cdef Py_ssize_t hessians_wanted(const row_pass *rows, Py_ssize_t order) noexcept nogil
+cdef bint sums_later(const row_pass *rows, Py_ssize_t order) noexcept nogil
+
+# w = 0: u = 1 in every row
+cdef void pass_start(row_pass *rows, bint primal) noexcept nogil
+
+# columns of the curvature block from the next look on, ascending; NULL: all. They are copied
+cdef void pass_set_active(row_pass *rows, Py_ssize_t n_active, const Py_ssize_t *active) noexcept nogil
+
+# False: no memory. Then `pass_look_part` until it answers that nothing is left, a tenth of a second each at most
+cdef bint pass_begin_look(row_pass *rows, const look_request *request) noexcept nogil
+cdef bint pass_look_part(row_pass *rows) noexcept nogil
+
+# of a ``windowed`` look: before the parts of every window but the first, and after the last
+cdef void pass_begin_window(row_pass *rows) noexcept nogil
+cdef void pass_end_look(row_pass *rows) noexcept nogil
+
+# sums[0:3] = value, slope, curvature along the last direction
+cdef void pass_along(row_pass *rows, double step, double width) noexcept nogil
+
+# out (n_rows,) = y <w, x> where the last look was
+cdef void pass_margins(const row_pass *rows, double *out) noexcept nogil
+
+# gradient = sum s h <x_i, x> x_i, x NULL: the diagonal; the share of rows read, or less than 0: no memory
+cdef double pass_product(row_pass *rows, const double *x, double width, double floor) noexcept nogil
+
+# columns.weight = s h / n where the last look was; there must be columns
+cdef void pass_weigh(row_pass *rows, double n, double width, double floor) noexcept nogil
+
+# sums[HINGE] = sum s F, F not smoothed, and if asked for gradient = sum s x^2; False: no memory
+cdef bint pass_evaluate(row_pass *rows, const double *w, bint squares) noexcept nogil
+
+# gradient = sum c_i x_i; False: no memory
+cdef bint pass_combine(row_pass *rows, const double *c) noexcept nogil
+
+# gradient (2, n_columns) and sums[DUAL_POS], [DUAL_NEG]: straight lines that touch the smoothed hinge at ``deficits``
+cdef bint pass_lines(row_pass *rows, const double *deficits, double width) noexcept nogil

@@ -1,0 +1,115 @@
+"""Rows near the hinge, counted and marked in one pass over numbers kept per row; reasons in ``data/working_set.py``.
+
+Numbers >= 0 fall into bins a sixteenth of a power of two wide: the upper 16 bits of a float64, in the order of the
+numbers themselves, NaN last. A limit is a bin.
+"""
+
+import numpy as np
+
+from libc.math cimport fabs
+from libc.stdint cimport uint64_t
+from libc.string cimport memcpy
+
+from cmargin._core.util._shapes cimport must_fit
+
+cdef enum:
+    BINS = 1 << 16
+    ROUNDED = 48                         # bits that a bin does not see
+
+
+cdef inline Py_ssize_t bin_of(double number) noexcept nogil:
+    cdef uint64_t bits
+    memcpy(&bits, &number, sizeof(bits))
+    return <Py_ssize_t> (bits >> ROUNDED)
+
+
+cdef inline double distance(double u, double norm, bint by_size) noexcept nogil:
+    # of a row from the hinge, beside its measure, where size counts once or twice
+    return fabs(u) / norm if by_size else u * u / norm
+
+
+cdef object counted(Py_ssize_t[::1] counts):
+    there = np.flatnonzero(counts)
+    return there, np.asarray(counts)[there]
+
+
+def count(const double[::1] numbers):
+    """The bins in which there are ``numbers`` (n,) >= 0, ascending, and how many in each."""
+    cdef Py_ssize_t[::1] counts = np.zeros(BINS, np.intp)
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(numbers.shape[0]):
+            counts[bin_of(numbers[i])] += 1
+    return counted(counts)
+
+
+def are_below(const double[::1] numbers, Py_ssize_t limit):
+    """(n,) bool: whose bin is below the limit."""
+    cdef unsigned char[::1] below = np.empty(numbers.shape[0], np.uint8)
+    cdef Py_ssize_t i
+    for i in range(numbers.shape[0]):
+        below[i] = bin_of(numbers[i]) < limit
+    return np.asarray(below).view(bool)
+
+
+def count_distances(const double[::1] u, const double[::1] norms, bint by_size=False, near=None):
+    """`count` of the distances of rows but those ``near`` (n,) bool: u^2 / norm, or ``|u| / norm`` if ``by_size``."""
+    cdef Py_ssize_t[::1] counts = np.zeros(BINS, np.intp)
+    cdef Py_ssize_t i, n = u.shape[0]
+    cdef const unsigned char[::1] left_out = None if near is None else near.view(np.uint8)
+    cdef bint all_rows = near is None
+    must_fit(norms.shape[0] == n and (all_rows or left_out.shape[0] == n), "count_distances")
+    with nogil:
+        for i in range(n):
+            if all_rows or not left_out[i]:
+                counts[bin_of(distance(u[i], norms[i], by_size))] += 1
+    return counted(counts)
+
+
+def with_nearest(near, const double[::1] u, const double[::1] norms, Py_ssize_t limit, bint by_size=False):
+    """A new ``near`` (n,) bool, with those rows whose distance is below a limit."""
+    cdef const unsigned char[::1] before = near.view(np.uint8)
+    cdef unsigned char[::1] out = np.empty(u.shape[0], np.uint8)
+    cdef Py_ssize_t i, n = u.shape[0]
+    must_fit(norms.shape[0] == n and before.shape[0] == n, "with_nearest")
+    with nogil:
+        for i in range(n):
+            out[i] = before[i] or bin_of(distance(u[i], norms[i], by_size)) < limit
+    return np.asarray(out).view(bool)
+
+
+def crossings(const double[::1] before, const double[::1] now, near):
+    """Rows that are not ``near`` (n,) bool and on another side of the hinge than before.
+
+    Returns
+    -------
+    places : (n_crossed,) intp array, ascending; when : (n_crossed,) array, the part of the way after which they cross
+    """
+    cdef Py_ssize_t i, n = before.shape[0], found = 0
+    cdef const unsigned char[::1] left_out = near.view(np.uint8)
+    cdef Py_ssize_t[::1] places
+    cdef double[::1] when
+    must_fit(now.shape[0] == n and left_out.shape[0] == n, "crossings")
+    for i in range(n):
+        found += not left_out[i] and (now[i] > 0) != (before[i] > 0)
+    places, when = np.empty(found, np.intp), np.empty(found)
+    found = 0
+    for i in range(n):
+        if not left_out[i] and (now[i] > 0) != (before[i] > 0):
+            places[found], when[found] = i, before[i] / (before[i] - now[i])
+            found += 1
+    return np.asarray(places), np.asarray(when)
+
+
+def sum_near(const double[::1] u, near):
+    """How many rows are ``near`` (n,) bool, and the sum of their ``|u|``."""
+    cdef const unsigned char[::1] marks = near.view(np.uint8)
+    cdef Py_ssize_t i, found = 0
+    cdef double total = 0
+    must_fit(marks.shape[0] == u.shape[0], "sum_near")
+    with nogil:
+        for i in range(u.shape[0]):
+            if marks[i]:
+                found += 1
+                total += fabs(u[i])
+    return found, total

@@ -1,0 +1,80 @@
+"""A few rows of a device: a subset that stays there, and the heaviest, which come to memory."""
+
+import numpy as np
+
+from cmargin._core.newton.direction._high_leverage import heavy_limit
+from cmargin._core.rows._row_sample import CHANCE, chosen, numbers
+from cmargin.data.device.arrays import to_host
+from cmargin.data.device.losses import SmoothedHinge
+from cmargin.data.device.rows import DeviceRows
+from cmargin.data.memory.source import MemoryHome
+
+
+def sample_of(rows, code, positives, negatives, seed, column_weight=None):
+    """Rows chosen on the device as `_core/rows/_row_sample.pyx` chooses them, and their codes for as many as they are.
+
+    Where the device has no double precision, a row whose number lies within rounding of its probability may be chosen
+    here and not there.
+    """
+    xp = rows.xp
+    chance = of_sides(xp, code, positives, negatives)
+    if column_weight is not None:
+        least, longest = CHANCE
+        weight = rows.of_columns(column_weight)[0]
+        squares = xp.concat([(X * X) @ weight for X in map(rows.wide, rows.blocks)])
+        chance = chance * (least + (1 - least) * xp.where(squares < longest, squares, longest))       # NaN is long too
+    there = xp.nonzero(are_chosen(rows, seed, chance))[0]
+    chance = xp.take(chance, there)
+    return DeviceRows(xp.take(rows.X, there, axis=0)), xp.take(code, there) / xp.where(chance > 1, 1.0, chance)
+
+
+def of_sides(xp, code, positives, negatives):
+    """A number for rows of either side, and 0 for those without weight."""
+    return (float(positives) * xp.astype(code > 0, code.dtype)
+            + float(negatives) * xp.astype(code < 0, code.dtype))
+
+
+def are_chosen(rows, seed, chance):
+    return rows.at.put(numbers(seed, len(rows))) < chance
+
+
+def beside_lines(home, width, sample):
+    """Near rows of a `DeviceRowPass`, and those of a sample; their codes, and slopes where straight lines touch."""
+    xp, at, sampled = home.xp, home.rows.at, None
+    if sample is not None:
+        code = np.array(to_host(home.code)).astype(float)
+        sampled = chosen(None, code, *sample, 0)[:2]
+    index, weights = home.nearest.beside(sampled)
+    there = at.put(index.astype(np.int64))
+    a = at.put(SmoothedHinge(np, home.nearest.u[index], width).slope)
+    code = xp.take(home.code, there)
+    return (DeviceRows(xp.take(home.rows.X, there, axis=0)), code if sampled is None else code * at.put(weights), a)
+
+
+def heavy_rows(home):
+    """The heaviest rows of a `DeviceRowPass` whose last look measured them.
+
+    Returns
+    -------
+    heavy : MemoryRowPass or None
+    mean : float
+        Of the measures.
+    masks : list of bool arrays on the device, one a block
+        Which rows they are.
+    """
+    xp, rows, code = home.xp, home.rows, home.code
+    norms = xp.concat([state.norm for state in home.state])
+    ascending = xp.sort(norms)
+
+    def at(places):
+        return to_host(xp.take(ascending, rows.at.put(np.array(places, np.int64)))).astype(float)
+
+    limit, mean = float(heavy_limit(len(rows), at)), home.mean_measure()
+    if not np.isfinite(limit):
+        return None, mean, None
+    masks = [state.norm > limit for state in home.state]
+    there = xp.nonzero(norms > limit)[0]
+    if there.shape[0] == 0:
+        return None, mean, None
+    X, codes = (np.array(to_host(xp.take(a, there, axis=0))) for a in (rows.X, code))
+    return MemoryHome(X).row_pass(codes.astype(float), intercept=home.intercept, n_threads=1), mean, masks

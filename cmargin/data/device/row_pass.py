@@ -1,0 +1,443 @@
+"""Rows on a device with the state of one binary problem: `RowPass` in operations on arrays, one transfer a look.
+
+The state of the rows is kept block by block on the device and never written to: a look makes the next one, which is
+there only when the look has ended. What is summed is what `_core/rows/_row_blocks.pyx` sums.
+
+Each operation costs the host a launch, ten microseconds or more, whatever the rows: what can be is done to several
+arrays (n,) at once, as rows of one, and what is said of sums, signs and borders, is said of them in memory.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cmargin._core.losses._losses import FACTS
+from cmargin._core.newton._bound import ROUNDING
+from cmargin._core.rows._row_blocks import ON_DIAGONAL
+from cmargin.data.device.arrays import to_host
+from cmargin.data.device.gathered import beside_lines, heavy_rows, sample_of
+from cmargin.data.device.losses import GAINS, LOSSES, SmoothedHinge, clipped, dual_curvature, positive
+from cmargin.data.source import ROUGH_BLOCK, TANGENTS
+from cmargin.data.working_set import Answered, ChoosesNearest
+
+N_SUMS = 16                    # of a look, in the order of ``sum_id``
+SINGLE_ROUNDING = float(np.finfo(np.float32).eps)      # of sums in pieces, where there is no double precision
+
+
+@dataclass
+class RowState:
+    """What is kept of the rows of a block; arrays (n,) in the precision of sums."""
+
+    code: object               # s y
+    weight: object             # s
+    up: object                 # whether y = +1
+    deficit: object = None     # u = 1 - y <w, x> before the last step,
+    change: object = None      # y <e, x>, and how far along it the last look was
+    dual: object = None        # a before the last step,
+    dual_next: object = None   # and after it
+    norm: object = None        # sum of weight x^2
+    exact: object = None       # rows that the model of a step treats exactly
+
+    @classmethod
+    def of(cls, xp, code):
+        return cls(code, xp.abs(code), code >= 0)
+
+    def begun(self, xp):
+        return replace(self, deficit=xp.ones_like(self.code), change=xp.zeros_like(self.code), dual=None,
+                       dual_next=None)
+
+
+@dataclass
+class Asked:
+    """Of a look."""
+
+    direction: object
+    step: float
+    widths: object             # of the step's line at both its ends, and the next step's: one, or (3, 1) on the device
+    floor: float
+    with_hessian: bool
+    pending: float
+    primal: bool
+    first: bool
+    tangents: bool
+
+
+class DeviceRowPass(ChoosesNearest):
+    """`RowPass` over `DeviceRows`.
+
+    Parameters
+    ----------
+    rows : DeviceRows
+    code : (n,) array on the device, in the precision of sums
+        Sample weight with the sign of the class.
+    intercept : bool
+    place : DeviceHome
+    """
+
+    def __init__(self, rows, code, intercept, place):
+        self.rows, self.intercept, self.place, self.xp = rows, bool(intercept), place, rows.xp
+        self.n_rows, self.n_features = rows.shape
+        self.n_columns = self.n_features + self.intercept
+        self.share = self.n_rows / max(1, place.n_rows)
+        self.rounding = ROUNDING if rows.at.exact else SINGLE_ROUNDING
+        self.blocks = rows.blocks
+        self.loss, self.parameters, self.largest = "smoothed_hinge", (), 1.0
+        self.active = self.norm_weight = None
+        self.state = [RowState.of(self.xp, code[block]) for block in self.blocks]
+        self.total_weight = sum(self.sides()[1])
+        self.start()
+
+    # ------------------------------------------------------------ what the sums are of
+
+    def start(self, primal=False):
+        self.state = [state.begun(self.xp) for state in self.state]
+        self.forgets, self.fresh, self.begun, self.pending, self.primal = bool(primal), True, False, 0.0, True
+
+    def set_loss(self, name):
+        if name not in GAINS:
+            raise ValueError(f"a loss without a dual has no certificate: {name}")
+        self.loss, self.parameters = "smoothed_hinge" if name == "hinge" else name, ()
+        self.largest = FACTS[name]["dual_largest"]
+
+    def pursue(self, level, scale):
+        self.loss, self.parameters, self.largest = "margin_pursuit", (level, scale), 0.0
+
+    def set_active(self, active):
+        self.active = None if active is None else np.array(active)
+
+    def measure_rows(self, weight):
+        self.norm_weight = np.array(weight)
+
+    @property
+    def kind(self):
+        return HingeLook if self.loss == "smoothed_hinge" else SmoothLook
+
+    def point(self, u):
+        """A loss that needs no smoothing at deficits u: value, slope in u, curvature."""
+        at = LOSSES[self.loss](self.xp, 1 - u, *self.parameters)
+        return at._replace(slope=-at.slope)
+
+    # ------------------------------------------------------------ a look
+
+    def look(self, direction, step, line_width, width, curvature_floor, with_hessian=True):
+        moves, tangents = direction is not None, with_hessian == TANGENTS
+        swap = moves and self.begun                          # the last look was the step taken
+        asked = Asked(self.rows.of_columns(direction) if moves else None, step, self.widths_of(line_width, width),
+                      curvature_floor, with_hessian in (True, ROUGH_BLOCK) and self.order > 0, self.pending,
+                      self.forgets or (self.fresh and not swap) or tangents, not self.begun, tangents)
+        after, curved = [], []
+
+        def sums():
+            for block, state in zip(self.blocks, self.state, strict=True):
+                state, found, n_curved = self.look_at_block(block, state, asked, swap)
+                after.append(state)
+                curved.append(n_curved)
+                yield found
+
+        told = self.rows.folded_by_name(sums())
+        self.state, self.pending, self.line_width = after, step, line_width
+        self.primal, self.begun = asked.primal, True
+        self.fresh, self.norm_weight = self.fresh and not swap, None
+        return (*self.unpacked(told, sum(curved)), self.block_of(told) if asked.with_hessian else None)
+
+    def widths_of(self, line_width, width):
+        if self.loss != "smoothed_hinge" or line_width == width:
+            return float(line_width)
+        return self.rows.at.put(np.array([line_width, line_width, width], float)[:, None])
+
+    @property
+    def order(self):
+        """Of the curvature block."""
+        return self.n_columns if self.active is None else len(self.active)
+
+    @property
+    def active_columns(self):
+        """Those of X in the curvature block, and whether the column of ones is, which is its last then."""
+        if self.active is None:
+            return np.arange(self.n_features), self.intercept
+        columns = self.active[self.active < self.n_features]
+        return columns, len(columns) < len(self.active)
+
+    def look_at_block(self, block, state, asked, swap):
+        """The state after the look, its sums, and how many rows have curvature."""
+        rows, xp = self.rows, self.xp
+        X = rows.wide(block)
+        state = self.moved(X, state, asked)
+        if swap:
+            state = replace(state, dual=state.dual_next)
+        found = self.kind(self, state, asked)
+        columns, (sums, curved) = found.columns, ({}, 0)
+        if asked.with_hessian:
+            sums, curved = self.curvature_of(X, block, found.curvature, found.left_out)
+            columns = [*columns, found.curvature]            # rows summed by it are the block's border
+        R = xp.stack(columns, axis=1)
+        return found.state, {"parts": xp.sum(found.parts, axis=1), "ones": xp.sum(R, axis=0),
+                             "rows": rows.sums_of(X, R), **sums}, curved
+
+    def moved(self, X, state, asked):
+        """The state of rows X when the last step has been taken and the next is known."""
+        rows, xp = self.rows, self.xp
+        if self.norm_weight is not None:
+            state = replace(state, norm=(X * X) @ rows.of_columns(self.norm_weight)[0])
+        if asked.direction is None:
+            return state
+        product = X @ asked.direction[0]
+        if self.intercept:
+            product = product + asked.direction[1]
+        return replace(state, deficit=state.deficit - asked.pending * state.change,
+                       change=xp.where(state.up, product, -product))
+
+    def unpacked(self, told, curved):
+        """(N_SUMS,) in the order of ``sum_id``, and (3, n_columns)."""
+        m, sums, gradient = self.n_features, np.zeros(N_SUMS), np.zeros((3, self.n_columns))
+        sums[6] = curved
+        if not told:
+            return sums, gradient
+        sums[list(self.kind.PLACES[:len(told["parts"])])] = told["parts"]
+        sums[1] = -sums[1]                                   # of the derivative in u, not yet in the step
+        k = len(told["ones"]) - ("block" in told)            # the last ones are the block's border
+        gradient[:k, :m], gradient[:k, m:] = told["rows"][:k], told["ones"][:k, None]
+        if self.largest:                                     # there is a dual
+            sums[4], sums[5] = told["ones"][1:3]
+            gradient[2] = -gradient[2]
+            if self.kind is SmoothLook:                      # one value
+                sums[2] = sums[3] = sums[0]
+        return sums, gradient
+
+    def curvature_of(self, X, block, h, left_out):
+        """The sums of a block's curvature but for its border, and how many rows have any.
+
+        sum h x x' over the active columns is the one product in the precision of the rows as they were given: a step
+        needs no more digits of it. Of rows left out of it sums of squares alone, for its diagonal.
+        """
+        xp, at = self.xp, self.rows.at
+        there, given, kept = xp.nonzero(h)[0], self.rows.X[block, :], h
+        if there.shape[0] < h.shape[0]:
+            given, kept = xp.take(given, there, axis=0), xp.take(h, there, axis=0)
+        if self.active is not None:
+            given = xp.take(given, at.put(self.active_columns[0].astype(np.int64)), axis=1)
+        scaled = given * at.narrowed(xp.sqrt(kept))[:, None]
+        sums = {"block": at.widened(scaled.T @ scaled)}
+        if left_out is not None:
+            sums |= {"squares": left_out @ (X * X), "left_out": xp.reshape(xp.sum(left_out), (1,))}
+        return sums, there.shape[0]
+
+    def block_of(self, told):
+        """(order, order): sum h x x' over the active columns, the column of ones among them."""
+        columns, ones = self.active_columns
+        k, block = len(columns), np.zeros((self.order, self.order))
+        if told:
+            block[:k, :k] = told["block"]
+            if ones:
+                block[k, :k] = block[:k, k] = told["rows"][-1, columns]
+                block[k, k] = told["ones"][-1]
+            if "squares" in told:
+                squares = np.append(told["squares"][columns], told["left_out"][:int(ones)])
+                block[np.diag_indices(self.order)] += squares
+        return block
+
+    # ------------------------------------------------------------ other sums
+
+    def along(self, step, width):
+        xp = self.xp
+
+        def packs():
+            for state in self.state:
+                v, u = state.change, state.deficit - step * state.change
+                at = SmoothedHinge(xp, u, width) if self.loss == "smoothed_hinge" else self.point(u)
+                yield xp.sum(xp.stack([at.value, at.slope * v, at.curvature * v * v]) * state.weight, axis=1)
+
+        told = self.rows.folded(packs())
+        return tuple(np.zeros(3) if told is None else told * (1, -1, 1))
+
+    def curvature_at(self, state, width):
+        """h of rows where the last look was."""
+        u = state.deficit - self.pending * state.change
+        if self.loss != "smoothed_hinge":
+            return self.point(u).curvature
+        at = SmoothedHinge(self.xp, u, width)
+        return at.curvature if self.primal else at.dual_curvature(state.dual_next)
+
+    def hessian_product(self, x, width, curvature_floor=0.0):
+        xp, rows = self.xp, self.rows
+        w = None if x is None else rows.of_columns(x)
+
+        def packs():
+            for block, state in zip(self.blocks, self.state, strict=True):
+                h = self.curvature_at(state, width)
+                weight = xp.where(h > curvature_floor, h * state.weight, xp.zeros_like(h))
+                X = rows.wide(block)
+                if w is None:
+                    X = X * X
+                else:
+                    weight = weight * (X @ w[0] + w[1])
+                yield {"rows": rows.sums_of(X, weight[:, None])[0, :], "ones": xp.reshape(xp.sum(weight), (1,))}
+
+        told = rows.folded_by_name(packs())
+        return self.with_ones(told["rows"], told["ones"]) if told else np.zeros(self.n_columns), 1.0
+
+    def with_ones(self, sums, of_ones):
+        """Sums (..., m) of rows, in memory, with those (..., 1) of their column of ones, where there is one."""
+        return np.concatenate([sums, of_ones], axis=-1) if self.intercept else sums
+
+    def evaluate(self, w, squares=False):
+        """In float64 whatever the rows: in memory, block by block, where the device has none."""
+        rows, m, name = self.rows, self.n_features, "hinge" if self.loss == "smoothed_hinge" else self.loss
+
+        def packs():
+            for block, state in zip(self.blocks, self.state, strict=True):
+                X, xp = rows.exactly(block)
+                code, v = (state.code, rows.at.put(w[:m])) if xp is self.xp else (to_host(state.code), w[:m])
+                s, z = xp.abs(code), X @ v + (float(w[m]) if self.intercept else 0.0)
+                loss = s * LOSSES[name](xp, xp.where(code < 0, -z, z), *self.parameters).value
+                pack = [xp.reshape(xp.sum(xp.where(s == 0, xp.zeros_like(loss), loss)), (1,))]  # no weight, no loss
+                if squares:
+                    pack += [xp.astype(s, X.dtype) @ (X * X), xp.reshape(xp.sum(s), (1,))]
+                yield xp.concat(pack)
+
+        told = rows.folded(packs())
+        told = np.zeros(2 + m) if told is None else told
+        return float(told[0]), told[1:1 + self.n_columns] if squares else None
+
+    def margins(self):
+        parts = [to_host(1 - (state.deficit - self.pending * state.change)) for state in self.state]
+        return np.concatenate(parts).astype(float) if parts else np.empty(0)
+
+    def sides(self):
+        xp = self.xp
+        told = self.rows.folded(
+            xp.stack([xp.sum(self.rows.at.widened(state.code > 0)), xp.sum(self.rows.at.widened(state.code < 0)),
+                      xp.sum(positive(xp, state.code)), xp.sum(positive(xp, -state.code))]) for state in self.state)
+        a, b, c, d = (0, 0, 0.0, 0.0) if told is None else told
+        return (int(a), int(b)), (float(c), float(d))
+
+    # ------------------------------------------------------------ a few rows
+
+    @property
+    def code(self):
+        return self.xp.concat([state.code for state in self.state])
+
+    def gather_sample(self, positives, negatives, seed, column_weight=None):
+        """A pass over rows that stay on the device."""
+        rows, code = sample_of(self.rows, self.code, positives, negatives, seed, column_weight)
+        reads = len(rows) / max(1, self.n_rows) if column_weight is None else 1.0
+        return DeviceRowPass(rows, code, self.intercept, self.place), self.share * reads
+
+    def take_measures(self):
+        """In memory, where the near rows are chosen."""
+        return np.concatenate([to_host(state.norm) for state in self.state]).astype(float)
+
+    def nearest_apart(self, share, most, moved, width, sample=None):
+        """On the device too."""
+        others, near, distance = self.choose_nearest(share, most, moved)
+        if not near or not (others or sample):
+            return None
+        rows, code, a = beside_lines(self, width, sample)
+        part = DeviceRowPass(rows, code, self.intercept, self.place)
+        return Answered((part, *part.sums_by_side(a), distance, part.share))
+
+    def sums_by_side(self, a):
+        """(2, n_columns) sums of s a y x over positive and over negative rows, and 2 of s a."""
+        xp, rows = self.xp, self.rows
+
+        def packs():
+            for block, state in zip(self.blocks, self.state, strict=True):
+                c = a[block] * state.code
+                R = xp.stack([positive(xp, c), -positive(xp, -c)], axis=1)
+                yield {"rows": rows.sums_of(rows.wide(block), R), "ones": xp.sum(R, axis=0)}
+
+        told = rows.folded_by_name(packs())
+        if not told:
+            return np.zeros((2, self.n_columns)), np.zeros(2)
+        return self.with_ones(told["rows"], told["ones"][:, None]), np.abs(told["ones"])
+
+    def weigh_sides(self, positives, negatives):
+        xp, up, down = self.xp, float(positives), float(negatives)
+        self.state = [replace(state, code=xp.where(state.up, up * state.code, down * state.code),
+                              weight=xp.where(state.up, up * state.weight, down * state.weight))
+                      for state in self.state]
+        self.total_weight = sum(self.sides()[1])
+
+    def mean_measure(self):
+        xp = self.xp
+        return float(xp.sum(xp.concat([state.weight * state.norm for state in self.state]))) / self.total_weight
+
+    def gather_heavy(self):
+        """In memory, a few rows."""
+        heavy, mean, masks = heavy_rows(self)
+        if heavy is not None:
+            self.state = [replace(state, exact=mask) for state, mask in zip(self.state, masks, strict=True)]
+        return heavy, mean
+
+
+def above_and_below(xp, h, weighted, floor, zeros):
+    """Curvature s h of the rows above a floor, and of those whose diagonal alone counts, or None: `_row_blocks`."""
+    above = xp.where(h > abs(floor), weighted, zeros)
+    return above, None if floor <= 0 else xp.where(h > ON_DIAGONAL * floor, weighted, zeros) - above
+
+
+class HingeLook:
+    """What a look asks of the rows of a block at the smoothed hinge: `hinge_rows` of ``_smoothed_hinge.h``.
+
+    Attributes
+    ----------
+    parts : (k, n) array
+        What is summed over the rows, for the places `PLACES` of the sums.
+    columns : arrays (n,)
+        What rows are summed by: s y F', s a_hat of either side.
+    curvature : (n,) array, 0 below the floor
+    left_out : (n,) array of what is on the diagonal alone, or None
+        The two only where the look is with curvature.
+    state : RowState
+    """
+
+    PLACES = 0, 3, 2, 1, 7
+
+    def __init__(self, home, state, asked):
+        xp, v, u0 = home.xp, state.change, state.deficit
+        u1, zeros = u0 - asked.step * v, xp.zeros_like(v)
+        ends = [u0, u1] if isinstance(asked.widths, float) else [u0, u1, u1]     # of the line, and the next begins
+        at = SmoothedHinge(xp, xp.stack(ends), asked.widths)
+        slope, inverse = at.slope, at.inverse
+        slope0, slope_line, slope1 = slope[0, :], slope[1, :], slope[-1, :]
+        a0 = slope0 if asked.primal else state.dual
+        a_hat = slope1 if asked.tangents else clipped(xp, slope0 - dual_curvature(xp, a0, u0, inverse[0, :]) * v, 1.0)
+        a1 = slope1 if asked.primal else a0 + min(1.0, asked.step) * (a_hat - a0)
+        h = at.curvature[-1, :] if asked.primal else dual_curvature(xp, a1, u1, inverse[-1, :])
+        beyond = xp.maximum(u1, zeros)
+        self.parts = state.weight * xp.stack([beyond + at.above[1, :], beyond + at.above[-1, :], beyond,
+                                              slope_line * v, h])
+        self.state = replace(state, dual_next=a1)
+        if asked.with_hessian:
+            self.curvature, self.left_out = above_and_below(xp, h, self.parts[-1, :], asked.floor, zeros)
+        if state.exact is not None:
+            a_hat = xp.where(state.exact, slope_line, a_hat)
+            if asked.with_hessian:
+                self.curvature = xp.where(state.exact, zeros, self.curvature)
+                self.left_out = None if self.left_out is None else xp.where(state.exact, zeros, self.left_out)
+        worth = state.weight * a_hat
+        self.columns = [state.code * slope1, xp.where(state.up, worth, zeros), xp.where(state.up, zeros, worth)]
+
+
+class SmoothLook:
+    """The same for a loss that is smooth itself: one value serves the line, the next step and the objective."""
+
+    PLACES = 0, 1, 7, 8, 9
+
+    def __init__(self, home, state, asked):
+        xp, v, u0, largest = home.xp, state.change, state.deficit, home.largest
+        u1, zeros = u0 - asked.step * v, xp.zeros_like(v)
+        at = home.point(xp.stack([u0, u1] if largest else [u1]))
+        slope, h = at.slope[-1, :], at.curvature[-1, :]
+        parts, self.columns, self.state = [at.value[-1, :], slope * v, h], [state.code * slope], state
+        if largest:                              # a after the step, as the model before it predicts it
+            a = clipped(xp, at.slope[0, :] - at.curvature[0, :] * v, largest)
+            gain, worth = GAINS[home.loss](xp, a), state.weight * a
+            parts += [xp.where(state.up, gain, zeros), xp.where(state.up, zeros, gain)]
+            self.columns += [xp.where(state.up, worth, zeros), xp.where(state.up, zeros, worth)]
+            self.state = replace(state, dual_next=a)
+        elif asked.first:
+            self.columns.append(state.code)
+        self.parts = state.weight * xp.stack(parts)
+        if asked.with_hessian:
+            self.curvature, self.left_out = above_and_below(xp, h, self.parts[2, :], asked.floor, zeros)

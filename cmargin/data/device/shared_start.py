@@ -1,0 +1,16 @@
+"""The cheap linear model of all classes where rows live on a device: made from a sample in memory, judged there."""
+
+from cmargin.data.memory.shared_start import SharedStart
+
+
+class DeviceStart(SharedStart):
+    """`SharedStart` over a `DeviceHome`."""
+
+    def evaluate(self, out_of_time):
+        m = self.home.n_features
+        for c, w in enumerate(self.W):
+            if out_of_time():
+                return
+            rows = self.home.row_pass(self.codes.code(c, self.weights), intercept=self.intercept, n_threads=1)
+            rows.set_loss(self.loss)
+            self.objective[c] = self.l2 / 2 * w[:m] @ w[:m] + rows.evaluate(w)[0] / self.home.n_rows

@@ -1,0 +1,88 @@
+"""The home of rows that live on a device: products are made there, sums and a few rows come to memory."""
+
+import numpy as np
+
+from cmargin.data.device.row_pass import DeviceRowPass
+from cmargin.data.device.rows import DeviceRows
+from cmargin.data.device.score_blocks import DeviceScoreBlocks
+from cmargin.data.device.shared_start import DeviceStart
+from cmargin.data.device.stochastic_rows import DeviceStochasticRows
+from cmargin.data.remote import RowsElsewhere
+
+STATE = 57                   # bytes that a problem keeps of a row
+
+
+def refuse_device(what):
+    raise ValueError(f"{what} needs the rows in memory, and these live on a device: SmSVMClassifier, "
+                     "MarginPursuitClassifier (solver='newton' or 'gd') and the multinomial SLNDClassifier and "
+                     "BSNClassifier (l2=0) train there; give the others the rows as a NumPy array.")
+
+
+class DeviceHome(RowsElsewhere):
+    """`Home` over a tensor.
+
+    Parameters
+    ----------
+    rows : DeviceRows
+        Of float32 or float64.
+    y : labels, in memory, or None
+    """
+
+    agreed, in_memory, shares_reads, checkpoints, sparse, row_is_contiguous = None, False, False, False, False, False
+
+    def __init__(self, rows, y=None):
+        if rows.ndim != 2:
+            raise ValueError(f"Expected 2D array, got {rows.ndim}D array instead.")
+        if rows.dtype is None:
+            raise TypeError(f"Rows on a device must be float32 or float64, got {rows.X.dtype}.")
+        self.rows, self.y, self.dtype = rows, y, rows.dtype
+        self.n_rows, self.n_features = rows.shape
+        self.entries = self.n_rows * self.n_features
+        self.between_chunks = lambda: None                   # nothing here takes long
+
+    # ------------------------------------------------------------ rows
+
+    def take(self, rows, dtype):
+        if isinstance(rows, slice):
+            rows = np.arange(*rows.indices(self.n_rows))
+        return np.ascontiguousarray(self.rows.take(rows).in_memory(), dtype=dtype)
+
+    def keep(self, rows):
+        return DeviceHome(self.rows.take(rows), None if self.y is None else self.y[rows])
+
+    def over_columns(self, scale):
+        self.refuse("Scaling of columns")
+
+    def in_units(self, columns):
+        at = self.rows.at
+        centre, inverse = at.put(columns.centre, at.dtype), at.put(1 / columns.unit, at.dtype)
+        return DeviceHome(DeviceRows((self.rows.X - centre) * inverse), self.y)
+
+    def largest(self):
+        xp = self.rows.xp
+        return max((float(xp.max(xp.abs(self.rows.X[block, :]))) for block in self.rows.blocks), default=0.0)
+
+    def let_go(self):
+        """Nothing: what is on the device is let go with the fit."""
+
+    def problems_at_once(self, wanted):
+        """So many that what is kept of the rows takes no more than the rows themselves."""
+        row_bytes = self.dtype.itemsize * self.n_features
+        return max(1, min(wanted, row_bytes // STATE))
+
+    # ------------------------------------------------------------ views
+
+    def row_pass(self, code, *, intercept, n_threads):
+        return DeviceRowPass(self.rows, self.rows.at.put(np.asarray(code, float)), intercept, self)
+
+    def score_blocks(self, Y, weight, n_threads):
+        return DeviceScoreBlocks(self, Y, weight, n_threads)
+
+    def shared_start(self, codes, weights, intercept, l2, loss):
+        return DeviceStart(self, codes, weights, intercept, l2, loss)
+
+    def stochastic_rows(self, n_threads):
+        return DeviceStochasticRows(self, n_threads)
+
+    def refuse(self, what):
+        refuse_device(what)

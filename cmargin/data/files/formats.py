@@ -1,0 +1,214 @@
+"""Rows in one place, a file or the few files of a CSR matrix: their sizes, and a range of them read into memory.
+
+Each has ``name``, ``n_rows``, ``n_features``, ``dtype``, ``sparse``, ``entries``, the numbers stored, and ``any_rows``:
+whether some are read without their neighbours; and
+
+    edges(size) -> places of rows between which there are at most ``size`` bytes, or one row, or what is read at once
+    read(lo, hi, room) -> rows lo .. hi - 1, an array or CSR matrix, mapped or in memory that ``room`` lends
+"""
+
+import os
+import threading
+
+import numpy as np
+import scipy.sparse as sp
+
+from cmargin.data.containers import LISTS
+from cmargin.data.files.arrays_in_files import array_of_npy, arrays_of_npz, opened, read_at
+
+ENDINGS = (".npy", ".npz", ".parquet")       # of files; rows may be in a folder, too
+CSR_ARRAYS = ("data", "indices", "indptr", "shape")
+MOST_COLUMNS = 1 << 44       # eight bytes for each are what processors address
+PIECE = 1 << 20              # row pointers looked at together
+
+
+class Room:
+    """Memory that one chunk after the other is read into, where it is not mapped; a new chunk overwrites the last.
+
+    Once ``given_up`` is set, nobody waits for a chunk: whoever reads it stops soon.
+    """
+
+    def __init__(self, given_up=None):
+        self.lent, self.given_up = {}, threading.Event() if given_up is None else given_up
+
+    def array(self, name, shape, dtype):
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        if len(self.lent.get(name, ())) < size:
+            self.lent[name] = None                           # give the old one back first
+            self.lent[name] = np.empty(size, np.uint8)
+        return self.lent[name][:size].view(dtype).reshape(shape)
+
+
+class DenseRows:
+    """Rows of an array in a file, C or F order.
+
+    Parameters
+    ----------
+    array : ArrayInFile
+    column_stride : int, optional
+        Bytes from one column to the next in F order, where rows were cut off.
+    """
+
+    sparse, any_rows = False, True
+
+    def __init__(self, array, column_stride=None):
+        if len(array.shape) != 2:
+            raise ValueError(f"Expected 2D array, got {len(array.shape)}D array in {array.path!r} instead.")
+        self.array, self.name = array, array.path
+        (self.n_rows, self.n_features), self.dtype = array.shape, array.dtype
+        self.entries = self.n_rows * self.n_features
+        self.column_stride = self.n_rows * self.dtype.itemsize if column_stride is None else column_stride
+
+    def edges(self, size):
+        step = max(1, size // max(1, self.n_features * self.dtype.itemsize))
+        return [*range(0, self.n_rows, step), self.n_rows]
+
+    def read(self, lo, hi, room):
+        n, m, array = hi - lo, self.n_features, self.array
+        if not array.fortran:
+            return array.part(lo * m, n * m, room.given_up).reshape(n, m)
+        columns = room.array("rows", (m, n), self.dtype)
+        with open(array.path, "rb", buffering=0) as file:
+            for j in range(m):
+                read_at(file, array.path, array.offset + j * self.column_stride + lo * self.dtype.itemsize, columns[j])
+        return columns.T
+
+
+class CSRRows:
+    """Rows of a CSR matrix whose three arrays are in files."""
+
+    sparse, any_rows = True, True
+
+    def __init__(self, name, arrays):
+        missing = [part for part in CSR_ARRAYS if part not in arrays]
+        if missing:
+            raise ValueError(f"{name!r} holds no CSR matrix: {', '.join(missing)} is missing.")
+        self.name = name
+        self.data, self.indices, self.indptr = (arrays[part] for part in CSR_ARRAYS[:3])
+        shape = arrays["shape"].load()
+        whole = all(array.dtype.kind == "i" for array in (self.indices, self.indptr, shape))
+        if not whole or shape.shape != (2,):
+            raise ValueError(f"{name!r} holds no CSR matrix: its indices and shape must be whole numbers.")
+        self.n_rows, self.n_features = map(int, shape)
+        if self.n_features > MOST_COLUMNS:
+            raise ValueError(f"{name!r} is said to have {self.n_features} columns, whose weights no memory holds.")
+        self.dtype, self.entries = self.data.dtype, self.data.shape[0]
+        if self.indptr.shape != (self.n_rows + 1,) or self.indices.shape != self.data.shape:
+            raise ValueError(f"{name!r} holds no CSR matrix of shape {tuple(shape.tolist())}: its arrays have lengths "
+                             f"{self.data.shape[0]}, {self.indices.shape[0]} and {self.indptr.shape[0]}.")
+
+    def edges(self, size):
+        most = max(1, size // (self.dtype.itemsize + self.indices.dtype.itemsize))
+        found, begin, last = [0], 0, 0
+        for lo in range(1, self.n_rows + 1, PIECE):          # ends of rows lo - 1 ..
+            ends = np.empty(min(PIECE, self.n_rows + 1 - lo) + 1, self.indptr.dtype)
+            ends[0] = last                                   # that of the piece before may be the edge
+            self.indptr.read(lo, ends[1:])
+            self._check_pointers(ends)
+            last = ends[-1]
+            while last - begin > most:
+                row = max(lo - 2 + int(np.searchsorted(ends, begin + most, "right")), found[-1] + 1)
+                begin = int(ends[row - lo + 1])
+                found.append(row)
+        if self.n_rows and last != self.entries:
+            raise ValueError(f"{self.name!r} holds no CSR matrix: its row pointers end at {last} of {self.entries}.")
+        return [*found, self.n_rows] if found[-1] < self.n_rows else found
+
+    def _check_pointers(self, ends):
+        if (np.diff(ends) < 0).any():
+            raise ValueError(f"{self.name!r} holds no CSR matrix: its row pointers are not ascending.")
+
+    def read(self, lo, hi, room):
+        starts = np.array(self.indptr.part(lo, hi - lo + 1, room.given_up))
+        first, n = int(starts[0]), int(starts[-1] - starts[0])
+        if n < 0 or first < 0 or first + n > self.entries:
+            raise ValueError(f"{self.name!r} was changed while it was read.")
+        data, indices = (array.part(first, n, room.given_up) for array in (self.data, self.indices))
+        starts -= starts[0]
+        return sp.csr_matrix((data, indices, starts), shape=(hi - lo, self.n_features))
+
+
+def index_of_rows(schema):
+    """Names of the columns of a Parquet file that pandas made of the index of its rows: they are no features."""
+    return {name for name in (schema.pandas_metadata or {}).get("index_columns", ()) if isinstance(name, str)}
+
+
+def refuse_lists(path, schema, columns):
+    """Raise ValueError where one of these columns of a Parquet file holds lists, embeddings say."""
+    for field in map(schema.field, columns):
+        if str(field.type).startswith(LISTS):
+            raise ValueError(f"{path!r}, column {field.name!r}, holds lists ({field.type}), and rows have one number a "
+                             "column; write the array of them to a .npy file, np.array(column.to_pylist()).")
+
+
+class ParquetRows:
+    """Rows of a Parquet file all of whose columns are features; a row group is read at a time."""
+
+    sparse, any_rows = False, False
+
+    def __init__(self, path):
+        opened(path).close()
+        try:
+            import pyarrow.parquet as parquet
+        except ImportError:
+            raise ImportError(f"{path!r} is read by pyarrow, which is not installed.") from None
+        self.name, self.file = path, parquet.ParquetFile(path)
+        schema = self.file.schema_arrow
+        index = index_of_rows(schema)
+        self.columns = [j for j, name in enumerate(schema.names) if name not in index]
+        refuse_lists(path, schema, self.columns)
+        kinds = {schema.field(j).type.to_pandas_dtype() for j in self.columns}
+        if len(kinds) != 1:
+            raise ValueError(f"{path!r} has columns of several types: rows in files must be float32 or float64.")
+        groups = [self.file.metadata.row_group(g).num_rows for g in range(self.file.num_row_groups)]
+        self.ends = [0, *np.cumsum(groups).tolist()]
+        self.n_rows, self.n_features = self.ends[-1], len(self.columns)
+        self.dtype, self.entries = np.dtype(kinds.pop()), self.n_rows * self.n_features
+
+    def edges(self, size):
+        return self.ends
+
+    def read(self, lo, hi, room):
+        out = room.array("rows", (self.n_features, hi - lo), self.dtype)
+        for g, (begin, end) in enumerate(zip(self.ends, self.ends[1:], strict=False)):
+            if begin < hi and end > lo:
+                table = self.file.read_row_group(g)
+                here, there = slice(max(lo, begin) - lo, min(hi, end) - lo), slice(max(lo - begin, 0), hi - begin)
+                for k, j in enumerate(self.columns):
+                    out[k, here] = table.column(j).to_numpy()[there]
+        return out.T
+
+
+def _refuse_other_formats(path, member):
+    """Raise ValueError unless the matrix that `scipy.sparse.save_npz` wrote is CSR.
+
+    A CSC matrix has members of the same names, and of the same lengths where it is square.
+    """
+    name = member.load().tolist()
+    name = name.decode("ascii", "replace") if isinstance(name, bytes) else str(name)
+    if name != "csr":
+        raise ValueError(f"{path!r} holds a matrix in {name.upper()} format, whose rows cannot be read one after the "
+                         "other; save it by scipy.sparse.save_npz(path, X.tocsr(), compressed=False).")
+
+
+def open_one(path):
+    """What holds the rows of one file, or of one folder with the arrays of a CSR matrix."""
+    if os.path.isdir(path):
+        names = [part for part in CSR_ARRAYS if os.path.exists(os.path.join(path, f"{part}.npy"))]
+        return CSRRows(path, {part: array_of_npy(os.path.join(path, f"{part}.npy")) for part in names})
+    if path.endswith(".npy"):
+        return DenseRows(array_of_npy(path))
+    if path.endswith(".npz"):
+        arrays = arrays_of_npz(path)
+        if "format" in arrays:
+            _refuse_other_formats(path, arrays.pop("format"))
+        if "indptr" in arrays:
+            return CSRRows(path, arrays)
+        if len(arrays) != 1:
+            raise ValueError(f"{path!r} must hold one array or a CSR matrix; it holds {len(arrays)} arrays.")
+        return DenseRows(*arrays.values())
+    if path.endswith(".parquet"):
+        return ParquetRows(path)
+    opened(path).close()
+    raise ValueError(f"{path!r} is of no kind that rows are read from: .npy, .npz (not compressed), .parquet, or a "
+                     "folder with data.npy, indices.npy, indptr.npy and shape.npy of a CSR matrix.")

@@ -1,0 +1,50 @@
+"""Rows in files for methods that go by batches: windows of them in a random order; few rows are copied to memory."""
+
+from cmargin.data.files.formats import Room
+from cmargin.data.files.windows import Windows
+from cmargin.data.memory.source import MemoryHome
+from cmargin.data.remote import FewInMemory
+
+
+class FileStochasticRows(FewInMemory):
+    """`StochasticRows` over a `FileHome`, without its single rows.
+
+    Parameters
+    ----------
+    home : FileHome
+    n_threads : int
+    """
+
+    def __init__(self, home, n_threads):
+        self.home, self.n_threads, self.dtype, self.sparse = home, n_threads, home.dtype, home.sparse
+        self.n_rows, self.n_features, self.room = home.n_rows, home.n_features, Room()
+
+    @property
+    def between_chunks(self):
+        """Called between two batches, and while a disk is waited for; may raise."""
+        return self.home.between_chunks
+
+    @between_chunks.setter
+    def between_chunks(self, heard):
+        self.home.between_chunks = heard
+
+    def windows(self, truth, n_classes, seed):
+        return Windows(self.home, truth, n_classes, seed)
+
+    def window(self, X):
+        """`StochasticRows` in memory over the rows of a window."""
+        rows = MemoryHome(X).stochastic_rows(self.n_threads)
+        rows.between_chunks = self.between_chunks
+        return rows
+
+    def whitened(self, window, inverse, order=None):
+        """The rows of a window, those of ``order`` if given, where the last window's were."""
+        n = window.n_rows if order is None else len(order)
+        return window.whiten(inverse, order, self.room.array("whitened", (n, inverse.width), self.dtype))
+
+    def whiten(self, inverse, order=None, out=None):
+        """Of few rows."""
+        return self.few(order).whiten(inverse, None, out)
+
+    def row_numbers(self, entry_cost):
+        return max(1.0, (entry_cost if self.sparse else 1) * self.home.entries / self.n_rows)

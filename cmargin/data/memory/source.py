@@ -1,0 +1,112 @@
+"""The home of rows that live in memory: a dense array of any strides or a CSR matrix, read where it lies."""
+
+import numpy as np
+
+from cmargin._core.rows._rows import Rows
+from cmargin._runtime.aligned import aligned_throughout
+from cmargin.data.arrays import dense
+from cmargin.data.memory.dual_rows import DualRows
+from cmargin.data.memory.reduced_rows import WideRows
+from cmargin.data.memory.row_pass import MemoryRowPass
+from cmargin.data.memory.score_blocks import ScoreBlocks
+from cmargin.data.memory.shared_start import SharedStart
+from cmargin.data.memory.softmax_rows import SoftmaxRowPass
+from cmargin.data.memory.stochastic_rows import StochasticRows
+
+
+class MemoryHome:
+    """`Home` over arrays in memory.
+
+    Parameters
+    ----------
+    X : (n_rows, n_features) array or CSR matrix, float32 or float64
+    y : labels, or None
+
+    Attributes
+    ----------
+    X : as given, or a copy that is aligned; for the views in this package only
+    rows : Rows
+        The same for compiled kernels, shared by all views.
+    """
+
+    agreed = None
+    in_memory, shares_reads, checkpoints = True, False, True
+
+    def __init__(self, X, y=None):
+        X = aligned_throughout(X)
+        self.X, self.y, self.rows = X, y, Rows(X)
+        self.n_rows, self.n_features = X.shape
+        self.dtype, self.sparse = X.dtype, self.rows.sparse
+        self.entries = X.nnz if self.sparse else X.size
+        self.row_is_contiguous = self.sparse or X.shape[1] <= 1 or X.strides[1] == X.itemsize
+        self._unrepeated = self._columns = None
+
+    # ------------------------------------------------------------ rows
+
+    def take(self, rows, dtype):
+        X = self.X[rows]
+        return X.astype(dtype, copy=False) if self.sparse else np.ascontiguousarray(X, dtype=dtype)
+
+    def keep(self, rows):
+        return MemoryHome(self.X[rows], None if self.y is None else self.y[rows])
+
+    def over_columns(self, scale):
+        X, inverse = self.X, (1 / scale).astype(self.dtype)
+        if not self.sparse:
+            return MemoryHome(np.multiply(X, inverse, order="C"), self.y)
+        return MemoryHome(type(X)((X.data * inverse[X.indices], X.indices, X.indptr), shape=X.shape), self.y)
+
+    def in_units(self, columns):
+        return MemoryHome(columns.over(self.unrepeated().X), self.y)
+
+    def as_dense(self):
+        """All rows, float64, in C order: those that are here, not to be written to, where they are so."""
+        return np.asarray(dense(self.X), dtype=float, order="C")
+
+    def largest(self):
+        return np.abs(self.X.data if self.sparse else self.X).max()
+
+    def unrepeated(self):
+        """This home, or a copy that stores no entry in parts, which would be squared apart.
+
+        A copy too of CSR rows whose columns are out of order: parts are found by putting them in order.
+        """
+        if not self.sparse or self.X.has_canonical_format:
+            return self
+        if self._unrepeated is None:
+            X = self.X.copy()
+            X.sum_duplicates()
+            self._unrepeated = MemoryHome(X, self.y)
+        return self._unrepeated
+
+    def let_go(self):
+        """Nothing: rows in memory are read by nobody else."""
+
+    # ------------------------------------------------------------ what solvers read them by
+
+    def row_pass(self, code, *, intercept, n_threads):
+        return MemoryRowPass(self.unrepeated().rows, code, intercept=intercept, n_threads=n_threads)
+
+    def columns(self):
+        """X' of CSR rows, a copy, made once."""
+        if self._columns is None:
+            self._columns = Rows(self.unrepeated().X.T.tocsr())
+        return self._columns
+
+    def reduced(self):
+        return WideRows(self)
+
+    def dual_rows(self, intercept, free, weights, l2, loss):
+        return DualRows(self.unrepeated(), intercept, free, weights, l2, loss)
+
+    def score_blocks(self, Y, weight, n_threads):
+        return ScoreBlocks(self, Y, weight, n_threads)
+
+    def softmax_pass(self, labels, weight, n_classes, intercept, n_threads):
+        return SoftmaxRowPass(self, labels, weight, n_classes, intercept, n_threads)
+
+    def shared_start(self, codes, weights, intercept, l2, loss):
+        return SharedStart(self, codes, weights, intercept, l2, loss)
+
+    def stochastic_rows(self, n_threads):
+        return StochasticRows(self.unrepeated(), n_threads)

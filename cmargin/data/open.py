@@ -1,0 +1,106 @@
+"""The one place that asks what a data matrix is: what is given, opened as the home of its rows."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cmargin.data.containers import on_workers, refuse_types, rows_array, weight_array
+from cmargin.data.device.arrays import beside, brought, on_device
+from cmargin.data.device.rows import DeviceRows
+from cmargin.data.device.source import DeviceHome
+from cmargin.data.files import sources
+from cmargin.data.files.source import FileHome
+from cmargin.data.files.sources import RowFiles
+from cmargin.data.label_arrays import label_array
+from cmargin.data.memory.source import MemoryHome
+from cmargin.data.row_index import refuse_other_order
+
+
+def dask_array_of(X):
+    """A Dask collection as an array, of rows of unknown number where a dataframe does not say."""
+    refuse_types(getattr(X, "_meta", None))
+    return X.to_dask_array() if hasattr(X, "to_dask_array") else X
+
+
+def opened(X, y):
+    """Rows that are tensors, paths, or memory maps too large for memory, opened, and their labels; or as given."""
+    if isinstance(X, DeviceRows):
+        return X, label_array(beside(X.X, y, "y"))
+    X, y = brought(X, "X"), labels_beside(X, y)
+    if on_device(X):
+        return DeviceRows(X), y
+    X = sources.opened(X)
+    return X if isinstance(X, RowFiles) else rows_array(X), y
+
+
+def labels_beside(X, y):
+    """Labels as `fit` takes them, of files or on the device of X, as an array or sparse matrix."""
+    refuse_other_order(X, y, "y")
+    return label_array(sources.labels_beside(X, beside(X, y, "y")))
+
+
+def weights_beside(X, sample_weight):
+    """Sample weights as `fit` takes them, which may be on the device of X, as an array."""
+    refuse_other_order(X, sample_weight, "sample_weight")
+    return weight_array(beside(X, sample_weight, "sample_weight"))
+
+
+def open_rows(X: Any, y: Any = None, *, comm: Any = None, client: Any = None) -> Any:
+    """The home of the rows of ``X``, as `cmargin.data.source.Home` describes it.
+
+    What the numbers are is not looked at: NaN and infinity are for those to refuse who were given the data.
+
+    Parameters
+    ----------
+    X : (n, n_features) NumPy array of any order, strides and alignment, memory-mapped or not, or CSR matrix
+        float32 or float64. Not copied, unless its numbers are not aligned, as in a column of a structured array; CSR
+        rows that are not in SciPy's canonical format are copied for Newton's method and the dual. Or paths, or what
+        `cmargin.data.files.open_files` gives; such rows, and memory maps, that are too large for the memory left stay
+        in their files. Or a Dask array or dataframe, whose partitions stay on the workers of a cluster. Or a torch
+        tensor, a CuPy array, any array of the array API standard: it stays on its device.
+    y : (n,) or (n, n_labels) array or sparse matrix, or paths, optional
+        Labels, kept beside the rows; in memory, where those on X's device are brought once.
+    comm : communicator with mpi4py's buffer methods, optional
+        All its ranks call this together, each with rows of its own, in memory, and as ``y`` their codes s_i y_i, a
+        column for every problem: ``row_pass(c, ...)`` takes problem c. Rank 0 gets the home of all ranks' rows, and
+        ends with ``home.end()``; the others get a place whose ``serve()`` answers until then. A Ctrl-C is not kept
+        back here, as it is in ``fit(..., comm=comm)``.
+    client : distributed.Client, optional
+        Of the cluster, where X is a Dask collection; the one in use if None. Views of such a home are there once its
+        partitions have agreed on labels, as `fit` lets them.
+
+    Returns
+    -------
+    Home
+
+    Raises
+    ------
+    TypeError
+        For anything else, other formats and other dtypes.
+    ValueError
+        For another number of dimensions, labels of another number of rows, and sparse arrays that do not fit together;
+        for ranks that disagree, on every rank.
+    """
+    if comm is not None:
+        from cmargin.data.shards.rank_rows import open_ranks
+
+        return open_ranks(X, y, comm)
+    if on_workers(X):
+        from cmargin.data.shards.dask.collections import open_partitions
+
+        return open_partitions(X, y, client)
+    X, y = opened(X, y)
+    if isinstance(X, np.ndarray):
+        if X.ndim != 2:
+            raise ValueError(f"Expected 2D array, got {X.ndim}D array instead.")
+        X = np.asarray(X)
+    elif not sp.issparse(X) and not isinstance(X, (RowFiles, DeviceRows)):
+        raise TypeError(f"Rows can be a NumPy array or a CSR matrix, not {type(X).__name__}.")
+    kind = FileHome if isinstance(X, RowFiles) else DeviceHome if isinstance(X, DeviceRows) else MemoryHome
+    home = kind(X, y)
+    if y is not None and (getattr(y, "ndim", None) not in (1, 2)):
+        raise TypeError(f"Labels can be a NumPy array or a sparse matrix of one or two dimensions, not {y!r:.80}.")
+    if y is not None and y.shape[0] != home.n_rows:
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: [{home.n_rows}, {y.shape[0]}]")
+    return home

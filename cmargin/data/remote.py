@@ -1,0 +1,61 @@
+"""What homes whose rows are not in memory have in common: refusals in words, and what is made of a few rows' copies."""
+
+import numpy as np
+
+from cmargin.data.memory.source import MemoryHome
+
+
+class RowsElsewhere:
+    """A subclass has ``refuse(what)``, which raises ValueError."""
+
+    def reduced(self):
+        self.refuse("linear_solver='woodbury'")
+
+    def dual_rows(self, intercept, free, weights, l2, loss):
+        self.refuse("linear_solver='dual'")
+
+    def softmax_pass(self, labels, weight, n_classes, intercept, n_threads):
+        self.refuse("The multinomial optimum")
+
+
+class FewInMemory:
+    """The part of `StochasticRows` that reads few rows: the second moment behind an inverse above all.
+
+    A subclass has ``home``, whose `take` copies rows, ``dtype`` and ``n_threads``.
+    """
+
+    by_batches = True
+    _few = None, None
+
+    @property
+    def rows(self):
+        """Of compiled steps that read one row at a time."""
+        self.home.refuse("A stochastic method, which reads one row at a time,")
+
+    def few(self, subset):
+        """`StochasticRows` in memory over the rows of ``subset``, in its order; the last ones are kept."""
+        if self._few[0] is not subset:
+            rows = MemoryHome(self.home.take(subset, self.dtype)).stochastic_rows(self.n_threads)
+            self._few = subset, rows
+        return self._few[1]
+
+    def scores(self, W, bias, subset):
+        return self.few(subset).scores(W, bias, np.arange(len(subset)))
+
+    def mean_row(self, subset, weight):
+        return self.few(subset).mean_row(np.arange(len(subset)), weight)
+
+    def leading_pairs(self, subset, curvature, k, n_values, centre=None):
+        return self.few(subset).leading_pairs(np.arange(len(subset)), curvature, k, n_values, centre)
+
+    def mean_square(self, inverse, subset, weight=None):
+        return self.few(subset).mean_square(inverse, np.arange(len(subset)), weight)
+
+    def as_they_are(self):
+        return self.rows
+
+    def column_scale(self, weight):
+        self.home.refuse("Scaling of columns")
+
+    def over_columns(self, scale):
+        self.home.refuse("Scaling of columns")

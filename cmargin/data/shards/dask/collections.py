@@ -1,0 +1,98 @@
+"""Dask collections as partitions of rows: known sizes, all columns together, on the workers of a cluster."""
+
+import warnings
+from contextlib import contextmanager
+
+import dask
+import dask.array
+import numpy as np
+import scipy.sparse as sp
+from distributed import futures_of
+
+from cmargin.data.containers import on_workers, refuse_types, weight_array
+from cmargin.data.label_arrays import label_array
+from cmargin.data.row_index import refuse_other_order
+from cmargin.data.shards.dask.cluster import Cluster, check_imports, client_of
+from cmargin.data.shards.dask.source import DaskHome
+
+
+def open_partitions(X, y=None, client=None, sample_weight=None):
+    """The `DaskHome` of a dask array or dataframe ``X``, which is made on the workers, and of labels and weights beside
+    it, which are Dask collections or in memory."""
+    client = client_of(client)
+    check_imports(client)
+    if hasattr(X, "to_dask_array"):
+        X = client.persist(X)
+    refuse_other_order(X, y, "y")
+    refuse_other_order(X, sample_weight, "sample_weight")
+    X = rows_of(X)
+    home = DaskHome(Cluster(client), partitions_of(X, client), None, X.chunks[0], X.shape[1], X.dtype,
+                    sp.issparse(X._meta))
+    home.labels = None if y is None else beside(home, y if on_workers(y) else label_array(y), "y")
+    home.weights = None if sample_weight is None else beside(
+        home, sample_weight if on_workers(sample_weight) else weight_array(sample_weight), "sample_weight")
+    return home
+
+
+def rows_of(X):
+    """The collection as an array of rows: of one chunk of columns, float32 or float64, of known size."""
+    if hasattr(X, "to_dask_array"):                          # a dataframe, whose lengths are counted
+        if not hasattr(X, "columns"):
+            raise ValueError("Expected 2D array, got a Dask series instead.")
+        refuse_types(X._meta)
+        X = as_array(X)
+    if not isinstance(X, dask.array.Array):
+        raise TypeError(f"Rows can be a Dask array or dataframe, not a {type(X).__module__}.{type(X).__name__}.")
+    if X.ndim != 2:
+        raise ValueError(f"Expected 2D array, got {X.ndim}D array instead.")
+    check_known(X, "X")
+    refuse_types(X)
+    for axis, what in enumerate(("sample", "feature")):
+        if X.shape[axis] == 0:
+            raise ValueError(f"Found array with 0 {what}(s) (shape={X.shape}) while a minimum of 1 is required.")
+    if len(X.chunks[1]) > 1:
+        X = X.rechunk({1: -1})
+    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+
+
+def check_known(array, name):
+    if any(np.isnan(size) for sizes in array.chunks for size in sizes):
+        raise ValueError(f"The partitions of {name} are of unknown length; call {name}.compute_chunk_sizes() first.")
+
+
+def partitions_of(array, client):
+    """Futures of its blocks along the first axis; what makes them has begun."""
+    array = client.persist(array)
+    by_key = {future.key: future for future in futures_of(array)}
+    return [by_key[key[0] if isinstance(key, list) else key] for key in array.__dask_keys__()]
+
+
+def as_array(column):
+    """A dataframe, or a column of one, as an array, its lengths counted."""
+    with unwarned("Dask currently has limited support for converting pandas extension dtypes to arrays"):
+        return column.to_dask_array(lengths=True)            # of objects, which `label_array` knows
+
+
+@contextmanager
+def unwarned(message):
+    """Without a warning of Dask that begins so, about what is meant to be."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message)
+        yield
+
+
+def beside(home, column, name):
+    """Futures of labels or weights, cut as the rows are."""
+    client = home.cluster.client
+    if hasattr(column, "to_dask_array"):
+        column = as_array(client.persist(column))
+    if isinstance(column, dask.array.Array):
+        check_known(column, name)
+    n = column.shape[0] if np.ndim(column) else 1
+    if n != home.n_rows:
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: [{home.n_rows}, {n}]")
+    chunks = (tuple(home.sizes), *((size,) for size in column.shape[1:]))
+    if not isinstance(column, dask.array.Array):             # once in a graph, what a lost worker had comes again
+        with unwarned("Sending large graph"):
+            return partitions_of(dask.array.from_array(column, chunks), client)
+    return partitions_of(column.rechunk(chunks), client)

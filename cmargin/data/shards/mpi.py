@@ -1,0 +1,157 @@
+"""Rows that live with the ranks of an MPI communicator: rank 0 drives, the others serve.
+
+Every rank has a `RankPlace`, its own rows as a home in memory. Rank 0 has the `RankHome` besides, whose views ask all
+places, its own among them, and fold what they say.
+"""
+
+import uuid
+
+import numpy as np
+
+from cmargin.data.failure import Failure, Interrupted
+from cmargin.data.shards.rank_files import RankFile
+from cmargin.data.shards.row_pass import PlacesHome, PlacesPass
+from cmargin.data.shards.shard import AVERAGE, CALL, END, GONE, KEY, OP, STATE, Place, Request
+
+
+class RankPlace(Place):
+    """One rank's rows, and its part in what is asked."""
+
+    def __init__(self, ranks, home, labels, weights, first, n_threads):
+        super().__init__(home, labels, weights, first, n_threads, f"on rank {ranks.rank}", ranks.rank)
+        self.ranks, self.break_off, self.file = ranks, ranks.interrupts.break_off, RankFile(ranks.rank)
+
+    @property
+    def interrupted(self):
+        return self.ranks.interrupts.came
+
+    def serve(self):
+        """Answer until rank 0 says that it has done."""
+        request = Request(self.home.n_features)
+        while True:
+            self.ranks.spread(request.buffer)
+            if request[OP] == END:
+                return
+            self.answer(request)
+
+    def answer(self, request, total=None):
+        """This rank's part in one request; what a call brought, on rank 0."""
+        self.passes.pop(request[GONE], None)
+        if request[OP] == CALL:
+            return self.ranks.gather(self.called(*self.ranks.share()))
+        if request[OP] == AVERAGE:
+            return self.averaged(request[KEY], *self.ranks.share())
+        part = self.reply(request)
+        self.ranks.add(part, total)
+        return None
+
+    def averaged(self, key, n_places, *arguments):
+        """Every rank's weights become the mean of those of the ranks that have rows."""
+        work = self.works[key]
+        own = work.packed()
+        mean = np.zeros_like(own)
+        self.ranks.add(own, mean)
+        mean /= n_places                                        # rank 0's is spread
+        self.ranks.spread(mean)
+        work.take(mean, *arguments)
+
+    # ------------------------------------------------------------ a checkpoint
+
+    def keep_pass(self, key, name):
+        self.file.kept[name] = self.passes[key].kept()
+
+    def take_back_pass(self, key, name):
+        """The rows that stayed out of the curvature, and their codes."""
+        rows, kept = self.passes[key], self.file.found.pop(name)
+        rows.take_back(kept)
+        index = np.flatnonzero(kept["exact"]) if kept["exact"] is not None else np.empty(0, np.intp)
+        return self.home.unrepeated().take(index, self.home.dtype), rows.code[index]
+
+    def open_file(self, *of):
+        self.file.open(*of)
+
+    def write_file(self, *of):
+        return self.file.write(*of)
+
+    def forget_files(self, path):
+        self.file.forget(path)
+
+
+class RankPass(PlacesPass):
+    """`PlacesPass` whose rows' state every rank can keep in a file of its own."""
+
+    def kept(self):
+        """The name that every rank keeps its rows' state by."""
+        name = uuid.uuid4().hex
+        self.call("keep_pass", name)
+        return {"name": name}
+
+    def take_back(self, kept):
+        rows, codes = zip(*self.call("take_back_pass", kept["name"]), strict=True)
+        return self.brought(rows, codes) if any(map(len, codes)) else None
+
+
+class RankHome(PlacesHome):
+    """`PlacesHome` on rank 0.
+
+    Parameters
+    ----------
+    ranks : Ranks
+    place : RankPlace
+        Rank 0's own.
+    agreed : as of `PlacesHome`
+    """
+
+    pass_kind = RankPass
+
+    def __init__(self, ranks, place, agreed):
+        home = place.home
+        super().__init__(home.n_features, home.dtype, home.sparse, agreed)
+        self.ranks, self.place, self.n_threads = ranks, place, place.n_threads
+        self.sizes = np.diff([*agreed.first, agreed.n_rows])
+        self.request = Request(home.n_features)
+
+    def ask(self, op, n_columns, **parts):
+        """One request and the sums of all ranks' answers."""
+        self.ranks.interrupts.holding = True
+        self.send(op, **parts)
+        total = np.empty(self.request.reply_size(n_columns))
+        self.place.answer(self.request, total)
+        if total[0]:
+            self.call("what_failed")
+        self.ranks.interrupts.came |= bool(total[1])
+        self.ranks.interrupts.let_go()
+        return total[STATE:]
+
+    def call(self, method, *arguments):
+        """Every rank's answer; the first failure among them is raised."""
+        self.ranks.interrupts.holding = True
+        self.send(CALL, key=-1)
+        self.ranks.share((method, arguments))
+        answers = self.ranks.gather(self.place.called(method, arguments))
+        self.ranks.interrupts.came |= any(isinstance(answer, Interrupted) for answer in answers)
+        failures = [answer for answer in answers if isinstance(answer, Failure)]
+        if failures:
+            raise failures[0].error()
+        self.ranks.interrupts.let_go()
+        return answers
+
+    def average(self, key, *how):
+        """Let every rank's work ``key`` go on from the mean of all weights."""
+        self.ranks.interrupts.holding = True
+        self.send(AVERAGE, key=key)
+        self.ranks.share(how)
+        self.place.averaged(key, *how)
+        self.ranks.interrupts.let_go()
+
+    def send(self, op, **parts):
+        """The request; with it goes word of a pass that nobody asks for any more."""
+        gone = self.gone.pop() if self.gone else -1
+        self.place.passes.pop(gone, None)
+        self.request.write(op, gone=gone, **parts)
+        self.ranks.spread(self.request.buffer)
+
+    def end(self):
+        """Let the others go."""
+        self.ranks.interrupts.holding = True
+        self.send(END, key=-1)

@@ -1,0 +1,93 @@
+"""Rows of all ranks of a communicator as one home, for a solver of one's own: `open_rows(X, codes, comm=comm)`.
+
+`fit(X_local, y_local, comm=comm)` agrees on classes and weights besides, and keeps a Ctrl-C back.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from cmargin._core.util._openmp import effective_n_threads
+from cmargin.data.failure import agreed_on
+from cmargin.data.shards.mpi import RankHome, RankPlace
+from cmargin.data.shards.ranks import ON_RANKS, Ranks
+
+
+@dataclass
+class Rows:
+    """What a rank says of its rows."""
+
+    n_rows: int
+    entries: int
+    n_features: int
+    dtype: str
+    layout: str
+    n_problems: int
+
+
+@dataclass
+class AllRows:
+    """What all ranks agree on."""
+
+    n_rows: int
+    entries: int
+    n_problems: int
+    first: list                  # of every rank's rows, the place of its first among all
+
+    def __len__(self):
+        return self.n_problems
+
+
+class Codes:
+    """Labels of a place: ``codes`` (n_rows, n_problems), s_i y_i of every row and problem."""
+
+    def __init__(self, codes):
+        self.codes = codes
+
+    def code(self, c, weights):
+        return self.codes[:, c] * weights
+
+    def sample(self, rows):
+        return np.where(self.codes[rows] > 0, 1.0, -1.0).T
+
+    def order(self):
+        return np.arange(len(self.codes))
+
+    def columns(self):
+        return sp.csc_matrix(self.codes > 0, dtype=np.int8)
+
+
+def open_ranks(X, codes, comm):
+    """The `RankHome` of all ranks' rows on rank 0; on the others their `RankPlace`, which is to `serve`. Collective.
+
+    What is wrong on one rank is raised on all.
+    """
+    ranks = Ranks(comm)
+    (home, codes), agreed = ranks.settle(lambda: opened_here(X, codes), put_together)
+    place = RankPlace(ranks, home, Codes(codes), np.ones(home.n_rows), agreed.first[ranks.rank],
+                      effective_n_threads(None))
+    return RankHome(ranks, place, agreed) if ranks.rank == 0 else place
+
+
+def opened_here(X, codes):
+    """This rank's home and codes, and what it says of them."""
+    from cmargin.data.open import open_rows
+
+    home = open_rows(X, codes)
+    if not home.in_memory:
+        raise ValueError("Rows in files or on a device do not take comm= yet; read those of each rank into memory.")
+    codes = np.zeros((home.n_rows, 0)) if home.y is None else np.asarray(home.y, float)
+    codes = codes[:, None] if codes.ndim == 1 else codes
+    return (home, codes), Rows(home.n_rows, home.entries, home.n_features, str(home.dtype),
+                               "CSR" if home.sparse else "dense", codes.shape[1])
+
+
+def put_together(said):
+    """`AllRows`; ValueError where ranks disagree."""
+    for what, name in (("the number of columns of X", "n_features"), ("the dtype of X", "dtype"),
+                       ("how X is stored", "layout"), ("the number of columns of y", "n_problems")):
+        agreed_on(what, {rank: getattr(rows, name) for rank, rows in enumerate(said)}, *ON_RANKS)
+    sizes = [rows.n_rows for rows in said]
+    return AllRows(sum(sizes), sum(rows.entries for rows in said), said[0].n_problems,
+                   [sum(sizes[:rank]) for rank in range(len(sizes))])

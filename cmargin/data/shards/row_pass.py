@@ -1,0 +1,369 @@
+"""Rows that live in several places under one driver: what there is to ask, and how what the places say is folded.
+
+A `Place` answers for its rows. Where the places are, and how they are asked, is for a subclass of `PlacesHome`: ranks
+of a communicator (`cmargin.data.shards.mpi`), partitions on the workers of a cluster (`cmargin.data.shards.dask`).
+Subsets of the rows stay where they are, as passes of their own; only the heaviest rows come to the driver.
+"""
+
+from functools import partial
+
+import numpy as np
+
+from cmargin._core.newton._bound import ROUNDING
+from cmargin._core.newton.direction._high_leverage import LARGE, heavy_limit
+from cmargin.data.arrays import joined
+from cmargin.data.memory.row_pass import SMALL
+from cmargin.data.memory.score_blocks import ScoreBlocks
+from cmargin.data.memory.shared_start import ridge, sample_size
+from cmargin.data.open import open_rows
+from cmargin.data.order import order_statistics
+from cmargin.data.shards.shard import (
+    ALONG,
+    EVALUATE,
+    HESSIAN,
+    LINES,
+    LOOK,
+    N_SUMS,
+    PRIMAL,
+    PRODUCT,
+    RESTART,
+    ROUGH,
+    SQUARES,
+)
+from cmargin.data.source import ROUGH_BLOCK, TANGENTS
+from cmargin.data.working_set import Answered, choose
+
+
+class PlacesHome:
+    """`Home` of the driver over all places; of the views, those that sums over all rows can answer.
+
+    A subclass has `ask`, the sum of all places' answers to one request, less what stands before the sums, and `call`,
+    the list of their answers to a call by name; the first failure among them is raised.
+
+    Parameters
+    ----------
+    n_features : int
+    dtype, sparse : of the rows
+    agreed : object
+        What all places know of labels and weights, instead of ``y``: ``n_rows`` and ``entries`` of all.
+
+    Attributes
+    ----------
+    gone : list
+        Keys of passes that nobody asks for any more.
+    n_threads : int
+        Of the driver, for rows that were brought to it.
+    """
+
+    row_is_contiguous = in_memory = True                   # each place's are
+    shares_reads, checkpoints = False, True
+    pass_kind: type                                        # `PlacesPass` where a subclass has none of its own
+    y, n_threads = None, 1
+
+    def __init__(self, n_features, dtype, sparse, agreed):
+        self.n_features, self.dtype, self.sparse, self.agreed = n_features, dtype, sparse, agreed
+        self.keys, self.gone = 0, []
+
+    @property
+    def n_rows(self):
+        return self.agreed.n_rows
+
+    @property
+    def entries(self):
+        return self.agreed.entries
+
+    def largest(self):
+        return max(self.call("largest"))
+
+    def some_rows(self, size):
+        """As `ScoreBlocks.some_rows`."""
+        return self.score_blocks(None, None, None).some_rows(size)
+
+    def in_units(self, columns):
+        self.order("in_units", columns)
+        return self
+
+    def let_go(self):
+        """Nothing: places are let go by whoever made them."""
+
+    def order(self, method, *arguments):
+        """A call that nobody waits for an answer of."""
+        self.call(method, *arguments)
+
+    def new_key(self):
+        self.keys += 1
+        return self.keys
+
+    # ------------------------------------------------------------ views
+
+    def row_pass(self, code, *, intercept, n_threads):
+        """``code``: the number of the problem, by which all places know it."""
+        key = self.new_key()
+        return self.pass_kind(self, key, intercept, self.call("open_pass", key, code, intercept))
+
+    def shared_start(self, codes, weights, intercept, l2, loss):
+        return PlacesStart(self, len(codes), intercept, l2, loss)
+
+    def score_blocks(self, Y, weight, n_threads):
+        return PlacesBlocks(self)
+
+    def stochastic_rows(self, n_threads):
+        return PlacesRows(self)
+
+
+class PlacesPass:
+    """`RowPass` over all places, which read the rows."""
+
+    rounding = ROUNDING
+
+    def __init__(self, home, key, intercept, abouts):
+        self.home, self.key, self.intercept = home, key, intercept
+        self.n_features, self.n_columns = home.n_features, home.n_features + intercept
+        self.restart = self.primal = False
+        self.active, self.block = None, None
+        self.learn(abouts)
+
+    def __del__(self):
+        self.home.gone.append(self.key)
+
+    def learn(self, abouts):
+        sizes, counts, weights, totals = zip(*(about[:4] for about in abouts), strict=True)
+        self.n_rows, self.total_weight = sum(sizes), float(sum(totals))
+        self.both = tuple(np.sum(counts, axis=0).tolist()), tuple(np.sum(weights, axis=0).tolist())
+        self.share = self.n_rows / max(1, self.home.n_rows)
+
+    def call(self, method, *arguments):
+        return self.home.call(method, self.key, *arguments)
+
+    # ------------------------------------------------------------ sums
+
+    def set_loss(self, name):
+        self.home.order("tell_pass", self.key, "set_loss", name)
+
+    def pursue(self, level, scale):
+        self.home.order("tell_pass", self.key, "pursue", level, scale)
+
+    def start(self, primal=False):
+        self.restart, self.primal = True, primal
+
+    def set_active(self, active):
+        self.active = active
+
+    def question(self, kind, asked):
+        """What `PlacesHome.ask` is asked for one of the driver's questions, as `Driver.ask` has it."""
+        if kind == "look":
+            block = asked["with_hessian"]
+            flags = RESTART * asked["restart"] | PRIMAL * bool(asked["primal"])
+            flags |= HESSIAN * (block in (True, ROUGH_BLOCK)) | ROUGH * (block == ROUGH_BLOCK)
+            flags |= LINES * (block == TANGENTS)
+            return LOOK, {"flags": flags, "step": asked["step"], "line_width": asked["line_width"],
+                          "width": asked["width"], "floor": asked["curvature_floor"], "vector": asked["direction"],
+                          "active": asked["active"]}
+        if kind == "along":
+            return ALONG, {"step": asked["step"], "width": asked["width"]}
+        if kind == "product":
+            return PRODUCT, {"width": asked["width"], "floor": asked["curvature_floor"], "vector": asked["x"]}
+        return EVALUATE, {"flags": SQUARES * bool(asked["squares"]), "vector": asked["x"]}
+
+    def answer(self, kind, asked, told):
+        """What the sums of all places say."""
+        if kind == "look":
+            at = N_SUMS + 3 * self.n_columns
+            block = self.unpacked(told[at:], asked["active"]) if len(told) > at else None
+            return told[:N_SUMS], told[N_SUMS:at].reshape(3, -1), block
+        if kind == "along":
+            return tuple(told)
+        if kind == "product":
+            return told[:-1], told[-1] / max(1, self.n_rows)
+        return told[-1], told[:-1] if asked["squares"] else None
+
+    def ask(self, kind, **asked):
+        op, parts = self.question(kind, asked)
+        return self.answer(kind, asked, self.home.ask(op, self.n_columns, key=self.key, **parts))
+
+    def look(self, direction, step, line_width, width, curvature_floor, with_hessian=True):
+        restart, self.restart = self.restart, False
+        return self.ask("look", restart=restart, primal=self.primal, active=self.active, direction=direction, step=step,
+                        line_width=line_width, width=width, curvature_floor=curvature_floor, with_hessian=with_hessian)
+
+    def unpacked(self, triangle, active):
+        order = self.n_columns if active is None else len(active)
+        if self.block is None or len(self.block) != order:
+            self.block = np.zeros((order, order))
+        at = 0
+        for i in range(order):
+            self.block[i, i:] = triangle[at:at + order - i]
+            at += order - i
+        return self.block
+
+    def along(self, step, width):
+        return self.ask("along", step=step, width=width)
+
+    def hessian_product(self, x, width, curvature_floor=0.0):
+        return self.ask("product", x=x, width=width, curvature_floor=curvature_floor)
+
+    def evaluate(self, w, squares=False):
+        return self.ask("evaluate", x=w, squares=squares)
+
+    def margins(self):
+        return np.concatenate(self.call("margins"))
+
+    def sides(self):
+        return self.both
+
+    # ------------------------------------------------------------ a few rows
+
+    def gather_sample(self, positives, negatives, seed, column_weight=None):
+        """A pass over rows that stay where they are, so that all places read them; the share that was read."""
+        key = self.home.new_key()
+        abouts = self.home.call("sample", key, self.key, positives, negatives, seed, column_weight)
+        read = sum(about[4] for about in abouts) / self.home.n_rows
+        return type(self)(self.home, key, self.intercept, abouts), read
+
+    def foresee_nearest(self):
+        self.home.order("tell_pass", self.key, "foresee_nearest")
+
+    def forget_nearest(self):
+        self.home.order("tell_pass", self.key, "forget_nearest")
+
+    def nearest_apart(self, share, most, moved, width, sample=None):
+        others, near, distance = choose(partial(self.call, "ask_nearest"), self.n_rows, share, most, moved)
+        if not near or not (others or sample):
+            return None
+        part, *own = self.beside_lines(near, width, sample)
+        return Answered((part, *own, distance, part.share))
+
+    def beside_lines(self, near, width, sample):
+        """A pass over the near rows, which stay where they are too, and their sums."""
+        key = self.home.new_key()
+        said = self.home.call("beside_lines", key, self.key, width, sample)
+        return type(self)(self.home, key, self.intercept, said), *sums_of(own for *_, own in said)
+
+    def weigh_sides(self, positives, negatives):
+        self.learn(self.call("weigh_sides", positives, negatives))
+
+    def measure_rows(self, weight):
+        self.home.order("tell_pass", self.key, "measure_rows", np.array(weight))
+
+    def extents(self):
+        """Middle and largest measure of every place, and the mean of all."""
+        middles, largest, totals = zip(*(extent for extent in self.call("extent") if extent is not None), strict=True)
+        return middles, largest, sum(totals) / self.total_weight
+
+    def mean_measure(self):
+        return self.extents()[-1]
+
+    def gather_heavy(self):
+        middles, largest, mean = self.extents()
+        if max(largest) <= LARGE * min(middles):         # a median of all is no smaller; NaN goes on
+            return None, mean
+
+        def below(pivots):
+            return sum(self.call("below", pivots))
+
+        limit = heavy_limit(self.n_rows, lambda places: order_statistics(below, places))
+        rows, codes = zip(*self.call("heavy", limit), strict=True)
+        if not any(map(len, codes)):
+            return None, mean
+        return self.brought(rows, codes), mean
+
+    def brought(self, rows, codes):
+        """A pass here, over rows that places have sent."""
+        code = np.concatenate(codes)
+        n_threads = self.home.n_threads if len(code) * self.n_columns >= SMALL else 1
+        return open_rows(joined(rows)).row_pass(code, intercept=self.intercept, n_threads=n_threads)
+
+
+PlacesHome.pass_kind = PlacesPass
+
+
+def sums_of(said):
+    """Of what every place says, several arrays each, added up in the order of the places."""
+    return [sum(parts) for parts in zip(*said, strict=True)]
+
+
+def ridge_of_all(home, n_problems, intercept, l2):
+    """One ridge regression of all problems, from a sample of every place's rows."""
+    size = sample_size(home, n_problems)
+    rows, codes, weights = zip(*home.call("start_rows", size, home.n_rows), strict=True)
+    return ridge(joined(rows), np.hstack(codes), np.concatenate(weights), intercept, l2)
+
+
+class PlacesStart:
+    """`SharedStart` over all places."""
+
+    def __init__(self, home, n_problems, intercept, l2, loss):
+        self.home, self.intercept, self.l2, self.loss = home, intercept, l2, loss
+        self.W = ridge_of_all(home, n_problems, intercept, l2)
+        self.objective = np.full(n_problems, np.inf)
+
+    def evaluate(self, out_of_time):
+        at_once = 8
+        for lo in range(0, len(self.W), at_once):
+            if out_of_time():
+                return
+            W = self.W[lo:lo + at_once]
+            losses = sum(self.home.call("start_losses", W, lo, self.intercept, self.loss))
+            squares = (W[:, :self.home.n_features] ** 2).sum(axis=1)
+            self.objective[lo:lo + at_once] = self.l2 / 2 * squares + losses / self.home.n_rows
+
+
+class PlacesBlocks:
+    """`ScoreBlocks` over all places."""
+
+    n_threads = 1                  # of the driver: places have their own
+    weight = None                  # known to the places
+
+    def __init__(self, home):
+        self.home, self.n_rows, self.n_features, self.n_problems = home, home.n_rows, home.n_features, len(home.agreed)
+
+    def reduce(self):
+        return 0.0
+
+    def row_pass(self, c, intercept, n_threads, w=None):
+        rows = self.home.row_pass(c, intercept=intercept, n_threads=n_threads)
+        return rows, (w[:rows.n_columns] if w is not None else None)
+
+    def out_of(self, w, intercept):
+        return w
+
+    def units(self, columns, intercept):
+        return columns
+
+    def ridge_start(self, intercept, l2):
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            W = ridge_of_all(self.home, self.n_problems, intercept, l2)
+        return W[:, :self.n_features], (W[:, -1] if intercept else np.zeros(len(W)))
+
+    def some_rows(self, size):
+        rows, codes, weights = zip(*self.home.call("some_rows", size, self.n_rows), strict=True)
+        return joined(rows), np.hstack(codes).astype(float), np.concatenate(weights)
+
+    def sums(self, W, bias, loss):
+        there = [sums for sums in self.home.call("score_sums", "sums", W, bias, loss) if sums is not None]
+        return sums_of(there)
+
+    def moment_product(self, v, intercept):
+        return sum(sums for sums in self.home.call("score_sums", "moment_product", v, intercept) if sums is not None)
+
+    largest_curvature = ScoreBlocks.largest_curvature
+
+    def margins(self, W, bias):
+        """All problems in one group: their margins come to the driver, 8 bytes a row and problem."""
+        yield slice(0, len(W)), np.concatenate(self.home.call("score_margins", W, bias), axis=1)
+
+    def mean_losses(self, W, bias, loss, level, scale):
+        yield slice(0, len(W)), sum(self.home.call("score_losses", W, bias, loss, level, scale)) / self.n_rows
+
+
+class PlacesRows:
+    """What a stochastic method over all places begins with; its steps are taken where the rows are."""
+
+    by_batches = False
+
+    def __init__(self, home):
+        self.home = home
+
+    def brought(self, parts):
+        """`StochasticRows`, here, of a few rows that places have sent."""
+        return open_rows(joined(parts)).stochastic_rows(self.home.n_threads)

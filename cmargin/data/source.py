@@ -1,0 +1,373 @@
+"""What may be asked of the rows of a data matrix, wherever they are: the one seam of the package.
+
+`open_rows` makes a `Home` of whatever is given, once for all problems posed on it; every solver has a view of the home
+that it reads the rows by, and knows nothing else of X. `RowPass` is the view of Newton's method, and the one that rows
+which are not here can answer: it holds the rows of one binary problem, labels and sample weights folded into a code
+s_i y_i, and what it keeps of every row besides: the deficit u_i = 1 - y_i <w, x_i>, its change, a dual variable. None
+of that crosses the seam, in either direction, but for `margins`. What a solver is told is a **sum over all rows**, so
+places compose: chunks in order, ranks by one reduction of a packed buffer, partitions folded in order
+(`tests/elsewhere.py` is a home made of homes). What it gathers are a few rows, in memory on its own side.
+
+The other views are of rows in memory: their compiled steps read one row, or a list of rows, at a time. How a method
+is done and what its arguments are is written where it is done, in the file of that view.
+
+A home promises the same bits for any number of threads; homes over ranks or workers promise equality to rounding.
+"""
+
+from typing import Protocol
+
+import numpy as np
+
+ROUGH_BLOCK, TANGENTS = 2, 3    # with_hessian: as `block_wanted` of the compiled passes has it
+
+
+class Home(Protocol):
+    in_memory: bool             # all views are of rows in memory; else those whose answers are sums
+    shares_reads: bool          # one read answers the questions of all problems that wait for one, and takes long
+    checkpoints: bool           # what passes keep of the rows can be written down
+    n_rows: int
+    n_features: int
+    dtype: np.dtype             # float32 or float64
+    sparse: bool                # rows are lists of columns and entries
+    entries: int                # numbers that are stored
+    row_is_contiguous: bool     # those of a row lie together: others would come from memory one by one
+    y: object                   # what was given beside the rows: labels, or None
+    agreed: object              # what places that lie apart know of labels and weights, instead of y; None: it is here
+
+    def take(self, rows, dtype):
+        """A few rows, an array of their places or a slice, as an array in C order or CSR, in memory where one asks."""
+
+    def keep(self, rows):
+        """A home of these rows alone and their labels; a copy."""
+
+    def over_columns(self, scale):
+        """A home of the rows with every column over its entry of ``scale``; a copy."""
+
+    def in_units(self, columns):
+        """A home of the rows in `Columns`; a copy, chunk by chunk where rows are read so. This one may be no other."""
+
+    def largest(self):
+        """The largest absolute value of an entry."""
+
+    def let_go(self):
+        """The fit is over: nothing is read from here on."""
+
+    # ------------------------------------------------------------ views
+
+    def row_pass(self, code, *, intercept, n_threads):
+        """`RowPass` of the problem ``code``, (n_rows,): sample weights with the signs of the class."""
+
+    def reduced(self):
+        """The rows in as many columns as there are rows, and the way there and back (`WideRows`); a read."""
+
+    def dual_rows(self, intercept, free, weights, l2, loss):
+        """What all problems share that are solved by the dual; its ``row_pass(code)`` is a `DualPass`."""
+
+    def score_blocks(self, Y, weight, n_threads):
+        """`ScoreBlocks`: one-vs-rest problems, the columns of the sparse indicator ``Y``, block by block together."""
+
+    def softmax_pass(self, labels, weight, n_classes, intercept, n_threads):
+        """`SoftmaxPass`: the multinomial problem of ``labels``, (n_rows,) of 0 .. n_classes - 1."""
+
+    def shared_start(self, codes, weights, intercept, l2, loss):
+        """Weights of all problems from one factor of a sample of rows, and their objectives (`SharedStart`)."""
+
+    def stochastic_rows(self, n_threads):
+        """`StochasticRows`: one row at a time, as it is or whitened."""
+
+
+class RowPass(Protocol):
+    n_rows: int                 # rows read by one look
+    n_columns: int              # features, and the column of ones if there is one (the last)
+    n_features: int
+    total_weight: float         # sum of s
+    share: float                # cost of one look in reads of the whole data
+    rounding: float             # of a look's sum, beside the root mean square of a term
+
+    # ------------------------------------------------------------ sums
+
+    def start(self, primal=False):
+        """w = 0: u = 1 in every row."""
+
+    def set_loss(self, name):
+        """"hinge", smoothed; or a smooth loss with a dual, "logistic" say: widths mean nothing then, the objective
+        is where the hinge is among the sums, and two sums more say what the dual variables are worth."""
+
+    def pursue(self, level, scale):
+        """Of margin pursuit, with this level and scale, instead: line value, slope and curvature are among the sums, no
+        dual, and the gradient's second row is sum s y x in the first look after `start`."""
+
+    def set_active(self, active):
+        """Columns of the curvature block from the next look on: ascending indices, or None for all."""
+
+    def look(self, direction, step, line_width, width, curvature_floor, with_hessian=True):
+        """Move to u - step * y (X direction) and sum there; a read of X.
+
+        ``direction`` is a Newton step; None: no new direction, another part of the last one, whose change is still
+        known per row.
+
+        Returns ``(sums, gradient, hessian)``. sums: smoothed hinge at ``line_width`` and its slope in the step,
+        hinge, smoothed hinge at ``width``, predicted dual variables of the positive and of the negative rows, number
+        of curvature rows, curvature of all rows. gradient: (3, n_columns), the sum of r x for r = s y a at ``width``
+        and for the predicted dual variables clip(a + h du, 0, 1) of the positive and negative rows, where a, h belong
+        to the rows before the step at ``line_width`` and du is the change of the full direction. hessian: upper
+        triangle of sum s h x x' over the active columns, of rows with h <= ``curvature_floor`` its diagonal alone
+        (``_row_blocks.pyx``), of a floor below 0 of those with h <= -curvature_floor nothing; None if not asked for,
+        and with_hessian=ROUGH_BLOCK: products may be rounded to single precision. All three may be overwritten by the
+        next call. With TANGENTS there is none, and in place of predicted dual variables the slopes at ``width`` are
+        told: straight lines that touch the hinge there.
+
+        h is the curvature with the dual variable as an unknown of its own; rows carry that variable from look to
+        look. The first look after `start` knows none and takes F''(u), as every look does after start(primal=True).
+        """
+
+    def along(self, step, width):
+        """(value, slope, curvature) of the loss in the step along the last direction; no read of X."""
+
+    def hessian_product(self, x, width, curvature_floor=0.0):
+        """sum s h x_i <x_i, x> where the last look was, for x None the diagonal sum s h x_i^2; a new array; a read.
+
+        The second answer is the share of the rows that were read: CSR rows below the floor are left out.
+        """
+
+    def evaluate(self, w, squares=False):
+        """Sum s F(y <w, x>) at ``w``, F not smoothed, and sum s x^2 or None: a read; the state stays as it is.
+
+        A certificate rests on it: deficits followed step by step carry the rounding of every step.
+        """
+
+    def margins(self):
+        """y <w, x> where the last look was, (n_rows,); no read of X. For the trace of margin pursuit and its one-shot
+        scale, which are order statistics: nothing else asks for an array of the rows' length."""
+
+    def sides(self):
+        """How many rows are positive and negative, and their weights: two pairs."""
+
+    # ------------------------------------------------------------ a few rows, in memory where the solver is
+
+    def gather_sample(self, positives, negatives, seed, column_weight=None):
+        """A pass over rows of either side chosen with these probabilities, their weights divided by them.
+
+        A row is chosen by the hash of the seed and its place in the whole data: the choice does not depend on how
+        rows are split. With ``column_weight``, rows of larger sum_j weight_j x_ij^2 are chosen more often, up to 2.8
+        times (`_row_sample`), those of 1 with the given probability. The second answer is the share of the data that
+        was read.
+        """
+
+    def measure_rows(self, weight):
+        """Let the next look also sum weight_j x_ij^2 for every row; the home keeps them."""
+
+    def mean_measure(self):
+        """After that look: the mean of these sums."""
+
+    def gather_heavy(self):
+        """After that look: a pass over the rows with the largest such sums, few and far larger than the others, or
+        None; and the mean of the sums. From the next look on these rows stay out of the curvature, and their dual
+        variable is the slope after the step: the solver treats them exactly."""
+
+
+    # ------------------------------------------------------------ the rows near the hinge, beside all others
+
+    def foresee_nearest(self):
+        """Before a look with TANGENTS that measures the rows: `nearest_apart` may be asked after it."""
+
+    def forget_nearest(self):
+        """It will not be asked again."""
+
+    def nearest_apart(self, share, most, moved, width, sample=None):
+        """After a look with TANGENTS: the rows near the hinge as a pass of their own, and what lines it told of them.
+
+        About a ``share`` of the rows are near, by deficit beside measure where the lines touch the hinge: ``moved``,
+        where the last look was, else where they did before. Besides those that were near before, and those that are on
+        another side of the hinge now than where the lines touched before, the first that crossed first, up to a share
+        again, and ``most`` in all (``data/working_set.py``). ``sample``: (positives, negatives, seed), far rows chosen
+        by the hash as in `gather_sample` are in the pass too, each for as many as it stands for.
+
+        Returns
+        -------
+        None where these are the rows of the last time, and where there is none; or what has an ``answer``, perhaps
+        later, of which `work` is then to be asked:
+
+        part : RowPass
+        vectors, totals : (2, n_columns) and (2,) arrays
+            Sums of s a y x over its positive and negative rows, and of s a: a the slopes at ``width`` where the lines
+            touch, s with the weights of a sample.
+        distance : float
+            Mean of the absolute u of the near rows there.
+        reads : float
+            What this has cost.
+        """
+
+
+class KeptRowPass(RowPass, Protocol):
+    """A row pass that can be written to a checkpoint, between two looks."""
+
+    def kept(self):
+        """What is kept of every row, a dictionary of arrays and numbers, or what stands for it."""
+
+    def take_back(self, kept):
+        """What another pass of the same problem on the same rows had `kept`; the heavy rows gathered by then, or
+        None."""
+
+
+class LocalRowPass(KeptRowPass, Protocol):
+    """A row pass in memory also has numbers of every row, for where a problem goes from one solver to another."""
+
+    def dual_variables(self):
+        """(n_rows,) as the looks left them."""
+
+    def state(self):
+        """All that is kept of the rows and of the looks so far, to be sent or stored: `MemoryRowPass.from_state` goes
+        on from there. Not to be written to, for others may go on from it too."""
+
+    def dual_sums(self, a, loss, must_balance):
+        """What a bound is made of at dual variables ``a`` (n_rows,) found by other means; a read, or two."""
+
+
+class DualPass(Protocol):
+    """`DualBlocks`: compiled code reads them, one row of a list after the other."""
+
+    shared: object              # what all problems have in common
+    reads: float                # done, in reads of all rows
+
+    def products(self, listed, v):
+        """(n,) y <(x, bias), v> of listed rows."""
+
+    def add(self, listed, c, v):
+        """v += sum c y (x, bias) over them."""
+
+
+class ScoreBlocks(Protocol):
+    n_rows: int
+    n_features: int
+    n_problems: int
+    n_threads: int
+    home: Home
+    Y: object                   # (n_rows, n_problems) CSR indicator
+    weight: np.ndarray          # (n_rows,) of mean 1, or None
+
+    def sums(self, W, bias, loss):
+        """Values and gradients of all problems; a read. ``loss``: its number, level, (n_problems,) scales."""
+
+    def sums_of(self, block, W, bias, loss):
+        """The same over one slice of rows."""
+
+    def margins(self, W, bias):
+        """Yield every group of problems, a slice, and their margins, an array of (n_rows,) each; a read."""
+
+    def map(self, function):
+        """``function(block)`` of every slice of rows, in their order."""
+
+    def rows(self, block):
+        """The rows of a slice, float64."""
+
+    def row_squares(self):
+        """(n_rows,) of ``|x|^2``; a read."""
+
+    def largest_curvature(self, intercept, n_products=8):
+        """The largest eigenvalue of the second moment, from below; so many reads."""
+
+    def some_rows(self, size):
+        """Rows that stand for all, in memory as float64, their codes (n_problems, size) of -1 and 1, and weights."""
+
+    def ridge_start(self, intercept, l2):
+        """Weights and intercepts of one ridge regression of all problems, from a sample of rows."""
+
+    def reduce(self):
+        """Make ready for `row_pass`; what that costs in reads."""
+
+    def row_pass(self, c, intercept, n_threads, w=None):
+        """`LocalRowPass` of problem c, perhaps in fewer columns, and weights ``w`` in its columns."""
+
+    def out_of(self, w, intercept):
+        """Weights of a `row_pass` in the columns of X."""
+
+    def units(self, columns, intercept):
+        """``columns`` (`Columns` of X, or None) as a `row_pass` has them."""
+
+
+class SoftmaxPass(Protocol):
+    n_rows: int
+    n_features: int
+    n_columns: int
+    n_classes: int
+    entries: int                # stored numbers of all rows
+    single: bool                # which are float32
+    intercept: bool
+    sparse: bool
+    precise: bool               # products are made in float64
+    reads: float
+    weight: np.ndarray          # (n_rows,)
+    scores: np.ndarray          # (n_rows, n_classes), at the last point;
+    probs: np.ndarray           # their softmax,
+    change: np.ndarray          # and room for products with a direction
+    kernel: object              # what the compiled step reads the rows by,
+    per_call: int               # so many blocks of them in a tenth of a second
+    n_threads: int
+
+    def between_slices(self):
+        """Put here by the solver; called about ten times a second, and may raise."""
+
+    def keep(self, dtype):
+        """Make products in ``dtype`` from here on."""
+
+    def risk(self, V):
+        """Risk and gradient at V; a read, half of one without weights."""
+
+    def exact(self, V, least=1e-14, n_corrections=4):
+        """V with the best intercepts, to ``least`` of a class; risk, entropy and gradient there in float64; a read."""
+
+    def class_sums(self):
+        """(n_features, n_classes) of (1/N) sum_i s_i x_i over the rows of a class; half a read."""
+
+    def class_curvature(self, probs, stride=1):
+        """(n_classes, n_classes) mean of diag(p) - p p' over every ``stride``-th row."""
+
+    def copy_of(self, subset):
+        """A few rows, float32."""
+
+    def dense_copy_of(self, subset):
+        """The same, dense."""
+
+    def in_single_precision(self):
+        """All rows, float32 and dense."""
+
+
+class StochasticRows(Protocol):
+    n_rows: int
+    n_features: int
+    n_threads: int
+    dtype: np.dtype
+    sparse: bool
+    by_batches: bool            # no compiled step can read a single row: they live elsewhere
+    rows: object                # what compiled steps read single rows by
+
+    def between_chunks(self):
+        """Put here by the solver; called between two kernels, and may raise."""
+
+    def scores(self, W, bias, subset):
+        """(len(subset), n_classes) scores of a few rows."""
+
+    def mean_row(self, subset, weight):
+        """(n_features,) mean of a few rows."""
+
+    def leading_pairs(self, subset, curvature, k, n_values, centre=None):
+        """Leading eigenpairs of weighted second moments of a few rows."""
+
+    def mean_square(self, inverse, subset, weight=None):
+        """Mean of x'H*x over a few rows."""
+
+    def whiten(self, inverse, order=None, out=None):
+        """(n_rows, width) whitened rows, in this order; a read."""
+
+    def as_they_are(self):
+        """Rows for steps without whitening."""
+
+    def row_numbers(self, entry_cost):
+        """Numbers read for one row, on average."""
+
+    def column_scale(self, weight):
+        """(n_features,) root mean square of every column; a read."""
+
+    def over_columns(self, scale):
+        """The rows with every column over its entry of ``scale``; a copy."""

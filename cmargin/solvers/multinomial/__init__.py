@@ -1,0 +1,1 @@
+"""The optimum of the penalised multinomial objective."""

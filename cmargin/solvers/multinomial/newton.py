@@ -1,0 +1,497 @@
+"""The regularised multinomial objective to its optimum, with a certificate: truncated Newton steps (ours).
+
+    P(W, b) = (1/N) sum_i s_i [ln sum_c exp(h_c(x_i)) - h_{y_i}(x_i)] + (l2/2) |W|^2,   h_c(x) = <w_c, x> + b_c
+
+that of scikit-learn's LogisticRegression at l2 = 1 / (C N), or 2 / (C N) of two classes, for which that has one row of
+weights, w_1 - w_0. A Newton system is solved roughly by conjugate gradients,
+preconditioned (`multinomial_inverse`); the step along the direction is found on scores, without reading the rows.
+Products are made in the type of the rows; where that no longer suffices, in float64.
+
+Certificate. For any p_i of the simplex, ln sum exp h >= <p, h> + H(p), H the entropy. So for all W, b
+
+    P(W, b) >= (1/N) sum_i s_i [H(p_i) + <p_i - e_{y_i}, h(x_i)>] + (l2/2) |W|^2
+             = E - <W, V> - <b, r> + (l2/2) |W|^2
+      with  E = (1/N) sum s_i H(p_i),  V = (1/N) sum s_i (e_{y_i} - p_i) x_i',  r = (1/N) sum s_i (e_{y_i} - p_i)
+
+whose least value over W is at W = V / l2; over b it is finite only for r = 0. Hence D = E - |V|^2 / (2 l2) is below
+every P(W, b) where r = 0 (no condition without intercept). With the p_i of a point (W, b) and r = 0 the gap is
+P - D = |dP/dW|^2 / (2 l2).
+Where r is not 0 to the last digit, rows q are mixed in: p' = (1 - t) p + t q, with q = share + ((1 - t)/t) r the same
+for all rows. p' has r' = (1 - t) r + t (share - q) = 0; q is a point of the simplex as soon as
+t / (1 - t) >= max_c (-r_c / share_c). H is concave, so E' >= (1 - t) E + t H(q), and V' = (1 - t) V + t V_q with
+V_q = (1/N) sum s_i (e_{y_i} - q) x_i', all known without another look at the rows.
+"""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from cmargin._core.multinomial._newton import (
+    ASTRAY,
+    NEAR,
+    ONWARD,
+    SLICE_OVER,
+    MultinomialNewton,
+)
+from cmargin._core.multinomial._step import MultinomialStep, penalised
+from cmargin._core.util._arrays import copied, transposed
+from cmargin._runtime.blas_threads import single_threaded_blas
+from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
+from cmargin._runtime.clock import RunClock, TimeUp
+from cmargin._runtime.deferred import Deferred
+from cmargin.solvers.multinomial.inverse import (
+    FIRST,
+    LITTLE_READS,
+    MOST_FLOPS,
+    MOST_NUMBERS,
+    PLENTY,
+    RANK,
+    SAMPLE,
+    ClassInverse,
+    KroneckerInverse,
+    are_worth_pairs,
+    centred_pairs,
+    class_inverse_cost,
+    class_inverse_sample,
+    no_pairs,
+    pairs_cost,
+    rows_that_count,
+    without_mean,
+)
+
+HISTORY = ("class", "passes", "seconds", "objective", "gap", "products")
+MOST_PRODUCTS = 60           # of one Newton system
+LATE = 40                    # steps with products in single precision: it may be what holds the others up
+SLICE = 0.1                  # seconds between two looks at Ctrl-C and the clock
+TINY = np.finfo(float).tiny  # the objective of a single class is 0
+ALL_OF_THEM = 1 << 60        # steps, products: no limit
+BALANCED = 1e-5              # of tol and the objective: slope, in shares of a class, that an intercept may be left with
+TELLING = 4096               # rows, about, whose probabilities tell the curvature of the classes
+VAIN = 5                     # float64 certificates in a row that do not halve the gap: then it is rounding's
+SHARPER = 0.1                # of tol, after each: the gradient tells the gap to first order in the intercepts
+ABSENT = -60.0               # intercept of a class without rows: exp of it adds nothing to a float64 sum
+
+
+@dataclass
+class Settings:
+    """What a run is told.
+
+    Parameters
+    ----------
+    l2 : float
+        Penalty, > 0; 1 / (C N) for scikit-learn's C, of two classes 2 / (C N).
+    tol : float
+        Relative duality gap, (P - D) / P, that ends the run.
+    fit_intercept : bool
+    max_newton : int
+    certified : bool
+        Otherwise the gradient says when the gap is within tol, but for what the intercepts are off their best by.
+    deadline : float or None
+        On the clock of `time.perf_counter`.
+    n_threads : int
+    """
+
+    l2: float
+    tol: float = 1e-4
+    fit_intercept: bool = True
+    max_newton: int = 200
+    certified: bool = True
+    deadline: float | None = None
+    n_threads: int = 1
+
+    def __post_init__(self):
+        if not (np.isfinite(self.l2) and self.l2 > 0):
+            raise ValueError(f"l2 must be positive and finite for an optimum to exist, got {self.l2}")
+        if not self.tol > 0:
+            raise ValueError(f"tol must be positive, got {self.tol}")
+
+
+@dataclass
+class Result:
+    """What a run leaves; complete at every moment.
+
+    Attributes
+    ----------
+    W : (n_classes, n_features) float64 array
+    bias : (n_classes,) float64 array
+    objective : float
+        P at W and bias; in float64, on the rows as given, where `gap` is finite.
+    gap : float
+        (P - D) / P there; infinite where the run ended before a certificate.
+    stopped : str
+        "tol", "rounding", "max_newton", "max_time", "callback" or "interrupted".
+    n_newton : int
+    reads : float
+        Of all rows; what making preconditioners cost is counted in.
+    history : dict of lists
+        One entry a Newton step; its gap is an estimate from the gradient.
+    """
+
+    W: np.ndarray
+    bias: np.ndarray
+    objective: float = np.inf
+    gap: float = np.inf
+    stopped: str = "max_newton"
+    from_ridge: bool = False         # stopped before a step had ended, and no better than ridge regression was then
+    n_newton: int = 0
+    reads: float = 0.0
+    history: dict = field(default_factory=lambda: {name: [] for name in HISTORY})
+
+
+def solve(home, labels, weight, n_classes, settings, start=None, on_step=None, keeper=NO_KEEPER):
+    """Minimise P over the rows of ``home``.
+
+    Parameters
+    ----------
+    home : Home
+    labels : (n_rows,) array of 0 .. n_classes - 1
+    weight : (n_rows,) array, or None for ones; only its shape matters, its mean is made 1
+    n_classes : int
+        A class without rows gets weights 0 and an intercept that keeps it from being predicted.
+    settings : Settings
+    start : (W, bias) or None
+    on_step : callable or None
+        Called with the `Result` so far after every Newton step; a true answer stops.
+    keeper : Keeper
+        Writes checkpoints, before steps.
+
+    Returns
+    -------
+    Result
+    interruption : Deferred or None
+        The KeyboardInterrupt that ended the run, for the caller to raise once the result is stored.
+    """
+    return Optima(home, labels, weight, n_classes, settings, start).found(on_step, keeper)
+
+
+class Optima:
+    """Of one set of rows at one penalty and then, from there, at another one; parameters are those of `solve`."""
+
+    def __init__(self, home, labels, weight, n_classes, settings, start=None):
+        labels = np.asarray(labels, dtype=np.int64)
+        s = np.ones(len(labels)) if weight is None else np.asarray(weight, dtype=np.float64)
+        if not (np.all(np.isfinite(s)) and np.all(s >= 0) and s.sum() > 0):
+            raise ValueError("weights must be finite, not negative, and not all zero")
+        s = s * (len(s) / s.sum())
+        self.n_classes, self.met = n_classes, np.flatnonzero(np.bincount(labels, s, n_classes) > 0)
+        place = np.zeros(n_classes, np.int64)
+        place[self.met] = np.arange(len(self.met))
+        self.run = Run(home, place[labels], s, len(self.met), settings)
+        if start is not None:
+            self.run.begin_at(start[0][self.met], start[1][self.met])
+
+    def found(self, on_step=None, keeper=NO_KEEPER):
+        """What `solve` returns."""
+        run, interrupted = self.run, None
+        with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):     # numbers too large are refused
+            try:
+                run.go(None if on_step is None else lambda result: on_step(self.of_all_classes(result)), keeper)
+            except TimeUp:
+                run.result.stopped = "max_time"
+            except KeyboardInterrupt as interruption:
+                run.result.stopped, interrupted = "interrupted", Deferred(interruption)
+        keeper.end(run.result.stopped)
+        return self.of_all_classes(run.result), interrupted
+
+    def of_all_classes(self, result):
+        return result if len(self.met) == self.n_classes else spread(result, self.met, self.n_classes)
+
+    def at(self, l2):
+        """The same at another penalty."""
+        self.run.pose(l2)
+        return self.found()
+
+
+def spread(part, met, n_classes):
+    """The result over all classes, from that over the classes that have rows."""
+    W, bias = np.zeros((n_classes, part.W.shape[1])), np.full(n_classes, ABSENT)
+    W[met], bias[met] = part.W, part.bias
+    return replace(part, W=W, bias=bias)
+
+
+def dual_value(entropy, gradient, class_sums, share, l2, intercept):
+    """D of the module's text, from sums at the p_i of one point.
+
+    Parameters
+    ----------
+    entropy : float
+    gradient : (n_columns, n_classes) array
+        Of the risk: -V', and with an intercept -r in the last row.
+    class_sums : (n_features, n_classes) array
+        (1/N) sum_i s_i x_i e_{y_i}'.
+    share : (n_classes,) array of positive numbers with sum 1
+    l2 : float
+    intercept : bool
+    """
+    if not intercept:
+        return entropy - np.sum(gradient**2) / (2 * l2)
+    slope = gradient[-1] - gradient[-1].mean()                # -r: it sums to 0 but for rounding
+    odds = max(np.max(slope / share), 1e-300)                 # t / (1 - t)
+    t = odds / (1 + odds)
+    q = np.maximum(share - slope / odds, 0.0)
+    known = q[q > 0]
+    mixed = (1 - t) * gradient[:-1] + t * (np.outer(class_sums.sum(axis=1), q) - class_sums)
+    return (1 - t) * entropy - t * np.sum(known * np.log(known)) - np.sum(mixed**2) / (2 * l2)
+
+
+class Run(Resumable):
+    """The data of `Optima`, its point, its clock."""
+
+    made_again = ("settings", "home", "share", "order", "newton", "inverse", "kronecker", "mean", "class_rows",
+                  "class_copy", "here")
+
+    def __init__(self, home, labels, weight, n_classes, settings):
+        self.settings, self.clock = settings, RunClock(settings.deadline)
+        self.home = home.softmax_pass(labels, weight, n_classes, settings.fit_intercept, settings.n_threads)
+        self.home.between_slices = self.clock.watch
+        self.share = np.bincount(labels, weight, n_classes) / len(labels)
+        self.V = np.zeros((self.home.n_columns, n_classes))
+        if settings.fit_intercept:
+            self.V[-1] = np.log(self.share) - np.log(self.share).mean()
+        self.stride = max(1, self.home.n_rows // TELLING)
+        self.order = np.random.default_rng(0).permutation(self.home.n_rows)      # of rows in subsets
+        self.inverse = self.kronecker = self.class_rows = self.class_copy = self.class_sums = None
+        self.plain, self.mean = False, None      # whether the Kronecker inverse has no pairs; mean row of a sample
+        self.here, self.start = None, self.V.copy()      # risk and its gradient at V if known; a point without weights
+        self.pose(settings.l2)
+
+    def pose(self, l2):
+        """Begin at V, with this penalty."""
+        home, self.settings = self.home, replace(self.settings, l2=l2)
+        known = self.kronecker
+        if known is not None:
+            self.kronecker = None if self.plain else KroneckerInverse(home, known.pairs, l2)
+            if self.inverse is known:
+                self.inverse = self.kronecker
+        self.spent, self.products, self.built = 0, 0, 0.0
+        self.newton = MultinomialNewton(MultinomialStep(home.kernel, l2, MOST_PRODUCTS, home.per_call),
+                                        self.settings.tol, self.stride)
+        self.newton.standing = np.inf, self.V, np.inf, 0         # the lowest point as long as there is no other
+        self.best, self.vain, home.reads = np.inf, 0, 0.0
+        self.result = Result(*self.split(self.V))
+
+    def begin_at(self, W, bias):
+        self.V[:self.home.n_features] = W.T
+        if self.settings.fit_intercept:
+            self.V[-1] = bias
+        self.V = without_mean(self.V)
+        self.result = Result(*self.split(self.V))
+
+    def split(self, V):
+        W = transposed(V[:self.home.n_features])
+        return W, V[-1].copy() if self.settings.fit_intercept else np.zeros(V.shape[1])
+
+    def looked_at(self, risk, gradient):
+        """(P, its gradient, the gap left to features) at V, from the risk's."""
+        home = self.home
+        penalty, G, gap = penalised(self.V, gradient, self.settings.l2, home.n_features, self.mean)
+        return risk + penalty, G, gap
+
+    def go(self, on_step, keeper=NO_KEEPER):
+        if keeper.found is not None:
+            self.go_on_from(keeper.found)
+        most = ALL_OF_THEM if on_step is None and keeper.path is None else 1
+        ended = keeper.found is None and self.arrive(*(self.here or self.home.risk(self.V)), on_step)
+        while not ended:
+            keeper.offer(self.result.reads, self.snapshot)
+            n, limit = self.result.n_newton, self.settings.max_newton
+            found = self.steps(min(most, (limit if self.home.precise or n >= LATE else min(limit, LATE)) - n))
+            ended = self.arrive(self.newton.step.risk, self.newton.step.gradient, on_step, found)
+
+    def arrive(self, risk, gradient, on_step, found=None):
+        """Look at the point V, with its risk and gradient; whether this is the end. ``found``: what it is, if known."""
+        home, s, result = self.home, self.settings, self.result
+        self.here = risk, gradient
+        value, G, gap = self.looked_at(risk, gradient)
+        found = self.newton.judged(self.V, value, gap) if found is None else found
+        if found != ONWARD:
+            if found != ASTRAY and not s.certified:
+                self.note(value, gap)
+                result.stopped = "tol" if found == NEAR else "rounding"
+                return True
+            if self.turn_back() if found == ASTRAY else self.certify(VAIN if found == NEAR else 1):
+                return True
+            value, G, gap = self.looked_at(*home.risk(self.V))
+        elif result.n_newton >= LATE and not home.precise:
+            home.keep(np.float64)
+            self.here = home.risk(self.V)
+            value, G, gap = self.looked_at(*self.here)
+        self.note(value, gap)
+        if on_step is not None and self.clock.asked_to_stop(on_step, result):
+            result.stopped = "callback"
+            return True
+        if result.n_newton == s.max_newton:
+            self.certify()
+            return True
+        self.value, self.G = value, G
+        return False
+
+    def turn_back(self):
+        """To the lowest point, or to the start where even that one is wrong in float64: with columns of far too unequal
+        size the scores that steps are found on are not those of the weights. Is this the end?"""
+        for V in (self.newton.low_V.copy(), self.start):
+            self.V = V
+            ended = self.certify()
+            if self.newton.may_be(self.result.objective):
+                break
+        if not np.isfinite(self.result.objective):
+            raise ValueError("X holds values so large that sums over its rows are not finite; scale the features.")
+        self.newton.standing = self.result.objective, self.V, np.inf, 0
+        return ended
+
+    # ---- a checkpoint
+
+    def snapshot(self):
+        home, inverse = self.home, self.inverse
+        return {**super().snapshot(), "reads": home.reads, "scores": home.scores, "probs": home.probs,
+                "standing": self.newton.standing, "prepared": self.kronecker is not None,
+                "n_class_rows": 0 if self.class_rows is None else len(self.class_rows),
+                "probs_of_inverse": None if inverse is self.kronecker else inverse.probs}
+
+    def go_on_from(self, state):
+        home, reads = self.home, state.pop("reads")
+        self.clock.go_on_from(state.pop("clock"))
+        home.keep(state["scores"].dtype)
+        home.scores[:], home.probs[:] = state.pop("scores"), state.pop("probs")
+        prepared, probs, n = state.pop("prepared"), state.pop("probs_of_inverse"), state.pop("n_class_rows", 0)
+        self.newton.standing = state.pop("standing")
+        super().go_on_from(state)
+        if prepared:
+            self.prepare(self.plain)
+            self.class_rows = np.sort(self.order[:n]) if n else self.class_rows
+        if probs is not None:
+            self.take_rows(len(probs))
+            self.inverse = ClassInverse(home, self.class_copy, self.class_rows, self.settings.l2, probs)
+        home.reads = reads
+
+    # ---- steps
+
+    def note(self, value, gap):
+        self.result_here(value)
+        self.enter(value, gap, self.home.reads, self.products, self.clock.seconds)
+
+    def result_here(self, value):
+        self.result.W, self.result.bias = self.split(self.V)
+        self.result.objective, self.result.gap, self.result.reads = value, np.inf, self.home.reads + self.built
+
+    def enter(self, value, gap, reads, products, seconds):
+        """A line of the history."""
+        entry = (-1, reads + self.built, seconds, value, gap / max(value, TINY), products)
+        for name, number in zip(HISTORY, entry, strict=True):
+            self.result.history[name].append(number)
+
+    def certify(self, vain=VAIN):
+        """Objective and gap in float64 at the point, its intercepts first made the best; is this the end?
+
+        It is within tol, or as the ``vain``-th certificate that does not halve the gap: one step may not halve what is
+        left for the intercepts, whose slope ends no system of conjugate gradients.
+        """
+        home, s, result, self.here = self.home, self.settings, self.result, None
+        self.V, risk, entropy, gradient = home.exact(self.V, BALANCED * min(s.tol, 1e-4) * min(1.0, self.newton.low))
+        value = self.looked_at(risk, gradient)[0]
+        if self.class_sums is None and s.fit_intercept:
+            self.class_sums = home.class_sums()
+        bound = dual_value(entropy, gradient, self.class_sums, self.share, s.l2, s.fit_intercept)
+        result.W, result.bias = self.split(self.V)
+        result.objective, result.gap = value, max(0.0, value - bound) / max(value, TINY)
+        if not np.isfinite(value - bound):
+            result.gap = np.inf
+        result.reads = home.reads + self.built
+        result.stopped = "tol" if result.gap <= s.tol else "max_newton"
+        if result.gap <= s.tol:
+            return True
+        if not home.precise:
+            home.keep(np.float64)
+        else:
+            self.vain = 0 if result.gap < 0.5 * self.best else self.vain + 1
+            if self.vain >= vain:
+                result.stopped = "rounding"
+                return True
+        self.best = min(self.best, result.gap)
+        return False
+
+    def steps(self, most):
+        """Newton steps until one is to be looked at, or there were ``most``; what the point V then is."""
+        home, newton = self.home, self.newton
+        self.clock.watch()
+        self.renew_inverse()
+        newton.tol = self.settings.tol * SHARPER**self.vain
+        self.here = None                         # scores and V part until a step has ended
+        newton.begin(self.inverse, self.mean, self.V, self.G, self.value, home.scores, home.probs, home.change,
+                     self.products_left(), self.result.n_newton)
+        try:
+            while (found := newton.go(SLICE, most)) == SLICE_OVER:
+                self.clock.watch()
+        finally:
+            self.take_over()
+        return found
+
+    def take_over(self):
+        """What the steps have come to, those that were passed noted; a step under way is none."""
+        home, newton, result = self.home, self.newton, self.result
+        for value, gap, reads, products, when in newton.noted[:newton.n_noted]:
+            self.enter(value, gap, home.reads + reads, self.products + int(products), when - self.clock.begin)
+        home.reads += newton.products + newton.n_taken
+        self.spent, self.products = self.spent + newton.products, self.products + newton.products
+        self.V, result.n_newton = copied(newton.V), result.n_newton + newton.n_taken
+        if newton.n_noted == newton.n_taken > 0:
+            self.result_here(value)
+
+    def renew_inverse(self):
+        """A preconditioner at the present point; a better one once as much has been spent as it costs."""
+        home, s = self.home, self.settings
+        if self.kronecker is None:
+            self.prepare(None)
+        elif self.products_left() <= 0 and self.plain:
+            self.prepare(False)
+            self.spent = 0
+        elif self.products_left() <= 0:
+            self.inverse = self.kronecker                    # what was in use need not be kept beside the new one
+            self.take_enough_rows()
+            inverse = ClassInverse(home, self.class_copy, self.class_rows, s.l2)
+            self.spent, self.built = 0, self.built + inverse.cost
+            self.inverse = inverse if inverse.sound else self.kronecker
+        if self.inverse is self.kronecker:
+            self.inverse.update(home.class_curvature(home.probs, self.stride))
+
+    def products_left(self):
+        """How many more there may be before pairs, or then blocks of the classes, are worth their cost."""
+        if self.plain:
+            return int(np.ceil(pairs_cost(self.home) - self.products))
+        if self.class_rows is None or not len(self.class_rows):
+            return ALL_OF_THEM
+        cost = self.inverse.cost or max(FIRST, class_inverse_cost(self.home, len(self.class_rows)))
+        return int(np.ceil(cost - self.spent))
+
+    def take_enough_rows(self):
+        """Behind the blocks of the classes: as many of them as it takes for enough to count, the sample at least; as
+        many as there were where more would make the blocks too dear, take too much memory or too long."""
+        home, known, least = self.home, len(self.class_rows), class_inverse_sample(self.home)
+        count = rows_that_count(home.probs[self.class_rows], home.weight[self.class_rows])
+        n = int(min(home.n_rows, max(least, np.ceil(known * (PLENTY * home.n_features / max(count, 1e-9))))))
+        dear = class_inverse_cost(home, count * n / known) > max(LITTLE_READS, class_inverse_cost(home, least))
+        slow = count * n / known * home.n_features**2 > MOST_FLOPS
+        if n > known and (dear or slow or n * home.n_features > MOST_NUMBERS):
+            n = known
+        if n != known or self.class_copy is None:
+            self.take_rows(n)
+
+    def take_rows(self, n):
+        """Behind the blocks of the classes: the first ``n`` of the random order; and a dense copy of them."""
+        home, self.class_rows, self.class_copy = self.home, np.sort(self.order[:n]), None     # no two copies at a time
+        self.class_copy = home.in_single_precision() if n == home.n_rows else home.dense_copy_of(self.class_rows)
+
+    def prepare(self, plain):
+        """What preconditioners have of the rows; pairs of their second moment, or None: where these are worth it."""
+        home, l2, subset = self.home, self.settings.l2, np.sort(self.order[:SAMPLE])
+        X, weight, pairs = home.copy_of(subset), home.weight[subset], None
+        if plain is not False:
+            pairs, total = no_pairs(X, weight, home.intercept)
+            if plain is None:
+                plain = not are_worth_pairs(home, total, home.class_curvature(home.probs, self.stride), l2)
+        self.plain = plain
+        if not plain:
+            pairs = centred_pairs(X, weight, RANK, home.intercept)
+        self.kronecker = self.inverse = KroneckerInverse(home, pairs, l2)
+        self.mean = self.kronecker.mean if home.intercept else None
+        self.class_rows = np.sort(self.order[:class_inverse_sample(home)])

@@ -1,0 +1,170 @@
+"""Newton's method on the smoothed hinge while the smoothing width goes to zero (SmSVM): what Python does of it.
+
+The steps are compiled (``_core/newton/_driver.pyx``); here are their problem, settings and result, and what happens
+between two slices of a tenth of a second: a callback is called, the clock looked at, the heaviest rows are gathered.
+"""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from cmargin._core.newton._bound import feasible, gap
+from cmargin._core.newton._memory import Newton
+from cmargin._runtime.clock import RunClock
+from cmargin.data.memory.reduced_rows import too_wide
+from cmargin.solvers.newton.slices import InSlices
+from cmargin.solvers.newton.working_set import NearRows
+
+HISTORY = ("passes", "seconds", "seconds_look", "seconds_system", "seconds_search", "objective", "gap", "step",
+           "smoothing", "active_features", "active_rows")
+
+
+@dataclass
+class Problem:
+    """(l2/2) |w|^2 + (1/N) sum s F(y <w, x>) + l1 |w|_1; column ``free`` is not penalised."""
+
+    l2: float
+    l1: float
+    free: int | None = None
+    loss: str = "hinge"                    # or a smooth loss that has a dual
+
+
+@dataclass
+class Settings:
+    """What the user chose; see `cmargin.smsvm.SmSVMClassifier`."""
+
+    tol: float = 1e-4
+    max_passes: float = 100.0
+    smoothing: float = 1.0
+    smoothing_decay: float = 0.5
+    linear_solver: str = "auto"
+    clock: RunClock = field(default_factory=lambda: RunClock(None))    # of all drivers of a fit
+    stop: object = None                    # () -> bool, asked after every look
+    width_end: float = 0.0                 # leave once the smoothing is below: for subsets
+    tell: object = None                    # (Result) -> None, called after every look
+    between: object = None                 # () -> status to leave with or None, asked between two slices
+
+    @property
+    def deadline(self):
+        return np.inf if self.clock.deadline is None else self.clock.deadline
+
+    @property
+    def pauses(self):
+        return self.stop is not None or self.tell is not None
+
+    def for_subset(self, width_end, whole):
+        """``whole``: passes that must be left for a first look at all rows."""
+        return replace(self, width_end=width_end, max_passes=self.max_passes - whole)
+
+
+@dataclass
+class Result:
+    """What happened; always usable, whenever the loop was left."""
+
+    w: np.ndarray
+    objective: float = np.inf              # P at w, not smoothed
+    dual: float = 0.0                      # best lower bound
+    width: float = 1.0                     # smoothing at which the loop was left
+    passes: float = 0.0
+    n_iter: int = 0
+    status: str = "running"                # see `STATUS` in `cmargin._core.newton._memory`
+    history: list = field(default_factory=list)
+
+    @property
+    def gap(self):
+        """(P - D) / P, see `cmargin._core.newton._bound.gap`."""
+        return gap(self.objective, self.dual)
+
+
+class ContinuationNewton(InSlices, Newton):
+    """One binary problem on its way; `run` does the work, `result` can be looked at whenever it is left."""
+
+    near_rows = None                       # what steps to the optimum of the rows near the hinge, if any
+
+    def __init__(self, rows, problem, settings, result=None, width=None, w=None, before=None, products=0,
+                 or_leave=False, sampled=None):
+        """``before``: the solver of a subset, or of the dual, whose time and reads count and whose w this one got.
+        ``products``: in a step, that are tried in place of a factor, see `Newton`; 0: none.
+        ``sampled``: a `Sampled`, for products in place of these or after them.
+        """
+        w = np.zeros(rows.n_columns) if w is None else w
+        self.problem, self.settings = problem, settings
+        self.result = Result(np.array(w, float)) if result is None else result
+        rows.set_loss(problem.loss)
+        given = {"decay": settings.smoothing_decay, **({} if before is None else before.hand_over())}
+        if np.size(given.get("column_scale")) != rows.n_columns:
+            given["column_scale"] = given["curvature"] = None       # of other columns, or none
+        by_products = settings.linear_solver == "cg" or products > 0 or sampled is not None
+        if settings.linear_solver not in ("cg", "cholesky"):
+            by_products = by_products or (not problem.l1 and too_wide(rows.n_rows, rows.n_columns))
+        super().__init__(rows, problem, settings, self.result, w, settings.smoothing if width is None else width,
+                         by_products=by_products, worth_products=products, or_leave=or_leave, sampled=sampled, **given)
+
+    def attend(self):
+        if self.asks == "gather" and self.problem.loss == "hinge":
+            self.attach(*self.home.gather_heavy())
+        elif self.asks == "gather":              # curvature is spread over all rows; only the columns' sizes are wanted
+            self.attach(None, self.home.mean_measure())
+        elif self.asks == "nearest" and not self.left:
+            if not self.near:                    # the next look is the first of these
+                self.begin_near()
+                self.go_on()
+            elif self.near_rows.step(self):
+                self.go_on()
+            else:
+                self.posted = self.near_rows.posted
+            if self.asks == "pause":             # a checkpoint may be due there
+                return
+        super().attend()                         # there may be no read left after that one
+
+    def let_near(self, sides, now):
+        """Steps to the optimum of the rows near the hinge: from the first look on, or once others have come close."""
+        self.near_rows = NearRows(sides)
+        self.may_near = True
+        if now:
+            self.begin_near()
+
+    def begin_near(self):
+        self.home.foresee_nearest()
+        if self.asks == "nearest":
+            self.home.measure_rows(1 / np.maximum(self.curvature_of_columns, 1e-300))
+        super().begin_near()
+
+    def state(self):
+        near = {"near": self.near_rows.kept()} if self.near else {}
+        return {**super().state(), **near}
+
+    def go_on_from(self, kept):
+        super().go_on_from(kept)
+        if self.near:
+            self.near_rows.take_back(kept["near"])
+
+    @property
+    def worker(self):
+        """The solver of the near rows while they are at work."""
+        small = None if self.near_rows is None else self.near_rows.small
+        return self if small is None else small
+
+    def advance(self, until):
+        if self.worker is not self:
+            self.worker.advance(until)
+        else:
+            super().advance(until)
+
+    def take_answer(self):
+        """Of rows elsewhere; the near rows are for `attend`."""
+        if self.asks != "nearest":
+            super().take_answer()
+        elif self.posted.answer is not None:
+            self.posted = None
+
+    def certify_with(self, status, a):
+        """`certify` with dual variables ``a`` (n_rows,) found elsewhere, or None, before any look at these rows."""
+        problem = self.problem
+        if a is None or not (problem.l1 or problem.l2):
+            self.certify(status)
+            return
+        n = self.home.total_weight
+        vectors, totals, worth = self.home.dual_sums(a, problem.loss, problem.free is not None)
+        bound = feasible(vectors / n, totals[0] / n, totals[1] / n, problem.free, [part / n for part in worth])
+        self.certify(status, *bound, reads=self.home.share)

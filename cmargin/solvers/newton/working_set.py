@@ -1,0 +1,128 @@
+"""Steps to the optimum of the rows near the hinge, beside straight lines for all others.
+
+Far from the hinge the loss of a row is a straight line, s a u with a = 0 or 1, and near the optimum hardly any row
+crosses the hinge any more. So an eighth of the rows, those that would cross first (`data/working_set.py`), is enough to
+find the rest of the way:
+
+    (l2/2) |w|^2 - <pull, w> + (1/N) sum over these rows of s max(0, u) + (1/N) sum of the others' s a,
+    pull = (1/N) sum of the others' s a y x,
+
+a small problem of the same kind, minimised by the same Newton steps, whose looks cost an eighth of a read. It lies
+below the true one, so that its bound is a true bound; and where no other row crosses the hinge its minimum is the true
+one. One look at all rows says whether that is so, and where the lines touch next. Rows that did cross are near from
+then on, which makes the next small problem true beyond where this one was; the lines stay where they are until a lower
+point is found.
+
+Where the objective is higher at that minimum than before, as too many did cross, the line there is searched.
+
+A small problem can lie too low to say anything: all rows that hold some direction are far, on lines that lead down for
+ever. Its minimum is then below what is known already, and nobody looks there. The first time a sample of the far rows,
+each for as many as it stands for, bends too. That is no bound, but leads to a point beside which the next one is, and
+its minimum says how far from the end that point is where no bound does yet.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+SHARE = 0.115                  # of the rows, that are near; with those that crossed,
+MOST = 0.3                     # and at most
+SEED = 29                      # of the choice of far rows that bend, where the near ones alone lead nowhere
+LOOKS = 30                     # at the near rows, for one step at most
+FEWEST = 3                     # reads of them that must be left
+DEEPER = 0.3                   # tolerance of the small problem, in those of the whole
+NARROWER = 0.3                 # first width, in mean distances of the near rows from the hinge
+BETTER = 0.5                   # part of the gap that is left by a step, or it has failed;
+FAILURES = 2                   # after so many in turn there is no more
+ROUGHLY = 0.001                # tolerance of a sample that bends, at least,
+UNSURE = 0.003                 # and part of the objective that its minimum may be off by
+
+
+class NearRows:
+    """The steps of one problem, whose driver asks for them.
+
+    Parameters
+    ----------
+    sides : two numbers
+        The part of the positive rows and of the negative ones that a sample of the far rows is to hold.
+    """
+
+    def __init__(self, sides):
+        self.sides = sides
+        self.first, self.bends = True, False     # small problem; a sample of the far rows is among the rows asked for
+        self.failures, self.gap, self.objective, self.distance = 0, np.inf, np.inf, np.inf
+        self.anchor = self.lines = None          # where the straight lines touch, and the sums of their dual variables
+        self.posted = self.small = None          # the question for the near rows, and the solver at work on them,
+        self.reads = 0.0                         # and what it took to find them
+        self.told, self.open = None, np.inf      # the last minimum; what a sample that bends leaves of the objective
+
+    def step(self, newton):
+        """Propose a step to ``newton``, whose rows were just looked at, or end these steps; False: ask again later."""
+        if self.small is not None:
+            if self.small.asks is not None:
+                self.small.attend()
+            if self.small.asks is not None:
+                return False
+            w, may_bend, self.first = self.minimum(newton), self.first, False
+            if w is not None:
+                newton.propose(w)
+                return True
+            self.posted = self.rows(newton, False, (*self.sides, SEED)) if may_bend else None
+        elif self.posted is None:
+            newton.store(newton.result)
+            self.posted = self.next_rows(newton)
+        if self.posted is None:
+            newton.home.forget_nearest()
+            newton.end_near(self.open)
+            return True
+        if self.posted.answer is not None:
+            self.begin_small(newton, *self.posted.answer)
+        return False
+
+    def kept(self):
+        """Between two steps."""
+        return {name: value for name, value in vars(self).items() if name not in ("posted", "small")}
+
+    def take_back(self, kept):
+        vars(self).update(kept)
+
+    def next_rows(self, newton):
+        """The question for the near rows; None where steps have failed, or where no read is left for one."""
+        result, home = newton.result, newton.home
+        moved = result.objective < self.objective
+        if not self.bends:                       # which says nothing of the bound
+            self.failures = 0 if result.gap <= BETTER * self.gap else self.failures + 1
+        elif self.told is not None:
+            self.open = max(abs(result.objective - self.told), UNSURE * result.objective)
+        self.gap, self.objective = min(self.gap, result.gap), result.objective
+        if self.failures == FAILURES or newton.reads + (1 + FEWEST * SHARE) * home.share > newton.settings.max_passes:
+            return None
+        if moved:
+            self.anchor, self.lines = newton.point, newton.dual_sums_told()
+        return self.rows(newton, moved)
+
+    def rows(self, newton, moved, sample=None):
+        self.bends, self.told = sample is not None, None
+        return newton.home.nearest_apart(SHARE, MOST, moved, newton.width, sample)
+
+    def begin_small(self, newton, part, vectors, totals, distance, reads):
+        """Let a solver begin with the small problem."""
+        settings, result = newton.settings, newton.result
+        most = min(LOOKS * part.share, settings.max_passes - newton.reads - newton.home.share - reads)
+        self.distance = min(self.distance, distance)
+        tol = max(DEEPER * settings.tol, ROUGHLY if self.bends else 0.0)
+        asked = replace(settings, tol=tol, max_passes=most, width_end=np.finfo(float).tiny, stop=None, tell=None)
+        small = type(newton)(part, newton.problem, asked, None, NARROWER * self.distance, self.anchor)
+        small.stand_beside(self.lines[0] - vectors, self.lines[1] - totals, newton.home.total_weight,
+                           result.objective, result.objective * (1 - DEEPER * settings.tol))
+        small.begin()
+        self.small, self.reads, self.posted = small, reads, None
+
+    def minimum(self, newton):
+        """Of the small problem, (n_columns,), if it says something."""
+        small, self.small = self.small, None
+        small.store(small.result)
+        newton.offer(*((None, None, None) if self.bends else small.dual_point()), small.result.passes + self.reads)
+        found, self.told = small.result, small.result.objective
+        says_something = found.objective > newton.result.dual and (self.bends or found.status != "left")
+        return found.w if says_something else None

@@ -1,0 +1,1 @@
+"""Stochastic Newton descent with a low-rank inverse."""

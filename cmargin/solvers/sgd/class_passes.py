@@ -1,0 +1,130 @@
+"""Run stochastic passes over all classes in slices short enough that a Ctrl-C or a deadline is soon seen."""
+
+import numpy as np
+
+from cmargin._core.losses._losses import LOSS_IDS
+from cmargin._core.sgd import _class_sgd, _refreshed_sgd, _theory_sgd
+from cmargin._runtime.blas_threads import single_threaded_blas
+from cmargin._runtime.workspace import aligned_rows
+from cmargin.solvers.per_class import SLICE_NUMBERS, STEP_OVERHEAD, worthwhile_threads
+
+LIST_ENTRIES = 1 << 21  # visits drawn at a time: 16 MB
+SLICE_BLOCK = 64  # steps that a slice is a multiple of
+
+
+class ClassPasses:
+    """Passes of every class over its list.
+
+    Parameters
+    ----------
+    home : StochasticRows
+    lists : ClassLists
+    row_weight : (n_rows,) float64 array, or None
+    loss : str
+    streams : (n_classes, 4) uint64 array
+        State of every class's random stream; goes on from pass to pass.
+    """
+
+    def __init__(self, home, lists, row_weight, loss, streams):
+        self.home, self.lists, self.streams = home, lists, streams
+        self.row_weight = np.zeros(0) if row_weight is None else row_weight
+        self.loss = LOSS_IDS[loss]
+        self.threads = self.most_threads = min(home.n_threads, max(1, lists.n_classes))
+        self.taken = np.zeros((self.most_threads, home.n_rows), np.uint8)
+
+    def _batches(self):
+        """Yield (first class, offsets): runs of classes whose lists fit into LIST_ENTRIES, one class at least."""
+        ends = np.concatenate([[0], np.cumsum(self.lists.lengths)])
+        lo = 0
+        while lo < self.lists.n_classes:
+            hi = max(lo + 1, int(np.searchsorted(ends, ends[lo] + LIST_ENTRIES, side="right")) - 1)
+            yield lo, ends[lo : hi + 1] - ends[lo]
+            lo = hi
+
+    def run(self, take_steps, numbers_per_step, lists=None):
+        """One pass: draw every list, then ``take_steps(class_lo, offsets, visits, first, last)`` slice by slice."""
+        if lists is not None:
+            self._wake(lists[0][-1] * numbers_per_step)
+            self._in_slices(take_steps, numbers_per_step, 0, *lists)
+            return
+        self._wake(self.lists.lengths.sum() * numbers_per_step)
+        for class_lo, offsets in self._batches():
+            self._in_slices(take_steps, numbers_per_step, class_lo, offsets, self.drawn(class_lo, offsets))
+
+    def _wake(self, numbers):
+        """As many threads as are worth it for so many numbers to be read."""
+        self.threads = worthwhile_threads(self.most_threads, numbers)
+
+    def drawn(self, class_lo, offsets):
+        """The visits of classes from ``class_lo`` on, whose lists begin at ``offsets``."""
+        lists, visits = self.lists, np.empty(max(int(offsets[-1]), 1), np.int64)
+        _class_sgd.draw_lists(lists.positives, lists.starts, lists.n_negatives, self.streams, self.taken, class_lo,
+                              offsets, visits, self.threads)
+        return visits
+
+    def _in_slices(self, take_steps, numbers_per_step, class_lo, offsets, visits):
+        n_drawn, longest = len(offsets) - 1, int(np.diff(offsets).max())
+        # Whole blocks, and never from the thread count: where a slice ends shows in the bits of a refreshed pass (rows
+        # whitened together) and of a theory pass (scores of the subset summed up anew)
+        per_slice = max(1, int(SLICE_NUMBERS / numbers_per_step / n_drawn / SLICE_BLOCK)) * SLICE_BLOCK
+        for first in range(0, longest, per_slice):
+            take_steps(class_lo, offsets, visits, first, min(first + per_slice, longest))
+            self.home.between_chunks()
+
+    def plain(self, Z, inverse, weights, step, bias_rate, lists=None):
+        """Pass over whitened rows; returns sums (n_classes, 3): loss, errors, weight.
+
+        ``lists``: offsets and visits of all classes, drawn before; None: those of a pass, drawn now.
+        """
+        sums, threads, numbers = np.zeros((self.lists.n_classes, 3)), self.most_threads, Z.shape[1] + STEP_OVERHEAD
+        work = aligned_rows((threads, 2, Z.shape[1]), Z.dtype)
+
+        def take_steps(class_lo, offsets, visits, first, last):
+            _class_sgd.run_steps(self.home.rows, Z, self.row_weight, class_lo, offsets, visits, first, last, self.loss,
+                                 step, float(bias_rate[0]), inverse.low_sign, float(inverse.tail_inverse[0]), weights.U,
+                                 weights.U_mean, weights.V, weights.V_lag, weights.bias, weights.n_steps, sums, work,
+                                 self.threads)
+
+        self.run(take_steps, numbers, lists)
+        return sums
+
+    def refreshed(self, inverse, weights, step, bias_rate, lists=None):
+        """Pass with an inverse per class, or a new shared one: rows are whitened when visited; as `plain`."""
+        home, threads = self.home, self.most_threads
+        sums, block = np.zeros((self.lists.n_classes, 3)), _refreshed_sgd.block_size()
+        dtype, d, k = home.dtype, home.n_features, inverse.rank
+        P, factor = inverse.eigenvectors, np.ascontiguousarray(inverse.factor, dtype=dtype)
+        tail_root, tail_inverse = inverse.tail_root, inverse.tail_inverse
+        rates = np.ascontiguousarray(np.broadcast_to(bias_rate, self.lists.n_classes), dtype=float)
+        work = (
+            np.empty((threads, block * d), dtype), np.empty((threads, block * k), dtype),
+            np.empty((threads, block * inverse.width), dtype), np.empty((threads, block)),
+            np.empty((threads, block), np.int64),
+        )
+
+        def take_steps(class_lo, offsets, visits, first, last):
+            with single_threaded_blas():
+                _refreshed_sgd.run_refreshed_steps(
+                    home.rows, self.row_weight, class_lo, offsets, visits, first, last, self.loss, step, rates,
+                    inverse.low_sign, P, factor, tail_root, tail_inverse, weights.base, weights.U, weights.U_mean,
+                    weights.V, weights.V_lag, weights.bias, weights.n_steps, sums, *work, self.threads)
+
+        self.run(take_steps, d * (k + 1) / 4 + STEP_OVERHEAD, lists)
+        return sums
+
+    def theory(self, Z, inverse, weights, subset_offsets, subset, curvature, bias_rate):
+        """Pass with the step of SLND theorem 2; ``subset``: visits that its sums run over, class by class."""
+        sums, threads = np.zeros((self.lists.n_classes, 3)), self.most_threads
+        longest = max(1, int(np.diff(subset_offsets).max()))
+        sparse_tail = inverse.low_sign < 0
+        dense = np.empty((threads, self.home.n_features if sparse_tail else 0), Z.dtype)
+        work = aligned_rows((threads, 2, longest), float)
+
+        def take_steps(class_lo, offsets, visits, first, last):
+            _theory_sgd.run_theory_steps(self.home.rows, Z, self.row_weight, class_lo, offsets, visits, first, last,
+                                         subset_offsets, subset, self.loss, curvature, float(bias_rate[0]),
+                                         inverse.low_sign, float(inverse.tail_inverse[0]), weights.U, weights.V,
+                                         weights.bias, weights.n_steps, sums, dense, work, self.threads)
+
+        self.run(take_steps, (Z.shape[1] + 10) * (longest + 1) + STEP_OVERHEAD)
+        return sums

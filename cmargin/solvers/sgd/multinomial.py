@@ -1,0 +1,411 @@
+"""SLND on the multinomial risk: mini-batch Newton descent with one low-rank inverse for all classes (ours).
+
+Order of a fit: draw the rows behind H and invert their covariance, try ranks and steps on some rows, whiten every row
+once, in a random order; then passes over random batches. With an automatic step some rows are held out: passes end
+where their log-loss is least, and where they were more than a few, as many passes over all rows follow; unless the
+numbers are few and a penalised optimum (`penalised_end`) has less log-loss: then that of all rows is the end. It is so
+without any pass where rows are too few to hold some out: a class of three rows cannot spare one for that.
+"""
+
+import numpy as np
+from scipy.special import softmax
+
+from cmargin._core.util._arrays import all_finite, copied, total, zeros
+from cmargin._core.util._sampling import shuffle
+from cmargin._runtime.clock import RunClock
+from cmargin.solvers.per_class import STREAM_WORDS, class_streams
+from cmargin.solvers.sgd.held_out import best_factor, sure_factor, surely_worse
+from cmargin.solvers.sgd.low_rank import build_inverse, default_samples, lower_rank_will_do
+from cmargin.solvers.sgd.low_rank_newton import PHASES, Fit, Run
+from cmargin.solvers.sgd.multinomial_choice import (
+    FALL,
+    FIRST_STEP,
+    HELD_MOST,
+    HELD_SHARE,
+    LOW_RANK,
+    MEAN_STRIDE,
+    Trial,
+    automatic_rank,
+    automatic_step,
+    batch_size,
+    of_rank,
+    split_order,
+)
+from cmargin.solvers.sgd.penalised_end import (
+    FEW_FLOPS,
+    FEW_LEAST,
+    FEW_WIDTH,
+    NO_PART,
+    Problem,
+    best_strength,
+    parts_left_out,
+    strength_of_few,
+    worth_trying,
+)
+from cmargin.solvers.sgd.softmax_passes import SoftmaxPasses
+from cmargin.solvers.sgd.softmax_weights import SoftmaxWeights
+
+FALLBACK = 1.0             # the relative step where no rows can be held out
+ENOUGH = 1e-3              # share by which a pass must lower the held-out loss for another one to follow
+PATIENCE = 2               # passes in a row that do not, before the end, where a fifth of the rows are few to judge by
+LEAST_PASSES = 4           # with fewer passes allowed, none is spent on finding out how many are best
+REFIT_SHARE = 0.04         # of the rows held out: with more, passes over all rows follow
+
+
+class MultinomialRun(Run):
+    """One call of `train` for the multinomial risk; ``truth`` (n_rows,) int64 holds the class of every row."""
+
+    made_again: tuple[str, ...] = (
+        "home", "row_weight", "settings", "start", "truth", "passes_over", "Z", "rng")
+    trial_batch = None         # rows of a trial's batch; None: as many as a pass over all rows takes
+    passes_of: type = SoftmaxPasses
+    in_one_memory = True       # whether a penalised end may be tried, on `_whiten_few`
+
+    def __init__(self, home, lists, row_weight, settings, entropy, start, truth, n_classes):
+        self.home, self.row_weight, self.settings, self.start = home, row_weight, settings, start
+        self.truth, self.n_classes, self.entropy = truth, n_classes, entropy
+        self.clock = RunClock(settings.deadline, PHASES)
+        self.rng = np.random.default_rng(np.random.SeedSequence([entropy, 1]))
+        self.stream = class_streams([entropy, 2, start.passes_done], 1)[0]             # of the batches' order
+        self.weights = self.passes_over = self.best = self.kept = self.Z = None
+        self.sweep, self.n_swept, self.halvings = "plain", 0, 0       # what the passes are for, how many there were
+        self.idle = 0              # passes in a row that hardly lowered the held-out loss
+        self.factor = 1.0          # that suits the scores of the weights which were best on the rows held out
+        home.between_chunks = self.clock.watch
+        self.W, self.bias = self._start_weights()
+        n_problems = lists.n_classes
+        self.fit = Fit(self._problems(self.W), self._problems(self.bias), start.inverse, np.zeros(0),
+                       np.zeros((n_problems, STREAM_WORDS), np.uint64), start.step,
+                       diverged=np.zeros(n_problems, bool))
+
+    # ---- classes and problems: two classes make one problem, the difference of their scores
+
+    def _problems(self, a):
+        return a[1:] - a[:1] if self.n_classes == 2 else a
+
+    def _start_weights(self):
+        """(W, bias) of all classes: those of the start, or zero and the log shares."""
+        start, n = self.start, self.n_classes
+        if start.W is None:
+            return zeros((n, self.home.n_features), self.home.dtype), self._log_shares()
+        if start.W.shape != (1 if n == 2 else n, self.home.n_features):
+            raise ValueError("the fit to go on from has other classes or features")
+        if n > 2:
+            return start.W, np.asarray(start.bias, dtype=float)
+        return np.concatenate([-start.W / 2, start.W / 2]), np.concatenate([-start.bias / 2, start.bias / 2])
+
+    def _log_shares(self):
+        """Scores that predict the shares of the classes; one not met counts as half a row."""
+        if not self.settings.fit_intercept:
+            return np.zeros(self.n_classes)
+        shares = np.bincount(self.truth, self.row_weight, self.n_classes) / len(self.truth)
+        return np.log(np.maximum(shares, 0.5 / len(self.truth)))
+
+    # ---- before the first pass
+
+    def prepare(self):
+        s, start, fit = self.settings, self.start, self.fit
+        self.order, n_held = self._split()
+        inverses = [start.inverse]
+        if start.inverse is None:
+            fit.inverse, fit.spectrum = self.clock.timed("hessian", self._invert, None)
+            inverses = [fit.inverse]
+            # with none held out 1 is better for dense rows, the knee for CSR rows (doc/algorithms/slnd.md)
+            both = n_held or not self.home.sparse
+            if s.rank == "auto" and s.tail == "scale" and both and fit.inverse.rank > LOW_RANK:
+                lower = of_rank(self.home, fit.inverse, LOW_RANK, self.subset, self.subset_weight)
+                inverses = [lower, fit.inverse] if lower_rank_will_do(fit.spectrum, LOW_RANK) else [fit.inverse, lower]
+        fit.inverse = inverses[0]                # where no rows can be held out to choose
+        asked = None if s.step_size == "auto" else float(s.step_size)
+        step = asked if asked is not None else fit.step
+        if n_held and (step is None or len(inverses) > 1):
+            fit.inverse, step = self.clock.timed("steps", self._choose, inverses, n_held, step)
+        fit.step = FALLBACK if step is None else step
+        chosen = asked is None and start.decay == "pass" and s.max_passes >= LEAST_PASSES
+        self.n_held, self.best = n_held if chosen else 0, (np.inf, 0)
+        self.sweep = "monitored" if self.n_held else "plain"
+        if chosen and not n_held and start.W is None and self._few():
+            self.sweep = "none"
+        self.Z = self.clock.timed("whiten", self._whiten)
+        self._begin(self.W, self.bias)
+
+    def _split(self):
+        """A random order of the rows that ends with those held out, and how many those are."""
+        return split_order(self.truth, self.n_classes, self.rng)
+
+    def _choose(self, inverses, n_held, step):
+        trial = self._trial(self.home, self.truth, self.row_weight, self.order, n_held)
+        inverse, losses = automatic_rank(trial, inverses, FIRST_STEP if step is None else step)
+        if step is None:
+            step = automatic_step(trial, losses)
+        self.fit.reads += trial.reads
+        return inverse, step
+
+    def _trial(self, home, truth, row_weight, order, n_held):
+        return Trial(home, truth, row_weight, order, n_held, self.W, self.bias, self._eta, self._bias_rate(),
+                     np.random.default_rng(self.rng.integers(1 << 62)), self.trial_batch)
+
+    def _whiten(self, out=None):
+        self.fit.reads += 1
+        return self.home.whiten(self.fit.inverse, self.order, out)
+
+    def _begin(self, W, bias):
+        """Weights in the basis of the inverse there is, and the passes that move them."""
+        self.weights = self.passes_over = None               # let go of before others are made
+        self.weights = SoftmaxWeights.start(self.fit.inverse, W, bias, self.settings.average, MEAN_STRIDE)
+        batch = self._open_passes()
+        self.starts = np.arange(0, self.home.n_rows, batch, dtype=np.int64)
+        self.held = np.arange(self.home.n_rows - self.n_held, self.home.n_rows, batch, dtype=np.int64)
+
+    def _open_passes(self):
+        weight = None if self.row_weight is None else self.row_weight[self.order]
+        batch = self._batch()
+        self.passes_over = self.passes_of(self.home, self.fit.inverse, self.Z, self.order, self.truth[self.order],
+                                          weight, self.n_classes, batch)
+        return batch
+
+    def go_on_from(self, state):
+        super().go_on_from(state)
+        self._open_passes()
+
+    def _share_again(self):
+        pass
+
+    def _batch(self):
+        """Rows of one."""
+        return batch_size(self.home.n_rows, self.home.sparse)
+
+    def _invert(self, scores_from):
+        """Covariance of a fresh random subset, inverted; weighted by mean p(1 - p) at weights, if so asked."""
+        s, home = self.settings, self.home
+        m = min(s.hessian_samples or default_samples(home.n_rows, home.n_features, s.rank, s.tail), home.n_rows)
+        subset = np.sort(self.rng.choice(home.n_rows, m, replace=False)).astype(np.int64)
+        self.fit.reads += m / home.n_rows
+        weight = np.ones(m) if self.row_weight is None else self.row_weight[subset]
+        curvature = weight
+        if scores_from is not None and s.curvature == "loss":
+            curvature = weight * self._curvature_at(subset, *scores_from)
+        if not total(curvature) > 0:
+            curvature = weight if total(weight) > 0 else np.ones(m)
+        if curvature is not weight or self.row_weight is not None:
+            curvature = curvature * (m / total(curvature))
+        weight = weight if total(weight) > 0 else np.ones(m)
+        centre = home.mean_row(subset, curvature) if s.fit_intercept else np.zeros(home.n_features)
+        rank = s.rank if scores_from is None else self.fit.inverse.rank
+        self.subset, self.subset_weight = subset, weight
+        return build_inverse(home, subset, copied(curvature[None, :]), rank, s.tail, weight, centre)
+
+    def _curvature_at(self, subset, W, bias):
+        """(m,) mean over the classes of p (1 - p)."""
+        p = softmax(self.home.scores(W, bias, subset), axis=1)
+        return (p * (1 - p)).mean(axis=1)
+
+    # ---- the size of a step
+
+    def _bias_rate(self):
+        return float(self.settings.fit_intercept)
+
+    def _eta(self, inverse, relative):
+        """Step of one row in the first pass: relative step / (mean z'z + 1). Without a bias every z may be 0."""
+        return relative / (float(inverse.mean_square[0]) + self._bias_rate() or 1.0)
+
+    def _step(self, number):
+        """eta of pass ``number`` of this sweep."""
+        number += self.start.passes_done
+        fall = number**FALL if self.start.decay == "pass" else np.sqrt(number)
+        return self._eta(self.fit.inverse, self.fit.step) / fall * 0.5**self.halvings
+
+    # ---- passes
+
+    def passes(self, on_pass, keeper):
+        if self.sweep == "none":
+            self._end_of_few(on_pass)
+            return
+        if self.sweep != "all rows":
+            stopped = self._sweep(self.settings.max_passes, on_pass, keeper)
+            if stopped or not self.best[1] or self._penalised_end(on_pass):
+                return
+            if not self.n_held > REFIT_SHARE * self._n_rows():
+                return
+            self.n_held, self.sweep, self.n_swept = 0, "all rows", 0
+            self._begin(self.W, self.bias)
+        self._sweep(self.best[1], on_pass, keeper)
+
+    def _penalised_end(self, on_pass):
+        """Go to the penalised optimum of all rows unless passes are surely better on those held out; whether so."""
+        fit, n = self.fit, self.home.n_rows
+        if not self.in_one_memory or not worth_trying(n, fit.inverse, self.n_classes):
+            return False
+        problem = self._problem(self._whiten_few())
+        parts = parts_left_out(n, self.n_held)
+        best, reads = self.clock.timed("steps", best_strength, problem, parts)
+        fit.reads += reads
+        if surely_worse(best.first, self.best_losses[problem.learnt(parts[0])]):
+            return False
+        self._end_at_optimum(problem, best, on_pass)
+        return True
+
+    def _few(self):
+        """Whether all rows can end at an optimum with no pass before it, whose strength fewer columns need rows for."""
+        n, inverse = self._n_rows(), self.fit.inverse
+        known = n <= inverse.width or n >= FEW_LEAST
+        return (known and self._few_in_memory and not inverse.tail_inverse[0] > 0
+                and 4.0 * n * max(FEW_WIDTH, inverse.width) * self.n_classes <= FEW_FLOPS)
+
+    @property
+    def _few_in_memory(self):
+        """Whether `_whiten_few` has all rows where they are few."""
+        return True
+
+    def _whiten_few(self):
+        return self.Z
+
+    def _end_of_few(self, on_pass):
+        """The penalised optimum of rows too few to hold any out for passes."""
+        problem = self._problem(self._whiten_few())
+        strength, reads = self.clock.timed("steps", strength_of_few, problem)
+        self.fit.reads += reads
+        self._end_at_optimum(problem, strength, on_pass)
+
+    def _problem(self, Z):
+        """Of all rows, whitened, in the order of the passes."""
+        weight = np.zeros(0) if self.row_weight is None else self.row_weight[self.order]
+        return Problem(Z, self.truth[self.order], weight, self.n_classes, float(self.fit.inverse.mean_square[0]),
+                       self.settings.fit_intercept, MEAN_STRIDE, self.clock.deadline)
+
+    def _end_at_optimum(self, problem, strength, on_pass):
+        """The optimum of all rows becomes the end, as the last entry of the history."""
+        fit, n = self.fit, len(problem.truth)
+        point, reads = self.clock.timed("steps", problem.without(NO_PART, strength.point).optimum, strength.C)
+        fit.reads += reads
+        self.factor = strength.factor
+        self._keep(problem.weights(point))
+        fit.passes, fit.stopped = fit.passes + 1, "held-out loss"
+        scores, errors = problem.judged(point, 0, n)
+        losses = best_factor(scores, problem.truth, problem.weight)[2]
+        weight = total(problem.weight) if len(problem.weight) else float(n)
+        self._record((total(losses), total(errors), weight, int(reads * n)), 0.0)
+        if on_pass is not None:
+            self._published()
+            on_pass(fit)
+
+    def _n_rows(self):
+        """That the passes are over."""
+        return self.home.n_rows
+
+    def _sweep(self, n_passes, on_pass, keeper):
+        """Passes until there were ``n_passes`` of this kind, at most; True if the callback or tol ended them."""
+        kind, s, fit = self.sweep, self.settings, self.fit
+        for number in range(self.n_swept + 1, n_passes + 1):
+            self.n_swept = number - 1
+            keeper.offer(fit.reads, self.snapshot)
+            if s.hessian_refresh and number > 1 and (number - 1) % s.hessian_refresh == 0:
+                self.clock.timed("hessian", self._refresh)
+            step = self._step(number)
+            sums = self.clock.timed("steps", self._one_pass, step)
+            self.undo_divergence()
+            fit.passes += 1
+            self._record(sums, step)
+            over = kind == "monitored" and self._judge(number)
+            if kind == "plain" or (kind == "all rows" and number == n_passes):
+                self._keep()
+            if on_pass is not None:
+                self._published()
+                if self.clock.asked_to_stop(on_pass, fit):
+                    fit.stopped = "callback"
+                    return True
+            if kind != "all rows" and self._settled():
+                fit.stopped = "tol"
+                return True
+            if over:
+                fit.stopped = "held-out loss"
+                break
+            self.clock.watch()
+        return False
+
+    def _one_pass(self, step):
+        n_train, batch = self.home.n_rows - self.n_held, self.passes_over.batch
+        batches = self.starts[:-(-n_train // batch)].copy()
+        shuffle(batches, self.stream)
+        self.fit.reads += n_train / self.home.n_rows
+        self.passes_over.run(self.weights, batches, np.full(len(batches), step), self._bias_rate(), n_train, self.held)
+        return (*self.passes_over.met(n_train), n_train)
+
+    def _judge(self, number):
+        """Keep the weights if they are the best on the held-out rows, each at its best factor; whether they have long
+        been hardly better."""
+        if self.fit.diverged.any():
+            return False
+        mean = self.weights.mean(self.fit.inverse, copy=False)
+        factor, losses, plain = self._of_held(mean)
+        loss = total(losses) / self.passes_over.weight_of(self.home.n_rows - self.n_held, self.home.n_rows)
+        self.idle = 0 if loss < (1 - ENOUGH) * self.best[0] else self.idle + 1
+        if loss < self.best[0]:
+            self.best, self.factor, self.best_losses = (loss, number), sure_factor(factor, losses, plain), losses
+            self._keep(mean)
+        return self.idle >= (PATIENCE if self._n_rows() * HELD_SHARE < HELD_MOST else 1)
+
+    def _of_held(self, mean):
+        """`best_factor` of the rows held out."""
+        n_train, n = self.home.n_rows - self.n_held, self.home.n_rows
+        rows = self.order[n_train:]
+        weight = np.zeros(0) if self.row_weight is None else self.row_weight[rows]
+        return best_factor(self.passes_over.scores(self.weights, self.held, n, mean), self.truth[rows], weight)
+
+    def _refresh(self):
+        """A new inverse at the weights reached, and every row whitened anew."""
+        W, bias = self.weights.linear(self.fit.inverse)
+        inverse, spectrum = self._invert((W, bias))
+        self.weights, out = None, self.Z if self.Z is not None and inverse.width == self.Z.shape[1] else None
+        self.fit.inverse, self.fit.spectrum = inverse, spectrum
+        self.Z = self._whiten(out)
+        self._begin(W, bias)
+
+    def undo_divergence(self):
+        """Go on from the weights last published, with half the step, where these overflowed."""
+        if self.weights is None:
+            return
+        lost = not self.weights.finite()
+        if lost:
+            self.halvings += 1
+            W, bias = self._published() or (self.W, self.bias)
+            self.weights = SoftmaxWeights.start(self.fit.inverse, W, bias, self.settings.average, MEAN_STRIDE)
+        self.fit.diverged[:] = lost
+
+    def _keep(self, mean=None):
+        """Keep the weights, if they are finite, times the factor that suits them, to be those of the fit once somebody
+        looks; ``mean``: if known."""
+        kept = self.weights.mean(self.fit.inverse, copy=False) if mean is None else mean
+        if kept.finite():
+            self.kept = None                     # let go of first: `keep_weights` would keep these, were this the end
+            self.kept = (kept.apart_from(self.weights) if self.factor == 1 else kept.times(self.factor),
+                         self.fit.inverse)
+
+    def _published(self):
+        """(W, bias) of the weights kept, stored in the fit; None where none were."""
+        if self.kept is None:
+            return None
+        weights, inverse = self.kept
+        W, bias = weights.linear(inverse)
+        if all_finite(W.reshape(-1)) and all_finite(bias):
+            self.fit.W, self.fit.bias = self._problems(W), self._problems(bias)
+        return W, bias
+
+    def keep_weights(self):
+        """The weights of an end inside a pass: the last ones of a plain sweep, else those that were best."""
+        if self.weights is not None and (self.sweep == "plain" or self.kept is None):
+            self._keep()
+        self.weights = self.passes_over = self.Z = None      # let go of before W is made
+        self._published()
+
+    def _record(self, sums, step):
+        loss, wrong, weight, visits = sums
+        row = (self.fit.passes, -1, self.fit.reads, self.clock.seconds, *self.clock.phases.values(), loss / weight,
+               wrong / weight, step, visits)
+        for name, value in zip(self.fit.history, row, strict=True):
+            self.fit.history[name].append(value)
+
+    def _settled(self):
+        """Whether the risk met on the way fell by less than tol ln(n_classes)."""
+        risks, tol = self.fit.history["objective"], self.settings.tol
+        return tol is not None and len(risks) > 1 and risks[-2] - risks[-1] < tol * np.log(self.n_classes)

@@ -1,0 +1,250 @@
+"""The penalised optimum of a fit of few numbers, of the strengths that rows left out ask for (ours).
+
+    P(U, b) = (1/N) sum_i s_i [ln sum_c exp(h_c(z_i)) - h_{y_i}(z_i)] + (l2/2) |U|^2,   h_c(z) = <u_c, z> + b_c
+
+over whitened rows, so that l2 means the same whatever the columns' scales: l2 = (mean z'z / width) / (C N), which is
+LogisticRegression's C for rows whose entries have mean square 1. Passes of a few thousand rows over a table of
+correlated columns end long before its narrow directions are learnt; Newton steps do not care. C grows from strong
+penalties to weak ones, each optimum the start of the next, until the log-loss of rows left out surely rises: some
+hundred cannot tell the best, so that others are left out in their turn, and all of them choose. One thread: products of
+so few numbers are over before two have met.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from cmargin._runtime.blas_threads import single_threaded_blas
+from cmargin._runtime.clock import TimeUp
+from cmargin.data.open import open_rows
+from cmargin.solvers.multinomial.newton import Optima, Settings
+from cmargin.solvers.sgd.held_out import best_factor, sure_factor, surely_worse
+from cmargin.solvers.sgd.multinomial_choice import HELD_LEAST
+from cmargin.solvers.sgd.softmax_weights import SoftmaxWeights
+
+FOLDS, JUDGED = 5, 2000    # parts of the rows left out in turn, as few as have so many rows
+MOST_FLOPS = 3e7           # of a product with all rows: with more a path takes longer than the passes, and they do well
+FEW_FLOPS = 3e10           # likewise, up to which rows too few to hold any out have an optimum: a second a product
+FEW_WIDTH = 500            # columns that are counted at least: the scores of all rows are in memory, 120 MB of them
+FEW_LEAST = 40             # rows that can choose a strength where columns are fewer; some 20 lost a point on wine
+FEW_C = 0.01               # where its path begins; its strength where a path is dear, or nothing can be left out
+NO_PART = 0, 0
+FIRST_C, RATIO, MOST = 10**-1.5, 10**0.5, 10  # up to C = 1,000
+ALIKE = 2.0                # standard errors of log-loss within which errors choose (doc/decisions.md)
+ROUGH = 0.03               # relative gap of an optimum; 0.1 loses a little, 0.01 gains nothing (doc/decisions.md)
+
+
+def worth_trying(n, inverse, n_classes):
+    """Whether a path over n rows is cheap, whitened rows are all there is of them, and they are more than columns: with
+    fewer, passes that stop early are as good (doc/decisions.md)."""
+    return (not inverse.tail_inverse[0] > 0 and n > inverse.width
+            and 4.0 * n * inverse.width * n_classes <= MOST_FLOPS)
+
+
+def strength_of_few(problem):
+    """The `Strength` for rows too few to hold any out for passes, and reads: by a fifth left out in turn.
+
+    Where each class has one row, no row is of a class that has others; then it is FEW_C.
+    """
+    n = len(problem.Z)
+    parts = parts_left_out(n, max(1, n // FOLDS))
+    n_judged = sum(np.count_nonzero(problem.learnt(part)) for part in parts)
+    if n_judged < HELD_LEAST or 4.0 * problem.Z.size * problem.n_classes > MOST_FLOPS:
+        nothing = np.zeros(0)
+        return Strength(FEW_C, None, nothing, nothing, 1.0, nothing), 0.0
+    return best_strength(problem, parts, FEW_C)
+
+
+def parts_left_out(n, n_held):
+    """Runs of rows that are left out in turn, the last ``n_held`` first."""
+    count = min(FOLDS, -(-JUDGED // n_held), n // n_held)
+    return [(n - (k + 1) * n_held, n - k * n_held) for k in range(count)]
+
+
+@dataclass
+class Problem:
+    """Whitened rows and what they are to be, in the order of the passes.
+
+    Parameters
+    ----------
+    Z : (n, width) array
+    truth : (n,) int64 array
+    weight : (n,) float64 array, or (0,) for ones
+    n_classes : int
+    mean_square : float
+        Mean of z'z.
+    intercept : bool
+    stride : int
+        Of the weights' mean, as `SoftmaxWeights` has it.
+    deadline : float or None
+    """
+
+    Z: np.ndarray
+    truth: np.ndarray
+    weight: np.ndarray
+    n_classes: int
+    mean_square: float
+    intercept: bool
+    stride: int
+    deadline: float | None
+
+    def without(self, left_out, start=None):
+        return Rest(self, left_out, start)
+
+    def l2(self, C, n):
+        """Of n rows."""
+        return max(self.mean_square, 1e-300) / self.Z.shape[1] / (C * n)
+
+    def learnt(self, left_out):
+        """Which rows of a part are of a class that has others."""
+        lo, hi = left_out
+        return (np.bincount(self.but(left_out)[1], minlength=self.n_classes) > 0)[self.truth[lo:hi]]
+
+    def balanced(self, truth, weight):
+        """Weights of a part of the rows by which its classes have the shares that they have of all rows: else the
+        intercepts would hold against a class what it lacks, and most of all under strong penalties."""
+        here, all_rows = (np.bincount(labels, s if len(s) else None, self.n_classes)
+                          for labels, s in ((truth, weight), (self.truth, self.weight)))
+        factor = np.divide(all_rows, here, where=here > 0, out=np.ones(self.n_classes))[truth]
+        return factor * weight if len(weight) else factor
+
+    @cached_property
+    def twice(self):
+        return [np.concatenate([rows, rows]) for rows in (self.Z, self.truth, self.weight)]
+
+    def but(self, left_out):
+        """Z, truth and weight without one run of the rows: in turn, from the row behind it on, so that none is copied
+        for each part."""
+        lo, hi = left_out
+        n, at_an_end = len(self.Z), lo == 0 or hi == len(self.Z)
+        start = hi % n if at_an_end else hi
+        rows = (self.Z, self.truth, self.weight) if at_an_end else self.twice
+        return [one[start:start + n - (hi - lo)] for one in rows]
+
+    @single_threaded_blas()
+    def judged(self, point, lo, hi):
+        """Of the rows from ``lo`` to ``hi``: scores (n, n_classes), and errors by weight (n,)."""
+        U, bias = point
+        dtype, truth = self.Z.dtype, self.truth[lo:hi]
+        scores = self.Z[lo:hi] @ U.T.astype(dtype) + bias.astype(dtype)
+        weight = self.weight[lo:hi] if len(self.weight) else 1.0
+        return scores, weight * (scores[np.arange(hi - lo), truth] < scores.max(axis=1))
+
+    @property
+    def fits_anything(self):
+        """Whether there are as many columns as rows."""
+        return len(self.Z) <= self.Z.shape[1]
+
+    def weights(self, point):
+        U, bias = point
+        dtype = self.Z.dtype
+        none = np.empty((0, 0), dtype)
+        return SoftmaxWeights(np.ascontiguousarray(U, dtype=dtype), np.empty((0, U.shape[1]), dtype), none, none,
+                              np.zeros((0, 3)), np.repeat(bias[:, None], 2, axis=1), self.stride)
+
+
+class Rest:
+    """All rows but the run ``left_out``, at one strength after another, from ``start``.
+
+    An optimum of all rows is certified, and has the best intercepts; those that others are judged by need not be.
+    """
+
+    def __init__(self, problem, left_out, start):
+        self.problem, self.optima, self.start = problem, None, start
+        self.rows, self.truth, self.weight = problem.but(left_out)
+        if left_out != NO_PART:
+            self.weight = problem.balanced(self.truth, self.weight)
+
+    def optimum(self, C):
+        """(U, b); and reads of all rows."""
+        of = self.problem
+        l2 = of.l2(C, len(self.rows))
+        if self.optima is None:
+            settings = Settings(l2, ROUGH, of.intercept, certified=len(self.rows) == len(of.Z), deadline=of.deadline)
+            self.optima = Optima(open_rows(self.rows), self.truth, self.weight if len(self.weight) else None,
+                                 of.n_classes, settings, self.start)
+            result, interruption = self.optima.found()
+        else:
+            result, interruption = self.optima.at(l2)
+        if interruption is not None:
+            raise interruption.taken()
+        if result.stopped == "max_time":
+            raise TimeUp
+        return (result.W, result.bias), result.reads * len(self.rows) / len(of.Z)
+
+
+@dataclass
+class Strength:
+    """What rows left out say of one strength.
+
+    Attributes
+    ----------
+    C : float
+    point : (U, b)
+        The optimum of all rows but the first part; None if unknown, or if that part has all rows of a class: from an
+        intercept that keeps a class from being predicted no optimum is found.
+    losses, errors : (n,) arrays
+        Of the rows of all parts, each by the optimum of the others; only of classes that had others.
+    factor : float
+        For the scores of the optimum of all rows.
+    first : array
+        Losses of the first part's rows by the best factor on the scores of all parts.
+    """
+
+    C: float
+    point: tuple | None
+    losses: np.ndarray
+    errors: np.ndarray
+    factor: float
+    first: np.ndarray
+
+
+def best_strength(problem, parts, first=FIRST_C):
+    """The `Strength` that rows left out prefer: with the fewest errors of those whose log-loss is about the least.
+
+    As many columns as rows fit any labels at every strength, and what the loss then rewards is scale; there it is the
+    strength with the least loss at the best factor on the scores.
+
+    Parameters
+    ----------
+    problem : Problem
+    parts : list of (int, int)
+        Runs of rows to be left out, each to be judged by the optimum of the others.
+    first : float
+        The smallest C.
+
+    Returns
+    -------
+    Strength
+    reads : float
+    """
+    rests, path, reads = [problem.without(part) for part in parts], [], 0.0
+    for C in first * RATIO ** np.arange(MOST):
+        points = []
+        for rest in rests:
+            point, spent = rest.optimum(C)
+            points.append(point)
+            reads += spent
+        path.append(told(problem, parts, C, points))
+        least = min((one.losses for one in path), key=np.mean)
+        if surely_worse(path[-1].losses, least):
+            break
+    if problem.fits_anything:
+        return min(path, key=lambda one: one.losses.mean()), reads
+    good = [one for one in path if not surely_worse(one.losses, least, ALIKE)]
+    return min(good, key=lambda one: (one.errors.mean(), one.losses.mean())), reads
+
+
+def told(problem, parts, C, points):
+    """The `Strength` C by the optimum of each part's others."""
+    learnt = [problem.learnt(part) for part in parts]
+    found = [[numbers[known] for numbers in problem.judged(point, *part)]
+             for point, part, known in zip(points, parts, learnt, strict=True)]
+    scores, errors = (np.concatenate(column) for column in zip(*found, strict=True))
+    truth, weight = (np.concatenate([rows[lo:hi][known] for (lo, hi), known in zip(parts, learnt, strict=True)])
+                     if len(rows) else rows for rows in (problem.truth, problem.weight))
+    factor, losses, plain = best_factor(scores, truth, weight)
+    whole = len(np.unique(problem.but(parts[0])[1])) == len(np.unique(problem.truth))
+    return Strength(C, points[0] if whole else None, losses if problem.fits_anything else plain, errors,
+                    sure_factor(factor, losses, plain), losses[:len(found[0][1])])

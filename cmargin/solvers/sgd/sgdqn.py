@@ -1,0 +1,131 @@
+"""SGD-QN, corrected: SGD with a diagonal of gains for every class, learned on the way (``_sgdqn.pyx``)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cmargin._core.losses._losses import LOSS_IDS
+from cmargin._core.sgd import _sgdqn
+from cmargin._runtime.workspace import aligned_rows
+from cmargin.solvers.per_class import STEP_OVERHEAD
+from cmargin.solvers.sgd.low_rank import LowRankInverse
+from cmargin.solvers.sgd.plain_sgd import PlainRun
+from cmargin.solvers.sgd.step_size import Trial
+
+BIAS, BIAS_GAIN, COUNT = 0, 1, 2         # columns of `state`
+SKIP = 16                # steps between two penalties: the published value, for rows as cheap as a sweep of the weights
+ENTRY_COST = 4.0         # numbers of a dense row that cost as much as one entry of a sparse one
+
+
+@dataclass
+class LearnedGains(LowRankInverse):
+    """What a fit goes on from: the diagonal B of every class beside the identity it started from."""
+
+    gain: np.ndarray | None = None           # (n_classes, n_features)
+    state: np.ndarray | None = None          # (n_classes, state_size): intercept, its gain, steps to the next penalty
+
+
+@dataclass
+class GainedWeights:
+    """Iterates of all classes, as `ClassWeights`: W (n_classes, n_features), gains likewise, state."""
+
+    W: np.ndarray
+    gain: np.ndarray
+    state: np.ndarray
+
+    @classmethod
+    def start(cls, W, bias, first_gain, bias_rate, skip):
+        """``first_gain`` (n_classes,) for every weight, times ``bias_rate`` for the intercept."""
+        first_gain = np.broadcast_to(first_gain, len(W))
+        state = np.zeros((len(W), _sgdqn.state_size))
+        state[:, BIAS], state[:, BIAS_GAIN], state[:, COUNT] = bias, first_gain * bias_rate, skip
+        return cls(W.copy(), np.repeat(first_gain[:, None], W.shape[1], axis=1).astype(W.dtype), state)
+
+    def copy(self):
+        return GainedWeights(self.W.copy(), self.gain.copy(), self.state.copy())
+
+    def finite(self):
+        return np.isfinite(self.W).all(axis=1) & np.isfinite(self.state).all(axis=1)
+
+    def put_back(self, classes, earlier):
+        """Give ``classes`` (a mask) the values they had in ``earlier``, with half the gains."""
+        self.W[classes] = earlier.W[classes]
+        self.gain[classes] = earlier.gain[classes] / 2
+        self.state[classes] = earlier.state[classes]
+        self.state[classes, BIAS_GAIN] /= 2
+
+    def linear(self, inverse):
+        return self.W.copy(), self.state[:, BIAS].copy()
+
+
+class QNTrial(Trial):
+    """`Trial` whose step is the first gain."""
+
+    def __init__(self, run, *arguments):
+        self.run = run
+        super().__init__(*arguments)
+
+    def trained(self, relative):
+        d, dtype, home = self.inverse.eigenvectors.shape[1], self.Z.dtype, self.passes.home
+        weights = GainedWeights.start(np.zeros((self.n_classes, d), dtype), self.start_bias, relative / self.scale,
+                                      self.bias_rate, self.run.skip)
+        work = aligned_rows((1, 3, d), dtype)
+        for visits in self.passes_drawn:
+            _sgdqn.run_qn_steps(home.rows, self.passes.row_weight, 0, self.offsets, visits, 0, self.longest,
+                                self.passes.loss, self.run.l2, self.run.skip, weights.W, weights.gain, weights.state,
+                                np.zeros((self.n_classes, 3)), work, 1)
+        return weights.linear(self.inverse)
+
+
+class SGDQNRun(PlainRun):
+    """One call of `train` with learned gains.
+
+    Parameters
+    ----------
+    home, lists, row_weight, settings, entropy, start : as in `Run`
+    l2 : float > 0
+    skip : int or "auto"
+        "auto": 16, and for CSR rows as many times more as a sweep over all weights costs more than a row.
+    """
+
+    def __init__(self, home, lists, row_weight, settings, entropy, start, l2, skip):
+        super().__init__(home, lists, row_weight, settings, entropy, start)
+        self.l2 = l2
+        self.numbers = home.row_numbers(ENTRY_COST)
+        self.skip = max(SKIP, round(SKIP * home.n_features / self.numbers)) if skip == "auto" else skip
+
+    def prepare(self):
+        s, start, fit = self.settings, self.start, self.fit
+        if start.inverse is None:
+            inverse, fit.spectrum = self.clock.timed("hessian", self._invert, None)
+            fit.inverse = LearnedGains(**vars(inverse))
+        if start.inverse is not None and start.inverse.gain is not None:
+            self.weights = GainedWeights(fit.W.copy(), start.inverse.gain.copy(), start.inverse.state.copy())
+        else:
+            if fit.step is None:
+                fit.step = self._fixed_step() if s.step_size != "auto" else self.clock.timed("steps", self._choose_step)
+                self.clock.watch()               # a search cut short is no state to go on from
+            self.weights = GainedWeights.start(fit.W, fit.bias, fit.step / self._scale(), float(self._bias_rate()[0]),
+                                               self.skip)
+        fit.inverse = LearnedGains(**{**vars(fit.inverse), "gain": self.weights.gain, "state": self.weights.state})
+
+    def _trial(self, passes, Z, drawn, rng):
+        return QNTrial(self, passes, np.empty((0, 0), self.home.dtype), self.fit.inverse, drawn, self._constant_bias(),
+                       self._bias_rate(), self._scale(), rng)
+
+    def _step(self):
+        """(n_classes,) mean gain, for the history; the steps are the gains' own."""
+        return self.weights.gain.mean(axis=1, dtype=float)
+
+    def _one_pass(self, step):
+        home, weights, runner = self.home, self.weights, self.runner
+        sums = np.zeros((self.lists.n_classes, 3))
+        work = aligned_rows((runner.most_threads, 3, home.n_features), home.dtype)
+
+        def take_steps(class_lo, offsets, visits, first, last):
+            _sgdqn.run_qn_steps(home.rows, runner.row_weight, class_lo, offsets, visits, first, last,
+                                LOSS_IDS[self.settings.loss], self.l2, self.skip, weights.W, weights.gain,
+                                weights.state, sums, work, runner.threads)
+
+        runner.run(take_steps, 1.5 * self.numbers + STEP_OVERHEAD)
+        return sums

@@ -1,0 +1,135 @@
+"""Run mini-batch passes of the multinomial risk in slices short enough that a Ctrl-C or a deadline is soon seen."""
+
+import numpy as np
+
+from cmargin._core.sgd import _softmax_sgd
+from cmargin._core.util._arrays import total
+from cmargin._runtime.blas_threads import single_threaded_blas
+
+SLICE_FLOPS = 2e9          # between two looks at Ctrl-C: a tenth of a second on one slow core
+CLASS_BLOCK, COLUMN_BLOCK = 128, 256
+SPARSE_CLASS_BLOCK = 64    # of CSR rows with a scaled tail, whose columns are one block: two threads for a hundred
+SPARSE_COST = 4            # flops that cost as much as one of an entry of a CSR row, which are not a BLAS's
+OFFSET_ENTRIES = 1 << 20   # scores of weights outside the basis held at a time: 8 MB
+FLOPS_PER_THREAD = 1.5e6   # of a batch: with less, two threads gain a tenth at most, and wait beside busy programs
+LARGE = 1 << 20            # numbers of whitened rows: with fewer, their lengths are one thread's work
+NONE, NO_STEPS, NO_OFFSET = np.empty(0, np.int64), np.empty(0), np.empty((0, 0))
+
+
+def even_blocks(total, most):
+    """Size of the fewest blocks of at most ``most`` that are as even as can be."""
+    count = -(-total // most)
+    return -(-total // count)
+
+
+class SoftmaxPasses:
+    """Passes over whitened rows.
+
+    Parameters
+    ----------
+    home : StochasticRows
+    inverse : LowRankInverse
+        With a centre.
+    Z : (n, width) array
+        Whitened rows.
+    order : (n,) int64 array
+        The row of X that each is.
+    truth : (n,) int64 array
+        Class of each.
+    weight : (n,) float64 array, or None
+    n_classes, batch : int
+    """
+
+    def __init__(self, home, inverse, Z, order, truth, weight, n_classes, batch):
+        self.home, self.inverse, self.Z, self.order, self.truth = home, inverse, Z, order, truth
+        self.weight = np.zeros(0) if weight is None else weight
+        self.batch, self.n_classes = batch, n_classes
+        self.low_sign, self.tail_inverse = inverse.low_sign, float(inverse.tail_inverse[0])
+        tail = self.tail_inverse > 0
+        self.class_block = even_blocks(n_classes, SPARSE_CLASS_BLOCK if tail else CLASS_BLOCK)
+        self.column_block = Z.shape[1] if tail else even_blocks(Z.shape[1], COLUMN_BLOCK)
+        n_parts = -(-Z.shape[1] // self.column_block)
+        self.parts = np.empty((n_parts, batch, n_classes), Z.dtype)
+        self.loss, self.wrong = np.empty(len(Z)), np.empty(len(Z))       # of rows met
+        self.centre_dot = np.zeros(0)
+        if tail:
+            self.centre_dot = home.scores(inverse.centre[None, :], 0.0, order).ravel()
+        self.centre_square = float(inverse.centre @ inverse.centre)
+        self.length = _softmax_sgd.row_lengths(
+            home.rows, Z, order, self.centre_dot, self.low_sign, self.tail_inverse, self.centre_square,
+            home.n_threads if Z.size > LARGE else 1)
+        self.mean_length = min(float(inverse.mean_square[0]), _softmax_sgd.LARGEST_LENGTH)
+        self.flops = 4.0 * batch * n_classes * Z.shape[1]
+        if tail:
+            self.flops += SPARSE_COST * 4.0 * batch * n_classes * home.row_numbers(1)
+        self.looked = None, 0                    # weights whose scores are there, and how many batches they knew
+        self.seen = None                         # those scores
+        self.n_threads = home.n_threads if self.flops > FLOPS_PER_THREAD else 1
+
+    def run(self, weights, batches, step, bias_rate, n_train, held=NONE):
+        """Step through ``batches`` (their first rows) with steps ``step`` (n_batches,).
+
+        Then the mean of the weights looks at the batches ``held``, for `scores`, where no call of its own is needed.
+        """
+        per_slice = max(1, int(SLICE_FLOPS / self.flops))
+        if weights.base is not None:
+            per_slice = max(1, min(per_slice, OFFSET_ENTRIES // (self.batch * self.n_classes)))
+        k, self.looked = 0, (None, 0)
+        while k < len(batches):
+            last = min(len(batches), k + per_slice)
+            looks = held if last == len(batches) and self._in_one_call(weights) else NONE
+            self.seen = self._room(looks) if len(looks) else None
+            self._slice(weights, batches[k:last], looks, step[k:last], bias_rate, n_train, self.seen)
+            weights.n_done += last - k
+            k = last
+            if len(looks):
+                self.looked = weights, weights.n_done
+            self.home.between_chunks()
+
+    def _in_one_call(self, weights):
+        return weights.base is None and len(weights.shift) == 0
+
+    def met(self, n):
+        """Sums over the first n rows, each as it was when its batch was last met: weighted loss, error, weight."""
+        return total(self.loss[:n]), total(self.wrong[:n]), self.weight_of(0, n)
+
+    def weight_of(self, first, last):
+        return total(self.weight[first:last]) if len(self.weight) else float(last - first)
+
+    def losses(self, weights, held, last, mean=None):
+        """Weighted log-loss of the rows of ``held`` to the last by the mean of ``weights``; inf on overflow."""
+        mean, first = weights.mean(self.inverse, copy=False) if mean is None else mean, held[0]
+        self._slice(mean, NONE, held, NO_STEPS, 0.0, first)
+        if not mean.finite():                    # the kernel passes over a class of NaN
+            self.loss[first:last] = np.inf
+        return self.loss[first:last]
+
+    def scores(self, weights, held, last, mean=None):
+        """(n, n_classes) scores of the rows of ``held`` to the last by the mean of ``weights``."""
+        if self.looked[0] is not weights or self.looked[1] != weights.n_done:
+            mean, self.seen = weights.mean(self.inverse, copy=False) if mean is None else mean, self._room(held)
+            self._slice(mean, NONE, held, NO_STEPS, 0.0, held[0], self.seen)
+        seen, self.seen, self.looked = self.seen[:last - held[0]], None, (None, 0)           # not to be held on to
+        return seen
+
+    def _room(self, looks):
+        return np.empty((len(looks) * self.batch, self.n_classes), self.Z.dtype)
+
+    def _slice(self, weights, batches, looks, step, bias_rate, n_train, scores_out=None):
+        w, offset = weights, NO_OFFSET
+        if w.base is not None:
+            offset = self._offset(w.base, np.concatenate([batches, looks]), len(self.Z))
+        with single_threaded_blas():
+            _softmax_sgd.run_batches(
+                self.home.rows, self.Z, self.order, self.centre_dot, self.truth, self.weight, self.length,
+                self.mean_length, batches, looks, self.batch, n_train, offset, step, bias_rate, self.low_sign,
+                self.tail_inverse, self.centre_square, self.class_block, self.column_block, w.stride, w.n_done, w.U,
+                w.U_mean, w.V, w.V_lag, w.shift, w.bias, self.parts, self.loss, self.wrong, self.n_threads, scores_out)
+
+    def _offset(self, base, batches, n):
+        """Scores of ``base`` for the rows of the batches before row ``n``, less its score of the centre."""
+        out = np.zeros((len(batches) * self.batch, self.n_classes))
+        for k, lo in enumerate(batches):
+            rows = self.order[lo:min(lo + self.batch, n)]
+            out[k * self.batch:k * self.batch + len(rows)] = self.home.scores(base, -base @ self.inverse.centre, rows)
+        return out
