@@ -5,8 +5,6 @@ from contextlib import suppress
 
 import numpy as np
 
-from cmargin.data import open_rows
-
 LIMIT = 60                     # seconds after which a rank that waits for another gives up
 
 
@@ -99,6 +97,8 @@ class OneProblem:
 
 def pass_over_ranks(X, code, cuts, intercept):
     """`RankPass` over parts of the rows, each a rank; they serve until nothing was asked for a while."""
+    from cmargin.data import open_rows  # here, as `bits.py` has the ranks of builds whose folders have other names
+
     edges = [0, *cuts, X.shape[0]]
     meeting = Meeting(len(edges) - 1)
 
