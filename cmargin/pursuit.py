@@ -28,15 +28,12 @@ class MarginPursuitClassifier(LinearOneVsRest):
         s = √(n v / (2 l2 ln 20)), v the 75 % quantile of ``|z_i|``, once and for each class (section 4); needs l2 > 0.
         No rule draws random numbers.
     l2 : "auto" or float, default="auto"
-        λ. "auto": chosen by ridge regressions that leave out one row of at most 2,000 after the other
-        (doc/algorithms/margin_pursuit.md), one for all classes, and the same one every time; 0 with "sgd", whose few
-        passes are a penalty. 0: none; where rows are about as many as columns, new rows may then be classified little
-        better than at random.
+        λ. "auto": chosen by leave-one-out ridge regression on at most 2,000 rows, one for all classes; 0 with "sgd".
+        With 0, new rows may be classified little better than at random where rows are about as many as columns.
     solver : {"newton", "gd", "sgd"}, default="newton"
         "newton": Newton's method with an exact line search. "gd": Algorithm 1, all rows in a step. "sgd": one random
-        row a step, drawn as often as its weight says, and projection onto the ball of radius 1/√l2, as in the paper's
-        experiments; n steps are one pass; there the intercept is one more weight, penalised and projected like the
-        others.
+        row a step and projection onto the ball of radius 1/√l2, as in the paper's experiments; the intercept is then
+        penalised and projected like a weight.
     step_size : float or None, default=None
         "gd": α; None: one over the largest eigenvalue of the second moment, plus l2. "sgd": the step at t = 0; it
         falls as 1/(1 + t), without l2 as 1/√(1 + t); None: 1/(s √l2), without l2
@@ -44,16 +41,14 @@ class MarginPursuitClassifier(LinearOneVsRest):
     tol : float, default=1e-6
         "newton", "gd": stop where the gradient norm is ``tol`` times that at w = 0. "sgd" takes ``max_passes``.
     max_passes : int, default=100
-        Passes over the data, of each class with "newton"; where that takes its steps by products, with more than 2,000
-        columns and more rows than these or 2,000, ten reads are a pass.
+        Passes over the data, of each class with "newton"; with more than 2,000 columns ten reads count as a pass.
     trace : bool, default=True
         Record the margin distribution after every pass: one more read with "gd" and "sgd".
     fit_intercept : bool, default=True
         Fit an intercept. Without one it is 0.
     class_weight : dict, list of dicts, "balanced" or None, default=None
-        Weight of the rows of each class, in every one-vs-rest problem, as sample weights would have it. Of an
-        indicator: ``{0: ..., 1: ...}``, what rows without and with a label weigh, a list of one for each label, or
-        "balanced" label by label.
+        Weight of the rows of each class, in every one-vs-rest problem, as sample weights would have it. "balanced":
+        classes weigh alike. For an indicator: {0: ..., 1: ...}, a list of one for each label, or "balanced".
     warm_start : bool, default=False
         Go on from the last fit's weights.
     max_time : float or None, default=None
@@ -61,15 +56,14 @@ class MarginPursuitClassifier(LinearOneVsRest):
     random_state : int, RandomState or None, default=None
         Used by "sgd": the first weights and the rows.
     n_jobs : int or None, default=None
-        Threads. None: as many as OpenMP offers. The result does not depend on it, to the bit.
+        Threads. None: the processors that the process may use; -1: all. The result is the same to the bit.
     verbose : bool or int, default=0
         True, or a number above 0: print a line after every pass.
     callback : callable or None, default=None
         ``callback(self)`` after every pass, the fitted attributes set; a true answer stops the fit.
     checkpoint : path, `cmargin.Checkpoint` or None, default=None
-        File in which the state of `fit` is kept, every 30 seconds or as the `Checkpoint` says: the same call in another
-        process goes on from there, to the same bits, and is refused where parameters or data are others. The file of
-        a fit that time or an interrupt has ended stays; else it is removed at the end.
+        File that keeps the state of `fit`: the same call in another process resumes from it, to the same bits. It is
+        removed when a fit ends, and stays where time or an interrupt ended it.
 
     Attributes
     ----------
@@ -93,12 +87,10 @@ class MarginPursuitClassifier(LinearOneVsRest):
     n_passes_ : float
         Reads of the data for training, in full-data equivalents; reads for the trace are not in it.
     history_ : dict of arrays, one entry a pass
-        pass, class (-1: mean over all, which advance together; "newton": one after the other, whichever was
-        trained first), passes (reads of the data), seconds, seconds_steps, seconds_trace (cumulative; of
-        "newton" those of the classes before and its own), objective, gradient_norm, step, scale; with ``trace``
+        pass, class (-1: mean over all, which advance together; with "newton" one after the other), passes (reads of the
+        data), seconds, seconds_steps, seconds_trace (cumulative), objective, gradient_norm, step, scale; with ``trace``
         margin_mean, margin_median, margin_location (Catoni's estimate at s), margin_variance, margin_skewness,
-        margin_q05, margin_q25, margin_q75, margin_q95, margin_share_negative (share <= 0): one-vs-rest margins,
-        averaged over the problems.
+        margin_q05, margin_q25, margin_q75, margin_q95, margin_share_negative of one-vs-rest margins.
     n_features_in_ : int
         Columns of X in the last fit.
     feature_names_in_ : (n_features,) array
@@ -106,13 +98,8 @@ class MarginPursuitClassifier(LinearOneVsRest):
 
     Notes
     -----
-    Columns need not be scaled for "newton" to find the minimum: where some are a thousand times others, its steps and
-    its stopping rule are in units of each column's own, about its mean; rows and objective stay as they are. "gd" has
-    the same stopping rule and published steps, "sgd" warns. A column whose mean is so large that its dtype keeps no
-    digits of what varies in it is named in a warning.
-
-    A Ctrl-C is answered within a block of rows or a slice of steps: the best weights are stored and the
-    KeyboardInterrupt goes on to the caller.
+    Columns need not be scaled for "newton": where some are a thousand times others, its steps and its stopping rule
+    are in units of each column's own. "sgd" warns of such columns.
 
     References
     ----------

@@ -43,71 +43,55 @@ ONE_CLASS = "The rows of positive weight are of only one class; at least 2 class
 
 
 class SLNDClassifier(TrainedByParts):
-    """Stochastic Low-rank Newton Descent: multinomial, or one-vs-rest for a calibrated loss.
+    """Linear classifier trained by stochastic Newton descent with a low-rank inverse Hessian, for many classes.
 
-    With the multinomial loss (ours) the risk ``(1/n) sum_i s_i (ln sum_c exp(h_c(x_i)) - h_{y_i}(x_i))`` of all
-    classes at once is minimised without a penalty, h_c(x) = <w_c, x> + b_c, by ``W -= eta G' (X - centre) H*`` over
-    random batches, G = s (softmax - indicator) and H* a low-rank inverse of the covariance. In the papers' form, for
-    every class c the risk ``(1/n) sum_i s_i F(y_ic (<w_c, x_i> + b_c))`` is minimised without a penalty, by
-    ``w += eta s_i y_i p_i H* x_i`` with ``p_i = -F'(y_i h(x_i))`` and H* the best low-rank inverse of the second
-    moment ``H = (1/m') sum_i c_i x_i x_i'`` (SLND eq. 8-11). Steps are taken in whitened coordinates, which gives the
-    same iterates at a fraction of the cost.
+    The multinomial loss (not in the papers) minimises ``(1/n) sum_i s_i (ln sum_c exp(h_c(x_i)) - h_{y_i}(x_i))``
+    with h_c(x) = <w_c, x> + b_c, by ``W -= eta G' (X - centre) H*`` over random batches, G = s (softmax - indicator).
+    The other losses minimise, for every class c against the rest, ``(1/n) sum_i s_i F(y_ic h_c(x_i))`` by
+    ``w += eta s_i y_i p_i H* x_i``, p_i = -F'(y_i h(x_i)). H* is the best low-rank inverse of the second moment
+    ``H = (1/m') sum_i c_i x_i x_i'`` (SLND eq. 8-11).
 
     Parameters
     ----------
     loss : {"auto", "multinomial", "logistic", "calibrated_hinge", "squared"}, default="auto"
-        "auto": multinomial for three and more classes that exclude each other, with ``l2`` for two as well; logistic
-        otherwise (two classes, an indicator), for ``step_size="theory"``, and for more than 2,000 classes where the
-        softmax costs too much: more than 1e12 multiply-adds in a product of all rows with all classes (entries of X
-        times classes), or 2e8 weights. One-vs-rest has lower accuracy there; ``verbose`` says so. The last three are
-        one-vs-rest, as in the papers.
+        "auto": multinomial for three and more classes that exclude each other (and for two with ``l2``), logistic
+        otherwise, and where the softmax of thousands of classes would cost too much; ``verbose`` says so. The last
+        three are one-vs-rest, as in the papers.
     rank : "auto" or int in [1, n_features], default="auto"
-        Eigenpairs k that H* inverts. "auto": the knee of the spectrum where the tail is scaled; where it is dropped,
-        the eigenvalues of at least 1e-4 of the largest, at most 200 and at most a quarter of ``hessian_samples``.
-        Multinomial with a scaled tail: the knee or 1, whichever does better on held-out rows; 1 for dense rows of like
-        columns where none can be held out.
+        Eigenpairs that H* inverts. "auto": the knee of the spectrum where the tail is scaled, else the eigenvalues of
+        at least 1e-4 of the largest. Multinomial: that or 1, whichever does better on held-out rows.
     tail : {"scale", "drop"}, default="scale"
-        What H* does outside its k eigenvectors: "scale" divides by the next eigenvalue, "drop" is zero (the paper).
+        H* outside its eigenvectors: "scale" divides by the next eigenvalue, "drop" is zero (the paper).
     hessian_samples : int or None, default=None
-        Rows m' behind H. None: 1000, or 20 per rank with ``tail="drop"``; all rows where there are fewer.
+        Rows m' behind H. None: 1000, or 20 per rank with ``tail="drop"``.
     curvature : {"loss", "covariance"}, default="loss"
         c_i: the loss's curvature at the weights reached (SLND), or 1 (BSN).
     hessian_refresh : int or None, default=None
-        Estimate H anew after every so many passes, per class with ``curvature="loss"``. Rows are then whitened as
-        they are visited, about ``rank`` times the cost of a plain pass; n_classes * n_features * rank numbers.
-        Multinomial: one H for all classes, weighted by mean p (1 - p) with ``curvature="loss"``, rows whitened anew.
+        Estimate H anew after so many passes. A pass then costs about ``rank`` times as much.
     negatives_per_positive : float or None, default=9
-        Negatives each class draws afresh in a pass, for every positive; the paper takes 1. None: all rows. Not used
-        by the multinomial loss.
+        Negatives that a class draws in a pass for every positive; the paper takes 1. None: all rows. Not used by the
+        multinomial loss.
     step_size : "auto", "theory" or float, default="auto"
-        A number is relative: eta = step_size / (F''(0) mean(z'z)) / pass, z the whitened rows, so that 1 would just
-        invert the curvature. "auto": chosen on held-out rows of a small random subset. "theory": SLND eq. (23) with
-        its sums over a fixed random subset of each class and epsilon = 1/2. Multinomial: eta = step_size / (mean(z'z)
-        + 1) / pass for each row of a batch; "auto": chosen by log-loss on held-out rows, like the number of passes:
-        training ends where that loss is least, then as many passes over all rows follow where the rows held out were
-        more than a twenty-fifth. A model is judged at the factor on its scores that suits those rows, and in the end
-        multiplied by it. Dense rows of few numbers end at a penalised optimum instead where that is better, and
-        without any pass where no rows can be spared, as with one to three of each class.
+        Relative to the curvature in whitened coordinates: eta = step_size / (F''(0) mean(z'z)) / pass; multinomial:
+        step_size / (mean(z'z) + 1) / pass. "auto": chosen on held-out rows; multinomial fits also choose their number
+        of passes and the scale of the scores so. "theory": SLND eq. (23).
     average : bool, default=True
         Return the mean of the iterates, late ones weighing more, instead of the last. Not used by "theory".
     max_passes : int, default=10
-        Sweeps over each class's list of rows; multinomial: over all rows, at most, not counting those that follow where
-        ``step_size="auto"`` held rows out.
+        Passes over the rows at most, not counting those that follow once held-out rows join the training.
     tol : float or None, default=None
-        Stop when the risk falls by less than ``tol * |F(0)|`` in a pass. None: never. With ``l2``: the relative duality
-        gap to be certified; None: 1e-4.
+        Stop when the risk falls by less than ``tol * |F(0)|`` in a pass. With ``l2``: the relative duality gap to be
+        certified; None: 1e-4.
     l2 : float, default=0.0
-        With the multinomial loss: add ``l2/2 |coef_|^2`` and go to the optimum, by Newton steps on all rows with the
-        low-rank inverse as preconditioner (doc/algorithms/slnd.md); ``sklearn.linear_model.LogisticRegression`` has
-        ``l2 = 1 / (C n)``, of two classes too, where the loss is the logistic one. ``rank`` to ``max_passes`` and
-        `partial_fit` are out of use then, and ``coef_`` is float64.
+        Multinomial: add ``l2/2 |coef_|^2`` and go to the certified optimum by Newton steps;
+        ``sklearn.linear_model.LogisticRegression`` has ``l2 = 1 / (C n)``. ``rank`` to ``max_passes`` and `partial_fit`
+        are not used then, and ``coef_`` is float64.
     fit_intercept : bool, default=True
-        Fit an intercept. Without one it is 0. It is not penalised.
+        Fit an intercept, without penalty. Without one it is 0.
     class_weight : dict, list of dicts, "balanced" or None, default=None
         Weight of the rows of each class, in every one-vs-rest problem, as sample weights would have it. "balanced":
-        classes weigh alike, by the sample weights of their rows. Of an indicator: ``{0: ..., 1: ...}``, what rows
-        without and with a label weigh, a list of one for each label, or "balanced" label by label; each label then has
-        a preconditioner and a step of its own, which are not kept.
+        classes weigh alike. For an indicator: {0: ..., 1: ...}, a list of one for each label, or "balanced"; each label
+        then has a preconditioner of its own, which is not kept.
     warm_start : bool, default=False
         Go on from the last fit's weights and preconditioner.
     max_time : float or None, default=None
@@ -115,17 +99,14 @@ class SLNDClassifier(TrainedByParts):
     random_state : int, RandomState or None, default=None
         Draws the rows of H, of trials and of every pass. None: other ones in every fit.
     n_jobs : int or None, default=None
-        Threads of one fit. None: as many as OpenMP offers (``OMP_NUM_THREADS`` is honoured); -1: all processors.
-        The result does not depend on it, to the bit.
+        Threads. None: the processors that the process may use; -1: all. The result is the same to the bit.
     verbose : bool or int, default=0
         True, or a number above 0: print a line after every pass.
     callback : callable or None, default=None
-        ``callback(self)`` after every pass, the fitted attributes set; a true answer stops the fit. Its time is in
-        neither ``history_`` nor ``max_time``.
+        ``callback(self)`` after every pass, fitted attributes set; a true answer stops the fit.
     checkpoint : path, `cmargin.Checkpoint` or None, default=None
-        File in which the state of `fit` is kept, every 30 seconds or as the `Checkpoint` says: the same call in another
-        process goes on from there, to the same bits, and is refused where parameters or data are others. The file of
-        a fit that time or an interrupt has ended stays; else it is removed at the end. `partial_fit` keeps none.
+        File that keeps the state of `fit`: the same call in another process resumes from it, to the same bits. It is
+        removed when a fit ends, and stays where time or an interrupt ended it. `partial_fit` keeps none.
 
     Attributes
     ----------
@@ -140,27 +121,25 @@ class SLNDClassifier(TrainedByParts):
     eigenvalues_ : (n_values,) array
         The leading eigenvalues of H that were computed, descending.
     preconditioner_ : LowRankInverse
-        H*, from which ``warm_start`` and `partial_fit` go on; in units where columns are of very different size.
+        H*, from which ``warm_start`` and `partial_fit` go on.
     rank_ : int
         Eigenpairs that H* inverts.
     step_size_ : float or None
         The relative step used.
     class_prior_ : (n_problems,) array
-        Share of the positives, by weight, pi_c.
+        Share of the positives, by weight.
     sampled_prior_ : (n_problems,) array
-        Share of the positives among the rows visited, r_c.
+        Share of the positives among the rows visited.
     objective_, duality_gap_ : float
         With ``l2``: the objective, and its certified relative distance from the minimum.
     n_iter_ : int
         Passes done; Newton steps with ``l2``.
     n_passes_ : float
-        Reads of the data in full-data equivalents, H and the whitening included.
+        Reads of the data, in reads of all of it, H and the whitening included.
     history_ : dict of arrays, one entry a pass
         pass, class (-1: all), passes (reads of the data), seconds, seconds_hessian, seconds_whiten, seconds_steps (all
-        cumulative), objective (mean loss met during the pass, before each step), error (share of margins <= 0 met;
-        multinomial: of rows with another class on top), step (mean eta), visits. A last entry of step 0 is that of a
-        penalised optimum, which ended the passes. With ``l2`` one entry a Newton step:
-        class, passes, seconds, objective, gap (an estimate), products.
+        cumulative), objective (mean loss before each step), error (share of rows that were wrong then), step, visits.
+        With ``l2``, one entry a Newton step: class, passes, seconds, objective, gap (an estimate), products.
     n_features_in_ : int
         Columns of X in the last fit.
     feature_names_in_ : (n_features,) array
@@ -168,16 +147,8 @@ class SLNDClassifier(TrainedByParts):
 
     Notes
     -----
-    One-vs-rest: `scores` and `posterior` are the papers' h_c and f(h_c), under the prior of the rows visited.
-    `decision_function`, `predict`, `predict_proba` and `predict_top_k` correct each class's log-odds for it: they agree
-    with each other (but where several probabilities of a row are 1 to the last digit, it is the log-odds that tell),
-    and `decision_function` is not ``X @ coef_.T + intercept_``; `scores` is. Multinomial: `decision_function` and
-    `scores` are h_c, `posterior` and `predict_proba` are its softmax.
-
-    A Ctrl-C is answered between slices of about a tenth of a second: the weights reached are stored and the
-    KeyboardInterrupt goes on to the caller. What comes before the first step, the sample behind H and its eigenpairs,
-    ends before, and so does the ridge regression that a fit without a single pass falls back on: about a second for
-    tens of thousands of CSR rows.
+    One-vs-rest: `scores` and `posterior` hold under the prior of the rows visited; `decision_function` and all
+    predictions correct for it. Multinomial: `decision_function` and `scores` are h_c, probabilities are its softmax.
 
     References
     ----------

@@ -32,88 +32,69 @@ def of_logistic_loss(estimator):
 
 
 class SmSVMClassifier(LinearClassifier):
-    """Linear support vector machine trained by Newton's method on a smoothed hinge.
+    """Linear support vector machine with a certificate: hinge or logistic loss, l2 and l1 penalties.
 
     Minimises, for every class against the rest::
 
         l2/2 |w|^2 + (1/N) sum_i s_i F(y_i (<w, x_i> + b)) + l1 |w|_1,     sum_i s_i = N
 
-    and stops when a dual value proves that the objective is within ``tol`` of its minimum, relatively.
+    by Newton's method, and stops when a dual value proves that the objective is within ``tol`` of its minimum.
 
     Parameters
     ----------
     l2 : float or None, default=None
         Weight of the quadratic penalty, at least 0. None: 1e-4, or what ``C`` says.
     C : float or None, default=None
-        Instead of ``l2``, as ``sklearn.svm.LinearSVC`` and ``sklearn.linear_model.LogisticRegression`` have it:
-        ``l2 = 1 / (C * sum of the weights)``, the weights as given, 1 each where there are none. The objective is
-        then theirs over ``C`` times that sum. ``np.inf``: no penalty, ``l2 = 0``.
+        Instead of ``l2``: ``l2 = 1 / (C * sum of the weights of the rows)``, as in ``sklearn.svm.LinearSVC`` and
+        ``sklearn.linear_model.LogisticRegression``. ``np.inf``: no penalty.
     l1 : float, default=0.0
         Weight of the l1 penalty, at least 0.
     loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
-        F(z) = max(0, 1 - z), max(0, 1 - z)^2 or ln(1 + e^-z). The last two need no smoothing.
+        F(z) = max(0, 1 - z), max(0, 1 - z)^2 or ln(1 + e^-z).
     tol : float, default=1e-4
-        Relative duality gap (objective - bound) / objective at which a class is done.
+        Relative duality gap, (objective - bound) / objective, at which a class is done.
     max_passes : float, default=1000
-        Reads of the data after which a class is left as it is, with a warning that names its gap. Products of
-        ``linear_solver="cg"``, of data too wide for a factor, and of columns for an l1 model, are not limited, and the
-        first look is always taken.
+        Reads of the data for a class, after which a warning names the gap that is left. Conjugate-gradient iterations
+        do not count; the data are always read once.
     smoothing : float, default=1.0
-        First width of the smoothed hinge; not used by the other losses.
+        First width of the smoothed hinge. Other losses do not use it.
     smoothing_decay : float, default=0.5
-        Factor of the width after a step; with the exact line search, where it starts before it adapts.
+        Factor of the width after a step; with the exact line search, its first value, which then adapts.
     newton_tol : float, default=0.1
-        ``line_search="quadratic"`` only: the width is reduced when the predicted decrease is below ``newton_tol``
-        times it.
+        With ``line_search="quadratic"``: the width falls once the predicted decrease is below ``newton_tol`` times it.
     line_search : {"exact", "quadratic"}, default="exact"
         "quadratic" with ``smoothing_decay=0.1`` is the published algorithm, step for step.
     linear_solver : {"auto", "cholesky", "woodbury", "cg", "dual"}, default="auto"
-        How the Newton system is solved. "woodbury" works in as many unknowns as there are rows; it and "cg", which
-        forms no matrix, need l1=0. "dual" does without smoothing and solves in the rows that are not settled; it is for
-        the hinge and the squared hinge, and needs l1=0, l2>0. "auto" takes it for CSR data with more than 4,000
-        columns, or 600 and no more rows, and begins with it where more than 128 columns make curvature dear beside the
-        rows, dense or not, or where the mean ``C |x|^2`` of CSR rows of 16 to 128 columns is 2 at most; with the
-        squared hinge, from 48 columns on, where it foresees that few sweeps will do. It works on one thread a class.
-        Dense rows whose columns do not lie side by side are copied for it, by "auto" up to 50 million numbers.
-        With the logistic loss, and the squared hinge of CSR rows, "auto" begins by products with the rows where these
-        cost less than curvature and its factor. Dense rows of many columns that are many more, from 128 columns
-        (float32; 214 of float64; more for the squared hinge) and 32 rows a column on, l1=0, l2>0: the curvature of a
-        sample of the rows preconditions products with all of them, which takes three to five times the reads in less
-        time; "cholesky" reads less, and so does "auto" where ``max_passes`` is below 100. With l1 and smooth losses,
-        CSR rows of more than 256 columns are copied column by column (up to 50 million entries), and steps read
-        columns in use where that costs less.
+        How Newton steps are solved; "auto" decides by shape and cost, and ``verbose=2`` prints what and why.
+        "woodbury": in as many unknowns as there are rows. "cg": by conjugate gradients. "dual": in the dual variables
+        (hinge and squared hinge, one thread a class). These three need l1=0; "dual" needs l2>0 too.
     subset_growth : {"auto", None}, default="auto"
-        Solve on a tenth of the rows first where there are many.
+        "auto": solve on a tenth of the rows first where there are many.
     penalize_intercept : bool, default=False
         Penalise the intercept like a coefficient, as the published algorithm and LIBLINEAR do.
     fit_intercept : bool, default=True
         Fit an intercept. Without one it is 0.
     class_weight : dict, list of dicts, "balanced" or None, default=None
         Weight of the rows of each class, in every one-vs-rest problem, as sample weights would have it. "balanced":
-        classes weigh alike, by the sample weights of their rows. Of an indicator: ``{0: ..., 1: ...}``, what rows
-        without and with a label weigh, a list of one for each label, or "balanced" label by label.
+        classes weigh alike. For an indicator: {0: ..., 1: ...}, a list of one for each label, or "balanced".
     warm_start : bool, default=False
         Start from the coefficients of the last fit.
     max_time : float or None, default=None
         Seconds after which the best point so far is kept.
     random_state : int, RandomState or None, default=None
-        Chooses the rows of a first subset and of samples, orders the sweeps of the dual; None: the same every time. The
-        optimum, which the gap bounds, does not depend on it.
+        Chooses subsets of rows and orders the sweeps of the dual; None: the same every time.
     n_jobs : int or None, default=None
-        Threads. None: as many as OpenMP offers; -1: all processors. The result is the same to the bit for any number.
-    verbose : bool or int, default=0
-        True, or a number above 0: print a line after every look at the data.
+        Threads. None: the processors that the process may use; -1: all. The result is the same to the bit.
+    verbose : int, default=0
+        1: print a line for every evaluation of the objective. 2: the plan of the fit first, with reasons.
     callback : callable or None, default=None
-        Called with the estimator after every Newton step ("dual": look at all rows), its fitted attributes set to the
-        best point so far; a true answer stops the fit.
+        Called with the estimator after every Newton step, fitted attributes set; a true answer stops the fit.
     checkpoint : path, `cmargin.Checkpoint` or None, default=None
-        File in which the state of `fit` is kept, every 30 seconds or as the `Checkpoint` says: the same call in another
-        process goes on from there, to the same bits, and is refused where parameters or data are others. The file of
-        a fit that time or an interrupt has ended stays; else it is removed at the end.
+        File that keeps the state of `fit`: the same call in another process resumes from it, to the same bits. It is
+        removed when a fit ends, and stays where time or an interrupt ended it.
     class_weight_on : {"rows", "positives"}, default="rows"
-        With three or more classes, "positives": a class weighs only in the problem where it is the positive one, as in
-        LinearSVC and SGDClassifier. Problems are then trained one after the other, and ``C`` counts with the sum of the
-        weights of each.
+        "positives": with three or more classes, a class weighs only in the problem where it is the positive one, as in
+        LinearSVC and SGDClassifier. Problems are then trained one after the other, and ``C`` counts for each alone.
 
     Attributes
     ----------
@@ -128,14 +109,13 @@ class SmSVMClassifier(LinearClassifier):
     objective_ : array
         The objective, not smoothed, of each class.
     n_iter_ : int
-        Newton steps, and looks that begin anew, of the class that took most.
+        Newton steps of the class that took most.
     n_passes_ : float
         Reads of the data, in reads of all of it, summed over the classes.
-    history_ : dict of arrays, one entry a look at the data
-        class (place in ``coef_``), passes (reads of the data, of that class), seconds, seconds_look, seconds_system
-        (by the dual: of its Newton steps), seconds_search (by the dual: of its sweeps; all cumulative), objective, gap
-        (the relative certificate), step, smoothing (by the dual: 0), active_features, active_rows (that enter the
-        curvature; by the dual: on its face). On a subset of the rows objective and gap are NaN.
+    history_ : dict of arrays, one entry an evaluation
+        class, passes (reads of the data), seconds, seconds_look, seconds_system, seconds_search (cumulative),
+        objective, gap, step, smoothing, active_features, active_rows. On a subset of the rows objective and gap are
+        NaN.
     n_features_in_ : int
         Columns of X in the last fit.
     feature_names_in_ : (n_features,) array

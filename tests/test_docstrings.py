@@ -10,7 +10,7 @@ import pytest
 from conftest import blobs
 
 import cmargin
-from cmargin import baselines
+from cmargin import SmSVMClassifier, baselines
 from cmargin._estimators.docstrings import described_by, entries
 
 ESTIMATORS = list(dict.fromkeys(getattr(module, name) for module in (cmargin, baselines) for name in module.__all__
@@ -53,6 +53,13 @@ def test_every_attribute_of_a_fit_is_described_and_there(estimator):
                 model.feature_names_in_ = np.array(list("abcde"))
                 left |= {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}
     assert left == set(described)
+
+
+def test_help_of_the_svm_is_read_in_one_sitting():
+    # With what scikit-learn's base classes add, help() had 436 lines. Thresholds of "auto" belong to the user guide.
+    found = [SmSVMClassifier.__doc__, *(method.__doc__ for name, method in inspect.getmembers(SmSVMClassifier, callable)
+                                        if not name.startswith("_") and "sklearn" not in method.__module__)]
+    assert sum(len(text.splitlines()) for text in found if "Configure whether metadata" not in text) <= 200
 
 
 @classes

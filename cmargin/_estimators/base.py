@@ -76,32 +76,24 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
 
     @keeps_last_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None, comm: Any = None) -> Self:
-        """Train from zero (or from the last weights with ``warm_start``).
+        """Train from zero, or from the last weights with ``warm_start``.
 
-        On KeyboardInterrupt the best weights so far are stored before the interrupt goes on; a fit that is refused
-        leaves the last one as it was, and one that the callback's own error ends leaves its weights so far.
+        Ctrl-C stores the best weights so far before it goes on; a fit that is refused leaves the last one as it was.
 
         Parameters
         ----------
         X : (n_samples, n_features) array or sparse matrix
-            float32 and float64 are kept, C or F order, read-only or memory-mapped, without a copy; CSR likewise.
-            Other numbers become float64, once for a fit and block by block for predictions. The columns of a frame are
-            promoted as those of NumPy arrays are: all of float32 stay so, with whole numbers of up to 16 bits too.
-            Or paths of files that hold such rows, and memory maps that do not fit into memory: see
-            `cmargin.data.files.open_files`. Or a Dask array or dataframe, whose partitions stay on the workers of a
-            ``dask.distributed`` cluster; y and sample_weight are then Dask collections too, or arrays in the order of
-            the rows. Or a torch tensor, a CuPy array, or any array of the array API standard, which stays on its
-            device; half precision is made single, whole numbers double.
-        y : (n_samples,) labels, or (n_samples, n_labels) indicator; or paths of .npy files; or a tensor where X is
-            Of whole numbers, booleans or texts, which ``classes_`` has as they are: of nullable columns of pandas,
-            polars and Arrow too.
+            float32 and float64, C or F order, memory-mapped, CSR: without a copy. Other numbers become float64. Or
+            paths of files (`cmargin.data.files.open_files`); a Dask array or frame, whose partitions stay on their
+            workers; a torch, CuPy or other array of the array API standard, which stays on its device.
+        y : (n_samples,) labels, or (n_samples, n_labels) indicator
+            Whole numbers, booleans or texts; or paths of .npy files; Dask collections and tensors where X is one.
         sample_weight : (n_samples,) array or None
-            Or, of an indicator, (n_samples, n_labels): what a row weighs in the problem of each label. The problems are
-            then trained one after the other, as they are with a ``class_weight`` of labels.
+            For an indicator also (n_samples, n_labels): what a row weighs in the problem of each label, whose problems
+            are then trained one after the other.
         comm : communicator with mpi4py's buffer methods, or None
-            Train on the rows of all its ranks together: every rank calls `fit` with its own rows, which stay where they
-            are, and ends with the same weights to the bit. A rank may miss a class or have no rows. Callback, progress
-            and time limit are rank 0's; an error anywhere is raised everywhere.
+            Every rank calls `fit` with its own rows, which stay where they are, and ends with the same weights. A rank
+            may have no rows. Callback, progress and time limit are rank 0's.
 
         Returns
         -------
@@ -112,17 +104,12 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
         TypeError
             For containers that NumPy makes no array of, with what to call for one.
         ValueError
-            For parameters, shapes, NaN, infinities, what is masked, labels that are missing or of several types,
-            columns of dates or lists, or a single class. SLND, BSN and the baselines like them, which visit rows of
-            both signs, refuse weights that leave one class too; others predict that class, as scikit-learn's linear
-            classifiers do.
+            For parameters, shapes, NaN, infinities, masked or missing values, labels of several types, a single class.
 
         Warns
         -----
         UserWarning
-            Where no row of an indicator has a label, or every row (rows of weight 0 apart): its prediction is then
-            constant, as by scikit-learn's `OneVsRestClassifier`; of `SmSVMClassifier` it is its optimum's, constant
-            with an intercept that is not penalised.
+            Where a label of an indicator has no rows or all of them: its prediction is then constant.
         """
         begin = time.perf_counter()
         if comm is not None:
@@ -281,9 +268,8 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
 
         Returns
         -------
-        (n_samples,) array for two classes (positive: ``classes_[1]``), else (n_samples, n_problems); finite: a row
-        whose scores leave the range of its dtype keeps their signs and proportions, the largest at the end of the
-        range. Of a tensor X, a tensor of its library and dtype where X is
+        (n_samples,) array for two classes (positive: ``classes_[1]``), else (n_samples, n_problems)
+            Finite; a tensor where X is one.
         """
         X = self._check_rows(X)
         scores = as_given(X, self._decisions(X))
@@ -291,31 +277,25 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
 
     @lazy_on_workers
     def predict(self, X: Any) -> np.ndarray:
-        """Label of the largest `decision_function`, or the indicator of the labels where it is positive.
+        """Label of the largest `decision_function`; for an indicator, the labels where it is positive.
 
-        Rows are scored in batches: n_samples times n_classes scores are never held at once. A NumPy array, as
-        ``classes_`` is, whatever X is.
+        Rows are scored in batches. Returns a NumPy array, as ``classes_`` is, whatever X is.
         """
         X = self._check_rows(X)
         return np.concatenate([self._decide(self._decisions(X[rows])) for rows in self._batches(X)])
 
     def to_sklearn(self) -> Any:
-        """The same classifier as an object of scikit-learn, which predicts without this package.
+        """The same classifier as a fitted object of scikit-learn, which predicts without this package.
 
-        `LinearSVC` where there are scores alone; `LogisticRegression` with the multinomial loss and, of two classes,
-        with the logistic one; `OneVsRestClassifier` of such for more classes by the logistic loss, and for a label
-        indicator. Predictions are equal, and so are probabilities wherever this classifier has them with these losses.
-        The parameters are scikit-learn's defaults: what the object was not trained by. ``skl2onnx.to_onnx`` takes it.
-
-        Returns
-        -------
-        fitted classifier, with copies of the weights in their dtype
+        `LinearSVC` for losses without probabilities, `LogisticRegression` for the multinomial and the binary logistic
+        loss, `OneVsRestClassifier` of these otherwise. Predictions and probabilities are equal; the parameters are
+        scikit-learn's defaults. ``skl2onnx.to_onnx`` takes it.
 
         Raises
         ------
         ValueError
-            Where predictions are no linear function of the features: one-vs-rest SLND and BSN with drawn negatives and
-            another loss than the logistic one, whose correction for the prior is none.
+            Where predictions are no linear function of X: one-vs-rest SLND with drawn negatives and a loss other than
+            the logistic.
         """
         from cmargin.export.scikit_learn import scikit_learn_twin  # which few need
 
@@ -323,26 +303,16 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
         return scikit_learn_twin(self, self)
 
     def sparsify(self):
-        """Keep ``coef_`` as a CSR matrix: less memory and quicker predictions where most of it is 0, as by l1.
+        """Keep ``coef_`` as a CSR matrix, for less memory and quicker predictions where most of it is 0.
 
-        Predictions are the same. Training brings it back, as `densify` does; where less than half of it is 0, nothing
-        is gained.
-
-        Returns
-        -------
-        self
+        Training and `densify` bring the array back. Returns self.
         """
         check_is_fitted(self)
         self.coef_ = sp.csr_matrix(self.coef_)
         return self
 
     def densify(self):
-        """Keep ``coef_`` as an array again, after `sparsify`.
-
-        Returns
-        -------
-        self
-        """
+        """Keep ``coef_`` as an array again, after `sparsify`. Returns self."""
         check_is_fitted(self)
         self.coef_ = dense(self.coef_)
         return self
