@@ -62,11 +62,8 @@ def test_contradictory_rows_of_very_different_columns():
     assert model.objective_[0] == pytest.approx(recomputed(model, X, y), rel=1e-9) and model.objective_[0] > 0.99
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
-@pytest.mark.parametrize("seed", [8, 10, 13, 16, 23, 25, 32, 38])
-def test_a_row_of_weight_0_has_no_direction_of_its_own(seed, loss):
-    # rounding led the copies a little along the direction that only a row of weight 0 has: |w| = 2e12 told them apart,
-    # and rows were so far out that 40.5 was reported, 21.5 was true, and 0.5 was to be had
+def contradictory_copies(seed):
+    """Five rows of very different columns, one of weight 0, and the others in pairs of copies with either label."""
     rng = np.random.default_rng(seed)
     X = (rng.standard_normal((5, 20)) * 2.0 ** rng.integers(-20, 21, 20)).astype(np.float32)
     y, weight = np.array([1, -1, 1, -1, 1]), rng.uniform(0, 2, 5)
@@ -74,6 +71,11 @@ def test_a_row_of_weight_0_has_no_direction_of_its_own(seed, loss):
     X[1] = X[0]
     if seed % 2:
         X[3] = X[2]
+    return X, y, weight
+
+
+def agree_without_penalty(X, y, weight, loss):
+    """Every solver's objective is that of its coefficients, and the same."""
     fits = []
     for solver in ("auto", "woodbury", "cholesky"):
         model = SmSVMClassifier(loss=loss, l2=0.0, linear_solver=solver).fit(X, y, weight)
@@ -84,6 +86,21 @@ def test_a_row_of_weight_0_has_no_direction_of_its_own(seed, loss):
         assert model.objective_[0] == pytest.approx(lost @ weight / weight.sum(), rel=1e-6)
         fits.append(model.objective_[0])
     assert max(fits) <= 1.01 * min(fits) + 1e-3
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("seed", [8, 10, 13, 16, 23, 25, 32, 38])
+def test_a_row_of_weight_0_has_no_direction_of_its_own(seed, loss):
+    # rounding led the copies a little along the direction that only a row of weight 0 has: |w| = 2e12 told them apart,
+    # and rows were so far out that 40.5 was reported, 21.5 was true, and 0.5 was to be had
+    agree_without_penalty(*contradictory_copies(seed), loss)
+
+
+@pytest.mark.parametrize("seed", [499, 1531, 1854, 2093])
+def test_steps_end_where_rounding_would_decide(seed):
+    # the rows left near the hinge did not span the columns, and a step along the slope of the others ended at
+    # |w| = 1e12 and margins of 1e18: 0.56 was reported and 0.019 true, 3237 and 1049, where 0.003 and 0.001 are least
+    agree_without_penalty(*contradictory_copies(seed), "hinge")
 
 
 @pytest.mark.parametrize("factor", [1e155, 1e-155])

@@ -4,16 +4,17 @@ from libc.math cimport INFINITY, fabs
 from libc.string cimport memset
 
 from cmargin._core.newton.direction._high_leverage cimport heavy_direction
-from cmargin._core.newton._driver cimport floor_of, newton_state
+from cmargin._core.newton._driver cimport floor_of, newton_state, rounding_of
 from cmargin._core.newton.direction._system cimport (
     MODEL_LEFT, MODEL_ROUNDS, MODEL_TOL, SMOOTH_MODEL_TOL, allows_rounding, curvature_is_lost, l1_minimum,
-    l1_work_size, solve_upper,
+    l1_work_size, solve_after_ridge, solve_upper,
 )
 from cmargin._core.util._sorting cimport sort_with_index
 
 cdef double NEAR = 0.8                   # of the l1 weight: columns with such a gradient may soon be in use
 cdef double THICK = 1e5                  # times what rows below the floor can add to a column: a step does without it,
 cdef double NEXT_TO_NOTHING = 100        # and that a column had not so much is no harm for one step
+cdef double HIDDEN = 1e-4                # of the objective, or of itself if more: what rounding may change by a step
 cdef Py_ssize_t WORKING_SET = 400        # columns in the block beside those in use, at most
 
 
@@ -79,6 +80,12 @@ cdef bint has_thin_column(const newton_state *at, const double *factor) noexcept
     return False
 
 
+cdef bint goes_too_far(const newton_state *at, const double *d) noexcept nogil:
+    # Whether rounding may change the objective at the end of d by too much. Rows on the hinge's straight line have a
+    # slope and no curvature: where the other rows do not span the columns and there is no penalty, d has no end there.
+    return not at.smooth and at.knows_rms and rounding_of(at, d) > HIDDEN * max(at.objective, HIDDEN)
+
+
 cdef bint solve_block(newton_state *at) noexcept nogil:
     # d = the Newton direction, for l1 the minimum of the model with its l1 term; False: the block is not finite
     cdef Py_ssize_t order = at.order, i, j
@@ -106,6 +113,8 @@ cdef bint solve_block(newton_state *at) noexcept nogil:
                           l1 + order, at.index)
     else:
         ridge = solve_upper(order, at.block, 1, g, d, l1 + order)
+        while ridge <= 1 and goes_too_far(at, d):
+            ridge = solve_after_ridge(ridge, order, at.block, 1, g, d, l1 + order)
         done = ridge == ridge
         at.rough = ridge == 0 and allows_rounding(order, at.block, l1 + order)
         at.thin = not (at.knows_rms and ridge == 0) or has_thin_column(at, l1 + order) \

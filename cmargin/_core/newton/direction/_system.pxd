@@ -9,6 +9,10 @@ Blocks are row-major and known by their upper triangle.
 cdef double solve_upper(Py_ssize_t n, const double *upper, Py_ssize_t k, const double *rhs, double *x,
                         double *scratch) noexcept nogil
 
+# the same with a larger ridge than the one of before
+cdef double solve_after_ridge(double ridge, Py_ssize_t n, const double *upper, Py_ssize_t k, const double *rhs,
+                              double *x, double *scratch) noexcept nogil
+
 # whether the block that left this factor (as `solve_upper` with a ridge of 0 leaves it in its scratch) might as well
 # have been summed in single precision
 cdef bint allows_rounding(Py_ssize_t n, const double *upper, const double *factor) noexcept nogil

@@ -69,12 +69,25 @@ cdef bint solve_in_place(Py_ssize_t n, double *upper, Py_ssize_t k, const double
 
 cdef double solve_upper(Py_ssize_t n, const double *upper, Py_ssize_t k, const double *rhs, double *x,
                         double *scratch) noexcept nogil:
+    return solve_from_ridge(0, n, upper, k, rhs, x, scratch)
+
+
+cdef double solve_after_ridge(double ridge, Py_ssize_t n, const double *upper, Py_ssize_t k, const double *rhs,
+                              double *x, double *scratch) noexcept nogil:
+    return solve_from_ridge(max(FIRST_RIDGE, RIDGE_STEP * ridge), n, upper, k, rhs, x, scratch)
+
+
+cdef double solve_from_ridge(double ridge, Py_ssize_t n, const double *upper, Py_ssize_t k, const double *rhs,
+                             double *x, double *scratch) noexcept nogil:
     # a ridge, a multiple of every diagonal entry as columns may be of very different scale, only where the factor
     # fails; where rounding has left a matrix that even its own diagonal cannot mend, no more than that diagonal
-    cdef double ridge = 0, largest = 0
+    cdef double largest = 0
     cdef Py_ssize_t i
     if n == 0:
         return 0
+    for i in range(n):
+        largest = max(largest, upper[i * n + i])
+    largest = largest if largest > 0 else 1
     while True:
         memcpy(scratch, upper, n * n * sizeof(double))
         if ridge > 0:
@@ -85,9 +98,6 @@ cdef double solve_upper(Py_ssize_t n, const double *upper, Py_ssize_t k, const d
         if ridge == 0:
             if not upper_is_finite(n, upper):
                 return NAN
-            for i in range(n):
-                largest = max(largest, upper[i * n + i])
-            largest = largest if largest > 0 else 1
             ridge = FIRST_RIDGE
         elif ridge > 1:
             divide_by_diagonal(n, upper, largest, k, rhs, x)
