@@ -50,6 +50,21 @@ def test_a_rare_class_and_few_rows():
     assert right["auto"] >= max(right.values()) - 0.02
 
 
+@pytest.mark.parametrize("n_rows, n_columns, n_classes, tail", [(200, 20, 2, 3), (300, 10, 6, 2)])
+def test_columns_with_heavy_tails(n_rows, n_columns, n_classes, tail):
+    # The squared loss counted the scores of far rows, beyond the level, as losses: penalties were up to 300 times as
+    # large, and 3.2 points under the best at worst
+    for seed in range(12):
+        r = np.random.default_rng(seed)
+        X, W = r.standard_normal((n_rows + 2000, n_columns)), r.standard_normal((n_classes, n_columns))
+        scores = X @ (W * np.logspace(0, -1, n_columns)).T
+        y = (scores + 0.5 * r.standard_normal(scores.shape)).argmax(axis=1)
+        X = np.sign(X) * np.abs(X)**tail
+        right = [MarginPursuitClassifier(l2=l2, trace=False, n_jobs=1).fit(X[:n_rows], y[:n_rows])
+                 .score(X[n_rows:], y[n_rows:]) for l2 in ("auto", *10.0 ** np.arange(-8, -1))]
+        assert right[0] >= max(right) - 0.015
+
+
 # ---------------------------------------------------------------- the rule
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -71,7 +86,8 @@ def test_what_is_left_out_is_what_fits_without_it_say(shape, intercept, monkeypa
         for i in range(n):
             rest = np.arange(n) != i
             w = np.linalg.solve(A[rest].T @ (s[rest, None] * A[rest]) + penalty, A[rest].T @ (s[rest] * code[rest]))
-            lost += s[i] * (code[i] - A[i] @ w) ** 2
+            back = intercept * s[i] / (s.sum() - s[i]) * (code[i] - s @ code / s.sum())   # of its own code to the mean
+            lost += s[i] * max(0.0, 1 - code[i] * (A[i] @ w + back))
         assert seen["lost"][k] == pytest.approx(lost)
 
 

@@ -7,8 +7,9 @@ what that says of a row from all others is known of one factor, for every penalt
 
 z = x - mean.
 
-The choice is the one that loses least among those that err no more often than the best by more than one standard error
-of the difference: the loss alone would trade a class that is met rarely for the middle of all scores.
+The choice is the one of least hinge loss among those that err no more often than the best by more than one standard
+error of the difference. The hinge loss alone would trade a class that is met rarely for the middle of all scores; the
+squared loss also counts scores beyond the level, so that a few far rows decide.
 """
 
 import numpy as np
@@ -62,7 +63,7 @@ def best_penalty(X, codes, weights, intercept, graded=False):
         # a row that is left out takes the mean with it, away from its own code, which no new row would do
         scores = Y - off + target * own / (1 - own)
         wrong.append((scores.argmax(axis=1) != Y.argmax(axis=1)) if exclusive else (scores * Y <= 0).mean(axis=1))
-        lost.append(weights @ (off**2).mean(axis=1))
+        lost.append(weights @ np.maximum(0, 1 - scores * Y).mean(axis=1))
     return size**2 * tried[chosen(np.array(wrong, float), np.array(lost), weights)]
 
 
