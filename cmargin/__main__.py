@@ -4,10 +4,11 @@ import argparse
 import os
 import sys
 import tempfile
+from importlib import import_module
 
 from cmargin import __version__
-from cmargin.command.guard import guarded, say
-from cmargin.command.options import add_commands
+from cmargin.cli.errors import exit_status, print_error
+from cmargin.cli.options import add_commands
 
 
 def demo(arguments, parser):
@@ -47,23 +48,9 @@ def experiments(arguments, parser):
     return experiments_main(arguments.rest)
 
 
-def convert(arguments, parser):
-    def work():
-        from cmargin.convert import command
-
-        return command(arguments)
-
-    return guarded(work)
-
-
 def on_own_data(arguments):
-    """``cmargin fit``, ``predict`` and ``evaluate``; what they import may be interrupted too."""
-    def work():
-        from cmargin.command import run
-
-        return getattr(run, arguments.run)(arguments)
-
-    return guarded(work)
+    """Run ``cmargin fit``, ``predict``, ``evaluate`` or ``convert``; an interrupt of their imports is caught, too."""
+    return exit_status(lambda: import_module(f"cmargin.cli.{arguments.run}").run(arguments))
 
 
 def build_parser():
@@ -81,16 +68,6 @@ def build_parser():
     command = commands.add_parser("show-config", help="print versions, OpenMP, BLAS and threads",
                                   description="Print versions, OpenMP, BLAS and threads of this build and process.")
     command.set_defaults(run=show_config)
-
-    command = commands.add_parser("convert", help="make svmlight text into files that rows are trained from",
-                                  description="Make svmlight text, which may be larger than memory, into a folder of "
-                                              "the arrays of a CSR matrix and its labels.")
-    command.add_argument("text", metavar="TEXT", help="the text")
-    command.add_argument("folder", metavar="FOLDER", help="where to put the arrays")
-    command.add_argument("--dtype", choices=("float32", "float64"), default="float32", help="default: float32")
-    command.add_argument("--features", type=int, metavar="N", help="columns (default: as many as there are)")
-    command.add_argument("--zero-based", action="store_true", help="the first column is called 0, not 1")
-    command.set_defaults(run=convert)
 
     # Its options are its own: what stands behind the name is handed on, --help included
     command = commands.add_parser("race", help="time against other packages", add_help=False)
@@ -112,7 +89,7 @@ def main(argv=None):
     try:
         return on_own_data(arguments) if isinstance(arguments.run, str) else arguments.run(arguments, parser)
     except KeyboardInterrupt:            # where a command has nothing to keep
-        say("interrupted.")
+        print_error("interrupted.")
         return 130
 
 

@@ -19,9 +19,9 @@ from trees import COLUMNS, NAMES, READERS, X, Y, csv_text, failed, read_by, writ
 
 from cmargin import Checkpoint, SmSVMClassifier
 from cmargin.__main__ import main
-from cmargin.command import methods, progress, tables
-from cmargin.command.model import load
-from cmargin.convert import convert
+from cmargin.cli import estimators, labels, progress
+from cmargin.cli.convert import convert
+from cmargin.cli.model import load
 from cmargin.data.files import sources
 
 
@@ -164,16 +164,16 @@ def test_columns_are_known_by_their_names(folder, reader, capsys):
 
 
 def test_labels_are_what_they_look_like():
-    assert tables.labels_from(["1", " 2", "1.0"]).tolist() == [1, 2, 1]
-    assert tables.labels_from(["1", "x"]).tolist() == ["1", "x"] and tables.labels_from(["0.5"]).tolist() == ["0.5"]
-    assert tables.labels_from(["nan", "1"]).tolist() == ["", "1"]        # which is missing
-    assert tables.labels_from(["-1", "+1", "0.", "2.000000000000000000e+00"]).tolist() == [-1, 1, 0, 2]
+    assert labels.labels_from(["1", " 2", "1.0"]).tolist() == [1, 2, 1]
+    assert labels.labels_from(["1", "x"]).tolist() == ["1", "x"] and labels.labels_from(["0.5"]).tolist() == ["0.5"]
+    assert labels.labels_from(["nan", "1"]).tolist() == ["", "1"]        # which is missing
+    assert labels.labels_from(["-1", "+1", "0.", "2.000000000000000000e+00"]).tolist() == [-1, 1, 0, 2]
 
 
 @pytest.mark.parametrize("names", [["00501", "08540"], ["01", "1", "2"], ["1e3", "1000"]])
 def test_names_that_look_like_numbers_stay_names(folder, capsys, names):
     # the model predicted 501 for 00501, and took 01 and 1 for one class
-    assert tables.labels_from(names).tolist() == names
+    assert labels.labels_from(names).tolist() == names
     rows = [f"{k + offset},{-k},{name}" for k, name in enumerate(names) for offset in (0, 0.1, 0.2)]
     (folder / "codes.csv").write_text("\n".join(["a,b,code", *rows]) + "\n")
     assert main(["fit", "codes.csv", "--method", "smsvm", "--set", "C=1000", "--model", "codes.model"]) == 0
@@ -341,7 +341,7 @@ def test_what_nobody_foresaw_is_a_sentence_too(folder, capsys, monkeypatch):
     def broken(*arguments, **more):
         raise ZeroDivisionError("so it goes")
 
-    monkeypatch.setattr(methods, "make", broken)
+    monkeypatch.setattr(estimators, "make", broken)
     assert "ZeroDivisionError: so it goes (CMARGIN_TRACEBACK=1" in failed(capsys, "fit", "trees.csv", "--model", "m")
     monkeypatch.setenv("CMARGIN_TRACEBACK", "1")
     with pytest.raises(ZeroDivisionError):
@@ -371,7 +371,7 @@ def test_an_interrupt_stores_the_best_weights(folder, capsys, monkeypatch):
                 raise KeyboardInterrupt
         estimator.callback = callback
 
-    monkeypatch.setattr(methods, "watched", watched)
+    monkeypatch.setattr(estimators, "report_passes", watched)
     assert main(["fit", "trees.csv", "--model", "m", "--set", "step_size=1.0"]) == 130
     assert "Interrupted: the best weights so far are in m." in capsys.readouterr().out
     found = load("m")
@@ -383,7 +383,7 @@ def test_an_interrupt_stores_the_best_weights(folder, capsys, monkeypatch):
 def test_the_same_command_goes_on_from_a_checkpoint(folder, capsys, monkeypatch):
     command = ["fit", "trees.csv", "--model", "m", "--set", "loss=logistic", "--checkpoint", "kept"]
     with monkeypatch.context() as patch:
-        patch.setattr(methods, "watched", lambda estimator, n_problems, bar: estimator.set_params(
+        patch.setattr(estimators, "report_passes", lambda estimator, n_problems, bar: estimator.set_params(
             callback=interrupting, checkpoint=Checkpoint("kept", passes=1)))
         assert main(command) == 130 and (folder / "kept").exists()
     assert main(command) == 0 and not (folder / "kept").exists()
@@ -410,7 +410,7 @@ def test_an_interrupt_before_there_is_anything(folder, capsys, monkeypatch):
     def interrupted(*arguments, **more):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(methods, "make", interrupted)
+    monkeypatch.setattr(estimators, "make", interrupted)
     assert main(["fit", "trees.csv", "--model", "m"]) == 130
     assert capsys.readouterr().err == "cmargin: interrupted.\n" and not (folder / "m").exists()
 
@@ -419,10 +419,10 @@ def test_ctrl_c_in_earnest(folder):
     program = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)          # which a shell in the background ignores
-from cmargin.command import methods
+from cmargin.cli import estimators
 def watched(estimator, n_problems, bar):
     estimator.callback = lambda model: print("pass", flush=True) if model.n_iter_ == 1 else None
-methods.watched = watched
+estimators.report_passes = watched
 from cmargin.__main__ import main
 sys.exit(main(["fit", "trees.csv", "--model", "m", "--set", "max_passes=1000000", "--set", "step_size=1.0"]))
 """
@@ -474,7 +474,7 @@ def test_nothing_elsewhere():
 def test_many_classes_of_smsvm_are_not_watched():
     for n_problems, there in ((3, False), (1, True)):
         estimator = SmSVMClassifier()
-        methods.watched(estimator, n_problems, SimpleNamespace(step=len))
+        estimators.report_passes(estimator, n_problems, SimpleNamespace(step=len))
         assert (estimator.callback is not None) == there
 
 

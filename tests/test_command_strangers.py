@@ -13,8 +13,8 @@ import pytest
 from trees import COLUMNS, NAMES, READERS, X, Y, csv_text, failed, read_by, written
 
 from cmargin.__main__ import main
-from cmargin.command import progress, report
-from cmargin.command.model import load
+from cmargin.cli import progress, report_text
+from cmargin.cli.model import load
 
 FRACTIONS = "a,b,y\n1,2,0.5\n2,3,1\n3,1,2.25\n"
 FIT = ("--model", "m", "--quiet")
@@ -142,7 +142,7 @@ def test_long_labels_and_what_terminals_obey(folder, capsys):
     assert "\x1b" not in text and max(map(len, text.splitlines())) < 130
     main(["evaluate", "d.npz", "--model", "m", "--format", "json"])
     assert {one["label"] for one in json.loads(capsys.readouterr().out)["classes"]} == set(names)
-    assert report.shown("x" * 40) == "x" * 40 and len(report.shown("x" * 41)) == 40
+    assert report_text.shown("x" * 40) == "x" * 40 and len(report_text.shown("x" * 41)) == 40
 
 
 class Kernel(io.StringIO):

@@ -7,15 +7,16 @@ import pytest
 
 from cmargin import Checkpoint
 from cmargin._runtime.checkpoint import Keeper
-from cmargin.command import tables, whole
-from cmargin.command.tables import read_csv
+from cmargin.cli import output
+from cmargin.cli.tables import read_csv
+from cmargin.data.files import delimited
 
 
 @pytest.fixture(params=["pandas", "numpy"], autouse=True)
 def reader(request, monkeypatch):
     """By pandas, and as if it were not installed."""
     if request.param == "numpy":
-        monkeypatch.setattr(tables, "_cells", tables._by_numpy)
+        monkeypatch.setattr(delimited, "_by_pandas", lambda *arguments: None)
     else:
         pytest.importorskip("pandas")
 
@@ -78,5 +79,5 @@ def test_a_checkpoint_that_is_a_link_stays_one(tmp_path):
 
 
 def test_files_in_memory_are_replaced_as_any_and_open_ones_written_to():
-    assert not "/dev/shm/model".startswith(whole.OPEN_FILES)
-    assert all(path.startswith(whole.OPEN_FILES) for path in ("/dev/stdout", "/dev/stderr", "/dev/fd/1"))
+    assert not "/dev/shm/model".startswith(output.OPEN_FILES)
+    assert all(path.startswith(output.OPEN_FILES) for path in ("/dev/stdout", "/dev/stderr", "/dev/fd/1"))

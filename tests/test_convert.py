@@ -14,9 +14,11 @@ import scipy.sparse as sp
 from conftest import blobs
 from sklearn.datasets import dump_svmlight_file
 
-from cmargin import SmSVMClassifier, convert
+from cmargin import SmSVMClassifier
 from cmargin.__main__ import main
-from cmargin.data.files import open_files
+from cmargin.cli.convert import convert
+from cmargin.data.files import open_files, svmlight
+from cmargin.data.files.text import opened_text
 
 
 @pytest.fixture
@@ -32,8 +34,8 @@ def text(tmp_path):
 @pytest.mark.parametrize("size", [1, 700, 1 << 24])
 def test_text_comes_back_as_rows(text, tmp_path, monkeypatch, size):
     X, y, path = text
-    monkeypatch.setattr(convert, "TEXT", size)
-    shape, entries = convert.convert(str(path), tmp_path / "X")
+    monkeypatch.setattr(svmlight, "PIECE", size)
+    shape, entries = convert(str(path), tmp_path / "X")
     assert shape == X.shape and entries == np.count_nonzero(X)
     files = open_files(tmp_path / "X", in_memory=False)
     np.testing.assert_allclose(files[:].toarray(), X, rtol=1e-6)
@@ -57,7 +59,7 @@ def test_the_command(text, tmp_path, capsys):
 
 def test_columns_from_zero_and_labels_that_are_no_whole_numbers(tmp_path):
     (tmp_path / "X.txt").write_text("0.5 0:1 2:3\n# a line of words\n-1 1:2 # words\n")
-    shape, entries = convert.convert(str(tmp_path / "X.txt"), tmp_path / "X", zero_based=True)
+    shape, entries = convert(str(tmp_path / "X.txt"), tmp_path / "X", zero_based=True)
     assert shape == (2, 3) and entries == 3
     np.testing.assert_array_equal(open_files(tmp_path / "X")[:].toarray(), [[1, 0, 3], [0, 2, 0]])
     np.testing.assert_array_equal(np.load(tmp_path / "X" / "labels.npy"), [0.5, -1])
@@ -87,7 +89,7 @@ def test_text_that_is_refused(tmp_path, capsys, written, options, words):
 def test_compressed_text_and_a_byte_order_mark(text, tmp_path, pack, mark):
     X, y, path = text
     path.write_bytes(pack(mark + path.read_bytes()))
-    assert convert.convert(path, tmp_path / "X")[0] == X.shape
+    assert convert(path, tmp_path / "X")[0] == X.shape
     np.testing.assert_allclose(open_files(tmp_path / "X")[:].toarray(), X, rtol=1e-6)
     np.testing.assert_array_equal(np.load(tmp_path / "X" / "labels.npy"), y)
 
@@ -105,7 +107,7 @@ def test_a_command_reads_it_too(text, tmp_path, capsys, ending, pack):
 
 
 def test_what_the_disc_says_is_not_damage(text):
-    with pytest.raises(OSError, match="Input/output error") as told, convert.opened_text(text[2]):
+    with pytest.raises(OSError, match="Input/output error") as told, opened_text(text[2]):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
     assert told.value.errno == errno.EIO
 
@@ -117,7 +119,7 @@ def test_what_the_disc_says_is_not_damage(text):
 def test_damaged_text(text, tmp_path, capsys, pack, damage):
     (tmp_path / "rows.svm.gz").write_bytes(damage(pack(text[2].read_bytes())))
     with pytest.raises(ValueError, match=r"rows\.svm\.gz' is compressed, and damaged: "):
-        convert.convert(str(tmp_path / "rows.svm.gz"), tmp_path / "X")
+        convert(str(tmp_path / "rows.svm.gz"), tmp_path / "X")
     assert not (tmp_path / "X" / "labels.npy").exists()
     assert main(["fit", str(tmp_path / "rows.svm.gz"), "--model", str(tmp_path / "model")]) == 1
     assert "is compressed, and damaged" in capsys.readouterr().err
@@ -129,5 +131,5 @@ def test_text_out_of_a_pipe(text, tmp_path, pack):
     os.mkfifo(tmp_path / "pipe")
     writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(pack(text[2].read_bytes()),))
     writer.start()
-    assert convert.convert(str(tmp_path / "pipe"), tmp_path / "X")[0] == text[0].shape
+    assert convert(str(tmp_path / "pipe"), tmp_path / "X")[0] == text[0].shape
     writer.join()

@@ -150,6 +150,16 @@ def test_an_npz_of_another_sparse_format_is_refused_by_name(data, tmp_path, name
     np.testing.assert_array_equal(model.predict(tmp_path / "X.npz"), model.predict(X))
 
 
+def test_an_archive_whose_bytes_are_damaged_is_refused_in_words(data, tmp_path):
+    # zipfile raised NotImplementedError for the version in the list of contents; only the commands had words for it.
+    np.savez(tmp_path / "X.npz", X=data[0])
+    whole = (tmp_path / "X.npz").read_bytes()
+    at = whole.index(b"PK\x01\x02")
+    (tmp_path / "X.npz").write_bytes(whole[:at + 6] + b"\xff" + whole[at + 7:])
+    with pytest.raises(ValueError, match=r"X\.npz is damaged: zip file version"):
+        SmSVMClassifier().fit(tmp_path / "X.npz", data[1])
+
+
 def csr_arrays(X):
     rows = sp.csr_array(X)
     return {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr, "shape": rows.shape}

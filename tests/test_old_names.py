@@ -27,6 +27,16 @@ def test_homes_warn_and_are_data():
             _ = module.prices
 
 
+def test_convert_warns_and_is_the_function_of_the_command():
+    from cmargin import convert
+    from cmargin.cli.convert import convert as moved
+
+    with pytest.warns(FutureWarning, match="cmargin.convert.convert is cmargin.cli.convert.convert now"):
+        assert convert.convert is moved
+    with pytest.raises(AttributeError, match="has no attribute 'TEXT'"):
+        _ = convert.TEXT
+
+
 @pytest.mark.parametrize("model", [SLNDClassifier(loss="logistic", random_state=0), SGDQNClassifier(random_state=0)])
 def test_pickles_that_name_the_old_modules_are_read(model, tmp_path):
     # A fitted SLND holds its inverse Hessian, SGD-QN its gains: objects of modules that were in another folder.

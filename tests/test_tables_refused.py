@@ -10,10 +10,11 @@ import pytest
 import scipy.sparse as sp
 
 from cmargin import SmSVMClassifier
-from cmargin.command import data
-from cmargin.command.tables import NO_LABEL, labels_from, read_csv, read_parquet
-from cmargin.command.whole import whole_file, writable
-from cmargin.convert import convert
+from cmargin.cli import data
+from cmargin.cli.convert import convert
+from cmargin.cli.labels import labels_from
+from cmargin.cli.output import check_writable, output_file
+from cmargin.cli.tables import NO_LABEL, read_csv, read_parquet
 from cmargin.data.files import formats, open_files
 from cmargin.data.files.formats import open_one
 
@@ -74,7 +75,7 @@ def test_a_missing_label_is_refused_by_its_row_in_every_file(tmp_path, labels):
     assert len(paths) == (7 if type(labels[0]) is int else 3)
     for path in paths:
         with pytest.raises(ValueError, match=rf"{path.name}, row 2: the label is empty \(1 such rows\); leave"):
-            data.with_labels(str(path), options)
+            data.read_labelled(str(path), options)
         table = data.read(str(path), options)                   # `predict` has no use for labels
         assert table.X.shape == (3, 1) and len(table.y) == 3
 
@@ -84,7 +85,7 @@ def test_a_missing_label_in_a_file_of_its_own(tmp_path):
     np.save(tmp_path / "y.npy", np.array([0.0, np.nan, 1.0]))
     options = SimpleNamespace(label=None, labels=str(tmp_path / "y.npy"))
     with pytest.raises(ValueError, match="row 2: the label is empty"):
-        data.with_labels(str(tmp_path / "X.npy"), options)
+        data.read_labelled(str(tmp_path / "X.npy"), options)
     with pytest.raises(ValueError, match=r"Input y contains NaN: y\[1\] is missing"):
         SmSVMClassifier().fit(tmp_path / "X.npy", tmp_path / "y.npy")
 
@@ -148,8 +149,8 @@ def test_a_link_stays_a_link_and_a_pipe_a_pipe(tmp_path):
     target, link, pipe = tmp_path / "target", tmp_path / "link", str(tmp_path / "pipe")
     target.write_text("old")
     link.symlink_to(target)
-    writable(str(link))
-    with whole_file(str(link), "w") as file:
+    check_writable(str(link))
+    with output_file(str(link), "w") as file:
         file.write("new")
     assert link.is_symlink() and target.read_text() == "new" and os.listdir(tmp_path).count("target.part") == 0
     if not hasattr(os, "mkfifo"):
@@ -158,8 +159,8 @@ def test_a_link_stays_a_link_and_a_pipe_a_pipe(tmp_path):
     told = []
     reader = threading.Thread(target=lambda: told.append(Path(pipe).read_text()), daemon=True)
     reader.start()
-    writable(pipe)
-    with whole_file(pipe, "w") as file:
+    check_writable(pipe)
+    with output_file(pipe, "w") as file:
         file.write("through")
     reader.join(30)
     assert told == ["through"] and not os.path.isfile(pipe)

@@ -13,7 +13,7 @@ from sklearn.exceptions import InconsistentVersionWarning
 
 import cmargin
 from cmargin import SmSVMClassifier
-from cmargin.command.model import Model, load
+from cmargin.cli.model import Model, load
 
 X, Y = blobs(n=90, d=5, k=3)
 OURS = "cmargin._estimators.versions.__version__"

@@ -7,7 +7,7 @@ import pytest
 from conftest import blobs
 
 from cmargin.__main__ import main
-from cmargin.command import tables
+from cmargin.data.files import delimited
 
 X, Y = blobs(n=300, d=5, k=3, spread=0.5)
 NAMES = np.array(["ash", "birch", "elm"])
@@ -42,6 +42,6 @@ READERS = ["pandas", "numpy"]
 def read_by(reader, monkeypatch):
     """Tables by pandas, or as if it were not installed."""
     if reader == "numpy":
-        monkeypatch.setattr(tables, "_cells", tables._by_numpy)
+        monkeypatch.setattr(delimited, "_by_pandas", lambda *arguments: None)
     else:
         pytest.importorskip("pandas")

@@ -17,7 +17,7 @@ WHAT = {"container": (0.7, (CONTAINERS, LABELS, ESTIMATORS), verdict_of),
 
 
 def load():
-    for name in ("cmargin.baselines", "cmargin.slnd", "cmargin.smsvm_cv", "cmargin.command.run"):
+    for name in ("cmargin.baselines", "cmargin.slnd", "cmargin.smsvm_cv", "cmargin.cli.fit", "cmargin.cli.evaluate"):
         import_module(name)
 
 

@@ -27,7 +27,7 @@ _good = {}
 
 def load():
     """Trained models and good files, in a folder that commands may write to."""
-    for name in ("cmargin.command.run", "cmargin.command.page", "matplotlib.figure"):
+    for name in ("cmargin.cli.fit", "cmargin.cli.predict", "cmargin.cli.evaluate", "matplotlib.figure"):
         import_module(name)
     folder = tempfile.mkdtemp(prefix="commands", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
     atexit.register(rmtree, folder, ignore_errors=True)

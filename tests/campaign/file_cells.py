@@ -79,7 +79,7 @@ def svmlight_text(X, labels):
 
 
 def converted(X, codes):
-    from cmargin.convert import convert
+    from cmargin.cli.convert import convert
 
     convert(text("rows.svm", svmlight_text(X, codes)), in_file("folder"), dtype=np.float64,
             n_features=X.shape[1])

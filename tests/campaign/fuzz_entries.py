@@ -293,7 +293,7 @@ def to_sklearn(draw):
 
 
 def convert(draw):
-    from cmargin.convert import convert
+    from cmargin.cli.convert import convert
 
     more = {"dtype": draw.pick((np.float32, np.float64)), "n_features": draw.pick((None, 3, 1, 2**40)),
             "zero_based": draw.once_in(2)}

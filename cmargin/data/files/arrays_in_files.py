@@ -8,15 +8,12 @@ wait for a disk, deaf to Ctrl-C.
 import math
 import mmap
 import os
-import struct
-import zipfile
 from dataclasses import dataclass
 
 import numpy as np
 
 READ_HEADER = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 FETCHED = 1 << 21            # bytes between two moments at which a reader hears that nobody waits
-LOCAL_HEADER = struct.Struct("<26xHH")       # of a member of a zip archive: lengths of its name and of what follows
 
 
 @dataclass(frozen=True)
@@ -102,34 +99,13 @@ def read_at(file, path, at, out):
 
 
 def array_of_npy(path):
-    """The array in a .npy file."""
+    """Return the `ArrayInFile` of a .npy file."""
     with opened(path) as file:
-        return _described(path, file).check_length()
-
-
-def arrays_of_npz(path):
-    """{name: array} of a .npz archive that is not compressed."""
-    found = {}
-    with opened(path) as file:
-        try:
-            members = zipfile.ZipFile(file).infolist()
-        except zipfile.BadZipFile:
-            raise ValueError(f"{path!r} is no .npz archive, or is cut short.") from None
-        for member in members:
-            if member.compress_type != zipfile.ZIP_STORED:
-                raise ValueError(f"{path!r} is compressed and cannot be read in parts; save it by numpy.savez, or by "
-                                 "scipy.sparse.save_npz with compressed=False.")
-            file.seek(member.header_offset)
-            local = file.read(LOCAL_HEADER.size)
-            if len(local) < LOCAL_HEADER.size:
-                raise ValueError(f"{path!r} is cut short within {member.filename!r}.")
-            file.seek(sum(LOCAL_HEADER.unpack(local)), os.SEEK_CUR)
-            end = file.tell() + member.file_size
-            found[member.filename.removesuffix(".npy")] = _described(path, file).check_length(end)
-    return found
+        return array_at(path, file).check_length()
 
 
 def opened(path):
+    """Return the file, open in binary mode; FileNotFoundError and ValueError, with the path, where there is none."""
     try:
         return open(path, "rb")
     except FileNotFoundError:
@@ -138,7 +114,8 @@ def opened(path):
         raise ValueError(f"{path!r} is a folder, not a file.") from None
 
 
-def _described(path, file):
+def array_at(path, file):
+    """Return the `ArrayInFile` whose .npy header begins where ``file`` stands."""
     try:
         version = np.lib.format.read_magic(file)
         shape, fortran, dtype = READ_HEADER[version](file)

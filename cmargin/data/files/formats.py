@@ -13,11 +13,11 @@ import threading
 import numpy as np
 import scipy.sparse as sp
 
-from cmargin.data.containers import LISTS
-from cmargin.data.files.arrays_in_files import array_of_npy, arrays_of_npz, opened, read_at
+from cmargin.data.files.arrays_in_files import array_of_npy, opened, read_at
+from cmargin.data.files.npz import CSR_ARRAYS, arrays_of_npz
+from cmargin.data.files.parquet import ParquetRows
 
 ENDINGS = (".npy", ".npz", ".parquet")       # of files; rows may be in a folder, too
-CSR_ARRAYS = ("data", "indices", "indptr", "shape")
 MOST_COLUMNS = 1 << 44       # eight bytes for each are what processors address
 PIECE = 1 << 20              # row pointers looked at together
 
@@ -80,25 +80,19 @@ class CSRRows:
     sparse, any_rows = True, True
 
     def __init__(self, name, arrays):
-        missing = [part for part in CSR_ARRAYS if part not in arrays]
-        if missing:
-            raise ValueError(f"{name!r} holds no CSR matrix: {', '.join(missing)} is missing.")
+        _require(name, arrays, CSR_ARRAYS)
         self.name = name
         self.data, self.indices, self.indptr = (arrays[part] for part in CSR_ARRAYS[:3])
-        shape = arrays["shape"].load()
-        whole = all(array.dtype.kind == "i" for array in (self.indices, self.indptr, shape))
-        if not whole or shape.shape != (2,):
+        if not self.indices.dtype.kind == self.indptr.dtype.kind == "i":
             raise ValueError(f"{name!r} holds no CSR matrix: its indices and shape must be whole numbers.")
-        self.n_rows, self.n_features = map(int, shape)
-        if self.n_features > MOST_COLUMNS:
-            raise ValueError(f"{name!r} is said to have {self.n_features} columns, whose weights no memory holds.")
-        self.dtype, self.entries = self.data.dtype, self.data.shape[0]
+        self.n_rows, self.n_features = shape = _shape(name, arrays["shape"])
+        self.dtype, self.entries, self.index_size = self.data.dtype, self.data.shape[0], self.indices.dtype.itemsize
         if self.indptr.shape != (self.n_rows + 1,) or self.indices.shape != self.data.shape:
-            raise ValueError(f"{name!r} holds no CSR matrix of shape {tuple(shape.tolist())}: its arrays have lengths "
+            raise ValueError(f"{name!r} holds no CSR matrix of shape {shape}: its arrays have lengths "
                              f"{self.data.shape[0]}, {self.indices.shape[0]} and {self.indptr.shape[0]}.")
 
     def edges(self, size):
-        most = max(1, size // (self.dtype.itemsize + self.indices.dtype.itemsize))
+        most = max(1, size // (self.dtype.itemsize + self.index_size))
         found, begin, last = [0], 0, 0
         for lo in range(1, self.n_rows + 1, PIECE):          # ends of rows lo - 1 ..
             ends = np.empty(min(PIECE, self.n_rows + 1 - lo) + 1, self.indptr.dtype)
@@ -128,55 +122,20 @@ class CSRRows:
         return sp.csr_matrix((data, indices, starts), shape=(hi - lo, self.n_features))
 
 
-def index_of_rows(schema):
-    """Names of the columns of a Parquet file that pandas made of the index of its rows: they are no features."""
-    return {name for name in (schema.pandas_metadata or {}).get("index_columns", ()) if isinstance(name, str)}
+def _require(name, arrays, parts):
+    missing = [part for part in parts if part not in arrays]
+    if missing:
+        raise ValueError(f"{name!r} holds no CSR matrix: {', '.join(missing)} is missing.")
 
 
-def refuse_lists(path, schema, columns):
-    """Raise ValueError where one of these columns of a Parquet file holds lists, embeddings say."""
-    for field in map(schema.field, columns):
-        if str(field.type).startswith(LISTS):
-            raise ValueError(f"{path!r}, column {field.name!r}, holds lists ({field.type}), and rows have one number a "
-                             "column; write the array of them to a .npy file, np.array(column.to_pylist()).")
-
-
-class ParquetRows:
-    """Rows of a Parquet file all of whose columns are features; a row group is read at a time."""
-
-    sparse, any_rows = False, False
-
-    def __init__(self, path):
-        opened(path).close()
-        try:
-            import pyarrow.parquet as parquet
-        except ImportError:
-            raise ImportError(f"{path!r} is read by pyarrow, which is not installed.") from None
-        self.name, self.file = path, parquet.ParquetFile(path)
-        schema = self.file.schema_arrow
-        index = index_of_rows(schema)
-        self.columns = [j for j, name in enumerate(schema.names) if name not in index]
-        refuse_lists(path, schema, self.columns)
-        kinds = {schema.field(j).type.to_pandas_dtype() for j in self.columns}
-        if len(kinds) != 1:
-            raise ValueError(f"{path!r} has columns of several types: rows in files must be float32 or float64.")
-        groups = [self.file.metadata.row_group(g).num_rows for g in range(self.file.num_row_groups)]
-        self.ends = [0, *np.cumsum(groups).tolist()]
-        self.n_rows, self.n_features = self.ends[-1], len(self.columns)
-        self.dtype, self.entries = np.dtype(kinds.pop()), self.n_rows * self.n_features
-
-    def edges(self, size):
-        return self.ends
-
-    def read(self, lo, hi, room):
-        out = room.array("rows", (self.n_features, hi - lo), self.dtype)
-        for g, (begin, end) in enumerate(zip(self.ends, self.ends[1:], strict=False)):
-            if begin < hi and end > lo:
-                table = self.file.read_row_group(g)
-                here, there = slice(max(lo, begin) - lo, min(hi, end) - lo), slice(max(lo - begin, 0), hi - begin)
-                for k, j in enumerate(self.columns):
-                    out[k, here] = table.column(j).to_numpy()[there]
-        return out.T
+def _shape(name, array):
+    """Return (rows, columns) of a sparse matrix whose shape is stored in ``array``."""
+    shape = array.load()
+    if array.dtype.kind != "i" or shape.shape != (2,):
+        raise ValueError(f"{name!r} holds no CSR matrix: its indices and shape must be whole numbers.")
+    if shape[1] > MOST_COLUMNS:
+        raise ValueError(f"{name!r} is said to have {shape[1]} columns, whose weights no memory holds.")
+    return tuple(map(int, shape))
 
 
 def _refuse_other_formats(path, member):
@@ -192,7 +151,7 @@ def _refuse_other_formats(path, member):
 
 
 def open_one(path):
-    """What holds the rows of one file, or of one folder with the arrays of a CSR matrix."""
+    """Return the rows of one file, or of one folder with the arrays of a CSR matrix."""
     if os.path.isdir(path):
         names = [part for part in CSR_ARRAYS if os.path.exists(os.path.join(path, f"{part}.npy"))]
         return CSRRows(path, {part: array_of_npy(os.path.join(path, f"{part}.npy")) for part in names})

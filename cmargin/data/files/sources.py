@@ -7,9 +7,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from cmargin.data.containers import refuse_texts
-from cmargin.data.files.arrays_in_files import ArrayInFile, array_of_npy, arrays_of_npz
+from cmargin.data.files.arrays_in_files import ArrayInFile, array_of_npy
 from cmargin.data.files.formats import ENDINGS, DenseRows, Room, open_one
 from cmargin.data.files.memory_left import memory_left
+from cmargin.data.files.npz import arrays_of_npz
 
 FITS = 0.5                   # part of the memory left that rows may take and still be read whole
 NEAR = 1 << 16               # bytes between two rows that are sooner read along than skipped
@@ -44,7 +45,7 @@ class RowFiles:
         self.starts = [0, *np.cumsum([part.n_rows for part in parts]).tolist()]
         self.n_rows, self.entries = self.starts[-1], sum(part.entries for part in parts)
         self.shape, self.any_rows = (self.n_rows, self.n_features), all(part.any_rows for part in parts)
-        each = self.dtype.itemsize + (parts[0].indices.dtype.itemsize if self.sparse else 0)
+        each = self.dtype.itemsize + (first.index_size if self.sparse else 0)
         self.nbytes = self.entries * each + (8 * (self.n_rows + 1) if self.sparse else 0)
 
     def __len__(self):

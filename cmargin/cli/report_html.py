@@ -5,7 +5,7 @@ from html import escape
 
 import numpy as np
 
-from cmargin.command.report import ABOUT, CLASS_COLUMNS, MOST_CLASSES, class_lines, heading, lines, trained
+from cmargin.cli.report_text import ABOUT, CLASS_COLUMNS, MOST_CLASSES, class_rows, heading, summary, training
 
 STYLE = """
 :root { color-scheme: light; }
@@ -22,17 +22,17 @@ figure { margin: 0; } svg { width: 100%; height: auto; }
 """
 
 
-def as_html(told, curves):
-    """A page of its own: no script, no file and no address outside."""
+def as_html(facts, curves):
+    """Return a self-contained page: it has no script and refers to no other file or address."""
     figures = "".join(f"<figure>{svg}<figcaption>{escape(words)}</figcaption></figure>" for svg, words in plots(curves))
     figures = figures or "<p>The plots are drawn by matplotlib, which is not installed.</p>"
     pairs = "".join(f"<tr><th scope='row'>{escape(what)}</th><td>{escape(value)}</td></tr>"
-                    for what, value in lines(told))
+                    for what, value in summary(facts))
     head = "".join(f"<th>{column}</th>" for column in CLASS_COLUMNS)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in class_lines(told))
-    n_classes = len(told["classes"])
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in class_rows(facts))
+    n_classes = len(facts["classes"])
     many = f" (the {MOST_CLASSES} of the lowest recall, of {n_classes})" if n_classes > MOST_CLASSES else ""
-    title = escape(heading(told))
+    title = escape(heading(facts))
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -45,13 +45,13 @@ def as_html(told, curves):
 <div class="plots">{figures}</div>
 <h2>Classes{many}</h2>
 <div class="wide"><table class="numbers"><tr>{head}</tr>{body}</table></div>
-<footer><p>{escape(trained(told))}</p></footer>
+<footer><p>{escape(training(facts))}</p></footer>
 </body>
 </html>"""
 
 
 def plots(curves):
-    """(SVG, caption) of every plot that there are numbers for; none without matplotlib."""
+    """Yield (SVG, caption) of every plot that there are numbers for; nothing without matplotlib."""
     try:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
@@ -70,7 +70,7 @@ def plots(curves):
         figure = Figure(figsize=(6.0, 4.2), layout="constrained")
         work(figure.subplots(), curves)
         out = io.StringIO()
-        with rc_context({"svg.hashsalt": f"cmargin {number}"}):       # ids of its own for every plot of the page
+        with rc_context({"svg.hashsalt": f"cmargin {number}"}):       # Ids must differ between plots of one page.
             figure.savefig(out, format="svg", metadata={"Date": None})
         yield out.getvalue()[out.getvalue().index("<svg"):], words
 
@@ -92,10 +92,10 @@ def _margin_error(axis, curves):
 
 
 def _reliability(axis, curves):
-    promise, kept, n = curves["reliability"]
+    confidence, right, n = curves["reliability"]
     axis.plot([0, 1], [0, 1], color="0.6", linewidth=1)
-    axis.plot(promise, kept, color="#0072B2", linewidth=1, alpha=0.4)
-    axis.scatter(promise, kept, s=20 + 180 * n / n.max(), color="#0072B2", alpha=0.8, linewidth=0, zorder=3)
+    axis.plot(confidence, right, color="#0072B2", linewidth=1, alpha=0.4)
+    axis.scatter(confidence, right, s=20 + 180 * n / n.max(), color="#0072B2", alpha=0.8, linewidth=0, zorder=3)
     axis.set(xlabel="probability of the predicted class (dot size: rows)", xlim=(0, 1.02), ylim=(0, 1.02),
              ylabel="share of predictions that were right")
     axis.grid(color="#dddddd", linewidth=0.6)
@@ -105,7 +105,7 @@ def _reliability(axis, curves):
 def _confusion(axis, curves):
     counts, names = curves["confusion"], [name[:14] for name in curves["classes"]]
     shares = 100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    axis.imshow(np.sqrt(shares), cmap="Blues", vmin=0, vmax=10, aspect="auto")       # so that few mistakes are seen
+    axis.imshow(np.sqrt(shares), cmap="Blues", vmin=0, vmax=10, aspect="auto")       # The root shows rare mistakes.
     small = max(5, 10 - len(names) // 4)
     axis.set_xticks(range(len(names)), names, rotation=90 if max(map(len, names)) > 3 else 0, fontsize=small)
     axis.set_yticks(range(len(names)), names, fontsize=small)
@@ -119,7 +119,7 @@ def _confusion(axis, curves):
 def _recalls(axis, curves):
     counts = curves["confusion"]
     rows = counts.sum(axis=1)
-    found = np.sort(np.diag(counts)[rows > 0] / rows[rows > 0])
-    axis.plot(np.arange(1, len(found) + 1), 100 * found, color="#0072B2", drawstyle="steps-mid")
+    recalls = np.sort(np.diag(counts)[rows > 0] / rows[rows > 0])
+    axis.plot(np.arange(1, len(recalls) + 1), 100 * recalls, color="#0072B2", drawstyle="steps-mid")
     axis.set(xlabel="classes, the worst first", ylabel="recall (% of the rows of the class)", ylim=(0, 102))
     axis.grid(color="#dddddd", linewidth=0.6)

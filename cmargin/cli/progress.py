@@ -1,4 +1,4 @@
-"""How far a fit is: tqdm's bar, or one line that is written over, on a terminal and in a notebook; else nothing."""
+"""Progress of a fit on a terminal or in a notebook: tqdm's bar, or one line that is overwritten; nothing elsewhere."""
 
 import sys
 import warnings
@@ -7,6 +7,8 @@ from time import perf_counter
 
 
 class Silence:
+    """Prints nothing."""
+
     def step(self, text):
         pass
 
@@ -24,7 +26,7 @@ class Line:
         self.done += 1
         of = f" of {self.total}" if self.total else ""
         line = f"{self.unit} {self.done}{of}, {text}, {perf_counter() - self.begun:.1f} s"
-        line = line[:get_terminal_size().columns - 1]            # one that is wrapped could not be written over
+        line = line[:get_terminal_size().columns - 1]            # A wrapped line could not be overwritten.
         self.longest = max(self.longest, len(line))
         print(f"\r{line:<{self.longest}}", end="", file=sys.stderr, flush=True)
 
@@ -34,7 +36,7 @@ class Line:
 
 
 class Bar:
-    """tqdm's."""
+    """tqdm's bar."""
 
     def __init__(self, tqdm, total, unit):
         self.bar = tqdm(total=total, unit=unit, leave=False, file=sys.stderr)
@@ -48,14 +50,14 @@ class Bar:
 
 
 def progress(total, unit, quiet):
-    """Something with ``step(text)`` and ``end()``; ``total``: steps at most, or None."""
+    """Return an object with ``step(text)`` and ``end()``; ``total`` is the largest number of steps, or None."""
     notebook = _in_notebook()
     if quiet or not (notebook or sys.stderr.isatty()):
         return Silence()
     try:
         if not notebook:
             from tqdm import tqdm
-        else:                                    # a widget, or text, and a warning of it, where there are none
+        else:                                    # Without widgets tqdm shows text, and warns.
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 from tqdm.auto import tqdm
@@ -65,6 +67,6 @@ def progress(total, unit, quiet):
 
 
 def _in_notebook():
-    """Whether a kernel of IPython runs this, by ``%run -m cmargin fit ...`` or `main`: what it prints is shown."""
+    """Return whether a notebook runs this, by ``%run -m cmargin fit ...`` or `main`, and shows what is printed."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return getattr(shell, "kernel", None) is not None

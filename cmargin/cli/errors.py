@@ -7,36 +7,39 @@ import os
 import sys
 import warnings
 
-PARAMETERS = ("InvalidParameterError",)          # by name: this file imports nothing heavy
+USAGE = ("InvalidParameterError",)               # Known by name, as this file imports nothing heavy.
 
 
-def say(text):
-    """One line on standard error."""
+def print_error(text):
+    """Print one line on standard error."""
     print(f"cmargin: {' '.join(str(text).split())}", file=sys.stderr, flush=True)
 
 
-def guarded(work, *arguments):
-    """Run ``work``; its exit status, or that of what it raised. CMARGIN_TRACEBACK=1 lets errors through."""
+def exit_status(work, *arguments):
+    """Return the exit status of ``work``, or the one that stands for the error that it raised, which is printed.
+
+    With CMARGIN_TRACEBACK=1 in the environment, errors are raised instead.
+    """
     with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *others, **more: say(f"warning: {message}")
+        warnings.showwarning = lambda message, *others, **more: print_error(f"warning: {message}")
         try:
             status = work(*arguments)
             sys.stdout.flush()
             return status
         except KeyboardInterrupt:
-            say("interrupted.")
+            print_error("interrupted.")
             return 130
-        except BrokenPipeError:              # whoever read standard output, `head` say, has enough
+        except BrokenPipeError:              # The reader of standard output, such as `head`, has closed it.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
         except Exception as error:
             if os.environ.get("CMARGIN_TRACEBACK"):
                 raise
-            say(f"error: {in_words(error)}")
-            return 2 if type(error).__name__ in PARAMETERS else 1
+            print_error(f"error: {_message(error)}")
+            return 2 if type(error).__name__ in USAGE else 1
 
 
-def in_words(error):
+def _message(error):
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
     if isinstance(error, MemoryError):

@@ -1,18 +1,18 @@
-"""Files that are there whole or not at all."""
+"""Output files that are complete, or are not there."""
 
 import os
 import sys
 from contextlib import contextmanager
 
-OPEN_FILES = ("/dev/std", "/dev/fd/", "/proc/")      # whoever has them open would not see a file put in their place
+OPEN_FILES = ("/dev/std", "/dev/fd/", "/proc/")      # Some process has these open and would not see a new file.
 
 
-def writable(path):
-    """Raise OSError unless a file can be made there: before the work, not after it."""
+def check_writable(path):
+    """Raise OSError unless the file can be written: a fit should not fail at its end."""
     folder = os.path.dirname(os.path.realpath(path))
     if os.path.isdir(path):
         raise IsADirectoryError(21, "Is a directory", path)
-    if _is_there_already(path):
+    if _is_written_in_place(path):
         if not os.access(path, os.W_OK):
             raise PermissionError(13, "It may not be written to", path)
         return
@@ -22,22 +22,22 @@ def writable(path):
         raise PermissionError(13, "The folder may not be written to", folder)
 
 
-def _is_there_already(path):
-    """Whether it is a pipe or a device, which nothing may take the place of, or a file that some process has open."""
+def _is_written_in_place(path):
+    """Return whether it is a pipe or a device, which no new file may replace, or open in some process."""
     return os.path.exists(path) and (not os.path.isfile(path) or path.startswith(OPEN_FILES))
 
 
 @contextmanager
-def whole_file(path, mode):
-    """An open file that is called ``path`` once it is written to its end; standard output for None.
+def output_file(path, mode):
+    """An open file that gets the name ``path`` once it is complete; standard output for None.
 
-    A link stays one, to the new file; pipes and devices are written to as they are.
+    The target of a link is replaced, not the link; pipes and devices are written to directly.
     """
     if path is None:
         yield sys.stdout
         return
     encoding = None if "b" in mode else "utf-8"
-    if _is_there_already(path):
+    if _is_written_in_place(path):
         with open(path, mode, encoding=encoding) as file:
             yield file
         return

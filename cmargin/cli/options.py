@@ -1,20 +1,21 @@
-"""Options of ``cmargin fit``, ``predict`` and ``evaluate``; nothing heavy is imported before one of them runs."""
+"""Options of ``cmargin fit``, ``predict``, ``evaluate`` and ``convert``; nothing heavy is imported before one runs."""
 
 import argparse
 
-METHODS = ("slnd", "bsn", "smsvm", "pursuit", "pegasos")
+METHODS = {"slnd": "SLNDClassifier", "bsn": "BSNClassifier", "smsvm": "SmSVMClassifier",
+           "pursuit": "MarginPursuitClassifier", "pegasos": "PegasosClassifier"}
 DATA_HELP = ("rows: .csv, .tsv or .parquet with a column of labels; .svm, .svmlight, .libsvm or .txt as svmlight; "
              "text may be compressed (.csv.gz, .svm.xz, ...); .npz with X and y; .npy with --labels, or a folder from "
              "`cmargin convert`")
 
 
 def add_commands(commands):
-    """Add the three to the subparsers."""
+    """Add the four parsers to the subparsers."""
     fit = commands.add_parser("fit", help="train a classifier on your own data", description=(
         "Train a classifier on the rows of DATA and store it in a file. A Ctrl-C stores the best weights so far."))
     _data(fit)
     fit.add_argument("--model", metavar="FILE", required=True, help="where to store the model")
-    fit.add_argument("--method", choices=METHODS, default="slnd", help="default: slnd")
+    fit.add_argument("--method", choices=tuple(METHODS), default="slnd", help="default: slnd")
     fit.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], type=_assignment,
                      help="a parameter of the method's class, such as l2=1e-3; may be repeated")
     fit.add_argument("--scale", choices=("auto", "columns", "rows", "none"), default="auto", help=(
@@ -46,6 +47,16 @@ def add_commands(commands):
         "html is one page that holds its plots; default: text"))
     evaluate.add_argument("--out", metavar="FILE", help="default: standard output")
     evaluate.set_defaults(run="evaluate")
+
+    convert = commands.add_parser("convert", help="make svmlight text into files that rows are trained from",
+                                  description="Make svmlight text, which may be larger than memory, into a folder of "
+                                              "the arrays of a CSR matrix and its labels.")
+    convert.add_argument("text", metavar="TEXT", help="the text")
+    convert.add_argument("folder", metavar="FOLDER", help="where to put the arrays")
+    convert.add_argument("--dtype", choices=("float32", "float64"), default="float32", help="default: float32")
+    convert.add_argument("--features", type=int, metavar="N", help="columns (default: as many as there are)")
+    convert.add_argument("--zero-based", action="store_true", help="the first column is called 0, not 1")
+    convert.set_defaults(run="convert")
 
 
 def _data(command):

@@ -1,20 +1,20 @@
-"""The methods by the names they have on the command line, and how their parameters are given there."""
+"""The estimators by their names on the command line, and their parameters as text."""
 
 import ast
 import inspect
 
 import cmargin
 from cmargin._estimators.validation import InvalidParameterError
+from cmargin.cli.options import METHODS
 
-CLASSES = {"slnd": "SLNDClassifier", "bsn": "BSNClassifier", "smsvm": "SmSVMClassifier",
-           "pursuit": "MarginPursuitClassifier", "pegasos": "PegasosClassifier"}
-OURS = ("callback", "verbose", "warm_start", "max_time", "n_jobs", "random_state", "checkpoint")     # not by --set
+# Parameters that --set does not take: the command sets them, some by options of their own.
+RESERVED = ("callback", "verbose", "warm_start", "max_time", "n_jobs", "random_state", "checkpoint")
 
 
 def make(method, given, *, max_time, seed, threads, checkpoint=None):
-    """An estimator of ``method`` with the parameters ``given``, pairs of a name and a text."""
-    kind = getattr(cmargin, CLASSES[method])
-    known = [name for name in inspect.signature(kind).parameters if name not in OURS]
+    """Return the estimator of ``method`` with the parameters ``given``, pairs of a name and a text."""
+    kind = getattr(cmargin, METHODS[method])
+    known = [name for name in inspect.signature(kind).parameters if name not in RESERVED]
     parameters = {}
     for name, text in given:
         if name not in known:
@@ -24,9 +24,9 @@ def make(method, given, *, max_time, seed, threads, checkpoint=None):
 
 
 def _value(text):
-    """A number, True, False or None, else the text itself."""
+    """Return a number, True, False or None where the text is one, and the text otherwise."""
     if text == "inf":
-        return float(text)                       # C=inf is no penalty
+        return float(text)                       # With C=inf there is no penalty.
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
@@ -34,10 +34,10 @@ def _value(text):
     return value if value is None or isinstance(value, (bool, int, float)) else text
 
 
-def watched(estimator, n_problems, bar):
-    """Let ``bar`` hear of every pass, where that does not change how the work is done."""
+def report_passes(estimator, n_problems, bar):
+    """Have the estimator's callback report every pass to the progress bar, where that does not slow the fit down."""
     if type(estimator).__name__ == "SmSVMClassifier" and n_problems > 1:
-        return                               # its classes would be trained one after the other
+        return                               # With a callback its classes are trained one after the other.
 
     def callback(model):
         last = {name: column[-1] for name, column in model.history_.items() if len(column)}
@@ -47,7 +47,7 @@ def watched(estimator, n_problems, bar):
     estimator.callback = callback
 
 
-def passes_of(estimator):
-    """Steps of a bar at most, where that is known beforehand."""
+def most_passes(estimator):
+    """Return the number of passes that a fit takes, or None where a stopping rule may end it earlier."""
     ends_by_passes = type(estimator).__name__ in ("SLNDClassifier", "BSNClassifier", "PegasosClassifier")
     return estimator.max_passes if ends_by_passes else None

@@ -1,4 +1,4 @@
-"""A model file: a pickle of the classifier with its scaler, the names of its columns, and what it was trained on."""
+"""A model file: a pickle of the classifier with its scaler, the names of its columns, and facts about its training."""
 
 import pickle
 import warnings
@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 
 from cmargin import __version__
 from cmargin._estimators.versions import InconsistentVersionWarning
-from cmargin.command.guard import say
-from cmargin.command.whole import whole_file
+from cmargin.cli.errors import print_error
+from cmargin.cli.output import output_file
 from cmargin.data.arrays import dense
 
 KIND = "cmargin model"
+BATCH = 1 << 22                # Scores that are held in memory together.
 
 
 @dataclass
@@ -35,31 +36,38 @@ class Model:
     label: object = None
     facts: dict = field(default_factory=dict)
 
-    def scaled(self, X):
-        """Rows as the classifier was trained on them; few at a time, as sparse ones may become dense."""
-        if self.scaler is None:
-            return X
-        return self.scaler.transform(dense(X) if getattr(self.scaler, "with_mean", False) else X)
-
     @property
     def n_features(self):
         return self.classifier.n_features_in_
 
+    def batches(self, X):
+        """Yield (slice, scaled rows of X) of batches whose scores, one for each class, are at most `BATCH` numbers."""
+        size = max(1, BATCH // len(self.classifier.classes_))
+        for lo in range(0, X.shape[0], size):
+            part = slice(lo, lo + size)
+            yield part, self._scaled(X[part])
+
+    def _scaled(self, X):
+        if self.scaler is None:
+            return X
+        return self.scaler.transform(dense(X) if getattr(self.scaler, "with_mean", False) else X)
+
     def save(self, path):
-        """Write to ``path``, which has the whole model or what it had before."""
-        with whole_file(path, "wb") as file:
+        """Write the model file, which replaces an old one when it is complete."""
+        with output_file(path, "wb") as file:
             pickle.dump({"kind": KIND, "version": __version__, "model": vars(self)}, file, pickle.HIGHEST_PROTOCOL)
 
 
 def load(path):
+    """Return the `Model` of a file; ValueError where it is none, and a line on standard error for another version."""
     with open(path, "rb") as file, warnings.catch_warnings():
-        warnings.simplefilter("ignore", InconsistentVersionWarning)              # said below, of the file
+        warnings.simplefilter("ignore", InconsistentVersionWarning)              # The line below names the file.
         try:
             found = pickle.load(file)
-        except Exception as error:               # whatever unpickling something else may come to
+        except Exception as error:               # Unpickling something else can raise any error.
             raise ValueError(f"{path} is no model of `cmargin fit`: {type(error).__name__}.") from None
     if not isinstance(found, dict) or found.get("kind") != KIND:
         raise ValueError(f"{path} is no model of `cmargin fit`.")
     if found["version"] != __version__:
-        say(f"warning: {path} was made by cmargin {found['version']}; this is {__version__}.")
+        print_error(f"warning: {path} was made by cmargin {found['version']}; this is {__version__}.")
     return Model(**found["model"])

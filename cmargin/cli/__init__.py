@@ -1,0 +1,14 @@
+"""``cmargin fit``, ``predict``, ``evaluate`` and ``convert``: a classifier on one's own data, from a shell.
+
+    options                       what the parsers accept; imports nothing heavy, so that ``cmargin --help`` is quick
+    errors                        exit codes, and errors in one sentence
+    fit predict evaluate convert  one command each
+    data                          rows and labels of a file; each format has its reader in `cmargin.data.files`
+    tables labels                 which columns of a table are the features and the label; labels written as text
+    estimators                    the estimators by their names, and their parameters
+    model                         what a model file holds
+    output                        files that appear complete or not at all
+    progress                      a progress bar on a terminal
+    report                        the numbers that ``evaluate`` reports
+    report_text report_html       the report as text and JSON, and as a page with plots
+"""

@@ -1,0 +1,27 @@
+"""``cmargin evaluate``: a report on a model and labelled rows."""
+
+import os
+
+from cmargin.cli.data import read_labelled
+from cmargin.cli.model import load
+from cmargin.cli.output import check_writable, output_file
+from cmargin.cli.report import report
+from cmargin.cli.report_html import as_html
+from cmargin.cli.report_text import as_json, as_text
+
+
+def run(options):
+    """Write the report in the format that is asked for; return the exit status."""
+    if options.out is not None:
+        check_writable(options.out)
+    model = load(options.model)
+    table = read_labelled(options.data, options, model)
+    facts, curves = report(model, table, os.path.basename(options.data))
+    facts = {"model": {"file": os.path.basename(options.model), **model.facts}, **facts}
+    if options.format == "html":
+        text = as_html(facts, curves)
+    else:
+        text = as_json(facts) if options.format == "json" else as_text(facts)
+    with output_file(options.out, "w") as file:
+        print(text, file=file)
+    return 0

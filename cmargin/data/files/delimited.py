@@ -1,0 +1,130 @@
+"""Cells of text tables (CSV, TSV) in UTF-8, compressed or not, read by pandas where it is installed."""
+
+import codecs
+import csv
+import io
+import re
+from contextlib import contextmanager
+
+import numpy as np
+
+from cmargin.data.files.text import opened_text
+
+DELIMITERS = ",;\t "             # The delimiter is the first of these that the first line has.
+UTF_16 = {codecs.BOM_UTF16_LE: "FF FE", codecs.BOM_UTF16_BE: "FE FF"}       # by the byte order mark
+
+
+class NotANumber(ValueError):
+    """A cell in a column of numbers that holds none."""
+
+
+def first_row(path, delimiter=""):
+    """Return (the cells of the first line, the delimiter, which is taken from that line if not given)."""
+    with _decoded(path) as file:
+        first = file.readline()
+    if not first.strip():
+        raise ValueError(f"{path} begins with an empty line, or is empty.")
+    delimiter = delimiter or _delimiter(path, first)
+    cells = next(csv.reader([first.strip("\r\n")], delimiter=delimiter, skipinitialspace=True))
+    return [cell.strip() for cell in cells], delimiter
+
+
+def read_cells(path, delimiter, n_columns, numbers, text, skip):
+    """Return (the columns at the positions ``numbers`` as a float64 array, the column at ``text`` as texts or None).
+
+    ``n_columns`` is the length of the first line, which all rows must have, and ``skip`` how many lines come before
+    the first row. Empty cells and "NA" among numbers are NaN; other cells that are no numbers raise `NotANumber`.
+    """
+    found = _by_pandas(path, delimiter, n_columns, numbers, text, skip)
+    return _by_csv(path, delimiter, n_columns, numbers, text, skip) if found is None else found
+
+
+@contextmanager
+def _decoded(path):
+    """The open text of a file; ValueError, with the line, where it is no UTF-8."""
+    try:
+        with opened_text(path) as file, io.TextIOWrapper(file, encoding="utf-8", newline="") as text:
+            yield text
+    except UnicodeDecodeError:
+        raise ValueError(_other_encoding(path)) from None
+
+
+def _other_encoding(path):
+    """Return a message that names the first line which is no UTF-8, or UTF-16 where the file is in it."""
+    with opened_text(path) as file:
+        mark = UTF_16.get(file.peek(2)[:2])
+        if mark:
+            return f"{path} is UTF-16 text (it begins with the byte order mark {mark}); store it as UTF-8."
+        for number, line in enumerate(file, 1):
+            try:
+                line.decode()
+            except UnicodeDecodeError as error:
+                byte = line[error.start]
+                return f"{path}, line {number}, is not UTF-8 text (byte 0x{byte:02X}); store it as UTF-8."
+    return f"{path} is not UTF-8 text."                      # The file was changed in the meantime.
+
+
+def _delimiter(path, first):
+    """Return the first of `DELIMITERS` that the first line has outside quotes."""
+    bare = re.sub(r'"[^"]*"', "", first.strip())
+    if "," in bare and ";" in bare:
+        raise ValueError(f"{path} has commas and semicolons in its first line, and cells end at one of them: write "
+                         "numbers with a decimal point, texts that hold such characters in quotes.")
+    return next((d for d in DELIMITERS if d in bare), ",")
+
+
+def _by_pandas(path, delimiter, n_columns, numbers, text, skip):
+    """`read_cells`; None where pandas is not installed or rows differ in length, which `_by_csv` explains."""
+    try:
+        import pandas
+    except ImportError:
+        return None
+    try:
+        with _decoded(path) as file:
+            frame = pandas.read_csv(file, sep=delimiter, header=None, skiprows=skip, dtype=str, na_filter=False,
+                                    skipinitialspace=True)
+    except pandas.errors.EmptyDataError:
+        return np.empty((0, len(numbers))), None
+    except pandas.errors.ParserError:
+        return None
+    if frame.shape[1] != n_columns:
+        return None
+    found = np.empty((len(frame), len(numbers)))
+    for k, j in enumerate(numbers):
+        column = frame.iloc[:, j]
+        given = column.str.strip() != ""
+        found[:, k] = pandas.to_numeric(column.where(given), errors="coerce")
+        wrong = np.flatnonzero(np.isnan(found[:, k]) & given)
+        if len(wrong) and column.iloc[wrong[0]].strip().lower() not in ("nan", "na"):
+            raise _not_a_number(path, wrong[0] + 1, j, column.iloc[wrong[0]])
+    return found, None if text is None else frame.iloc[:, text].to_numpy(str)
+
+
+def _by_csv(path, delimiter, n_columns, numbers, text, skip):
+    """`read_cells` without pandas."""
+    found, texts, last = [], [], max([*numbers, text or 0])
+    with _decoded(path) as file:
+        rows = csv.reader(file, delimiter=delimiter, skipinitialspace=True)
+        for _ in range(skip):
+            next(rows)
+        for number, row in enumerate(filter(None, rows), 1):
+            # A delimiter at the end of a row makes an empty cell too many, which is no error.
+            if len(row) <= last or any(map(str.strip, row[n_columns:])):
+                more = "more" if len(row) < n_columns else "fewer"
+                raise ValueError(f"{path}, row {number}, has {len(row)} cells where the first line has {more}.")
+            found.append([_number(path, number, j, row[j]) for j in numbers])
+            texts.append("" if text is None else row[text])
+    return np.array(found, float).reshape(len(found), len(numbers)), None if text is None else np.array(texts, str)
+
+
+def _number(path, number, j, cell):
+    try:
+        return float(cell) if cell.strip() else np.nan
+    except ValueError:
+        if cell.strip().lower() == "na":
+            return np.nan
+        raise _not_a_number(path, number, j, cell) from None
+
+
+def _not_a_number(path, number, j, cell):
+    return NotANumber(f"{path}, row {number}, column {j + 1}: {cell.strip()[:40]!r} is no number.")
