@@ -13,7 +13,10 @@ def open_parquet(path):
         import pyarrow.parquet as parquet
     except ImportError:
         raise ImportError(f"{path!r} is read by pyarrow, which is not installed.") from None
-    file = parquet.ParquetFile(path)
+    try:
+        file = parquet.ParquetFile(path)
+    except (ValueError, OSError) as error:                   # pyarrow's messages lack the name of the file.
+        raise type(error)(f"{path!r} cannot be read: {error}") from None
     schema = file.schema_arrow
     index = {name for name in (schema.pandas_metadata or {}).get("index_columns", ()) if isinstance(name, str)}
     return file, [j for j, name in enumerate(schema.names) if name not in index]
