@@ -137,16 +137,41 @@ def test_csr_arrays_that_do_not_fit_together(data, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["csc", "bsr", "coo", "dia"])
-def test_an_npz_of_another_sparse_format_is_refused_by_name(data, tmp_path, name):
+def test_an_npz_of_another_sparse_format_is_converted(data, tmp_path, monkeypatch, name):
     # The three arrays of a CSC matrix were read as those of a CSR matrix: where X was square, fits and predictions were
-    # of its transpose.
+    # of its transpose. Then such files were refused, though they fit into memory.
+    X, y, path = data[0][:9], data[1][:9], tmp_path / "X.npz"
+    sp.save_npz(path, sp.csr_array(X).asformat(name), compressed=False)
+    expected, model = SmSVMClassifier().fit(sp.csr_array(X), y), SmSVMClassifier().fit(path, y)
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+    np.testing.assert_array_equal(model.decision_function(path), expected.decision_function(sp.csr_array(X)))
+    np.testing.assert_array_equal(open_files([path, path]).toarray(), np.concatenate([X, X]))
+    words = rf"X.npz' holds a matrix in {name.upper()} format.* X.tocsr\(\)"
+    with pytest.raises(ValueError, match=words):
+        open_files([path], in_memory=False)
+    monkeypatch.setattr(sources, "memory_left", lambda: 2.0 * X.nbytes)
+    for call in (lambda: model.fit(path, y), lambda: model.predict(path)):
+        with pytest.raises(ValueError, match=words):
+            call()
+
+
+@pytest.mark.parametrize("name, fault, words", [
+    ("csc", {"indices": [0, 7]}, "The sparse X in CSC format is broken"), ("coo", {"row": [0, 7]}, "7"),
+    ("csc", {"shape": [2.0, 2.0]}, "holds no CSC matrix: its indices and shape must be whole numbers"),
+    ("csc", {"data": None}, "holds no CSC matrix: data is missing")])
+def test_a_broken_matrix_of_another_sparse_format_is_refused(tmp_path, name, fault, words):
+    sp.save_npz(tmp_path / "X.npz", sp.csr_array(np.eye(2)).asformat(name), compressed=False)
+    arrays = {key: array for key, array in {**np.load(tmp_path / "X.npz"), **fault}.items() if array is not None}
+    np.savez(tmp_path / "X.npz", **arrays)
+    with pytest.raises(ValueError, match=words):
+        SmSVMClassifier().fit(tmp_path / "X.npz", [0, 1])
+
+
+def test_the_name_of_a_sparse_format_may_be_text(data, tmp_path):
+    # SciPy writes bytes, and reads both.
     X, y = data[0][:9], data[1][:9]
+    np.savez(tmp_path / "X.npz", format="csr", **csr_arrays(X))
     model = SmSVMClassifier().fit(X, y)
-    sp.save_npz(tmp_path / "X.npz", sp.csr_array(X).asformat(name), compressed=False)
-    for call in (lambda path: model.fit(path, y), model.predict, lambda path: open_files([path], in_memory=False)):
-        with pytest.raises(ValueError, match=rf"X.npz' holds a matrix in {name.upper()} format.* X.tocsr\(\)"):
-            call(tmp_path / "X.npz")
-    np.savez(tmp_path / "X.npz", format="csr", **csr_arrays(X))         # text, as SciPy takes it too
     np.testing.assert_array_equal(model.predict(tmp_path / "X.npz"), model.predict(X))
 
 

@@ -7,6 +7,7 @@ whether some are read without their neighbours; and
     read(lo, hi, room) -> rows lo .. hi - 1, an array or CSR matrix, mapped or in memory that ``room`` lends
 """
 
+import math
 import os
 import threading
 
@@ -14,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cmargin.data.files.arrays_in_files import array_of_npy, opened, read_at
-from cmargin.data.files.npz import CSR_ARRAYS, arrays_of_npz
+from cmargin.data.files.npz import CSR_ARRAYS, arrays_of_npz, read_sparse
 from cmargin.data.files.parquet import ParquetRows
 
 ENDINGS = (".npy", ".npz", ".parquet")       # of files; rows may be in a folder, too
@@ -122,32 +123,52 @@ class CSRRows:
         return sp.csr_matrix((data, indices, starts), shape=(hi - lo, self.n_features))
 
 
-def _require(name, arrays, parts):
+class OtherSparseRows:
+    """A sparse matrix in another format than CSR, of an archive of `scipy.sparse.save_npz`.
+
+    Its rows cannot be read one after the other, so that it is always read whole, and converted to CSR.
+    """
+
+    sparse, any_rows, index_size = True, False, 8
+
+    def __init__(self, path, format_, arrays):
+        _require(path, arrays, ("data", "shape"), format_)
+        self.name, self.format, data = path, format_, arrays["data"]
+        self.n_rows, self.n_features = _shape(path, arrays["shape"], format_)
+        self.dtype, self.entries = data.dtype, math.prod(data.shape)
+
+    def edges(self, size):
+        return [0, self.n_rows]
+
+    def read(self, lo, hi, room):
+        X = read_sparse(self.name)
+        return X if (lo, hi) == (0, self.n_rows) else X[lo:hi]
+
+    def refuse_in_parts(self):
+        raise ValueError(f"{self.name!r} holds a matrix in {self.format} format, whose rows cannot be read one after "
+                         "the other; save it by scipy.sparse.save_npz(path, X.tocsr(), compressed=False).")
+
+
+def _require(name, arrays, parts, format_="CSR"):
     missing = [part for part in parts if part not in arrays]
     if missing:
-        raise ValueError(f"{name!r} holds no CSR matrix: {', '.join(missing)} is missing.")
+        raise ValueError(f"{name!r} holds no {format_} matrix: {', '.join(missing)} is missing.")
 
 
-def _shape(name, array):
+def _shape(name, array, format_="CSR"):
     """Return (rows, columns) of a sparse matrix whose shape is stored in ``array``."""
     shape = array.load()
     if array.dtype.kind != "i" or shape.shape != (2,):
-        raise ValueError(f"{name!r} holds no CSR matrix: its indices and shape must be whole numbers.")
+        raise ValueError(f"{name!r} holds no {format_} matrix: its indices and shape must be whole numbers.")
     if shape[1] > MOST_COLUMNS:
         raise ValueError(f"{name!r} is said to have {shape[1]} columns, whose weights no memory holds.")
     return tuple(map(int, shape))
 
 
-def _refuse_other_formats(path, member):
-    """Raise ValueError unless the matrix that `scipy.sparse.save_npz` wrote is CSR.
-
-    A CSC matrix has members of the same names, and of the same lengths where it is square.
-    """
+def _format_of(member):
+    """Return the name of a sparse format, in capitals, that `scipy.sparse.save_npz` stored as text or bytes."""
     name = member.load().tolist()
-    name = name.decode("ascii", "replace") if isinstance(name, bytes) else str(name)
-    if name != "csr":
-        raise ValueError(f"{path!r} holds a matrix in {name.upper()} format, whose rows cannot be read one after the "
-                         "other; save it by scipy.sparse.save_npz(path, X.tocsr(), compressed=False).")
+    return (name.decode("ascii", "replace") if isinstance(name, bytes) else str(name)).upper()
 
 
 def open_one(path):
@@ -159,8 +180,8 @@ def open_one(path):
         return DenseRows(array_of_npy(path))
     if path.endswith(".npz"):
         arrays = arrays_of_npz(path)
-        if "format" in arrays:
-            _refuse_other_formats(path, arrays.pop("format"))
+        if "format" in arrays and (format_ := _format_of(arrays.pop("format"))) != "CSR":
+            return OtherSparseRows(path, format_, arrays)
         if "indptr" in arrays:
             return CSRRows(path, arrays)
         if len(arrays) != 1:

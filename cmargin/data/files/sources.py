@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from cmargin.data.containers import refuse_texts
 from cmargin.data.files.arrays_in_files import ArrayInFile, array_of_npy
-from cmargin.data.files.formats import ENDINGS, DenseRows, Room, open_one
+from cmargin.data.files.formats import ENDINGS, DenseRows, OtherSparseRows, Room, open_one
 from cmargin.data.files.memory_left import memory_left
 from cmargin.data.files.npz import arrays_of_npz
 
@@ -118,9 +118,10 @@ def open_files(source, in_memory=None):
     Parameters
     ----------
     source : path, list of paths, or numpy.memmap
-        .npy in C or F order; .npz, not compressed, of one array or a CSR matrix; a folder with data.npy, indices.npy,
-        indptr.npy and shape.npy of a CSR matrix; .parquet whose columns are all features, by pyarrow. float32 or
-        float64. Several files are shards of one data set, in this order.
+        .npy in C or F order; .npz, not compressed, of one array or a sparse matrix; a folder with data.npy,
+        indices.npy, indptr.npy and shape.npy of a CSR matrix; .parquet whose columns are all features, by pyarrow.
+        float32 or float64. Several files are shards of one data set, in this order. Sparse matrices of other formats
+        than CSR are converted to it, and must fit into memory twice for that.
     in_memory : bool, optional
         Whether to read them whole, once. None: where they take at most half of the memory that is left now.
 
@@ -131,13 +132,20 @@ def open_files(source, in_memory=None):
     Raises
     ------
     ValueError
-        For files of other dtypes or that do not fit together, and for memory maps whose numbers are not those of their
-        file, one row or one column after the other.
+        For files of other dtypes or that do not fit together, for memory maps whose numbers are not those of their
+        file, one row or one column after the other, and for sparse matrices of other formats than CSR that are not
+        read whole.
     """
     files = RowFiles([_rows_behind(source)] if isinstance(source, np.memmap) else _opened(source))
+    converted = [part for part in files.parts if isinstance(part, OtherSparseRows)]
     if in_memory is None:
-        in_memory = files.nbytes <= FITS * memory_left()
-    return files.read(0, files.n_rows) if in_memory else files
+        copies = 2 if converted else 1                       # A conversion holds the matrix in both formats.
+        in_memory = copies * files.nbytes <= FITS * memory_left()
+    if in_memory:
+        return files.read(0, files.n_rows)
+    for part in converted:
+        part.refuse_in_parts()
+    return files
 
 
 def is_path(given):
