@@ -185,6 +185,16 @@ def test_an_archive_whose_bytes_are_damaged_is_refused_in_words(data, tmp_path):
         SmSVMClassifier().fit(tmp_path / "X.npz", data[1])
 
 
+def test_parquet_that_is_damaged_is_refused_by_its_name(data, tmp_path):
+    # pyarrow's errors of a broken list of contents name no file.
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "X.parquet"
+    for content in (b"PAR1" + bytes(20) + b"\x10\0\0\0PAR1", b"PAR1" * 9):
+        path.write_bytes(content)
+        with pytest.raises((ValueError, OSError), match=r"X\.parquet' cannot be read: "):
+            SmSVMClassifier().fit(path, data[1])
+
+
 def csr_arrays(X):
     rows = sp.csr_array(X)
     return {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr, "shape": rows.shape}

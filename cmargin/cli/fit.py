@@ -71,17 +71,17 @@ def _print_summary(facts, path, accuracy):
 
 def _scaled(X, how):
     """Return (fitted scaler or None, scaled rows)."""
-    home = open_rows(X)
+    rows = open_rows(X)
     if how == "auto":
-        how = "columns" if home.in_memory and not home.sparse else "none"
+        how = "columns" if rows.in_memory and not rows.sparse else "none"
     if how == "none":
         return None, X
-    if not home.in_memory:
+    if not rows.in_memory:
         raise ValueError(f"--scale {how} needs rows that fit into memory; use --scale none.")
-    scaler = StandardScaler(with_mean=not home.sparse) if how == "columns" else Normalizer()
+    scaler = StandardScaler(with_mean=not rows.sparse) if how == "columns" else Normalizer()
     assert_all_finite(X, input_name="X")
     with np.errstate(over="ignore", invalid="ignore"):
         scaled = scaler.fit_transform(X)
-    if not np.isfinite(scaled.data if home.sparse else scaled).all():
+    if not np.isfinite(scaled.data if rows.sparse else scaled).all():
         raise ValueError(f"X has numbers too large to be scaled by {how}; divide them, or use --scale none.")
     return scaler, scaled
