@@ -25,7 +25,7 @@ from distributed import Client, LocalCluster, wait
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
 from cmargin.data.shards.dask.source import DaskHome
-from cmargin.measure.report import heading, table
+from measure.report import heading, table
 
 COLUMNS = 54
 MODELS = {"SmSVM, hinge": lambda: SmSVMClassifier(random_state=3),

@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler, normalize
 
 from cmargin import SLNDClassifier
 from cmargin.margins import expected_calibration_error
-from cmargin.measure.race.data import read
+from race.data import read
 
 STEPS, RANKS = 2.0 ** np.arange(-2, 5), (1, "auto", 20)
 STANDARDISED = ("covtype", "australian", "colon")

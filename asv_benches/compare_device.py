@@ -26,9 +26,9 @@ from sklearn.model_selection import train_test_split
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
-from cmargin.measure.limits import best_of
-from cmargin.measure.report import heading, table
 from cmargin.solvers.sgd import on_device
+from measure.limits import best_of
+from measure.report import heading, table
 
 try:
     import torch

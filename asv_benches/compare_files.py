@@ -29,9 +29,9 @@ from cmargin.data import open_rows
 from cmargin.data.files import open_files
 from cmargin.data.files import source as file_home
 from cmargin.datasets import load
-from cmargin.measure.limits import best_of
-from cmargin.measure.report import heading, table
 from cmargin.solvers.newton import growing
+from measure.limits import best_of
+from measure.report import heading, table
 
 COLUMNS, ROWS, LARGE = 54, 2_000_000, 20_000_000
 L2, EPOCHS, REPEATS = 1e-4, 6, 7

@@ -22,7 +22,7 @@ from compare_ranks import PASSES, split_of
 from cmargin import SLNDClassifier
 from cmargin.data.files import open_files, windows
 from cmargin.data.files import source as home
-from cmargin.measure.report import table
+from measure.report import table
 
 WAYS = ("random", "sorted", "whole windows")
 

@@ -34,9 +34,9 @@ from cmargin import (
 )
 from cmargin._runtime.turns import TURNS, cores, places
 from cmargin.datasets import load
-from cmargin.measure.limits import best_of
-from cmargin.measure.report import heading, table
 from cmargin.solvers.newton import growing
+from measure.limits import best_of
+from measure.report import heading, table
 
 FITS, AT_ONCE = 16, 8
 REPEATS, LONG = 5, 3.0      # of the fits at once; one only where sixteen fits take longer, in seconds

@@ -21,8 +21,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import SmSVMClassifier
 from cmargin.datasets import load
-from cmargin.measure.race.data import prepare
-from cmargin.measure.report import heading, table
+from measure.report import heading, table
+from race.data import prepare
 
 L2 = (1e-3, 1e-5)
 

@@ -20,7 +20,7 @@ from sklearn.preprocessing import normalize, scale
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
 from cmargin._runtime.turns import cores
 from cmargin.datasets import load
-from cmargin.measure.report import table
+from measure.report import table
 
 THREADS = 1, 2
 

@@ -16,7 +16,7 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.preprocessing import StandardScaler, normalize
 
 from cmargin import MarginPursuitClassifier
-from cmargin.measure.race.data import read
+from race.data import read
 
 GRID = 10.0 ** np.arange(-8, -1)
 MOST_TEST_ROWS = 3000

@@ -20,8 +20,8 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from cmargin import SLNDClassifier
-from cmargin.measure.race.data import read
-from cmargin.measure.report import table
+from measure.report import table
+from race.data import read
 
 sys.path.append(str(Path(__file__).parent.parent / "tests"))
 import ranks_in_threads

@@ -27,9 +27,9 @@ from cmargin.data import open_rows
 from cmargin.data.shards import mpi
 from cmargin.data.shards import row_pass as over_places
 from cmargin.data.shards import shard as places
-from cmargin.measure import scaling
-from cmargin.measure.report import heading, table
-from cmargin.measure.scaling import Fit, Machine
+from measure import scaling
+from measure.report import heading, table
+from measure.scaling import Fit, Machine
 
 CURVED = 6                     # its place among the sums of a look
 # by which the constants are found: rows and columns, 40 to 60 MB each, as rows of a fit do not stay in caches

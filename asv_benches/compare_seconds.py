@@ -21,11 +21,11 @@ import numpy as np
 import sklearn.linear_model._logistic as logistic
 from sklearn.linear_model import LogisticRegression
 
-from cmargin.measure.race import accuracy, classifiers
-from cmargin.measure.race.accuracy import make_task
-from cmargin.measure.race.classifiers import accuracies, pass_by_pass, sgd
-from cmargin.measure.race.data import read
 from cmargin.slnd import SLNDClassifier
+from race import accuracy, classifiers
+from race.accuracy import make_task
+from race.classifiers import accuracies, pass_by_pass, sgd
+from race.data import read
 
 STRENGTHS, ITERATIONS = (1, 10, 100, 1000), 60
 LESS = 0.3

@@ -17,8 +17,6 @@ from sklearn.preprocessing import normalize
 
 from cmargin import SLNDClassifier
 from cmargin.data import open_rows
-from cmargin.measure.limits import best_of, memory_rate, sgemm_rate
-from cmargin.measure.report import exponent, peak_beyond
 from cmargin.solvers.per_class import class_streams
 from cmargin.solvers.sgd.class_lists import ClassLists
 from cmargin.solvers.sgd.class_passes import ClassPasses
@@ -27,6 +25,8 @@ from cmargin.solvers.sgd.low_rank import build_inverse
 from cmargin.solvers.sgd.multinomial_choice import batch_size
 from cmargin.solvers.sgd.softmax_passes import SoftmaxPasses
 from cmargin.solvers.sgd.softmax_weights import SoftmaxWeights
+from measure.limits import best_of, memory_rate, sgemm_rate
+from measure.report import exponent, peak_beyond
 
 
 def read_set(name, folder, dtype=np.float32):

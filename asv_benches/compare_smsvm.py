@@ -25,9 +25,9 @@ from sklearn.svm import LinearSVC
 
 from cmargin import MarginPursuitClassifier, SmSVMClassifier
 from cmargin.datasets import DataNotFound, load
-from cmargin.measure.limits import best_of
-from cmargin.measure.race.data import prepare
-from cmargin.measure.report import exponent, heading, peak_beyond, table
+from measure.limits import best_of
+from measure.report import exponent, heading, peak_beyond, table
+from race.data import prepare
 
 TOL = 1e-4                     # certified gap of every SmSVM fit
 CURVED = {"all": 1.0, "half": 0.5, "one in twenty": 0.05, "one in a hundred": 0.01}

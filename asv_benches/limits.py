@@ -7,7 +7,7 @@ kernel (passes to an accuracy, a whole fit, memory) there is no entry: its own f
 
 from functools import cache
 
-from cmargin.measure.limits import dsyrk_rate, memory_rate, sgemm_rate
+from measure.limits import dsyrk_rate, memory_rate, sgemm_rate
 
 SIZES = {"float32": 4, "float64": 8}
 SHAPES = {"tall": (581_012, 54, 8), "square": (100_000, 512, 4), "small": (5_000, 50, 8)}

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from asv_benches import limits
 from asv_benches.recorded import commit_of, newest, read
-from cmargin.measure.machine import machine
-from cmargin.measure.report import table
+from measure.machine import machine
+from measure.report import table
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "doc" / "benchmarks.md"

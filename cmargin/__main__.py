@@ -5,10 +5,13 @@ import os
 import sys
 import tempfile
 from importlib import import_module
+from pathlib import Path
 
 from cmargin import __version__
 from cmargin.cli.errors import exit_status, print_error
 from cmargin.cli.options import add_commands
+
+BENCHES = Path(__file__).resolve().parents[1] / "asv_benches"       # where races and experiments are
 
 
 def demo(arguments, parser):
@@ -33,19 +36,27 @@ def show_config(arguments, parser):
     return 0
 
 
-def race(arguments, parser):
-    try:
-        from cmargin.measure.race import main as race_main
-    except ImportError as error:
-        print(f"cmargin race: the races cannot be run here: {error}.", file=sys.stderr)
+def from_the_checkout(command, module, arguments):
+    """What stands in asv_benches, beside the package in a checkout and not installed with it."""
+    if not BENCHES.is_dir():
+        print_error(f"{command} is not installed with the package; it runs from a checkout of the source.")
         return 2
-    return race_main(arguments.rest) or 0
+    if str(BENCHES) not in sys.path:
+        sys.path.insert(0, str(BENCHES))
+    try:
+        found = import_module(module)
+    except ImportError as error:
+        print_error(f"{command} cannot be run here: {error}.")
+        return 2
+    return found.main(arguments.rest) or 0
+
+
+def race(arguments, parser):
+    return from_the_checkout("race", "race", arguments)
 
 
 def experiments(arguments, parser):
-    from cmargin.experiments.command import main as experiments_main
-
-    return experiments_main(arguments.rest)
+    return from_the_checkout("experiments", "experiments.command", arguments)
 
 
 def on_own_data(arguments):
@@ -70,10 +81,10 @@ def build_parser():
     command.set_defaults(run=show_config)
 
     # Its options are its own: what stands behind the name is handed on, --help included
-    command = commands.add_parser("race", help="time against other packages", add_help=False)
+    command = commands.add_parser("race", help="time against other packages (from a checkout)", add_help=False)
     command.set_defaults(run=race)
 
-    command = commands.add_parser("experiments", help="make the papers' tables and figures again", add_help=False)
+    command = commands.add_parser("experiments", help="make the papers' tables again (from a checkout)", add_help=False)
     command.set_defaults(run=experiments)
     return parser
 

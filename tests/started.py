@@ -25,9 +25,9 @@ def run(command, limit=120, **options):
     return done.stdout
 
 
-def python(*arguments, limit=120, folders=(), **variables):
+def python(*arguments, limit=120, folders=(), cwd=None, **variables):
     """What an interpreter prints, given these arguments and, in its environment, ``folders`` and ``variables``."""
-    return run([sys.executable, *arguments], limit, env=surroundings(*folders, **variables))
+    return run([sys.executable, *arguments], limit, env=surroundings(*folders, **variables), cwd=cwd)
 
 
 def rows_of(printed):

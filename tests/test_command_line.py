@@ -1,9 +1,9 @@
 import importlib
-import importlib.util
 import subprocess
 import sys
 
 import pytest
+from started import BENCHES, ROOT, python
 
 import cmargin
 from cmargin.__main__ import main
@@ -44,18 +44,37 @@ def test_show_config(capsys):
     assert "OpenMP" in text and "BLAS integers" in text
 
 
-@pytest.mark.skipif(importlib.util.find_spec("cmargin.measure.race") is not None, reason="the races are there")
-def test_race_says_in_one_line_that_it_is_not_there(capsys):
-    assert main(["race", "--data", "x", "y"]) == 2
+@pytest.mark.parametrize("command", ["race", "experiments"])
+def test_what_is_in_the_checkout_alone_is_said_in_one_line(command, monkeypatch, capsys, tmp_path):
+    # installed, the package has no races and no experiments beside it
+    monkeypatch.setattr("cmargin.__main__.BENCHES", tmp_path / "asv_benches")
+    assert main([command, "--data", "x", "y"]) == 2
     message = capsys.readouterr()
-    assert message.out == "" and message.err.count("\n") == 1 and "race" in message.err
+    assert message.out == "" and message.err.count("\n") == 1
+    assert message.err.startswith(f"cmargin: {command} is not installed") and "checkout" in message.err
 
 
-def test_race_hands_its_arguments_on(monkeypatch):
+def test_what_cannot_be_imported_there_is_said_in_one_line(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr("cmargin.__main__.BENCHES", tmp_path)
+    monkeypatch.setitem(sys.modules, "race", None)
+    assert main(["race"]) == 2
+    message = capsys.readouterr()
+    assert message.out == "" and message.err.count("\n") == 1 and message.err.startswith("cmargin: race cannot be run")
+
+
+def test_races_and_experiments_run_from_any_folder(tmp_path):
+    if not BENCHES.is_dir():
+        pytest.skip("the benchmarks are not beside the tests")
+    for command in ("race", "experiments"):
+        assert f"usage: cmargin {command}" in python("-m", "cmargin", command, "--help", folders=[ROOT], cwd=tmp_path)
+
+
+def test_race_hands_its_arguments_on(monkeypatch, tmp_path):
     heard = []
-    module = type(sys)("cmargin.measure.race")
+    monkeypatch.setattr("cmargin.__main__.BENCHES", tmp_path)
+    module = type(sys)("race")
     module.main = heard.append
-    monkeypatch.setitem(sys.modules, "cmargin.measure.race", module)
+    monkeypatch.setitem(sys.modules, "race", module)
     assert main(["race", "-q", "--help", "set", "--out", "x"]) == 0
     assert heard == [["-q", "--help", "set", "--out", "x"]]
     module.main = lambda argv: 3
@@ -74,12 +93,15 @@ def test_module_runs_and_help_loads_nothing_heavy():
 @pytest.mark.parametrize("argv", [["demo"], ["race", "--data", "x"], ["experiments", "list"], ["show-config"]])
 def test_an_interrupt_is_a_line(argv, monkeypatch, capsys, tmp_path):
     # a traceback through whatever was running, or being imported
+    if argv[0] in ("race", "experiments"):
+        pytest.importorskip("asv_benches", reason="the benchmarks are not beside the tests")
+
     def interrupted(*arguments):
         raise KeyboardInterrupt
 
-    for module, name in (("cmargin.demo.table", "run"), ("cmargin.measure.race", "main"),
-                         ("cmargin.experiments.command", "main"), ("cmargin._runtime.show_config", "show_config")):
-        if importlib.util.find_spec(module):
+    for module, name in (("cmargin.demo.table", "run"), ("race", "main"),
+                         ("experiments.command", "main"), ("cmargin._runtime.show_config", "show_config")):
+        if module.partition(".")[0] in ("cmargin", argv[0]):
             monkeypatch.setattr(importlib.import_module(module), name, interrupted)
     assert main([*argv, *(["--out", str(tmp_path)] if argv == ["demo"] else [])]) == 130
     assert capsys.readouterr().err == "cmargin: interrupted.\n"

@@ -10,8 +10,11 @@ import pytest
 
 from cmargin.__main__ import main
 from cmargin.datasets import DataNotFound, DataSet
-from cmargin.experiments import NAMES, _frame, _page, find
-from cmargin.experiments._frame import Claim, Progress, Store, Table, collect, run
+
+pytest.importorskip("experiments", reason="the benchmarks are not beside the tests")
+
+from experiments import NAMES, _frame, _page, find
+from experiments._frame import Claim, Progress, Store, Table, collect, run
 
 SECTIONS = ["## Setting", "## The paper's figures", "## Ours", "## Did the paper's claims hold?", "## Machine"]
 
@@ -247,7 +250,7 @@ def test_names_that_python_knows_are_refused_by_find():
 # ---------------------------------------------------------------- parts with an answer of their own
 
 def test_colon_components_keep_no_correlated_pair():
-    from cmargin.experiments._hinge import COMPONENTS, colon_components
+    from experiments._hinge import COMPONENTS, colon_components
 
     rng = np.random.default_rng(3)
     base = rng.standard_normal((62, 40))
@@ -259,7 +262,7 @@ def test_colon_components_keep_no_correlated_pair():
 
 
 def test_trials_are_balanced_disjoint_and_repeatable():
-    from cmargin.experiments._trials import trial
+    from experiments._trials import trial
 
     X, y, X_test, y_test = trial("breast_cancer", 5)
     assert y.sum() == 0 and y_test.sum() == 0 and len(y) == 200
@@ -268,7 +271,7 @@ def test_trials_are_balanced_disjoint_and_repeatable():
 
 
 def test_curves_are_those_of_the_estimator():
-    from cmargin.experiments._many_classes import make, rows_of, top_1_and_5, train
+    from experiments._many_classes import make, rows_of, top_1_and_5, train
 
     model, curve = train("SLND", "digits", max_passes=3)
     split = rows_of("digits")
@@ -280,7 +283,7 @@ def test_curves_are_those_of_the_estimator():
 
 
 def test_plateau_stops_where_accuracy_drops():
-    from cmargin.experiments.rank import plateau
+    from experiments.rank import plateau
 
     group = [{"rank": k, "top1": a} for k, a in ((1, 0.90), (2, 0.80), (5, 0.895), (10, 0.9), (20, 0.893), (50, 0.7))]
     lo, hi, best = plateau(group)
@@ -290,7 +293,7 @@ def test_plateau_stops_where_accuracy_drops():
 
 
 def test_the_factor_to_equal_accuracy_takes_the_level_that_both_reach():
-    from cmargin.experiments.bsn_table import factor
+    from experiments.bsn_table import factor
 
     ours = {"top1": [0.3, 0.4, 0.5], "seconds": [1.0, 2.0, 3.0]}
     theirs = {"top1": [0.1, 0.4, 0.45], "seconds": [10.0, 20.0, 60.0]}
@@ -304,7 +307,7 @@ def test_the_factor_to_equal_accuracy_takes_the_level_that_both_reach():
 def test_peers_choose_their_penalty_on_the_inner_folds_and_c_is_that_of_the_mean_loss():
     from sklearn.svm import LinearSVC
 
-    from cmargin.experiments.smsvm_table import _parameters, _select
+    from experiments.smsvm_table import _parameters, _select
 
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 30))

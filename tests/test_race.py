@@ -9,10 +9,13 @@ import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, load_digits
 
 from cmargin import datasets
-from cmargin.measure import limits
-from cmargin.measure.race import accuracy, data, hinge, main, suboptimality, tables, traces
-from cmargin.measure.race.classifiers import Task, contenders, unfit
-from cmargin.measure.race.traces import Point, Trace
+
+pytest.importorskip("race", reason="the benchmarks are not beside the tests")
+
+from measure import limits
+from race import accuracy, data, hinge, main, suboptimality, tables, traces
+from race.classifiers import Task, contenders, unfit
+from race.traces import Point, Trace
 
 
 def tiny(l2, l1=0.0, seed=3):
@@ -256,7 +259,7 @@ def test_limits_are_plausible():
 
 
 def test_command_prints_and_writes_a_table(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("cmargin.measure.race.command_line.memory_rate", lambda threads: 2e10)
+    monkeypatch.setattr("race.command_line.memory_rate", lambda threads: 2e10)
     path = tmp_path / "race.csv"
     assert main(["--data", "iris:0", "--l2", "0.01", "--time-limit", "0.1", "--solvers", "cmargin", "SGD", "--threads",
                  "1", "--intercept", "none", "--csv", str(path)]) == 0
@@ -273,8 +276,8 @@ QUICK = ["--l2", "0.01", "--time-limit", "0.05", "--solvers", "cmargin", "--thre
 
 @pytest.fixture
 def quick_limits(monkeypatch):
-    monkeypatch.setattr("cmargin.measure.race.command_line.memory_rate", lambda threads: 2e10)
-    monkeypatch.setattr("cmargin.measure.race.command_line.dsyrk_rate", lambda threads: 1e10)
+    monkeypatch.setattr("race.command_line.memory_rate", lambda threads: 2e10)
+    monkeypatch.setattr("race.command_line.dsyrk_rate", lambda threads: 1e10)
 
 
 def test_a_missing_set_or_class_does_not_end_the_races(tmp_path, capsys, quick_limits, monkeypatch):
@@ -292,7 +295,7 @@ def test_a_missing_set_or_class_does_not_end_the_races(tmp_path, capsys, quick_l
 
 def test_a_file_that_cannot_be_written_is_refused_before_the_race(tmp_path, capsys, monkeypatch):
     # It was opened when all was over, and hours were lost on a folder that is not there.
-    monkeypatch.setattr("cmargin.measure.race.command_line.memory_rate", lambda threads: pytest.fail("the race began"))
+    monkeypatch.setattr("race.command_line.memory_rate", lambda threads: pytest.fail("the race began"))
     for path in (tmp_path / "nowhere" / "race.csv", tmp_path):
         with pytest.raises(SystemExit) as ended:
             main(["--data", "iris:0", *QUICK, "--csv", str(path)])
@@ -366,7 +369,7 @@ def test_accuracies_by_hand():
             return X
 
     scores = np.array([[6.0, 5, 4, 3, 2, 1], [1.0, 2, 3, 4, 5, 6], [6.0, 5, 4, 3, 2, 1]])
-    from cmargin.measure.race.classifiers import accuracies
+    from race.classifiers import accuracies
     assert accuracies(Model(), Task(None, None, scores, np.array([0, 0, 3]))) == pytest.approx((100 / 3, 200 / 3))
 
 
@@ -403,7 +406,7 @@ def test_a_sparse_set_races(shared_data):
 
 def test_softmax_sgd_differs_from_slnd_in_the_preconditioner_alone():
     # with H* = I and a scaled tail over everything, whitened rows are the rows, less the mean where they are centred
-    from cmargin.measure.race.classifiers import CentredSoftmaxSGD, SoftmaxSGD
+    from race.classifiers import CentredSoftmaxSGD, SoftmaxSGD
     X, y = load_digits(return_X_y=True)
     plain, centred = (make(random_state=1, step_size=0.5, max_passes=3).fit(X / 16, y)
                       for make in (SoftmaxSGD, CentredSoftmaxSGD))

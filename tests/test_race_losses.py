@@ -9,10 +9,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_wine
-from test_race import tiny
 
 from cmargin import SmSVMClassifier
-from cmargin.measure.race import data, grid, hinge, losses, main, page, suboptimality, traces
+
+pytest.importorskip("race", reason="the benchmarks are not beside the tests")
+
+from test_race import tiny
+
+from race import data, grid, hinge, losses, main, page, suboptimality, traces
 
 SMOOTH = [(loss, name) for loss in ("squared_hinge", "logistic") for name in losses.PEERS[loss]]
 

@@ -83,7 +83,7 @@ class MultinomialPass:
 
     def track_share_of_sgemm(self, threads):
         """Two products of N x D x C a pass, against sgemm of a square of 2,048 on as many threads."""
-        from cmargin.measure.limits import best_of, sgemm_rate
+        from measure.limits import best_of, sgemm_rate
 
         return 4.0 * self.N * self.D * self.C / best_of(lambda: self.time_pass(threads), 7)[0] / sgemm_rate(threads)
 
@@ -107,7 +107,7 @@ class OptimumRead:
     def track_over_two_products(self, n_classes, dtype):
         from threadpoolctl import threadpool_limits
 
-        from cmargin.measure.limits import best_of
+        from measure.limits import best_of
 
         W = self.V[:-1].astype(dtype)
         with threadpool_limits(1):

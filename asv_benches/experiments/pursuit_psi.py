@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from cmargin.experiments._frame import Claim, Table, groups
 from cmargin.margins import psi_inverse, psi_transform
+from experiments._frame import Claim, Table, groups
 
 TITLE = "The Ψ-transform"
 SOURCE = "Margin pursuit, Figure 2"
@@ -103,7 +103,7 @@ def _late(row):
 
 
 def draw(rows):
-    from cmargin.experiments._figures import curve, panels
+    from experiments._figures import curve, panels
 
     parts = _parts(rows)
     names = ("H", "Ψ", "Ψ⁻¹(a), s = 1", "Ψ⁻¹ of 0.5/s and of 0.5")

@@ -1,7 +1,7 @@
 """Test accuracy against m', the rows behind H."""
 
-from cmargin.experiments._frame import Claim, Table, groups
-from cmargin.experiments._many_classes import DATA, names, percent, rows_of, train
+from experiments._frame import Claim, Table, groups
+from experiments._many_classes import DATA, names, percent, rows_of, train
 
 TITLE = "Accuracy against the rows behind the Hessian"
 SOURCE = "SLND, Figure 4"
@@ -52,7 +52,7 @@ def claims(rows):
 
 
 def draw(rows):
-    from cmargin.experiments._figures import curve, legend, panels
+    from experiments._figures import curve, legend, panels
 
     figure, axes = panels(groups(rows, "data"))
     for name, part in groups(rows, "data").items():

@@ -1,7 +1,7 @@
 """Test accuracy after every pass: SLND and BSN beside SGD, SGD-P and SGD-QN."""
 
-from cmargin.experiments._frame import Claim, Table, groups
-from cmargin.experiments._many_classes import (
+from experiments._frame import Claim, Table, groups
+from experiments._many_classes import (
     AS_PUBLISHED,
     DATA,
     PUBLISHED_TEXT,
@@ -123,7 +123,7 @@ def _better(by, words):
 
 
 def draw(rows):
-    from cmargin.experiments._figures import curve, legend, panels
+    from experiments._figures import curve, legend, panels
 
     shown = [r for r in rows if r["method"] != "BSN"]       # the same curves as SLND's
     figure, axes = panels([f"{name}: {words}" for name in groups(shown, "data") for words in ("top-1", "top-5")], 2)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cmargin.experiments._frame import Claim, Table, groups
-from cmargin.experiments._trials import FULL, L2S, PASSES, QUICK, SETS_TEXT, SOURCES, TRIALS, best, judged, run_trials
+from experiments._frame import Claim, Table, groups
+from experiments._trials import FULL, L2S, PASSES, QUICK, SETS_TEXT, SOURCES, TRIALS, best, judged, run_trials
 
 TITLE = "One data-driven scale, under-regularised"
 SOURCE = "Margin pursuit, Figure 5"
@@ -81,7 +81,7 @@ def claims(rows):
 
 
 def draw(rows):
-    from cmargin.experiments._figures import curve, legend, panels
+    from experiments._figures import curve, legend, panels
 
     found = chosen(rows)
     figure, axes = panels([f"{name}: {kind}" for kind in ("test error", "location") for name in found], len(found),

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cmargin.measure.machine import machine
-from cmargin.measure.race import hinge, suboptimality
-from cmargin.measure.race.classifiers import unfit
-from cmargin.measure.race.data import SYNTHETIC, Problem, codes, prepare, read
-from cmargin.measure.race.losses import PEERS
-from cmargin.measure.race.traces import TimeUp, quiet, within
+from measure.machine import machine
+from race import hinge, suboptimality
+from race.classifiers import unfit
+from race.data import SYNTHETIC, Problem, codes, prepare, read
+from race.losses import PEERS
+from race.traces import TimeUp, quiet, within
 
 TARGET = 1e-4                  # relative distance from the optimum that everybody is to reach
 EXACT = 1e-8                   # certified gap of what is taken for the optimum

@@ -3,8 +3,8 @@
 import numpy as np
 
 from cmargin.data.arrays import dense
-from cmargin.experiments._frame import Claim, Table, groups
-from cmargin.experiments._many_classes import DATA, names, rows_of
+from experiments._frame import Claim, Table, groups
+from experiments._many_classes import DATA, names, rows_of
 
 TITLE = "Spectrum of the second moment"
 SOURCE = "SLND, Figure 2"
@@ -76,7 +76,7 @@ def claims(rows):
 
 
 def draw(rows):
-    from cmargin.experiments._figures import curve, legend, panels
+    from experiments._figures import curve, legend, panels
 
     figure, axes = panels(["against the index", "against the relative index"], 2)
     for order, (name, (row,)) in enumerate(groups(rows, "data").items()):

@@ -1,7 +1,7 @@
 """Processing time and accuracy of BSN and the stochastic baselines."""
 
-from cmargin.experiments._frame import Claim, Table, groups
-from cmargin.experiments._many_classes import (
+from experiments._frame import Claim, Table, groups
+from experiments._many_classes import (
     AS_PUBLISHED,
     DATA,
     PUBLISHED_TEXT,
@@ -106,7 +106,7 @@ def claims(rows):
 
 
 def draw(rows):
-    from cmargin.experiments._figures import curve, legend, panels
+    from experiments._figures import curve, legend, panels
 
     figure, axes = panels(groups(rows, "data"))
     for name, group in groups(rows, "data").items():

@@ -24,4 +24,4 @@ def find(name):
 
     if name not in NAMES:
         raise ValueError(f"unknown experiment {name!r}; the names are {', '.join(NAMES)}")
-    return import_module(f"cmargin.experiments.{name.replace('-', '_')}")
+    return import_module(f"experiments.{name.replace('-', '_')}")

@@ -5,9 +5,9 @@ from functools import partial
 import numpy as np
 
 from cmargin._runtime.blas_threads import single_threaded_blas
-from cmargin.measure.race.hinge import squared_hinge_l1
-from cmargin.measure.race.losses import PEERS
-from cmargin.measure.race.traces import (
+from race.hinge import squared_hinge_l1
+from race.losses import PEERS
+from race.traces import (
     REPEATS,
     SHORT,
     TimeUp,

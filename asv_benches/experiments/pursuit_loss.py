@@ -3,7 +3,7 @@
 import numpy as np
 
 from cmargin._core.losses._losses import LOSS_IDS, evaluate
-from cmargin.experiments._frame import Claim, Table
+from experiments._frame import Claim, Table
 
 TITLE = "ρ and its derivatives"
 SOURCE = "Margin pursuit, Figure 1"
@@ -53,7 +53,7 @@ def claims(rows):
 
 
 def draw(rows):
-    from cmargin.experiments._figures import curve, legend, panels
+    from experiments._figures import curve, legend, panels
 
     figure, axes = panels(["near the origin"])
     ax = axes["near the origin"]

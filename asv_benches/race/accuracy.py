@@ -6,9 +6,9 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import normalize
 
-from cmargin.measure.race.classifiers import Task, contenders, unfit
-from cmargin.measure.race.data import LeftOut
-from cmargin.measure.race.traces import joined, ratio
+from race.classifiers import Task, contenders, unfit
+from race.data import LeftOut
+from race.traces import joined, ratio
 
 LESS = (1.0, 0.3)                              # points below SGD's best
 MEASURES = ("top-1", "top-5")

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from cmargin.experiments._frame import Table, groups
-from cmargin.experiments._page import machines, markdown
-from cmargin.measure.race.grid import EXACT, TARGET, in_words, solvers_of, stands_still
-from cmargin.measure.race.hinge import installed
-from cmargin.measure.race.losses import OURS, PEERS
+from experiments._frame import Table, groups
+from experiments._page import machines, markdown
+from race.grid import EXACT, TARGET, in_words, solvers_of, stands_still
+from race.hinge import installed
+from race.losses import OURS, PEERS
 
 TITLE = "Every loss on every shape"
 NEAR, EXACTLY = (f"{value:.0e}".replace("e-0", "e-") for value in (TARGET, EXACT))
@@ -54,7 +54,7 @@ def profiles(rows):
 def draw(rows):
     """The profiles, a panel for each loss."""
     from cmargin.demo.plots import plain_log_axis
-    from cmargin.experiments._figures import curve, panels
+    from experiments._figures import curve, panels
 
     by_loss = groups(rows, "loss")
     figure, axes = panels(by_loss, height=4.4)

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from cmargin.datasets import DataNotFound
-from cmargin.experiments import find
-from cmargin.measure.machine import machine
+from experiments import find
+from measure.machine import machine
 
 BAR = 20      # characters of the progress bar
 
@@ -182,7 +182,7 @@ def run(name, out, *, quick=False, file=None):
     -------
     Outcome
     """
-    from cmargin.experiments._page import page
+    from experiments._page import page
 
     module, out = find(name), Path(out)
     stem = f"{name}-quick" if quick else name

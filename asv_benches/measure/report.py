@@ -8,8 +8,8 @@ from multiprocessing import get_context
 import numpy as np
 
 from cmargin._runtime.workspace import give_back
-from cmargin.measure.limits import dsyrk_rate, memory_rate
-from cmargin.measure.machine import machine
+from measure.limits import dsyrk_rate, memory_rate
+from measure.machine import machine
 
 
 def table(title, columns, rows):

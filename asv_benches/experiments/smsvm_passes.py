@@ -3,8 +3,8 @@
 import numpy as np
 
 from cmargin import SmSVMClassifier
-from cmargin.experiments._frame import Claim, Table, groups
-from cmargin.experiments._hinge import problem, standardised
+from experiments._frame import Claim, Table, groups
+from experiments._hinge import problem, standardised
 
 TITLE = "Passes over the data against the smoothing width α"
 SOURCE = "SmSVM, sections 3.5 and 5"
@@ -103,7 +103,7 @@ def claims(rows):
 
 
 def draw(rows):
-    from cmargin.experiments._figures import curve, legend, panels
+    from experiments._figures import curve, legend, panels
 
     figure, axes = panels(groups(rows, "data"))
     for name, group in groups(rows, "data").items():

@@ -5,7 +5,7 @@ import os
 import sys
 
 from cmargin.datasets import DataNotFound
-from cmargin.experiments import NAMES, find
+from experiments import NAMES, find
 
 
 def build_parser():
@@ -40,7 +40,7 @@ def main(argv=None):
         os.makedirs(options.out, exist_ok=True)
     except OSError as error:
         parser.error(f"cannot save to {options.out!r}: {error}")
-    from cmargin.experiments._frame import run
+    from experiments._frame import run
 
     status = 0
     for name in names:

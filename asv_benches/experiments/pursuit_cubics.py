@@ -4,8 +4,8 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from cmargin._core.losses._losses import LOSS_IDS, evaluate
-from cmargin.experiments._frame import Claim, Table, groups
 from cmargin.margins import cubic_roots
+from experiments._frame import Claim, Table, groups
 
 TITLE = "The cubics of the Ψ-transform"
 SOURCE = "Margin pursuit, Figures 6 and 7"
@@ -109,7 +109,7 @@ def claims(rows):
 
 
 def draw(rows):
-    from cmargin.experiments._figures import curve, panels
+    from experiments._figures import curve, panels
 
     shown = {(r["condition"], r["level"]): r for r in rows if r["level"] in SHOWN}      # the largest η of each
     figure, axes = panels([f"{condition}, γ = {level:.3g}" for condition, level in shown])

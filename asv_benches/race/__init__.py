@@ -13,6 +13,6 @@
     tables        what is printed and stored
 """
 
-from cmargin.measure.race.command_line import main
+from race.command_line import main
 
 __all__ = ["main"]

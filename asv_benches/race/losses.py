@@ -8,8 +8,8 @@ C = 1/(l2 N) as for the hinge: scikit-learn, LIBLINEAR and snapml minimise C N t
 from functools import partial
 
 from cmargin._runtime.blas_threads import single_threaded_blas
-from cmargin.measure.race import hinge
-from cmargin.measure.race.hinge import Peer, Run, liblinear, linear_svc, linear_svc_by_tolerance
+from race import hinge
+from race.hinge import Peer, Run, liblinear, linear_svc, linear_svc_by_tolerance
 
 CERTIFIED = 1e-4
 

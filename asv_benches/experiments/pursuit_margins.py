@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cmargin.experiments._frame import Claim, Table, groups
-from cmargin.experiments._trials import FULL, L2S, PASSES, QUICK, SETS_TEXT, SOURCES, TRIALS, best, judged, run_trials
+from experiments._frame import Claim, Table, groups
+from experiments._trials import FULL, L2S, PASSES, QUICK, SETS_TEXT, SOURCES, TRIALS, best, judged, run_trials
 
 TITLE = "Margin distributions of Algorithm 1 and Pegasos"
 SOURCE = "Margin pursuit, Figures 3 and 4"
@@ -89,7 +89,7 @@ def claims(rows):
 
 
 def draw(rows):
-    from cmargin.experiments._figures import curve, legend, panels
+    from experiments._figures import curve, legend, panels
 
     found = chosen(rows)
     kinds = (("errors", "share of rows"), ("location and quartiles", "margin"), ("variance", "margin²"),

@@ -11,8 +11,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from cmargin import SmSVMClassifier, baselines, nested_cross_validation
-from cmargin.experiments._frame import Claim, Table, groups
-from cmargin.experiments._hinge import FULL, QUICK, problem, standardised
+from experiments._frame import Claim, Table, groups
+from experiments._hinge import FULL, QUICK, problem, standardised
 
 TITLE = "SmSVM and other solvers: accuracy and training time"
 SOURCE = "SmSVM, Table 4.4"
@@ -275,7 +275,7 @@ def _cg(found):
 
 
 def draw(rows):
-    from cmargin.experiments._figures import curve, legend, panels
+    from experiments._figures import curve, legend, panels
 
     found = summary(rows)
     figure, axes = panels(found)

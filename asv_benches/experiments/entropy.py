@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from cmargin.experiments._frame import Claim, Table, groups
-from cmargin.experiments._many_classes import AS_PUBLISHED, DATA, PUBLISHED_TEXT, names, rows_of, train
 from cmargin.margins import binary_entropy
+from experiments._frame import Claim, Table, groups
+from experiments._many_classes import AS_PUBLISHED, DATA, PUBLISHED_TEXT, names, rows_of, train
 
 TITLE = "Accuracy of a class against its binary entropy"
 SOURCE = "BSN, Figure 3"
@@ -71,7 +71,7 @@ def claims(rows):
 
 
 def draw(rows):
-    from cmargin.experiments._figures import curve, legend, panels
+    from experiments._figures import curve, legend, panels
 
     figure, axes = panels([f"{name}, {form}" for name, form in groups(rows, "data", "form")], 2)
     for (name, form), part in groups(rows, "data", "form").items():

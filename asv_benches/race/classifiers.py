@@ -13,10 +13,10 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import LinearSVC
 
-from cmargin.measure.race.traces import Point, TimeUp, Trace, quiet, trace, within
 from cmargin.slnd import BSNClassifier, SLNDClassifier
 from cmargin.smsvm import SmSVMClassifier
 from cmargin.solvers.sgd.plain_sgd import CentredBatches, PlainBatches
+from race.traces import Point, TimeUp, Trace, quiet, trace, within
 
 
 class SoftmaxSGD(SLNDClassifier):

@@ -1,7 +1,7 @@
 """Test accuracy against the rank of the inverse."""
 
-from cmargin.experiments._frame import Claim, Table, groups
-from cmargin.experiments._many_classes import DATA, names, percent, train
+from experiments._frame import Claim, Table, groups
+from experiments._many_classes import DATA, names, percent, train
 
 TITLE = "Accuracy against the rank of the inverse Hessian"
 SOURCE = "SLND, Figure 3"
@@ -85,7 +85,7 @@ def claims(rows):
 
 
 def draw(rows):
-    from cmargin.experiments._figures import curve, legend, panels
+    from experiments._figures import curve, legend, panels
 
     figure, axes = panels(groups(rows, "data"))
     for name, part in groups(rows, "data").items():

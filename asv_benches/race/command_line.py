@@ -9,13 +9,13 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from cmargin.measure.limits import dsyrk_rate, memory_rate
-from cmargin.measure.race import accuracy, grid, suboptimality, tables
-from cmargin.measure.race.classifiers import contenders
-from cmargin.measure.race.data import BUNDLED, SYNTHETIC, LeftOut, Problem, codes, prepare, read
-from cmargin.measure.race.hinge import PEERS, installed
-from cmargin.measure.race.losses import PEERS as PEERS_OF
-from cmargin.measure.race.page import write_page
+from measure.limits import dsyrk_rate, memory_rate
+from race import accuracy, grid, suboptimality, tables
+from race.classifiers import contenders
+from race.data import BUNDLED, SYNTHETIC, LeftOut, Problem, codes, prepare, read
+from race.hinge import PEERS, installed
+from race.losses import PEERS as PEERS_OF
+from race.page import write_page
 
 EVERYDAY = {"objective": ["breast_cancer", "digits", "tall", "wide"], "accuracy": ["digits"],
             "losses": ["breast_cancer", "digits:8", "wine:1", "tall", "wide", "sparse"]}

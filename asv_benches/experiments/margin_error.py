@@ -3,9 +3,9 @@
 import numpy as np
 
 from cmargin._estimators.posteriors import raw_scores
-from cmargin.experiments._frame import Claim, Table, groups
-from cmargin.experiments._many_classes import AS_PUBLISHED, DATA, PUBLISHED_TEXT, make, names, rows_of, stochastic
 from cmargin.margins import margin, margin_error
+from experiments._frame import Claim, Table, groups
+from experiments._many_classes import AS_PUBLISHED, DATA, PUBLISHED_TEXT, make, names, rows_of, stochastic
 
 TITLE = "Margin error"
 SOURCE = "BSN, Figure 4"
@@ -83,7 +83,7 @@ def _best(found, method, which, key):
 
 
 def draw(rows):
-    from cmargin.experiments._figures import curve, legend, panels
+    from experiments._figures import curve, legend, panels
 
     figure, axes = panels(groups(rows, "data"))
     for name, group in groups(rows, "data").items():
