@@ -5,7 +5,7 @@ Importing the package starts nothing and sets nothing; a public name is loaded w
 
 from importlib import import_module as _import_module
 
-__version__ = "0.1.0.dev0"
+from cmargin._version import __version__
 
 TYPE_CHECKING = False       # as of typing, whose import is not needed for it
 if TYPE_CHECKING:           # what a type checker cannot follow through `__getattr__`

@@ -34,7 +34,7 @@ from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin.data import open_rows
 from cmargin.data.containers import computed
 from cmargin.data.label_arrays import label_array
-from cmargin.data.open import labels_beside, weights_beside
+from cmargin.data.open_here import labels_beside, weights_beside
 from cmargin.smsvm import SmSVMClassifier, of_logistic_loss
 
 OF_THE_BEST = ("coef_", "intercept_", "classes_", "objective_", "duality_gap_", "n_iter_", "history_")
@@ -311,7 +311,7 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
 
     def to_sklearn(self) -> Any:
         """The chosen estimator's `to_sklearn`."""
-        from cmargin.export.scikit_learn import scikit_learn_twin
+        from cmargin._estimators.scikit_learn_twin import scikit_learn_twin
 
         check_is_fitted(self)
         return scikit_learn_twin(self._best, self)

@@ -6,6 +6,7 @@ import sys
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from threadpoolctl import threadpool_limits
 
 import cmargin
 from cmargin import baselines
+from cmargin._core.linalg import _blas_libraries
 from cmargin._runtime import blas_threads as hold
 from cmargin._runtime.blas_threads import _find, _Library, blas_threads, single_threaded_blas
 from cmargin.data import open_rows
@@ -58,8 +60,8 @@ def test_numpys_and_scipys_libraries_are_both_found():
     (["Haswell", "Haswell"], True), (["Haswell", "SkylakeX"], False), (["zen3"], True), (["Zen", ""], False),
     ([], False)])
 def test_a_library_trails_where_it_is_known_to_have_shorter_registers_than_the_processor(monkeypatch, names, trails):
-    monkeypatch.setattr(hold, "_libraries", [_Library("a", int, [], name) for name in names])
-    assert hold.blas_trails() == trails
+    monkeypatch.setattr(_blas_libraries, "blas_libraries", lambda: [SimpleNamespace(architecture=n) for n in names])
+    assert _blas_libraries.blas_trails() == trails
 
 
 def test_another_thread_can_hold_where_threadpoolctl_lets_only_the_first_one(two_threads):

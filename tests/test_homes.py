@@ -289,7 +289,7 @@ def test_only_homes_and_validation_ask_what_X_is():
         if lines:
             asked[name] = lines
     assert not {name: lines for name, lines in asked.items() if not name.startswith(MAY_ASK)}
-    assert "data/open.py" in asked                                           # the search finds what there is
+    assert "data/open_here.py" in asked                                           # the search finds what there is
 
 
 def declared(protocol):

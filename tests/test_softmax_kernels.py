@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from multinomial_problems import K, laid_out, point, problem
 
+import cmargin._core
 from cmargin.data import open_rows
 from cmargin.data.memory.softmax_rows import CURVATURE, INTERCEPTS, PRODUCTS
 
 ROWS, COLUMNS = 37, 5              # neither fills the lanes of a vector
-KERNELS = Path(__file__).parents[1] / "cmargin" / "_core"
+KERNELS = Path(cmargin._core.__file__).parent
 
 
 def run(home, what, V, scores=None, probs=None):
@@ -167,7 +168,7 @@ def test_loops_over_exp_and_log_are_vectorised_without_avx_512(tmp_path):
     (tmp_path / "loops.c").write_text(PROGRAM)
     report = subprocess.run(
         [*compiler, "-O3", "-march=x86-64-v3", "-fno-math-errno", "-fno-trapping-math", "-DCMARGIN_NO_CLONES",
-         "-Wno-psabi", "-fopt-info-vec-optimized", f"-I{KERNELS / 'losses'}", f"-I{KERNELS / 'small'}", "-c", "loops.c",
+         "-Wno-psabi", "-fopt-info-vec-optimized", f"-I{KERNELS / 'losses'}", f"-I{KERNELS / 'util'}", "-c", "loops.c",
          "-o", "loops.o"],
         cwd=tmp_path, capture_output=True, text=True, check=True).stderr
     found = {tuple(line.split(":")[:2]) for line in report.splitlines() if "loop vectorized using 32 byte" in line}

@@ -11,11 +11,11 @@ import scipy.sparse as sp
 from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
 
 from cmargin._estimators.apart import refuse_apart
-from cmargin._estimators.base import LARGEST
 from cmargin._estimators.identity import of_rows
 from cmargin._estimators.labels import Labels
 from cmargin._estimators.one_sign import signs_of
 from cmargin._estimators.validation import (
+    LARGEST,
     balanced_weights,
     check_class_weights,
     check_targets,

@@ -23,6 +23,7 @@ from cmargin._estimators.refusal import keeps_last_fit
 from cmargin._estimators.scores import as_given, linear_scores
 from cmargin._estimators.validation import (
     INT_MAX,
+    LARGEST,
     POSITIVE,
     accuracy_of,
     balanced_weights,
@@ -41,10 +42,10 @@ from cmargin.data.arrays import dense
 from cmargin.data.containers import computed
 from cmargin.data.converted import batches
 from cmargin.data.device.arrays import namespace_of, to_host
-from cmargin.data.open import labels_beside, on_workers, open_rows, weights_beside
+from cmargin.data.open import on_workers, open_rows
+from cmargin.data.open_here import labels_beside, weights_beside
 
 SCORE_ENTRIES = 1 << 22  # scores held at a time by predict: 32 MB
-LARGEST = float(np.finfo(float).max)
 
 
 class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
@@ -297,7 +298,7 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
             Where predictions are no linear function of X: one-vs-rest SLND with drawn negatives and a loss other than
             the logistic.
         """
-        from cmargin.export.scikit_learn import scikit_learn_twin  # which few need
+        from cmargin._estimators.scikit_learn_twin import scikit_learn_twin  # which few need
 
         check_is_fitted(self)
         return scikit_learn_twin(self, self)

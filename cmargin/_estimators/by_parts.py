@@ -13,7 +13,8 @@ from cmargin._estimators.posteriors import PosteriorPredictions
 from cmargin._estimators.refusal import keeps_last_fit
 from cmargin._estimators.validation import check_rows, encode_labels
 from cmargin.data.label_arrays import label_array
-from cmargin.data.open import open_rows, weights_beside
+from cmargin.data.open import open_rows
+from cmargin.data.open_here import weights_beside
 
 
 class TrainedByParts(PosteriorPredictions):

@@ -8,9 +8,9 @@ import zlib
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from cmargin import __version__
 from cmargin._estimators.validation import InvalidParameterError
 from cmargin._runtime.checkpoint import Checkpoint, Keeper
+from cmargin._version import __version__
 from cmargin.data.arrays import parts_of
 from cmargin.data.shards.rank_files import RankKeeper
 

@@ -21,7 +21,8 @@ from cmargin.data.device.rows import DeviceRows
 from cmargin.data.device.source import refuse_device
 from cmargin.data.files.source import refuse_files
 from cmargin.data.files.sources import RowFiles
-from cmargin.data.open import on_workers, opened
+from cmargin.data.open import on_workers
+from cmargin.data.open_here import opened
 
 # what `validate_data` is to make of rows: CSR or dense, float32 and float64 as they are, in any order, not copied
 ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": None, "accept_large_sparse": True}
@@ -29,9 +30,10 @@ ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": None
 # intervals for `check_parameter`
 INT_MAX = np.iinfo(np.int64).max
 COUNT = (1, INT_MAX, "[1, inf)")
-POSITIVE = (0.0, np.finfo(float).max, "(0.0, inf)")
+LARGEST = float(np.finfo(float).max)
+POSITIVE = (0.0, LARGEST, "(0.0, inf)")
 # the largest number below 0 that is still there where a library loaded along has switched denormal numbers off
-NOT_NEGATIVE = (-np.finfo(float).tiny, np.finfo(float).max, "[0.0, inf)")
+NOT_NEGATIVE = (-np.finfo(float).tiny, LARGEST, "[0.0, inf)")
 
 
 class InvalidParameterError(ValueError, TypeError):

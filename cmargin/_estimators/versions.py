@@ -4,8 +4,8 @@ import warnings
 
 from sklearn.exceptions import InconsistentVersionWarning as OfScikitLearn
 
-from cmargin import __version__
 from cmargin._runtime.aligned import aligned_throughout
+from cmargin._version import __version__
 
 
 class InconsistentVersionWarning(OfScikitLearn):

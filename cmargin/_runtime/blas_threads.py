@@ -18,11 +18,7 @@ import warnings
 from contextlib import ContextDecorator
 from itertools import product
 
-from threadpoolctl import ThreadpoolController
-
-# kernels that have shorter registers, as OpenBLAS and BLIS call them
-WITHOUT_AVX512 = {"bulldozer", "core2", "excavator", "generic", "haswell", "nehalem", "piledriver", "prescott",
-                  "sandybridge", "steamroller", "zen", "zen2", "zen3"}
+from cmargin._core.linalg._blas_libraries import blas_libraries
 
 _lock = threading.RLock()           # re-entrant: a child made by fork while this thread holds it still owns it
 _libraries = None
@@ -33,8 +29,8 @@ _local = threading.local()
 class _Library:
     """One BLAS library that is loaded: its count of threads, and how to set it."""
 
-    def __init__(self, name, get, setters, architecture=""):
-        self.name, self.get, self.setters, self.architecture = name, get, setters, architecture
+    def __init__(self, name, get, setters):
+        self.name, self.get, self.setters = name, get, setters
         self.shared = None          # whether one count serves the whole process; known once it has been changed
         self.before = None          # the process's count to put back, None where it was not changed
         self.deaf = False           # no setter has an effect
@@ -115,29 +111,17 @@ def _library(controller):
     elif controller.internal_api == "mkl":          # of the process: threadpoolctl's is of the calling thread alone
         setters.insert(0, getattr(dynlib, "MKL_Set_Num_Threads", None))
     name = os.path.basename(controller.filepath or controller.internal_api)
-    return _Library(name, get, [setter for setter in setters if setter is not None],
-                    getattr(controller, "architecture", None) or "")
+    return _Library(name, get, [setter for setter in setters if setter is not None])
 
 
 def _find():
-    """The BLAS libraries of NumPy and SciPy and any other, looked for once: it takes a quarter of a millisecond."""
+    """The BLAS libraries of NumPy and SciPy and any other."""
     global _libraries
     if _libraries is None:
-        import scipy.linalg.cython_blas  # noqa: F401   what is not loaded is not found
-        _libraries = [_library(controller) for controller in ThreadpoolController().lib_controllers
-                      if controller.user_api == "blas"]
+        _libraries = [_library(controller) for controller in blas_libraries()]
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_after_fork)
     return _libraries
-
-
-def blas_trails():
-    """Whether the BLAS libraries are known to use no AVX-512: one that does not know a processor takes it for an older.
-
-    OpenBLAS 0.3.31 takes AMD's family 26 for a Haswell, and does half of what that can (doc/decisions.md).
-    """
-    found = {library.architecture.lower() for library in _find()}
-    return bool(found) and found <= WITHOUT_AVX512
 
 
 def _after_fork():

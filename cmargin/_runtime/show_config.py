@@ -10,11 +10,11 @@ import scipy
 import sklearn
 from threadpoolctl import threadpool_info
 
-import cmargin
 from cmargin import _build_config
 from cmargin._core.linalg._blas import lanes_here
+from cmargin._core.linalg._blas_libraries import blas_trails
 from cmargin._core.util._openmp import effective_n_threads, threads_seen
-from cmargin._runtime.blas_threads import blas_trails
+from cmargin._version import __version__
 
 
 def show_config(file: TextIO | None = None) -> None:
@@ -26,7 +26,7 @@ def show_config(file: TextIO | None = None) -> None:
     else:
         openmp = "off: everything runs on one thread"
     rows = [
-        ("cmargin", cmargin.__version__),
+        ("cmargin", __version__),
         ("Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
         ("numpy", numpy.__version__),
         ("scipy", scipy.__version__),

@@ -7,8 +7,6 @@ cdef struct dual_point:          # S and v of feasible dual variables
     double *v                    # (n,)
 
 
-cdef double ROUNDING_OF_SUMS     # of a sum of N terms, beside the root mean square of a term
-
 # (P - D) / P, NaN without a certificate
 cdef double relative_gap(double objective, double dual) noexcept nogil
 

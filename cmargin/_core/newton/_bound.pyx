@@ -12,13 +12,12 @@ and G(0) = 0, so that G(ta) >= t G(a) for 0 <= t <= 1: a part t of the dual vari
 
 import numpy as np
 
-from libc.float cimport DBL_EPSILON
 from libc.math cimport INFINITY, NAN, fabs, isfinite
 
+from cmargin._core.util._rounding cimport ROUNDING_OF_SUMS
 from cmargin._core.util._shapes cimport must_fit
 from cmargin._core.util._sorting cimport sort_down
 
-ROUNDING_OF_SUMS = 8 * DBL_EPSILON
 ROUNDING = ROUNDING_OF_SUMS              # the same for Python
 cdef double NOTHING = 1e-15              # an objective below counts as 0, beside the 1 that w = 0 has
 

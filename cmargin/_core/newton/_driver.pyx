@@ -20,7 +20,7 @@ from libc.math cimport INFINITY, fabs, isfinite, sqrt
 from libc.string cimport memcpy, memset
 
 from cmargin._core.linalg._blas cimport dot
-from cmargin._core.newton._bound cimport ROUNDING_OF_SUMS, dual_bound, make_feasible
+from cmargin._core.newton._bound cimport dual_bound, make_feasible
 from cmargin._core.newton.direction._chord cimport chord_direction, leaves_zero, may_be_the_last
 from cmargin._core.util._clock cimport seconds
 from cmargin._core.newton._asking cimport ALONG, DONE, EVALUATE, GATHER, LOOK, NEAREST, PAUSE
@@ -37,6 +37,7 @@ from cmargin._core.newton.direction._pcg cimport (
 from cmargin._core.newton._step_end cimport begin_line, is_certified, is_good_enough, is_poor
 from cmargin._core.rows._evaluate cimport BLOCK, NO_BLOCK, ROUGH_BLOCK, SAMPLED_BLOCK, TANGENTS
 from cmargin._core.util._history cimport history_row
+from cmargin._core.util._rounding cimport ROUNDING_OF_SUMS
 from cmargin._core.newton._smoothing cimport NARROWEST, back_up, width_after
 
 cdef double SKIP = 1e-6                  # rows of less than this part of the mean curvature are on its diagonal at most

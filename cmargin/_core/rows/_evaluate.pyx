@@ -20,7 +20,7 @@ from cmargin._core.rows._row_blocks cimport (
 from cmargin._core.rows._tiles cimport curvature_block, curvature_scratch
 from cmargin._core.util._random cimport mixed
 
-from cmargin._runtime.blas_threads import blas_trails
+from cmargin._core.linalg._blas_libraries import blas_trails
 
 cdef Py_ssize_t MAX_BLOCKS = 32
 cdef Py_ssize_t TILE_DOUBLES = 16384         # 128 KB: a tile and its packed rows stay in a second-level cache

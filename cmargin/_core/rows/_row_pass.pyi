@@ -7,6 +7,7 @@ import numpy as np
 from cmargin._core.rows._rows import Rows
 
 LOSS_IDS: dict[str, Any]
+ROUNDING: float
 
 class RowBlocks:
     n_blocks: Any

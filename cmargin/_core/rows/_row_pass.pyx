@@ -17,9 +17,12 @@ from cmargin._core.rows._evaluate cimport (
 from cmargin._core.rows._row_blocks cimport DUAL_NEG, DUAL_POS, HINGE, N_SUMS, pass_job
 from cmargin._core.rows._rows cimport Rows
 from cmargin._core.rows._tiles cimport source_of
+from cmargin._core.util._rounding cimport ROUNDING_OF_SUMS
 from cmargin._core.util._shapes cimport check_ascending, check_length, must_fit
 
 from cmargin._core.losses._losses import LOSS_IDS
+
+ROUNDING = ROUNDING_OF_SUMS              # the same for Python
 
 
 cdef bint ask_python_for_room(row_pass *rows, Py_ssize_t order) noexcept with gil:

@@ -17,6 +17,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
 from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, gemm, syrk
+from cmargin._core.losses._softmax cimport curved_rows, softmax_rows, spread_rows
 from cmargin._core.rows._csr_classes cimport csr_sums, csr_times
 from cmargin._core.rows._dense_tile cimport dense_tile
 from cmargin._core.rows._few_classes cimport few_pay, few_sums, few_times
@@ -25,7 +26,6 @@ from cmargin._core.util._arrays import zeros
 from cmargin._core.util._shapes cimport must_fit
 from cmargin._core.util._simd cimport row_axpy, rows_sum
 from cmargin._core.util._team cimport share_out
-from cmargin._core.sgd._softmax cimport curved_rows, softmax_rows, spread_rows
 
 cdef enum:
     FOLD_ROWS = 1024    # rows after which sums of the type of the products go into the float64 ones

@@ -12,8 +12,8 @@ from cython cimport floating
 from libc.math cimport INFINITY, isfinite
 from libc.stdint cimport int64_t
 
+from cmargin._core.losses._softmax cimport softmax_rows, spread_rows
 from cmargin._core.util._shapes cimport must_fit
-from cmargin._core.sgd._softmax cimport softmax_rows, spread_rows
 
 cdef enum:
     GROUP = 16                  # rows whose softmax is taken at a time

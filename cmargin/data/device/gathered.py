@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from cmargin._core.newton.direction._high_leverage import heavy_limit
 from cmargin._core.rows._row_sample import CHANCE, chosen, numbers
 from cmargin.data.device.arrays import to_host
 from cmargin.data.device.losses import SmoothedHinge
 from cmargin.data.device.rows import DeviceRows
+from cmargin.data.high_leverage import heavy_limit
 from cmargin.data.memory.source import MemoryHome
 
 

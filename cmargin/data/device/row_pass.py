@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cmargin._core.losses._losses import FACTS
-from cmargin._core.newton._bound import ROUNDING
 from cmargin._core.rows._row_blocks import ON_DIAGONAL
+from cmargin._core.rows._row_pass import ROUNDING
 from cmargin.data.device.arrays import to_host
 from cmargin.data.device.gathered import beside_lines, heavy_rows, sample_of
 from cmargin.data.device.losses import GAINS, LOSSES, SmoothedHinge, clipped, dual_curvature, positive

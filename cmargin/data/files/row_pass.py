@@ -6,13 +6,13 @@ windows are added up in their order.
 
 import numpy as np
 
-from cmargin._core.newton._bound import ROUNDING
-from cmargin._core.newton.direction._high_leverage import heaviest
+from cmargin._core.rows._row_pass import ROUNDING
 from cmargin._core.rows._row_sample import chosen, sides_of
 from cmargin._core.rows._row_state import kept_of_rows, take_back_rows
 from cmargin._core.rows._row_windows import RowWindows
 from cmargin._runtime.clock import TimeUp
 from cmargin.data.files.gathered import ListedQuestion, SampleQuestion
+from cmargin.data.high_leverage import heaviest
 from cmargin.data.memory.row_pass import MemoryRowPass
 from cmargin.data.memory.source import MemoryHome
 from cmargin.data.working_set import BEYOND, ChoosesNearest

@@ -7,12 +7,11 @@ from functools import cached_property
 import numpy as np
 
 from cmargin._core.losses._losses import LOSS_IDS, gains
-from cmargin._core.newton._bound import ROUNDING
-from cmargin._core.newton.direction._high_leverage import heaviest
-from cmargin._core.rows._row_pass import RowBlocks
+from cmargin._core.rows._row_pass import ROUNDING, RowBlocks
 from cmargin._core.rows._row_sample import chosen, sides_of
 from cmargin._core.rows._row_state import kept_of_rows, take_back_rows
 from cmargin._runtime.aligned import contiguous
+from cmargin.data.high_leverage import heaviest
 from cmargin.data.working_set import Answered, ChoosesNearest, Nearest
 
 # Entries of X; fewer are summed sooner than a second thread is awake, above all on a busy machine, where each look

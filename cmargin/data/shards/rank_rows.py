@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from cmargin._core.util._openmp import effective_n_threads
 from cmargin.data.failure import agreed_on
+from cmargin.data.open_here import open_here
 from cmargin.data.shards.mpi import RankHome, RankPlace
 from cmargin.data.shards.ranks import ON_RANKS, Ranks
 
@@ -72,9 +73,7 @@ def open_ranks(X, codes, comm):
 
 def opened_here(X, codes):
     """This rank's home and codes, and what it says of them."""
-    from cmargin.data.open import open_rows
-
-    home = open_rows(X, codes)
+    home = open_here(X, codes)
     if not home.in_memory:
         raise ValueError("Rows in files or on a device do not take comm= yet; read those of each rank into memory.")
     codes = np.zeros((home.n_rows, 0)) if home.y is None else np.asarray(home.y, float)

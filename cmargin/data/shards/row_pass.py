@@ -9,13 +9,13 @@ from functools import partial
 
 import numpy as np
 
-from cmargin._core.newton._bound import ROUNDING
-from cmargin._core.newton.direction._high_leverage import LARGE, heavy_limit
+from cmargin._core.rows._row_pass import ROUNDING
 from cmargin.data.arrays import joined
+from cmargin.data.high_leverage import LARGE, heavy_limit
 from cmargin.data.memory.row_pass import SMALL
 from cmargin.data.memory.score_blocks import ScoreBlocks
 from cmargin.data.memory.shared_start import ridge, sample_size
-from cmargin.data.open import open_rows
+from cmargin.data.open_here import open_here
 from cmargin.data.order import order_statistics
 from cmargin.data.shards.shard import (
     ALONG,
@@ -271,7 +271,7 @@ class PlacesPass:
         """A pass here, over rows that places have sent."""
         code = np.concatenate(codes)
         n_threads = self.home.n_threads if len(code) * self.n_columns >= SMALL else 1
-        return open_rows(joined(rows)).row_pass(code, intercept=self.intercept, n_threads=n_threads)
+        return open_here(joined(rows)).row_pass(code, intercept=self.intercept, n_threads=n_threads)
 
 
 PlacesHome.pass_kind = PlacesPass
@@ -366,4 +366,4 @@ class PlacesRows:
 
     def brought(self, parts):
         """`StochasticRows`, here, of a few rows that places have sent."""
-        return open_rows(joined(parts)).stochastic_rows(self.home.n_threads)
+        return open_here(joined(parts)).stochastic_rows(self.home.n_threads)

@@ -9,8 +9,6 @@ search only shrinks it for everyone. They stay out of the curvature block, and t
 convex, minimised by Newton's method that reads those rows and no other. They are in memory where the driver is.
 """
 
-import numpy as np
-
 from libc.math cimport fabs
 from libc.string cimport memset
 
@@ -23,26 +21,9 @@ from cmargin._core.rows._evaluate cimport (
     BLOCK, look_request, pass_along, pass_begin_look, pass_look_part, pass_start, row_pass,
 )
 
-# Forest cover, class 2, l2 = 1e-3 / 1e-5 / 1e-7, worst passes of two seeds to a certified 1e-4: 9.7 / 11.7 / 19.7
-# without heavy rows, 6.0 / 9.2 / 13.2 with them (doc/decisions.md)
-LARGE = 6.0                              # times the median squared norm, columns weighted by their curvature
-MOST = 0.02                              # of the rows
 cdef int STEPS = 8
 cdef double DECREASE = 0.02              # of the best predicted one, below which the model counts as minimised
 cdef double SEARCHED = 1e-2              # part of the first slope that a search may leave
-
-
-def heavy_limit(n, at):
-    """The norm above which a row is heavy, of ``n`` rows; ``at(places)``: norms there in their ascending order."""
-    most = int(MOST * n)
-    low, high, rare = at([(n - 1) // 2, n // 2, n - most - 1]) if most else (0, 0, 0)
-    limit = LARGE * ((low + high) / 2)
-    return max(limit, rare) if limit > 0 else np.inf
-
-
-def heaviest(norms):
-    """Places of the rows with the largest ``norms`` (n,), ascending: few, and only those that stand out; or none."""
-    return np.flatnonzero(norms > heavy_limit(len(norms), lambda places: np.partition(norms, places)[places]))
 
 
 cdef Py_ssize_t heavy_work_size(Py_ssize_t p, bint l1) noexcept nogil:

@@ -15,7 +15,7 @@ from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data.arrays import joined
 from cmargin.data.failure import Failure
 from cmargin.data.memory.row_pass import MemoryRowPass
-from cmargin.data.open import open_rows
+from cmargin.data.open_here import open_here
 from cmargin.data.shards.shard import LOOK, STATE, Place, Request
 
 # calls that leave the state of the passes as it is
@@ -83,7 +83,7 @@ class Partition(Place):
 
     def __init__(self, X, labelled, before, this_round):
         n_threads = 1 if this_round.n_jobs is None else effective_n_threads(this_round.n_jobs)
-        super().__init__(open_rows(X), labelled.labels, labelled.weights, labelled.first, n_threads, labelled.where,
+        super().__init__(open_here(X), labelled.labels, labelled.weights, labelled.first, n_threads, labelled.where,
                          labelled.number)
         states = {} if before is None else {key: state for key, state in before.states.items()
                                             if key not in this_round.gone}
