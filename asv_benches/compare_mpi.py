@@ -4,8 +4,8 @@
 
 Forest cover, class 2 against the rest, standardised, to a certified 1e-4. Both are started once, take turns, and sleep
 while the other fits. Printed: the least and the median seconds of a fit, and what a fit over ranks sends; that this is
-what its questions come to is tested in tests/test_ranks.py. ``--quick`` takes breast_cancer, to see that it runs. Needs
-mpi4py, and mpiexec in PATH.
+what its questions come to is tested in tests/data/test_ranks.py. ``--quick`` takes breast_cancer, to see that it runs.
+Needs mpi4py, and mpiexec in PATH.
 """
 
 import argparse

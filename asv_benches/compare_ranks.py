@@ -23,7 +23,7 @@ from cmargin import SLNDClassifier
 from measure.report import table
 from race.data import read
 
-sys.path.append(str(Path(__file__).parent.parent / "tests"))
+sys.path.append(str(Path(__file__).parent.parent / "tests" / "support"))
 import ranks_in_threads
 from ranks_in_threads import on_ranks
 from workers_in_place import InPlace, fitted_in_place, known

@@ -6,7 +6,7 @@ which are not here can answer: it holds the rows of one binary problem, labels a
 s_i y_i, and what it keeps of every row besides: the deficit u_i = 1 - y_i <w, x_i>, its change, a dual variable. None
 of that crosses the seam, in either direction, but for `margins`. What a solver is told is a **sum over all rows**, so
 places compose: chunks in order, ranks by one reduction of a packed buffer, partitions folded in order
-(`tests/elsewhere.py` is a home made of homes). What it gathers are a few rows, in memory on its own side.
+(`tests/support/elsewhere.py` is a home made of homes). What it gathers are a few rows, in memory on its own side.
 
 The other views are of rows in memory: their compiled steps read one row, or a list of rows, at a time. How a method
 is done and what its arguments are is written where it is done, in the file of that view.

@@ -1,7 +1,7 @@
 """Hashes of some 350 fits, to see whether two builds on one machine give the same bits.
 
-    python tests/bits.py                        # prints the hash of every fit of the build that is imported
-    python tests/bits.py BASE HEAD              # runs in two checkouts, and names the fits that differ
+    python tests/support/bits.py                        # prints the hash of every fit of the build that is imported
+    python tests/support/bits.py BASE HEAD              # runs in two checkouts, and names the fits that differ
 
 A hash is of `coef_`, `intercept_` and of the columns of `history_` that hold no seconds. Which bits a fit has depends
 on the processor (kernels are compiled for several), on BLAS and on the compiler: see `fingerprint`. All fits are made

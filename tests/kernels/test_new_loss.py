@@ -37,11 +37,11 @@ BUILD = """
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-folders = ["cmargin/_core/" + name for name in ("linalg", "losses", "rows", "small")]
+folders = ["cmargin/_core/" + name for name in ("linalg", "losses", "rows", "util")]
 setup(script_args=["-q", "build_ext", "--inplace"], ext_modules=cythonize(
     [Extension("cmargin._core." + name, ["cmargin/_core/" + name.replace(".", "/") + ".pyx"], include_dirs=folders,
                extra_compile_args=["-O0"])
-     for name in ("losses._losses", "rows._row_blocks", "rows._looks", "rows._row_pass")],
+     for name in ("losses._losses", "rows._row_blocks", "rows._evaluate", "rows._row_pass")],
     compiler_directives={"language_level": 3, "cdivision": True, "wraparound": False, "boundscheck": False},
     shared_utility_qualified_name="cmargin._core._cyutility"))
 """

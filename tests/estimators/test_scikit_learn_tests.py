@@ -1,6 +1,6 @@
 """scikit-learn's own tests of LinearSVC, SGDClassifier and LogisticRegression, of estimators of ours in their place.
 
-The tests are those of the installed scikit-learn, imported where it lies; tests/scikit_learn_adapters.py has the
+The tests are those of the installed scikit-learn, imported where it lies; support/scikit_learn_adapters.py has the
 classes that stand in. Left out are tests of what has no stand-in (regressors, LogisticRegressionCV, other solvers than
 the first), and those in `EXCUSED`, each under its reason.
 """

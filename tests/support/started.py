@@ -5,11 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-TESTS = Path(__file__).resolve().parent
-ROOT = TESTS.parent
+ROOT = Path(__file__).resolve().parents[2]
 BENCHES = ROOT / "asv_benches"
 # scikit-learn loads pandas where there is one, to be ready for frames: a third of what such a program takes to begin
-LIGHT = TESTS / "light"
+LIGHT = Path(__file__).resolve().parent / "light"
 
 
 def surroundings(*folders, **variables):

@@ -1,6 +1,6 @@
 """Fits that are killed by SIGKILL after a checkpoint, taken up by another process, killed again, and brought to an end.
 
-    python tests/killed_fits.py folder       prints for every case, as JSON, what differs from a fit that was left alone
+    python tests/support/killed_fits.py folder   prints by case, as JSON, what differs from a fit that was left alone
 
 One process that trains on one thread only, to have all modules at hand, forks a child for every fit: an interpreter
 for each would take a second, and threads do not survive a fork.

@@ -10,7 +10,7 @@ TABLE = Path(__file__).with_name("bits.json")
 
 
 def test_forty_fits_have_the_bits_of_the_table():
-    # `python tests/test_bits.py` makes the table anew, after a change that is to change bits: its commit says which.
+    # `PYTHONPATH=.:tests/support python tests/system/test_bits.py` makes the table anew: say why in the commit.
     table = json.loads(TABLE.read_text())
     if table["machine"] != bits.fingerprint():
         pytest.skip("another machine, compiler or library")

@@ -10,7 +10,7 @@ import pytest
 import cmargin
 from cmargin import baselines, data, datasets, export, margins, plots
 
-REFERENCE = Path(__file__).resolve().parents[1] / "doc" / "api.rst"
+REFERENCE = Path(__file__).resolve().parents[2] / "doc" / "api.rst"
 
 
 def public_names():
