@@ -106,7 +106,7 @@ class ClassWeights:
             U = np.where(sampled[:, None], self.U_mean, self.U)
             bias = np.where(sampled, self.bias[:, 1], bias)
             if V is not None:
-                lag = self._lag().astype(V.dtype) * self.V_lag
-                V = np.subtract(V, lag, out=lag)
+                lags = zip(self._lag().astype(V.dtype), self.V_lag, strict=True)
+                V = (v - lag * behind for v, (lag, behind) in zip(self.V, lags, strict=True))
         W = inverse.weights(U, V)
         return (W if self.base is None else self.base + W), bias.copy()

@@ -151,21 +151,24 @@ class LowRankInverse:
         return np.where(d > 0, inverse - tail, 0), tail
 
     def weights(self, U, V):
-        """w of every class from its whitened weights: (n_classes, width), (n_classes, n_features) or None."""
+        """w of every class from its whitened weights: U (n_classes, width), and V, rows (n_features,) one by one, or None."""
+        V = None if V is None else iter(V)
         if self.n_groups == 1:
             return self._weights(0, U, V)
-        rows = [self._weights(g, U[g : g + 1], None if V is None else V[g : g + 1]) for g in range(self.n_groups)]
-        return np.concatenate(rows)
+        W = np.empty((len(U), self.eigenvectors.shape[1]), U.dtype)
+        for g in range(self.n_groups):
+            W[g] = self._weights(g, U[g : g + 1], V)[0]
+        return W
 
     def _weights(self, g, U, V):
         P, factor = self.eigenvectors[g], self.factor[g].astype(U.dtype)
         if self.full_width:
             return U.dtype.type(self.tail_root[g]) * U + ((U @ P) * factor) @ P.T
-        low = (U * factor) @ P.T
-        if V is None:
-            return low
-        W = U.dtype.type(self.tail_inverse[g]) * V           # as large as what is returned, which may be large
-        W -= low
+        W = (U * factor) @ P.T
+        if V is not None:
+            # class by class, as W may be most of the memory there is; the iterator goes on in the next group
+            for w, v in zip(W, V, strict=False):
+                np.subtract(U.dtype.type(self.tail_inverse[g]) * v, w, out=w)
         return W
 
     def whitened(self, W):

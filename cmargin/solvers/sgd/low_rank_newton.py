@@ -334,7 +334,7 @@ class Run(Resumable):
         if lost.any():
             self.weights.put_back(lost, self.earlier)
             self.halvings[lost] += 1
-        self.fit.diverged = lost
+        self.fit.diverged, self.earlier = lost, None
 
     def _record(self, sums, step):
         total = sums.sum(axis=0)
@@ -363,6 +363,6 @@ class Run(Resumable):
         if self.weights is None:
             return
         W, bias = self._linear()
-        ok = np.isfinite(W).all(axis=1) & np.isfinite(bias)
-        self.fit.W = np.where(ok[:, None], W, self.fit.W).astype(self.home.dtype, copy=False)
-        self.fit.bias = np.where(ok, bias, self.fit.bias)
+        lost = ~(np.isfinite(W).all(axis=1) & np.isfinite(bias))
+        W[lost], bias[lost] = self.fit.W[lost], self.fit.bias[lost]
+        self.fit.W, self.fit.bias = W.astype(self.home.dtype, copy=False), bias
