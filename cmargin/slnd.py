@@ -121,7 +121,7 @@ class SLNDClassifier(TrainedByParts):
     eigenvalues_ : (n_values,) array
         The leading eigenvalues of H that were computed, descending.
     preconditioner_ : LowRankInverse
-        H*, from which ``warm_start`` and `partial_fit` go on.
+        H*, from which ``warm_start`` and `partial_fit` go on; over its ``columns`` alone where most are empty.
     rank_ : int
         Eigenpairs that H* inverts.
     step_size_ : float or None
@@ -299,7 +299,7 @@ class SLNDClassifier(TrainedByParts):
         if inverse is None or self._recipe != self._recipe_now(loss) or inverse.eigenvectors.dtype != home.dtype:
             inverse = None
         else:
-            inverse = replace(inverse, sparse_rows=home.sparse)
+            inverse = replace(inverse.of_all(home.n_features), sparse_rows=home.sparse)
             step = self.step_size_ if self._asked_step == self.step_size else None
         if step is None and decay == "call" and self.step_size == "auto":
             # tried on a batch without the new classes, or from weights set by hand, the smallest step would be best
@@ -333,6 +333,8 @@ class SLNDClassifier(TrainedByParts):
             units, result = InUnits(home), fit_optimum(self, home, codes, weight, about, begin, keeper)
         else:
             units = in_units(self, home, self._deadline(begin), start)
+            if start is None and not in_parts and loss != "multinomial" and self._run() is None:
+                units = units.without_empty_columns(self, lists.n_classes)
             result = self._run_on_lists(
                 units, lists, Y, codes, weight, about, begin, start, max_passes, in_parts, keeper)
         if start is None and not in_parts:
@@ -401,7 +403,7 @@ class SLNDClassifier(TrainedByParts):
         vars(self).update(
             about, **spectrum, _columns=units.columns,
             coef_=np.ascontiguousarray(W), intercept_=bias.astype(W.dtype),
-            preconditioner_=fit.inverse, rank_=0 if fit.inverse is None else fit.inverse.rank,
+            preconditioner_=units.inverse(fit), rank_=0 if fit.inverse is None else fit.inverse.rank,
             _recipe=self._recipe_now(about["loss_"]), step_size_=fit.step, _asked_step=self.step_size,
             _streams=fit.streams, _passes_total=before + fit.passes,
             n_iter_=before + fit.passes if in_parts else fit.passes, n_passes_=float(fit.reads),

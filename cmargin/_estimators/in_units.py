@@ -9,6 +9,8 @@ from cmargin._estimators.columns_said import said_of_columns
 from cmargin._runtime.clock import TimeUp
 from cmargin.data.columns import Columns, columns_of, without_digits
 from cmargin.data.memory.shared_start import some_places
+from cmargin.data.memory.stochastic_rows import SAMPLE_NUMBERS, SAMPLE_ROWS
+from cmargin.solvers.sgd.low_rank import default_samples
 
 ROWS = 1000
 
@@ -24,12 +26,35 @@ class InUnits:
     said : sentence on columns that nothing helps, or None
     interrupted : bool
         Whether a Ctrl-C came while rows were looked at: the run is to end as if it had heard it.
+    occurring : (n_kept,) int64 array or None
+        The columns that the rows of ``home`` have, as of `without_empty_columns`; None: all.
+    n_features : int
+        Columns of X.
     """
 
     home: object
     columns: Columns | None = None
     said: str | None = None
     interrupted: bool = False
+    occurring: np.ndarray | None = None
+    n_features: int = 0
+
+    def without_empty_columns(self, estimator, n_problems):
+        """These, or with CSR rows over the columns alone that occur, where that takes less memory.
+
+        Hashed texts leave most of a million columns empty, whose weights stay 0, and weights are not all that there is
+        a number of for each. Every sum keeps its bits: of columns as many are left as H needs to be of more columns
+        than rows, as with all of them, and `StochasticRows` to read as many rows at a time. (In single precision BLAS
+        rounds by the place of a column among all, so there all are kept.)
+        """
+        home, e = self.home, estimator
+        if not (home.in_memory and home.sparse and home.dtype == np.float64):
+            return self
+        behind = e.hessian_samples or default_samples(home.n_rows, home.n_features, e.rank, e.tail)
+        occurring = home.occurring(max(min(behind, home.n_rows) + 1, SAMPLE_NUMBERS // SAMPLE_ROWS))
+        if (home.n_features - len(occurring)) * n_problems <= home.entries:
+            return self
+        return replace(self, home=home.of_columns(occurring), occurring=occurring, n_features=home.n_features)
 
     def start(self, start):
         """A `Start` by weights of the rows as they are, for these."""
@@ -40,7 +65,16 @@ class InUnits:
 
     def weights(self, fit):
         """Those of ``fit`` for the rows as they are."""
-        return (fit.W, fit.bias) if self.columns is None else self.columns.outer(fit.W, fit.bias)
+        W = fit.W
+        if self.occurring is not None:
+            W = np.zeros((len(W), self.n_features), W.dtype)
+            W[:, self.occurring] = fit.W
+        return (W, fit.bias) if self.columns is None else self.columns.outer(W, fit.bias)
+
+    def inverse(self, fit):
+        """That of ``fit``, which says of what columns it is."""
+        known = self.occurring is None or fit.inverse is None
+        return fit.inverse if known else replace(fit.inverse, columns=self.occurring)
 
 
 def in_units(estimator, home, deadline, start):

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
 
-MAGIC = b"cmargin checkpoint, format 10\n"      # another number wherever what is kept changes
+MAGIC = b"cmargin checkpoint, format 11\n"      # another number wherever what is kept changes
 TRAILER = struct.Struct("<QI")   # bytes before it, and their CRC-32
 PIECE = 1 << 24                  # bytes that are summed at a time
 LEISURE = 20.0                   # times as long as writing took, training goes on at least before the next

@@ -13,6 +13,8 @@ from cmargin.data.memory.shared_start import SharedStart
 from cmargin.data.memory.softmax_rows import SoftmaxRowPass
 from cmargin.data.memory.stochastic_rows import StochasticRows
 
+COLUMN_BLOCK = 64                # of columns: a multiple of what the kernels of a BLAS take at a time
+
 
 class MemoryHome:
     """`Home` over arrays in memory.
@@ -58,6 +60,26 @@ class MemoryHome:
 
     def in_units(self, columns):
         return MemoryHome(columns.over(self.unrepeated().X), self.y)
+
+    def occurring(self, least):
+        """Columns outside which no CSR row has an entry, ascending: those that occur, and others, ``least`` in all.
+
+        BLAS has other kernels for the last few columns of a product, which round otherwise: the last block of columns
+        stays as it is, with whole blocks before it.
+        """
+        there, n = np.zeros(self.n_features, bool), self.n_features
+        there[self.X.indices] = True
+        there[n - n % COLUMN_BLOCK:] = True
+        lacking = max(0, least - np.count_nonzero(there))
+        lacking += (n - np.count_nonzero(there) - lacking) % COLUMN_BLOCK
+        there[np.flatnonzero(~there)[:lacking]] = True
+        return np.flatnonzero(there)
+
+    def of_columns(self, columns):
+        """CSR rows over ``columns``, ascending, outside of which none has an entry; numbers are not copied."""
+        X, place = self.unrepeated().X, np.empty(self.n_features, self.X.indices.dtype)
+        place[columns] = np.arange(len(columns))
+        return MemoryHome(type(X)((X.data, place[X.indices], X.indptr), shape=(self.n_rows, len(columns))), self.y)
 
     def as_dense(self):
         """All rows, float64, in C order: those that are here, not to be written to, where they are so."""

@@ -3,7 +3,7 @@
 One object holds one inverse for all classes or one for each; the leading axis of every array is that group.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -78,6 +78,8 @@ class LowRankInverse:
         Rows are CSR: a scaled tail is carried by the rows themselves.
     centre : (n_features,) float64 array or None
         What is taken from every row before it is whitened.
+    columns : (n_kept,) int64 array or None
+        Those that the eigenvectors have rows for, ascending, where the rest of many is empty; None: all.
     """
 
     eigenvectors: np.ndarray
@@ -87,6 +89,7 @@ class LowRankInverse:
     mean_curvature: np.ndarray
     sparse_rows: bool
     centre: np.ndarray | None = None
+    columns: np.ndarray | None = None
 
     @property
     def n_groups(self):
@@ -138,8 +141,16 @@ class LowRankInverse:
 
     def apply(self, X, group=0):
         """H* x for every row of ``X`` (n, n_features); the literal form, for inspection."""
-        P, (low, tail) = self.eigenvectors[group], self.diagonal(group)
+        P, (low, tail) = self.of_all(X.shape[1]).eigenvectors[group], self.diagonal(group)
         return ((X @ P) * low) @ P.T + tail * X
+
+    def of_all(self, n_features):
+        """This inverse, its eigenvectors with a row for each of the columns of X."""
+        if self.columns is None:
+            return self
+        P = np.zeros((self.n_groups, n_features, self.rank), self.eigenvectors.dtype)
+        P[:, self.columns] = self.eigenvectors
+        return replace(self, eigenvectors=P, columns=None)
 
     def diagonal(self, group):
         """(low, tail) with H* = P diag(low) P' + tail I: (rank,) array and float."""
@@ -151,7 +162,7 @@ class LowRankInverse:
         return np.where(d > 0, inverse - tail, 0), tail
 
     def weights(self, U, V):
-        """w of every class from its whitened weights: U (n_classes, width), and V, rows (n_features,) one by one, or None."""
+        """w of every class: U (n_classes, width) is whitened, V an iterable of rows (n_features,), or None."""
         V = None if V is None else iter(V)
         if self.n_groups == 1:
             return self._weights(0, U, V)
