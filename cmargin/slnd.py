@@ -333,7 +333,7 @@ class SLNDClassifier(TrainedByParts):
             units, result = InUnits(home), fit_optimum(self, home, codes, weight, about, begin, keeper)
         else:
             units = in_units(self, home, self._deadline(begin), start)
-            if start is None and not in_parts and loss != "multinomial" and self._run() is None:
+            if start is None and not in_parts and self._run() is None:
                 units = units.without_empty_columns(self, lists.n_classes)
             result = self._run_on_lists(
                 units, lists, Y, codes, weight, about, begin, start, max_passes, in_parts, keeper)

@@ -55,6 +55,33 @@ def test_the_bits_are_those_of_all_columns(parameters, n_features, monkeypatch):
     np.testing.assert_array_equal(here.apply(X[:9]), there.apply(X[:9]))
 
 
+@pytest.mark.parametrize("parameters", [
+    {}, {"loss": "multinomial", "tail": "drop"}, {"loss": "multinomial", "hessian_refresh": 2, "step_size": 1.0},
+    {"fit_intercept": False},
+], ids=str)
+def test_the_softmax_is_that_of_all_columns_but_for_rounding(parameters, monkeypatch):
+    X, y = hashed()
+    models = [SLNDClassifier(random_state=3, n_jobs=1, warm_start=True, **parameters) for _ in range(2)]
+    few = models[0].fit(X, y)
+    assert few.preconditioner_.columns is not None and few.loss_ == "multinomial"
+    start = few.coef_
+    few = pickle.loads(pickle.dumps(few)).fit(X, y)
+    with_all_columns(monkeypatch)
+    np.testing.assert_allclose(start, models[1].fit(X, y).coef_, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(few.coef_, models[1].fit(X, y).coef_, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "multinomial"])
+def test_single_precision(loss, monkeypatch):
+    X, y = hashed(n_classes=8)
+    models = [SLNDClassifier(loss=loss, random_state=3, n_jobs=1) for _ in range(2)]
+    few = models[0].fit(X.astype(np.float32), y)
+    assert few.preconditioner_.columns is not None
+    with_all_columns(monkeypatch)
+    every = models[1].fit(X.astype(np.float32), y)
+    np.testing.assert_allclose(few.coef_, every.coef_, rtol=1e-3, atol=1e-4 * np.abs(every.coef_).max())
+
+
 @pytest.mark.parametrize("kind", ["two classes", "indicator", "units", "centre", "entries in parts", "64 bits"])
 @pytest.mark.filterwarnings("ignore:Labels 5, 6")
 def test_rows_of_every_kind(kind, monkeypatch):
@@ -111,7 +138,7 @@ def test_a_checkpoint_of_few_columns(tmp_path):
     same(model.set_params(callback=None).fit(X, y), whole)
 
 
-@pytest.mark.parametrize("loss", ["logistic", "calibrated_hinge"])
+@pytest.mark.parametrize("loss", ["auto", "logistic", "calibrated_hinge"])
 def test_memory_is_little_more_than_the_weights(loss):
     # 2^20 hashed columns and 8 classes, whose weights are 64 MiB, took 470 MiB beside the rows
     X, y = hashed(n=2000, n_features=1 << 18, n_classes=8)
@@ -121,4 +148,4 @@ def test_memory_is_little_more_than_the_weights(loss):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert model.score(X, y) > 0.9 and peak < 3 * model.coef_.nbytes, peak / model.coef_.nbytes
+    assert model.score(X, y) > 0.85 and peak < 3 * model.coef_.nbytes, peak / model.coef_.nbytes

@@ -43,12 +43,12 @@ class InUnits:
         """These, or with CSR rows over the columns alone that occur, where that takes less memory.
 
         Hashed texts leave most of a million columns empty, whose weights stay 0, and weights are not all that there is
-        a number of for each. Every sum keeps its bits: of columns as many are left as H needs to be of more columns
-        than rows, as with all of them, and `StochasticRows` to read as many rows at a time. (In single precision BLAS
-        rounds by the place of a column among all, so there all are kept.)
+        a number of for each. Of columns as many are left as H needs to be of more columns than rows, as with all of
+        them, and `StochasticRows` to read as many rows at a time. So it is the same fit; to the bit for classes
+        one-vs-rest in double precision, else but for the rounding of products that BLAS makes in blocks of columns.
         """
         home, e = self.home, estimator
-        if not (home.in_memory and home.sparse and home.dtype == np.float64):
+        if not (home.in_memory and home.sparse):
             return self
         behind = e.hessian_samples or default_samples(home.n_rows, home.n_features, e.rank, e.tail)
         occurring = home.occurring(max(min(behind, home.n_rows) + 1, SAMPLE_NUMBERS // SAMPLE_ROWS))

@@ -145,12 +145,15 @@ class LowRankInverse:
         return ((X @ P) * low) @ P.T + tail * X
 
     def of_all(self, n_features):
-        """This inverse, its eigenvectors with a row for each of the columns of X."""
+        """This inverse, its eigenvectors and its centre with a place for each of the columns of X."""
         if self.columns is None:
             return self
         P = np.zeros((self.n_groups, n_features, self.rank), self.eigenvectors.dtype)
         P[:, self.columns] = self.eigenvectors
-        return replace(self, eigenvectors=P, columns=None)
+        centre = None if self.centre is None else np.zeros(n_features)
+        if centre is not None:
+            centre[self.columns] = self.centre
+        return replace(self, eigenvectors=P, centre=centre, columns=None)
 
     def diagonal(self, group):
         """(low, tail) with H* = P diag(low) P' + tail I: (rank,) array and float."""
