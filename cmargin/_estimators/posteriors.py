@@ -23,7 +23,7 @@ class PosteriorPredictions(LinearClassifier):
         """Log-odds of every class under the training prior: what `predict` takes the largest of, or the sign.
 
         ln(f/(1-f)) at the scores h_c(x), plus ln(pi/(1-pi)) - ln(r/(1-r)), pi the share of the class's positives and r
-        that among the rows visited (doc/algorithms/slnd.md, "Posteriors and the prior"). With the logistic loss and
+        that among the rows visited (doc/methods/slnd.md, "Posteriors and the prior"). With the logistic loss and
         all rows visited, so that r = pi, they are the scores themselves.
 
         Parameters

@@ -2,7 +2,7 @@
 
 from cmargin._estimators.progress import say
 
-# Multinomial for so many classes at any cost, beyond that within limits (doc/decisions.md, "Thousands of classes")
+# Multinomial for so many classes at any cost, beyond that within limits (doc/lab-notebook, "Thousands of classes")
 CLASSES_AT_ANY_COST = 2000
 MOST_PRODUCTS = 1e12    # multiply-adds of one product of all rows with all classes: a pass of 40 s on a core
 MOST_WEIGHTS = 2e8      # numbers of the weights, of which four arrays are in memory

@@ -8,7 +8,7 @@ not take the word of a setter, nor of the holds before it.
 threadpoolctl finds the libraries. From version 3.8 on it lets one thread alone, the first that did so, change the
 count of an OpenBLAS that has its own threads; so that count is changed by OpenBLAS's own function here. It is also read
 by OpenBLAS's own, called without letting other threads of Python run: a hold is a few microseconds, and a fit that lets
-others in 140 times for them waits for each (doc/decisions.md).
+others in 140 times for them waits for each (doc/lab-notebook).
 """
 
 import ctypes

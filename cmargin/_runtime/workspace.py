@@ -11,7 +11,7 @@ LINE = 64    # bytes of a cache line
 def aligned_rows(shape, dtype):
     """Empty C-contiguous array of ``shape``, padded along its last axis, each row beginning at a cache line.
 
-    A row is padded by a line at least, so that no two threads write to one (doc/decisions.md).
+    A row is padded by a line at least, so that no two threads write to one (doc/lab-notebook).
     """
     size = np.dtype(dtype).itemsize
     padded = (-(-shape[-1] * size // LINE) + 1) * LINE
@@ -23,7 +23,7 @@ def aligned_rows(shape, dtype):
 
 def give_back():
     """Have glibc's malloc give pages to the system that hold nothing: after large arrays were freed it keeps megabytes
-    of them, which would stand beside what is made next (doc/decisions.md). A millisecond; elsewhere nothing happens."""
+    of them, which would stand beside what is made next (doc/lab-notebook). A millisecond; elsewhere nothing happens."""
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
         if trim is not None:

@@ -1,4 +1,4 @@
-"""Methods to compare with, under the conventions of the package's own estimators (doc/algorithms/baselines.md)."""
+"""Methods to compare with, under the conventions of the package's own estimators (doc/methods/baselines.md)."""
 
 from cmargin.baselines.gradient_methods import (
     AdaDeltaClassifier,

@@ -13,7 +13,7 @@ from cmargin.data.memory.reduced_rows import MOST_NUMBERS, too_wide, worth_reduc
 FEW_COLUMNS = 128      # up to which Newton's method is best, unless dense rows are few or sparse ones light,
 NARROW_READS = 40      # what it costs there, for the hinge,
 CG_READS = 1000        # and by products with rows
-PRICES = {             # (smooth, sparse): looks of Newton's method, and what one costs in reads, doc/decisions.md
+PRICES = {             # (smooth, sparse): looks of Newton's method, and what one costs in reads, doc/lab-notebook
     (False, False): (16, 5, 0.025, 0.02), (False, True): (10, 0, 0.36, 0.01),
     (True, False): (6, 0.4, 0.02, 0.02), (True, True): (6, 1, 0.04, 0.009)}
 SUBSET_ROWS, SUBSET_LOOKS = 160, (2, 4)  # rows a column from which on a subset saves looks, of dense and sparse rows

@@ -3,7 +3,7 @@
  * Why not dsyrk: it is made for hundreds of columns, and for the processors that its library knows. At 55 columns it does
  * 20 to 24 Gflop/s on a Xeon, at 15 6.5; blocks of C that stay in registers while all rows of A go by do 43 and 21, and are
  * level at 200. Where the library has AVX2 alone and the processor AVX-512, they are ahead at any number of columns, in
- * single precision too (doc/decisions.md). Where there is no such processor or compiler, `packed_syrk_d` says so and
+ * single precision too (doc/lab-notebook). Where there is no such processor or compiler, `packed_syrk_d` says so and
  * dsyrk it is.
  *
  * Rows of A are padded with zeros to a multiple of PACKED_PAD. The order of additions is that of the rows.
@@ -88,7 +88,7 @@ static inline ptrdiff_t packed_syrk_widest(int lanes, int trails, int single) {
 }
 
 /* width from which a sum over so many rows is to be in single precision, which wider registers pad more; where it is no
- * matter of time, doubles (doc/decisions.md, "Narrow curvature in single precision") */
+ * matter of time, doubles (doc/lab-notebook, "Narrow curvature in single precision") */
 static inline ptrdiff_t packed_syrk_single_from(int lanes, ptrdiff_t rows) {
     return lanes == 4 && rows >= 10000 ? 24 : 129;
 }

@@ -6,7 +6,7 @@
  * Vectorised for the processor they run on; orders of addition are written down (see _simd.h). A row of many classes is
  * vectorised by itself. Of few classes, as many rows as a vector has lanes are laid side by side, class by class: ten
  * numbers fill no vector, and a maximum, two sums and a logarithm a row would take longer than the exponentials
- * (doc/decisions.md, "Rows of few classes side by side"). What a row gets does not depend on the rows beside it.
+ * (doc/lab-notebook, "Rows of few classes side by side"). What a row gets does not depend on the rows beside it.
  */
 #ifndef CMARGIN_SOFTMAX_H
 #define CMARGIN_SOFTMAX_H

@@ -7,7 +7,7 @@ objective by
 
 G(a) = -F*(-a): a for the hinge, a - a^2/4 for the squared hinge, the entropy of a for the logistic loss. G is concave
 and G(0) = 0, so that G(ta) >= t G(a) for 0 <= t <= 1: a part t of the dual variables is worth t S at least
-(doc/algorithms/smsvm.md, "Certificate"). Sums in double have errors; `ROUNDING` times their size is held against D.
+(doc/methods/smsvm.md, "Certificate"). Sums in double have errors; `ROUNDING` times their size is held against D.
 """
 
 import numpy as np

@@ -17,7 +17,7 @@ from libc.math cimport fabs
 from cmargin._core.newton._bound cimport dual_bound, relative_gap
 from cmargin._core.newton._driver cimport RUNNING, gap_of, penalty_of
 
-# chosen on 40 problems; those and their passes are in doc/decisions.md
+# chosen on 40 problems; those and their passes are in doc/lab-notebook
 cdef double SHORT = 0.3                  # a step that begins the path of l2,
 cdef double LATE = 0.1                   # unless the gap is already smaller
 cdef double BEGIN = 0.1                  # the first l2, in mean curvatures of a column

@@ -35,7 +35,7 @@ cdef double NO_CURVATURE = 1e-6          # mean rho'' below which the gradient i
 cdef int MANY_PRODUCTS = 200
 cdef int PRODUCTS_A_PASS = 10            # reads by conjugate gradients that count as one pass with curvature
 # A look with curvature takes about 1 + p/15 times one without, and Newton's step gains two digits or more
-# (doc/decisions.md): curvature is kept as long as the gradient falls at a better rate for the work
+# (doc/lab-notebook): curvature is kept as long as the gradient falls at a better rate for the work
 cdef double COLUMNS_A_LOOK = 15
 cdef double GAIN = log(100)
 cdef Py_ssize_t N_RECORDED = 9           # columns of the history before those of the trace

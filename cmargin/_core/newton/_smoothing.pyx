@@ -2,7 +2,7 @@
 
 Full steps: the path is followed, so go faster along it. Shorter ones: the model was not true this far, so stay, and
 after very short ones go back. Longer ones too, unless the gap has ceased to fall: then the width is what keeps it open.
-Unless smoothing costs little beside the gap: then it is not, so wait, and go back if that lasts (doc/decisions.md).
+Unless smoothing costs little beside the gap: then it is not, so wait, and go back if that lasts (doc/lab-notebook).
 """
 
 from libc.math cimport INFINITY, fabs, sqrt

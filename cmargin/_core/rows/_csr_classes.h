@@ -1,5 +1,5 @@
 /* CSR rows times the weights of all classes, and back: no call an entry, and a number of classes that the compiler
- * knows where it is small (doc/decisions.md, "CSR rows times the weights of all classes").
+ * knows where it is small (doc/lab-notebook, "CSR rows times the weights of all classes").
  *
  *     out += X V           V (n_features, k), out (n, k)
  *     sums += X' R         R (n, k), sums (n_features, k)

@@ -4,7 +4,7 @@
  *     sums += scale R' X         R (n, k), sums (k, m)
  *
  * Why not gemm: it copies the rows into the order it likes best, which for ten classes takes longer than the products
- * (doc/decisions.md, "Dense rows times a few classes, without gemm"). Vectors run along the columns, so no class waits
+ * (doc/lab-notebook, "Dense rows times a few classes, without gemm"). Vectors run along the columns, so no class waits
  * for others to fill one; four rows and up to three classes stay in registers. What a row gets does not depend on the
  * rows beside it, and rows are added in their order. Rows fill a vector at least; the last columns that fill none are
  * taken with some before them, which then count as zeros.

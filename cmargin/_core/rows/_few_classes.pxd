@@ -20,7 +20,7 @@ cdef enum:
 
 
 cdef inline bint few_pay(Py_ssize_t k, Py_ssize_t m, bint single) noexcept nogil:
-    # where they are quicker than gemm (doc/decisions.md); 8 columns are the least that they can do
+    # where they are quicker than gemm (doc/lab-notebook); 8 columns are the least that they can do
     return few_supported() and k <= FEW_MOST and m >= (max(16, 4 * k) if single else 16)
 
 

@@ -2,7 +2,7 @@
  * sums of rows, scaled copies.
  *
  * Why not BLAS: the rows of a tile may be float32, strided or a subset, and BLAS wants one float64 block. Reading them
- * where they lie costs less than making that block (doc/decisions.md, "A pass reads rows where they lie"). The
+ * where they lie costs less than making that block (doc/lab-notebook, "A pass reads rows where they lie"). The
  * curvature block, where the arithmetic is, goes through dsyrk.
  *
  * Orders of addition are written down: fixed lanes folded in order, groups of four rows. Row i of a tile starts at
@@ -16,12 +16,12 @@
 #include "_simd.h"
 
 /* rows asked for before they are needed: 581,012 x 54 in 21.7 ms on one thread, 27.7 without; short ones by so many bytes,
- * and so many of a list (doc/decisions.md, "Short rows, and rows of a list, are asked for in time") */
+ * and so many of a list (doc/lab-notebook, "Short rows, and rows of a list, are asked for in time") */
 #define AHEAD 8
 #define SOON 8192
 #define LISTED 16
 /* while four rows are summed, those that lie `ahead` numbers on are asked for, a line at a time; 0: none
- * (doc/decisions.md, "The next tile is asked for while this one is summed") */
+ * (doc/lab-notebook, "The next tile is asked for while this one is summed") */
 #define ASK_AHEAD(real, at)                                                                                      \
     if (ahead && (at) % (64 / (ptrdiff_t)sizeof(real)) == 0) {                                                   \
         PREFETCH_FAR(x0 + ahead + (at));                                                                         \
@@ -30,7 +30,7 @@
         PREFETCH_FAR(x3 + ahead + (at));                                                                         \
     }
 /* ADD for every four columns from j on of four rows, which are y0 .. y3 there; the last columns, and all of a compiler
- * without vectors, are left to the loop that follows (doc/decisions.md, "Vectors of four numbers") */
+ * without vectors, are left to the loop that follows (doc/lab-notebook, "Vectors of four numbers") */
 #if defined(__GNUC__)
 #define BY_QUADS(real, suffix, ADD)                                                                              \
     for (; j + QUADS <= m; j += QUADS) {                                                                         \

@@ -5,7 +5,7 @@ One step of one class, at row i of its list, with u the whitened weights and z_i
     score = <u, z_i> + b,   p = -F'(y score),   u += eta s_i y p z_i,   b += eta s_i y p beta
 
 which is the paper's w += eta y p H* x_i, because w = H*^(1/2) u. Where the tail is scaled and the rows are CSR, z_i has
-two parts, the low one counted negative: H* = I / d_{k+1} - P M P' (doc/algorithms/slnd.md, "Whitened coordinates").
+two parts, the low one counted negative: H* = I / d_{k+1} - P M P' (doc/methods/slnd.md, "Whitened coordinates").
 
 Everything a class writes (its weights, its stream, its sums) belongs to that class alone, so the bits do not depend
 on the thread count.
@@ -23,7 +23,7 @@ from cmargin._core.util._shapes cimport must_fit, within
 from cmargin._core.util._simd cimport row_axpy, row_dot, row_lerp, row_prefetch
 from cmargin._core.util._team cimport share_out
 
-# Rows asked for ahead of time, and steps between two samples of the running mean (doc/decisions.md)
+# Rows asked for ahead of time, and steps between two samples of the running mean (doc/lab-notebook)
 cdef enum:
     PREFETCH_AHEAD = 4
     MEAN_STRIDE = 8
@@ -125,7 +125,7 @@ cdef void class_steps(const step_rule *rule, const floating *Z, Py_ssize_t width
     cdef double y, score, weight, change, rate, n_samples
     cdef const floating *z
     cdef point at
-    # On the stack and written back once: neighbouring classes share cache lines (doc/decisions.md)
+    # On the stack and written back once: neighbouring classes share cache lines (doc/lab-notebook)
     cdef class_state now = state[0]
     cdef pass_sums total = sums[0]
     for t in range(n_visits):

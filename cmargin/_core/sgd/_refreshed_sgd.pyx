@@ -1,7 +1,7 @@
 """Stochastic passes where each class has an inverse Hessian of its own: rows are whitened as they are visited.
 
 After a refresh of H a class goes on from the weights w it has: the score of a visited row is <w, x> + <u, z>, z in
-the new basis and u from zero (doc/algorithms/slnd.md, "Estimating H anew"). The step is `class_steps`, the same as in
+the new basis and u from zero (doc/methods/slnd.md, "Estimating H anew"). The step is `class_steps`, the same as in
 the plain pass.
 """
 

@@ -137,7 +137,7 @@ cdef struct qn_work:                # what threads share; void pointers are to f
 
 
 cdef void one_class(const qn_work *by, Py_ssize_t o, int thread, floating *W) noexcept nogil:
-    # The steps on copies in this thread's own cache lines: neighbouring classes share some (doc/decisions.md)
+    # The steps on copies in this thread's own cache lines: neighbouring classes share some (doc/lab-notebook)
     cdef Py_ssize_t c = by.class_lo + o, d = by.X.n_features
     cdef Py_ssize_t n_visits = min(by.last, by.offsets[o + 1] - by.offsets[o]) - by.first
     cdef double now[N_STATE]

@@ -1,4 +1,4 @@
-"""Whitened rows z = H*^(1/2) x, block by block (doc/algorithms/slnd.md, "Whitened coordinates"); with a centre, of
+"""Whitened rows z = H*^(1/2) x, block by block (doc/methods/slnd.md, "Whitened coordinates"); with a centre, of
 x - centre.
 
     tail dropped                z = (P' x) o factor                               k numbers

@@ -1,7 +1,7 @@
 """What is asked of small arrays between two kernels, without letting other threads of Python in.
 
 NumPy lets them in for every operation on more than 500 numbers, and a thread that gives the interpreter's lock away
-waits until it gets it back: many short operations in many fits at once are mostly waiting (doc/decisions.md).
+waits until it gets it back: many short operations in many fits at once are mostly waiting (doc/lab-notebook).
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """A margin distribution in a handful of numbers, without the interpreter.
 
 The trace of margin pursuit asks for them for every class after every pass. In NumPy that was some thirty calls for two
-thousand margins, most of the time outside of any arithmetic and one thread at a time (doc/decisions.md).
+thousand margins, most of the time outside of any arithmetic and one thread at a time (doc/lab-notebook).
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 /* dot and axpy of one short row, vectorised for the processor they run on.
  *
  * Why not BLAS: a stochastic step is one dot and one axpy of a few hundred numbers. A BLAS call costs as much as
- * the arithmetic there (doc/decisions.md, "Inlined row kernels"). Longer products go through _blas.
+ * the arithmetic there (doc/lab-notebook, "Inlined row kernels"). Longer products go through _blas.
  *
  * The sums run in fixed partial sums, folded in lane order: the order of additions is written down here and
  * not left to the compiler, so that -ffast-math is never needed and the bits never depend on the thread count.
@@ -93,7 +93,7 @@ static inline double fold_lanes(const double *lane) {
 }
 
 /* A sum in LANES parts that stays in registers; with several of them in one loop a compiler needs to be told. In vectors
- * of four, for one of eight goes to memory and back at every addition where registers hold four (doc/decisions.md,
+ * of four, for one of eight goes to memory and back at every addition where registers hold four (doc/lab-notebook,
  * "Vectors of four numbers"). */
 #if defined(__GNUC__)
 #define QUADS 4
@@ -103,7 +103,7 @@ typedef struct {
     quad low, high;
 } lanes;
 #define QUAD_d(x) (*(const loose_quad *)(x))
-/* written out, as __builtin_convertvector takes the floats apart (doc/decisions.md, "Steps of a smooth loss begin by
+/* written out, as __builtin_convertvector takes the floats apart (doc/lab-notebook, "Steps of a smooth loss begin by
  * products") */
 #define QUAD_f(x) ((quad){(x)[0], (x)[1], (x)[2], (x)[3]})
 #define ADD_PRODUCT_d(sum, x, w) ADD_QUADS(d, sum, x, w)

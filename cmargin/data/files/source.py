@@ -17,7 +17,7 @@ from cmargin.data.files.shared_start import FileSharedStart
 from cmargin.data.files.stochastic_rows import FileStochasticRows
 from cmargin.data.remote import RowsElsewhere
 
-CHUNK = 1 << 25              # bytes; doc/decisions.md
+CHUNK = 1 << 25              # bytes; doc/lab-notebook
 STATE = 57                   # bytes kept of a row: code, 2 deficits, change, 2 dual variables, measure, whether near
 PATIENCE = 0.5               # seconds
 GATHERED = 0.25              # of the memory left that gathered rows may take

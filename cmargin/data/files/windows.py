@@ -13,7 +13,7 @@ from cmargin.data.files.formats import Room
 from cmargin.data.files.read_ahead import ReadAhead
 
 PIECES = 8                   # of a window at least,
-SHORTEST = 1 << 14           # and bytes of a piece at least (doc/decisions.md)
+SHORTEST = 1 << 14           # and bytes of a piece at least (doc/lab-notebook)
 UNEVEN = 0.02                # part of a window's rows that may be of other classes than of its share, beyond chance
 ENDLESS = 1 << 62
 

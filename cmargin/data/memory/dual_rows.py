@@ -24,7 +24,7 @@ ENOUGH = 0.6           # and the part of them after which it is given up
 LARGEST_RIDGE = 1e200  # of a row that costs anything at all
 SMOOTH_NARROWEST, SMOOTH_NUMBERS = 48, 400_000      # columns, and dense numbers, from which on a smooth loss tries it
 SMOOTH_ENOUGH = 1.5    # part of what Newton's method costs there after which the dual is given up
-SMOOTH_SPARSE = 120    # reads of sparse rows after which it is at the latest (doc/decisions.md)
+SMOOTH_SPARSE = 120    # reads of sparse rows after which it is at the latest (doc/lab-notebook)
 
 
 def worth_sweeping(home, l2, l1, linear_solver, line_search, loss):

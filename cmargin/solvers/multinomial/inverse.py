@@ -15,7 +15,7 @@ from cmargin.data.arrays import dense, squares
 from cmargin.data.memory.softmax_rows import SLICE_FLOPS
 
 SAMPLE = 1024                # rows behind S: the order of the matrix that is taken apart
-RANK = 64                    # 64, 256 and 512 pairs took the same number of products (doc/decisions.md)
+RANK = 64                    # 64, 256 and 512 pairs took the same number of products (doc/lab-notebook)
 SPARE = 16                   # more columns in subspace iteration than pairs wanted
 SINGLE = 1e-6                # of squared means: what float32 rows leave of a difference of them
 NOTHING = 1e-7               # of the largest eigenvalue: what float32 rows leave of a zero
@@ -100,7 +100,7 @@ def are_worth_pairs(home, total, curvature, l2):
 
 def pairs_of(S, k):
     """Leading eigenpairs of a symmetric S, vectors as rows: of a large one those of two rounds of subspace iteration,
-    as good for a preconditioner and quicker to find (doc/decisions.md, "S of the Kronecker inverse by 64 pairs of 1,024
+    as good for a preconditioner and quicker to find (doc/lab-notebook, "S of the Kronecker inverse by 64 pairs of 1,024
     rows")."""
     if not np.isfinite(S).all():
         raise ValueError("X holds values so large that sums of their squares overflow in single precision; "
@@ -112,7 +112,7 @@ def pairs_of(S, k):
         for _ in range(2):
             Q = np.linalg.qr(S @ Q)[0]
         S = Q.T @ (S @ Q)
-    values, vectors = np.linalg.eigh(S)      # all of them by dsyevd: sooner than 65 by dsyevr (doc/decisions.md)
+    values, vectors = np.linalg.eigh(S)      # all of them by dsyevd: sooner than 65 by dsyevr (doc/lab-notebook)
     leading = vectors.T[:-k - 1:-1]
     return values[:-k - 1:-1], leading if Q is None else leading @ Q.T
 

@@ -10,7 +10,7 @@ from cmargin._runtime.blas_threads import single_threaded_blas
 
 @dataclass
 class ClassWeights:
-    """Iterates of all classes (doc/algorithms/slnd.md, "Whitened coordinates").
+    """Iterates of all classes (doc/methods/slnd.md, "Whitened coordinates").
 
     Attributes
     ----------

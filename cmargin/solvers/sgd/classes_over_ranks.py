@@ -17,7 +17,7 @@ from cmargin.solvers.sgd.classes_over_places import (
 )
 from cmargin.solvers.sgd.over_ranks import OfRanks
 
-MOST_MEANS = 1000          # of a pass, where classes lie unevenly (doc/decisions.md)
+MOST_MEANS = 1000          # of a pass, where classes lie unevenly (doc/lab-notebook)
 SHARED = 1 << 28           # and bytes of all rows that every rank is given there
 
 

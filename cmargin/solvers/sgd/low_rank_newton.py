@@ -1,4 +1,4 @@
-"""SLND and BSN: one-vs-rest stochastic Newton descent with a low-rank inverse Hessian (doc/algorithms/slnd.md).
+"""SLND and BSN: one-vs-rest stochastic Newton descent with a low-rank inverse Hessian (doc/methods/slnd.md).
 
 Order of a fit: draw the rows behind H, invert it (`build_inverse`), whiten every row once, choose the step, then
 passes: each class visits its list, the weights moving by SLND eq. (11) in whitened coordinates.

@@ -110,7 +110,7 @@ class MultinomialRun(Run):
         if start.inverse is None:
             fit.inverse, fit.spectrum = self.clock.timed("hessian", self._invert, None)
             inverses = [fit.inverse]
-            # with none held out 1 is better for dense rows, the knee for CSR rows (doc/algorithms/slnd.md)
+            # with none held out 1 is better for dense rows, the knee for CSR rows (doc/methods/slnd.md)
             both = n_held or not self.home.sparse
             if s.rank == "auto" and s.tail == "scale" and both and fit.inverse.rank > LOW_RANK:
                 lower = of_rank(self.home, fit.inverse, LOW_RANK, self.subset, self.subset_weight)

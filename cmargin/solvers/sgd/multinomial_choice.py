@@ -2,7 +2,7 @@
 
 The multinomial risk is a proper score of the very model that predicts. Each trial is judged at the one factor on its
 scores that suits the rows held out (`held_out`), since a long step would win by larger scores alone. Where two steps
-cannot be told apart, the smaller is taken: it ranks the classes better (doc/decisions.md).
+cannot be told apart, the smaller is taken: it ranks the classes better (doc/lab-notebook).
 """
 
 from dataclasses import replace
@@ -15,10 +15,10 @@ from cmargin.solvers.sgd.held_out import best_factor, surely_worse
 from cmargin.solvers.sgd.softmax_passes import SoftmaxPasses
 from cmargin.solvers.sgd.softmax_weights import SoftmaxWeights
 
-# Measured on five sets (doc/decisions.md, "Rank, step and passes")
+# Measured on five sets (doc/lab-notebook, "Rank, step and passes")
 HELD_SHARE, HELD_MOST, HELD_LEAST = 0.2, 2000, 20
 TRIAL_ROWS, TRIAL_PASSES = 4096, 2
-OF_A_CLASS = 10            # rows of a trial for each class: with four, steps are three times too long (decisions)
+OF_A_CLASS = 10            # rows of a trial for each class: with four, steps are three times too long (doc/lab-notebook)
 SPLITS, JUDGED = 5, 200    # splits of a trial, at most, and rows held out by them that are enough
 FIRST_STEP, SMALLEST, LARGEST = 2.0, 1 / 64, 16.0
 SURE = 2.0                 # standard errors by which a step twice as long must be better, or chance takes it at times

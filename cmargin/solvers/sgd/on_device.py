@@ -3,7 +3,7 @@
 from cmargin.data.device.softmax_passes import DevicePasses
 from cmargin.solvers.sgd.elsewhere import MultinomialElsewhere
 
-MOST, BATCHES = 1024, 256      # rows of a batch: as many, where a pass still has so many batches (doc/decisions.md)
+MOST, BATCHES = 1024, 256      # rows of a batch: as many, where a pass still has so many batches (doc/lab-notebook)
 
 
 class MultinomialOnDevice(MultinomialElsewhere):

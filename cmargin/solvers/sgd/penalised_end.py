@@ -31,13 +31,13 @@ FEW_LEAST = 40             # rows that can choose a strength where columns are f
 FEW_C = 0.01               # where its path begins; its strength where a path is dear, or nothing can be left out
 NO_PART = 0, 0
 FIRST_C, RATIO, MOST = 10**-1.5, 10**0.5, 10  # up to C = 1,000
-ALIKE = 2.0                # standard errors of log-loss within which errors choose (doc/decisions.md)
-ROUGH = 0.03               # relative gap of an optimum; 0.1 loses a little, 0.01 gains nothing (doc/decisions.md)
+ALIKE = 2.0                # standard errors of log-loss within which errors choose (doc/lab-notebook)
+ROUGH = 0.03               # relative gap of an optimum; 0.1 loses a little, 0.01 gains nothing (doc/lab-notebook)
 
 
 def worth_trying(n, inverse, n_classes):
     """Whether a path over n rows is cheap, whitened rows are all there is of them, and they are more than columns: with
-    fewer, passes that stop early are as good (doc/decisions.md)."""
+    fewer, passes that stop early are as good (doc/lab-notebook)."""
     return (not inverse.tail_inverse[0] > 0 and n > inverse.width
             and 4.0 * n * inverse.width * n_classes <= MOST_FLOPS)
 

@@ -4,7 +4,7 @@
 
 on the same balanced lists, with the same step rule, mean and history, so that what differs between the methods is the
 preconditioner alone. Preconditioning the rows and training on them by SGD is, in the coordinates of the rows as they
-were, a step along H* x_i (doc/algorithms/slnd.md, "Whitened coordinates").
+were, a step along H* x_i (doc/methods/slnd.md, "Whitened coordinates").
 """
 
 from dataclasses import replace

@@ -10,7 +10,7 @@ from cmargin._runtime.workspace import aligned_rows
 from cmargin.solvers.per_class import STEP_OVERHEAD, class_streams, worthwhile_threads
 from cmargin.solvers.sgd.class_weights import ClassWeights
 
-# Measured on two image sets (doc/decisions.md, "Automatic step")
+# Measured on two image sets (doc/lab-notebook, "Automatic step")
 FALLBACK = 0.1  # the step where no class has rows to spare
 SMALLEST, LARGEST = 0.0125, 6.4
 TRIAL_CLASSES, TRIAL_POSITIVES, TRIAL_NEGATIVES = 8, 256, 2304
@@ -122,7 +122,7 @@ def automatic_step(trial, late=lambda: False):
 
     Doubles from 0.1 while the risk falls, then halves while it stays within one standard error of the best: a longer
     step than needed only moves the weights further, and what it gains in risk it loses in ranking the classes
-    (doc/decisions.md). The standard error is that of 2,000 held-out visits where there are fewer, so that a few
+    (doc/lab-notebook). The standard error is that of 2,000 held-out visits where there are fewer, so that a few
     dozen rows do not excuse a poor fit. Deterministic for a given ``random_state``, unless ``late()``: then no further
     step is tried.
     """

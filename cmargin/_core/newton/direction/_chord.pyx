@@ -16,7 +16,7 @@ from cmargin._core.linalg._blas cimport potrs
 from cmargin._core.losses._losses cimport point, point_loss
 
 # part of the objective that the step's model promises, d: with a curvature that is smooth itself the gap after it is
-# 0.3 to 3 d^2 as a rule, 33 d^2 on forest cover at l2 = 1e-5; with one that jumps up to 250 d (doc/decisions.md)
+# 0.3 to 3 d^2 as a rule, 33 d^2 on forest cover at l2 = 1e-5; with one that jumps up to 250 d (doc/lab-notebook)
 cdef double SQUARED = 50.0
 cdef double JUMPING = 1.0
 # columns over rows of a subset, r: its optimum is off by a part r to 2 r of the objective, which one step by the
