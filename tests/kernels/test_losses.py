@@ -164,7 +164,7 @@ def test_an_unknown_loss_is_refused():
 
 
 def test_a_smooth_loss_is_its_file_a_line_of_the_table_and_an_option():
-    # doc/architecture.md, "Where to put what": whoever adds a loss does as was done for the squared hinge
+    # doc/architecture.md, "What to add where": whoever adds a loss does as was done for the squared hinge
     source = Path(cmargin.__file__).parent
     named = {str(path.relative_to(source)) for path in source.rglob("*.p*")
              if path.suffix in (".py", ".pyx", ".pxd") and re.search(r"(?i)\bsquared_hinge\b", path.read_text())}

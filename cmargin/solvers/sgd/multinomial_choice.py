@@ -18,7 +18,7 @@ from cmargin.solvers.sgd.softmax_weights import SoftmaxWeights
 # Measured on five sets (doc/lab-notebook, "Rank, step and passes")
 HELD_SHARE, HELD_MOST, HELD_LEAST = 0.2, 2000, 20
 TRIAL_ROWS, TRIAL_PASSES = 4096, 2
-OF_A_CLASS = 10            # rows of a trial for each class: with four, steps are three times too long (doc/lab-notebook)
+OF_A_CLASS = 10            # rows of a trial for each class: with four, steps are 3 times too long (doc/lab-notebook)
 SPLITS, JUDGED = 5, 200    # splits of a trial, at most, and rows held out by them that are enough
 FIRST_STEP, SMALLEST, LARGEST = 2.0, 1 / 64, 16.0
 SURE = 2.0                 # standard errors by which a step twice as long must be better, or chance takes it at times
