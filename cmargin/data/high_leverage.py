@@ -3,7 +3,7 @@
 import numpy as np
 
 # Forest cover, class 2, l2 = 1e-3 / 1e-5 / 1e-7, worst passes of two seeds to a certified 1e-4: 9.7 / 11.7 / 19.7
-# without heavy rows, 6.0 / 9.2 / 13.2 with them (doc/decisions.md)
+# without heavy rows, 6.0 / 9.2 / 13.2 with them (doc/lab-notebook)
 LARGE = 6.0                              # times the median squared norm, columns weighted by their curvature
 MOST = 0.02                              # of the rows
 

@@ -20,7 +20,7 @@ def blas_libraries():
 def blas_trails():
     """Whether the BLAS libraries are known to use no AVX-512: one that does not know a processor takes it for an older.
 
-    OpenBLAS 0.3.31 takes AMD's family 26 for a Haswell, and does half of what that can (doc/decisions.md).
+    OpenBLAS 0.3.31 takes AMD's family 26 for a Haswell, and does half of what that can (doc/lab-notebook).
     """
     found = {(getattr(library, "architecture", None) or "").lower() for library in blas_libraries()}
     return bool(found) and found <= WITHOUT_AVX512
