@@ -59,9 +59,12 @@ def test_the_page_has_every_file_of_the_newton_driver_and_no_other():
 
 @pytest.mark.parametrize("page", ["architecture.md", *(f"design-notes/{name}.md" for name in (
     "index", "one_vs_rest", "multinomial", "smsvm", "dual", "margin_pursuit", "data_sources", "threads"))])
-def test_scripts_and_files_that_a_page_names_exist(page):
+def test_files_and_options_of_commands_that_a_page_names_exist(page):
     if not ARCHITECTURE.exists():
         pytest.skip("the documentation is not beside the tests")
     text = (ARCHITECTURE.parent / page).read_text()
     named = re.findall(r"(?:cmargin|asv_benches|tests|_estimators|_runtime|solvers)/[\w/]+\.\w+", text)
     assert [name for name in named if not any((root / name).exists() for root in (ROOT, ROOT / "cmargin"))] == []
+    wanted = [(name, option) for name, rest in re.findall(r"`python (asv_benches/\w+\.py)([^`]*)`", text)
+              for option in re.findall(r"--[\w-]+", rest)]
+    assert [pair for pair in wanted if f'"{pair[1]}"' not in (ROOT / pair[0]).read_text()] == []
