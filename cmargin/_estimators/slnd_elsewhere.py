@@ -4,15 +4,11 @@ from functools import partial
 
 from cmargin.solvers.sgd.class_lists import ClassShares
 from cmargin.solvers.sgd.classes_over_files import ClassesOverFiles
-from cmargin.solvers.sgd.classes_over_places import PlaceShares
-from cmargin.solvers.sgd.classes_over_ranks import ClassesOverRanks
-from cmargin.solvers.sgd.classes_over_workers import ClassesOverWorkers
 from cmargin.solvers.sgd.multinomial import MultinomialRun
 from cmargin.solvers.sgd.on_device import MultinomialOnDevice
 from cmargin.solvers.sgd.over_files import MultinomialOverFiles
-from cmargin.solvers.sgd.over_places import PlaceCounts
-from cmargin.solvers.sgd.over_ranks import MultinomialOverRanks
-from cmargin.solvers.sgd.over_workers import MultinomialOverWorkers
+from cmargin.solvers.sgd.run import ClassesOverShards, MultinomialOverShards
+from cmargin.solvers.sgd.shard_shares import ShardCounts, ShardShares
 
 
 def run_by_batches(estimator, home, run, loss, Y):
@@ -29,8 +25,7 @@ def run_over_places(estimator, home, loss, positive):
     """Shares of the classes, whose positives weigh ``positive`` in all places, and what makes the run."""
     agreed = home.agreed
     if loss == "multinomial":
-        kind = MultinomialOverWorkers if home.shares_reads else MultinomialOverRanks
-        return ClassShares(positive, agreed.n_rows), partial(kind, n_classes=len(agreed.classes))
-    kind, negatives = ClassesOverWorkers if home.shares_reads else ClassesOverRanks, estimator.negatives_per_positive
-    shares = PlaceShares(PlaceCounts(home), positive, agreed.n_rows, negatives)
-    return shares, partial(kind, negatives_per_positive=negatives)
+        return ClassShares(positive, agreed.n_rows), partial(MultinomialOverShards, n_classes=len(agreed.classes))
+    negatives = estimator.negatives_per_positive
+    shares = ShardShares(ShardCounts(home), positive, agreed.n_rows, negatives)
+    return shares, partial(ClassesOverShards, negatives_per_positive=negatives)

@@ -25,6 +25,7 @@ class Home(Protocol):
     in_memory: bool             # all views are of rows in memory; else those whose answers are sums
     shares_reads: bool          # one read answers the questions of all problems that wait for one, and takes long
     checkpoints: bool           # what passes keep of the rows can be written down
+    redistributes: bool         # of shards: `redistribute(seed)` deals the rows anew, those of a class evenly
     n_rows: int
     n_features: int
     dtype: np.dtype             # float32 or float64
@@ -74,6 +75,10 @@ class Home(Protocol):
 
     def stochastic_rows(self, n_threads):
         """`StochasticRows`: one row at a time, as it is or whitened."""
+
+    def walkers(self, most, enough, work, *about):
+        """Of shards: `Walkers`, whose works are ``work(place, *about)``. Where a source can choose how many there are,
+        they are ``most``, and fewer if they would have less than ``enough`` rows each."""
 
 
 class RowPass(Protocol):
@@ -371,3 +376,40 @@ class StochasticRows(Protocol):
 
     def over_columns(self, scale):
         """The rows with every column over its entry of ``scale``; a copy."""
+
+
+class Walkers(Protocol):
+    """Stochastic steps where the rows are, from weights of each walker's own, which their mean joins now and then.
+
+    A walker steps through the rows of a shard, or of several one after the other. What is kept and done in a shard is
+    an object of the solver's, the work; a source is given its class and makes it of a `Place`, once for a fit on every
+    rank, anew in every task on a worker. Weights are a dataclass with ``base``, which no step moves, ``packed(part)``,
+    what they give to a sum, and ``take(total)``, which makes them the mean.
+    """
+
+    rows: list[int]             # of every walker
+    of_shard: list[int]         # the walker of every shard, -1 for one without rows
+
+    def ask(self, method, *arguments):
+        """What the works of all shards with a walker answer, in the order of the shards."""
+
+    def share_out(self, shares, parts):
+        """Before `begin`: each shard's share of a pass, and the part of each walker's weights in the mean."""
+
+    def begin(self, inverse, weights):
+        """Whiten the rows by ``inverse``, and let all walkers begin at these weights."""
+
+    def start(self, inverse, weights):
+        """Let them go on from other weights; the rows are whitened already."""
+
+    def begin_pass(self, number):
+        """Draw what the pass visits."""
+
+    def walk(self, weights, steps):
+        """One of the parts of a pass from ``weights``: the mean of where the walkers end, and sums of what they met."""
+
+    def keep(self):
+        """For a checkpoint: what `restore` takes, after `begin`, to go on with the same draws."""
+
+    def restore(self, kept):
+        """Go on as at that `keep`."""

@@ -149,7 +149,7 @@ def test_mixed_partitions_have_every_row_once_and_classes_in_their_share(pieces,
     home.labelled = cluster.everywhere("label", Labelled, *zip(*(
         (Labels(np.arange(4), y[lo:hi]), weight[lo:hi], lo, p) for p, (lo, hi) in
         enumerate(pairwise(ends))), strict=True))
-    home.mix(seed=3)
+    home.redistribute(seed=3)
     rows, labelled = (cluster.told(futures) for futures in (home.X, home.labelled))
     assert [len(part) for part in rows] == home.sizes and sum(home.sizes) == n
     assert [one.first for one in labelled] == np.cumsum([0, *home.sizes])[:-1].tolist()

@@ -18,7 +18,7 @@ from cmargin.data.order import numbers_at, order_statistics, places_of
 from cmargin.data.shards import row_pass as over_places
 from cmargin.data.shards import shard as places
 from cmargin.data.shards.mpi import RankHome, RankPlace
-from cmargin.solvers.sgd.over_places import unevenness
+from cmargin.solvers.sgd.shard_shares import unevenness
 
 X, Y = blobs(n=600, d=6, k=3)
 

@@ -9,12 +9,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import BSNClassifier, Checkpoint, SLNDClassifier
 from cmargin._core.sgd._class_sgd import mean_stride
-from cmargin.solvers.sgd import classes_over_places, classes_over_ranks, low_rank_newton
+from cmargin.solvers.sgd import low_rank_newton, run
 from cmargin.solvers.sgd.class_weights import ClassWeights
-from cmargin.solvers.sgd.classes_over_places import PlaceShares, shared_out
-from cmargin.solvers.sgd.classes_over_ranks import ClassesOfRank, divided
-from cmargin.solvers.sgd.over_places import PlaceCounts
+from cmargin.solvers.sgd.shard_shares import ShardCounts, ShardShares, divided, shared_out
 from cmargin.solvers.sgd.step_size import TRIAL_CLASSES
+from cmargin.solvers.sgd.work import ClassListWork
 
 
 def split(n, size, how, y):
@@ -95,14 +94,14 @@ def test_two_classes_and_an_indicator():
 
 
 def counts_of(positives, others):
-    counts = PlaceCounts.__new__(PlaceCounts)
+    counts = ShardCounts.__new__(ShardCounts)
     counts.positives, counts.others = np.array(positives), np.array(others)
     return counts
 
 
 def test_lists_are_shared_out_or_divided():
     counts = counts_of([[1, 2, 0], [0, 1, 0], [3, 0, 9]], [[10, 0, 3], [30, 7, 3], [0, 0, 3]])
-    shares = PlaceShares(counts, np.ones(3), 60, 2.0)
+    shares = ShardShares(counts, np.ones(3), 60, 2.0)
     assert shares.n_negatives.tolist() == [8, 6, 9]
     positives, found = shared_out(shares)
     np.testing.assert_array_equal(found, [[2, 0, 3], [6, 6, 3], [0, 0, 3]])
@@ -125,7 +124,7 @@ def test_whether_classes_lie_unevenly(how, k, share, uneven):
 
 def test_rows_too_large_to_be_shared_stay_where_they_are(monkeypatch):
     X, y = blobs(n=900, d=7, k=3)
-    monkeypatch.setattr(classes_over_ranks, "SHARED", 0)
+    monkeypatch.setattr(run, "SHARED", 0)
     found = fitted(lambda: SLNDClassifier(loss="logistic", max_passes=3, random_state=1), 2, X, y, None, "by class")[0]
     one = SLNDClassifier(loss="logistic", max_passes=3, random_state=1).fit(X, y)
     assert found.score(X, y) > one.score(X, y) - 0.1
@@ -136,11 +135,11 @@ def test_the_mean_of_weights_is_that_of_the_means_they_stand_for(tail):
     rng, every = np.random.default_rng(1), []
     parts, steps = np.array([[0.25, 1.0], [0.75, 0.0]]), np.array([[40, 80], [120, 8]])
     for part, n_steps in zip(parts, steps, strict=True):
-        local = ClassesOfRank.__new__(ClassesOfRank)
+        local = ClassListWork.__new__(ClassListWork)
         V = rng.standard_normal((2, 5)) if tail else np.zeros((0, 0))
         U, U_mean = rng.standard_normal((2, 2, 3))
         local.weights = ClassWeights(U, U_mean, V, 100 * V, np.ones((2, 2)), n_steps.copy())
-        local.part_of_mean = part
+        local.part = part
         every.append(local)
 
     def mean_v(w):
@@ -209,7 +208,7 @@ def test_what_is_refused(settings, text):
 def test_classes_that_steps_are_tried_on_bring_as_many_positives_as_one_machine_has(monkeypatch):
     n, n_classes = 3000, 60
     X, y = np.random.default_rng(0).standard_normal((n, 6)), np.arange(n) % n_classes
-    monkeypatch.setattr(classes_over_places, "TRIAL_ROWS", 300)
+    monkeypatch.setattr(run, "TRIAL_ROWS", 300)
     tried, split = [], low_rank_newton.split
 
     def counted(lists, rng, among=None):

@@ -12,6 +12,7 @@ from cmargin.data.failure import Failure, Interrupted
 from cmargin.data.shards.rank_files import RankFile
 from cmargin.data.shards.row_pass import PlacesHome, PlacesPass
 from cmargin.data.shards.shard import AVERAGE, CALL, END, GONE, KEY, OP, STATE, Place, Request
+from cmargin.data.shards.walkers import RankWalkers
 
 
 class RankPlace(Place):
@@ -40,20 +41,19 @@ class RankPlace(Place):
         if request[OP] == CALL:
             return self.ranks.gather(self.called(*self.ranks.share()))
         if request[OP] == AVERAGE:
-            return self.averaged(request[KEY], *self.ranks.share())
+            return self.averaged(request[KEY])
         part = self.reply(request)
         self.ranks.add(part, total)
         return None
 
-    def averaged(self, key, n_places, *arguments):
-        """Every rank's weights become the mean of those of the ranks that have rows."""
+    def averaged(self, key):
+        """Every rank's weights become the mean of all."""
         work = self.works[key]
         own = work.packed()
-        mean = np.zeros_like(own)
-        self.ranks.add(own, mean)
-        mean /= n_places                                        # rank 0's is spread
-        self.ranks.spread(mean)
-        work.take(mean, *arguments)
+        total = np.zeros_like(own)
+        self.ranks.add(own, total)
+        self.ranks.spread(total)                                # rank 0's
+        work.take(total)
 
     # ------------------------------------------------------------ a checkpoint
 
@@ -136,12 +136,14 @@ class RankHome(PlacesHome):
         self.ranks.interrupts.let_go()
         return answers
 
-    def average(self, key, *how):
+    def walkers(self, most, enough, work, *about):
+        return RankWalkers(self, work, about)
+
+    def average(self, key):
         """Let every rank's work ``key`` go on from the mean of all weights."""
         self.ranks.interrupts.holding = True
         self.send(AVERAGE, key=key)
-        self.ranks.share(how)
-        self.place.averaged(key, *how)
+        self.place.averaged(key)
         self.ranks.interrupts.let_go()
 
     def send(self, op, **parts):

@@ -38,7 +38,8 @@ class PlacesHome:
     """`Home` of the driver over all places; of the views, those that sums over all rows can answer.
 
     A subclass has `ask`, the sum of all places' answers to one request, less what stands before the sums, and `call`,
-    the list of their answers to a call by name; the first failure among them is raised.
+    the list of their answers to a call by name; the first failure among them is raised; ``sizes``, rows of every place,
+    and `walkers`.
 
     Parameters
     ----------
@@ -56,9 +57,13 @@ class PlacesHome:
     """
 
     row_is_contiguous = in_memory = True                   # each place's are
-    shares_reads, checkpoints = False, True
+    shares_reads, checkpoints, redistributes = False, True, False
     pass_kind: type                                        # `PlacesPass` where a subclass has none of its own
     y, n_threads = None, 1
+
+    @staticmethod
+    def between_chunks():
+        """Put here by a solver; called while places are at work where they can be left, and may raise."""
 
     def __init__(self, n_features, dtype, sparse, agreed):
         self.n_features, self.dtype, self.sparse, self.agreed = n_features, dtype, sparse, agreed

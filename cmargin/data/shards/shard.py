@@ -243,10 +243,6 @@ class Place:
     def work(self, key, method, *arguments):
         return getattr(self.works[key], method)(*arguments)
 
-    def work_of(self, key, number, method, *arguments):
-        """The same in one place alone."""
-        return self.work(key, method, *arguments) if number == self.number else None
-
     # ------------------------------------------------------------ scores of all problems
 
     @cached_property

@@ -99,6 +99,23 @@ class SoftmaxWeights:
         return SoftmaxWeights(scaled(self.U), scaled(self.U_mean), scaled(self.V), scaled(self.V_lag),
                               scaled(self.shift), scaled(self.bias), self.stride, self.n_done, base)
 
+    # ------------------------------------------------------------ the mean of the weights of several walkers
+
+    def _moved(self):
+        """The arrays that steps write to."""
+        return self.U, self.U_mean, self.V, self.V_lag, self.shift, self.bias
+
+    def packed(self, part):
+        """These weights ``part`` times, a float, in one float64 array, which ends with ``part``."""
+        return np.concatenate([part * np.ravel(array).astype(float) for array in self._moved()] + [[part]])
+
+    def take(self, total):
+        """Become the mean of the weights whose `packed` arrays add up to ``total``."""
+        mean, at = total / total[-1], 0
+        for array in self._moved():
+            array[...] = mean[at:at + array.size].reshape(array.shape)
+            at += array.size
+
     @single_threaded_blas()
     def linear(self, inverse):
         """(W, bias) of the mean iterate where one is kept and has a sample, else of the last."""

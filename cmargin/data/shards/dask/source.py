@@ -14,6 +14,7 @@ from cmargin._core.util._openmp import effective_n_threads
 from cmargin.data.failure import Failure
 from cmargin.data.files.source import STATE
 from cmargin.data.shards.dask.tasks import Round, Several, answers_of, mixed, part_of, piece, reading, turn
+from cmargin.data.shards.dask.walkers import WorkerWalkers, groups_of
 from cmargin.data.shards.row_pass import PlacesHome, PlacesPass, sums_of
 from cmargin.data.shards.shard import ALONG, EVALUATE, LOOK, PRODUCT
 
@@ -112,7 +113,7 @@ class DaskHome(PlacesHome):
     rounds : int
     """
 
-    shares_reads, pass_kind = True, DaskPass
+    shares_reads, redistributes, pass_kind = True, True, DaskPass
 
     def __init__(self, cluster, X, y, sizes, n_features, dtype, sparse):
         super().__init__(n_features, dtype, sparse, None)
@@ -162,7 +163,7 @@ class DaskHome(PlacesHome):
         self.keep_there([])
         self.X = self.labels = self.weights = self.labelled = self.turns = None
 
-    def mix(self, seed):
+    def redistribute(self, seed):
         """Partitions of rows from all over them, or from PIECES of them, instead: each row moves once."""
         k, cluster = self.n_places, self.cluster
         m = min(k, PIECES)
@@ -182,9 +183,12 @@ class DaskHome(PlacesHome):
         (self.X, self.labelled), self.turns, self.groups = parts, None, None
         self.labels = self.weights = None                    # those as given are of the rows before
 
+    def walkers(self, most, enough, work, *about):
+        return WorkerWalkers(self, groups_of(self.sizes, most, enough), work, about)
+
     def keep_there(self, futures):
-        """Results that stay on the workers, instead of those before."""
-        self.cluster.forget(self.kept)
+        """Results that stay on the workers, instead of those before that are not among them."""
+        self.cluster.forget([future for future in self.kept if not any(future is one for one in futures)])
         self.kept = futures
 
     def problems_at_once(self, wanted):
