@@ -3,10 +3,8 @@
 from functools import partial
 
 from cmargin.solvers.sgd.class_lists import ClassShares
-from cmargin.solvers.sgd.classes_over_files import ClassesOverFiles
 from cmargin.solvers.sgd.multinomial import MultinomialRun
-from cmargin.solvers.sgd.on_device import MultinomialOnDevice
-from cmargin.solvers.sgd.over_files import MultinomialOverFiles
+from cmargin.solvers.sgd.remote_run import ClassesOverFiles, MultinomialOnDevice, MultinomialOverFiles
 from cmargin.solvers.sgd.run import ClassesOverShards, MultinomialOverShards
 from cmargin.solvers.sgd.shard_shares import ShardCounts, ShardShares
 

@@ -15,7 +15,7 @@ from test_files_slnd import data, small_chunks  # noqa: F401
 from cmargin import BSNClassifier, Checkpoint, SLNDClassifier, baselines
 from cmargin.data.files import source as home
 from cmargin.solvers.sgd.class_lists import ClassLists, SharedLists
-from cmargin.solvers.sgd.classes_over_files import kinds_of
+from cmargin.solvers.sgd.remote_run import kinds_of
 
 
 def model(**parameters):

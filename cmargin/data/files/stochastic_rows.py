@@ -1,7 +1,7 @@
 """Rows in files for methods that go by batches: windows of them in a random order; few rows are copied to memory."""
 
 from cmargin.data.files.formats import Room
-from cmargin.data.files.windows import Windows
+from cmargin.data.files.walkers import FileWalkers
 from cmargin.data.memory.source import MemoryHome
 from cmargin.data.remote import FewInMemory
 
@@ -28,8 +28,8 @@ class FileStochasticRows(FewInMemory):
     def between_chunks(self, heard):
         self.home.between_chunks = heard
 
-    def windows(self, truth, n_classes, seed):
-        return Windows(self.home, truth, n_classes, seed)
+    def walkers(self, kinds, n_kinds, seed, work):
+        return FileWalkers(self, kinds, n_kinds, seed, work)
 
     def window(self, X):
         """`StochasticRows` in memory over the rows of a window."""
