@@ -109,8 +109,8 @@ def request_bytes(n_features):
 
 
 def average_bytes(n_classes, width):
-    """Bytes of one mean of SLND's weights, each way: U and its mean, two intercepts."""
-    return NUMBER * (2 * n_classes * width + 2 * n_classes)
+    """Bytes of one mean of SLND's weights, each way: U and its mean, two intercepts, and of how many it is."""
+    return NUMBER * (2 * n_classes * width + 2 * n_classes + 1)
 
 
 def depth(n_ranks):

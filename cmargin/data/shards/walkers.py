@@ -24,7 +24,7 @@ class RankWalkers:
         return self.source.call("work", self.key, method, *arguments)
 
     def share_out(self, shares, parts):
-        self.ask("share_out_all", shares, parts)
+        self.ask("share_out_all", list(zip(shares, parts, strict=True)))
 
     def begin(self, inverse, weights):
         self.ask("begin", inverse, weights)

@@ -59,14 +59,14 @@ class Work:
 
     # ------------------------------------------------------------ on a rank
 
-    def share_out_all(self, shares, parts):
-        """`share_out` by the lists of all ranks."""
-        self.share_out(shares[self.number], parts[self.number])
+    def share_out_all(self, shares):
+        """`share_out` by the list of all ranks."""
+        self.share_out(*shares[self.number])
 
     def begin(self, inverse, weights):
         """Make ready for passes from these weights, in the coordinates of ``inverse``."""
         self.streams_go_on = True
-        self.open(inverse, self.whiten(inverse, weights.base))
+        self.open(inverse, self.whiten((inverse, weights.base)))
         self.start(weights)
 
     def start(self, weights):
@@ -130,8 +130,9 @@ class SoftmaxWork(Work):
         self.n_batches, holds_out = share
         self.n_train = len(self.order) - (self.n_held if holds_out else 0)
 
-    def whiten(self, inverse, base):
-        return self.rows.whiten(inverse, self.order) if len(self.order) else None
+    def whiten(self, fixed):
+        """``fixed``: the inverse, and what weights start from where the basis lacks them."""
+        return self.rows.whiten(fixed[0], self.order) if len(self.order) else None
 
     def open(self, inverse, Z):
         self.passes = None                               # let go of before others are made
@@ -225,9 +226,9 @@ class ClassListWork(Work):
         self.runner = ClassPasses(self.rows, self.lists, self.row_weight, self.loss, self.streams)
         self.ends = np.concatenate([[0], np.cumsum(self.lists.lengths)])
 
-    def whiten(self, inverse, base):
-        """None where weights start from others: rows are then whitened as they are visited."""
-        return self.rows.whiten(inverse) if base is None else None
+    def whiten(self, fixed):
+        """None where weights start from others, ``fixed[1]``: rows are then whitened as they are visited."""
+        return self.rows.whiten(fixed[0]) if fixed[1] is None else None
 
     def open(self, inverse, Z):
         self.inverse, self.Z = inverse, Z

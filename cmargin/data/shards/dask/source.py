@@ -188,7 +188,8 @@ class DaskHome(PlacesHome):
 
     def keep_there(self, futures):
         """Results that stay on the workers, instead of those before that are not among them."""
-        self.cluster.forget([future for future in self.kept if not any(future is one for one in futures)])
+        there = set(map(id, futures))
+        self.cluster.forget([future for future in self.kept if id(future) not in there])
         self.kept = futures
 
     def problems_at_once(self, wanted):

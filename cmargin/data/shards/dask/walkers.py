@@ -22,8 +22,11 @@ class About:
     about: tuple
     n_jobs: int | None
 
-    def work_of(self, X, labelled):
-        return self.work(Partition(X, labelled, None, Round((), (), self.n_jobs)), *self.about)
+    def work_of(self, X, labelled, share):
+        found = self.work(Partition(X, labelled, None, Round((), (), self.n_jobs)), *self.about)
+        if share is not None:
+            found.share_out(*share)
+        return found
 
 
 @dataclass
@@ -40,30 +43,18 @@ def given(what):
 
 
 @says_failure
-def asked(X, labelled, about, method, *arguments):
-    return getattr(about.work_of(X, labelled), method)(*arguments)
+def asked(X, labelled, about, share, method, *arguments):
+    """What a method of the work answers."""
+    return getattr(about.work_of(X, labelled, share), method)(*arguments)
 
 
 @says_failure
-def whitened(X, labelled, about, shared):
-    return about.work_of(X, labelled).whiten(*shared)
-
-
-@says_failure
-def drawn(X, labelled, about, share, part, number):
-    work = about.work_of(X, labelled)
-    work.share_out(share, part)
-    return work.draw(number)
-
-
-@says_failure
-def walked(X, labelled, about, share, part, Z, drawn, shared, walk, steps):
+def walked(X, labelled, about, share, Z, drawn, fixed, walk, steps):
     """The walk after its steps through this partition."""
     for one in (Z, drawn, walk):
         if isinstance(one, Failure):
             return one
-    work, (inverse, base) = about.work_of(X, labelled), shared
-    work.share_out(share, part)
+    work, (inverse, base) = about.work_of(X, labelled, share), fixed
     work.open(inverse, Z)
     work.weights = replace(copy.deepcopy(walk.weights), base=base)
     if drawn is None:
@@ -101,38 +92,36 @@ class WorkerWalkers:
         self.source, self.cluster, self.groups = source, source.cluster, groups
         self.work, self.about = work, About(work, about, source.n_jobs)
         self.rows = [sum(source.sizes[partition] for partition in group) for group in groups]
-        self.of_shard = [-1] * len(source.sizes)
-        for walker, group in enumerate(groups):
-            for partition in group:
-                self.of_shard[partition] = walker
-        self.used = sorted(partition for group in groups for partition in group)
-        self.Z = self.drawn = dict.fromkeys(self.used)
-        self.shared = []
+        walkers = {partition: walker for walker, group in enumerate(groups) for partition in group}
+        self.of_shard = [walkers.get(partition, -1) for partition in range(len(source.sizes))]
+        self.used = sorted(walkers)
+        self.fixed, self.Z, self.drawn = [], dict.fromkeys(self.used), dict.fromkeys(self.used)   # on the workers
 
     def ask(self, method, *arguments):
-        return self._told(self._tasks(method, asked, self.used, method, *arguments))
+        return self._told(self._tasks(method, asked, self.used, None, method, *arguments))
 
     def share_out(self, shares, parts):
-        self.shares, self.parts = shares, parts
+        self.parts = parts
+        self.shares = [(share, parts[walker]) for share, walker in zip(shares, self.of_shard, strict=True)]
 
     def begin(self, inverse, weights):
-        self._share(inverse, weights)
-        self.Z = self._by_partition(self._tasks("whiten", whitened, self.used, self.shared * len(self.used)))
-        self._let_others_go()
+        self.start(inverse, weights)
+        self.Z = self._asked_there("whiten", None, self.fixed * len(self.used))
+        self._keep()
 
     def start(self, inverse, weights):
-        self._share(inverse, weights)
-        self._let_others_go()
+        self.fixed = self.cluster.everywhere("weights", given, [(inverse, weights.base)])
+        self._keep()
 
     def begin_pass(self, number):
         if self.work.keeps_drawn:
-            self.drawn = self._by_partition(self._tasks("draw", drawn, self.used, *self._shares(self.used), number))
-            self._let_others_go()
+            self.drawn = self._asked_there("draw", [self.shares[partition] for partition in self.used], number)
+            self._keep()
 
     def walk(self, weights, steps):
         def columns(partitions, walks):
-            there = [[of[partition] for partition in partitions] for of in (self.Z, self.drawn)]
-            return *self._shares(partitions), *there, self.shared * len(partitions), walks, steps
+            there = [[of[partition] for partition in partitions] for of in (self.shares, self.Z, self.drawn)]
+            return *there, self.fixed * len(partitions), walks, steps
 
         walks = self._ends(Walk(replace(weights, base=None), 0.0), columns)
         mean = self.work.mean_of([walk.weights for walk in walks], self.parts)
@@ -145,21 +134,14 @@ class WorkerWalkers:
         others = [one if isinstance(one, list) else [one] * len(partitions) for one in (self.about, *columns)]
         return self.cluster.everywhere(name, function, *self.source.at(partitions), *others)
 
-    def _by_partition(self, futures):
+    def _asked_there(self, method, share, *columns):
+        """Futures by partition of answers that stay on the workers."""
+        futures = self._tasks(method, asked, self.used, share, method, *columns)
         return dict(zip(self.used, futures, strict=True))
 
-    def _shares(self, partitions):
-        """What each of them is to know of a pass, and what its walker's weights count for."""
-        return [[self.shares[partition] for partition in partitions],
-                [self.parts[self.of_shard[partition]] for partition in partitions]]
-
-    def _share(self, inverse, weights):
-        """Bring what no step moves to the workers, once."""
-        self.shared = self.cluster.everywhere("weights", given, [(inverse, weights.base)])
-
-    def _let_others_go(self):
-        """Of all results that were to stay on the workers, those alone that are still asked for do."""
-        self.source.keep_there([*self.Z.values(), *self.drawn.values(), *self.shared])
+    def _keep(self):
+        """Let these stay on the workers, and what was there before go."""
+        self.source.keep_there([*self.fixed, *self.Z.values(), *self.drawn.values()])
 
     def _told(self, futures):
         """What they come to; the first failure is raised."""
