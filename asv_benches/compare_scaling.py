@@ -26,7 +26,7 @@ from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
 from cmargin.data import open_rows
 from cmargin.data.shards import mpi
 from cmargin.data.shards import row_pass as over_places
-from cmargin.data.shards import shard as places
+from cmargin.data.source import ROUGH_BLOCK
 from measure import scaling
 from measure.report import heading, table
 from measure.scaling import Fit, Machine
@@ -111,11 +111,11 @@ class Counted:
     def __enter__(self):
         counted = self
 
-        def ask(home, op, n_columns, key, **parts):
+        def ask(home, kind, key, asked, n_columns):
             begun = perf_counter()
-            told = counted.real(home, op, n_columns, key=key, **parts)
+            told = counted.real(home, kind, key, asked, n_columns)
             counted.seconds += perf_counter() - begun
-            counted.note(op, home.shares.get(key, 1.0), parts.get("flags", 0), told, home.n_rows)
+            counted.note(kind, home.shares.get(key, 1.0), asked.get("with_hessian"), told, home.n_rows)
             return told
 
         real_learn = self.learn = over_places.PlacesPass.learn
@@ -134,15 +134,15 @@ class Counted:
     def __exit__(self, *error):
         mpi.RankHome.ask, mpi.RankHome.call, over_places.PlacesPass.learn = self.real, self.call, self.learn
 
-    def note(self, op, share, flags, told, n_rows):
+    def note(self, kind, share, block, told, n_rows):
         found = self.counts
-        if op == places.ALONG:
+        if kind == "along":
             found["along"] += share
             found["lines"] += 1
             return
         found["reads"] += share
-        found["looks" if op == places.LOOK else "products"] += 1
-        if flags & places.HESSIAN:
+        found["looks" if kind == "look" else "products"] += 1
+        if block in (True, ROUGH_BLOCK):
             found["blocks"] += 1
             found["curved"] += told[CURVED] / n_rows
 

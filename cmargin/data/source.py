@@ -14,6 +14,7 @@ is done and what its arguments are is written where it is done, in the file of t
 A home promises the same bits for any number of threads; homes over ranks or workers promise equality to rounding.
 """
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -25,7 +26,6 @@ class Home(Protocol):
     in_memory: bool             # all views are of rows in memory; else those whose answers are sums
     shares_reads: bool          # one read answers the questions of all problems that wait for one, and takes long
     checkpoints: bool           # what passes keep of the rows can be written down
-    redistributes: bool         # of shards: `redistribute(seed)` deals the rows anew, those of a class evenly
     n_rows: int
     n_features: int
     dtype: np.dtype             # float32 or float64
@@ -76,9 +76,16 @@ class Home(Protocol):
     def stochastic_rows(self, n_threads):
         """`StochasticRows`: one row at a time, as it is or whitened."""
 
+
+class Shards(Protocol):
+    """What may be asked besides of a source whose rows lie in shards, ranks or partitions."""
+
+    sizes: list[int]            # rows of every shard
+    redistribute: Callable[[int], None] | None       # by a seed: every shard gets rows from all, where that is offered
+
     def walkers(self, most, enough, work, *about):
-        """Of shards: `Walkers`, whose works are ``work(place, *about)``. Where a source can choose how many there are,
-        they are ``most``, and fewer if they would have less than ``enough`` rows each."""
+        """`ShardWalkers` whose works are ``work(place, *about)``. A source that can choose how many there are has
+        ``most``, and fewer where they would have less than ``enough`` rows each."""
 
 
 class RowPass(Protocol):
@@ -379,37 +386,46 @@ class StochasticRows(Protocol):
 
 
 class Walkers(Protocol):
-    """Stochastic steps where the rows are, from weights of each walker's own, which their mean joins now and then.
+    """Stochastic steps from weights of each walker's own, which their mean joins now and then.
 
-    A walker steps through the rows of a shard, or of several one after the other. What is kept and done in a shard is
-    an object of the solver's, the work; a source is given its class and makes it of a `Place`, once for a fit on every
-    rank, anew in every task on a worker. Weights are a dataclass with ``base``, which no step moves, ``packed(part)``,
-    what they give to a sum, and ``take(total)``, which makes them the mean.
+    A walker steps through the rows of a shard, or of several one after the other: a rank's, partitions, windows of rows
+    in files. What is kept and done with the rows of a shard is an object of the solver's, the work. Weights are a
+    dataclass with ``base``, which no step moves, ``packed(part)``, what they give to a sum, and ``take(total)``, which
+    makes them the mean.
     """
 
     rows: list[int]             # of every walker
     of_shard: list[int]         # the walker of every shard, -1 for one without rows
 
-    def ask(self, method, *arguments):
-        """What the works of all shards with a walker answer, in the order of the shards."""
-
     def share_out(self, shares, parts):
         """Before `begin`: each shard's share of a pass, and the part of each walker's weights in the mean."""
 
     def begin(self, inverse, weights):
-        """Whiten the rows by ``inverse``, and let all walkers begin at these weights."""
-
-    def start(self, inverse, weights):
-        """Let them go on from other weights; the rows are whitened already."""
-
-    def begin_pass(self, number):
-        """Draw what the pass visits."""
+        """Whiten the rows by ``inverse``, now or as they are read, and let all walkers begin at these weights."""
 
     def walk(self, weights, steps):
         """One of the parts of a pass from ``weights``: the mean of where the walkers end, and sums of what they met."""
 
+
+class ShardWalkers(Walkers, Protocol):
+    """`Walkers` in other processes, which are given the class of a work and make it of a `Place`: once for a fit on
+    every rank, anew in every task on a worker."""
+
+    def ask(self, method, *arguments):
+        """What the works of all shards with a walker answer, in the order of the shards."""
+
+    def start(self, inverse, weights):
+        """Let walkers go on from other weights; the rows are whitened already."""
+
+    def begin_pass(self, number):
+        """Draw what the pass visits."""
+
+
+class KeptWalkers(ShardWalkers, Protocol):
+    """`ShardWalkers` whose draws go on from pass to pass, and can be written to a checkpoint."""
+
     def keep(self):
-        """For a checkpoint: what `restore` takes, after `begin`, to go on with the same draws."""
+        """What `restore` takes."""
 
     def restore(self, kept):
-        """Go on as at that `keep`."""
+        """After `begin`: go on with the draws as at that `keep`."""

@@ -21,7 +21,7 @@ from cmargin.data import open_rows
 from cmargin.data.files import open_files
 from cmargin.data.memory import score_blocks, softmax_rows
 from cmargin.data.memory.row_pass import RowState
-from cmargin.data.shards.shard import Request
+from cmargin.data.shards.request import Request
 from cmargin.margins import location, location_estimate, margin_summary, psi, psi_inverse, psi_transform
 from cmargin.margins import summary as summary_module
 from cmargin.margins._batches import row_blocks

@@ -36,11 +36,14 @@ from cmargin.data.device.stochastic_rows import DeviceStochasticRows
 from cmargin.data.files.row_pass import FileRowPass
 from cmargin.data.files.source import FileHome
 from cmargin.data.files.stochastic_rows import FileStochasticRows
+from cmargin.data.files.walkers import FileWalkers
 from cmargin.data.memory import dual_rows, row_pass, score_blocks, softmax_rows, stochastic_rows
 from cmargin.data.memory import source as memory
 from cmargin.data.shards.dask import source as dask_home
 from cmargin.data.shards.dask.source import DaskPass
-from cmargin.data.shards.mpi import RankPass
+from cmargin.data.shards.dask.walkers import WorkerWalkers
+from cmargin.data.shards.mpi import RankHome, RankPass
+from cmargin.data.shards.walkers import RankWalkers
 from cmargin.data.source import TANGENTS
 from cmargin.solvers.newton import working_set as near_rows
 from cmargin.solvers.newton.continuation import ContinuationNewton, Problem, Settings
@@ -302,7 +305,9 @@ VIEWS = [(base.Home, memory.MemoryHome), (base.LocalRowPass, row_pass.MemoryRowP
          (base.SoftmaxPass, softmax_rows.SoftmaxRowPass), (base.StochasticRows, stochastic_rows.StochasticRows),
          (base.Home, FileHome), (base.KeptRowPass, FileRowPass), (base.RowPass, DaskPass), (base.KeptRowPass, RankPass),
          (base.Home, DeviceHome), (base.RowPass, DeviceRowPass), (base.ScoreBlocks, DeviceScoreBlocks),
-         (base.StochasticRows, DeviceStochasticRows), (base.StochasticRows, FileStochasticRows)]
+         (base.StochasticRows, DeviceStochasticRows), (base.StochasticRows, FileStochasticRows),
+         (base.Walkers, FileWalkers), (base.Shards, RankHome), (base.KeptWalkers, RankWalkers),
+         (base.Shards, dask_home.DaskHome), (base.ShardWalkers, WorkerWalkers)]
 
 
 @pytest.mark.parametrize("protocol, done", VIEWS, ids=lambda given: given.__name__)

@@ -16,8 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, baselines
 from cmargin.data.order import numbers_at, order_statistics, places_of
 from cmargin.data.shards import row_pass as over_places
-from cmargin.data.shards import shard as places
 from cmargin.data.shards.mpi import RankHome, RankPlace
+from cmargin.data.source import ROUGH_BLOCK
 from cmargin.solvers.sgd.shard_shares import unevenness
 
 X, Y = blobs(n=600, d=6, k=3)
@@ -170,27 +170,27 @@ def test_the_same_rows_are_chosen_however_they_are_split(heavy, monkeypatch):
 
 # ---------------------------------------------------------------- counts
 
-@pytest.mark.parametrize("settings, asked", [({"l1": 1e-2}, ()), ({"l2": 1e-5}, (places.EVALUATE,)),
-                                             ({"linear_solver": "cg"}, (places.PRODUCT,))], ids=named)
+@pytest.mark.parametrize("settings, asked", [({"l1": 1e-2}, ()), ({"l2": 1e-5}, ("evaluate",)),
+                                             ({"linear_solver": "cg"}, ("product",))], ids=named)
 def test_messages_and_bytes_are_those_of_the_model(settings, asked, heavy, monkeypatch):
-    rows = heavy if places.EVALUATE in asked else (X, Y)
+    rows = heavy if "evaluate" in asked else (X, Y)
     calls, real, p = [], RankHome.ask, rows[0].shape[1] + 1
 
-    def ask(self, op, n_columns, **parts):
+    def ask(self, kind, key, parts, n_columns):
         before = self.ranks.messages, self.ranks.bytes
-        told = real(self, op, n_columns, **parts)
-        calls.append((op, parts, self.ranks.messages - before[0], self.ranks.bytes - before[1]))
+        told = real(self, kind, key, parts, n_columns)
+        calls.append((kind, parts, self.ranks.messages - before[0], self.ranks.bytes - before[1]))
         return told
 
     monkeypatch.setattr(RankHome, "ask", ask)
     _, _, comms = fitted(lambda: SmSVMClassifier(**settings), 2, *rows)
     request = 8 * (8 + p) + 1
-    assert {op for op, *_ in calls} >= {places.LOOK, places.ALONG, *asked}
-    for op, parts, messages, n_bytes in calls:
+    assert {kind for kind, *_ in calls} >= {"look", "along", *asked}
+    for kind, parts, messages, n_bytes in calls:
         active = parts.get("active")
         block = p if active is None else len(active)
-        triangle = block * (block + 1) // 2 if parts.get("flags", 0) & places.HESSIAN else 0
-        sums = {places.LOOK: 16 + 3 * p + triangle, places.ALONG: 3}.get(op, p + 1)
+        triangle = block * (block + 1) // 2 if parts.get("with_hessian") in (True, ROUGH_BLOCK) else 0
+        sums = {"look": 16 + 3 * p + triangle, "along": 3}.get(kind, p + 1)
         assert (messages, n_bytes) == (2, request + 8 * (2 + sums))
     assert [name for name, _ in comms[0].calls].count("Reduce") == len(calls)
 

@@ -13,7 +13,7 @@ from started import rows_of
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
 from cmargin.data.shards import mpi
-from cmargin.data.shards import shard as places
+from cmargin.data.source import ROUGH_BLOCK
 
 pytest.importorskip("measure", reason="the benchmarks are not beside the tests")
 
@@ -33,11 +33,11 @@ X, Y = blobs(n=400, d=6, k=2)
 def test_bytes_are_those_that_a_fit_sends(make, monkeypatch):
     counts, sent, real = dict.fromkeys(("looks", "blocks", "lines", "products"), 0), [], mpi.RankHome.ask
 
-    def ask(self, op, n_columns, **parts):
+    def ask(self, kind, key, asked, n_columns):
         before = self.ranks.bytes
-        counts[{places.LOOK: "looks", places.ALONG: "lines"}.get(op, "products")] += 1
-        counts["blocks"] += bool(parts.get("flags", 0) & places.HESSIAN)
-        told = real(self, op, n_columns, **parts)
+        counts[{"look": "looks", "along": "lines"}.get(kind, "products")] += 1
+        counts["blocks"] += asked.get("with_hessian") in (True, ROUGH_BLOCK)
+        told = real(self, kind, key, asked, n_columns)
         sent.append(self.ranks.bytes - before)
         return told
 

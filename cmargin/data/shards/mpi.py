@@ -10,8 +10,9 @@ import numpy as np
 
 from cmargin.data.failure import Failure, Interrupted
 from cmargin.data.shards.rank_files import RankFile
+from cmargin.data.shards.request import Request, n_sums
 from cmargin.data.shards.row_pass import PlacesHome, PlacesPass
-from cmargin.data.shards.shard import AVERAGE, CALL, END, GONE, KEY, OP, STATE, Place, Request
+from cmargin.data.shards.shard import STATE, Place
 from cmargin.data.shards.walkers import RankWalkers
 
 
@@ -31,19 +32,19 @@ class RankPlace(Place):
         request = Request(self.home.n_features)
         while True:
             self.ranks.spread(request.buffer)
-            if request[OP] == END:
+            if request.kind == "end":
                 return
             self.answer(request)
 
     def answer(self, request, total=None):
         """This rank's part in one request; what a call brought, on rank 0."""
-        self.passes.pop(request[GONE], None)
-        if request[OP] == CALL:
+        kind, key, gone, asked = request.read()
+        self.passes.pop(gone, None)
+        if kind == "call":
             return self.ranks.gather(self.called(*self.ranks.share()))
-        if request[OP] == AVERAGE:
-            return self.averaged(request[KEY])
-        part = self.reply(request)
-        self.ranks.add(part, total)
+        if kind == "average":
+            return self.averaged(key)
+        self.ranks.add(self.reply(kind, key, asked), total)
         return None
 
     def averaged(self, key):
@@ -111,11 +112,10 @@ class RankHome(PlacesHome):
         self.sizes = np.diff([*agreed.first, agreed.n_rows])
         self.request = Request(home.n_features)
 
-    def ask(self, op, n_columns, **parts):
-        """One request and the sums of all ranks' answers."""
+    def ask(self, kind, key, asked, n_columns):
         self.ranks.interrupts.holding = True
-        self.send(op, **parts)
-        total = np.empty(self.request.reply_size(n_columns))
+        self.send(kind, key, asked)
+        total = np.empty(STATE + n_sums(kind, asked, n_columns))
         self.place.answer(self.request, total)
         if total[0]:
             self.call("what_failed")
@@ -126,7 +126,7 @@ class RankHome(PlacesHome):
     def call(self, method, *arguments):
         """Every rank's answer; the first failure among them is raised."""
         self.ranks.interrupts.holding = True
-        self.send(CALL, key=-1)
+        self.send("call")
         self.ranks.share((method, arguments))
         answers = self.ranks.gather(self.place.called(method, arguments))
         self.ranks.interrupts.came |= any(isinstance(answer, Interrupted) for answer in answers)
@@ -142,18 +142,18 @@ class RankHome(PlacesHome):
     def average(self, key):
         """Let every rank's work ``key`` go on from the mean of all weights."""
         self.ranks.interrupts.holding = True
-        self.send(AVERAGE, key=key)
+        self.send("average", key)
         self.place.averaged(key)
         self.ranks.interrupts.let_go()
 
-    def send(self, op, **parts):
+    def send(self, kind, key=-1, asked=None):
         """The request; with it goes word of a pass that nobody asks for any more."""
         gone = self.gone.pop() if self.gone else -1
         self.place.passes.pop(gone, None)
-        self.request.write(op, gone=gone, **parts)
+        self.request.write(kind, key, gone, asked)
         self.ranks.spread(self.request.buffer)
 
     def end(self):
         """Let the others go."""
         self.ranks.interrupts.holding = True
-        self.send(END, key=-1)
+        self.send("end")

@@ -17,28 +17,15 @@ from cmargin.data.memory.score_blocks import ScoreBlocks
 from cmargin.data.memory.shared_start import ridge, sample_size
 from cmargin.data.open_here import open_here
 from cmargin.data.order import order_statistics
-from cmargin.data.shards.shard import (
-    ALONG,
-    EVALUATE,
-    HESSIAN,
-    LINES,
-    LOOK,
-    N_SUMS,
-    PRIMAL,
-    PRODUCT,
-    RESTART,
-    ROUGH,
-    SQUARES,
-)
-from cmargin.data.source import ROUGH_BLOCK, TANGENTS
+from cmargin.data.shards.request import answer_of
 from cmargin.data.working_set import Answered, choose
 
 
 class PlacesHome:
     """`Home` of the driver over all places; of the views, those that sums over all rows can answer.
 
-    A subclass has `ask`, the sum of all places' answers to one request, less what stands before the sums, and `call`,
-    the list of their answers to a call by name; the first failure among them is raised; ``sizes``, rows of every place,
+    A subclass has `ask`, the sum of all places' answers to a question (`shards/request.py`), and `call`, the list of
+    their answers to a call by name; the first failure among them is raised; ``sizes``, rows of every place,
     and `walkers`.
 
     Parameters
@@ -57,7 +44,7 @@ class PlacesHome:
     """
 
     row_is_contiguous = in_memory = True                   # each place's are
-    shares_reads, checkpoints, redistributes = False, True, False
+    shares_reads, checkpoints, redistribute = False, True, None
     pass_kind: type                                        # `PlacesPass` where a subclass has none of its own
     y, n_threads = None, 1
 
@@ -154,52 +141,13 @@ class PlacesPass:
     def set_active(self, active):
         self.active = active
 
-    def question(self, kind, asked):
-        """What `PlacesHome.ask` is asked for one of the driver's questions, as `Driver.ask` has it."""
-        if kind == "look":
-            block = asked["with_hessian"]
-            flags = RESTART * asked["restart"] | PRIMAL * bool(asked["primal"])
-            flags |= HESSIAN * (block in (True, ROUGH_BLOCK)) | ROUGH * (block == ROUGH_BLOCK)
-            flags |= LINES * (block == TANGENTS)
-            return LOOK, {"flags": flags, "step": asked["step"], "line_width": asked["line_width"],
-                          "width": asked["width"], "floor": asked["curvature_floor"], "vector": asked["direction"],
-                          "active": asked["active"]}
-        if kind == "along":
-            return ALONG, {"step": asked["step"], "width": asked["width"]}
-        if kind == "product":
-            return PRODUCT, {"width": asked["width"], "floor": asked["curvature_floor"], "vector": asked["x"]}
-        return EVALUATE, {"flags": SQUARES * bool(asked["squares"]), "vector": asked["x"]}
-
-    def answer(self, kind, asked, told):
-        """What the sums of all places say."""
-        if kind == "look":
-            at = N_SUMS + 3 * self.n_columns
-            block = self.unpacked(told[at:], asked["active"]) if len(told) > at else None
-            return told[:N_SUMS], told[N_SUMS:at].reshape(3, -1), block
-        if kind == "along":
-            return tuple(told)
-        if kind == "product":
-            return told[:-1], told[-1] / max(1, self.n_rows)
-        return told[-1], told[:-1] if asked["squares"] else None
-
     def ask(self, kind, **asked):
-        op, parts = self.question(kind, asked)
-        return self.answer(kind, asked, self.home.ask(op, self.n_columns, key=self.key, **parts))
+        return answer_of(kind, asked, self.home.ask(kind, self.key, asked, self.n_columns), self)
 
     def look(self, direction, step, line_width, width, curvature_floor, with_hessian=True):
         restart, self.restart = self.restart, False
         return self.ask("look", restart=restart, primal=self.primal, active=self.active, direction=direction, step=step,
                         line_width=line_width, width=width, curvature_floor=curvature_floor, with_hessian=with_hessian)
-
-    def unpacked(self, triangle, active):
-        order = self.n_columns if active is None else len(active)
-        if self.block is None or len(self.block) != order:
-            self.block = np.zeros((order, order))
-        at = 0
-        for i in range(order):
-            self.block[i, i:] = triangle[at:at + order - i]
-            at += order - i
-        return self.block
 
     def along(self, step, width):
         return self.ask("along", step=step, width=width)

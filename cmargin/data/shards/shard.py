@@ -1,13 +1,7 @@
 """Rows in one of several places, and how they answer what the driver of all places asks (`shards/row_pass.py`).
 
-A question of a driver is a `Request`, and its answer an array of packed sums; over ranks of a communicator one `Bcast`
-of a buffer, of one size for all questions, and one `Reduce`:
-
-    request   8 numbers, a vector of n_features + 1, a mask of as many bits for the columns of the curvature block
-    sums      2 numbers (ranks that failed, ranks that were interrupted), then of a look 16, 3 n_columns and the upper
-              triangle of the block; 3 along the line; n_columns + 1 of a product or an evaluation
-
-What is asked a few times a problem are calls of a place's methods by name, with every rank's answer for itself.
+A driver's questions about a problem are answered by sums (`shards/request.py`). What is asked a few times a problem are
+calls of a place's methods by name, with every place's answer for itself.
 """
 
 from functools import cached_property
@@ -18,56 +12,9 @@ from cmargin.data.failure import Failure, Interrupted
 from cmargin.data.memory.row_pass import SMALL
 from cmargin.data.memory.shared_start import losses_at, some_places, spaced
 from cmargin.data.order import places_of
-from cmargin.data.source import ROUGH_BLOCK, TANGENTS
+from cmargin.data.shards.request import add_up, n_sums
 
-END, CALL, AVERAGE, LOOK, ALONG, PRODUCT, EVALUATE = range(7)
-OP, KEY, FLAGS, STEP, LINE_WIDTH, WIDTH, FLOOR, GONE, N_NUMBERS = range(9)
-RESTART, PRIMAL, HESSIAN, ROUGH, LINES, VECTOR, ACTIVE, SQUARES = (1 << bit for bit in range(8))
-STATE = 2                      # numbers before the sums
-N_SUMS = 16                    # of a look
-
-
-class Request:
-    """What rank 0 asks, as a buffer of one size, and its parts."""
-
-    def __init__(self, n_features):
-        self.n_columns = n_features + 1
-        n_bytes = 8 * (N_NUMBERS + self.n_columns)
-        self.buffer = np.zeros(n_bytes + -(-self.n_columns // 8), np.uint8)
-        self.numbers = self.buffer[:8 * N_NUMBERS].view(float)
-        self.vector = self.buffer[8 * N_NUMBERS:n_bytes].view(float)
-        self.mask = self.buffer[n_bytes:]
-
-    def write(self, op, key, flags=0, step=0.0, line_width=0.0, width=0.0, floor=0.0, gone=-1, vector=None,
-              active=None):
-        if vector is not None:
-            self.vector[:len(vector)], flags = vector, flags | VECTOR
-        if active is not None:
-            used = np.zeros(self.n_columns, bool)
-            used[active] = True
-            self.mask[:], flags = np.packbits(used), flags | ACTIVE
-        self.numbers[:] = op, key, flags, step, line_width, width, floor, gone
-
-    def __getitem__(self, which):
-        return self.numbers[which]
-
-    def asks(self, flag):
-        return bool(int(self.numbers[FLAGS]) & flag)
-
-    def vector_of(self, n):
-        return self.vector[:n].copy() if self.asks(VECTOR) else None
-
-    @property
-    def active(self):
-        return np.flatnonzero(np.unpackbits(self.mask, count=self.n_columns)) if self.asks(ACTIVE) else None
-
-    def reply_size(self, n_columns):
-        """Numbers of the reply to this, of a pass over so many columns."""
-        op = self.numbers[OP]
-        if op == LOOK:
-            block = n_columns if not self.asks(ACTIVE) else len(self.active)
-            return STATE + N_SUMS + 3 * n_columns + (block * (block + 1) // 2 if self.asks(HESSIAN) else 0)
-        return STATE + (3 if op == ALONG else n_columns + 1)
+STATE = 2                      # numbers before the sums: places that failed, and that were interrupted
 
 
 class Place:
@@ -107,14 +54,13 @@ class Place:
         except Exception as error:
             return Failure(error).at(self.where)
 
-    def reply(self, request):
-        """Sums; of zeros, but for the state before them, where there is trouble."""
-        rows = self.passes.get(request[KEY])
-        n_columns = request.n_columns if rows is None else rows.n_columns
-        part = np.zeros(request.reply_size(n_columns))
+    def reply(self, kind, key, asked):
+        """The state, and sums, which are zeros where there is trouble."""
+        rows = self.passes.get(key)
+        n_columns = self.home.n_features + 1 if rows is None else rows.n_columns
+        part = np.zeros(STATE + n_sums(kind, asked, n_columns))
         try:
-            {LOOK: _look, ALONG: _along, PRODUCT: _product, EVALUATE: _evaluate}[int(request[OP])](
-                rows, request, part[STATE:])
+            add_up(kind, asked, rows, part[STATE:])
         except Interrupted:
             part[:] = 0
             part[1] = 1
@@ -264,33 +210,3 @@ class Place:
         if not self.home.n_rows:
             return 0.0
         return np.concatenate([value for _, value in self.blocks.mean_losses(*arguments)]) * self.weights.sum()
-
-
-def _look(rows, request, out):
-    if request.asks(RESTART):
-        rows.start(request.asks(PRIMAL))
-    rows.set_active(request.active)
-    p = rows.n_columns
-    wanted = TANGENTS if request.asks(LINES) else ROUGH_BLOCK if request.asks(ROUGH) else request.asks(HESSIAN)
-    sums, gradient, block = rows.look(request.vector_of(p), request[STEP], request[LINE_WIDTH], request[WIDTH],
-                                      request[FLOOR], wanted)
-    out[:N_SUMS], out[N_SUMS:N_SUMS + 3 * p] = sums, gradient.reshape(-1)
-    if block is not None:
-        at = N_SUMS + 3 * p
-        for i, row in enumerate(block):
-            out[at:at + len(row) - i] = row[i:]
-            at += len(row) - i
-
-
-def _along(rows, request, out):
-    out[:] = rows.along(request[STEP], request[WIDTH])
-
-
-def _product(rows, request, out):
-    out[:-1], share = rows.hessian_product(request.vector_of(rows.n_columns), request[WIDTH], request[FLOOR])
-    out[-1] = share * rows.n_rows
-
-
-def _evaluate(rows, request, out):
-    out[-1], squares = rows.evaluate(request.vector_of(rows.n_columns), request.asks(SQUARES))
-    out[:-1] = 0.0 if squares is None else squares

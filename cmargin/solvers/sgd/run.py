@@ -55,7 +55,7 @@ class OverShards:
     def _open(self, source, counts, work, entropy, *about):
         """Make the walkers over all rows of a data source; its `ShardCounts`, and whether classes lie unevenly."""
         self.all, self.n_rows, uneven = source, source.n_rows, counts.uneven()
-        if uneven and source.redistributes:
+        if uneven and source.redistribute is not None:
             source.redistribute(entropy)
             counts, uneven = ShardCounts(source), False
         self.walkers = source.walkers(EIGHT, ENOUGH, work, entropy, *about)

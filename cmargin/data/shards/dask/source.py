@@ -15,10 +15,9 @@ from cmargin.data.failure import Failure
 from cmargin.data.files.source import STATE
 from cmargin.data.shards.dask.tasks import Round, Several, answers_of, mixed, part_of, piece, reading, turn
 from cmargin.data.shards.dask.walkers import WorkerWalkers, groups_of
+from cmargin.data.shards.request import answer_of
 from cmargin.data.shards.row_pass import PlacesHome, PlacesPass, sums_of
-from cmargin.data.shards.shard import ALONG, EVALUATE, LOOK, PRODUCT
 
-NAMES = {LOOK: "look", ALONG: "along", PRODUCT: "product", EVALUATE: "evaluate"}      # of tasks, on the dashboard
 BROUGHT = 1 << 27              # bytes of all problems' subsets that come here
 PIECES = 64                    # of a partition whose rows are dealt out to others, at most
 KEPT = 0.2                     # of the workers' memory that states of problems may take
@@ -34,7 +33,7 @@ class Question:
 
     @property
     def name(self):
-        return NAMES[self.arguments[0]] if self.method == "asked" else self.method.replace("_", "-")
+        return self.arguments[0] if self.method == "asked" else self.method.replace("_", "-")
 
 
 def folded(parts):
@@ -53,14 +52,13 @@ class DaskPass(PlacesPass):
     def post(self, kind, asked):
         if kind == "evaluate":
             asked["squares"] = True
-        op, parts = self.question(kind, asked)
-        parts = {name: np.array(part) if isinstance(part, np.ndarray) else part for name, part in parts.items()}
+        asked = {name: np.array(part) if isinstance(part, np.ndarray) else part for name, part in asked.items()}
 
         def fold(told):
-            answer = self.answer(kind, asked, folded(told))
-            return answer[1:] if kind == "along" else answer
+            found = answer_of(kind, asked, folded(told), self)
+            return found[1:] if kind == "along" else found
 
-        return self.home.post(Question("asked", (op, {"key": self.key, **parts}), fold))
+        return self.home.post(Question("asked", (kind, self.key, asked), fold))
 
     def work(self, until):
         self.home.work(until)
@@ -113,7 +111,7 @@ class DaskHome(PlacesHome):
     rounds : int
     """
 
-    shares_reads, redistributes, pass_kind = True, True, DaskPass
+    shares_reads, pass_kind = True, DaskPass
 
     def __init__(self, cluster, X, y, sizes, n_features, dtype, sparse):
         super().__init__(n_features, dtype, sparse, None)
@@ -199,8 +197,8 @@ class DaskHome(PlacesHome):
 
     # ------------------------------------------------------------ rounds
 
-    def ask(self, op, n_columns, **parts):
-        return self.answered(Question("asked", (op, parts), folded))
+    def ask(self, kind, key, asked, n_columns):
+        return self.answered(Question("asked", (kind, key, asked), folded))
 
     def call(self, method, *arguments):
         return self.answered(Question(method, arguments, list))

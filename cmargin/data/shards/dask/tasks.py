@@ -16,7 +16,7 @@ from cmargin.data.arrays import joined
 from cmargin.data.failure import Failure
 from cmargin.data.memory.row_pass import MemoryRowPass
 from cmargin.data.open_here import open_here
-from cmargin.data.shards.shard import LOOK, STATE, Place, Request
+from cmargin.data.shards.shard import STATE, Place
 
 # calls that leave the state of the passes as it is
 READS_ONLY = {"chosen_rows", "extent", "largest", "margins", "positives", "rows_beside_lines", "some_rows",
@@ -44,11 +44,11 @@ class Round:
     @property
     def moved(self):
         """Keys of the passes that move to another point."""
-        return {arguments[1]["key"] for method, arguments in self.calls if method == "asked" and arguments[0] == LOOK}
+        return {arguments[1] for method, arguments in self.calls if method == "asked" and arguments[0] == "look"}
 
     @property
     def reads_only(self):
-        return all(method in READS_ONLY or (method == "asked" and arguments[0] != LOOK)
+        return all(method in READS_ONLY or (method == "asked" and arguments[0] != "look")
                    for method, arguments in self.calls)
 
 
@@ -95,11 +95,9 @@ class Partition(Place):
         with single_threaded_blas(), np.errstate(all="ignore"):
             return [self.called(method, arguments) for method, arguments in calls]
 
-    def asked(self, op, parts):
+    def asked(self, kind, key, asked):
         """The sums that answer a driver's question."""
-        request = Request(self.home.n_features)
-        request.write(op, **parts)
-        told = self.reply(request)
+        told = self.reply(kind, key, asked)
         return told[STATE:] if self.failure is None else self.failure
 
     def weigh_sides(self, key, positives, negatives):
