@@ -35,12 +35,12 @@ from cmargin.solvers.sgd.shard_shares import ShardCounts, counted_for, divided, 
 from cmargin.solvers.sgd.step_size import TRIAL_CLASSES, TRIAL_POSITIVES, able
 from cmargin.solvers.sgd.work import ClassListWork, SoftmaxWork, Steps
 
-AVERAGES = 10              # Means of a pass. One after every batch
-FEW = 64                   # where a walker's pass has no more batches than this, or classes lie unevenly.
-MOST_MEANS = 1000          # Means of a one-vs-rest pass where classes lie unevenly (doc/decisions.md),
-SHARED = 1 << 28           # and bytes of all rows up to which every shard is given all of them instead.
+AVERAGES = 10              # Means of a pass: with fewer, walkers drift apart; each is a message there and back.
+FEW = 64                   # Batches of a walker's pass up to which the mean is taken after every batch.
+MOST_MEANS = 1000          # Means of a one-vs-rest pass if classes lie unevenly over the shards (doc/decisions.md).
+SHARED = 1 << 28           # Bytes of all rows up to which every shard is given all of them if classes lie unevenly.
 EIGHT = 8                  # Walkers over partitions, at most: with more, passes lose accuracy (doc/scaling.md).
-ENOUGH = BATCHES * DENSE_BATCH         # Rows of such a walker, with which batches are as large as one machine's.
+ENOUGH = BATCHES * DENSE_BATCH         # Rows of a walker over partitions whose batches are as large as one machine's.
 
 
 class OverShards:
