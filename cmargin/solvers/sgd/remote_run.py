@@ -19,8 +19,8 @@ from cmargin.solvers.sgd.step_size import by_place
 from cmargin.solvers.sgd.window_work import ClassListWindows, SoftmaxWindows
 from cmargin.solvers.sgd.work import Steps
 
-MOST = 1024                    # Rows of a batch on a device, at most, since a batch costs launches (doc/decisions.md).
-BATCHES = 256                  # Batches that a pass on a device keeps when they are made larger (doc/decisions.md).
+MOST = 1024                    # Rows of a batch on a device, at most, since a batch costs launches (doc/lab-notebook).
+BATCHES = 256                  # Batches that a pass on a device keeps when they are made larger (doc/lab-notebook).
 
 
 class MultinomialRemote(MultinomialRun):

@@ -37,7 +37,7 @@ from cmargin.solvers.sgd.work import ClassListWork, SoftmaxWork, Steps
 
 AVERAGES = 10              # Means of a pass: with fewer, walkers drift apart; each is a message there and back.
 FEW = 64                   # Batches of a walker's pass up to which the mean is taken after every batch.
-MOST_MEANS = 1000          # Means of a one-vs-rest pass if classes lie unevenly over the shards (doc/decisions.md).
+MOST_MEANS = 1000          # Means of a one-vs-rest pass if classes lie unevenly over the shards (doc/lab-notebook).
 SHARED = 1 << 28           # Bytes of all rows up to which every shard is given all of them if classes lie unevenly.
 EIGHT = 8                  # Walkers over partitions, at most: with more, passes lose accuracy (doc/scaling.md).
 ENOUGH = BATCHES * DENSE_BATCH         # Rows of a walker over partitions whose batches are as large as one machine's.
