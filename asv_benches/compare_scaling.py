@@ -25,7 +25,7 @@ from sklearn.exceptions import ConvergenceWarning
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
 from cmargin.data import open_rows
 from cmargin.data.shards import mpi
-from cmargin.data.shards import row_pass as over_places
+from cmargin.data.shards import row_pass as sharded
 from cmargin.data.source import ROUGH_BLOCK
 from measure import scaling
 from measure.report import heading, table
@@ -118,7 +118,7 @@ class Counted:
             counted.note(kind, home.shares.get(key, 1.0), asked.get("with_hessian"), told, home.n_rows)
             return told
 
-        real_learn = self.learn = over_places.PlacesPass.learn
+        real_learn = self.learn = sharded.ShardedPass.learn
 
         def learn(rows, abouts):
             real_learn(rows, abouts)
@@ -128,11 +128,11 @@ class Counted:
             counted.counts["calls"] += 1
             return counted.call(home, *arguments)
 
-        mpi.RankHome.ask, mpi.RankHome.call, over_places.PlacesPass.learn = ask, call, learn
+        mpi.RankHome.ask, mpi.RankHome.call, sharded.ShardedPass.learn = ask, call, learn
         return self
 
     def __exit__(self, *error):
-        mpi.RankHome.ask, mpi.RankHome.call, over_places.PlacesPass.learn = self.real, self.call, self.learn
+        mpi.RankHome.ask, mpi.RankHome.call, sharded.ShardedPass.learn = self.real, self.call, self.learn
 
     def note(self, kind, share, block, told, n_rows):
         found = self.counts

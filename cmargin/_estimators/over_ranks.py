@@ -13,7 +13,7 @@ from cmargin._estimators.identity import keeper_of_ranks
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.deferred import Deferred
 from cmargin.data.failure import Failure
-from cmargin.data.shards.mpi import RankHome, RankPlace
+from cmargin.data.shards.mpi import RankHome, RankShard
 from cmargin.data.shards.ranks import ON_RANKS, Ranks
 
 
@@ -37,11 +37,11 @@ def fit(estimator, X, y, sample_weight, comm, begin):
     ranks, deferred, shortfall = Ranks(comm), None, None
     with ranks.interrupts, single_threaded_blas():
         ranks.interrupts.holding = True
-        place, agreed = _placed(ranks, estimator, X, y, sample_weight)
+        shard, agreed = _placed(ranks, estimator, X, y, sample_weight)
         if ranks.rank == 0:
-            ending, deferred, shortfall = _drive(RankHome(ranks, place, agreed), estimator, begin)
+            ending, deferred, shortfall = _drive(RankHome(ranks, shard, agreed), estimator, begin)
         else:
-            ending = place.serve()
+            ending = shard.serve()
         ending = ranks.share(ending)
     if ranks.rank != 0:
         vars(estimator).update(ending.attributes)
@@ -77,14 +77,14 @@ def _drive(home, estimator, begin):
 # ---------------------------------------------------------------- agreement
 
 def _placed(ranks, estimator, X, y, sample_weight):
-    """This rank's `RankPlace`, and what all ranks have agreed on."""
+    """This rank's `RankShard`, and what all ranks have agreed on."""
     (home, sample_weight), agreed = ranks.settle(lambda: _checked(estimator, X, y, sample_weight),
                                                  lambda cards: compared(estimator, cards, ON_RANKS))
     leave_out = estimator._leaves_out_weightless
     (home, labels, weight), agreed = ranks.settle(
         lambda: weighed(estimator, home, sample_weight, agreed, leave_out), lambda sums: balanced(agreed, sums))
     first, n_threads = agreed.first[ranks.rank], effective_n_threads(estimator.n_jobs)
-    return RankPlace(ranks, home, labels, weight * agreed.factor, first, n_threads), agreed
+    return RankShard(ranks, home, labels, weight * agreed.factor, first, n_threads), agreed
 
 
 def _checked(estimator, X, y, sample_weight):

@@ -84,7 +84,7 @@ class Shards(Protocol):
     redistribute: Callable[[int], None] | None       # by a seed: every shard gets rows from all, where that is offered
 
     def walkers(self, most, enough, work, *about):
-        """`ShardWalkers` whose works are ``work(place, *about)``. A source that can choose how many there are has
+        """`ShardWalkers` whose works are ``work(shard, *about)``. A source that can choose how many there are has
         ``most``, and fewer where they would have less than ``enough`` rows each."""
 
 
@@ -408,7 +408,7 @@ class Walkers(Protocol):
 
 
 class ShardWalkers(Walkers, Protocol):
-    """`Walkers` in other processes, which are given the class of a work and make it of a `Place`: once for a fit on
+    """`Walkers` in other processes, which are given the class of a work and make it of a `Shard`: once for a fit on
     every rank, anew in every task on a worker."""
 
     def ask(self, method, *arguments):

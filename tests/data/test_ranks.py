@@ -15,8 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, baselines
 from cmargin.data.order import numbers_at, order_statistics, places_of
-from cmargin.data.shards import row_pass as over_places
-from cmargin.data.shards.mpi import RankHome, RankPlace
+from cmargin.data.shards import row_pass as sharded
+from cmargin.data.shards.mpi import RankHome, RankShard
 from cmargin.data.source import ROUGH_BLOCK
 from cmargin.solvers.sgd.shard_shares import unevenness
 
@@ -152,14 +152,14 @@ def heavy():
 
 
 def test_the_same_rows_are_chosen_however_they_are_split(heavy, monkeypatch):
-    seen, real = [], over_places.PlacesPass.gather_heavy
+    seen, real = [], sharded.ShardedPass.gather_heavy
 
     def gather(self):
         found = real(self)
         seen.append(0 if found[0] is None else found[0].n_rows)
         return found
 
-    monkeypatch.setattr(over_places.PlacesPass, "gather_heavy", gather)
+    monkeypatch.setattr(sharded.ShardedPass, "gather_heavy", gather)
     for size, how in ((1, "even"), (2, "even"), (3, "uneven")):
         models, one, _ = fitted(lambda: SmSVMClassifier(l2=1e-5, random_state=4), size, *heavy, how=how)
         assert same_everywhere(models) and models[0].n_passes_ == pytest.approx(one.n_passes_)
@@ -277,7 +277,7 @@ def test_a_communicator_without_the_methods():
 @pytest.mark.parametrize("where", ["look", "along", "sides"])
 def test_an_error_while_rows_are_read(rank, where, monkeypatch):
     # "sides" is asked when a pass is opened, by a call; the others are answered in sums
-    real = RankPlace.__init__
+    real = RankShard.__init__
 
     def broken(self, ranks, *others):
         real(self, ranks, *others)
@@ -300,7 +300,7 @@ def test_an_error_while_rows_are_read(rank, where, monkeypatch):
 
             self.open_pass = open_pass
 
-    monkeypatch.setattr(RankPlace, "__init__", broken)
+    monkeypatch.setattr(RankShard, "__init__", broken)
     error = refused(3, lambda comm: SmSVMClassifier().fit(X[comm.rank::3], Y[comm.rank::3], comm=comm))
     assert isinstance(error, MemoryError) and str(error) == f"no room here (on rank {rank})"
 

@@ -1,7 +1,7 @@
 """Rows that live with the ranks of an MPI communicator: rank 0 drives, the others serve.
 
-Every rank has a `RankPlace`, its own rows as a home in memory. Rank 0 has the `RankHome` besides, whose views ask all
-places, its own among them, and fold what they say.
+Every rank has a `RankShard`, its own rows as a home in memory. Rank 0 has the `RankHome` besides, whose views ask all
+shards, its own among them, and fold what they say.
 """
 
 import uuid
@@ -11,12 +11,12 @@ import numpy as np
 from cmargin.data.failure import Failure, Interrupted
 from cmargin.data.shards.rank_files import RankFile
 from cmargin.data.shards.request import Request, n_sums
-from cmargin.data.shards.row_pass import PlacesHome, PlacesPass
-from cmargin.data.shards.shard import STATE, Place
+from cmargin.data.shards.row_pass import ShardedPass, ShardedSource
+from cmargin.data.shards.shard import STATE, Shard
 from cmargin.data.shards.walkers import RankWalkers
 
 
-class RankPlace(Place):
+class RankShard(Shard):
     """One rank's rows, and its part in what is asked."""
 
     def __init__(self, ranks, home, labels, weights, first, n_threads):
@@ -78,8 +78,8 @@ class RankPlace(Place):
         self.file.forget(path)
 
 
-class RankPass(PlacesPass):
-    """`PlacesPass` whose rows' state every rank can keep in a file of its own."""
+class RankPass(ShardedPass):
+    """`ShardedPass` whose rows' state every rank can keep in a file of its own."""
 
     def kept(self):
         """The name that every rank keeps its rows' state by."""
@@ -92,23 +92,23 @@ class RankPass(PlacesPass):
         return self.brought(rows, codes) if any(map(len, codes)) else None
 
 
-class RankHome(PlacesHome):
-    """`PlacesHome` on rank 0.
+class RankHome(ShardedSource):
+    """`ShardedSource` on rank 0.
 
     Parameters
     ----------
     ranks : Ranks
-    place : RankPlace
+    shard : RankShard
         Rank 0's own.
-    agreed : as of `PlacesHome`
+    agreed : as of `ShardedSource`
     """
 
     pass_kind = RankPass
 
-    def __init__(self, ranks, place, agreed):
-        home = place.home
+    def __init__(self, ranks, shard, agreed):
+        home = shard.home
         super().__init__(home.n_features, home.dtype, home.sparse, agreed)
-        self.ranks, self.place, self.n_threads = ranks, place, place.n_threads
+        self.ranks, self.shard, self.n_threads = ranks, shard, shard.n_threads
         self.sizes = np.diff([*agreed.first, agreed.n_rows])
         self.request = Request(home.n_features)
 
@@ -116,7 +116,7 @@ class RankHome(PlacesHome):
         self.ranks.interrupts.holding = True
         self.send(kind, key, asked)
         total = np.empty(STATE + n_sums(kind, asked, n_columns))
-        self.place.answer(self.request, total)
+        self.shard.answer(self.request, total)
         if total[0]:
             self.call("what_failed")
         self.ranks.interrupts.came |= bool(total[1])
@@ -128,7 +128,7 @@ class RankHome(PlacesHome):
         self.ranks.interrupts.holding = True
         self.send("call")
         self.ranks.share((method, arguments))
-        answers = self.ranks.gather(self.place.called(method, arguments))
+        answers = self.ranks.gather(self.shard.called(method, arguments))
         self.ranks.interrupts.came |= any(isinstance(answer, Interrupted) for answer in answers)
         failures = [answer for answer in answers if isinstance(answer, Failure)]
         if failures:
@@ -143,13 +143,13 @@ class RankHome(PlacesHome):
         """Let every rank's work ``key`` go on from the mean of all weights."""
         self.ranks.interrupts.holding = True
         self.send("average", key)
-        self.place.averaged(key)
+        self.shard.averaged(key)
         self.ranks.interrupts.let_go()
 
     def send(self, kind, key=-1, asked=None):
         """The request; with it goes word of a pass that nobody asks for any more."""
         gone = self.gone.pop() if self.gone else -1
-        self.place.passes.pop(gone, None)
+        self.shard.passes.pop(gone, None)
         self.request.write(kind, key, gone, asked)
         self.ranks.spread(self.request.buffer)
 

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from cmargin._core.util._openmp import effective_n_threads
 from cmargin.data.failure import agreed_on
 from cmargin.data.open_here import open_here
-from cmargin.data.shards.mpi import RankHome, RankPlace
+from cmargin.data.shards.mpi import RankHome, RankShard
 from cmargin.data.shards.ranks import ON_RANKS, Ranks
 
 
@@ -41,7 +41,7 @@ class AllRows:
 
 
 class Codes:
-    """Labels of a place: ``codes`` (n_rows, n_problems), s_i y_i of every row and problem."""
+    """Labels of a shard: ``codes`` (n_rows, n_problems), s_i y_i of every row and problem."""
 
     def __init__(self, codes):
         self.codes = codes
@@ -60,15 +60,15 @@ class Codes:
 
 
 def open_ranks(X, codes, comm):
-    """The `RankHome` of all ranks' rows on rank 0; on the others their `RankPlace`, which is to `serve`. Collective.
+    """The `RankHome` of all ranks' rows on rank 0; on the others their `RankShard`, which is to `serve`. Collective.
 
     What is wrong on one rank is raised on all.
     """
     ranks = Ranks(comm)
     (home, codes), agreed = ranks.settle(lambda: opened_here(X, codes), put_together)
-    place = RankPlace(ranks, home, Codes(codes), np.ones(home.n_rows), agreed.first[ranks.rank],
+    shard = RankShard(ranks, home, Codes(codes), np.ones(home.n_rows), agreed.first[ranks.rank],
                       effective_n_threads(None))
-    return RankHome(ranks, place, agreed) if ranks.rank == 0 else place
+    return RankHome(ranks, shard, agreed) if ranks.rank == 0 else shard
 
 
 def opened_here(X, codes):

@@ -92,7 +92,7 @@ def add_up(kind, asked, rows, out):
 
 
 def answer_of(kind, asked, total, rows):
-    """What the ``total`` of all shards' sums answers, for a `PlacesPass`, which has ``block``, its last one."""
+    """What the ``total`` of all shards' sums answers, for a `ShardedPass`, which has ``block``, its last one."""
     if kind == "look":
         at = N_SUMS + 3 * rows.n_columns
         if len(total) == at:

@@ -1,7 +1,7 @@
-"""Rows that live in several places under one driver: what there is to ask, and how what the places say is folded.
+"""Rows that live in several shards under one driver: what there is to ask, and how what the shards say is folded.
 
-A `Place` answers for its rows. Where the places are, and how they are asked, is for a subclass of `PlacesHome`: ranks
-of a communicator (`cmargin.data.shards.mpi`), partitions on the workers of a cluster (`cmargin.data.shards.dask`).
+A `Shard` answers for its rows. Where shards are, and how they are asked, is for a subclass of `ShardedSource`: ranks of
+a communicator (`cmargin.data.shards.mpi`), partitions on the workers of a cluster (`cmargin.data.shards.dask`).
 Subsets of the rows stay where they are, as passes of their own; only the heaviest rows come to the driver.
 """
 
@@ -21,11 +21,11 @@ from cmargin.data.shards.request import answer_of
 from cmargin.data.working_set import Answered, choose
 
 
-class PlacesHome:
-    """`Home` of the driver over all places; of the views, those that sums over all rows can answer.
+class ShardedSource:
+    """`Home` of the driver over all shards; of the views, those that sums over all rows can answer.
 
-    A subclass has `ask`, the sum of all places' answers to a question (`shards/request.py`), and `call`, the list of
-    their answers to a call by name; the first failure among them is raised; ``sizes``, rows of every place,
+    A subclass has `ask`, the sum of all shards' answers to a question (`shards/request.py`), and `call`, the list of
+    their answers to a call by name; the first failure among them is raised; ``sizes``, rows of every shard,
     and `walkers`.
 
     Parameters
@@ -33,7 +33,7 @@ class PlacesHome:
     n_features : int
     dtype, sparse : of the rows
     agreed : object
-        What all places know of labels and weights, instead of ``y``: ``n_rows`` and ``entries`` of all.
+        What all shards know of labels and weights, instead of ``y``: ``n_rows`` and ``entries`` of all.
 
     Attributes
     ----------
@@ -43,14 +43,14 @@ class PlacesHome:
         Of the driver, for rows that were brought to it.
     """
 
-    row_is_contiguous = in_memory = True                   # each place's are
+    row_is_contiguous = in_memory = True                   # each shard's are
     shares_reads, checkpoints, redistribute = False, True, None
-    pass_kind: type                                        # `PlacesPass` where a subclass has none of its own
+    pass_kind: type                                        # `ShardedPass` where a subclass has none of its own
     y, n_threads = None, 1
 
     @staticmethod
     def between_chunks():
-        """Put here by a solver; called while places are at work where they can be left, and may raise."""
+        """Put here by a solver; called while shards are at work where they can be left, and may raise."""
 
     def __init__(self, n_features, dtype, sparse, agreed):
         self.n_features, self.dtype, self.sparse, self.agreed = n_features, dtype, sparse, agreed
@@ -76,7 +76,7 @@ class PlacesHome:
         return self
 
     def let_go(self):
-        """Nothing: places are let go by whoever made them."""
+        """Nothing: shards are let go by whoever made them."""
 
     def order(self, method, *arguments):
         """A call that nobody waits for an answer of."""
@@ -89,22 +89,22 @@ class PlacesHome:
     # ------------------------------------------------------------ views
 
     def row_pass(self, code, *, intercept, n_threads):
-        """``code``: the number of the problem, by which all places know it."""
+        """``code``: the number of the problem, by which all shards know it."""
         key = self.new_key()
         return self.pass_kind(self, key, intercept, self.call("open_pass", key, code, intercept))
 
     def shared_start(self, codes, weights, intercept, l2, loss):
-        return PlacesStart(self, len(codes), intercept, l2, loss)
+        return ShardedStart(self, len(codes), intercept, l2, loss)
 
     def score_blocks(self, Y, weight, n_threads):
-        return PlacesBlocks(self)
+        return ShardedBlocks(self)
 
     def stochastic_rows(self, n_threads):
-        return PlacesRows(self)
+        return ShardedRows(self)
 
 
-class PlacesPass:
-    """`RowPass` over all places, which read the rows."""
+class ShardedPass:
+    """`RowPass` over all shards, which read the rows."""
 
     rounding = ROUNDING
 
@@ -167,7 +167,7 @@ class PlacesPass:
     # ------------------------------------------------------------ a few rows
 
     def gather_sample(self, positives, negatives, seed, column_weight=None):
-        """A pass over rows that stay where they are, so that all places read them; the share that was read."""
+        """A pass over rows that stay where they are, so that all shards read them; the share that was read."""
         key = self.home.new_key()
         abouts = self.home.call("sample", key, self.key, positives, negatives, seed, column_weight)
         read = sum(about[4] for about in abouts) / self.home.n_rows
@@ -199,7 +199,7 @@ class PlacesPass:
         self.home.order("tell_pass", self.key, "measure_rows", np.array(weight))
 
     def extents(self):
-        """Middle and largest measure of every place, and the mean of all."""
+        """Middle and largest measure of every shard, and the mean of all."""
         middles, largest, totals = zip(*(extent for extent in self.call("extent") if extent is not None), strict=True)
         return middles, largest, sum(totals) / self.total_weight
 
@@ -221,29 +221,29 @@ class PlacesPass:
         return self.brought(rows, codes), mean
 
     def brought(self, rows, codes):
-        """A pass here, over rows that places have sent."""
+        """A pass here, over rows that shards have sent."""
         code = np.concatenate(codes)
         n_threads = self.home.n_threads if len(code) * self.n_columns >= SMALL else 1
         return open_here(joined(rows)).row_pass(code, intercept=self.intercept, n_threads=n_threads)
 
 
-PlacesHome.pass_kind = PlacesPass
+ShardedSource.pass_kind = ShardedPass
 
 
 def sums_of(said):
-    """Of what every place says, several arrays each, added up in the order of the places."""
+    """Of what every shard says, several arrays each, added up in the order of the shards."""
     return [sum(parts) for parts in zip(*said, strict=True)]
 
 
 def ridge_of_all(home, n_problems, intercept, l2):
-    """One ridge regression of all problems, from a sample of every place's rows."""
+    """One ridge regression of all problems, from a sample of every shard's rows."""
     size = sample_size(home, n_problems)
     rows, codes, weights = zip(*home.call("start_rows", size, home.n_rows), strict=True)
     return ridge(joined(rows), np.hstack(codes), np.concatenate(weights), intercept, l2)
 
 
-class PlacesStart:
-    """`SharedStart` over all places."""
+class ShardedStart:
+    """`SharedStart` over all shards."""
 
     def __init__(self, home, n_problems, intercept, l2, loss):
         self.home, self.intercept, self.l2, self.loss = home, intercept, l2, loss
@@ -261,11 +261,11 @@ class PlacesStart:
             self.objective[lo:lo + at_once] = self.l2 / 2 * squares + losses / self.home.n_rows
 
 
-class PlacesBlocks:
-    """`ScoreBlocks` over all places."""
+class ShardedBlocks:
+    """`ScoreBlocks` over all shards."""
 
-    n_threads = 1                  # of the driver: places have their own
-    weight = None                  # known to the places
+    n_threads = 1                  # of the driver: shards have their own
+    weight = None                  # known to the shards
 
     def __init__(self, home):
         self.home, self.n_rows, self.n_features, self.n_problems = home, home.n_rows, home.n_features, len(home.agreed)
@@ -309,8 +309,8 @@ class PlacesBlocks:
         yield slice(0, len(W)), sum(self.home.call("score_losses", W, bias, loss, level, scale)) / self.n_rows
 
 
-class PlacesRows:
-    """What a stochastic method over all places begins with; its steps are taken where the rows are."""
+class ShardedRows:
+    """What a stochastic method over all shards begins with; its steps are taken where the rows are."""
 
     by_batches = False
 
@@ -318,5 +318,5 @@ class PlacesRows:
         self.home = home
 
     def brought(self, parts):
-        """`StochasticRows`, here, of a few rows that places have sent."""
+        """`StochasticRows`, here, of a few rows that shards have sent."""
         return open_here(joined(parts)).stochastic_rows(self.home.n_threads)

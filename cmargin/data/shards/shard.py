@@ -1,7 +1,7 @@
-"""Rows in one of several places, and how they answer what the driver of all places asks (`shards/row_pass.py`).
+"""Rows in one of several shards, and how they answer what the driver of all shards asks (`shards/row_pass.py`).
 
 A driver's questions about a problem are answered by sums (`shards/request.py`). What is asked a few times a problem are
-calls of a place's methods by name, with every place's answer for itself.
+calls of a shard's methods by name, with every shard's answer for itself.
 """
 
 from functools import cached_property
@@ -14,11 +14,11 @@ from cmargin.data.memory.shared_start import losses_at, some_places, spaced
 from cmargin.data.order import places_of
 from cmargin.data.shards.request import add_up, n_sums
 
-STATE = 2                      # numbers before the sums: places that failed, and that were interrupted
+STATE = 2                      # numbers before the sums: shards that failed, and that were interrupted
 
 
-class Place:
-    """The rows of one place, and what it says of them. All methods below `what_failed` are calls.
+class Shard:
+    """The rows of one shard, and what it says of them. All methods below `what_failed` are calls.
 
     Parameters
     ----------
@@ -26,13 +26,13 @@ class Place:
     labels : object
         ``labels.code(c, weights)`` (n_rows,) of every problem, ``sample(rows)``, ``order()``, ``columns()``.
     weights : (n_rows,) array
-        Of mean 1 over all places.
+        Of mean 1 over all shards.
     first : int
-        The place of the first row among those of all places.
+        The place of the first row among those of all shards.
     where : str
         What errors say of it: "on rank 1".
     number : int
-        Of the place.
+        Of the shard.
     """
 
     interrupted, break_off = False, None             # whether a Ctrl-C came; called between two slices of a look
@@ -178,7 +178,7 @@ class Place:
     # ------------------------------------------------------------ steps on these rows alone
 
     def begin_work(self, key, kind, *arguments):
-        """Make what a stochastic method keeps here; ``kind(place, ...)`` is a class that every place can import."""
+        """Make what a stochastic method keeps here; ``kind(shard, ...)`` is a class that every shard can import."""
         self.works[key] = kind(self, *arguments)
 
     def positives(self):

@@ -11,7 +11,7 @@ class RankWalkers:
     ----------
     source : RankHome
     work : type
-        Every rank makes ``work(place, *about)`` of its `RankPlace` and keeps it.
+        Every rank makes ``work(shard, *about)`` of its `RankShard` and keeps it.
     about : tuple
     """
 
@@ -38,7 +38,7 @@ class RankWalkers:
     def walk(self, weights, steps):
         met = sum(self.ask("walk", steps))
         self.source.average(self.key)
-        return copy.deepcopy(self.source.place.works[self.key].weights), met
+        return copy.deepcopy(self.source.shard.works[self.key].weights), met
 
     def keep(self):
         """The name that every rank keeps the state of its streams by."""

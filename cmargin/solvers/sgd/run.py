@@ -116,7 +116,7 @@ class MultinomialOverShards(OverShards, MultinomialRun):
     Parameters
     ----------
     there : object
-        With ``home``, a `PlacesHome`, and ``brought(parts)``, `StochasticRows` of rows that shards have sent.
+        With ``home``, a `ShardedSource`, and ``brought(parts)``, `StochasticRows` of rows that shards have sent.
     lists : object with ``n_classes``, problems
     others : as of `MultinomialRun`
     """
@@ -183,7 +183,7 @@ class ClassesOverShards(OverShards, Run):
 
     Parameters
     ----------
-    there : PlacesRows
+    there : ShardedRows
     shares : ShardShares
     others : as of `Run`
     negatives_per_positive : float or None

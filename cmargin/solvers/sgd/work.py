@@ -37,7 +37,7 @@ class Work:
 
     Parameters
     ----------
-    shard : Place
+    shard : Shard
         Not kept, because it keeps this object.
     entropy : int
     """

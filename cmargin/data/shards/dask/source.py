@@ -16,7 +16,7 @@ from cmargin.data.files.source import STATE
 from cmargin.data.shards.dask.tasks import Round, Several, answers_of, mixed, part_of, piece, reading, turn
 from cmargin.data.shards.dask.walkers import WorkerWalkers, groups_of
 from cmargin.data.shards.request import answer_of
-from cmargin.data.shards.row_pass import PlacesHome, PlacesPass, sums_of
+from cmargin.data.shards.row_pass import ShardedPass, ShardedSource, sums_of
 
 BROUGHT = 1 << 27              # bytes of all problems' subsets that come here
 PIECES = 64                    # of a partition whose rows are dealt out to others, at most
@@ -44,8 +44,8 @@ def folded(parts):
     return total
 
 
-class DaskPass(PlacesPass):
-    """`PlacesPass` whose questions wait for the next round, so that those of all problems make one."""
+class DaskPass(ShardedPass):
+    """`ShardedPass` whose questions wait for the next round, so that those of all problems make one."""
 
     posts = ("look", "along", "product", "evaluate")
 
@@ -91,8 +91,8 @@ class DaskPass(PlacesPass):
         return rows
 
 
-class DaskHome(PlacesHome):
-    """`PlacesHome` over the partitions of a cluster.
+class DaskHome(ShardedSource):
+    """`ShardedSource` over the partitions of a cluster.
 
     Parameters
     ----------

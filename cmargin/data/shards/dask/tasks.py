@@ -1,7 +1,7 @@
 """What workers run: a partition answers for its rows. A task writes to nothing that it is given.
 
 The state of a partition, what its passes keep of every row, is a `Turn`, the result of the task before: a task makes
-its `Place` anew, with copies of what its questions change. So whatever a worker held when it died is made again by the
+its `Shard` anew, with copies of what its questions change. So whatever a worker held when it died is made again by the
 same tasks, to the bit.
 """
 
@@ -16,7 +16,7 @@ from cmargin.data.arrays import joined
 from cmargin.data.failure import Failure
 from cmargin.data.memory.row_pass import MemoryRowPass
 from cmargin.data.open_here import open_here
-from cmargin.data.shards.shard import STATE, Place
+from cmargin.data.shards.shard import STATE, Shard
 
 # calls that leave the state of the passes as it is
 READS_ONLY = {"chosen_rows", "extent", "largest", "margins", "positives", "rows_beside_lines", "some_rows",
@@ -24,7 +24,7 @@ READS_ONLY = {"chosen_rows", "extent", "largest", "margins", "positives", "rows_
 
 
 class Labelled:
-    """Labels and weights of a partition, as a `Place` has them, and the place of its first row among all."""
+    """Labels and weights of a partition, as a `Shard` has them, and the place of its first row among all."""
 
     def __init__(self, labels, weights, first, partition):
         self.labels, self.weights, self.first = labels, weights, first
@@ -78,7 +78,7 @@ class Passes(dict):
         return self[key] if key in self or key in self.states else default
 
 
-class Partition(Place):
+class Partition(Shard):
     """The rows of one partition, for one task."""
 
     def __init__(self, X, labelled, before, this_round):
