@@ -1,5 +1,6 @@
 """Kernels read and write without looking: their wrappers refuse arrays that are too short, whichever it is."""
 
+import operator
 import warnings
 
 import numpy as np
@@ -13,7 +14,16 @@ from cmargin._core.newton import _line as _line_search
 from cmargin._core.newton.direction import _conjugate_gradients
 from cmargin._core.newton.direction import _system as _newton_system
 from cmargin._core.rows import _line_sums
-from cmargin._core.sgd import _class_sgd, _low_rank, _projected_sgd, _refreshed_sgd, _sgdqn, _theory_sgd, _whiten
+from cmargin._core.sgd import (
+    _class_pass,
+    _class_sgd,
+    _low_rank,
+    _projected_sgd,
+    _refreshed_sgd,
+    _sgdqn,
+    _theory_sgd,
+    _whiten,
+)
 from cmargin._core.util import _catoni, _margin_summary
 from cmargin.data.memory import dual_rows
 
@@ -35,6 +45,10 @@ def projected():
 CALLS = {
     "lists": (_class_sgd, "draw_lists", slnd(step_size=0.5), X),
     "visits": (_class_sgd, "visit_losses", slnd(), X),
+    "visits of classes": (_class_pass, "Visits", slnd(), X),
+    "pass": (_class_pass, "ClassPass", slnd(), X),
+    "weights": (_class_pass, "ClassPass.whitened", slnd(), X),
+    "weights, tail": (_class_pass, "ClassPass.whitened", slnd(tail="scale", rank=2), sp.csr_matrix(X)),
     "steps": (_class_sgd, "run_steps", slnd(), X),
     "steps, tail": (_class_sgd, "run_steps", slnd(tail="scale", rank=2), sp.csr_matrix(X)),
     "refreshed": (_refreshed_sgd, "run_refreshed_steps", slnd(hessian_refresh=1), X),
@@ -53,19 +67,22 @@ CALLS = {
 }
 
 
-LISTS = ("draw_lists", "run_steps", "run_refreshed_steps", "run_theory_steps", "run_qn_steps")
+def called(module, name):
+    """A function of a module, or a method of a class there."""
+    return operator.attrgetter(name)(module)
 
 
 def arguments_of(module, name, model, rows, monkeypatch):
     """The first call of a wrapper in a fit, its arrays copied."""
-    kept, real = [], getattr(module, name)
+    kept, real = [], called(module, name)
+    name, _, method = name.partition(".")
 
     def recorder(*given):
         if not kept:
             kept.extend(g.copy() if isinstance(g, np.ndarray) else g for g in given)
         return real(*given)
 
-    monkeypatch.setattr(module, name, recorder)
+    monkeypatch.setattr(module, name, type(name, (getattr(module, name),), {method: recorder}) if method else recorder)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(rows, y, weight)
@@ -85,14 +102,16 @@ def test_a_wrapper_refuses_every_array_that_is_too_short(call, monkeypatch):
             cut = [g.copy() if isinstance(g, np.ndarray) else g for g in given]
             cut[i] = np.ascontiguousarray(np.take(given[i], np.arange(given[i].shape[axis] - 1), axis=axis))
             try:
-                getattr(module, name)(*cut)
+                called(module, name)(*cut)
             except ValueError as error:
                 assert "fit" in str(error)
             else:
                 kept.append((axis, given[i].shape))
-    # left are the ends of the lists (fewer classes are served), workspace of a thread with nothing to do, and padding
+    # left are the ends of the lists and the sums (fewer classes are served), workspace of a thread with nothing to do,
+    # and padding
     for axis, shape in kept:
-        assert (shape == (4,) and name in LISTS) or (axis == 0 and shape[0] == 2) or (axis, len(shape)) == (2, 3)
+        assert ((shape == (4,) and name in ("draw_lists", "Visits")) or (shape == (3, 3) and name == "ClassPass")
+                or (axis == 0 and shape[0] == 2) or (axis, len(shape)) == (2, 3))
 
 
 VECTORS = {

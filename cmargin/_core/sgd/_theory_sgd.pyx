@@ -8,139 +8,112 @@ minimiser along z_t of the quadratic upper bound when eps = 1/2, the value taken
 """
 
 from cython cimport floating
-from cython.parallel cimport prange, threadid
 from libc.stdint cimport int64_t
 
 from cmargin._core.losses._losses cimport point, point_loss
-from cmargin._core.rows._rows cimport Rows, gather_row, rows_view, sparse_axpy, sparse_dot
-from cmargin._core.util._fp_control cimport fp_set, fp_settings, fp_standard
+from cmargin._core.rows._rows cimport gather_row, sparse_axpy, sparse_dot
+from cmargin._core.sgd._class_pass cimport ClassPass, Visits, class_pass, class_state, row_of, take_steps
 from cmargin._core.util._shapes cimport must_fit, within
 from cmargin._core.util._simd cimport row_axpy, row_dot
 
-cdef enum:
-    LOSS = 0
-    ERRORS = 1
-    WEIGHT = 2
+
+cdef struct theory_pass:            # void pointers as those of `class_pass`
+    double curvature                # F''(0)
+    const void *Z                   # IN    (n_rows, width) whitened rows
+    const int64_t *subset_offsets   # IN    (n_classes + 1,)
+    const int64_t *subset           # IN    visits that the sums of each class run over
+    void *dense                     # WORK  (n_threads, n_features) a row, where CSR rows carry the tail
+    double *work                    # WORK  (n_threads, 2, work_size) s_i and scores of the subset
+    Py_ssize_t work_size
 
 
-cdef inline Py_ssize_t row_of(int64_t visit) noexcept nogil:
-    return visit if visit >= 0 else -1 - visit
+cdef double score_of(const class_pass *by, const class_state *now, const floating *Z, Py_ssize_t row) noexcept nogil:
+    cdef double score = by.low_sign * row_dot(<floating *> now.u, Z + row * by.width, by.width) + now.bias
+    if now.tail_inverse > 0:
+        score += now.tail_inverse * sparse_dot(by.X, row, <const floating *> now.v)
+    return score
 
 
-cdef void similarities(const rows_view *X, const floating *Z, Py_ssize_t width, Py_ssize_t row, const int64_t *subset,
-                       Py_ssize_t n_subset, double bias_rate, double low_sign, double tail_inverse,
-                       floating *dense, double *s) noexcept nogil:
-    # s_i = x_row' H* x_i (+ the intercept's share) over the subset
-    cdef Py_ssize_t i
-    if tail_inverse > 0:
-        gather_row(X, row, dense)
-    for i in range(n_subset):
-        s[i] = low_sign * row_dot(Z + row * width, Z + row_of(subset[i]) * width, width) + bias_rate
-        if tail_inverse > 0:
-            s[i] += tail_inverse * sparse_dot(X, row_of(subset[i]), <const floating *> dense)
+cdef double similarity(const class_pass *by, const class_state *now, const floating *Z, Py_ssize_t row, Py_ssize_t i,
+                       const floating *dense) noexcept nogil:
+    # x_row' H* x_i and the intercept's share; ``dense`` is x_row where CSR rows carry the tail
+    cdef double s = by.low_sign * row_dot(Z + row * by.width, Z + i * by.width, by.width) + now.bias_rate
+    if now.tail_inverse > 0:
+        s += now.tail_inverse * sparse_dot(by.X, i, dense)
+    return s
 
 
-cdef void theory_class(const rows_view *X, const floating *Z, Py_ssize_t width, const double *row_weight,
-                       const int64_t *visits, Py_ssize_t first, Py_ssize_t last, const int64_t *subset,
-                       Py_ssize_t n_subset, int loss, double curvature, double bias_rate, double low_sign,
-                       double tail_inverse, floating *u, floating *v, double *bias, int64_t *n_steps, double *sums,
-                       floating *dense, double *s, double *scores) noexcept nogil:
-    cdef Py_ssize_t t, i, row
-    cdef double score, y, y_i, own, e, square, weight, change
-    cdef const floating *z
+cdef void theory_class(const class_pass *by, class_state *now, int thread, floating *u) noexcept nogil:
+    cdef const theory_pass *own = <const theory_pass *> by.own
+    cdef const int64_t *subset = own.subset + own.subset_offsets[now.c]
+    cdef Py_ssize_t t, i, row, n_subset = own.subset_offsets[now.c + 1] - own.subset_offsets[now.c]
+    cdef double *s = own.work + 2 * thread * own.work_size
+    cdef double *scores = s + own.work_size
+    cdef double score, y, y_i, own_s, e, square, weight, change
+    cdef const floating *Z = <const floating *> own.Z
+    cdef floating *dense = <floating *> own.dense + thread * by.X.n_features
     cdef point at
     for i in range(n_subset):
-        row = row_of(subset[i])
-        scores[i] = low_sign * row_dot(u, Z + row * width, width) + bias[0]
-        if tail_inverse > 0:
-            scores[i] += tail_inverse * sparse_dot(X, row, <const floating *> v)
-    for t in range(first, last):
-        row = row_of(visits[t])
-        y = 1 if visits[t] >= 0 else -1
-        z = Z + row * width
-        score = low_sign * row_dot(u, z, width) + bias[0]
-        if tail_inverse > 0:
-            score += tail_inverse * sparse_dot(X, row, <const floating *> v)
-        similarities(X, Z, width, row, subset, n_subset, bias_rate, low_sign, tail_inverse, dense, s)
+        scores[i] = score_of(by, now, Z, row_of(subset[i]))
+    for t in range(now.n_visits):
+        row, y = row_of(now.visits[t]), 1 if now.visits[t] >= 0 else -1
+        score = score_of(by, now, Z, row)
+        if now.tail_inverse > 0:
+            gather_row(by.X, row, dense)
+        for i in range(n_subset):
+            s[i] = similarity(by, now, Z, row, row_of(subset[i]), <const floating *> dense)
         # the row itself is in both sums: they then bound the step even where it is orthogonal to the subset
-        own = bias_rate + low_sign * row_dot(z, z, width)
-        if tail_inverse > 0:
-            own += tail_inverse * sparse_dot(X, row, <const floating *> dense)
-        weight = row_weight[row] if row_weight != NULL else 1
-        e = -weight * y * own * point_loss(loss, y * score, 0, 0).slope
-        square = weight * own * own
+        own_s = similarity(by, now, Z, row, row, <const floating *> dense)
+        at = point_loss(by.loss, y * score, 0, 0)
+        weight = by.row_weight[row] if by.row_weight != NULL else 1
+        e = -weight * y * own_s * at.slope
+        square = weight * own_s * own_s
+        now.loss += weight * at.value
+        now.errors += weight * (y * score <= 0)
+        now.weight += weight
         for i in range(n_subset):
             y_i = 1 if subset[i] >= 0 else -1
-            weight = row_weight[row_of(subset[i])] if row_weight != NULL else 1
-            e -= weight * y_i * s[i] * point_loss(loss, y_i * scores[i], 0, 0).slope
+            weight = by.row_weight[row_of(subset[i])] if by.row_weight != NULL else 1
+            e -= weight * y_i * s[i] * point_loss(by.loss, y_i * scores[i], 0, 0).slope
             square += weight * s[i] * s[i]
-        change = e / (curvature * square) if square > 0 else 0
-        row_axpy(change, z, u, width)
-        if tail_inverse > 0:
-            sparse_axpy(change, X, row, v)
-        bias[0] += change * bias_rate
+        change = e / (own.curvature * square) if square > 0 else 0
+        row_axpy(change, Z + row * by.width, u, by.width)
+        if now.tail_inverse > 0:
+            sparse_axpy(change, by.X, row, <floating *> now.v)
+        now.bias += change * now.bias_rate
+        now.n_steps += 1
         for i in range(n_subset):
             scores[i] += change * s[i]
-        at = point_loss(loss, y * score, 0, 0)
-        weight = row_weight[row] if row_weight != NULL else 1
-        sums[LOSS] += weight * at.value
-        sums[ERRORS] += weight * (y * score <= 0)
-        sums[WEIGHT] += weight
-        n_steps[0] += 1
 
 
 def run_theory_steps(
-    Rows X,
-    const floating[:, ::1] Z,            # IN    (n_rows, width)
-    const double[::1] row_weight,        # IN    (n_rows,), or (0,) for ones
-    Py_ssize_t class_lo,
-    const int64_t[::1] offsets,          # IN    (n_drawn + 1,)
-    const int64_t[::1] visits,           # IN    (offsets[-1],)
+    ClassPass by not None,               # with the weights of `ClassPass.whitened`, no mean of them
+    Visits visits not None,
     Py_ssize_t first,
     Py_ssize_t last,
+    double curvature,                    # F''(0)
+    const floating[:, ::1] Z,            # IN    (n_rows, width)
     const int64_t[::1] subset_offsets,   # IN    (n_classes + 1,)
     const int64_t[::1] subset,           # IN    visits of each class's subset
-    int loss,
-    double curvature,                    # F''(0)
-    double bias_rate,
-    double low_sign,
-    double tail_inverse,
-    floating[:, ::1] U,                  # INOUT (n_classes, width)
-    floating[:, ::1] V,                  # INOUT (n_classes, n_features) where tail_inverse > 0
-    double[:, ::1] bias,                 # INOUT (n_classes, 2)
-    int64_t[::1] n_steps,                # INOUT (n_classes,)
-    double[:, ::1] sums,                 # INOUT (n_classes, 3)
-    floating[:, ::1] dense,              # WORK  (n_threads, n_features) where tail_inverse > 0
+    floating[:, ::1] dense,              # WORK  (n_threads, n_features) where CSR rows carry the tail
     double[:, :, ::1] work,              # WORK  (n_threads, 2, longest subset)
     int n_threads,
 ):
-    """Take steps ``first .. last - 1`` of the lists of every class from ``class_lo`` on."""
-    cdef fp_settings settings
-    cdef Py_ssize_t o, c, t
-    cdef const double *weight = &row_weight[0] if row_weight.shape[0] else NULL
-    cdef bint tail = tail_inverse > 0
-    cdef Py_ssize_t n_classes = U.shape[0], d = X.view.n_features, longest = 0
-    must_fit(Z.shape[0] == X.view.n_rows and U.shape[1] == Z.shape[1] and row_weight.shape[0] in (0, X.view.n_rows)
-             and within(offsets, visits.shape[0]) and class_lo >= 0 and first >= 0
-             and class_lo + offsets.shape[0] - 1 <= n_classes and subset_offsets.shape[0] == n_classes + 1
-             and within(subset_offsets, subset.shape[0])
-             and bias.shape[0] == n_steps.shape[0] == sums.shape[0] == n_classes and bias.shape[1] == 2
-             and sums.shape[1] == 3, "run_theory_steps")
-    for c in range(n_classes):
+    """Take steps ``first .. last - 1`` of the visits of every class."""
+    cdef theory_pass own
+    cdef class_pass at = by.part(visits, first, last, &own)
+    cdef Py_ssize_t c, longest = 0
+    must_fit(at.bias != NULL and at.item_size == sizeof(floating) and Z.shape[0] == at.X.n_rows
+             and Z.shape[1] == at.width and subset_offsets.shape[0] == at.n_classes + 1
+             and within(subset_offsets, subset.shape[0]), "run_theory_steps")
+    for c in range(at.n_classes):
         longest = max(longest, subset_offsets[c + 1] - subset_offsets[c])
-    must_fit((not tail or (V.shape[0] == n_classes and V.shape[1] == d and dense.shape[0] >= n_threads
-                           and dense.shape[1] >= d))
+    must_fit((at.V == NULL or (dense.shape[0] >= n_threads and dense.shape[1] == at.X.n_features))
              and work.shape[0] >= n_threads and work.shape[1] == 2 and work.shape[2] >= longest,
              "run_theory_steps, workspace")
-    cdef const int64_t *all_visits = &visits[0] if visits.shape[0] else NULL        # a class may have none,
-    cdef const int64_t *all_subset = &subset[0] if subset.shape[0] else NULL        # nor a row of the subset
-    for o in prange(offsets.shape[0] - 1, nogil=True, num_threads=n_threads, schedule="dynamic"):
-        settings = fp_standard()
-        c = class_lo + o
-        t = threadid()
-        theory_class(&X.view, &Z[0, 0], Z.shape[1], weight, all_visits + offsets[o], first,
-                     min(last, offsets[o + 1] - offsets[o]), all_subset + subset_offsets[c],
-                     subset_offsets[c + 1] - subset_offsets[c], loss, curvature, bias_rate, low_sign, tail_inverse,
-                     &U[c, 0], &V[c, 0] if tail else NULL, &bias[c, 0], &n_steps[c], &sums[c, 0],
-                     &dense[t, 0] if tail else NULL, &work[t, 0, 0], &work[t, 1, 0])
-        fp_set(settings)
+    own.curvature, own.Z, own.subset_offsets = curvature, &Z[0, 0], &subset_offsets[0]
+    own.subset = &subset[0] if subset.shape[0] else NULL                            # a class may have no row of it
+    own.dense = &dense[0, 0] if at.V != NULL else NULL
+    own.work, own.work_size = &work[0, 0, 0], work.shape[2]
+    with nogil:
+        take_steps(&at, theory_class[float], theory_class[double], n_threads)

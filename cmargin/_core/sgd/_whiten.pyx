@@ -11,71 +11,76 @@ from libc.stdint cimport int64_t
 
 from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, gemm
 from cmargin._core.rows._rows cimport Rows, rows_times, rows_view
+from cmargin._core.util._shapes cimport must_fit
 from cmargin._core.util._team cimport share_out
 
 cdef enum:
     BLOCK = 64                  # rows at a time: 64 x 2000 float32 is half of a 1 MB second-level cache
 
 
-cdef void whiten_block(const rows_view *X, const int64_t *rows, Py_ssize_t row_lo, Py_ssize_t n, const floating *P,
-                       Py_ssize_t k, const floating *factor, const floating *centre, const floating *centre_low,
-                       double tail_root, floating *dense, floating *low, floating *out) noexcept nogil:
-    cdef Py_ssize_t i, j, d = X.n_features
-    cdef floating *products = low if tail_root > 0 else out
-    rows_times(X, rows, row_lo, n, P, k, out if tail_root > 0 else dense, products)
+cdef void whiten_block(const rows_view *X, const whitening *by, const int64_t *rows, Py_ssize_t row_lo, Py_ssize_t n,
+                       floating *dense, floating *low, floating *out) noexcept nogil:
+    cdef Py_ssize_t i, j, d = X.n_features, k = by.k
+    cdef bint full = by.tail_root > 0
+    cdef const floating *P = <const floating *> by.P
+    cdef const floating *factor = <const floating *> by.factor
+    cdef const floating *centre = <const floating *> by.centre
+    cdef const floating *centre_low = <const floating *> by.centre_low
+    cdef floating *products = low if full else out
+    rows_times(X, rows, row_lo, n, P, k, out if full else dense, products)
     if centre != NULL:
         for i in range(n):
             for j in range(k):
                 products[i * k + j] -= centre_low[j]
-            if tail_root > 0:
+            if full:
                 for j in range(d):
                     out[i * d + j] -= centre[j]
     for i in range(n):
         for j in range(k):
             products[i * k + j] *= factor[j]
-    if tail_root > 0:
+    if full:
         # out = products P' + tail_root out   (n, d) = (n, k) (k, d) + (n, d)
-        gemm(NO_TRANS, TRANS, n, d, k, 1, products, k, P, k, tail_root, out, d)
+        gemm(NO_TRANS, TRANS, n, d, k, 1, products, k, P, k, by.tail_root, out, d)
 
 
-cdef struct whiten_work:            # what threads share; all pointers are to floats where ``single``, else to doubles
+cdef struct whiten_work:            # what threads share; void pointers are to floats where ``single``, else to doubles
     const rows_view *X
-    const int64_t *rows             # NULL: all
-    const void *P
-    const void *factor
-    const void *centre              # NULL: none
-    const void *centre_low
-    void *dense
-    void *low
-    void *out
-    Py_ssize_t dense_size, low_size, out_size, k, row_lo, row_hi
-    double tail_root
+    whitening by
+    const int64_t *rows             # IN    (n,), or NULL for all
+    Py_ssize_t row_lo, row_hi
+    void *work                      # WORK  (n_threads, work_size)
+    void *out                       # OUT   (n, width)
+    Py_ssize_t work_size, width
     bint single
 
 
-cdef void one_block(const whiten_work *by, Py_ssize_t lo, int thread, const floating *P) noexcept nogil:
-    whiten_block(by.X, by.rows + lo if by.rows != NULL else NULL, lo, min(BLOCK, by.row_hi - lo), P, by.k,
-                 <const floating *> by.factor, <const floating *> by.centre, <const floating *> by.centre_low,
-                 by.tail_root, <floating *> by.dense + thread * by.dense_size if by.dense != NULL else NULL,
-                 <floating *> by.low + thread * by.low_size if by.low != NULL else NULL,
-                 <floating *> by.out + lo * by.out_size)
+cdef void one_block(const whiten_work *at, Py_ssize_t lo, int thread, floating *out) noexcept nogil:
+    # the workspace is for the rows, or for their low part where these have room in the output
+    cdef floating *work = <floating *> at.work + thread * at.work_size
+    whiten_block(at.X, &at.by, at.rows + lo if at.rows != NULL else NULL, lo, min(BLOCK, at.row_hi - lo), work, work,
+                 out + lo * at.width)
 
 
 cdef void do_block(void *of, Py_ssize_t block, int thread) noexcept nogil:
-    cdef const whiten_work *by = <whiten_work *> of
-    if by.single:
-        one_block(by, by.row_lo + block * BLOCK, thread, <const float *> by.P)
+    cdef const whiten_work *at = <whiten_work *> of
+    if at.single:
+        one_block(at, at.row_lo + block * BLOCK, thread, <float *> at.out)
     else:
-        one_block(by, by.row_lo + block * BLOCK, thread, <const double *> by.P)
+        one_block(at, at.row_lo + block * BLOCK, thread, <double *> at.out)
 
 
 def block_rows():
-    """Rows of one block: the workspace of `whiten_rows` is that many rows a thread."""
+    """Rows of one block, whole ones of which `whiten_rows` is best given."""
     return BLOCK
 
 
+def work_size(Rows X, Py_ssize_t k, double tail_root):
+    """Numbers of workspace that `whiten_rows` takes for one thread."""
+    return BLOCK * (k if tail_root > 0 else 0 if X.sparse else X.view.n_features)
+
+
 def whiten_rows(
-    Rows X,
+    Rows X not None,
     const int64_t[::1] rows,              # IN    (n,) rows to be whitened, or (0,): all, in their order
     const floating[:, ::1] P,             # IN    (n_features, k)
     const floating[::1] factor,           # IN    (k,)
@@ -85,37 +90,30 @@ def whiten_rows(
     Py_ssize_t row_lo,
     Py_ssize_t row_hi,
     floating[:, ::1] out,                 # OUT   (n, k), or (n, n_features) where tail_root > 0
-    floating[:, ::1] dense,               # WORK  (n_threads, BLOCK n_features or 0)
-    floating[:, ::1] low,                 # WORK  (n_threads, BLOCK k)
+    floating[:, ::1] work,                # WORK  (n_threads, `work_size`)
     int n_threads,
 ):
     """Whiten rows ``row_lo .. row_hi - 1`` of the list into the same rows of ``out``.
 
     Blocks do not depend on ``n_threads``, each is one thread's: the bits are the same for any number.
     """
-    cdef whiten_work work
-    cdef Py_ssize_t b, k = P.shape[1], n_blocks = (row_hi - row_lo + BLOCK - 1) // BLOCK
+    cdef whiten_work at
+    cdef Py_ssize_t b, k = P.shape[1], d = X.view.n_features, n_blocks = (row_hi - row_lo + BLOCK - 1) // BLOCK
     cdef Py_ssize_t n = rows.shape[0] if rows.shape[0] else X.view.n_rows
-    cdef bint centred = centre.shape[0] > 0, copies = X.view.starts == NULL and not tail_root > 0
-    if P.shape[0] != X.view.n_features or factor.shape[0] != k or row_lo < 0 or row_hi > n:
-        raise ValueError("whiten_rows: shapes do not fit")
-    if row_hi > out.shape[0] or out.shape[1] != (X.view.n_features if tail_root > 0 else k):
-        raise ValueError("whiten_rows: the output does not fit")
-    if (min(dense.shape[0], low.shape[0]) < n_threads or (tail_root > 0 and low.shape[1] < BLOCK * k)
-            or (copies and dense.shape[1] < BLOCK * X.view.n_features)):
-        raise ValueError("whiten_rows: the workspace does not fit")
-    if centred and (centre.shape[0] != X.view.n_features or centre_low.shape[0] != k):
-        raise ValueError("whiten_rows: the centre does not fit")
+    cdef bint centred = centre.shape[0] > 0
+    must_fit(P.shape[0] == d and factor.shape[0] == k and row_lo >= 0 and row_hi <= n, "whiten_rows")
+    must_fit(row_hi <= out.shape[0] and out.shape[1] == (d if tail_root > 0 else k), "whiten_rows, output")
+    must_fit(work.shape[0] >= n_threads and work.shape[1] >= work_size(X, k, tail_root), "whiten_rows, workspace")
+    must_fit(not centred or (centre.shape[0] == d and centre_low.shape[0] == k), "whiten_rows, centre")
     for b in range(rows.shape[0]):
         if not 0 <= rows[b] < X.view.n_rows:
             raise ValueError("whiten_rows: a row is out of range")
     if n_blocks <= 0:
         return
-    work.X, work.rows, work.P, work.factor = &X.view, &rows[0] if rows.shape[0] else NULL, &P[0, 0], &factor[0]
-    work.centre, work.centre_low = &centre[0] if centred else NULL, &centre_low[0] if centred else NULL
-    work.dense, work.dense_size = &dense[0, 0] if dense.shape[1] else NULL, dense.shape[1]
-    work.low, work.low_size = &low[0, 0] if low.shape[1] else NULL, low.shape[1]
-    work.out, work.out_size, work.single, work.tail_root = &out[0, 0], out.shape[1], floating is float, tail_root
-    work.k, work.row_lo, work.row_hi = k, row_lo, row_hi
+    at.X, at.rows, at.row_lo, at.row_hi = &X.view, &rows[0] if rows.shape[0] else NULL, row_lo, row_hi
+    at.by.P, at.by.factor, at.by.k, at.by.tail_root = &P[0, 0], &factor[0], k, tail_root
+    at.by.centre, at.by.centre_low = &centre[0] if centred else NULL, &centre_low[0] if centred else NULL
+    at.work, at.work_size = &work[0, 0] if work.shape[1] else NULL, work.shape[1]
+    at.out, at.width, at.single = &out[0, 0], out.shape[1], floating is float
     with nogil:
-        share_out(do_block, &work, n_blocks, n_threads)
+        share_out(do_block, &at, n_blocks, n_threads)

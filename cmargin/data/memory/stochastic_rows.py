@@ -182,16 +182,14 @@ class StochasticRows:
         with single_threaded_blas():
             centre_low = (centre.astype(float) @ P).astype(self.dtype) if len(centre) else centre
         block = _whiten.block_rows()
-        copies = not (self.sparse or inverse.full_width)
-        dense = np.empty((self.n_threads, block * self.n_features if copies else 0), self.dtype)
-        low = np.empty((self.n_threads, block * inverse.rank if inverse.full_width else 0), self.dtype)
+        work = np.empty((self.n_threads, _whiten.work_size(self.rows, inverse.rank, inverse.tail_root[0])), self.dtype)
         threads = max(1, min(self.n_threads, n // (4 * block)))
         per_call = max(block, int(CHUNK_FLOPS / (4.0 * self.n_features * (inverse.rank + 4))) // block * block)
         with single_threaded_blas():
             for lo in range(0, n, per_call):
                 self.between_chunks()
                 _whiten.whiten_rows(self.rows, order, P, factor, centre, centre_low, inverse.tail_root[0], lo,
-                                    min(lo + per_call, n), out, dense, low, threads)
+                                    min(lo + per_call, n), out, work, threads)
         return out
 
     def as_they_are(self):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from cmargin._core.losses._losses import LOSS_IDS
-from cmargin._core.sgd import _class_sgd, _refreshed_sgd, _theory_sgd
+from cmargin._core.sgd import _class_pass, _class_sgd, _refreshed_sgd, _theory_sgd
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.workspace import aligned_rows
 from cmargin.solvers.per_class import SLICE_NUMBERS, STEP_OVERHEAD, worthwhile_threads
@@ -42,7 +42,7 @@ class ClassPasses:
             lo = hi
 
     def run(self, take_steps, numbers_per_step, lists=None):
-        """One pass: draw every list, then ``take_steps(class_lo, offsets, visits, first, last)`` slice by slice."""
+        """One pass: draw every list, then ``take_steps(visits, first, last)`` slice by slice, of `Visits`."""
         if lists is not None:
             self._wake(lists[0][-1] * numbers_per_step)
             self._in_slices(take_steps, numbers_per_step, 0, *lists)
@@ -50,6 +50,10 @@ class ClassPasses:
         self._wake(self.lists.lengths.sum() * numbers_per_step)
         for class_lo, offsets in self._batches():
             self._in_slices(take_steps, numbers_per_step, class_lo, offsets, self.drawn(class_lo, offsets))
+
+    def over(self, sums):
+        """The `ClassPass` whose ``sums`` (n_classes, 3) of loss, errors and weight are added to."""
+        return _class_pass.ClassPass(self.home.rows, self.row_weight, self.loss, sums)
 
     def _wake(self, numbers):
         """As many threads as are worth it for so many numbers to be read."""
@@ -67,8 +71,9 @@ class ClassPasses:
         # Whole blocks, and never from the thread count: where a slice ends shows in the bits of a refreshed pass (rows
         # whitened together) and of a theory pass (scores of the subset summed up anew)
         per_slice = max(1, int(SLICE_NUMBERS / numbers_per_step / n_drawn / SLICE_BLOCK)) * SLICE_BLOCK
+        visits = _class_pass.Visits(class_lo, offsets, visits)
         for first in range(0, longest, per_slice):
-            take_steps(class_lo, offsets, visits, first, min(first + per_slice, longest))
+            take_steps(visits, first, min(first + per_slice, longest))
             self.home.between_chunks()
 
     def plain(self, Z, inverse, weights, step, bias_rate, lists=None):
@@ -76,55 +81,39 @@ class ClassPasses:
 
         ``lists``: offsets and visits of all classes, drawn before; None: those of a pass, drawn now.
         """
-        sums, threads, numbers = np.zeros((self.lists.n_classes, 3)), self.most_threads, Z.shape[1] + STEP_OVERHEAD
-        work = aligned_rows((threads, 2, Z.shape[1]), Z.dtype)
+        sums = np.zeros((self.lists.n_classes, 3))
+        work = aligned_rows((self.most_threads, 2, Z.shape[1]), Z.dtype)
+        by = weights.of(self.over(sums), inverse, bias_rate)
 
-        def take_steps(class_lo, offsets, visits, first, last):
-            _class_sgd.run_steps(self.home.rows, Z, self.row_weight, class_lo, offsets, visits, first, last, self.loss,
-                                 step, float(bias_rate[0]), inverse.low_sign, float(inverse.tail_inverse[0]), weights.U,
-                                 weights.U_mean, weights.V, weights.V_lag, weights.bias, weights.n_steps, sums, work,
-                                 self.threads)
+        def take_steps(visits, first, last):
+            _class_sgd.run_steps(by, visits, first, last, step, Z, work, self.threads)
 
-        self.run(take_steps, numbers, lists)
+        self.run(take_steps, Z.shape[1] + STEP_OVERHEAD, lists)
         return sums
 
     def refreshed(self, inverse, weights, step, bias_rate, lists=None):
         """Pass with an inverse per class, or a new shared one: rows are whitened when visited; as `plain`."""
-        home, threads = self.home, self.most_threads
-        sums, block = np.zeros((self.lists.n_classes, 3)), _refreshed_sgd.block_size()
-        dtype, d, k = home.dtype, home.n_features, inverse.rank
-        P, factor = inverse.eigenvectors, np.ascontiguousarray(inverse.factor, dtype=dtype)
-        tail_root, tail_inverse = inverse.tail_root, inverse.tail_inverse
-        rates = np.ascontiguousarray(np.broadcast_to(bias_rate, self.lists.n_classes), dtype=float)
-        work = (
-            np.empty((threads, block * d), dtype), np.empty((threads, block * k), dtype),
-            np.empty((threads, block * inverse.width), dtype), np.empty((threads, block)),
-            np.empty((threads, block), np.int64),
-        )
+        sums, d, k = np.zeros((self.lists.n_classes, 3)), self.home.n_features, inverse.rank
+        by, factor = weights.of(self.over(sums), inverse, bias_rate), inverse.factor.astype(self.home.dtype)
+        work = np.empty((self.most_threads, _refreshed_sgd.work_size(d, k, inverse.width)), self.home.dtype)
 
-        def take_steps(class_lo, offsets, visits, first, last):
+        def take_steps(visits, first, last):
             with single_threaded_blas():
-                _refreshed_sgd.run_refreshed_steps(
-                    home.rows, self.row_weight, class_lo, offsets, visits, first, last, self.loss, step, rates,
-                    inverse.low_sign, P, factor, tail_root, tail_inverse, weights.base, weights.U, weights.U_mean,
-                    weights.V, weights.V_lag, weights.bias, weights.n_steps, sums, *work, self.threads)
+                _refreshed_sgd.run_refreshed_steps(by, visits, first, last, step, inverse.eigenvectors, factor,
+                                                   inverse.tail_root, weights.base, work, self.threads)
 
         self.run(take_steps, d * (k + 1) / 4 + STEP_OVERHEAD, lists)
         return sums
 
     def theory(self, Z, inverse, weights, subset_offsets, subset, curvature, bias_rate):
         """Pass with the step of SLND theorem 2; ``subset``: visits that its sums run over, class by class."""
-        sums, threads = np.zeros((self.lists.n_classes, 3)), self.most_threads
-        longest = max(1, int(np.diff(subset_offsets).max()))
-        sparse_tail = inverse.low_sign < 0
-        dense = np.empty((threads, self.home.n_features if sparse_tail else 0), Z.dtype)
-        work = aligned_rows((threads, 2, longest), float)
+        sums, longest = np.zeros((self.lists.n_classes, 3)), max(1, int(np.diff(subset_offsets).max()))
+        by, work = weights.of(self.over(sums), inverse, bias_rate), aligned_rows((self.most_threads, 2, longest), float)
+        dense = np.empty((self.most_threads, self.home.n_features if inverse.low_sign < 0 else 0), Z.dtype)
 
-        def take_steps(class_lo, offsets, visits, first, last):
-            _theory_sgd.run_theory_steps(self.home.rows, Z, self.row_weight, class_lo, offsets, visits, first, last,
-                                         subset_offsets, subset, self.loss, curvature, float(bias_rate[0]),
-                                         inverse.low_sign, float(inverse.tail_inverse[0]), weights.U, weights.V,
-                                         weights.bias, weights.n_steps, sums, dense, work, self.threads)
+        def take_steps(visits, first, last):
+            _theory_sgd.run_theory_steps(by, visits, first, last, curvature, Z, subset_offsets, subset, dense, work,
+                                         self.threads)
 
         self.run(take_steps, (Z.shape[1] + 10) * (longest + 1) + STEP_OVERHEAD)
         return sums

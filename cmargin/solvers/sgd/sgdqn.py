@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cmargin._core.losses._losses import LOSS_IDS
-from cmargin._core.sgd import _sgdqn
+from cmargin._core.sgd import _class_pass, _sgdqn
 from cmargin._runtime.workspace import aligned_rows
 from cmargin.solvers.per_class import STEP_OVERHEAD
 from cmargin.solvers.sgd.low_rank import LowRankInverse
@@ -66,14 +65,13 @@ class QNTrial(Trial):
         super().__init__(*arguments)
 
     def trained(self, relative):
-        d, dtype, home = self.inverse.eigenvectors.shape[1], self.Z.dtype, self.passes.home
+        d, dtype = self.inverse.eigenvectors.shape[1], self.Z.dtype
         weights = GainedWeights.start(np.zeros((self.n_classes, d), dtype), self.start_bias, relative / self.scale,
-                                      self.bias_rate, self.run.skip)
-        work = aligned_rows((1, 3, d), dtype)
+                                      self.bias_rate[0], self.run.skip)
+        by, work = self.passes.over(np.zeros((self.n_classes, 3))), aligned_rows((1, 3, d), dtype)
         for visits in self.passes_drawn:
-            _sgdqn.run_qn_steps(home.rows, self.passes.row_weight, 0, self.offsets, visits, 0, self.longest,
-                                self.passes.loss, self.run.l2, self.run.skip, weights.W, weights.gain, weights.state,
-                                np.zeros((self.n_classes, 3)), work, 1)
+            _sgdqn.run_qn_steps(by, _class_pass.Visits(0, self.offsets, visits), 0, self.longest, self.run.l2,
+                                self.run.skip, weights.W, weights.gain, weights.state, work, 1)
         return weights.linear(self.inverse)
 
 
@@ -120,12 +118,11 @@ class SGDQNRun(PlainRun):
     def _one_pass(self, step):
         home, weights, runner = self.home, self.weights, self.runner
         sums = np.zeros((self.lists.n_classes, 3))
-        work = aligned_rows((runner.most_threads, 3, home.n_features), home.dtype)
+        by, work = runner.over(sums), aligned_rows((runner.most_threads, 3, home.n_features), home.dtype)
 
-        def take_steps(class_lo, offsets, visits, first, last):
-            _sgdqn.run_qn_steps(home.rows, runner.row_weight, class_lo, offsets, visits, first, last,
-                                LOSS_IDS[self.settings.loss], self.l2, self.skip, weights.W, weights.gain,
-                                weights.state, sums, work, runner.threads)
+        def take_steps(visits, first, last):
+            _sgdqn.run_qn_steps(by, visits, first, last, self.l2, self.skip, weights.W, weights.gain, weights.state,
+                                work, runner.threads)
 
         runner.run(take_steps, 1.5 * self.numbers + STEP_OVERHEAD)
         return sums

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from cmargin._core.sgd import _class_sgd
+from cmargin._core.sgd import _class_pass, _class_sgd
 from cmargin._core.util._sampling import shuffle
 from cmargin._runtime.workspace import aligned_rows
 from cmargin.solvers.per_class import STEP_OVERHEAD, class_streams, worthwhile_threads
@@ -74,7 +74,7 @@ class Trial:
 
     def __init__(self, passes, Z, inverse, drawn, start_bias, bias_rate, scale, rng):
         """``drawn``: as of `split`."""
-        self.passes, self.Z, self.inverse, self.bias_rate = passes, Z, inverse, float(bias_rate[0])
+        self.passes, self.Z, self.inverse, self.bias_rate = passes, Z, inverse, bias_rate
         classes, kept, held_out = drawn
         self.n_classes = len(classes)
         self.start_bias, self.scale = start_bias[classes], scale[classes] if len(scale) > 1 else scale
@@ -99,14 +99,11 @@ class Trial:
     def trained(self, relative):
         """(W, bias) after the trial passes at a relative step."""
         weights = ClassWeights.start(self.inverse, self.n_classes, self.Z.dtype, True, bias=self.start_bias)
-        sums = np.zeros((self.n_classes, 3))
+        by = weights.of(self.passes.over(np.zeros((self.n_classes, 3))), self.inverse, self.bias_rate)
         for n, visits in enumerate(self.passes_drawn, 1):
             step = np.full(self.n_classes, 1.0) * relative / self.scale / n
-            _class_sgd.run_steps(
-                self.passes.home.rows, self.Z, self.passes.row_weight, 0, self.offsets, visits, 0, self.longest,
-                self.passes.loss, step, self.bias_rate, self.inverse.low_sign, float(self.inverse.tail_inverse[0]),
-                weights.U, weights.U_mean, weights.V, weights.V_lag, weights.bias, weights.n_steps, sums, self.work,
-                self.threads)
+            _class_sgd.run_steps(by, _class_pass.Visits(0, self.offsets, visits), 0, self.longest, step, self.Z,
+                                 self.work, self.threads)
         return weights.linear(self.inverse)
 
     def losses(self, relative):
