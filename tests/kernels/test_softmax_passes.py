@@ -1,5 +1,7 @@
 """The compiled multinomial passes against the literal batch step; what slices, threads and a deadline may change."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -40,10 +42,10 @@ class Setting:
         rows = self.X[self.subset] - self.centre
         return low_rank_inverse(rows.T @ rows / len(self.subset), self.rank, self.tail)
 
-    def passes(self):
+    def passes(self, **other):
         o = self.order
-        return SoftmaxPasses(self.home, self.inverse, self.home.whiten(self.inverse, o), o, self.y[o].astype(np.int64),
-                             self.weight[o], self.k, BATCH)
+        given = {"order": o, "truth": self.y[o].astype(np.int64), "weight": self.weight[o], "batch": BATCH, **other}
+        return SoftmaxPasses(self.home, self.inverse, self.home.whiten(self.inverse, o), n_classes=self.k, **given)
 
     def weights(self, average=False, W=None, bias=None):
         W = np.zeros((self.k, self.X.shape[1]), self.X.dtype) if W is None else W
@@ -189,8 +191,7 @@ def test_a_row_far_out_is_not_moved_far_past_what_its_step_is_to_mend(tail, spar
     np.testing.assert_allclose(s.passes().length, np.einsum("ij,jk,ik->i", rows, s.H_star, rows), rtol=1e-3)
     s.X[far] = s.centre + times * (s.X[far] - s.centre)
     s.home = open_rows(sp.csr_matrix(s.X) if sparse else s.X).stochastic_rows(2)
-    weights, passes = s.weights(), s.passes()
-    passes.batch = 1
+    weights, passes = s.weights(), s.passes(batch=1)
     eta, length = 1.0 / (passes.mean_length + 1), passes.length[0] + 1
     passes.run(weights, np.zeros(1, np.int64), np.full(1, eta), 1.0, s.n_train)
     W, b = weights.linear(s.inverse)
@@ -276,14 +277,26 @@ def test_shapes_that_do_not_fit_are_refused():
     s = Setting()
     passes, weights = s.passes(), s.weights()
     for change in ({"truth": passes.truth[1:]}, {"truth": passes.truth + 4}, {"order": passes.order + N},
-                   {"weight": np.ones(3)}, {"batch": BATCH + 1}):
-        broken = s.passes()
-        for name, value in change.items():
-            setattr(broken, name, value)
-        with pytest.raises(ValueError, match="run_batches"):
-            broken.run(weights, s.batches[:2], np.ones(2), 1.0, s.n_train)
+                   {"weight": np.ones(3)}):
+        with pytest.raises(ValueError, match=r"Batches.*fit"):
+            s.passes(**change)
+    for name, cut in (("U", lambda U: U[1:]), ("U", lambda U: U[:, 1:].copy()), ("U_mean", lambda U: np.zeros((2, 3))),
+                      ("bias", lambda b: b[1:])):
+        broken = replace(weights, **{name: cut(getattr(weights, name))})
+        with pytest.raises(ValueError, match=r"Batches\.weights"):
+            passes.run(broken, s.batches[:2], np.ones(2), 1.0, s.n_train)
+    with pytest.raises(ValueError, match=r"Batches\.run"):
+        passes.run(weights, s.batches[:2], np.ones(1), 1.0, s.n_train)
     with pytest.raises(ValueError, match="outside the rows"):
         passes.run(weights, np.array([s.n_train]), np.ones(1), 1.0, s.n_train)
+
+
+def test_single_weights_are_refused_by_double_rows_and_the_other_way_round():
+    # the kernel was told the type by its arrays all at once; now they come in three calls
+    for dtype, other in ((np.float32, np.float64), (np.float64, np.float32)):
+        passes, weights = Setting(dtype=dtype).passes(), Setting(dtype=other).weights()
+        with pytest.raises(ValueError, match=r"Batches\.weights: shapes do not fit"):
+            passes.run(weights, np.zeros(1, np.int64), np.ones(1), 1.0, 10)
 
 
 @pytest.mark.parametrize("k", [3, 16, 37])

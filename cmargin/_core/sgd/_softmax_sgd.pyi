@@ -2,14 +2,25 @@
 
 from typing import Any
 
+import numpy as np
+
+from cmargin._core.rows._rows import Rows
+
 LARGEST_LENGTH: float
 LEAST_WORTH: float
-def row_lengths(
-    X: Any, Z: Any, order: Any, centre_dot: Any, low_sign: Any, tail_inverse: Any, centre_square: Any, n_threads: Any,
-) -> Any: ...
-def run_batches(
-    X: Any, Z: Any, order: Any, centre_dot: Any, truth: Any, weight: Any, length: Any, mean_length: Any, batches: Any,
-    looks: Any, batch: Any, n_train: Any, offset: Any, step: Any, bias_rate: Any, low_sign: Any, tail_inverse: Any,
-    centre_square: Any, class_block: Any, column_block: Any, stride: Any, n_done: Any, U: Any, U_mean: Any, V: Any,
-    V_lag: Any, shift: Any, bias: Any, parts: Any, loss_out: Any, wrong_out: Any, n_threads: Any, scores_out: Any = ...,
-) -> Any: ...
+
+class Batches:
+    def __init__(
+        self, X: Rows, order: np.ndarray, truth: np.ndarray, weight: np.ndarray, centre_dot: np.ndarray,
+        centre_square: float, low_sign: float, tail_inverse: float, loss_out: np.ndarray, wrong_out: np.ndarray,
+    ) -> None: ...
+    def whitened(
+        self, Z: Any, parts: Any, class_block: Any, column_block: Any, mean_length: Any, n_threads: Any,
+    ) -> Any: ...
+    def weights(
+        self, U: Any, U_mean: Any, V: Any, V_lag: Any, shift: Any, bias: Any, stride: Any, n_done: Any,
+    ) -> Any: ...
+    def run(
+        self, batches: Any, looks: Any, n_train: Any, offset: Any, step: Any, bias_rate: Any, n_threads: Any,
+        scores_out: Any,
+    ) -> Any: ...

@@ -53,255 +53,262 @@ cdef enum:
     AHEAD = 4                   # entries of a CSR row ahead of which their weights are asked for
 
 
-cdef struct block_plan:
-    Py_ssize_t n_classes
-    Py_ssize_t width
-    Py_ssize_t class_block      # classes of one block
-    Py_ssize_t column_block     # columns of one block
-    Py_ssize_t n_class_blocks
-    Py_ssize_t n_column_blocks
+# What threads share out: an item of the job, Z being its whitened rows; one fused function, given in both its types
+cdef struct batch_job
+ctypedef void (*single_work)(const batch_job *job, Py_ssize_t item, const float *Z) noexcept nogil
+ctypedef void (*double_work)(const batch_job *job, Py_ssize_t item, const double *Z) noexcept nogil
+
+
+cdef struct batch_job:          # what threads share; void pointers are to floats or doubles, as the rows
+    # the rows, and the plan of the blocks
+    const rows_view *X          # read of CSR rows with a scaled tail only
+    const int64_t *order        # IN    (n_visited,) the row of X that each row of Z is
+    const int64_t *truth        # IN    (n_visited,) class of each
+    const double *weight        # IN    (n_visited,), or NULL for ones
+    const double *centre_dot    # IN    (n_visited,) <x_i, centre>, or NULL without a tail
+    double centre_square        # |centre|^2
+    double low_sign             # +1, or -1 where CSR rows carry the tail
+    double tail_inverse         # 1 / d_{k+1} where CSR rows carry the tail, else 0
+    double *loss_out            # OUT   (n_visited,) weighted loss of every row met, before the step, or inf
+    double *wrong_out           # OUT   (n_visited,) weight of every row met whose class was not the best
+    const void *Z               # IN    (n_visited, width) whitened rows
+    double *length              # (n_visited,) z_i'z_i
+    double mean_length          # m
+    double most_length, least_worth
+    void *parts                 # WORK  (n_column_blocks, batch, n_classes)
+    Py_ssize_t item_size        # bytes of a number of Z and of the weights
+    Py_ssize_t n_visited, width, n_classes, batch
+    Py_ssize_t class_block, n_class_blocks      # classes of one block, and how many such blocks there are
+    Py_ssize_t column_block, n_column_blocks    # likewise columns
+    Py_ssize_t group            # rows whose softmax one thread takes at a time
+    # the weights
+    void *U                     # INOUT (n_classes, width)
+    void *U_mean                # INOUT (n_classes, width) where ``average``
+    void *V                     # INOUT (n_features, n_classes), or NULL without a tail
+    void *V_lag                 # INOUT (n_features, n_classes) what the mean of V lacks, or NULL
+    double *shift               # INOUT (n_classes, 3), or NULL without a tail
+    double *bias                # INOUT (n_classes, 2) intercept and its running mean
+    bint average
+    Py_ssize_t stride           # batches between two samples of the mean
+    int64_t n_done              # batches before these
+    # the batches
+    const int64_t *batches      # IN    (n_batches,) the row of Z where each begins
+    const int64_t *looks        # IN    (n_looks,) likewise
+    const double *steps         # IN    (n_batches,)
+    const double *offset        # IN    ((n_batches + n_looks) batch, n_classes) scores to add, or NULL for none
+    void *scores_out            # OUT   (n_looks batch, n_classes) scores of the rows looked at, or NULL
+    Py_ssize_t n_batches, n_looks, n_train
     double bias_rate
-    double low_sign
-    double tail_inverse
-    double centre_square
-    double least_worth
+    int n_threads
+    # the batch at work, n rows of Z from ``lo`` on
+    Py_ssize_t lo, n
+    const void *weights         # that its scores are by: U or its mean
+    const double *intercepts
+    const double *extra         # scores to add, NULL for none
+    void *scores                # (n, n_classes) its scores, told where this is not NULL
+    double step
+    int64_t sample              # of the mean that the iterate after it is, 0: none
+    int64_t n_samples           # of the mean before it
+    # what threads do of it
+    single_work of_single
+    double_work of_double
+
+
+cdef void do_item(void *of, Py_ssize_t item, int thread) noexcept nogil:
+    cdef const batch_job *job = <const batch_job *> of
+    if job.item_size == sizeof(float):
+        job.of_single(job, item, <const float *> job.Z)
+    else:
+        job.of_double(job, item, <const double *> job.Z)
+
+
+cdef void share(batch_job *job, single_work of_single, double_work of_double, Py_ssize_t n) noexcept nogil:
+    job.of_single, job.of_double = of_single, of_double
+    share_out(do_item, job, n, job.n_threads)
 
 
 # ---------------------------------------------------------------- one block of weights
 
-cdef void block_scores(const block_plan *at, Py_ssize_t block, const rows_view *X, const int64_t *order,
-                       const double *centre_dot, Py_ssize_t n, const floating *Z, const floating *U, const floating *V,
-                       const double *shift, floating *parts, Py_ssize_t part_size) noexcept nogil:
+cdef struct block_at:
+    Py_ssize_t class_lo, n_classes, column_lo, n_columns, q     # q: which of the blocks of columns
+
+
+cdef block_at block_of(const batch_job *job, Py_ssize_t block) noexcept nogil:
+    cdef block_at at
+    at.q = block % job.n_column_blocks
+    at.class_lo, at.column_lo = block // job.n_column_blocks * job.class_block, at.q * job.column_block
+    at.n_classes = min(job.class_block, job.n_classes - at.class_lo)
+    at.n_columns = min(job.column_block, job.width - at.column_lo)
+    return at
+
+
+cdef void block_scores(const batch_job *job, Py_ssize_t block, const floating *Z) noexcept nogil:
     # this block's share of M (n, n_classes), one part for every block of columns
-    cdef Py_ssize_t c, i, q = block % at.n_column_blocks
-    cdef Py_ssize_t class_lo = block // at.n_column_blocks * at.class_block, column_lo = q * at.column_block
-    cdef Py_ssize_t n_here = min(at.class_block, at.n_classes - class_lo)
-    cdef Py_ssize_t n_columns = min(at.column_block, at.width - column_lo)
+    cdef Py_ssize_t c, i, k = job.n_classes
+    cdef block_at at = block_of(job, block)
+    cdef const rows_view *X = job.X
+    cdef const int64_t *order = job.order + job.lo
     cdef int64_t entry, last
-    cdef floating *M = parts + q * part_size + class_lo
+    cdef const floating *z = Z + job.lo * job.width + at.column_lo
+    cdef const floating *U = <const floating *> job.weights + at.class_lo * job.width + at.column_lo
+    cdef const floating *V = <const floating *> job.V + at.class_lo
+    cdef floating *M = <floating *> job.parts + at.q * job.batch * k + at.class_lo
+    cdef const double *shift
     # M = low_sign Z U'   (n, n_here) = (n, n_columns) (n_columns, n_here)
-    if few_pay(n_here, n_columns, sizeof(floating) == sizeof(float)):
-        for i in range(n):
-            memset(M + i * at.n_classes, 0, n_here * sizeof(floating))
-        few_times(n, n_here, n_columns, <floating> at.low_sign, Z + column_lo, at.width,
-                  U + class_lo * at.width + column_lo, at.width, M, at.n_classes)
+    if few_pay(at.n_classes, at.n_columns, sizeof(floating) == sizeof(float)):
+        for i in range(job.n):
+            memset(M + i * k, 0, at.n_classes * sizeof(floating))
+        few_times(job.n, at.n_classes, at.n_columns, <floating> job.low_sign, z, job.width, U, job.width, M, k)
     else:
-        gemm(NO_TRANS, TRANS, n, n_here, n_columns, at.low_sign, Z + column_lo, at.width,
-             U + class_lo * at.width + column_lo, at.width, 0, M, at.n_classes)
-    if at.tail_inverse == 0:
+        gemm(NO_TRANS, TRANS, job.n, at.n_classes, at.n_columns, job.low_sign, z, job.width, U, job.width, 0, M, k)
+    if job.tail_inverse == 0:
         return
-    for i in range(n):
-        for c in range(n_here):
-            M[i * at.n_classes + c] -= <floating> (
-                at.tail_inverse * (shift[3 * (class_lo + c)] * centre_dot[i] + shift[3 * (class_lo + c) + 1]))
+    for i in range(job.n):
+        for c in range(at.n_classes):
+            shift = job.shift + 3 * (at.class_lo + c)
+            M[i * k + c] -= <floating> (job.tail_inverse * (shift[0] * job.centre_dot[job.lo + i] + shift[1]))
         last = X.starts[order[i] + 1]
         for entry in range(X.starts[order[i]], last):
             if entry + AHEAD < last:
-                row_prefetch(V + column_of(X, entry + AHEAD) * at.n_classes + class_lo, n_here)
-            row_axpy(at.tail_inverse * (<const floating *> X.values)[entry],
-                     V + column_of(X, entry) * at.n_classes + class_lo, M + i * at.n_classes, n_here)
+                row_prefetch(V + column_of(X, entry + AHEAD) * k, at.n_classes)
+            row_axpy(job.tail_inverse * (<const floating *> X.values)[entry], V + column_of(X, entry) * k, M + i * k,
+                     at.n_classes)
 
 
-cdef void block_update(const block_plan *at, Py_ssize_t block, const rows_view *X, const int64_t *order,
-                       const double *centre_dot, Py_ssize_t n, const floating *Z, const floating *G, double step,
-                       int64_t sample, int64_t n_samples, bint average, floating *U, floating *U_mean, floating *V,
-                       floating *V_lag, double *shift, double *bias) noexcept nogil:
-    # U -= step G' Z of this block, and the mean where this iterate is sample ``sample`` > 0 of it
-    cdef Py_ssize_t c, i, q = block % at.n_column_blocks
-    cdef Py_ssize_t class_lo = block // at.n_column_blocks * at.class_block, column_lo = q * at.column_block
-    cdef Py_ssize_t n_here = min(at.class_block, at.n_classes - class_lo)
-    cdef Py_ssize_t n_columns = min(at.column_block, at.width - column_lo), place
-    cdef int64_t entry, last
-    cdef double total, met, change, lag = <double> n_samples * (n_samples + 1) / 2
-    cdef double rate = 2.0 / (sample + 1)               # sample s weighs s: late iterates count more
+cdef void block_update(const batch_job *job, Py_ssize_t block, const floating *Z) noexcept nogil:
+    # U -= step G' Z of this block, and its running mean
+    cdef block_at at = block_of(job, block)
+    cdef Py_ssize_t c, place = at.class_lo * job.width + at.column_lo
+    cdef const floating *z = Z + job.lo * job.width + at.column_lo
+    cdef const floating *G = <const floating *> job.parts + at.class_lo
+    cdef floating *U = <floating *> job.U + place
     # U -= step G' Z   (n_here, n_columns) = (n_here, n) (n, n_columns)
-    if few_pay(n_here, n_columns, sizeof(floating) == sizeof(float)):
-        few_sums(n, n_here, n_columns, <floating> -step, Z + column_lo, at.width, G + class_lo, at.n_classes,
-                 U + class_lo * at.width + column_lo, at.width)
+    if few_pay(at.n_classes, at.n_columns, sizeof(floating) == sizeof(float)):
+        few_sums(job.n, at.n_classes, at.n_columns, <floating> -job.step, z, job.width, G, job.n_classes, U, job.width)
     else:
-        gemm(TRANS, NO_TRANS, n_here, n_columns, n, -step, G + class_lo, at.n_classes, Z + column_lo, at.width, 1,
-             U + class_lo * at.width + column_lo, at.width)
-    if average and sample > 0:
-        for c in range(class_lo, class_lo + n_here):
-            row_lerp(rate, U + c * at.width + column_lo, U_mean + c * at.width + column_lo, n_columns)
-    if q > 0:
-        return
-    for c in range(class_lo, class_lo + n_here):        # the first block of columns looks after the intercepts
-        total = 0
-        met = 0
-        for i in range(n):
-            total += G[i * at.n_classes + c]
-        bias[2 * c] -= step * at.bias_rate * total
-        if average and sample > 0:
-            bias[2 * c + 1] += rate * (bias[2 * c] - bias[2 * c + 1])
-        if at.tail_inverse == 0:
+        gemm(TRANS, NO_TRANS, at.n_classes, at.n_columns, job.n, -job.step, G, job.n_classes, z, job.width, 1, U,
+             job.width)
+    if job.average and job.sample > 0:
+        for c in range(at.n_classes):
+            row_lerp(rate_of(job), U + c * job.width, <floating *> job.U_mean + place + c * job.width, at.n_columns)
+    if at.q == 0:                       # the first block of columns looks after the intercepts and the tail
+        intercept_update(job, &at, G)
+        if job.tail_inverse != 0:
+            tail_update(job, &at, G)
+
+
+cdef double rate_of(const batch_job *job) noexcept nogil:
+    return 2.0 / (job.sample + 1)       # sample s of the mean weighs s: late iterates count more
+
+
+cdef void intercept_update(const batch_job *job, const block_at *at, const floating *G) noexcept nogil:
+    cdef Py_ssize_t c, i
+    cdef double total, met
+    cdef bint sampled = job.average and job.sample > 0
+    cdef double *bias
+    cdef double *shift
+    for c in range(at.n_classes):
+        total, met, bias = 0, 0, job.bias + 2 * (at.class_lo + c)
+        for i in range(job.n):
+            total += G[i * job.n_classes + c]
+        bias[0] -= job.step * job.bias_rate * total
+        if sampled:
+            bias[1] += rate_of(job) * (bias[0] - bias[1])
+        if job.tail_inverse == 0:
             continue
-        for i in range(n):
-            met += G[i * at.n_classes + c] * (centre_dot[i] - at.centre_square)
-        shift[3 * c] -= step * total
-        shift[3 * c + 1] -= step * met
-        if average and sample > 0:
-            shift[3 * c + 2] += rate * (shift[3 * c] - shift[3 * c + 2])
-    if at.tail_inverse == 0:
-        return
-    for i in range(n):
+        shift = job.shift + 3 * (at.class_lo + c)
+        for i in range(job.n):
+            met += G[i * job.n_classes + c] * (job.centre_dot[job.lo + i] - job.centre_square)
+        shift[0] -= job.step * total
+        shift[1] -= job.step * met
+        if sampled:
+            shift[2] += rate_of(job) * (shift[0] - shift[2])
+
+
+cdef void tail_update(const batch_job *job, const block_at *at, const floating *G) noexcept nogil:
+    # V -= step X' G of these classes
+    cdef const rows_view *X = job.X
+    cdef const int64_t *order = job.order + job.lo
+    cdef Py_ssize_t i, place, ahead, k = job.n_classes
+    cdef int64_t entry, last
+    cdef double change, lag = <double> job.n_samples * (job.n_samples + 1) / 2
+    cdef floating *V = <floating *> job.V + at.class_lo
+    cdef floating *V_lag = <floating *> job.V_lag + at.class_lo
+    for i in range(job.n):
         last = X.starts[order[i] + 1]
         for entry in range(X.starts[order[i]], last):
             if entry + AHEAD < last:
-                row_prefetch(V + column_of(X, entry + AHEAD) * at.n_classes + class_lo, n_here)
-                if average:
-                    row_prefetch(V_lag + column_of(X, entry + AHEAD) * at.n_classes + class_lo, n_here)
-            place = column_of(X, entry) * at.n_classes + class_lo
-            change = -step * (<const floating *> X.values)[entry]
-            row_axpy(change, G + i * at.n_classes + class_lo, V + place, n_here)
-            if average:                 # samples 1 .. n_samples of the mean do not see this change
-                row_axpy(change * lag, G + i * at.n_classes + class_lo, V_lag + place, n_here)
-
-
-cdef double square_of_row(const rows_view *X, Py_ssize_t row, const floating *values) noexcept nogil:
-    # of a CSR row
-    cdef double out = 0
-    cdef int64_t entry
-    for entry in range(X.starts[row], X.starts[row + 1]):
-        out += <double> values[entry] * values[entry]
-    return out
+                ahead = column_of(X, entry + AHEAD) * k
+                row_prefetch(V + ahead, at.n_classes)
+                if job.average:
+                    row_prefetch(V_lag + ahead, at.n_classes)
+            place, change = column_of(X, entry) * k, -job.step * (<const floating *> X.values)[entry]
+            row_axpy(change, G + i * k, V + place, at.n_classes)
+            if job.average:             # samples 1 .. n_samples of the mean do not see this change
+                row_axpy(change * lag, G + i * k, V_lag + place, at.n_classes)
 
 
 # ---------------------------------------------------------------- the softmax of a few rows
 
-cdef void group_gradient(const block_plan *at, Py_ssize_t first, Py_ssize_t last, Py_ssize_t part_size,
-                         const int64_t *truth, const double *weight, const double *length, double mean_length,
-                         double step, const double *offset, const double *bias, floating *parts, double *loss_out,
-                         double *wrong_out, floating *scores_out) noexcept nogil:
-    # the first part of rows first .. last - 1 becomes their G; the loss, the error and, unless NULL, the scores of
-    # each, before the step
+cdef void group_gradient(const batch_job *job, Py_ssize_t group, const floating *Z) noexcept nogil:
+    # the first part of the rows of a group becomes their G; the loss, the error and, unless NULL, the scores of each,
+    # before the step
     cdef double[ROW_GROUP] of_truth, worth
     cdef double[3 * ROW_GROUP] of_rows
-    cdef Py_ssize_t i, j, c, q, n = last - first
+    cdef Py_ssize_t i, j, c, q, k = job.n_classes, first = group * job.group, lo = job.lo + first
+    cdef Py_ssize_t n = min(job.group, job.n - first)
     cdef double s
-    cdef floating *h = parts + first * at.n_classes
-    for q in range(1, at.n_column_blocks):
-        row_axpy(1, h + q * part_size, h, n * at.n_classes)
+    cdef floating *h = <floating *> job.parts + first * k
+    for q in range(1, job.n_column_blocks):
+        row_axpy(1, h + q * job.batch * k, h, n * k)
     for j in range(n):
-        for c in range(at.n_classes):
-            h[j * at.n_classes + c] += <floating> bias[2 * c]
-    if offset != NULL:
-        for j in range(n * at.n_classes):
-            h[j] += <floating> offset[first * at.n_classes + j]
-    if scores_out != NULL:
-        memcpy(scores_out + first * at.n_classes, h, n * at.n_classes * sizeof(floating))
+        for c in range(k):
+            h[j * k + c] += <floating> job.intercepts[2 * c]
+    if job.extra != NULL:
+        for j in range(n * k):
+            h[j] += <floating> job.extra[first * k + j]
+    if job.scores != NULL:
+        memcpy(<floating *> job.scores + first * k, h, n * k * sizeof(floating))
     for j in range(n):
-        i, s = first + j, weight[first + j] if weight != NULL else 1
-        of_truth[j] = h[j * at.n_classes + truth[i]]
-        worth[j] = s * max(at.least_worth, (1 + step * (mean_length + at.bias_rate) / 4)
-                           / (1 + step * (length[i] + at.bias_rate) / 4))
-    softmax_rows(h, n, at.n_classes, worth, <floating *> NULL, h, of_rows, ROW_GROUP)
+        i, s = lo + j, job.weight[lo + j] if job.weight != NULL else 1
+        of_truth[j] = h[j * k + job.truth[i]]
+        worth[j] = s * max(job.least_worth, (1 + job.step * (job.mean_length + job.bias_rate) / 4)
+                           / (1 + job.step * (job.length[i] + job.bias_rate) / 4))
+    softmax_rows(h, n, k, worth, <floating *> NULL, h, of_rows, ROW_GROUP)
     for j in range(n):
-        i, s = first + j, weight[first + j] if weight != NULL else 1
-        h[j * at.n_classes + truth[i]] -= <floating> worth[j]
-        loss_out[i] = s * (of_rows[j] - of_truth[j] + of_rows[ROW_GROUP + j])
-        if not isfinite(loss_out[i]):                   # scores overflowed
-            loss_out[i] = INFINITY
-        wrong_out[i] = s * (of_truth[j] < of_rows[j])
+        i, s = lo + j, job.weight[lo + j] if job.weight != NULL else 1
+        h[j * k + job.truth[i]] -= <floating> worth[j]
+        job.loss_out[i] = s * (of_rows[j] - of_truth[j] + of_rows[ROW_GROUP + j])
+        if not isfinite(job.loss_out[i]):               # scores overflowed
+            job.loss_out[i] = INFINITY
+        job.wrong_out[i] = s * (of_truth[j] < of_rows[j])
 
 
-# ---------------------------------------------------------------- the batches
+# ---------------------------------------------------------------- lengths of rows, and the batches
 
-cdef struct batch_job:          # what threads share; void pointers are to floats where ``single``, else to doubles
-    block_plan plan
-    const rows_view *X
-    const int64_t *order
-    const int64_t *truth
-    const int64_t *batches
-    const double *centre_dot    # NULL without a tail
-    const double *weight        # NULL for ones
-    const double *length
-    const double *offset        # NULL for none
-    const double *steps
-    double *shift
-    double *bias
-    double *loss_out
-    double *wrong_out
-    const void *Z
-    void *U
-    void *U_mean
-    void *V
-    void *V_lag
-    void *parts
-    Py_ssize_t batch
-    Py_ssize_t n_train
-    Py_ssize_t n_visited
-    Py_ssize_t n_batches
-    Py_ssize_t stride
-    int64_t n_done
-    double mean_length
-    bint average
-    bint single
-    int n_threads
-    # the batch at work
-    const void *weights         # that its scores are by: U or its mean
-    const double *intercepts
-    const double *extra         # scores to add, NULL for none
-    Py_ssize_t lo
-    Py_ssize_t n
-    Py_ssize_t group            # rows of a group
-    void *scores                # (n, n_classes) its scores, told where this is not NULL
-    double step
-    int64_t sample              # of the mean that the iterate after it is, 0: none
-    int64_t n_samples
-
-
-cdef void one_block_scores(const batch_job *job, Py_ssize_t block, const floating *Z) noexcept nogil:
-    block_scores(&job.plan, block, job.X, job.order + job.lo,
-                 job.centre_dot + job.lo if job.centre_dot != NULL else NULL, job.n, Z + job.lo * job.plan.width,
-                 <const floating *> job.weights, <const floating *> job.V, job.shift, <floating *> job.parts,
-                 job.batch * job.plan.n_classes)
-
-
-cdef void one_group_gradient(const batch_job *job, Py_ssize_t group, const floating *Z) noexcept nogil:
-    cdef Py_ssize_t lo = job.lo, first = group * job.group
-    group_gradient(&job.plan, first, min(first + job.group, job.n), job.batch * job.plan.n_classes, job.truth + lo,
-                   job.weight + lo if job.weight != NULL else NULL, job.length + lo, job.mean_length, job.step,
-                   job.extra, job.intercepts, <floating *> job.parts, job.loss_out + lo, job.wrong_out + lo,
-                   <floating *> job.scores)
-
-
-cdef void one_block_update(const batch_job *job, Py_ssize_t block, const floating *Z) noexcept nogil:
-    block_update(&job.plan, block, job.X, job.order + job.lo,
-                 job.centre_dot + job.lo if job.centre_dot != NULL else NULL, job.n, Z + job.lo * job.plan.width,
-                 <const floating *> job.parts, job.step, job.sample, job.n_samples, job.average, <floating *> job.U,
-                 <floating *> job.U_mean, <floating *> job.V, <floating *> job.V_lag, job.shift, job.bias)
-
-
-cdef void do_block_scores(void *of, Py_ssize_t block, int thread) noexcept nogil:
-    if (<batch_job *> of).single:
-        one_block_scores(<batch_job *> of, block, <const float *> (<batch_job *> of).Z)
-    else:
-        one_block_scores(<batch_job *> of, block, <const double *> (<batch_job *> of).Z)
-
-
-cdef void do_group_gradient(void *of, Py_ssize_t group, int thread) noexcept nogil:
-    if (<batch_job *> of).single:
-        one_group_gradient(<batch_job *> of, group, <const float *> (<batch_job *> of).Z)
-    else:
-        one_group_gradient(<batch_job *> of, group, <const double *> (<batch_job *> of).Z)
-
-
-cdef void do_block_update(void *of, Py_ssize_t block, int thread) noexcept nogil:
-    if (<batch_job *> of).single:
-        one_block_update(<batch_job *> of, block, <const float *> (<batch_job *> of).Z)
-    else:
-        one_block_update(<batch_job *> of, block, <const double *> (<batch_job *> of).Z)
+cdef void piece_lengths(const batch_job *job, Py_ssize_t piece, const floating *Z) noexcept nogil:
+    # z_i'z_i, which is (x_i - centre)' H* (x_i - centre)
+    cdef Py_ssize_t i
+    cdef int64_t entry
+    cdef double square
+    cdef const floating *values = <const floating *> job.X.values
+    for i in range(piece * PIECE, min(job.n_visited, (piece + 1) * PIECE)):
+        job.length[i] = job.low_sign * row_dot(Z + i * job.width, Z + i * job.width, job.width)
+        if job.tail_inverse > 0:
+            square = 0
+            for entry in range(job.X.starts[job.order[i]], job.X.starts[job.order[i] + 1]):
+                square += <double> values[entry] * values[entry]
+            job.length[i] += job.tail_inverse * (square - 2 * job.centre_dot[i] + job.centre_square)
+        job.length[i] = min(max(job.length[i], 0), job.most_length)
 
 
 cdef void scores_and_gradient(batch_job *job, Py_ssize_t lo, Py_ssize_t hi, Py_ssize_t number, double step) \
         noexcept nogil:
     # of rows lo .. of batch ``number``, which ends at ``hi`` at the latest
-    cdef const block_plan *plan = &job.plan
     job.lo, job.n, job.step = lo, min(job.batch, hi - lo), step
-    job.extra = job.offset + number * job.batch * plan.n_classes if job.offset != NULL else NULL
-    share_out(do_block_scores, job, plan.n_class_blocks * plan.n_column_blocks, job.n_threads)
-    share_out(do_group_gradient, job, (job.n + job.group - 1) // job.group, job.n_threads)
+    job.extra = job.offset + number * job.batch * job.n_classes if job.offset != NULL else NULL
+    share(job, block_scores[float], block_scores[double], job.n_class_blocks * job.n_column_blocks)
+    share(job, group_gradient[float], group_gradient[double], (job.n + job.group - 1) // job.group)
 
 
 cdef void train_batches(batch_job *job) noexcept nogil:
@@ -313,183 +320,151 @@ cdef void train_batches(batch_job *job) noexcept nogil:
         job.sample = (done + 1) // job.stride if (done + 1) % job.stride == 0 else 0
         job.n_samples = done // job.stride
         scores_and_gradient(job, job.batches[k], job.n_train, k, job.steps[k])
-        share_out(do_block_update, job, job.plan.n_class_blocks * job.plan.n_column_blocks, job.n_threads)
+        share(job, block_update[float], block_update[double], job.n_class_blocks * job.n_column_blocks)
 
 
-cdef void look_at(batch_job *job, const int64_t *looks, Py_ssize_t n_looks, bint by_mean, floating *scores_out) \
-        noexcept nogil:
+cdef void look_at(batch_job *job) noexcept nogil:
     # their losses, errors and scores, by the mean of the weights where there is one
-    cdef Py_ssize_t k
+    cdef Py_ssize_t k, n_bytes = job.batch * job.n_classes * job.item_size
+    cdef bint by_mean = job.average and (job.n_done + job.n_batches) // job.stride > 0
     job.weights, job.intercepts = job.U_mean if by_mean else job.U, job.bias + by_mean
-    for k in range(n_looks):
-        job.scores = scores_out + k * job.batch * job.plan.n_classes if scores_out != NULL else <floating *> NULL
-        scores_and_gradient(job, looks[k], job.n_visited, job.n_batches + k, 0)
+    for k in range(job.n_looks):
+        job.scores = <char *> job.scores_out + k * n_bytes if job.scores_out != NULL else NULL
+        scores_and_gradient(job, job.looks[k], job.n_visited, job.n_batches + k, 0)
 
 
-cdef struct lengths_work:           # what threads share; Z is of floats where ``single``, else of doubles
-    const rows_view *X
-    const void *Z
-    const int64_t *order
-    const double *centre_dot
-    double *length
-    double low_sign, tail_inverse, centre_square, most
-    Py_ssize_t n, width
-    bint single
+# ---------------------------------------------------------------- Python wrapper
 
+cdef class Batches:
+    """Rows that passes step through in batches: `whitened` comes once, `weights` before every `run`."""
 
-cdef void some_lengths(const lengths_work *by, Py_ssize_t lo, Py_ssize_t hi, const floating *Z) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(lo, hi):
-        by.length[i] = by.low_sign * row_dot(Z + i * by.width, Z + i * by.width, by.width)
-        if by.tail_inverse > 0:
-            by.length[i] += by.tail_inverse * (square_of_row(by.X, by.order[i], <const floating *> by.X.values)
-                                               - 2 * by.centre_dot[i] + by.centre_square)
-        by.length[i] = min(max(by.length[i], 0), by.most)
-
-
-cdef void do_lengths(void *of, Py_ssize_t piece, int thread) noexcept nogil:
-    cdef const lengths_work *by = <lengths_work *> of
-    cdef Py_ssize_t lo = piece * PIECE, hi = min(by.n, lo + PIECE)
-    if by.single:
-        some_lengths(by, lo, hi, <const float *> by.Z)
-    else:
-        some_lengths(by, lo, hi, <const double *> by.Z)
-
-
-def row_lengths(
-    Rows X,                              # CSR with a scaled tail only, else whatever
-    const floating[:, ::1] Z,            # IN    (n, width), whitened rows
-    const int64_t[::1] order,            # IN    (n,), the row of X that each is
-    const double[::1] centre_dot,        # IN    (n,), <x_i, centre>, where tail_inverse > 0, else (0,)
-    double low_sign,
-    double tail_inverse,
-    double centre_square,                # |centre|^2
-    int n_threads,
-):
-    """(n,) z_i'z_i, which is (x_i - centre)' H* (x_i - centre); `LARGEST_LENGTH` at most."""
-    cdef Py_ssize_t i, n = Z.shape[0]
-    cdef lengths_work work
-    cdef bint tail = tail_inverse > 0
-    must_fit(order.shape[0] == n and (not tail or X.sparse and centre_dot.shape[0] == n), "row_lengths")
-    for i in range(n):
-        must_fit(0 <= order[i] < X.view.n_rows, "row_lengths")
-    out = np.empty(n)
-    cdef double[::1] length = out
-    if n == 0:
-        return out
-    work.X, work.Z, work.order, work.length, work.single = &X.view, &Z[0, 0], &order[0], &length[0], floating is float
-    work.centre_dot = &centre_dot[0] if tail else NULL
-    work.low_sign, work.tail_inverse, work.centre_square = low_sign, tail_inverse, centre_square
-    work.n, work.width, work.most = n, Z.shape[1], LARGEST_LENGTH
-    with nogil:
-        share_out(do_lengths, &work, (n + PIECE - 1) // PIECE, n_threads)
-    return out
-
-
-def run_batches(
-    Rows X,                              # CSR with a scaled tail only, else whatever
-    const floating[:, ::1] Z,            # IN    (n_visited, width), whitened rows
-    const int64_t[::1] order,            # IN    (n_visited,), the row of X that each is
-    const double[::1] centre_dot,        # IN    (n_visited,), <x_i, centre>, where tail_inverse > 0, else (0,)
-    const int64_t[::1] truth,            # IN    (n_visited,), class of each
-    const double[::1] weight,            # IN    (n_visited,), or (0,) for ones
-    const double[::1] length,            # IN    (n_visited,), z_i'z_i, see `row_lengths`
-    double mean_length,
-    const int64_t[::1] batches,          # IN    (n_batches,), the row of Z where each batch begins
-    const int64_t[::1] looks,            # IN    (n_looks,), likewise of batches that are looked at afterwards
-    Py_ssize_t batch,                    # rows of a batch
-    Py_ssize_t n_train,                  # no batch reads Z from this row on; those looked at do
-    const double[:, ::1] offset,         # IN    ((n_batches + n_looks) batch, n_classes), scores to add, or (0, 0)
-    const double[::1] step,              # IN    (n_batches,)
-    double bias_rate,
-    double low_sign,
-    double tail_inverse,
-    double centre_square,                # |centre|^2
-    Py_ssize_t class_block,
-    Py_ssize_t column_block,
-    Py_ssize_t stride,                   # every so many batches the mean takes a sample
-    int64_t n_done,                      # batches before these
-    floating[:, ::1] U,                  # INOUT (n_classes, width)
-    floating[:, ::1] U_mean,             # INOUT (n_classes, width), or (0, width): no mean is kept
-    floating[:, ::1] V,                  # INOUT (n_features, n_classes) where tail_inverse > 0, else (0, 0)
-    floating[:, ::1] V_lag,              # INOUT likewise
-    double[:, ::1] shift,                # INOUT (n_classes, 3), sum of changes, of changes times what the centre takes
-                                         #       from a row, running mean of the first; (0, 3) without V
-    double[:, ::1] bias,                 # INOUT (n_classes, 2), b and its running mean
-    floating[:, :, ::1] parts,           # WORK  (n column blocks, batch, n_classes)
-    double[::1] loss_out,                # OUT   (n_visited,), weighted loss of every row met, before the step, or inf
-    double[::1] wrong_out,               # OUT   (n_visited,), weight of every row met whose class was not the best
-    int n_threads,
-    floating[:, ::1] scores_out=None,    # OUT   (n_looks batch, n_classes), scores of the rows looked at, or None
-):
-    """Step through the batches in their order; call with BLAS held to one thread."""
-    cdef Py_ssize_t n_batches = batches.shape[0], n_looks = looks.shape[0]
-    cdef bint average = U_mean.shape[0] > 0, tail = tail_inverse > 0
-    cdef int64_t n_samples = (n_done + n_batches) // stride
     cdef batch_job job
-    cdef block_plan *plan = &job.plan
-    if U.shape[0] == 0 or n_batches + n_looks == 0:
-        return
-    plan.n_classes, plan.width, plan.class_block, plan.column_block = U.shape[0], U.shape[1], class_block, column_block
-    plan.n_class_blocks = (U.shape[0] + class_block - 1) // class_block
-    plan.n_column_blocks = (U.shape[1] + column_block - 1) // column_block
-    plan.bias_rate, plan.low_sign, plan.tail_inverse = bias_rate, low_sign, tail_inverse
-    plan.centre_square, plan.least_worth = centre_square, LEAST_WORTH
-    check_shapes(plan, X, Z, order, centre_dot, truth, weight, length, batches, looks, step, batch, n_train, offset,
-                 U_mean, V, V_lag, shift, bias, parts)
-    if scores_out is not None:
-        must_fit(scores_out.shape[0] >= n_looks * batch and scores_out.shape[1] == U.shape[0], "run_batches")
-    job.X, job.batch, job.n_train, job.n_visited = &X.view, batch, n_train, Z.shape[0]
-    job.n_batches, job.stride, job.n_done, job.average = n_batches, stride, n_done, average
-    job.order, job.truth = &order[0], &truth[0]
-    job.weight = &weight[0] if weight.shape[0] else NULL
-    job.length, job.mean_length = &length[0], mean_length
-    job.centre_dot = &centre_dot[0] if tail else NULL
-    job.offset = &offset[0, 0] if offset.shape[0] else NULL
-    job.steps, job.batches = &step[0] if n_batches else NULL, &batches[0] if n_batches else NULL
-    job.shift, job.bias = &shift[0, 0] if tail else NULL, &bias[0, 0]
-    job.loss_out, job.wrong_out = &loss_out[0], &wrong_out[0]
-    job.Z, job.parts, job.U, job.U_mean = &Z[0, 0], &parts[0, 0, 0], &U[0, 0], &U_mean[0, 0] if average else NULL
-    job.V, job.V_lag = &V[0, 0] if tail else NULL, &V_lag[0, 0] if tail and average else NULL
-    job.single, job.n_threads = floating is float, n_threads
-    job.group = ROW_GROUP if plan.n_classes < FEW_CLASSES else ROW_GROUP // 2
-    with nogil:
-        train_batches(&job)
-        if n_looks:
-            look_at(&job, &looks[0], n_looks, average and n_samples > 0,
-                    &scores_out[0, 0] if scores_out is not None else NULL)
+    cdef list rows_kept, weights_kept
 
+    def __init__(
+        self,
+        Rows X not None,                     # read where they are CSR with a scaled tail only
+        const int64_t[::1] order,            # IN    (n_visited,), the row of X that each row met is
+        const int64_t[::1] truth,            # IN    (n_visited,), class of each
+        const double[::1] weight,            # IN    (n_visited,), or (0,) for ones
+        const double[::1] centre_dot,        # IN    (n_visited,), <x_i, centre>, where tail_inverse > 0, else (0,)
+        double centre_square,                # |centre|^2
+        double low_sign,
+        double tail_inverse,
+        double[::1] loss_out,                # OUT   (n_visited,), weighted loss of every row, before the step, or inf
+        double[::1] wrong_out,               # OUT   (n_visited,), weight of every row whose class was not the best
+    ):
+        cdef batch_job *job = &self.job
+        cdef Py_ssize_t i, n = order.shape[0]
+        cdef bint tail = tail_inverse > 0
+        must_fit(truth.shape[0] == loss_out.shape[0] == wrong_out.shape[0] == n and weight.shape[0] in (0, n)
+                 and (not tail or X.sparse and centre_dot.shape[0] == n), "Batches")
+        for i in range(n):
+            must_fit(0 <= order[i] < X.view.n_rows, "Batches, rows")
+        self.rows_kept = [X, order, truth, weight, centre_dot, loss_out, wrong_out]
+        job.X, job.n_visited, job.least_worth, job.most_length = &X.view, n, LEAST_WORTH, LARGEST_LENGTH
+        job.centre_square, job.low_sign, job.tail_inverse = centre_square, low_sign, tail_inverse
+        job.order, job.truth = &order[0] if n else NULL, &truth[0] if n else NULL
+        job.weight, job.centre_dot = &weight[0] if weight.shape[0] else NULL, &centre_dot[0] if n and tail else NULL
+        job.loss_out, job.wrong_out = &loss_out[0] if n else NULL, &wrong_out[0] if n else NULL
 
-cdef check_shapes(const block_plan *at, Rows X, const floating[:, ::1] Z, const int64_t[::1] order,
-                  const double[::1] centre_dot, const int64_t[::1] truth, const double[::1] weight,
-                  const double[::1] length, const int64_t[::1] batches, const int64_t[::1] looks,
-                  const double[::1] step, Py_ssize_t batch, Py_ssize_t n_train, const double[:, ::1] offset,
-                  floating[:, ::1] U_mean, floating[:, ::1] V, floating[:, ::1] V_lag, double[:, ::1] shift,
-                  double[:, ::1] bias, floating[:, :, ::1] parts):
-    cdef Py_ssize_t i, n = Z.shape[0], d = X.view.n_features
-    cdef bint tail = at.tail_inverse > 0
-    fits = (Z.shape[1] == at.width and order.shape[0] == truth.shape[0] == n and weight.shape[0] in (0, n)
-            and length.shape[0] == n
-            and n_train <= n and batch >= 1 and step.shape[0] == batches.shape[0]
-            and bias.shape[0] == at.n_classes and bias.shape[1] == 2
-            and U_mean.shape[0] in (0, at.n_classes) and U_mean.shape[1] == at.width
-            and parts.shape[0] >= at.n_column_blocks and parts.shape[1] >= batch and parts.shape[2] == at.n_classes)
-    if tail:                            # the mean of V is made by the caller
-        fits = (fits and (looks.shape[0] == 0 or U_mean.shape[0] == 0)
-                and X.sparse and at.n_column_blocks == 1 and centre_dot.shape[0] == n
-                and V.shape[0] == d and V.shape[1] == at.n_classes and shift.shape[0] == at.n_classes
-                and (U_mean.shape[0] == 0 or V_lag.shape[0] == d and V_lag.shape[1] == at.n_classes))
-    if offset.shape[0]:
-        fits = (fits and offset.shape[0] >= batch * (batches.shape[0] + looks.shape[0])
-                and offset.shape[1] == at.n_classes)
-    if not fits:
-        raise ValueError("run_batches: shapes do not fit")
-    for i in range(batches.shape[0]):
-        if batches[i] < 0 or batches[i] >= n_train:
-            raise ValueError("run_batches: a batch begins outside the rows")
-    for i in range(looks.shape[0]):
-        if looks[i] < 0 or looks[i] >= n:
-            raise ValueError("run_batches: a batch to look at begins outside the rows")
-    for i in range(n):
-        if not 0 <= truth[i] < at.n_classes or not 0 <= order[i] < X.view.n_rows:
-            raise ValueError("run_batches: a label or a row is out of range")
+    def whitened(
+        self,
+        const floating[:, ::1] Z,            # IN    (n_visited, width), whitened rows
+        floating[:, :, ::1] parts,           # WORK  (n column blocks, batch, n_classes)
+        Py_ssize_t class_block,
+        Py_ssize_t column_block,
+        double mean_length,
+        int n_threads,                       # for the lengths of the rows
+    ):
+        """The rows in the basis of an inverse; returns z_i'z_i of each, (n_visited,), which `run` goes by."""
+        cdef batch_job *job = &self.job
+        cdef Py_ssize_t i, n = job.n_visited, k = parts.shape[2]
+        cdef double[::1] length
+        must_fit(Z.shape[0] == n and class_block > 0 and column_block > 0 and parts.shape[1] > 0
+                 and parts.shape[0] == (Z.shape[1] + column_block - 1) // column_block
+                 and (job.tail_inverse == 0 or parts.shape[0] == 1), "Batches.whitened")
+        for i in range(n):
+            must_fit(0 <= job.truth[i] < k, "Batches.whitened, classes")
+        lengths = np.empty(n)
+        length = lengths
+        self.rows_kept += [Z, parts, length]
+        job.item_size, job.width, job.batch, job.n_classes = sizeof(floating), Z.shape[1], parts.shape[1], k
+        job.class_block, job.n_class_blocks = class_block, (k + class_block - 1) // class_block
+        job.column_block, job.n_column_blocks = column_block, parts.shape[0]
+        job.group = ROW_GROUP if k < FEW_CLASSES else ROW_GROUP // 2
+        job.mean_length, job.n_threads = mean_length, n_threads
+        if n and k:
+            job.Z, job.parts, job.length = &Z[0, 0], &parts[0, 0, 0], &length[0]
+            with nogil:
+                share(job, piece_lengths[float], piece_lengths[double], (n + PIECE - 1) // PIECE)
+        return lengths
+
+    def weights(
+        self,
+        floating[:, ::1] U,                  # INOUT (n_classes, width)
+        floating[:, ::1] U_mean,             # INOUT (n_classes, width), or (0, width): no mean is kept
+        floating[:, ::1] V,                  # INOUT (n_features, n_classes) where tail_inverse > 0, else (0, 0)
+        floating[:, ::1] V_lag,              # INOUT likewise
+        double[:, ::1] shift,                # INOUT (n_classes, 3), sum of changes, of changes times what the centre
+                                             #       takes from a row, running mean of the first; (0, 3) without V
+        double[:, ::1] bias,                 # INOUT (n_classes, 2), b and its running mean
+        Py_ssize_t stride,                   # every so many batches the mean takes a sample
+        int64_t n_done,                      # batches before those to come
+    ):
+        """The weights that `run` steps from."""
+        cdef batch_job *job = &self.job
+        cdef Py_ssize_t k = job.n_classes, d = job.X.n_features
+        cdef bint average = U_mean.shape[0] > 0, tail = job.tail_inverse > 0
+        must_fit(job.item_size == sizeof(floating) and U.shape[0] == bias.shape[0] == k and bias.shape[1] == 2
+                 and U.shape[1] == U_mean.shape[1] == job.width and U_mean.shape[0] in (0, k) and stride > 0,
+                 "Batches.weights")
+        must_fit(not tail or (V.shape[0] == d and V.shape[1] == k and shift.shape[0] == k and shift.shape[1] == 3
+                              and (not average or V_lag.shape[0] == d and V_lag.shape[1] == k)),
+                 "Batches.weights, tail")
+        self.weights_kept = [U, U_mean, V, V_lag, shift, bias]
+        job.average, job.stride, job.n_done = average, stride, n_done
+        job.U, job.U_mean = &U[0, 0], &U_mean[0, 0] if average else NULL
+        job.V, job.V_lag = &V[0, 0] if tail else NULL, &V_lag[0, 0] if tail and average else NULL
+        job.shift, job.bias = &shift[0, 0] if tail else NULL, &bias[0, 0]
+
+    def run(
+        self,
+        const int64_t[::1] batches,          # IN    (n_batches,), the row of Z where each batch begins
+        const int64_t[::1] looks,            # IN    (n_looks,), likewise of batches that are looked at afterwards
+        Py_ssize_t n_train,                  # no batch reads Z from this row on; those looked at do
+        const double[:, ::1] offset,         # IN    ((n_batches + n_looks) batch, n_classes), scores to add, or (0, 0)
+        const double[::1] step,              # IN    (n_batches,)
+        double bias_rate,
+        int n_threads,
+        floating[:, ::1] scores_out,         # OUT   (n_looks batch, n_classes), scores of the rows looked at, or (0, .)
+    ):
+        """Step through the batches in their order; call with BLAS held to one thread."""
+        cdef batch_job *job = &self.job
+        cdef Py_ssize_t i, n_batches = batches.shape[0], n_looks = looks.shape[0], k = job.n_classes
+        must_fit(self.weights_kept is not None and step.shape[0] == n_batches and n_train <= job.n_visited
+                 and job.item_size == sizeof(floating), "Batches.run")
+        must_fit(offset.shape[0] == 0 or (offset.shape[0] >= job.batch * (n_batches + n_looks)
+                                          and offset.shape[1] == k), "Batches.run, offset")
+        must_fit(scores_out.shape[0] == 0 or (scores_out.shape[0] >= n_looks * job.batch
+                                              and scores_out.shape[1] == k), "Batches.run, scores")
+        # the mean of V is made by the caller
+        must_fit(n_looks == 0 or job.tail_inverse == 0 or not job.average, "Batches.run, looks")
+        for i in range(n_batches):
+            if not 0 <= batches[i] < n_train:
+                raise ValueError("Batches.run: a batch begins outside the rows")
+        for i in range(n_looks):
+            if not 0 <= looks[i] < job.n_visited:
+                raise ValueError("Batches.run: a batch to look at begins outside the rows")
+        if k == 0 or n_batches + n_looks == 0:
+            return
+        job.n_batches, job.n_looks, job.n_train = n_batches, n_looks, n_train
+        job.batches, job.steps = &batches[0] if n_batches else NULL, &step[0] if n_batches else NULL
+        job.looks = &looks[0] if n_looks else NULL
+        job.offset = &offset[0, 0] if offset.shape[0] else NULL
+        job.scores_out = &scores_out[0, 0] if scores_out.shape[0] else NULL
+        job.bias_rate, job.n_threads = bias_rate, n_threads
+        with nogil:
+            train_batches(job)
+            look_at(job)
+        self.weights_kept = None                 # the mean of weights may be a copy, not to be held on to

@@ -44,21 +44,19 @@ class SoftmaxPasses:
         self.home, self.inverse, self.Z, self.order, self.truth = home, inverse, Z, order, truth
         self.weight = np.zeros(0) if weight is None else weight
         self.batch, self.n_classes = batch, n_classes
-        self.low_sign, self.tail_inverse = inverse.low_sign, float(inverse.tail_inverse[0])
-        tail = self.tail_inverse > 0
+        tail_inverse = float(inverse.tail_inverse[0])
+        tail = tail_inverse > 0
         self.class_block = even_blocks(n_classes, SPARSE_CLASS_BLOCK if tail else CLASS_BLOCK)
         self.column_block = Z.shape[1] if tail else even_blocks(Z.shape[1], COLUMN_BLOCK)
-        n_parts = -(-Z.shape[1] // self.column_block)
-        self.parts = np.empty((n_parts, batch, n_classes), Z.dtype)
-        self.loss, self.wrong = np.empty(len(Z)), np.empty(len(Z))       # of rows met
-        self.centre_dot = np.zeros(0)
-        if tail:
-            self.centre_dot = home.scores(inverse.centre[None, :], 0.0, order).ravel()
-        self.centre_square = float(inverse.centre @ inverse.centre)
-        self.length = _softmax_sgd.row_lengths(
-            home.rows, Z, order, self.centre_dot, self.low_sign, self.tail_inverse, self.centre_square,
-            home.n_threads if Z.size > LARGE else 1)
         self.mean_length = min(float(inverse.mean_square[0]), _softmax_sgd.LARGEST_LENGTH)
+        self.loss, self.wrong = np.empty(len(Z)), np.empty(len(Z))       # of rows met
+        centre_dot = home.scores(inverse.centre[None, :], 0.0, order).ravel() if tail else np.zeros(0)
+        self.kernel = _softmax_sgd.Batches(home.rows, order, truth, self.weight, centre_dot,
+                                           float(inverse.centre @ inverse.centre), inverse.low_sign, tail_inverse,
+                                           self.loss, self.wrong)
+        parts = np.empty((-(-Z.shape[1] // self.column_block), batch, n_classes), Z.dtype)
+        self.length = self.kernel.whitened(Z, parts, self.class_block, self.column_block, self.mean_length,
+                                           home.n_threads if Z.size > LARGE else 1)
         self.flops = 4.0 * batch * n_classes * Z.shape[1]
         if tail:
             self.flops += SPARSE_COST * 4.0 * batch * n_classes * home.row_numbers(1)
@@ -78,7 +76,7 @@ class SoftmaxPasses:
         while k < len(batches):
             last = min(len(batches), k + per_slice)
             looks = held if last == len(batches) and self._in_one_call(weights) else NONE
-            self.seen = self._room(looks) if len(looks) else None
+            self.seen = self._room(looks)
             self._slice(weights, batches[k:last], looks, step[k:last], bias_rate, n_train, self.seen)
             weights.n_done += last - k
             k = last
@@ -99,7 +97,7 @@ class SoftmaxPasses:
     def losses(self, weights, held, last, mean=None):
         """Weighted log-loss of the rows of ``held`` to the last by the mean of ``weights``; inf on overflow."""
         mean, first = weights.mean(self.inverse, copy=False) if mean is None else mean, held[0]
-        self._slice(mean, NONE, held, NO_STEPS, 0.0, first)
+        self._slice(mean, NONE, held, NO_STEPS, 0.0, first, self._room(NONE))
         if not mean.finite():                    # the kernel passes over a class of NaN
             self.loss[first:last] = np.inf
         return self.loss[first:last]
@@ -115,16 +113,13 @@ class SoftmaxPasses:
     def _room(self, looks):
         return np.empty((len(looks) * self.batch, self.n_classes), self.Z.dtype)
 
-    def _slice(self, weights, batches, looks, step, bias_rate, n_train, scores_out=None):
+    def _slice(self, weights, batches, looks, step, bias_rate, n_train, scores_out):
         w, offset = weights, NO_OFFSET
         if w.base is not None:
             offset = self._offset(w.base, np.concatenate([batches, looks]), len(self.Z))
+        self.kernel.weights(w.U, w.U_mean, w.V, w.V_lag, w.shift, w.bias, w.stride, w.n_done)
         with single_threaded_blas():
-            _softmax_sgd.run_batches(
-                self.home.rows, self.Z, self.order, self.centre_dot, self.truth, self.weight, self.length,
-                self.mean_length, batches, looks, self.batch, n_train, offset, step, bias_rate, self.low_sign,
-                self.tail_inverse, self.centre_square, self.class_block, self.column_block, w.stride, w.n_done, w.U,
-                w.U_mean, w.V, w.V_lag, w.shift, w.bias, self.parts, self.loss, self.wrong, self.n_threads, scores_out)
+            self.kernel.run(batches, looks, n_train, offset, step, bias_rate, self.n_threads, scores_out)
 
     def _offset(self, base, batches, n):
         """Scores of ``base`` for the rows of the batches before row ``n``, less its score of the centre."""
