@@ -54,7 +54,9 @@ CALLS = {
     "refreshed": (_refreshed_sgd, "run_refreshed_steps", slnd(hessian_refresh=1), X),
     "theory": (_theory_sgd, "run_theory_steps", slnd(step_size="theory"), X),
     "qn": (_sgdqn, "run_qn_steps", baselines.SGDQNClassifier(random_state=0, n_jobs=2, max_passes=1), X),
-    "projected": (_projected_sgd, "projected_steps", projected(), X),
+    "projected": (_projected_sgd, "ProjectedPass", projected(), X),
+    "projected, rule": (_projected_sgd, "ProjectedPass.rule", projected(), X),
+    "projected, steps": (_projected_sgd, "ProjectedPass.take", projected(), X),
     "pairs": (_low_rank, "low_rank_classes", slnd(rank=6), X),
     "pairs, wide": (_low_rank, "low_rank_classes", slnd(rank=80), np.hstack([X] * 20)),
     "vectors": (_low_rank, "chosen_eigenvectors", slnd(), X),
@@ -110,8 +112,9 @@ def test_a_wrapper_refuses_every_array_that_is_too_short(call, monkeypatch):
     # left are the ends of the lists and the sums (fewer classes are served), workspace of a thread with nothing to do,
     # and padding
     for axis, shape in kept:
-        assert ((shape == (4,) and name in ("draw_lists", "Visits")) or (shape == (3, 3) and name == "ClassPass")
-                or (axis == 0 and shape[0] == 2) or (axis, len(shape)) == (2, 3))
+        assert ((shape == (4,) and name in ("draw_lists", "Visits", "ProjectedPass"))
+                or (shape == (3, 3) and name == "ClassPass") or (axis == 0 and shape[0] == 2)
+                or (axis, len(shape)) == (2, 3))
 
 
 VECTORS = {

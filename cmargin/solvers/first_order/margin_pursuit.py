@@ -363,12 +363,12 @@ class ProjectedSGD(FirstOrder):
         positive = np.zeros((threads, home.n_rows), np.uint8)
         work = aligned_rows((threads, 2, home.n_features), home.dtype)
         first = np.ascontiguousarray(self.first_steps(), dtype=float)
+        rows = _projected_sgd.ProjectedPass(home.rows, self.squares, self.cut, self.other, self.positives, self.starts)
+        rows.rule(LOSS_IDS[s.loss], s.level, self.scale, s.l2, first, self.delay, s.l2 > 0, self.radius,
+                  s.fit_intercept)
         for lo in range(0, home.n_rows, per_slice):
-            steps = min(per_slice, home.n_rows - lo)
-            _projected_sgd.projected_steps(
-                home.rows, self.squares, self.cut, self.other, self.positives, self.starts, steps, LOSS_IDS[s.loss],
-                s.level, self.scale, s.l2, first, self.delay, s.l2 > 0, self.radius, s.fit_intercept, self.streams,
-                self.W, self.state, self.t, positive, work, threads)
+            rows.take(min(per_slice, home.n_rows - lo), self.streams, self.W, self.state, self.t, positive, work,
+                      threads)
             self.clock.watch()
         self.bias = self.state[:, 0].copy()
         self.fit.reads += 1
