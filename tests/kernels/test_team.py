@@ -112,7 +112,7 @@ def test_openmp_shares_out_long_work_on_classes_alone():
     if not list(core.rglob("*.pyx")):
         pytest.skip("an installation without sources")
     assert {str(path.relative_to(core)) for path in core.rglob("*.p[xy][xd]") if "in prange(" in path.read_text()} == {
-        "sgd/_low_rank.pyx", "sgd/_theory_sgd.pyx"}
+        "sgd/_low_rank.pyx"}
 
 
 def test_sums_over_files_are_the_same_bits(tmp_path):

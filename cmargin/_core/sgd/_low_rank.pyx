@@ -7,6 +7,8 @@ if G = (1/m') C^(1/2) X X' C^(1/2) = V D V', then P = (1/m')^(1/2) X' C^(1/2) V 
 x_i - centre throughout; CSR rows are only so far as sums over them are.
 """
 
+import numpy as np
+
 from cython cimport floating
 from cython.parallel cimport prange, threadid
 from libc.math cimport sqrt
@@ -15,6 +17,7 @@ from libc.string cimport memset
 
 from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, gemm, syrk
 from cmargin._core.linalg._eigh cimport EIGH_OK, eigh_iwork_size, eigh_top, eigh_work_size
+from cmargin._core.rows._dense_tile cimport column_of
 from cmargin._core.rows._rows cimport Rows, gather_row, rows_view
 from cmargin._core.util._fp_control cimport fp_set, fp_settings, fp_standard
 from cmargin._core.util._shapes cimport must_fit
@@ -25,71 +28,78 @@ cdef enum:
     BLOCK = 128                 # rows, or columns, gathered at a time
 
 
-cdef inline void gather_centred(const rows_view *X, Py_ssize_t row, const floating *centre,
-                                floating *out) noexcept nogil:
-    # out = x_row - centre, or x_row where centre is NULL; (d,)
+cdef struct subset:             # rows that a second moment is over; void pointers are to numbers of their type
+    const rows_view *X
+    const int64_t *rows         # IN    (m,)
+    Py_ssize_t m
+    const void *centre          # IN    (d,), or NULL: rows as they are
+
+
+cdef inline void gather_centred(const subset *of, Py_ssize_t i, floating *out) noexcept nogil:
+    # out = row i of the subset less the centre, (d,)
     cdef Py_ssize_t j
-    gather_row(X, row, out)
-    if centre != NULL:
-        for j in range(X.n_features):
-            out[j] -= centre[j]
+    gather_row(of.X, of.rows[i], out)
+    if of.centre != NULL:
+        for j in range(of.X.n_features):
+            out[j] -= (<const floating *> of.centre)[j]
 
 
-cdef void weighted_second_moment(const rows_view *X, const int64_t *rows, Py_ssize_t m, const double *curvature,
-                                 const floating *centre, floating *block, floating *H) noexcept nogil:
+cdef void weighted_second_moment(const subset *of, const double *curvature, floating *block,
+                                 floating *H) noexcept nogil:
     # upper triangle of H (d, d) = (1/m) sum_i c_i x_i x_i'; block (BLOCK, d) is workspace
-    cdef Py_ssize_t d = X.n_features, b, lo, n, i, j
+    cdef Py_ssize_t d = of.X.n_features, b, lo, n, i, j
     cdef double root
     memset(H, 0, d * d * sizeof(floating))
-    for b in range((m + BLOCK - 1) // BLOCK):
+    for b in range((of.m + BLOCK - 1) // BLOCK):
         lo = b * BLOCK
-        n = min(BLOCK, m - lo)
+        n = min(BLOCK, of.m - lo)
         for i in range(n):
-            gather_centred(X, rows[lo + i], centre, block + i * d)
-            root = sqrt(curvature[lo + i] / m)
+            gather_centred(of, lo + i, block + i * d)
+            root = sqrt(curvature[lo + i] / of.m)
             for j in range(d):
                 block[i * d + j] *= <floating> root
         # H += block' block   (d, d) = (d, n) (n, d)
         syrk(TRANS, d, n, 1, block, d, 1, H, d)
 
 
-cdef void combine_rows(const rows_view *X, const int64_t *rows, Py_ssize_t m, const floating *coefficients,
-                       Py_ssize_t k, const floating *centre, floating *block, floating *P) noexcept nogil:
+cdef void combine_rows(const subset *of, const floating *coefficients, Py_ssize_t k, floating *block,
+                       floating *P) noexcept nogil:
     # P (d, k) = sum_i x_i coefficients_i', coefficients (m, k); block (BLOCK, d) is workspace for dense rows
+    cdef const rows_view *X = of.X
+    cdef const floating *centre = <const floating *> of.centre
     cdef Py_ssize_t d = X.n_features, b, lo, n, i, a, j
     cdef int64_t entry, column
     cdef double total
     memset(P, 0, d * k * sizeof(floating))
-    for b in range((m + BLOCK - 1) // BLOCK):
+    for b in range((of.m + BLOCK - 1) // BLOCK):
         lo = b * BLOCK
-        n = min(BLOCK, m - lo)
+        n = min(BLOCK, of.m - lo)
         if X.starts == NULL:
             for i in range(n):
-                gather_centred(X, rows[lo + i], centre, block + i * d)
+                gather_centred(of, lo + i, block + i * d)
             # P += block' coefficients   (d, k) = (d, n) (n, k)
             gemm(TRANS, NO_TRANS, d, k, n, 1, block, d, coefficients + lo * k, k, 1, P, k)
             continue
-        for i in range(n):
-            for entry in range(X.starts[rows[lo + i]], X.starts[rows[lo + i] + 1]):
-                column = X.columns[entry] if X.columns != NULL else X.columns_64[entry]
+        for i in range(lo, lo + n):
+            for entry in range(X.starts[of.rows[i]], X.starts[of.rows[i] + 1]):
+                column = column_of(X, entry)
                 for a in range(k):
-                    P[column * k + a] += (<const floating *> X.values)[entry] * coefficients[(lo + i) * k + a]
+                    P[column * k + a] += (<const floating *> X.values)[entry] * coefficients[i * k + a]
     if X.starts == NULL or centre == NULL:
         return
     for a in range(k):                                      # P -= centre (sum_i coefficients_i)'
         total = 0
-        for i in range(m):
+        for i in range(of.m):
             total += coefficients[i * k + a]
         for j in range(d):
             P[j * k + a] -= <floating> (centre[j] * total)
 
 
-cdef void eigenvectors(const rows_view *X, const int64_t *rows, Py_ssize_t m, const double *curvature, bint of_gram,
-                       const floating *centre, Py_ssize_t k, const floating *vectors, const double *values,
-                       floating *A, floating *block, floating *P) noexcept nogil:
+cdef void eigenvectors(const subset *of, const double *curvature, bint of_gram, Py_ssize_t k, const floating *vectors,
+                       const double *values, floating *A, floating *block, floating *P) noexcept nogil:
     # P (d, k) from the leading eigenvectors (n_values, order) of H, or of the Gram matrix: then with A (m, k) and block
     # as workspace. Where an eigenvalue is zero, so is the column of P.
-    cdef Py_ssize_t d = X.n_features, i, j, a
+    cdef Py_ssize_t d = of.X.n_features, m = of.m, i, j, a
     cdef double root
     if not of_gram:
         for j in range(d):
@@ -100,34 +110,57 @@ cdef void eigenvectors(const rows_view *X, const int64_t *rows, Py_ssize_t m, co
         for a in range(k):
             root = sqrt(curvature[i] / (m * values[a])) if values[a] > 0 else 0
             A[i * k + a] = <floating> (vectors[a * m + i] * root)
-    combine_rows(X, rows, m, A, k, centre, block, P)
+    combine_rows(of, A, k, block, P)
 
 
-cdef int leading_pairs(const rows_view *X, const int64_t *rows, Py_ssize_t m, const double *curvature,
-                       const floating *gram, const floating *centre, Py_ssize_t k, Py_ssize_t n_values, double floor,
-                       floating *A, floating *vectors, floating *values, floating *block, floating *work,
-                       blas_int *iwork, double *values_out, double *trace_out, floating *P) noexcept nogil:
+cdef struct pairs_work:         # what threads share
+    subset of
+    Py_ssize_t order            # of the matrix whose pairs are sought: m with a Gram matrix, else d
+    Py_ssize_t k, n_values
+    double floor                # eigenvalues up to floor * the largest count as zero
+    const double *curvature     # IN    (n_classes, m)
+    const void *gram            # IN    (m, m) upper triangle, or NULL
+    double *values_out          # OUT   (n_classes, n_values)
+    double *trace_out           # OUT   (n_classes,)
+    void *P_out                 # OUT   (n_classes, d, k)
+    int32_t *status_out         # OUT   (n_classes,)
+    void *vectors               # WORK  (n_threads, n_values, order)
+    void *work                  # WORK  (n_threads, work_size): eigenvalues, matrix, that of eigh_top, block of rows
+    blas_int *iwork             # WORK  (n_threads, iwork_size)
+    Py_ssize_t work_size, iwork_size
+
+
+cdef void leading_pairs(const pairs_work *by, Py_ssize_t c, int thread, floating *P_out) noexcept nogil:
     # One class. Pairs whose eigenvalue does not exceed floor * the largest count as zero: column of P zero. No P where
     # k is 0: `eigenvectors` may make it of what is left in ``vectors``.
-    cdef Py_ssize_t d = X.n_features, order = m if gram != NULL else d, i, j, a
+    cdef Py_ssize_t order = by.order, m = by.of.m, i, j, a
+    cdef const double *curvature = by.curvature + c * m
+    cdef const floating *gram = <const floating *> by.gram
+    cdef double *values_out = by.values_out + c * by.n_values
+    cdef floating *values = <floating *> by.work + thread * by.work_size
+    cdef floating *A = values + order
+    cdef floating *work = A + max(order * order, m * by.k)
+    cdef floating *block = work + eigh_work_size(order)
+    cdef floating *vectors = <floating *> by.vectors + thread * by.n_values * order
     cdef int status
     if gram != NULL:
         for i in range(m):
             for j in range(i, m):
                 A[i * m + j] = <floating> (gram[i * m + j] * sqrt(curvature[i] * curvature[j]) / m)
     else:
-        weighted_second_moment(X, rows, m, curvature, centre, block, A)
-    trace_out[0] = 0
+        weighted_second_moment(&by.of, curvature, block, A)
+    by.trace_out[c] = 0
     for i in range(order):
-        trace_out[0] += A[i * order + i]
-    status = eigh_top(A, order, n_values, values, vectors, work, iwork)
+        by.trace_out[c] += A[i * order + i]
+    status = eigh_top(A, order, by.n_values, values, vectors, work, by.iwork + thread * by.iwork_size)
+    by.status_out[c] = status
     if status != EIGH_OK:
-        return status
-    for a in range(n_values):
-        values_out[a] = values[a] if values[a] > floor * values[0] and values[a] > 0 else 0
-    if k > 0:
-        eigenvectors(X, rows, m, curvature, gram != NULL, centre, k, vectors, values_out, A, block, P)
-    return status
+        return
+    for a in range(by.n_values):
+        values_out[a] = values[a] if values[a] > by.floor * values[0] and values[a] > 0 else 0
+    if by.k > 0:
+        eigenvectors(&by.of, curvature, gram != NULL, by.k, <const floating *> vectors, values_out, A, block,
+                     P_out + c * by.of.X.n_features * by.k)
 
 
 def gram_matrix(Rows X, const int64_t[::1] rows, const floating[::1] centre, floating[:, ::1] block,
@@ -158,13 +191,15 @@ def gram_matrix(Rows X, const int64_t[::1] rows, const floating[::1] centre, flo
 
 
 def block_size():
-    """Rows, or columns, of the gathered blocks: the workspace of the functions here."""
+    """Rows, or columns, of the gathered blocks: the workspace of `gram_matrix` and `chosen_eigenvectors`."""
     return BLOCK
 
 
-def work_sizes(Py_ssize_t order):
-    """Entries of floating and of integer workspace that syevr of that order takes."""
-    return eigh_work_size(order), eigh_iwork_size(order)
+def work_size(Rows X, Py_ssize_t m, Py_ssize_t k, bint of_gram):
+    """Numbers of workspace that `low_rank_classes` takes for one thread, ``m`` rows and ``k`` eigenvectors."""
+    cdef Py_ssize_t order = m if of_gram else X.view.n_features
+    cdef Py_ssize_t block = 0 if X.sparse and of_gram else BLOCK * X.view.n_features
+    return order + max(order * order, m * k) + eigh_work_size(order) + block
 
 
 def low_rank_classes(
@@ -177,40 +212,41 @@ def low_rank_classes(
     double[:, ::1] values_out,            # OUT   (n_classes, n_values), descending
     double[::1] trace_out,                # OUT   (n_classes,)
     floating[:, :, ::1] P_out,            # OUT   (n_classes, n_features, k), 0 <= k <= n_values
-    int32_t[::1] status_out,              # OUT   (n_classes,), 0 or what eigh_top said
-    floating[:, ::1] A,                   # WORK  (n_threads, max(order^2, m k))
     floating[:, :, ::1] vectors,          # WORK  (n_threads, n_values, order): of one class the eigenvectors are left
-    floating[:, ::1] values,              # WORK  (n_threads, order)
-    floating[:, ::1] block,               # WORK  (n_threads, BLOCK n_features)
-    floating[:, ::1] work,                # WORK  (n_threads, work_sizes)
-    blas_int[:, ::1] iwork,               # WORK  (n_threads, work_sizes)
+    floating[:, ::1] work,                # WORK  (n_threads, `work_size`)
     int n_threads,
 ):
-    """Leading eigenpairs of every class's second moment; call with BLAS held to one thread."""
+    """Leading eigenpairs of every class's second moment; call with BLAS held to one thread.
+
+    Returns what `eigh_top` said of each, (n_classes,) int32, 0 being well.
+    """
     cdef fp_settings settings
-    cdef Py_ssize_t c, t, m = rows.shape[0], k = P_out.shape[2], n_values = values_out.shape[1]
-    cdef Py_ssize_t n_classes = curvature.shape[0], order = m if gram.shape[0] else X.view.n_features
-    cdef const floating *gram_or_null = &gram[0, 0] if gram.shape[0] else NULL
-    must_fit(centre.shape[0] in (0, X.view.n_features), "low_rank_classes")
+    cdef pairs_work by
+    cdef bint of_gram = gram.shape[0] > 0
+    cdef Py_ssize_t c, m = rows.shape[0], d = X.view.n_features, k = P_out.shape[2], n_values = values_out.shape[1]
+    cdef Py_ssize_t n_classes = curvature.shape[0], order = m if of_gram else d
     must_fit(m > 0 and curvature.shape[1] == m and gram.shape[0] == gram.shape[1] and gram.shape[0] in (0, m)
-             and values_out.shape[0] == trace_out.shape[0] == P_out.shape[0] == status_out.shape[0] == n_classes
-             and P_out.shape[1] == X.view.n_features and k <= n_values <= order, "low_rank_classes")
-    must_fit(min(A.shape[0], vectors.shape[0], values.shape[0]) >= n_threads
-             and min(block.shape[0], work.shape[0], iwork.shape[0]) >= n_threads
-             and A.shape[1] >= max(order * order, m * k) and vectors.shape[1] >= n_values and vectors.shape[2] >= order
-             and values.shape[1] >= order and work.shape[1] >= eigh_work_size(order)
-             and iwork.shape[1] >= eigh_iwork_size(order)
-             and (block.shape[1] >= BLOCK * X.view.n_features or (X.sparse and gram.shape[0] > 0)),
+             and centre.shape[0] in (0, d) and values_out.shape[0] == trace_out.shape[0] == P_out.shape[0] == n_classes
+             and P_out.shape[1] == d and k <= n_values <= order, "low_rank_classes")
+    must_fit(min(vectors.shape[0], work.shape[0]) >= n_threads and vectors.shape[1] == n_values
+             and vectors.shape[2] == order and work.shape[1] >= work_size(X, m, k, of_gram),
              "low_rank_classes, workspace")
-    cdef const floating *centre_or_null = &centre[0] if centre.shape[0] else NULL
-    for c in prange(curvature.shape[0], nogil=True, num_threads=n_threads, schedule="dynamic"):
+    status = np.zeros(n_classes, np.int32)
+    cdef int32_t[::1] status_out = status
+    cdef blas_int[:, ::1] iwork = np.empty((n_threads, eigh_iwork_size(order)), f"i{sizeof(blas_int)}")
+    if n_classes == 0:
+        return status
+    by.of.X, by.of.rows, by.of.m, by.of.centre = &X.view, &rows[0], m, &centre[0] if centre.shape[0] else NULL
+    by.order, by.k, by.n_values, by.floor, by.curvature = order, k, n_values, floor, &curvature[0, 0]
+    by.gram, by.values_out, by.trace_out = &gram[0, 0] if of_gram else NULL, &values_out[0, 0], &trace_out[0]
+    by.P_out, by.status_out = &P_out[0, 0, 0] if k else NULL, &status_out[0]
+    by.vectors, by.work, by.work_size = &vectors[0, 0, 0], &work[0, 0], work.shape[1]
+    by.iwork, by.iwork_size = &iwork[0, 0], iwork.shape[1]
+    for c in prange(n_classes, nogil=True, num_threads=n_threads, schedule="dynamic"):
         settings = fp_standard()
-        t = threadid()
-        status_out[c] = leading_pairs(&X.view, &rows[0], m, &curvature[c, 0], gram_or_null, centre_or_null, k,
-                                      n_values, floor, &A[t, 0], &vectors[t, 0, 0], &values[t, 0],
-                                      &block[t, 0] if block.shape[1] else NULL,
-                                      &work[t, 0], &iwork[t, 0], &values_out[c, 0], &trace_out[c], &P_out[c, 0, 0])
+        leading_pairs(&by, c, threadid(), <floating *> by.P_out)
         fp_set(settings)
+    return status
 
 
 def chosen_eigenvectors(
@@ -231,12 +267,8 @@ def chosen_eigenvectors(
              and order == min(m, X.view.n_features) and 0 < k <= vectors.shape[0] == values.shape[0]
              and P_out.shape[0] == X.view.n_features and A.shape[0] == m * k
              and (block.shape[0] >= BLOCK * X.view.n_features or (X.sparse and of_gram)), "chosen_eigenvectors")
-    cdef const floating *centre_or_null = &centre[0] if centre.shape[0] else NULL
+    cdef subset of
+    of.X, of.rows, of.m, of.centre = &X.view, &rows[0], m, &centre[0] if centre.shape[0] else NULL
     with nogil:
-        eigenvectors(&X.view, &rows[0], m, &curvature[0], of_gram, centre_or_null, k, &vectors[0, 0], &values[0],
-                     &A[0], &block[0] if block.shape[0] else NULL, &P_out[0, 0])
-
-
-def blas_int_size():
-    """Bytes of the integers that ``low_rank_classes`` takes as ``iwork``."""
-    return sizeof(blas_int)
+        eigenvectors(&of, &curvature[0], of_gram, k, &vectors[0, 0], &values[0], &A[0],
+                     &block[0] if block.shape[0] else NULL, &P_out[0, 0])

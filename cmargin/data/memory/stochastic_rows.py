@@ -95,9 +95,7 @@ class StochasticRows:
         values, trace = np.empty((groups, n_values)), np.empty(groups)
         vectors = np.empty((groups, self.n_features, 0 if callable(k) else k), self.dtype)
         status = np.zeros(groups, np.int32)
-        floats, ints = _low_rank.work_sizes(order)
         block = 0 if self.sparse and wide else _low_rank.block_size() * self.n_features
-        integer = np.int32 if _low_rank.blas_int_size() == 4 else np.int64
         centre = np.zeros(0, self.dtype) if centre is None else np.ascontiguousarray(centre, dtype=self.dtype)
         with single_threaded_blas():
             gram = self._gram(subset, centre) if wide else np.empty((0, 0), self.dtype)
@@ -107,17 +105,10 @@ class StochasticRows:
             for lo in range(0, groups, per_call):
                 self.between_chunks()
                 part, of_order = slice(lo, lo + per_call), np.empty((threads, n_values, order), self.dtype)
-                _low_rank.low_rank_classes(
+                work = np.empty((threads, _low_rank.work_size(self.rows, m, vectors.shape[2], wide)), self.dtype)
+                status[part] = _low_rank.low_rank_classes(
                     self.rows, subset, curvature[part], gram, centre, order * np.finfo(self.dtype).eps,
-                    values[part], trace[part], vectors[part], status[part],
-                    np.empty((threads, max(order * order, m * vectors.shape[2])), self.dtype),
-                    of_order,
-                    np.empty((threads, order), self.dtype),
-                    np.empty((threads, block), self.dtype),
-                    np.empty((threads, floats), self.dtype),
-                    np.empty((threads, ints), integer),
-                    threads,
-                )
+                    values[part], trace[part], vectors[part], of_order, work, threads)
         if np.any(status):
             raise NonFiniteCurvature(int(np.flatnonzero(status)[0]), groups)
         if callable(k):
