@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from cmargin._estimators.posteriors import raw_scores
+from cmargin._estimators.predict import raw_scores
 from cmargin.margins import binary_entropy, location_estimate, margin, margin_error, psi_inverse, psi_transform
 from cmargin.margins.posterior_margins import CALIBRATED
 

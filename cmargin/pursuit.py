@@ -1,8 +1,7 @@
 """Margin pursuit: a linear classifier that wants every margin near one level, neither below nor far above it."""
 
-from cmargin._estimators.docstrings import described_by, example
+from cmargin._estimators.docs import Callback, CheckpointFile, ClassWeight, RandomState, described_by, example
 from cmargin._estimators.one_vs_rest import LinearOneVsRest
-from cmargin._estimators.types import Callback, CheckpointFile, ClassWeight, RandomState
 from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE, InvalidParameterError, check_parameter
 from cmargin.solvers.first_order.margin_pursuit import GradientDescent, ProjectedSGD, Settings, Start
 from cmargin.solvers.newton.pursuit_newton import NewtonClasses
@@ -149,7 +148,7 @@ class MarginPursuitClassifier(LinearOneVsRest):
         if self.scale == "one-shot" and (self.l2 == 0 or (self.l2 == "auto" and self.solver == "sgd")):
             raise InvalidParameterError("scale='one-shot' divides by l2: give l2 > 0, or another scale.")
 
-    _takes_comm = _takes_workers = True
+    _takes_places = True
 
     def _refuse_over_places(self, how):
         if self.solver == "sgd":

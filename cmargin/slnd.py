@@ -7,17 +7,20 @@ import numpy as np
 
 from cmargin._core.losses._losses import CALIBRATED
 from cmargin._core.util._openmp import effective_n_threads
-from cmargin._estimators.base import rows_of_weight
 from cmargin._estimators.by_parts import TrainedByParts, priors
-from cmargin._estimators.docstrings import described_by
+from cmargin._estimators.docs import Callback, CheckpointFile, ClassWeight, RandomState, described_by
 from cmargin._estimators.in_units import InUnits, in_units
-from cmargin._estimators.multinomial_optimum import fit_optimum, refuse_penalty
-from cmargin._estimators.one_sign import signs_met, told_constant, without_full_columns
-from cmargin._estimators.slnd_elsewhere import run_by_batches, run_over_places
-from cmargin._estimators.slnd_loss import automatic_loss
-from cmargin._estimators.slnd_says import not_invertible, shortfall
-from cmargin._estimators.stopped_early import ridge_if_better
-from cmargin._estimators.types import Callback, CheckpointFile, ClassWeight, RandomState
+from cmargin._estimators.labels import encode_labels, rows_of_weight, signs_met, told_constant, without_full_columns
+from cmargin._estimators.slnd_fit import (
+    automatic_loss,
+    fit_optimum,
+    not_invertible,
+    refuse_penalty,
+    ridge_if_better,
+    run_by_batches,
+    run_over_places,
+    shortfall,
+)
 from cmargin._estimators.validation import (
     COUNT,
     INT_MAX,
@@ -26,8 +29,6 @@ from cmargin._estimators.validation import (
     InvalidParameterError,
     check_flag,
     check_parameter,
-    check_rows,
-    encode_labels,
 )
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.checkpoint import NO_KEEPER
@@ -196,7 +197,7 @@ class SLNDClassifier(TrainedByParts):
 
     _losses = ("auto", "multinomial", *CALIBRATED)
     _joint = MultinomialRun          # what trains all classes at once
-    _takes_comm = _takes_workers = True
+    _takes_places = True
     _signs = None                    # of an indicator: which of its labels are constant, as of `signs_of`
     _recipe = _asked_step = _streams = None                      # of the last fit; none where weights were set by hand
     _passes_total = 0
@@ -215,10 +216,10 @@ class SLNDClassifier(TrainedByParts):
         known = self._signs is not None and len(self._signs) == len(intercept)
         return np.where(self._signs, 0.0, intercept) if known else intercept
 
-    def _check_data(self, X, y):
-        """Going on needs the columns of the last fit, by their names too."""
-        known = self._goes_on and hasattr(self, "n_features_in_")
-        return check_rows(self, X, y, reset=not known, n_threads=effective_n_threads(self.n_jobs))
+    @property
+    def _keeps_columns(self):
+        """Going on needs the columns of the last fit."""
+        return self._goes_on and hasattr(self, "n_features_in_")
 
     def _refuse_over_places(self, how):
         if self.step_size == "theory":

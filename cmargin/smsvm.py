@@ -3,21 +3,13 @@
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from cmargin._estimators.base import LinearClassifier, of_mean_1
-from cmargin._estimators.by_blocks import lazy_on_workers
-from cmargin._estimators.labels import Labels
-from cmargin._estimators.one_sign import signs_met
+from cmargin._estimators.base import LinearClassifier
+from cmargin._estimators.docs import Callback, CheckpointFile, ClassWeight, RandomState
+from cmargin._estimators.labels import Labels, code_labels, of_mean_1, signs_met
+from cmargin._estimators.predict import lazy_on_workers
 from cmargin._estimators.scores import as_given, log_shares_of, shares_of
 from cmargin._estimators.smsvm_fit import SmSVMFit
-from cmargin._estimators.types import Callback, CheckpointFile, ClassWeight, RandomState
-from cmargin._estimators.validation import (
-    NOT_NEGATIVE,
-    POSITIVE,
-    InvalidParameterError,
-    check_flag,
-    check_parameter,
-    code_labels,
-)
+from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE, InvalidParameterError, check_flag, check_parameter
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.deferred import Deferred
 from cmargin.data.device.arrays import to_host
@@ -183,7 +175,7 @@ class SmSVMClassifier(LinearClassifier):
         check_parameter(self, "class_weight_on", self.class_weight_on, options=("rows", "positives"))
         self._check_shared()
 
-    _takes_comm = _takes_workers = True
+    _takes_places = True
     _leaves_out_weightless = False
 
     def _refuse_over_places(self, how):

@@ -14,27 +14,17 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, indexable
 
-from cmargin._estimators.by_blocks import lazy_on_workers
-from cmargin._estimators.identity import check_checkpoint, keeper_of
-from cmargin._estimators.one_sign import warn_of_folds
-from cmargin._estimators.progress import check_verbose, say
-from cmargin._estimators.refusal import keeps_last_fit
-from cmargin._estimators.types import CheckpointFile
-from cmargin._estimators.validation import (
-    accuracy_of,
-    check_in_memory,
-    check_rows,
-    code_labels,
-    in_range,
-    positives_of,
-    sliceable,
-)
-from cmargin._estimators.versions import VersionInPickle
+from cmargin._estimators.base import keeps_last_fit
+from cmargin._estimators.docs import CheckpointFile
+from cmargin._estimators.identity import VersionInPickle, check_checkpoint, keeper_of
+from cmargin._estimators.labels import code_labels, in_range, positives_of, warn_of_folds
+from cmargin._estimators.predict import accuracy_of, lazy_on_workers, scikit_learn_twin
+from cmargin._estimators.progress import say
+from cmargin._estimators.validation import check_data, check_in_memory, check_rows, check_verbose, sliceable
 from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin.data import open_rows
-from cmargin.data.containers import computed
-from cmargin.data.label_arrays import label_array
-from cmargin.data.open_here import labels_beside, weights_beside
+from cmargin.data.containers import computed, label_array, weight_array
+from cmargin.data.open_here import home_of, opened
 from cmargin.smsvm import SmSVMClassifier, of_logistic_loss
 
 OF_THE_BEST = ("coef_", "intercept_", "classes_", "objective_", "duality_gap_", "n_iter_", "history_")
@@ -208,7 +198,7 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
             Where no training row of a fold has a label of an indicator, or every row: its prediction is constant there.
         """
         X, y, weights = self._checked(X, y, sample_weight)
-        keeper = keeper_of(self, open_rows(X, y), weights, groups)
+        keeper = keeper_of(self, home_of(X, y), weights, groups)
         l2, l1, found = self._choose(X, y, weights, groups, keeper)
         best = clone(self._estimator).set_params(l2=l2, C=None, l1=l1).fit(X, y, weights)
         self.__dict__.update(
@@ -238,14 +228,13 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
         check_verbose(self)
         check_checkpoint(self, self.checkpoint)
         self._grid("l2s"), self._grid("l1s")
-        X, y = check_rows(self, X, y)
+        X, y, sample_weight = check_data(self, X, y, sample_weight)
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
         check_in_memory(X, "A search, which trains on parts of the rows,")
         code_labels(y)
         if self._estimator.checkpoint is not None:
             raise ValueError("The fits of a search take no checkpoint of their own; give it to SmSVMClassifierCV.")
-        sample_weight = weights_beside(X, sample_weight)
         return X, y, None if sample_weight is None else _check_sample_weight(sample_weight, X)
 
     def _choose(self, X, y, weights=None, groups=None, keeper=NO_KEEPER):
@@ -283,36 +272,35 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of the chosen estimator."""
         check_is_fitted(self)
-        return self._best.decision_function(check_rows(self, X, reset=False))
+        return self._best.decision_function(check_rows(self, X))
 
     @available_if(_of_logistic_loss)
     @lazy_on_workers
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities by the chosen estimator, where that has ``loss="logistic"``."""
         check_is_fitted(self)
-        return self._best.predict_proba(check_rows(self, X, reset=False))
+        return self._best.predict_proba(check_rows(self, X))
 
     @available_if(_of_logistic_loss)
     @lazy_on_workers
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithm of `predict_proba` by the chosen estimator, from its scores."""
         check_is_fitted(self)
-        return self.best_estimator_.predict_log_proba(check_rows(self, X, reset=False))
+        return self.best_estimator_.predict_log_proba(check_rows(self, X))
 
     @lazy_on_workers
     def predict(self, X: Any) -> np.ndarray:
         """Labels by the chosen estimator."""
         check_is_fitted(self)
-        return self._best.predict(check_rows(self, X, reset=False))
+        return self._best.predict(check_rows(self, X))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on ``X`` and ``y``."""
-        return accuracy_of(labels_beside(X, y), computed(self.predict(X)), weights_beside(X, sample_weight))
+        X, y, sample_weight = opened(X, y, sample_weight)
+        return accuracy_of(label_array(y), computed(self.predict(X)), weight_array(sample_weight))
 
     def to_sklearn(self) -> Any:
         """The chosen estimator's `to_sklearn`."""
-        from cmargin._estimators.scikit_learn_twin import scikit_learn_twin
-
         check_is_fitted(self)
         return scikit_learn_twin(self._best, self)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cmargin._estimators.posteriors import raw_scores
+from cmargin._estimators.predict import raw_scores
 from cmargin.margins import margin, margin_error
 from experiments._frame import Claim, Table, groups
 from experiments._many_classes import AS_PUBLISHED, DATA, PUBLISHED_TEXT, make, names, rows_of, stochastic

@@ -2,16 +2,23 @@
 
 Where every row has one weight, all problems share it and are trained together. Weights of (n, n_labels), class weights
 of the labels of an indicator, and class weights that count for positives alone make a row weigh as much as its problem
-says; then each problem is a fit of a copy of the estimator, to rows that are opened and checked once.
+says; then each problem is a fit, or a `partial_fit`, of a copy of the estimator, to rows that are opened and checked
+once.
 """
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_array, check_non_negative
 
-from cmargin._estimators.one_sign import signs_met, warn_of_constant
+from cmargin._estimators.labels import (
+    balanced_weights,
+    check_class_weights,
+    encode_labels,
+    in_range,
+    signs_met,
+    warn_of_constant,
+)
 from cmargin._estimators.progress import say
-from cmargin._estimators.validation import balanced_weights, check_class_weights, encode_labels, in_range
 from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin._runtime.deferred import Deferred
 
@@ -22,6 +29,10 @@ LARGEST_OF_ALL = ("n_iter_", "rank_", *SO_FAR)
 ALIKE = ("loss_",)
 OF_EACH = ("preconditioner_", "step_size_", "_counts", "_streams", "_recipe")         # and not kept
 NOT_BEGUN = {"coef_": 0.0, "intercept_": 0.0}            # of a problem that an interrupt left; all else is NaN
+# of a label's model, after a batch: what is its own, and what labels share
+BY_LABEL = ("coef_", "intercept_", "class_prior_", "sampled_prior_")
+SHARED = ("loss_", "preconditioner_", "rank_", "step_size_", "_asked_step", "_recipe", "_passes_total", "n_iter_",
+          "n_features_in_")
 
 
 def is_indicator(y):
@@ -209,3 +220,63 @@ class FitApart:
             return None
         name = self.about["classes_"][short[0]]
         return f"{self.shortfalls[short[0]]} (problem {name!s}; {len(short)} of {self.Y.shape[1]} fell short)"
+
+
+# ---------------------------------------------------------------- partial_fit
+
+def fit_part(estimator, home, labels, sample_weight, begin):
+    """One pass of every label over the rows, by its own weights; a label whose weights are all 0 keeps its model."""
+    classes, _, Y = labels
+    weights = ProblemWeights(estimator, home, *labels, sample_weight, may_be_0=True)
+    parts = [_model_of(estimator, c) for c in range(len(classes))]
+    try:
+        for c, part in enumerate(parts):
+            part._fit_part(home, (np.arange(1), None, Y[:, [c]]), weights.of(c), begin)
+    except KeyboardInterrupt:
+        _join(estimator, parts, classes)
+        raise
+    _join(estimator, parts, classes)
+    if estimator.callback is not None:
+        estimator.callback(estimator)
+    return estimator
+
+
+def _model_of(estimator, c):
+    """An estimator of label c alone, which goes on from what there is of it."""
+    part = type(estimator)(**{**estimator.get_params(deep=False), "class_weight": None, "callback": None})
+    known = vars(estimator)
+    if "coef_" not in known or c >= len(estimator.coef_):
+        return part
+    counts = known.get("_counts")
+    part._nothing_yet = estimator._nothing_yet or (counts is not None and counts[0, c] == 0)
+    vars(part).update({name: known[name] for name in SHARED if name in known}, classes_=np.arange(1), _multilabel=True,
+                      **{name: known[name][c:c + 1] for name in BY_LABEL if name in known})
+    inverse = known.get("preconditioner_")
+    if inverse is not None and (inverse.n_groups > 1 or getattr(inverse, "gain", None) is not None):
+        part.preconditioner_ = None              # one for each label
+    if counts is not None:
+        part._counts = counts[:, c:c + 1]
+    if known.get("_streams") is not None:
+        part._streams = known["_streams"][c:c + 1]
+    return part
+
+
+def _join(estimator, parts, classes):
+    """Give ``estimator`` the models of its labels; preconditioner, step and history are those of one of them."""
+    found = [vars(part) for part in parts]
+    if not all("coef_" in one for one in found):         # ended before every label had one
+        return
+    nothing = np.array([part._nothing_yet for part in parts])
+    missing = {"class_prior_": np.zeros(1), "sampled_prior_": np.full(1, 0.5)}
+    of_all = {name: np.concatenate([one.get(name, missing.get(name)) for one in found]) for name in BY_LABEL}
+    trained = [one for one in found if "history_" in one] or found[:1]       # in this call
+    of_all.update({name: trained[0][name] for name in (*SHARED, "history_") if name in trained[0]})
+    for name, of in (("n_iter_", max), ("_passes_total", max), ("n_passes_", sum)):
+        if all(name in one for one in trained):
+            of_all[name] = of(one[name] for one in trained)
+    counts = [one.get("_counts") for one in found]
+    if any(one is not None for one in counts):
+        of_all["_counts"] = np.concatenate([np.zeros((3, 1)) if one is None else one for one in counts], axis=1)
+    streams = [one.get("_streams") for one in found]
+    of_all["_streams"] = None if any(one is None for one in streams) else np.concatenate(streams)
+    vars(estimator).update(of_all, classes_=classes, _multilabel=True, _signs=None, _nothing_yet=bool(nothing.all()))

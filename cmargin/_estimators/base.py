@@ -1,71 +1,96 @@
-"""One base of all linear classifiers: parameters, weights, warm start, callback, interrupt, warning, predictions."""
+"""One base of all linear classifiers: parameters, `fit`, weights, warm start, callback, interrupt, warning."""
 
 import time
-from typing import Any, Self
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, Self, cast
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import _check_feature_names, _check_sample_weight
 
-from cmargin._core.util._openmp import effective_n_threads
+from cmargin._core.util._fp_control import StandardArithmetic
 from cmargin._estimators.apart import check_list, is_indicator, weights_differ
 from cmargin._estimators.apart import train as train_apart
-from cmargin._estimators.at_caller import warn_at_caller
-from cmargin._estimators.by_blocks import lazy_on_workers
-from cmargin._estimators.identity import check_checkpoint, keeper_of
-from cmargin._estimators.one_sign import warn_of_constant
-from cmargin._estimators.progress import check_verbose, say
-from cmargin._estimators.refusal import keeps_last_fit
-from cmargin._estimators.scores import as_given, linear_scores
+from cmargin._estimators.docs import Method
+from cmargin._estimators.identity import VersionInPickle, check_checkpoint, keeper_of
+from cmargin._estimators.labels import (
+    balanced_weights,
+    check_class_weights,
+    in_range,
+    product_in_range,
+    warn_of_constant,
+)
+from cmargin._estimators.predict import LinearPredictions
+from cmargin._estimators.progress import say, warn_of
 from cmargin._estimators.validation import (
     INT_MAX,
-    LARGEST,
     POSITIVE,
-    accuracy_of,
-    balanced_weights,
     check_class_weight,
-    check_class_weights,
-    check_columns,
     check_flag,
     check_parameter,
-    check_rows,
     check_seed,
-    in_range,
+    check_verbose,
+    open_checked,
 )
-from cmargin._estimators.versions import VersionInPickle
 from cmargin._runtime.turns import Turn
-from cmargin.data.arrays import dense
-from cmargin.data.containers import computed
-from cmargin.data.converted import batches
-from cmargin.data.device.arrays import namespace_of, to_host
-from cmargin.data.open import on_workers, open_rows
-from cmargin.data.open_here import labels_beside, weights_beside
+from cmargin.data.containers import on_workers
 
-SCORE_ENTRIES = 1 << 22  # scores held at a time by predict: 32 MB
+NONE_YET = np.empty(0)
 
 
-class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
+def keeps_last_fit(method: Method) -> Method:
+    """Decorator of `fit` and `partial_fit`: where the call raises before there are new weights, undo what it set.
+
+    A refusal comes after scikit-learn has set ``n_features_in_`` and ``feature_names_in_``, and often after the labels
+    are known: the last model would be left with another's columns or classes, an estimator never fitted would look as
+    if it were. Everything in ``__dict__`` is put back, parameters included.
+
+    There are new weights where ``coef_`` is another object than before. Such a call, stopped by an interrupt or by an
+    error in a callback, keeps what it stored; so whatever belongs to ``coef_`` is stored along with it, by one
+    ``vars(self).update``, which no interrupt cuts in two.
+
+        @keeps_last_fit
+        def fit(self, X, y, sample_weight=None):
+
+    is all that an estimator needs; weights of which `sparsify` made a matrix are an array again. Within it the
+    processor computes by its standard settings, whatever another library has made of them.
+    """
+    @wraps(method)
+    def call(self, *args, **kwargs):
+        before = dict(vars(self))
+        if not isinstance(before.get("coef_", NONE_YET), np.ndarray):
+            self.densify()
+        started = vars(self).get("coef_")
+        try:
+            with StandardArithmetic():
+                return method(self, *args, **kwargs)
+        except BaseException:
+            if vars(self).get("coef_") is started:
+                for name in vars(self).keys() - before.keys():
+                    delattr(self, name)
+                vars(self).update(before)
+            raise
+
+    return cast(Method, call)
+
+
+class LinearClassifier(LinearPredictions, ClassifierMixin, VersionInPickle, BaseEstimator):
     """Base of estimators with ``coef_``, ``intercept_`` and ``classes_``.
 
     These three are all that predictions and warm starts need: they may be set by hand, as in scikit-learn. Whatever
     else a fit leaves has a default here or in the subclass.
 
     A subclass gives `_check_parameters`, and ``_train(home, sample_weight, begin, keeper)``, which returns the
-    arguments of `_finish`; ``home.y`` is y, ``keeper`` what writes checkpoints and has what the last one left.
+    arguments of `_leave`; ``home.y`` is y, ``keeper`` what writes checkpoints and has what the last one left.
     """
 
-    coef_: np.ndarray
-    intercept_: np.ndarray
-    classes_: np.ndarray
     n_features_in_: int
     n_iter_: int
     n_passes_: float
     history_: dict[str, np.ndarray]
-    _multilabel = False              # whether the classes are the labels of an indicator
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -112,41 +137,39 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
         UserWarning
             Where a label of an indicator has no rows or all of them: its prediction is then constant.
         """
-        begin = time.perf_counter()
-        if comm is not None:
-            from cmargin._estimators import over_ranks  # which few need
-
-            warn_of(over_ranks.fit(self, X, y, sample_weight, comm, begin))
-            return self
-        if on_workers(X):
-            from cmargin._estimators import over_workers
-
-            return self._finish(*over_workers.train(self, X, y, sample_weight, begin))
-        self._check_parameters()
-        with Turn(waits=self.max_time is None):
-            sample_weight = weights_beside(X, sample_weight)
-            home = open_rows(*self._check_data(X, y))
-            try:
-                keeper = keeper_of(self, home, sample_weight)
-                self._finish(*self._trained(home, sample_weight, begin, keeper))
+        begin, shortfall = time.perf_counter(), None
+        with open_data(self, X, y, sample_weight, comm) as (home, weight, keeper):
+            if home is not None:
+                shortfall = self._leave(*self._trained(home, weight, begin, keeper))
                 keeper.close()
-                return self
-            finally:
-                home.let_go()
+        warn_of(shortfall)
+        return self
 
     def _trained(self, home, sample_weight, begin, keeper):
-        check_list(self, is_indicator(home.y))
-        apart = train_apart(self, home, sample_weight, begin) if weights_differ(self, home, sample_weight) else None
+        apart = None
+        if home.agreed is None:
+            check_list(self, is_indicator(home.y))
+            if weights_differ(self, home, sample_weight):
+                apart = train_apart(self, home, sample_weight, begin)
         return self._train(home, sample_weight, begin, keeper) if apart is None else apart
 
     class_weight_on = "rows"         # or "positives", where an estimator has the parameter
     _names_constants = True          # whether a fit warns of labels of one sign
-    _takes_comm = False              # whether `fit` does,
-    _takes_workers = False           # and Dask collections
+    _takes_places = False            # whether `fit` takes comm= and Dask collections
     _leaves_out_weightless = True    # rows of weight 0
 
     def _refuse_over_places(self, how):
         """Raise ValueError for parameters that rows in several places cannot go with; ``how``: "with comm=", say."""
+
+    def _check_for(self, places):
+        """Raise unless parameters are in order for rows in ``places``: "comm=", "Dask collections" or None, here."""
+        if places and not self._takes_places:
+            others = "" if places == "comm=" else (", as SmSVMClassifier, MarginPursuitClassifier, SLNDClassifier and "
+                                                   "BSNClassifier do; give X.compute()")
+            raise ValueError(f"{type(self).__name__} does not take {places} yet{others}.")
+        self._check_parameters()
+        if places:
+            self._refuse_over_places(f"with {places}")
 
     def _check_shared(self):
         """Parameters that every subclass has."""
@@ -160,14 +183,12 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
         for name in ("fit_intercept", "warm_start"):
             check_flag(self, name, getattr(self, name))
 
-    def _check_data(self, X, y):
-        """X and y as `check_rows` leaves them."""
-        return check_rows(self, X, y, n_threads=effective_n_threads(self.n_jobs))
-
     @property
     def _goes_on(self):
         """Whether a fit starts from the last one's weights."""
         return self.warm_start and hasattr(self, "coef_")
+
+    _keeps_columns = False           # whether X must have the columns of the last fit, by their names too
 
     @property
     def _last_coef(self):
@@ -211,7 +232,7 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
             by_class = self._class_weights(classes, codes, sample_weight)
             check_class_weights(by_class)
             factors.append(by_class[codes])
-        return _product_in_range(factors)
+        return product_in_range(factors)
 
     def _class_weights(self, classes, codes, sample_weight=None):
         """(n_classes,) array."""
@@ -244,8 +265,8 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
 
         return after_pass if self.callback is not None or self.verbose else None
 
-    def _finish(self, fit, interruption, store, shortfall):
-        """Store the fit; then let the interrupt go on, or warn, once at the most.
+    def _leave(self, fit, interruption, store, shortfall):
+        """Store the fit; then let the interrupt go on, or say how far it got.
 
         Parameters
         ----------
@@ -254,148 +275,63 @@ class LinearClassifier(ClassifierMixin, VersionInPickle, BaseEstimator):
             The KeyboardInterrupt that ended the run.
         store : function of ``fit`` that sets the fitted attributes
         shortfall : function of ``fit``: a sentence on how far it got and what to try, None where it went to its end
+
+        Returns
+        -------
+        str or None, of ``shortfall``
         """
         store(fit)
         if interruption is not None:
             raise interruption.taken()
-        warn_of(shortfall(fit))
-        return self
-
-    # ---------------------------------------------------------------- prediction
-
-    @lazy_on_workers
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Scores h_c(x) = <w_c, x> + b_c.
-
-        Returns
-        -------
-        (n_samples,) array for two classes (positive: ``classes_[1]``), else (n_samples, n_problems)
-            Finite; a tensor where X is one.
-        """
-        X = self._check_rows(X)
-        scores = as_given(X, self._decisions(X))
-        return scores[:, 0] if self._binary else scores
-
-    @lazy_on_workers
-    def predict(self, X: Any) -> np.ndarray:
-        """Label of the largest `decision_function`; for an indicator, the labels where it is positive.
-
-        Rows are scored in batches. Returns a NumPy array, as ``classes_`` is, whatever X is.
-        """
-        X = self._check_rows(X)
-        return np.concatenate([self._decide(self._decisions(X[rows])) for rows in self._batches(X)])
-
-    def to_sklearn(self) -> Any:
-        """The same classifier as a fitted object of scikit-learn, which predicts without this package.
-
-        `LinearSVC` for losses without probabilities, `LogisticRegression` for the multinomial and the binary logistic
-        loss, `OneVsRestClassifier` of these otherwise. Predictions and probabilities are equal; the parameters are
-        scikit-learn's defaults. ``skl2onnx.to_onnx`` takes it.
-
-        Raises
-        ------
-        ValueError
-            Where predictions are no linear function of X: one-vs-rest SLND with drawn negatives and a loss other than
-            the logistic.
-        """
-        from cmargin._estimators.scikit_learn_twin import scikit_learn_twin  # which few need
-
-        check_is_fitted(self)
-        return scikit_learn_twin(self, self)
-
-    def sparsify(self):
-        """Keep ``coef_`` as a CSR matrix, for less memory and quicker predictions where most of it is 0.
-
-        Training and `densify` bring the array back. Returns self.
-        """
-        check_is_fitted(self)
-        self.coef_ = sp.csr_matrix(self.coef_)
-        return self
-
-    def densify(self):
-        """Keep ``coef_`` as an array again, after `sparsify`. Returns self."""
-        check_is_fitted(self)
-        self.coef_ = dense(self.coef_)
-        return self
-
-    def _linear_form(self):
-        """Weights and intercepts whose scores `predict` goes by, and what makes probabilities of these scores.
-
-        Returns
-        -------
-        coef : (n_problems, n_features) array
-        intercept : (n_problems,) array
-        posterior : "logistic", "softmax" or None
-        """
-        return dense(self.coef_), self.intercept_, "logistic" if getattr(self, "loss", None) == "logistic" else None
-
-    def _decisions(self, X):
-        """What `predict` takes the largest of, or the sign: (n, n_problems)."""
-        return self._scores(X)
-
-    def _decide(self, decisions):
-        if self._multilabel:
-            return to_host(decisions > 0).astype(int)
-        if self._binary:
-            return self.classes_[to_host(decisions[:, 0] > 0).astype(int)]
-        return self.classes_[to_host(namespace_of(decisions).argmax(decisions, axis=1))]
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy on ``X`` and ``y``; of an indicator, the share of rows whose labels are all right."""
-        return accuracy_of(labels_beside(X, y), computed(self.predict(X)), weights_beside(X, sample_weight))
-
-    @property
-    def _binary(self):
-        return self.coef_.shape[0] == 1
-
-    def _check_rows(self, X):
-        check_is_fitted(self)
-        X = check_rows(self, X, reset=False)
-        check_columns(self, X)
-        return X
-
-    def _batches(self, X):
-        return batches(X, max(1, SCORE_ENTRIES // self.coef_.shape[0]))
-
-    def _scores(self, X):
-        return linear_scores(X, self.coef_, self.intercept_)
+        return shortfall(fit)
 
 
-def warn_of(shortfall):
-    """A ConvergenceWarning of this sentence, unless it is None."""
-    if shortfall is not None:
-        warn_at_caller(shortfall, ConvergenceWarning)
+def open_data(estimator, X, y, sample_weight, comm=None):
+    """What a fit trains on, checked: a context with the home of rows and labels, weights, and a `Keeper`.
 
-
-def _product_in_range(factors):
-    """The product of weights (n,) times a power of 2, the largest about 1; its sum without that power.
-
-    No factor, product or sum leaves the range of doubles on the way.
+    The home is None on a rank other than 0, where all has been done by then. Of rows in several places, what is said of
+    labels and weights is ``home.agreed``.
     """
-    weight, power = 1.0, 0
-    for factor in factors:
-        weight = weight * in_range(factor)
-        power += int(np.frexp(factor.max())[1])
-    if not weight.any():
-        raise ValueError("sample_weight and class_weight leave every sample with weight 0.")
-    with np.errstate(over="ignore"):
-        total = float(np.ldexp(weight.sum(), power))
-    return in_range(weight), min(total, LARGEST)
+    def rows():
+        return _rows(estimator, X, y, sample_weight, comm)
+
+    if comm is None and not on_workers(X):
+        return _in_this_process(estimator, rows)
+    from cmargin._estimators import shards  # which few need
+
+    return shards.over_workers(estimator, rows) if comm is None else shards.over_ranks(estimator, rows, comm)
 
 
-def of_mean_1(weight):
-    """Weights (n,) times what makes their mean 1."""
-    return weight * (len(weight) / weight.sum())
+def _rows(estimator, X, y, sample_weight, comm):
+    """Rows and labels as a home, those of this process or Dask's, and weights, once parameters and all are checked."""
+    if comm is not None or not on_workers(X):
+        estimator._check_for(None if comm is None else "comm=")
+        home, sample_weight = open_checked(estimator, X, y, sample_weight, may_be_empty=comm is not None)
+        if comm is not None and not home.in_memory:
+            raise ValueError("Rows in files or on a device do not take comm= yet; read those of each rank into memory.")
+        return home, sample_weight
+    estimator._check_for("Dask collections")
+    if estimator.checkpoint is not None:
+        raise ValueError("checkpoint= does not go with Dask collections yet; a worker that dies loses nothing there.")
+    if y is None:
+        raise ValueError(f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is "
+                         "None.")
+    _check_feature_names(estimator, getattr(X, "_meta", None), reset=True)
+    from cmargin.data.shards.dask.collections import open_partitions  # which imports Dask
+
+    home = open_partitions(X, y, sample_weight=sample_weight)
+    estimator.n_features_in_ = home.n_features
+    return home, None
 
 
-def rows_of_weight(home, Y, codes, weight):
-    """Rows, labels and weights without rows of weight 0, the weights of mean 1; None where they are or all are 1."""
-    if weight is None:
-        return home, Y, codes, None
-    if not weight.all() and not home.shares_reads:  # in files they stay, and count nothing
-        kept = np.flatnonzero(weight)               # the only copy of X
-        home, Y, codes, weight = home.keep(kept), Y[kept], None if codes is None else codes[kept], weight[kept]
-    return home, Y, codes, of_mean_1(weight)
+@contextmanager
+def _in_this_process(estimator, rows):
+    with Turn(waits=estimator.max_time is None):
+        home, sample_weight = rows()
+        try:
+            yield home, sample_weight, keeper_of(estimator, home, sample_weight)
+        finally:
+            home.let_go()
 
 
 def untrained(classes, problems, n_problems):

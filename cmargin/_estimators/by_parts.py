@@ -7,17 +7,17 @@ import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
 from cmargin._estimators.apart import check_list, is_indicator, weights_differ
-from cmargin._estimators.new_classes import counts_with_more, weights_with_more
-from cmargin._estimators.parts_apart import fit_part as fit_part_apart
-from cmargin._estimators.posteriors import PosteriorPredictions
-from cmargin._estimators.refusal import keeps_last_fit
-from cmargin._estimators.validation import check_rows, encode_labels
-from cmargin.data.label_arrays import label_array
-from cmargin.data.open import open_rows
-from cmargin.data.open_here import weights_beside
+from cmargin._estimators.apart import fit_part as fit_part_apart
+from cmargin._estimators.base import LinearClassifier, keeps_last_fit
+from cmargin._estimators.labels import encode_labels
+from cmargin._estimators.predict import PosteriorPredictions
+from cmargin._estimators.progress import warn_of
+from cmargin._estimators.validation import check_data
+from cmargin.data.containers import label_array
+from cmargin.data.open_here import home_of
 
 
-class TrainedByParts(PosteriorPredictions):
+class TrainedByParts(PosteriorPredictions, LinearClassifier):
     """Base of classifiers with `partial_fit`.
 
     A subclass has ``_go_on`` and ``_train_on``, and leaves ``_counts`` in training: the weight of all rows, of the
@@ -58,10 +58,10 @@ class TrainedByParts(PosteriorPredictions):
                 "weights, use compute_class_weight('balanced', classes=classes, y=y). In place of y you can use a "
                 "large enough sample of the full training set target to properly estimate the class frequency "
                 "distributions. Pass the resulting weights as the class_weight parameter.")
-        sample_weight, classes = weights_beside(X, sample_weight), label_array(classes, "classes")
-        X, y = check_rows(self, X, y, reset=not hasattr(self, "n_features_in_"))
+        classes, known = label_array(classes, "classes"), hasattr(self, "n_features_in_")
+        X, y, sample_weight = check_data(self, X, y, sample_weight, reset=not known)
         check_list(self, is_indicator(y))
-        labels, home = self._labels_of_part(y, classes), open_rows(X, y)
+        labels, home = self._labels_of_part(y, classes), home_of(X, y)
         if home.shares_reads:
             home.refuse("partial_fit")
         if is_indicator(y) and weights_differ(self, home, sample_weight):
@@ -74,7 +74,8 @@ class TrainedByParts(PosteriorPredictions):
         if self._weighs_nothing(home, labels, sample_weight):
             return self._without_rows(home, labels, first)
         start = None if first else self._go_on(home, labels, decay="call", joining=True)
-        return self._finish(*self._train_on(home, labels, sample_weight, begin, start, 1, in_parts=True))
+        warn_of(self._leave(*self._train_on(home, labels, sample_weight, begin, start, 1, in_parts=True)))
+        return self
 
     def _labels_of_part(self, y, classes):
         """Labels as of `encode_labels`, among the classes there were and those that join."""
@@ -160,3 +161,41 @@ def priors(counts, multilabel, loss, signs):
     # of the multinomial loss every row is visited, for all classes
     sampled = share if loss == "multinomial" else np.where(met, positive / np.where(met, visited, 1), unmet)
     return {"class_prior_": share, "sampled_prior_": sampled}
+
+
+def weights_with_more(coef, intercept, places, n_classes, as_softmax, score):
+    """Weights and intercepts of ``n_classes`` classes or labels.
+
+    Parameters
+    ----------
+    coef, intercept : (n_problems, n_features) and (n_problems,) arrays
+        Of the classes there were; one problem of two classes has the scores of the second.
+    places : (n_before,) array
+        Of these classes among all.
+    as_softmax : bool
+        Whether the difference of two classes' scores is to stay as it is, not the score of each.
+    score : float
+        Intercept of the classes that join, whose weights are 0.
+
+    Returns
+    -------
+    coef : (n_classes, n_features) array
+    intercept : (n_classes,) array
+    """
+    if len(coef) < len(places):
+        share = 0.5 if as_softmax else 1.0
+        coef, intercept = share * np.concatenate([-coef, coef]), share * np.concatenate([-intercept, intercept])
+    W, bias = np.zeros((n_classes, coef.shape[1]), coef.dtype), np.full(n_classes, float(score))
+    W[places], bias[places] = coef, intercept
+    return W, bias
+
+
+def counts_with_more(counts, places, n_classes):
+    """The (3, n_problems) weights of all rows, of positives and of visits, with those of classes that join."""
+    if counts.shape[1] < len(places):            # of two classes the first is the second, with its signs turned round
+        (total,), (positive,), (visited,) = counts
+        negative, share = total - positive, positive / visited if 0 < positive < visited else 0.5
+        counts = np.array([[total, total], [negative, positive], [negative / (1 - share), visited]])
+    every = np.zeros((3, n_classes))
+    every[0], every[:, places] = counts[0].max(), counts
+    return every

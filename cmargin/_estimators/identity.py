@@ -1,14 +1,17 @@
-"""What makes a fit this fit and no other: a checkpoint is taken up only where parameters and data are the same."""
+"""What makes a fit this fit: by that a checkpoint is taken up; and which version of this package wrote a pickle."""
 
 import os
 import platform
 import sys
+import warnings
 import zlib
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import InconsistentVersionWarning as OfScikitLearn
 
 from cmargin._estimators.validation import InvalidParameterError
+from cmargin._runtime.aligned import aligned_throughout
 from cmargin._runtime.checkpoint import Checkpoint, Keeper
 from cmargin._version import __version__
 from cmargin.data.arrays import parts_of
@@ -122,3 +125,30 @@ def sum_of_rows(home):
     for lo in range(0, len(rows), at_once):
         found = with_array(home.take(rows[lo:lo + at_once], home.dtype), found)
     return f"{found:08x}"
+
+
+class InconsistentVersionWarning(OfScikitLearn):
+    """An estimator was pickled by another version of this package; a kind of scikit-learn's of the same name."""
+
+    def __init__(self, estimator_name, version):
+        self.estimator_name = estimator_name
+        self.original_version = version
+
+    def __str__(self):
+        return (f"Trying to unpickle estimator {self.estimator_name} from cmargin {self.original_version} when using "
+                f"cmargin {__version__}. This might lead to breaking code or invalid results. Use at your own risk; "
+                "to_sklearn() of the version that wrote it makes a model that does not depend on this package.")
+
+
+class VersionInPickle:
+    """Base of estimators: their pickles hold the version, and their arrays are aligned however they were unpacked."""
+
+    def __getstate__(self):
+        return dict(super().__getstate__(), _cmargin_version=__version__)
+
+    def __setstate__(self, state):
+        state = dict(state)
+        version = state.pop("_cmargin_version", "of a version that did not write it down")
+        if version != __version__:
+            warnings.warn(InconsistentVersionWarning(type(self).__name__, version), stacklevel=2)
+        super().__setstate__(aligned_throughout(state))           # unpickled in place, out of a message

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cmargin._estimators.columns_said import said_of_columns
+from cmargin._estimators.progress import said_of_columns
 from cmargin._runtime.clock import TimeUp
 from cmargin.data.columns import Columns, columns_of, without_digits
 from cmargin.data.memory.shared_start import some_places

@@ -1,4 +1,4 @@
-"""Checks of parameters, rows and labels, in scikit-learn's wording."""
+"""Checks of parameters and rows, wherever these are, in scikit-learn's wording."""
 
 import math
 import numbers
@@ -6,23 +6,24 @@ from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.preprocessing import LabelEncoder
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_array, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    _num_samples,
+    assert_all_finite,
+    check_array,
+    check_consistent_length,
+    validate_data,
+)
 
 from cmargin._core.rows._structure import check_structure
 from cmargin._core.util._arrays import all_finite
-from cmargin._core.util._labels import count_codes, rows_by_class
-from cmargin._estimators.rows_elsewhere import check_device_rows, check_row_files
-from cmargin._runtime.aligned import contiguous
-from cmargin.data.containers import rows_array
-from cmargin.data.converted import ConvertedRows, is_copied, is_single
+from cmargin._core.util._openmp import effective_n_threads
+from cmargin.data.containers import is_single, on_workers, rows_array
+from cmargin.data.converted import ConvertedRows, is_copied
 from cmargin.data.device.rows import DeviceRows
 from cmargin.data.device.source import refuse_device
 from cmargin.data.files.source import refuse_files
 from cmargin.data.files.sources import RowFiles
-from cmargin.data.open import on_workers
-from cmargin.data.open_here import opened
+from cmargin.data.open_here import home_of, opened
 
 # what `validate_data` is to make of rows: CSR or dense, float32 and float64 as they are, in any order, not copied
 ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": None, "accept_large_sparse": True}
@@ -94,34 +95,20 @@ def check_class_weight(estimator, value):
     check_parameter(estimator, "class_weight", value, mapping=True, options=("balanced",), none=True)
 
 
-def in_range(weight):
-    """Finite weights (n,) >= 0 times a power of 2, exactly, so that the largest is about 1 and sums are finite.
-
-    Weights 2^-1074 times the largest, and smaller ones, become 0.
-    """
-    largest = weight.max(initial=0.0)
-    return np.ldexp(weight, -np.frexp(largest)[1])
-
-
-def balanced_weights(shares):
-    """(n_classes,) class weights that make classes weigh alike; ``shares``: what their rows weigh so far.
-
-    The "balanced" of scikit-learn's `compute_class_weight`; a class whose rows weigh nothing has 1.
-    """
-    return np.divide(shares.sum(), len(shares) * shares, out=np.ones(len(shares)), where=shares > 0)
-
-
-def check_class_weights(weights):
-    """Raise unless the (n_classes,) weights that a class_weight stands for are finite and not negative."""
-    if not (np.isfinite(weights).all() and (weights >= 0).all()):
-        raise ValueError(f"class_weight must be finite and not negative; got weights {weights}.")
-
-
 def check_seed(estimator):
     """``random_state``, of fits that draw nothing too."""
     seed = getattr(estimator, "random_state", None)
     if not isinstance(seed, np.random.RandomState) and seed is not np.random:
         check_parameter(estimator, "random_state", seed, integer=(0, 2**32 - 1, "[0, 4294967295]"), none=True)
+
+
+def check_verbose(estimator):
+    """Raise unless ``estimator.verbose`` is a bool or a whole number of at least 0."""
+    value = estimator.verbose
+    if not (isinstance(value, (bool, np.bool_)) or (isinstance(value, numbers.Integral) and value >= 0)):
+        raise InvalidParameterError(
+            f"The 'verbose' parameter of {type(estimator).__name__} must be an int in the range [0, inf) or an "
+            f"instance of 'bool'. Got {value!r} instead.")
 
 
 def check_flag(estimator, name, value):
@@ -133,54 +120,93 @@ def check_flag(estimator, name, value):
         )
 
 
-def check_rows(estimator, X, y="no_validation", *, reset=True, multi_output=True, n_threads=1):
-    """X, or X and y, as scikit-learn's `validate_data` leaves them; the first thing any method does with its data.
+def check_data(estimator, X, y, sample_weight=None, *, reset=True, n_threads=1, may_be_empty=False):
+    """What is given to train on, rows, labels and weights, in whatever they come; the first that is done with it.
 
-    The arrays of sparse input are checked before anything follows them, SciPy's and scikit-learn's methods included.
+    X and y are left as scikit-learn's `validate_data` leaves them. The arrays of sparse input are checked before
+    anything follows them, SciPy's and scikit-learn's methods included.
 
     Parameters
     ----------
     estimator : the estimator whose ``n_features_in_`` and ``feature_names_in_`` are set, or compared with
     X : (n, n_features) array or sparse matrix of any format; or rows in files, as `open_files` takes them; or a tensor
-    y : (n,) or (n, n_labels) array or sparse matrix, or paths of labels; left out where there are no targets
+    y : (n,) or (n, n_labels) array or sparse matrix, or paths of labels
+    sample_weight : array or None
     reset : bool
-        True in `fit`; False where X must be as at the last fit.
-    multi_output : bool
-        Whether ``y`` may have several columns.
+        False where X must be as at the last fit.
     n_threads : int
-        That may read a large array; 1 but for training, as a child of a process that has trained has no others.
+        That may read a large array.
+    may_be_empty : bool
+        Whether there may be no rows; labels and weights are None then.
 
     Returns
     -------
     X : (n, n_features) array or CSR matrix, float32 or float64, the one given wherever that is possible; `RowFiles`
         where they are too large, `DeviceRows` of a tensor
-    y : array or CSR matrix, where ``y`` was given
+    y : array or CSR matrix
+    sample_weight : array, its numbers not looked at, or None
 
     Raises
     ------
     ValueError
         For broken sparse matrices, NaN, infinities and shapes.
     """
-    if on_workers(X):
-        raise TypeError(f"{type(estimator).__name__} does not take Dask collections here; give X.compute().")
-    alone = isinstance(y, str) and y == "no_validation"
+    refuse_partitions(estimator, X)
+    X, y, sample_weight = opened(X, y, sample_weight)
+    if may_be_empty and _num_samples(X) == 0:
+        return validate_data(estimator, X, ensure_min_samples=0, **rows_wanted(X)), None, None
+    if isinstance(X, (RowFiles, DeviceRows)):
+        X = check_elsewhere(estimator, X, reset, y)
+        y = check_array(y, accept_sparse="csr", ensure_2d=False, dtype=None, input_name="y", estimator=estimator)
+        check_consistent_length(X, y)
+    elif not (clean(X, n_threads) and clean_labels(y, len(X)) and take_as_given(estimator, X, reset)):
+        check_structure(X)
+        X, y = in_our_words(validate_data)(estimator, X, y, reset=reset, multi_output=True, **rows_wanted(X))
+    return X, y, sample_weight
+
+
+def open_checked(estimator, X, y, sample_weight, may_be_empty=False):
+    """The home of rows and labels that are in order, and their weights, for a fit of ``estimator``."""
+    X, y, sample_weight = check_data(estimator, X, y, sample_weight, reset=not estimator._keeps_columns,
+                                     n_threads=effective_n_threads(estimator.n_jobs), may_be_empty=may_be_empty)
+    return home_of(X, y), sample_weight
+
+
+def check_rows(estimator, X):
+    """Rows for predictions, as `check_data` leaves them; those that are copied are `ConvertedRows`, block by block."""
+    refuse_partitions(estimator, X)
     if isinstance(X, ConvertedRows):                     # a search hands them on
         return X
-    X, labels = opened(X, None if alone else y)
-    y = y if alone else labels
-    if isinstance(X, RowFiles):
-        return check_row_files(estimator, X, y, not alone, reset)
-    if isinstance(X, DeviceRows):
-        return check_device_rows(estimator, X, y, not alone, reset)
-    if clean(X, n_threads) and (alone or clean_labels(y, len(X))) and take_as_given(estimator, X, reset):
-        return X if alone else (X, y)
+    X = opened(X)[0]
+    if isinstance(X, (RowFiles, DeviceRows)):
+        return check_elsewhere(estimator, X, False)
+    if clean(X) and take_as_given(estimator, X, False):  # one thread: a child of a process that has trained has no more
+        return X
     check_structure(X)
-    wanted = rows_wanted(X)
-    if alone and not reset and is_copied(X):
+    if is_copied(X):
         validate_data(estimator, X, reset=False, skip_check_array=True)      # names and number of columns
-        return ConvertedRows(X, in_our_words(partial(check_array, estimator=estimator, input_name="X", **wanted)))
-    targets = {} if alone else {"multi_output": multi_output}
-    return in_our_words(validate_data)(estimator, X, y, reset=reset, **wanted, **targets)
+        checked = partial(check_array, estimator=estimator, input_name="X", **rows_wanted(X))
+        return ConvertedRows(X, in_our_words(checked))
+    return in_our_words(validate_data)(estimator, X, reset=False, **rows_wanted(X))
+
+
+def check_elsewhere(estimator, X, reset, y="no_validation"):
+    """`DeviceRows` or `RowFiles` of floats, whose numbers are found to be finite now, or when they are first read."""
+    if X.ndim != 2:
+        raise ValueError(f"Expected 2D array, got {X.ndim}D array instead. Reshape your data either using "
+                         "X.reshape(-1, 1) if your data has a single feature or X.reshape(1, -1) if it contains a "
+                         "single sample.")
+    validate_data(estimator, X, y, reset=reset, skip_check_array=True)
+    for what, n in zip(("sample", "feature"), X.shape, strict=True):
+        if n == 0:
+            raise ValueError(f"Found array with 0 {what}(s) (shape={X.shape}) while a minimum of 1 is required by "
+                             f"{type(estimator).__name__}.")
+    return X.checked(partial(assert_all_finite, estimator_name=type(estimator).__name__, input_name="X"))
+
+
+def refuse_partitions(estimator, X):
+    if on_workers(X):
+        raise TypeError(f"{type(estimator).__name__} does not take Dask collections here; give X.compute().")
 
 
 def rows_wanted(X):
@@ -207,17 +233,6 @@ def in_our_words(check):
             raise ValueError(f"X holds a number beyond the range of float64 ({error}).") from None
 
     return checked
-
-
-def accuracy_of(y, predicted, sample_weight):
-    """scikit-learn's accuracy of labels as `label_array` makes them, of bytes too, which it refuses."""
-    from sklearn.metrics import accuracy_score  # heavy, and training does not need it
-
-    if predicted.ndim == 2 and np.ndim(y) == 2:
-        y = positives_of(y)                                                    # an indicator of -1 and 1 too
-    if getattr(getattr(y, "dtype", None), "kind", "") == "S" and y.shape == predicted.shape:
-        y, predicted = np.ones(len(y), bool), predicted == y
-    return accuracy_score(y, predicted, sample_weight=sample_weight)
 
 
 def clean(X, n_threads=1):
@@ -265,103 +280,3 @@ def sliceable(X):
     """Rows of any kind as an array or CSR matrix, from which numbers of rows pick; sparse arrays are checked first."""
     check_structure(X)
     return X.tocsr() if sp.issparse(X) else np.asarray(rows_array(X))
-
-
-def check_targets(y):
-    """Raise for targets that are no labels. Those that plainly are pass without scikit-learn's own, slower look."""
-    if not plain_labels(y):
-        check_classification_targets(y)
-
-
-def plain_labels(y):
-    """Whether ``y`` is an array of whole numbers or strings, one a row."""
-    if not isinstance(y, np.ndarray) or y.ndim != 1:
-        return False
-    return y.dtype.kind in "biuUS" or (y.dtype.kind == "f" and bool((y == np.rint(y)).all()))
-
-
-def positives_of(y):
-    """CSC indicator of the positives of a label indicator, whose values must be 0 and 1, or -1 and 1."""
-    values = y.data if sp.issparse(y) else np.asarray(y)
-    if not np.isin(values, (-1, 0, 1)).all():
-        raise ValueError("A label indicator must hold 0 and 1, or -1 and 1.")
-    return sp.csc_matrix(y > 0, dtype=np.int8)
-
-
-def code_labels(y, classes=None):
-    """Classes, and which rows are in which.
-
-    Parameters
-    ----------
-    y : (n,) labels, or (n, n_labels) indicator, dense or sparse; as `label_array` makes them
-    classes : array or None
-        All classes; from ``y`` if None. Not used for an indicator.
-
-    Returns
-    -------
-    classes : (n_classes,) array, ascending; for an indicator ``0 .. n_labels - 1``
-    codes : (n,) int array of class indices, or None for an indicator
-    positives : CSC indicator (n, n_labels), or None for labels
-
-    Raises
-    ------
-    ValueError
-        For continuous targets, fewer than two classes, or labels outside ``classes``.
-    """
-    if sp.issparse(y) and y.shape[1] == 1:               # an indicator of one label; scikit-learn knows none
-        return np.arange(1), None, positives_of(y)
-    check_targets(y)
-    if not plain_labels(y) and type_of_target(y, input_name="y") == "multilabel-indicator":
-        positives = positives_of(y)
-        return np.arange(positives.shape[1]), None, positives
-    return *_class_codes(y if plain_labels(y) else column_or_1d(y, warn=True), classes), None
-
-
-def encode_labels(y, classes=None):
-    """Labels as one-vs-rest problems.
-
-    Parameters
-    ----------
-    y, classes : as in `code_labels`; ``classes`` for `partial_fit`
-
-    Returns
-    -------
-    classes, codes : as from `code_labels`
-    Y : CSC indicator (n, n_problems): one column for two classes (positive: ``classes[1]``), else one a class
-
-    Raises
-    ------
-    ValueError
-        As `code_labels`.
-    """
-    classes, codes, Y = code_labels(y, classes)
-    return classes, codes, indicator_of(codes, len(classes)) if Y is None else Y
-
-
-def indicator_of(codes, n_classes):
-    """CSC indicator of labels: one column for two classes, of the second, else one a class."""
-    index = np.int32 if len(codes) <= np.iinfo(np.int32).max else np.int64
-    rows, starts = np.empty(len(codes), index), np.empty(n_classes + 1, index)
-    rows_by_class(np.ascontiguousarray(codes, np.int64), rows, starts)
-    if n_classes == 2:
-        rows, starts = rows[starts[1]:], starts[1:] - starts[1]
-    return sp.csc_matrix((np.ones(len(rows), np.int8), rows, starts), shape=(len(codes), len(starts) - 1))
-
-
-def _class_codes(y, classes):
-    """All classes, ascending, and the place of every label among them."""
-    plain = classes is None and plain_labels(y)          # one search for the distinct labels, not three
-    counted = count_codes(contiguous(y, np.int64)) if plain and y.dtype.kind in "bi" else None
-    encoder = None if plain else LabelEncoder().fit(y if classes is None else np.asarray(classes))
-    if counted is not None:
-        found = counted[0].astype(y.dtype)
-    else:
-        found = np.unique(y) if plain else encoder.classes_
-    if len(found) < 2:
-        raise ValueError(
-            "This solver needs samples of at least 2 classes in the data, but the data contains "
-            f"{f'only one class: {found.tolist()[0]!r}' if len(found) else 'none'}"
-        )
-    if counted is not None:
-        return found, counted[1]
-    return found, np.searchsorted(found, y) if plain else encoder.transform(y)

@@ -1,8 +1,7 @@
 """Gradient methods on a smooth objective: CG_DESCENT, Nesterov's acceleration, AdaDelta, Adam."""
 
-from cmargin._estimators.docstrings import described_by, example
+from cmargin._estimators.docs import Callback, CheckpointFile, ClassWeight, RandomState, described_by, example
 from cmargin._estimators.one_vs_rest import LinearOneVsRest
-from cmargin._estimators.types import Callback, CheckpointFile, ClassWeight, RandomState
 from cmargin._estimators.validation import COUNT, NOT_NEGATIVE, POSITIVE, check_parameter
 from cmargin.baselines._full_batch import FullBatchClassifier
 from cmargin.pursuit import MarginPursuitClassifier

@@ -1,7 +1,6 @@
 """Other methods that look at the whole margin distribution, to compare margin pursuit with: full-batch, by L-BFGS."""
 
-from cmargin._estimators.docstrings import described_by, example
-from cmargin._estimators.types import Callback, CheckpointFile, ClassWeight
+from cmargin._estimators.docs import Callback, CheckpointFile, ClassWeight, described_by, example
 from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE
 from cmargin.baselines._full_batch import FullBatchClassifier
 from cmargin.pursuit import MarginPursuitClassifier

@@ -2,8 +2,7 @@
 
 from functools import partial
 
-from cmargin._estimators.docstrings import described_by, example
-from cmargin._estimators.types import Callback, CheckpointFile, ClassWeight, RandomState
+from cmargin._estimators.docs import Callback, CheckpointFile, ClassWeight, RandomState, described_by, example
 from cmargin._estimators.validation import COUNT, POSITIVE, check_parameter
 from cmargin.slnd import CALIBRATED, SLNDClassifier
 from cmargin.solvers.sgd.plain_sgd import DiagonalRun, PlainRun, WhitenRun
@@ -79,7 +78,7 @@ class BalancedSGDClassifier(SLNDClassifier):
         check_parameter(self, "step_size", self.step_size, options=("auto",), real=POSITIVE)
         super()._check_parameters()
 
-    _takes_comm = _takes_workers = False
+    _takes_places = False
 
     def _run(self):
         return PlainRun

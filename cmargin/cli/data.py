@@ -6,12 +6,12 @@ import numpy as np
 
 from cmargin._estimators.validation import InvalidParameterError
 from cmargin.cli.tables import NO_LABEL, Table, read_csv, read_parquet
+from cmargin.data.containers import missing
 from cmargin.data.files import open_files
 from cmargin.data.files.arrays_in_files import array_of_npy
 from cmargin.data.files.npz import read_npz
 from cmargin.data.files.sources import labels_of
 from cmargin.data.files.svmlight import read_svmlight
-from cmargin.data.label_arrays import missing
 
 SVMLIGHT = (".svm", ".svmlight", ".libsvm", ".txt")
 TABLES = (".csv", ".tsv", ".parquet")

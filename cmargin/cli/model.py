@@ -5,7 +5,7 @@ import warnings
 from dataclasses import dataclass, field
 
 from cmargin import __version__
-from cmargin._estimators.versions import InconsistentVersionWarning
+from cmargin._estimators.identity import InconsistentVersionWarning
 from cmargin.cli.errors import print_error
 from cmargin.cli.output import output_file
 from cmargin.data.arrays import dense

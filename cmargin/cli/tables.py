@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from cmargin.cli.labels import labels_from
+from cmargin.data.containers import missing
 from cmargin.data.files.delimited import NotANumber, first_row, read_cells
 from cmargin.data.files.parquet import open_parquet, refuse_lists
-from cmargin.data.label_arrays import missing
 
 NO_LABEL = object()              # Given as the label's column where labels are in a file of their own.
 NO_NAMES = ("", "Unnamed: 0")    # The first column has these names where pandas or R wrote row numbers.

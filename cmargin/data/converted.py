@@ -9,9 +9,6 @@ import scipy.sparse as sp
 
 AT_ONCE = 1 << 22              # bytes of a block when it is converted; larger ones are no faster
 FLOATS = (np.float32, np.float64)
-# columns of frames whose numbers float32 holds, by the names that pandas, polars and Arrow have for their dtypes
-SINGLE = {"float32", "float"}
-IN_SINGLE = SINGLE | {"float16", "halffloat", "int8", "int16", "uint8", "uint16", "bool", "boolean"}
 
 
 class ConvertedRows:
@@ -46,15 +43,6 @@ def batches(X, most):
     at_once = rows_of_a_block(X) if sp.issparse(X) else getattr(X, "at_once", most)
     size = min(most, at_once)
     return [slice(lo, lo + size) for lo in range(0, X.shape[0], size)]
-
-
-def is_single(X):
-    """Whether the columns of a frame promote to float32, as those of NumPy arrays would."""
-    columns = getattr(getattr(X, "schema", None), "types", None)         # Arrow's
-    if columns is None and hasattr(X, "columns"):
-        columns = getattr(X, "dtypes", ())
-    names = {str(kind).removesuffix("[pyarrow]").lower() for kind in (() if columns is None else columns)}
-    return names <= IN_SINGLE and not names.isdisjoint(SINGLE)
 
 
 def is_copied(X):

@@ -13,7 +13,7 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 from cmargin import BSNClassifier, SLNDClassifier, SmSVMClassifier, datasets
-from cmargin._estimators.posteriors import raw_scores
+from cmargin._estimators.predict import raw_scores
 from cmargin.demo import photographs
 from cmargin.demo.result import Result, Split, shortest
 from cmargin.margins import margin, margin_error, top_k_accuracy

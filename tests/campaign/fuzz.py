@@ -28,7 +28,7 @@ _at = mmap.mmap(-1, 8)         # the input at work
 def load():
     """What forked processes then have: the library, trained models, and a folder for files that calls may write."""
     for name in ("cmargin.baselines", "cmargin.slnd", "cmargin.smsvm_cv", "cmargin.margins", "cmargin.plots",
-                 "cmargin.export", "cmargin._estimators.scikit_learn_twin", "cmargin.cli.convert", "cmargin.data.files",
+                 "cmargin.export", "cmargin._estimators.predict", "cmargin.cli.convert", "cmargin.data.files",
                  "matplotlib.figure"):
         import_module(name)
     folder = tempfile.mkdtemp(prefix="fuzz", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)

@@ -25,7 +25,7 @@ from workers_in_place import pass_over_partitions
 
 import cmargin
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, baselines
-from cmargin._estimators import base as estimator_base
+from cmargin._estimators import validation
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
 from cmargin.data import source as base
@@ -39,6 +39,7 @@ from cmargin.data.files.stochastic_rows import FileStochasticRows
 from cmargin.data.files.walkers import FileWalkers
 from cmargin.data.memory import dual_rows, row_pass, score_blocks, softmax_rows, stochastic_rows
 from cmargin.data.memory import source as memory
+from cmargin.data.open_here import home_of
 from cmargin.data.shards.dask import source as dask_home
 from cmargin.data.shards.dask.source import DaskPass
 from cmargin.data.shards.dask.walkers import WorkerWalkers
@@ -71,7 +72,7 @@ if strict is not None:
         code, intercept=True, n_threads=1)
 SOURCE = Path(cmargin.__file__).parent
 ASKS = re.compile(r"issparse\(|isspmatrix|isinstance\((X|rows|self\.X)\b|hasattr\(\w*X\b|type\(\w*X\)|\bhome\.X\b")
-MAY_ASK = ("data/", "_core/rows/", "_estimators/validation.py")
+MAY_ASK = ("data/", "_core/rows/", "_estimators/validation.py", "_estimators/labels.py")
 
 
 def problem(dtype, weighted):
@@ -366,7 +367,7 @@ def test_what_is_not_declared_is_not_used(monkeypatch, estimator, n_classes):
     X, y = blobs(n=240, k=n_classes)
     X = sp.csr_matrix(X) if estimator.get_params().get("linear_solver") == "dual" else X
     weight = np.where(np.arange(len(y)) % 9, 1.0, 0.0) if "Catoni" not in str(estimator) else None
-    monkeypatch.setattr(estimator_base, "open_rows", lambda *given: Declared(open_rows(*given), base.Home))
+    monkeypatch.setattr(validation, "home_of", lambda *given: Declared(home_of(*given), base.Home))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted = estimator.set_params(n_jobs=1).fit(X, y, *(() if weight is None else (weight,)))

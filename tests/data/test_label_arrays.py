@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from estimators import quick_estimators
 
 from cmargin import SLNDClassifier, SmSVMClassifier, SmSVMClassifierCV
-from cmargin.data.label_arrays import label_array
+from cmargin.data.containers import label_array
 from cmargin.margins import margin_summary, top_k_accuracy
 
 RNG = np.random.default_rng(11)

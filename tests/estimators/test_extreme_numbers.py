@@ -21,8 +21,9 @@ from cmargin import (
     baselines,
     margins,
 )
+from cmargin._estimators.labels import in_range
 from cmargin._estimators.scores import linear_scores
-from cmargin._estimators.validation import InvalidParameterError, in_range
+from cmargin._estimators.validation import InvalidParameterError
 from cmargin.solvers.first_order.hager_zhang import LineSearch, OutOfTrials
 
 LARGEST = np.finfo(float).max

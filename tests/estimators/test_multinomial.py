@@ -80,18 +80,18 @@ def test_auto_is_multinomial_for_classes_that_exclude_each_other(digits, monkeyp
 def test_auto_is_one_vs_rest_where_a_softmax_of_many_classes_is_dear_and_says_so(digits, monkeypatch, capsys):
     # it was for more than 2,000 classes whatever the rows: 50 % of 2,100 classes where the softmax has 84
     X, _, y, _ = digits
-    monkeypatch.setattr("cmargin._estimators.slnd_loss.CLASSES_AT_ANY_COST", 9)
+    monkeypatch.setattr("cmargin._estimators.slnd_fit.CLASSES_AT_ANY_COST", 9)
     assert fit(X, y, loss="auto", verbose=1).loss_ == "multinomial" and "one-vs-rest" not in capsys.readouterr().out
     for limit, value in (("MOST_PRODUCTS", 10 * X.size - 1), ("MOST_WEIGHTS", 10 * X.shape[1] - 1)):
         with monkeypatch.context() as at:
-            at.setattr(f"cmargin._estimators.slnd_loss.{limit}", value)
+            at.setattr(f"cmargin._estimators.slnd_fit.{limit}", value)
             assert fit(X, y, loss="auto", verbose=1).loss_ == "logistic"
             assert capsys.readouterr().out.count("one-vs-rest") == 1
             assert fit(X, y, loss="auto", l2=1e-3).loss_ == "multinomial"      # a penalty has no other meaning
-            at.setattr(f"cmargin._estimators.slnd_loss.{limit}", value + 1)
+            at.setattr(f"cmargin._estimators.slnd_fit.{limit}", value + 1)
             assert fit(X, y, loss="auto").loss_ == "multinomial"
     # what the first batch was, the others are
-    monkeypatch.setattr("cmargin._estimators.slnd_loss.MOST_PRODUCTS", 10 * 100 * X.shape[1])
+    monkeypatch.setattr("cmargin._estimators.slnd_fit.MOST_PRODUCTS", 10 * 100 * X.shape[1])
     for first, then in ((100, 300), (300, 100)):
         model = SLNDClassifier(random_state=5).partial_fit(X[:first], y[:first], classes=np.arange(10))
         assert model.loss_ == ("multinomial" if first == 100 else "logistic")

@@ -7,7 +7,8 @@ from estimators import quick_estimators
 from sklearn.base import clone
 
 from cmargin import MarginPursuitClassifier, SmSVMClassifier, SmSVMClassifierCV
-from cmargin._estimators.progress import check_verbose, say
+from cmargin._estimators.progress import say
+from cmargin._estimators.validation import check_verbose
 
 X, Y = broken_rows.sound_rows()
 EVERY = pytest.mark.parametrize("estimator", quick_estimators(), ids=lambda e: type(e).__name__)

@@ -225,9 +225,9 @@ def looked_at(monkeypatch):
 def test_clean_rows_skip_checks_and_are_the_same_rows(make, monkeypatch):
     model, Z = SmSVMClassifier().fit(X, WORDS), make(X)
     calls = looked_at(monkeypatch)
-    assert checks.check_rows(model, Z, reset=False) is Z and not calls
+    assert checks.check_rows(model, Z) is Z and not calls
     for y in (WORDS, Y, Y.astype(float)):
-        assert checks.check_rows(model, Z, y[:len(Z)])[1].dtype == y.dtype and not calls
+        assert checks.check_data(model, Z, y[:len(Z)])[1].dtype == y.dtype and not calls
     assert model.n_features_in_ == X.shape[1]
 
 
@@ -244,7 +244,7 @@ def test_other_rows_are_refused_in_scikit_learns_words(given, words):
     X.astype(int), X.astype(">f8"), X[:, ::2], X.tolist()], ids=["int", "byte order", "strided", "list"])
 def test_rows_that_are_not_clean_go_the_long_way(given, monkeypatch):
     calls = looked_at(monkeypatch)
-    checks.check_rows(SmSVMClassifier(), given, WORDS)
+    checks.check_data(SmSVMClassifier(), given, WORDS)
     assert calls == [1]
 
 
@@ -254,7 +254,7 @@ def test_rows_that_are_not_clean_go_the_long_way(given, monkeypatch):
 def test_labels_that_are_not_clean_go_the_long_way(y, monkeypatch):
     calls = looked_at(monkeypatch)
     with contextlib.suppress(ValueError, TypeError):
-        checks.check_rows(SmSVMClassifier(), X, y)
+        checks.check_data(SmSVMClassifier(), X, y)
     assert calls == [1]
 
 

@@ -285,7 +285,7 @@ def test_top_k_is_a_ranking_in_batches(digits, monkeypatch):
     model = fit(X, y)
     expected = model.classes_[np.argsort(-model.predict_proba(X_test), axis=1, kind="stable")]
     for entries in (1 << 22, 70):
-        monkeypatch.setattr("cmargin._estimators.base.SCORE_ENTRIES", entries)
+        monkeypatch.setattr("cmargin._estimators.predict.SCORE_ENTRIES", entries)
         assert np.array_equal(model.predict_top_k(X_test, 3), expected[:, :3])
         assert np.array_equal(model.predict_top_k(X_test, 10), expected)
         assert np.array_equal(model.predict(X_test), expected[:, 0])

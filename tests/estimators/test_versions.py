@@ -16,7 +16,7 @@ from cmargin import SmSVMClassifier
 from cmargin.cli.model import Model, load
 
 X, Y = blobs(n=90, d=5, k=3)
-OURS = "cmargin._estimators.versions.__version__"
+OURS = "cmargin._estimators.identity.__version__"
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from sklearn.preprocessing import scale
 
 from cmargin import MarginPursuitClassifier
 from cmargin._core.newton._asking import advance_all
-from cmargin._estimators.margin_trace import MarginTrace
+from cmargin._estimators.one_vs_rest import MarginTrace
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
 from cmargin.solvers.first_order.margin_pursuit import Settings

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 from ranks_in_threads import OneProblem
 
-from cmargin._estimators.agreement import Agreed
 from cmargin._estimators.labels import Labels
+from cmargin._estimators.shards import Agreed
 from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin.data.shards.dask.source import DaskHome
 from cmargin.data.shards.dask.tasks import Labelled

@@ -11,7 +11,7 @@ from conftest import blobs
 
 import cmargin
 from cmargin import SmSVMClassifier, baselines
-from cmargin._estimators.docstrings import described_by, entries
+from cmargin._estimators.docs import described_by, entries
 
 ESTIMATORS = list(dict.fromkeys(getattr(module, name) for module in (cmargin, baselines) for name in module.__all__
                                 if name.endswith(("Classifier", "ClassifierCV"))))

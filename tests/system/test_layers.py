@@ -134,7 +134,7 @@ def test_no_circle_but_those_that_are_known():
 
 def test_every_kind_of_import_is_read():
     found = imports()
-    assert found["slnd", "_estimators.base"] is False                       # a .py
+    assert found["slnd", "_estimators.by_parts"] is False                   # a .py
     assert found["_core.losses._losses", "_core.util._shapes"] is False     # a .pyx, which cimports
     assert found["_core.losses._hinge", "_core.losses._point"] is False     # a .pxd
     assert found["__main__", "demo.table"] is True                          # within a function

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from cmargin.data.device.arrays import HALF, Device, refuse_tensors, to_host
+from cmargin.data.device.arrays import HALF, Device, beside, brought, on_device, refuse_tensors, to_host
 
 BLOCK_NUMBERS = 1 << 27        # of X that are read at a time; what is made of them on the way is as large
 CPU_NUMBERS = 1 << 20          # where they are read by this machine's processor, from its cache the second time
@@ -65,6 +65,14 @@ class DeviceRows:
         if xp.isdtype(kind, ("integral", "bool")):
             return DeviceRows(xp.astype(self.X, self.at.wide))
         raise ValueError(f"Rows on a device must be real numbers, whole or of 16, 32 or 64 bits; X holds {kind}.")
+
+    def checked(self, check):
+        """Rows of floats; ``check`` sees, in memory, a number that is none to compute with, if there is any."""
+        rows = self.as_float()
+        broken = rows.not_finite()
+        if broken is not None:
+            check(np.array([broken], rows.dtype))
+        return rows
 
     def not_finite(self):
         """NaN or infinity where there is one, NaN first; None where all numbers are finite."""
@@ -153,3 +161,11 @@ class DeviceRows:
         """<w_c, x_i> + b_c, (n, n_problems) on the device, in the dtype of the rows."""
         W, b = self.at.put(coef.T, self.at.dtype), self.at.put(intercept, self.at.dtype)
         return self.X @ W + b
+
+
+def opened(X, y=None, sample_weight=None):
+    """`DeviceRows` of a tensor, labels and weights beside it in memory; what are no tensors, as they are."""
+    X = brought(X, "X")
+    rows = DeviceRows(X) if on_device(X) else X
+    x = X.X if isinstance(X, DeviceRows) else X
+    return rows, beside(x, y, "y"), beside(x, sample_weight, "sample_weight")

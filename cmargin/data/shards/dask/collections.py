@@ -9,9 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from distributed import futures_of
 
-from cmargin.data.containers import on_workers, refuse_types, weight_array
-from cmargin.data.label_arrays import label_array
-from cmargin.data.row_index import refuse_other_order
+from cmargin.data.containers import arrays_of
 from cmargin.data.shards.dask.cluster import Cluster, check_imports, client_of
 from cmargin.data.shards.dask.source import DaskHome
 
@@ -23,14 +21,12 @@ def open_partitions(X, y=None, client=None, sample_weight=None):
     check_imports(client)
     if hasattr(X, "to_dask_array"):
         X = client.persist(X)
-    refuse_other_order(X, y, "y")
-    refuse_other_order(X, sample_weight, "sample_weight")
+    X, y, sample_weight = arrays_of(X, y, sample_weight)
     X = rows_of(X)
     home = DaskHome(Cluster(client), partitions_of(X, client), None, X.chunks[0], X.shape[1], X.dtype,
                     sp.issparse(X._meta))
-    home.labels = None if y is None else beside(home, y if on_workers(y) else label_array(y), "y")
-    home.weights = None if sample_weight is None else beside(
-        home, sample_weight if on_workers(sample_weight) else weight_array(sample_weight), "sample_weight")
+    home.labels = None if y is None else beside(home, y, "y")
+    home.weights = None if sample_weight is None else beside(home, sample_weight, "sample_weight")
     return home
 
 
@@ -39,14 +35,12 @@ def rows_of(X):
     if hasattr(X, "to_dask_array"):                          # a dataframe, whose lengths are counted
         if not hasattr(X, "columns"):
             raise ValueError("Expected 2D array, got a Dask series instead.")
-        refuse_types(X._meta)
         X = as_array(X)
     if not isinstance(X, dask.array.Array):
         raise TypeError(f"Rows can be a Dask array or dataframe, not a {type(X).__module__}.{type(X).__name__}.")
     if X.ndim != 2:
         raise ValueError(f"Expected 2D array, got {X.ndim}D array instead.")
     check_known(X, "X")
-    refuse_types(X)
     for axis, what in enumerate(("sample", "feature")):
         if X.shape[axis] == 0:
             raise ValueError(f"Found array with 0 {what}(s) (shape={X.shape}) while a minimum of 1 is required.")

@@ -105,7 +105,7 @@ class DaskHome(ShardedSource):
 
     Attributes
     ----------
-    agreed, labelled : what `cmargin._estimators.over_workers` finds; futures of `Labelled`
+    agreed, labelled : what `cmargin._estimators.shards` finds; futures of `Labelled`
     n_jobs : int or None
         Threads of a task; None: 1, as a worker runs a task in each of its own.
     rounds : int

@@ -1,8 +1,22 @@
-"""Docstrings that say "As in" another class, written out: whoever asks for help finds every parameter and attribute."""
+"""What users read of parameters: their types, and docstrings that say "As in" another class, written out."""
 
 import ast
 import inspect
+import os
 import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+
+from cmargin._runtime.checkpoint import Checkpoint
+
+Method = TypeVar("Method", bound=Callable[..., Any])         # what a decorator takes and gives back
+ClassWeight = Mapping[Any, float] | list[dict[int, float]] | str | None
+RandomState = int | np.random.RandomState | None
+Callback = Callable[[Any], object] | None
+CheckpointFile = str | os.PathLike[str] | Checkpoint | None
+
 
 EXAMPLE = """Examples
     --------

@@ -1,32 +1,41 @@
-"""What places whose rows are trained on together must agree on first: cards, and what all of them come to.
+"""`fit` over ranks and over Dask workers: what places of rows agree on first, and who ends how.
 
-Every place checks its own rows and says what they are. Where the driver is, what they say is compared: the union of the
-classes, one factor for all weights, the place of each one's rows among all; or a sentence on what does not fit.
+Every place checks its own rows and says what they are. Where the driver is, on rank 0 or on Dask's client, what they
+say is compared: the union of the classes, one factor for all weights, the place of each one's rows among all; or a
+sentence on what does not fit, raised everywhere. From there on the driver trains as on rows in memory.
 """
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
+from sklearn.base import clone
+from sklearn.utils.validation import _check_sample_weight
 
+from cmargin._core.util._openmp import effective_n_threads
 from cmargin._estimators.apart import refuse_apart
-from cmargin._estimators.identity import of_rows
-from cmargin._estimators.labels import Labels
-from cmargin._estimators.one_sign import signs_of
-from cmargin._estimators.validation import (
-    LARGEST,
+from cmargin._estimators.identity import keeper_of_ranks, of_rows
+from cmargin._estimators.labels import (
+    Labels,
+    Problems,
     balanced_weights,
     check_class_weights,
     check_targets,
     code_labels,
     in_range,
     positives_of,
-    rows_wanted,
+    signs_of,
 )
-from cmargin.data.containers import weight_array
-from cmargin.data.failure import agreed_on
-from cmargin.data.open import open_rows
+from cmargin._estimators.validation import LARGEST, open_checked
+from cmargin._runtime.blas_threads import single_threaded_blas
+from cmargin._runtime.checkpoint import NO_KEEPER
+from cmargin._runtime.deferred import Deferred
+from cmargin.data.failure import Failure, agreed_on, first_failure
+from cmargin.data.open_here import home_of, open_here
+from cmargin.data.shards.dask.tasks import Labelled, Several, says_failure
+from cmargin.data.shards.mpi import RankHome, RankShard
+from cmargin.data.shards.ranks import ON_RANKS, Ranks
 
 DRIVER_DECIDES = ("callback", "verbose", "n_jobs", "max_time")      # need not be alike
 IN_PARTITIONS = ("partitions", "in partition {}")     # as `ON_RANKS` of `cmargin.data.shards.ranks`
@@ -53,7 +62,7 @@ class Card:
 
 
 @dataclass
-class Agreed:
+class Agreed(Problems):
     """What all places know of the rows and problems; where the driver is, it is there instead of labels and weights."""
 
     classes: np.ndarray
@@ -72,14 +81,6 @@ class Agreed:
     sums: list = field(default_factory=list)         # of every place's card
     signs: np.ndarray | None = None                  # of every label of an indicator, as of `signs_of`
 
-    def __len__(self):
-        """Problems."""
-        return len(self.classes) if self.multilabel or len(self.classes) > 2 else 1
-
-    def of_problem(self, c):
-        """The class that is +1 in problem c."""
-        return c if len(self) > 1 or self.multilabel else 1
-
     def code(self, c, weights):
         """The number of the problem: every place knows its codes by that."""
         return c
@@ -87,29 +88,26 @@ class Agreed:
 
 # ---------------------------------------------------------------- what every place does, and what is made of it
 
-def checked(estimator, X, y, sample_weight):
-    """A place's rows as a home, their weights, and the card."""
+def card_of(estimator, home, sample_weight):
+    """A place's card, and its weights."""
     parameters = {name: value for name, value in estimator.get_params(deep=False).items()
                   if name not in DRIVER_DECIDES and isinstance(value, (str, int, float, dict, type(None)))}
-    if _num_samples(X) == 0:                              # scikit-learn's checks are of at least one row
-        home, heaviest = open_rows(validate_data(estimator, X, ensure_min_samples=0, **rows_wanted(X))), None
-        kind = classes = counts = shares = None
-    else:
-        X, y = estimator._check_data(X, y)
-        home, (kind, classes, counts) = open_rows(X, y), _targets(y)
+    kind = classes = counts = shares = None
+    if home.n_rows:
+        kind, classes, counts = _targets(home.y)
         shares = counts
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(weight_array(sample_weight), y, dtype=np.float64,
-                                                 ensure_non_negative=True, allow_all_zero_weights=True)
+            sample_weight = _check_sample_weight(sample_weight, home.y, dtype=np.float64, ensure_non_negative=True,
+                                                 allow_all_zero_weights=True)
             if kind != "an indicator":
-                codes = np.searchsorted(classes, np.asarray(y).ravel())
+                codes = np.searchsorted(classes, np.asarray(home.y).ravel())
                 shares = np.bincount(codes, in_range(sample_weight), minlength=len(classes))
-        heaviest = None if sample_weight is None else sample_weight.max()
+    heaviest = None if sample_weight is None else sample_weight.max()
     sums = of_rows(home, sample_weight) if estimator.checkpoint is not None and home.n_rows else {}
     names = list(getattr(estimator, "feature_names_in_", ())) or None
     card = Card(type(estimator).__name__, parameters, home.n_rows, home.n_features, str(home.dtype),
                 "CSR" if home.sparse else "dense", names, heaviest, home.entries, kind, classes, counts, shares, sums)
-    return (home, sample_weight), card
+    return card, sample_weight
 
 
 def _targets(y):
@@ -177,7 +175,7 @@ def weighed(estimator, home, sample_weight, agreed, leave_out):
     """
     if home.n_rows == 0:
         kind = sp.csr_matrix if agreed.layout == "CSR" else np.empty
-        home = open_rows(kind((0, home.n_features), dtype=agreed.dtype))
+        home = home_of(kind((0, home.n_features), dtype=agreed.dtype))
         codes = None if agreed.multilabel else np.empty(0, np.intp)
         positives = sp.csc_matrix((0, len(agreed.classes)), dtype=np.int8)
     elif agreed.multilabel:
@@ -223,3 +221,140 @@ def balanced(agreed, sums):
     with np.errstate(over="ignore"):
         agreed.total_weight = min(float(np.ldexp(total, max(powers))), LARGEST)
     return agreed
+
+
+# ---------------------------------------------------------------- ranks
+
+@dataclass
+class Ending:
+    """How the fit ended on rank 0, as the others are told."""
+
+    attributes: dict
+    interrupted: bool
+    failure: Failure | None
+
+
+@contextmanager
+def over_ranks(estimator, rows, comm):
+    """`open_data` of all ranks' rows together, called on every rank; ``rows()``: this rank's, as a home, and weights.
+
+    Rank 0 trains on a `RankHome`. The others serve until it has done, and end with its fitted attributes or its error.
+    """
+    ranks, ending, deferred = Ranks(comm), None, None
+    with ranks.interrupts, single_threaded_blas():
+        ranks.interrupts.holding = True
+        shard, agreed = _placed(ranks, estimator, rows)
+        if ranks.rank == 0:
+            home, before = RankHome(ranks, shard, agreed), vars(estimator).get("coef_")
+            try:
+                yield home, None, keeper_of_ranks(estimator, home, agreed.sums)
+            except BaseException as error:
+                deferred = Deferred(error)
+            home.end()
+            ending = _ending(estimator, before, deferred)
+        else:
+            shard.serve()
+        ending = ranks.share(ending)
+    if ranks.rank != 0:
+        vars(estimator).update(ending.attributes)
+    if ending.interrupted or ranks.interrupts.came:
+        raise deferred.taken() if ending.interrupted and deferred is not None else KeyboardInterrupt
+    if ending.failure is not None:
+        raise ending.failure.error() if deferred is None else deferred.taken()
+    if ranks.rank != 0:
+        yield None, None, None
+
+
+def _ending(estimator, before, deferred):
+    """``before``: its weights before the fit, which ``deferred`` ended, if that is not None."""
+    attributes = {}
+    if vars(estimator).get("coef_") is not before:
+        parameters = estimator.get_params(deep=False)
+        attributes = {name: value for name, value in vars(estimator).items()
+                      if name not in parameters and (name.endswith("_") or name.startswith("_"))}
+    interrupted = deferred is not None and isinstance(deferred.error, KeyboardInterrupt)
+    return Ending(attributes, interrupted, None if deferred is None or interrupted else Failure(deferred.error))
+
+
+def _placed(ranks, estimator, rows):
+    """This rank's `RankShard`, and what all ranks have agreed on."""
+    def checked():
+        home, weight = rows()
+        card, weight = card_of(estimator, home, weight)
+        return (home, weight), card
+
+    (home, sample_weight), agreed = ranks.settle(checked, lambda cards: compared(estimator, cards, ON_RANKS))
+    leave_out = estimator._leaves_out_weightless
+    (home, labels, weight), agreed = ranks.settle(
+        lambda: weighed(estimator, home, sample_weight, agreed, leave_out), lambda sums: balanced(agreed, sums))
+    first, n_threads = agreed.first[ranks.rank], effective_n_threads(estimator.n_jobs)
+    return RankShard(ranks, home, labels, weight * agreed.factor, first, n_threads), agreed
+
+
+# ---------------------------------------------------------------- workers
+
+@contextmanager
+def over_workers(estimator, rows):
+    """`open_data` of Dask collections: estimator and driver are here, workers see a copy to check their rows by."""
+    home, _ = rows()
+    try:
+        agree(estimator, home)
+        yield home, None, NO_KEEPER
+    finally:
+        home.let_go()
+
+
+def agree(estimator, home):
+    """Let ``home`` know what its partitions say of labels and weights."""
+    parameters = estimator.get_params(deep=False).items()
+    there = type(estimator)(**{name: None if name in DRIVER_DECIDES else value for name, value in parameters})
+    cluster = home.cluster
+
+    def told(futures):
+        every = home.by_place(cluster.told(futures))
+        cluster.forget(futures)
+        failure = first_failure(every, IN_PARTITIONS[1])
+        if failure is not None:
+            raise failure.error()
+        return every
+
+    def in_groups(name, task, *columns):
+        return told(cluster.everywhere(name, Several(task), *home.in_groups(*columns)))
+
+    read = home.is_read
+    home.form_groups()
+    agreed = compared(there, in_groups("check", check, *home.beside(home.weights, there)), IN_PARTITIONS)
+    if not read:                                     # rows were nowhere until then
+        home.form_groups(anew=True)
+    weighed_there = cluster.everywhere("weigh", weigh, *home.beside(home.weights, there, agreed))
+    home.agreed = balanced(agreed, in_groups("sums-of-weigh", sums_of, weighed_there))
+    home.labelled = cluster.everywhere("label", label, weighed_there, *home.beside(home.agreed)[2:],
+                                       list(range(home.n_places)))
+    home.n_jobs, home.n_threads = estimator.n_jobs, effective_n_threads(estimator.n_jobs)
+    cluster.forget(weighed_there)                    # once the labels are made of them
+
+
+@says_failure
+def check(X, y, sample_weight, estimator):
+    """A `Card` of rows that are read as they are from now on."""
+    estimator = clone(estimator)
+    card, _ = card_of(estimator, *open_checked(estimator, X, y, sample_weight, may_be_empty=True))
+    open_here(X)
+    return card
+
+
+@says_failure
+def weigh(X, y, sample_weight, estimator, agreed):
+    """Labels, weights up to a factor, and their sums."""
+    (_, labels, weight), sums = weighed(estimator, open_here(X, y), sample_weight, agreed, False)
+    return labels, weight, sums
+
+
+@says_failure
+def sums_of(weighed_there):
+    return weighed_there if isinstance(weighed_there, Failure) else weighed_there[2]
+
+
+def label(weighed_there, agreed, place):
+    labels, weight, _ = weighed_there
+    return Labelled(labels, weight * agreed.factor, agreed.first[place], place)
