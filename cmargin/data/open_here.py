@@ -4,20 +4,18 @@ import numpy as np
 import scipy.sparse as sp
 
 from cmargin.data.containers import arrays_of
-from cmargin.data.device import rows as tensors
-from cmargin.data.device.rows import DeviceRows
+from cmargin.data.device.rows import DeviceRows, of_tensors
 from cmargin.data.device.source import DeviceHome
-from cmargin.data.files import sources as files
 from cmargin.data.files.source import FileHome
-from cmargin.data.files.sources import RowFiles
+from cmargin.data.files.sources import RowFiles, of_files
 from cmargin.data.memory.source import MemoryHome
 
 
 def opened(X, y=None, sample_weight=None):
     """What can be checked: rows as an array, a frame, a sparse matrix, `RowFiles` or `DeviceRows`; labels and weights
     as arrays in memory. Tensors are looked for first, then files, then containers of other libraries."""
-    X, y, sample_weight = tensors.opened(X, y, sample_weight)
-    X, y = files.opened(X, y)
+    X, y, sample_weight = of_tensors(X, y, sample_weight)
+    X, y = of_files(X, y)
     return arrays_of(X, y, sample_weight)
 
 

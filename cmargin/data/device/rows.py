@@ -163,7 +163,7 @@ class DeviceRows:
         return self.X @ W + b
 
 
-def opened(X, y=None, sample_weight=None):
+def of_tensors(X, y=None, sample_weight=None):
     """`DeviceRows` of a tensor, labels and weights beside it in memory; what are no tensors, as they are."""
     X = brought(X, "X")
     rows = DeviceRows(X) if on_device(X) else X

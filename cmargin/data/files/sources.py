@@ -214,18 +214,18 @@ def too_large(X):
     return X.nbytes > FITS * memory_left() and mapped_rows(X) is not None
 
 
-def opened(X, y=None):
+def of_files(X, y=None):
     """Rows that are named by paths, and memory maps that do not fit into memory, opened, and their labels; or as given.
 
     y is `labels_of` it where X is of files, or was and is read whole: then strings are not one a row. Labels in a list
     of strings are files where the strings end as their names do.
     """
     rows = open_files(X) if are_paths(X) else open_files(X, False) if isinstance(X, np.memmap) and too_large(X) else X
-    of_files = are_paths(X) or isinstance(X, (RowFiles, np.memmap)) or is_path(y)
-    if not of_files and are_paths(y):
+    in_files = are_paths(X) or isinstance(X, (RowFiles, np.memmap)) or is_path(y)
+    if not in_files and are_paths(y):
         n_rows = X.shape[0] if hasattr(X, "shape") else None
-        of_files = isinstance(n_rows, int) and len(y) != n_rows          # Dask's frames have a number to be computed
-    return rows, labels_of(y) if of_files else y
+        in_files = isinstance(n_rows, int) and len(y) != n_rows          # Dask's frames have a number to be computed
+    return rows, labels_of(y) if in_files else y
 
 
 def labels_of(given):
