@@ -153,12 +153,12 @@ def check_data(estimator, X, y, sample_weight=None, *, reset=True, n_threads=1, 
     """
     refuse_partitions(estimator, X)
     X, y, sample_weight = opened(X, y, sample_weight)
-    if may_be_empty and _num_samples(X) == 0:
-        return validate_data(estimator, X, ensure_min_samples=0, **rows_wanted(X)), None, None
     if isinstance(X, (RowFiles, DeviceRows)):
         X = check_elsewhere(estimator, X, reset, y)
         y = check_array(y, accept_sparse="csr", ensure_2d=False, dtype=None, input_name="y", estimator=estimator)
         check_consistent_length(X, y)
+    elif may_be_empty and _num_samples(X) == 0:
+        return validate_data(estimator, X, ensure_min_samples=0, **rows_wanted(X)), None, None
     elif not (clean(X, n_threads) and clean_labels(y, len(X)) and take_as_given(estimator, X, reset)):
         check_structure(X)
         X, y = in_our_words(validate_data)(estimator, X, y, reset=reset, multi_output=True, **rows_wanted(X))
