@@ -20,11 +20,11 @@ from cmargin._estimators.identity import VersionInPickle, check_checkpoint, keep
 from cmargin._estimators.labels import code_labels, in_range, positives_of, warn_of_folds
 from cmargin._estimators.predict import accuracy_of, lazy_on_workers, scikit_learn_twin
 from cmargin._estimators.progress import say
-from cmargin._estimators.validation import check_data, check_in_memory, check_rows, check_verbose, sliceable
+from cmargin._estimators.validation import check_data, check_rows, check_verbose, sliceable
 from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin.data import open_rows
-from cmargin.data.containers import computed, label_array, weight_array
-from cmargin.data.open_here import home_of, opened
+from cmargin.data.containers import label_array
+from cmargin.data.open_here import home_of
 from cmargin.smsvm import SmSVMClassifier, of_logistic_loss
 
 OF_THE_BEST = ("coef_", "intercept_", "classes_", "objective_", "duality_gap_", "n_iter_", "history_")
@@ -231,7 +231,9 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
         X, y, sample_weight = check_data(self, X, y, sample_weight)
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
-        check_in_memory(X, "A search, which trains on parts of the rows,")
+        home = home_of(X, y)
+        if not home.in_memory:
+            home.refuse("A search, which trains on parts of the rows,")
         code_labels(y)
         if self._estimator.checkpoint is not None:
             raise ValueError("The fits of a search take no checkpoint of their own; give it to SmSVMClassifierCV.")
@@ -296,8 +298,7 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on ``X`` and ``y``."""
-        X, y, sample_weight = opened(X, y, sample_weight)
-        return accuracy_of(label_array(y), computed(self.predict(X)), weight_array(sample_weight))
+        return accuracy_of(self, X, y, sample_weight)
 
     def to_sklearn(self) -> Any:
         """The chosen estimator's `to_sklearn`."""

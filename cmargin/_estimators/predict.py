@@ -163,8 +163,7 @@ class LinearPredictions:
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on ``X`` and ``y``; of an indicator, the share of rows whose labels are all right."""
-        X, y, sample_weight = opened(X, y, sample_weight)
-        return accuracy_of(label_array(y), computed(self.predict(X)), weight_array(sample_weight))
+        return accuracy_of(self, X, y, sample_weight)
 
     @property
     def _binary(self):
@@ -372,10 +371,12 @@ def scikit_learn_twin(model, columns):
     return named(twin)
 
 
-def accuracy_of(y, predicted, sample_weight):
-    """scikit-learn's accuracy of labels as `label_array` makes them, of bytes too, which it refuses."""
+def accuracy_of(model, X, y, sample_weight):
+    """scikit-learn's accuracy of what ``model`` predicts, of bytes too, which it refuses; all may be Dask's."""
     from sklearn.metrics import accuracy_score  # heavy, and training does not need it
 
+    X, y, sample_weight = opened(X, y, sample_weight)
+    y, predicted, sample_weight = label_array(y), computed(model.predict(X)), weight_array(sample_weight)
     if predicted.ndim == 2 and np.ndim(y) == 2:
         y = positives_of(y)                                                    # an indicator of -1 and 1 too
     if getattr(getattr(y, "dtype", None), "kind", "") == "S" and y.shape == predicted.shape:

@@ -20,8 +20,6 @@ from cmargin._core.util._openmp import effective_n_threads
 from cmargin.data.containers import is_single, on_workers, rows_array
 from cmargin.data.converted import ConvertedRows, is_copied
 from cmargin.data.device.rows import DeviceRows
-from cmargin.data.device.source import refuse_device
-from cmargin.data.files.source import refuse_files
 from cmargin.data.files.sources import RowFiles
 from cmargin.data.open_here import home_of, opened
 
@@ -266,14 +264,6 @@ def check_columns(estimator, X):
     if X.shape[1] != estimator.coef_.shape[1]:
         raise ValueError(f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
                          f"{estimator.coef_.shape[1]} features as input.")
-
-
-def check_in_memory(X, what):
-    """Raise for rows in files and on a device, which ``what`` cannot go by."""
-    if isinstance(X, RowFiles):
-        refuse_files(what)
-    if isinstance(X, DeviceRows):
-        refuse_device(what)
 
 
 def sliceable(X):
