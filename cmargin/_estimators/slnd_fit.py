@@ -173,7 +173,7 @@ def fit_optimum(estimator, home, codes, weight, about, begin, keeper):
 
     Returns
     -------
-    The arguments of `LinearClassifier._finish`
+    The arguments of `LinearClassifier._leave`
     """
     n_classes = len(about["classes_"])
     settings = Settings(

@@ -40,6 +40,7 @@ def rows_array(X):
     ----------
     X : (n, n_features) array, frame of pandas, polars or Arrow, sparse matrix, list of rows; whatever has `__array__`
         Neither tensors nor Dask collections.
+
     Returns
     -------
     X, where it is an array, a frame, a sparse matrix or a list; or the array that it gives

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
 from cmargin._core.rows._rows import Rows
 from cmargin._core.util import _catoni, _margin_summary
-from cmargin._estimators import validation
+from cmargin._estimators import labels
 from cmargin._runtime.aligned import aligned_throughout, contiguous
 from cmargin.data import open_rows
 from cmargin.data.files import open_files
@@ -142,7 +142,7 @@ def test_views_of_a_home_and_blocks_of_margins(monkeypatch, data):
 
 
 def test_labels_are_counted_where_they_are_aligned(monkeypatch, data):
-    calls = watched(monkeypatch, validation, "count_codes")
+    calls = watched(monkeypatch, labels, "count_codes")
     SmSVMClassifier(max_passes=2, tol=10.0).fit(data[0], off_by_one(data[1].astype(np.int64)))
     assert calls
 
