@@ -151,6 +151,7 @@ def check_data(estimator, X, y, sample_weight=None, *, reset=True, n_threads=1, 
     """
     refuse_partitions(estimator, X)
     X, y, sample_weight = opened(X, y, sample_weight)
+    check_structure(X)
     if isinstance(X, (RowFiles, DeviceRows)):
         X = check_elsewhere(estimator, X, reset, y)
         y = check_array(y, accept_sparse="csr", ensure_2d=False, dtype=None, input_name="y", estimator=estimator)
@@ -158,7 +159,6 @@ def check_data(estimator, X, y, sample_weight=None, *, reset=True, n_threads=1, 
     elif may_be_empty and _num_samples(X) == 0:
         return validate_data(estimator, X, ensure_min_samples=0, **rows_wanted(X)), None, None
     elif not (clean(X, n_threads) and clean_labels(y, len(X)) and take_as_given(estimator, X, reset)):
-        check_structure(X)
         X, y = in_our_words(validate_data)(estimator, X, y, reset=reset, multi_output=True, **rows_wanted(X))
     return X, y, sample_weight
 
@@ -176,11 +176,11 @@ def check_rows(estimator, X):
     if isinstance(X, ConvertedRows):                     # a search hands them on
         return X
     X = opened(X)[0]
+    check_structure(X)
     if isinstance(X, (RowFiles, DeviceRows)):
         return check_elsewhere(estimator, X, False)
     if clean(X) and take_as_given(estimator, X, False):  # one thread: a child of a process that has trained has no more
         return X
-    check_structure(X)
     if is_copied(X):
         validate_data(estimator, X, reset=False, skip_check_array=True)      # names and number of columns
         checked = partial(check_array, estimator=estimator, input_name="X", **rows_wanted(X))

@@ -216,3 +216,12 @@ def test_paths_that_name_no_files_are_still_paths(tmp_path):
             SmSVMClassifier().fit(paths, Y)
     with pytest.raises(FileNotFoundError, match="There is no file 'somewhere'"):
         SmSVMClassifier().fit("somewhere", Y)
+
+
+def test_what_is_wrong_is_said_of_rows_first_then_of_labels_then_of_weights():
+    # Weights were looked at before the rows that they are weights of, and labels in between.
+    whole, hidden = (X, Y, np.ones(60)), [np.ma.masked_array(a, a == a.flat[7]) for a in (X, Y, np.ones(60))]
+    for n, name in enumerate(("X", "y", "sample_weight")):
+        for fit in (SmSVMClassifier().fit, SmSVMClassifierCV(cv=3).fit):
+            with pytest.raises(ValueError, match=f"^{name} is a masked array"):
+                fit(*whole[:n], *hidden[n:])
