@@ -26,7 +26,7 @@ from sklearn.model_selection import train_test_split
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
-from cmargin.solvers.sgd import remote_run
+from cmargin.solvers import cost
 from measure.limits import best_of
 from measure.report import heading, table
 
@@ -218,7 +218,7 @@ def batches(device, options):
     """What is lost where a device takes larger batches than rows in memory do: those it takes, or ``--batch`` rows."""
     rows = []
     if options.batch:
-        remote_run.MOST, remote_run.BATCHES = options.batch, 1
+        cost.DEVICE_BATCH, cost.DEVICE_BATCHES_OF_A_PASS = options.batch, 1
     for name, X, y in sets_of(options):
         for seed in range(options.seed, options.seed + 5):
             A, B, a, b = train_test_split(X, y, random_state=seed, test_size=0.2)

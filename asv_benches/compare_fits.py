@@ -34,7 +34,7 @@ from cmargin import (
 )
 from cmargin._runtime.turns import TURNS, cores, places
 from cmargin.datasets import load
-from cmargin.solvers.newton import growing
+from cmargin.solvers import cost
 from measure.limits import best_of
 from measure.report import heading, table
 
@@ -216,8 +216,8 @@ def subset(options):
             for seed, order in enumerate(orders, options.first):
                 model, told = SmSVMClassifier(l2=l2, random_state=500 + seed, max_passes=60), []
                 here, labels = X[order], code[order]
-                for near in (growing.may_near, lambda *_: None):
-                    with patch.object(growing, "may_near", near):
+                for smallest in (cost.WORKING_SET_FROM_ROWS, np.inf):
+                    with patch.object(cost, "WORKING_SET_FROM_ROWS", smallest):
                         start = perf_counter()
                         told += [model.fit(here, labels).n_passes_, perf_counter() - start]
                 found.append(told)

@@ -19,10 +19,9 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 from cmargin import SmSVMClassifier
-from cmargin.data.memory.reduced_rows import worth_reducing
 from cmargin.data.open import open_rows
-from cmargin.data.prices import worth_products
-from cmargin.solvers.newton.continuation import Problem, Settings
+from cmargin.solvers.prices import worth_products, worth_reducing
+from cmargin.solvers.problem import Problem, Settings
 
 NEAR = 1e-3
 TOLERANCES = 10.0 ** -np.arange(1, 7)
@@ -110,10 +109,10 @@ def best_other(X, y, C, loss, best, options):
 
 def compared(name, X, y, C, loss, options):
     """(auto over factor, auto over the best other), or None where no products are tried."""
-    home, problem = open_rows(X), Problem(1 / (C * len(y)), 0.0, None, loss)
-    if not worth_products(home, problem, Settings(max_passes=1000.0)):
+    stats, problem = open_rows(X).describe(), Problem(1 / (C * len(y)), 0.0, None, loss)
+    if not worth_products(stats, problem, Settings(max_passes=1000.0)):
         return None
-    factor = "woodbury" if worth_reducing(home, 0.0, "auto", "exact") else "cholesky"
+    factor = "woodbury" if worth_reducing(stats) else "cholesky"
     took = {}
     for _ in range(options.repeat):
         for way in ("auto", factor):

@@ -15,8 +15,8 @@ from compare_products import KINDS, seconds
 
 from cmargin import SmSVMClassifier
 from cmargin.data.open import open_rows
-from cmargin.data.prices import sample_for_products
-from cmargin.solvers.newton.continuation import Problem, Settings
+from cmargin.solvers.prices import sample_for_products
+from cmargin.solvers.problem import Problem, Settings
 
 DENSE = [kind for kind in KINDS if kind not in ("table", "text")]
 
@@ -45,7 +45,7 @@ def main():
     for seed in range(*options.seeds):
         name, X, y, loss, C = drawn(seed, options.numbers)
         problem = Problem(1 / (C * len(y)), 0.0, None, loss)
-        if sample_for_products(open_rows(X), problem, Settings(max_passes=1000.0), 0) is None:
+        if sample_for_products(open_rows(X).describe(), problem, Settings(max_passes=1000.0)) is None:
             continue
         took, reads = {}, {}
         for _ in range(options.repeat):

@@ -60,7 +60,7 @@ def experiments(arguments, parser):
 
 
 def on_own_data(arguments):
-    """Run ``cmargin fit``, ``predict``, ``evaluate`` or ``convert``; an interrupt of their imports is caught, too."""
+    """Run a command of `cmargin.cli`, ``cmargin fit`` for example; an interrupt of its imports is caught, too."""
     return exit_status(lambda: import_module(f"cmargin.cli.{arguments.run}").run(arguments))
 
 

@@ -3,8 +3,9 @@
 from cmargin._estimators.docs import Callback, CheckpointFile, ClassWeight, RandomState, described_by, example
 from cmargin._estimators.one_vs_rest import LinearOneVsRest
 from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE, InvalidParameterError, check_parameter
-from cmargin.solvers.first_order.margin_pursuit import GradientDescent, ProjectedSGD, Settings, Start
+from cmargin.solvers.first_order.margin_pursuit import GradientDescent, ProjectedSGD, Start
 from cmargin.solvers.newton.pursuit_newton import NewtonClasses
+from cmargin.solvers.problem import PursuitSettings
 
 
 class MarginPursuitClassifier(LinearOneVsRest):
@@ -157,9 +158,9 @@ class MarginPursuitClassifier(LinearOneVsRest):
     def _settings(self, deadline):
         scale = float(self.margin) if isinstance(self.scale, str) else float(self.scale)
         chooses = self.l2 == "auto"
-        return Settings("margin_pursuit", float(self.margin), scale, self.scale == "one-shot",
-                        0.0 if chooses else float(self.l2), self.step_size, self.tol, self.max_passes,
-                        self.fit_intercept, deadline, chooses_l2=chooses and self.solver != "sgd")
+        return PursuitSettings("margin_pursuit", float(self.margin), scale, self.scale == "one-shot",
+                               0.0 if chooses else float(self.l2), self.step_size, self.tol, self.max_passes,
+                               self.fit_intercept, deadline, chooses_l2=chooses and self.solver != "sgd")
 
     @property
     def _wants_tol(self):
@@ -244,8 +245,8 @@ class PegasosClassifier(LinearOneVsRest):
     _wants_tol = False
 
     def _run(self, blocks, start, deadline):
-        settings = Settings("hinge", 1.0, 1.0, False, float(self.l2), self.step_size, self.tol, self.max_passes,
-                            self.fit_intercept, deadline)
+        settings = PursuitSettings("hinge", 1.0, 1.0, False, float(self.l2), self.step_size, self.tol, self.max_passes,
+                                   self.fit_intercept, deadline)
         return _projected(self, blocks, settings, start)
 
     def _store(self, fit, dtype):

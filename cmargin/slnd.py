@@ -33,12 +33,11 @@ from cmargin._estimators.validation import (
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin.data.memory.stochastic_rows import NonFiniteCurvature
+from cmargin.solvers import cost
 from cmargin.solvers.per_class import constant_score
 from cmargin.solvers.sgd.class_lists import ClassLists
 from cmargin.solvers.sgd.low_rank_newton import Settings, Start, train
-from cmargin.solvers.sgd.multinomial import FALLBACK as FALLBACK_OF_ALL
 from cmargin.solvers.sgd.multinomial import MultinomialRun
-from cmargin.solvers.sgd.step_size import FALLBACK as FALLBACK_OF_EACH
 
 ONE_CLASS = "The rows of positive weight are of only one class; at least 2 classes are needed."
 
@@ -304,7 +303,7 @@ class SLNDClassifier(TrainedByParts):
             step = self.step_size_ if self._asked_step == self.step_size else None
         if step is None and decay == "call" and self.step_size == "auto":
             # tried on a batch without the new classes, or from weights set by hand, the smallest step would be best
-            step = FALLBACK_OF_ALL if loss == "multinomial" else FALLBACK_OF_EACH
+            step = cost.MULTINOMIAL_STEP if loss == "multinomial" else cost.CLASS_STEP
         streams = None if self._streams is None or more else self._streams.copy()         # none after an optimum
         coef, intercept = self._last_coef, self._last_intercept
         if more:

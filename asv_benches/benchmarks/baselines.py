@@ -13,7 +13,8 @@ try:
     from cmargin import SLNDClassifier, baselines
     from cmargin.data import open_rows
     from cmargin.solvers.first_order.conjugate_gradient import CGDescent, SmoothRisk
-    from cmargin.solvers.first_order.margin_pursuit import Settings, Start
+    from cmargin.solvers.first_order.margin_pursuit import Start
+    from cmargin.solvers.problem import PursuitSettings
 
     baselines.CGDescentClassifier       # noqa: B018  a commit before it existed
 except (ImportError, AttributeError):  # asv marks the benchmarks as failed and goes on
@@ -87,7 +88,7 @@ class ConjugateGradients:
         return SmoothRisk(self.blocks, 0, l2, True, loss, 0.5)
 
     def reads(self, loss, l2):
-        settings = Settings("", 1.0, 1.0, False, l2, None, 1e-6, 3000, True, None)
+        settings = PursuitSettings("", 1.0, 1.0, False, l2, None, 1e-6, 3000, True, None)
         fit, _ = CGDescent(self.blocks, lambda c, width: self.risk(loss, l2), (0.0,), settings, Start(), None).run()
         return fit.reads
 

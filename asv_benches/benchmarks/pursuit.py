@@ -12,8 +12,9 @@ from .common import digits, gaussian_classes
 try:
     from cmargin import MarginPursuitClassifier, PegasosClassifier
     from cmargin.data import open_rows
-    from cmargin.solvers.first_order.margin_pursuit import ProjectedSGD, Settings, Start
+    from cmargin.solvers.first_order.margin_pursuit import ProjectedSGD, Start
     from cmargin.solvers.per_class import class_streams
+    from cmargin.solvers.problem import PursuitSettings
     from cmargin.solvers.sgd.class_lists import ClassLists
     from cmargin.solvers.sgd.class_passes import ClassPasses
     from cmargin.solvers.sgd.class_weights import ClassWeights
@@ -90,7 +91,7 @@ class ProjectedStep:
         X, y = gaussian_classes(20000, width, 20, np.dtype(dtype))
         Y = sp.csc_matrix((np.ones(len(y), np.int8), (np.arange(len(y)), y)))
         home = open_rows(X).stochastic_rows(2)
-        settings = Settings("margin_pursuit", 1.0, 1.0, False, 1e-3, None, 1e-6, 1, True, None)
+        settings = PursuitSettings("margin_pursuit", 1.0, 1.0, False, 1e-3, None, 1e-6, 1, True, None)
         self.run = ProjectedSGD(open_rows(X).score_blocks(Y, None, 2), settings, Start(), None, home, 3)
         self.run.prepare()
         inverse, _ = build_inverse(home, np.arange(2000), np.ones((1, 2000)), 20, "scale")

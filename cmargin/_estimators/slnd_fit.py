@@ -8,17 +8,15 @@ from cmargin._core.util._openmp import effective_n_threads
 from cmargin._estimators.progress import say
 from cmargin._estimators.validation import InvalidParameterError
 from cmargin.data.memory.shared_start import sample_rows
+from cmargin.solvers import cost
 from cmargin.solvers.multinomial.newton import ABSENT, Settings, solve
 from cmargin.solvers.sgd.class_lists import ClassShares
 from cmargin.solvers.sgd.multinomial import MultinomialRun
 from cmargin.solvers.sgd.remote_run import ClassesOverFiles, MultinomialOnDevice, MultinomialOverFiles
 from cmargin.solvers.sgd.run import ClassesOverShards, MultinomialOverShards
 from cmargin.solvers.sgd.shard_shares import ShardCounts, ShardShares
+from cmargin.solvers.slnd_plan import softmax_is_cheap
 
-# Multinomial for so many classes at any cost, beyond that within limits (doc/lab-notebook, "Thousands of classes")
-CLASSES_AT_ANY_COST = 2000
-MOST_PRODUCTS = 1e12    # multiply-adds of one product of all rows with all classes: a pass of 40 s on a core
-MOST_WEIGHTS = 2e8      # numbers of the weights, of which four arrays are in memory
 STOPS = ("max_time", "interrupted")                      # before a first pass, or Newton step, had ended
 TOL = 1e-4               # relative duality gap where ``tol`` is None
 
@@ -43,8 +41,8 @@ def automatic_loss(estimator, classes, codes, home, before):
         return "logistic"
     if home is None:
         return "multinomial"
-    cheap = n * home.entries <= MOST_PRODUCTS and n * home.n_features <= MOST_WEIGHTS
-    if n <= CLASSES_AT_ANY_COST or penalised or (cheap if before is None else before == "multinomial"):
+    cheap = softmax_is_cheap(home, n)
+    if n <= cost.MULTINOMIAL_CLASSES or penalised or (cheap if before is None else before == "multinomial"):
         return "multinomial"
     say(estimator, f"loss='logistic', one-vs-rest: a softmax of {n} classes costs {n * home.entries:.2g} multiply-adds "
                    "for all rows; loss='multinomial' pays them")

@@ -14,25 +14,36 @@ from cmargin._estimators.base import untrained
 from cmargin._estimators.progress import say
 from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin._runtime.clock import RunClock, TimeUp
-from cmargin.data.memory.dual_rows import BY_DUAL, FEWEST_READS, SMOOTH_SPARSE, worth_sweeping
-from cmargin.data.memory.reduced_rows import worth_reducing
 from cmargin.data.memory.row_pass import SMALL
-from cmargin.data.prices import has_ridges, jumps, sample_for_products, sampled_reads, worth_columns, worth_products
-from cmargin.solvers.dual.dual_newton import DualNewton
-from cmargin.solvers.dual.smooth_choice import foreseen
-from cmargin.solvers.newton.continuation import HISTORY, ContinuationNewton, Problem, Result, Settings
-from cmargin.solvers.newton.growing import SMALLEST, may_near, ways
+from cmargin.solvers import cost
+from cmargin.solvers.explain import description, explanation, sentence
+from cmargin.solvers.history import SMSVM
+from cmargin.solvers.newton.continuation import ContinuationNewton
 from cmargin.solvers.newton.parts import Parts
-from cmargin.solvers.newton.published import PaperNewton
 from cmargin.solvers.newton.slices import side_by_side
+from cmargin.solvers.newton.stages import Shared, Stages
+from cmargin.solvers.plan import ProblemStats, chooses_rows, dual_is_tried, refuse
+from cmargin.solvers.problem import Problem, Settings
+from cmargin.solvers.result import Result
 
 SMALLEST_NUMBER, LARGEST_NUMBER = float(np.finfo(float).tiny), float(np.finfo(float).max)
-WARM_WIDTH = 0.1               # smoothing that a warm start begins with, at most
-NOWHERE = {True: 0.5, False: 0.1}    # a gap that sweeps of sparse and of dense rows end with, too large for a start
 UNFINISHED = ("waiting", "running", "stopped", "max_time")
-FEW_NUMBERS = 100_000          # of X for all classes together: with fewer a fit takes a millisecond on one thread, two
-                               # gain a tenth of it, and beside busy programs one may wait 4 ms for the other
 LATE = 0.3                     # seconds that an interrupted fit may take to say how good the classes are
+
+
+def l2_of(estimator, total_weight):
+    """The penalty that ``l2`` or ``C`` says, for sample weights of that sum."""
+    if estimator.C is None:
+        return 1e-4 if estimator.l2 is None else float(estimator.l2)
+    if np.isinf(estimator.C):
+        return 0.0
+    return 1 / min(max(float(estimator.C) * total_weight, SMALLEST_NUMBER), LARGEST_NUMBER)
+
+
+def settings_of(estimator, **more):
+    e = estimator
+    return Settings(e.tol, e.max_passes, e.smoothing, e.smoothing_decay, e.linear_solver, line_search=e.line_search,
+                    subset_growth=e.subset_growth, newton_tol=e.newton_tol, **more)
 
 
 class SmSVMFit:
@@ -43,11 +54,10 @@ class SmSVMFit:
         self.estimator, self.home, self.labels, self.weights = estimator, home, labels, weights
         self.n, self.m = home.n_rows, home.n_features
         e = estimator
-        self.l2 = 1e-4 if e.l2 is None else float(e.l2)
-        if e.C is not None:
-            self.l2 = 0.0 if np.isinf(e.C) else 1 / min(max(float(e.C) * total_weight, SMALLEST_NUMBER), LARGEST_NUMBER)
+        self.l2 = l2_of(e, total_weight)
         threads = effective_n_threads(estimator.n_jobs) if home.agreed is None else 1     # ranks have their own
-        several = len(labels) >= threads > 1 and self.n * self.m * len(labels) >= FEW_NUMBERS
+        several = len(labels) >= threads > 1 and \
+            self.n * self.m * len(labels) >= cost.THREADS_FROM_ENTRIES_OF_ALL_CLASSES
         self.n_threads = threads if self.n * self.m >= SMALL or several else 1
         self.intercept = bool(estimator.fit_intercept)
         self.free = self.m if self.intercept and not estimator.penalize_intercept else None    # column, not penalised
@@ -57,31 +67,19 @@ class SmSVMFit:
         p = self.m + self.intercept
         self.warm = self._warm_start(p)
         self.results = [Result(np.zeros(p), status="waiting") for _ in range(len(labels))]
-        self.start = self.reduced = self.dual = None
-        self.keeper = keeper
-        if e.linear_solver == "cg" and e.l1 > 0:
-            raise ValueError("linear_solver='cg' needs l1=0: an l1 model is solved on its active block, by 'cholesky'.")
-        if e.line_search != "exact" and e.loss != "hinge":
-            raise ValueError("line_search='quadratic' needs loss='hinge'.")
-        if e.linear_solver == "dual" and e.loss not in BY_DUAL:
-            raise ValueError(f"linear_solver='dual' needs loss={' or '.join(map(repr, BY_DUAL))}.")
-        self.by_dual = self.by_rows = False
-        if home.agreed is not None:          # sums over all rows only
-            return
-        self.by_dual = e.loss in BY_DUAL and (home.in_memory or e.linear_solver == "dual") and \
-            worth_sweeping(home, self.l2, e.l1, e.linear_solver, e.line_search, e.loss)
-        if e.linear_solver == "auto" and not home.sparse and e.max_passes < FEWEST_READS:
-            self.by_dual = False
-        self.by_rows = worth_reducing(home, e.l1, e.linear_solver, e.line_search)
-        if not home.in_memory and e.linear_solver == "auto":
-            self.by_rows = False
+        self.start, self.keeper = None, keeper
+        self.settings = settings_of(e, clock=self.clock)
+        about = ProblemStats(e.loss, self.l2, float(e.l1), p, len(labels), self.warm is not None)
+        refuse(about, self.settings, home.describe())
+        self.shared = Shared(home, self.problem, about, weights, self.intercept)
+        self.shared.learn(self.settings)
 
     def _draw_seeds(self):
         """One seed a class, drawn only where rows will be, or their order; always the same for None."""
         random_state = self.estimator.random_state
-        draws = self.by_dual or self.n >= SMALLEST or sampled_reads(self.home, jumps(self.estimator.loss))[0] > 0 \
-            or not isinstance(random_state, int)
-        if random_state is None or not draws:
+        s = self.shared
+        draws = chooses_rows(s.stats, s.about, self.settings, s.known)
+        if random_state is None or not (draws or not isinstance(random_state, int)):
             return np.zeros(len(self.labels), np.intp)
         return check_random_state(random_state).randint(2**31 - 1, size=len(self.labels))
 
@@ -101,6 +99,7 @@ class SmSVMFit:
         if n_classes > 1 and (e.max_time is not None or e.callback is not None):
             self.start_all(lambda: self.clock.late)
         self.seeds = self._draw_seeds()
+        self._say_the_plan()
         if self.keeper.found is not None:
             self._go_on_from(self.keeper.found)
         parts = Parts(self.keeper, self._rest)   # no attribute: it would be held by what it holds
@@ -123,7 +122,9 @@ class SmSVMFit:
         n_classes = len(self.labels)
         if n_classes < 2 or self.n_threads == 1 or self.estimator.callback is not None:
             return True
-        return n_classes < self.n_threads and not self.by_dual
+        s = self.shared
+        return n_classes < self.n_threads and not dual_is_tried(s.stats, s.about, self.settings,
+                                                                {told.what: told for told in s.known})
 
     def start_all(self, out_of_time):
         e = self.estimator
@@ -195,165 +196,39 @@ class SmSVMFit:
             return
         found = parts.begin(c)
         result.status = "running"
-        code = self.labels.code(c, self.weights)
-        made = []
-
-        def rows():
-            if not made:
-                made.append(self.home.row_pass(code, intercept=self.intercept, n_threads=n_threads))
-            return made[0]
-
+        stop = None if self.estimator.callback is None else self._asked_to_stop      # no attributes: they hold ``self``
+        settings = replace(self.settings, stop=stop, tell=self._teller(c), between=self._between_slices)
+        stages = Stages(self.shared, self.labels.code(c, self.weights), settings, result, self.seeds[c], n_threads,
+                        None if self.warm is None else self.warm[c], found, note=self._note(c))
         try:
-            for driver in self.drivers(c, code, rows, n_threads, result, found):
+            for driver in stages.drivers():
                 yield driver.of_problem(c, parts)
         except TimeUp:                           # while rows of a subset were gathered
             result.status = "max_time"
         stopped_on_a_subset = not np.isfinite(result.objective)
         if stopped_on_a_subset and (self.home.in_memory or not self.clock.late):
-            last = ContinuationNewton(rows(), self.problem, Settings(), result, w=result.w)
+            last = ContinuationNewton(stages.rows, self.problem, Settings(), result, w=result.w)
             last.certify(result.status)
             yield last.of_problem(c, parts)
         parts.end(c, result.status)
 
-    def drivers(self, c, code, rows, n_threads, result, found):
-        """``rows()``: the pass over them, made when Newton's method first wants it.
-        ``found``: what the problem gave for the checkpoint that the fit goes on from, or None."""
-        e, stage = self.estimator, None if found is None else found["stage"]
-        settings = Settings(e.tol, e.max_passes, e.smoothing, e.smoothing_decay, e.linear_solver, self.clock,
-                            None if e.callback is None else self._asked_to_stop, tell=self._teller(c),
-                            between=self._between_slices)
-        w, before = None if self.warm is None else self.warm[c], None
-        if w is not None:
-            result.w = np.array(w, float)
-        reads = self.reads_to_try(code) if self.by_dual and stage in (None, "dual") else 0
-        if reads > 0:
-            on_trial = e.linear_solver == "auto" and not self.home.sparse and not has_ridges(e.loss)
-            before = DualNewton(self.dual_rows().row_pass(code), self.problem, settings, result, self.seeds[c], w,
-                                reads, on_trial)
-            before.begin_or_go_on(found)
-            stage = found = None
-            yield before
-            if result.status != "left":
-                if not before.certain():
-                    yield from self.certified(before, rows(), settings, result)
-                return
-            result.status = "running"
-            if result.gap <= NOWHERE[self.home.sparse]:
-                w = result.w
-            else:
-                result.objective = np.inf        # what comes next begins anew
-        rows, width, sampled = rows(), None if w is None else min(e.smoothing, WARM_WIDTH), None
-        if self.problem.l1 > 0:
-            products = worth_columns(self.home, self.problem, settings)
-            if products > 0:
-                rows.take_columns(self.home.columns())
-        else:
-            products = worth_products(self.home, self.problem, settings)
-            sampled = sample_for_products(self.home, self.problem, settings, self.seeds[c])
-        if stage == "whole":
-            newton = ContinuationNewton(rows, self.problem, settings, result)
-            may_near(newton)
-            newton.go_on_from(found)
-            yield newton
-        elif self.by_rows:
-            if stage in (None, "products") and products > 0:
-                before = ContinuationNewton(rows, self.problem, settings, result, None, w, before, products, True)
-                before.way = (None, "products")
-                before.begin_or_go_on(found)
-                stage = found = None
-                yield before
-                if result.status != "left":
-                    return
-                result.status, w = "running", result.w
-            yield from self.reduced_drivers(rows, code, settings, result, w, width, n_threads, before, found)
-        elif e.line_search == "quadratic":
-            newton = PaperNewton(rows, self.problem, settings, e.newton_tol, result, w)
-            newton.begin_or_go_on(found)
-            yield newton
-        else:
-            # over files a subset each would be a read each, where all problems share every read
-            grow = e.subset_growth == "auto" and (self.home.in_memory or not self.home.shares_reads
-                                                  or len(self.labels) == 1)
-            yield from ways(rows, self.problem, settings, grow, self.seeds[c], w, width, result, before, found,
-                            products, sampled)
+    def _say_the_plan(self):
+        """Where ``verbose`` is 2 or more, print the stages that a class is expected to go through, and why."""
+        if self.estimator.verbose >= 2:
+            s = self.shared
+            for line in (description(s.stats, s.about), *explanation(s.stats, s.about, self.settings, s.known)):
+                say(self.estimator, f"plan: {line}")
 
-    def reads_to_try(self, code):
-        """Reads that the dual may take before Newton's method goes on; 0: it is not begun with."""
-        e, smooth, chooses = self.estimator, has_ridges(self.estimator.loss), self.estimator.linear_solver == "auto"
-        reads = np.inf
-        if smooth and chooses:
-            reads = foreseen(self.home, code, self.l2, e.loss, self.intercept, self.free is not None)
-        if reads == 0 or (smooth and not self.any_row_counts()):
-            return 0
-        reads = min(reads, self.dual_rows().enough_reads)
-        if smooth and chooses and self.home.sparse:
-            reads = min(reads, SMOOTH_SPARSE)
-        if not np.isfinite(reads):
-            return np.inf
-        return min(reads if chooses else np.inf, e.max_passes / 2)
+    def _note(self, c):
+        """Prints a line a stage, or nothing."""
+        def note(stage):
+            if self.estimator.verbose >= 2:
+                say(self.estimator, f"{self._name(c)}{sentence(stage)}")
 
-    def certified(self, before, rows, settings, result):
-        """Yield what makes the dual's certificate anew on the rows as they are, for where rounding may matter."""
-        whole = ContinuationNewton(rows, self.problem, settings, result, min(self.estimator.smoothing, WARM_WIDTH),
-                                   result.w, before)
-        whole.certify_with(result.status, before.dual_variables())
-        yield whole
-        if result.status == "running":
-            whole.resume()
-            yield whole
+        return note
 
-    def any_row_counts(self):
-        """Whether there is a row that costs anything beside the penalty of a smooth loss."""
-        try:
-            with np.errstate(over="ignore"):
-                return self.dual_rows().ridge.any()
-        except FloatingPointError:               # squares of rows overflow; Newton's method scales columns
-            if self.estimator.linear_solver == "dual":
-                raise
-            return False
-
-    def dual_rows(self):
-        """`DualRows`, made by the first class that wants them."""
-        if self.dual is None:
-            self.dual = self.home.dual_rows(self.intercept, self.free is not None, self.weights, self.l2,
-                                            self.estimator.loss)
-        return self.dual
-
-    def wide_rows(self):
-        """`WideRows`, made by the first class that wants them."""
-        if self.reduced is None:
-            self.reduced = self.home.reduced()
-        return self.reduced
-
-    def reduced_drivers(self, rows, code, settings, result, w, width, n_threads, before, found):
-        """In as many unknowns as there are rows; what is reported is evaluated on the rows themselves."""
-        e = self.estimator
-        wide = self.wide_rows()
-        small = wide.rows(code, self.intercept, n_threads)
-        inner = replace(self.problem, free=None if self.problem.free is None else small.n_columns - 1)
-        t = None if w is None else wide.into(w, self.intercept)
-        inside = Result(np.zeros(small.n_columns) if t is None else t.copy(), passes=result.passes,
-                        n_iter=result.n_iter, history=list(result.history))
-        newton = ContinuationNewton(small, inner, settings, inside, width, t, before)
-        newton.way = (None, "narrow")
-        newton.begin_or_go_on(found)
-        whole, left = None, True
-        try:
-            yield newton
-            left = False
-        finally:
-            newton.store(inside)
-            at = wide.out_of(inside.w, self.intercept)
-            result.history, result.n_iter, result.passes = inside.history, inside.n_iter, inside.passes
-            result.objective, result.dual = np.inf, 0.0
-            whole = ContinuationNewton(rows, self.problem, settings, result, min(e.smoothing, WARM_WIDTH), at, newton)
-            whole.certify_with(inside.status, small.dual_variables() if inside.n_iter else None)
-            if left:
-                whole.finish()
-        yield whole
-        if result.status == "running":           # nearly dependent rows: go on where nothing was lost
-            whole.resume()
-            yield whole
+    def _name(self, c):
+        return f"class {self.labels.classes[self.labels.of_problem(c)]!r}: " if len(self.labels) > 1 else ""
 
     def _between_slices(self):
         """The status to leave with, or None."""
@@ -371,10 +246,10 @@ class SmSVMFit:
         """Prints a line a look, or None."""
         if not self.estimator.verbose:
             return None
-        name = f"class {self.labels.classes[self.labels.of_problem(c)]!r}: " if len(self.labels) > 1 else ""
+        name = self._name(c)
 
         def tell(result):
-            last = dict(zip(HISTORY, result.history[-1], strict=True))
+            last = dict(zip(SMSVM, result.history[-1], strict=True))
             say(self.estimator, f"{name}{last['passes']:.2f} passes, objective {last['objective']:.6g}, "
                                 f"gap {last['gap']:.2g}, {last['seconds']:.2f} s")
 
@@ -387,7 +262,7 @@ class SmSVMFit:
         e, results = self.estimator, self.results
         W = np.stack([self.best_of(c)[0] for c in range(len(results))])
         rows = [row for r in results for row in r.history]
-        columns = np.array(rows, float).reshape(-1, len(HISTORY)).T
+        columns = np.array(rows, float).reshape(-1, len(SMSVM)).T
         of_class = np.repeat(np.arange(len(results)), [len(r.history) for r in results])
         vars(e).update(
             classes_=self.labels.classes, _multilabel=self.labels.multilabel,
@@ -396,7 +271,7 @@ class SmSVMFit:
             duality_gap_=np.array([r.gap for r in results]),
             objective_=np.array([self.best_of(c)[1] for c in range(len(results))]),
             n_iter_=max(r.n_iter for r in results), n_passes_=float(sum(r.passes for r in results)),
-            history_={**dict(zip(HISTORY, columns, strict=True)), "class": of_class},
+            history_={**dict(zip(SMSVM, columns, strict=True)), "class": of_class},
         )
 
     def shortfall(self):

@@ -3,7 +3,8 @@
 from cmargin._estimators.one_vs_rest import LinearOneVsRest
 from cmargin._estimators.validation import check_parameter
 from cmargin.solvers.first_order.full_batch import FullBatch
-from cmargin.solvers.first_order.margin_pursuit import Settings, Start
+from cmargin.solvers.first_order.margin_pursuit import Start
+from cmargin.solvers.problem import PursuitSettings
 
 
 class FullBatchClassifier(LinearOneVsRest):
@@ -20,7 +21,7 @@ class FullBatchClassifier(LinearOneVsRest):
         super()._check_parameters()
 
     def _run(self, blocks, start, deadline):
-        settings = Settings("", 1.0, float(self._scale), False, float(self.l2), None, self.tol, self.max_passes,
-                            self.fit_intercept, deadline)
+        settings = PursuitSettings("", 1.0, float(self._scale), False, float(self.l2), None, self.tol, self.max_passes,
+                                   self.fit_intercept, deadline)
         return self._solver(blocks, lambda c, width: self._objective(blocks, c, width), self._widths, settings,
                             Start(*start), self._margin_trace())

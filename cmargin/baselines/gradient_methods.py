@@ -8,7 +8,8 @@ from cmargin.pursuit import MarginPursuitClassifier
 from cmargin.solvers.first_order import accelerated
 from cmargin.solvers.first_order.accelerated import RuledDescent, best_constant
 from cmargin.solvers.first_order.conjugate_gradient import CGDescent, SmoothRisk
-from cmargin.solvers.first_order.margin_pursuit import Settings, Start
+from cmargin.solvers.first_order.margin_pursuit import Start
+from cmargin.solvers.problem import PursuitSettings
 
 SMOOTH = ("logistic", "calibrated_hinge", "squared", "smoothed_hinge")
 SHARE = (0.0, 1 - 1e-16, "(0.0, 1.0)")
@@ -72,8 +73,8 @@ class _RuledClassifier(LinearOneVsRest):
 
     def _run(self, blocks, start, deadline):
         step = None if self.step_size == "auto" else float(self.step_size)
-        settings = Settings(self.loss, float(self.smoothing), 1.0, False, float(self.l2), step, self.tol,
-                            self.max_passes, self.fit_intercept, deadline, float(self.l1))
+        settings = PursuitSettings(self.loss, float(self.smoothing), 1.0, False, float(self.l2), step, self.tol,
+                                   self.max_passes, self.fit_intercept, deadline, float(self.l1))
         if self._from_constant and self.fit_intercept and not self._goes_on:
             start = None, best_constant(self.loss, blocks)
         return RuledDescent(blocks, settings, Start(*start), self._margin_trace(), self._rule, self.batch_size,

@@ -1,4 +1,4 @@
-"""Options of ``cmargin fit``, ``predict``, ``evaluate`` and ``convert``; nothing heavy is imported before one runs."""
+"""Options of ``cmargin fit``, ``predict``, ``evaluate``, ``explain``, ``convert``; nothing heavy is imported here."""
 
 import argparse
 
@@ -10,7 +10,7 @@ DATA_HELP = ("rows: .csv, .tsv or .parquet with a column of labels; .svm, .svmli
 
 
 def add_commands(commands):
-    """Add the four parsers to the subparsers."""
+    """Add the five parsers to the subparsers."""
     fit = commands.add_parser("fit", help="train a classifier on your own data", description=(
         "Train a classifier on the rows of DATA and store it in a file. A Ctrl-C stores the best weights so far."))
     _data(fit)
@@ -48,6 +48,22 @@ def add_commands(commands):
     evaluate.add_argument("--out", metavar="FILE", help="default: standard output")
     evaluate.set_defaults(run="evaluate")
 
+    explain = commands.add_parser("explain", help="print how a classifier would be trained, and why", description=(
+        "Print the stages of a fit and why each is chosen, without training: for the rows of DATA, or for a shape that "
+        "is given by --rows and --columns."))
+    _data(explain, nargs="?")
+    explain.add_argument("--method", choices=("smsvm", "pursuit", "slnd"), default="smsvm", help="default: smsvm")
+    for name, what in (("rows", "rows of the shape"), ("columns", "columns of the shape")):
+        explain.add_argument(f"--{name}", metavar="N", type=_count, help=what)
+    explain.add_argument("--density", metavar="SHARE", type=_share, help="stored share of sparse rows; default: dense")
+    explain.add_argument("--classes", metavar="N", type=_count, default=2, help="classes of the shape; default: 2")
+    explain.add_argument("--dtype", choices=("float32", "float64"), default="float64", help="default: float64")
+    explain.add_argument("--place", choices=("memory", "files", "device", "ranks", "workers"), default="memory",
+                         help="where the rows of the shape are; default: memory")
+    explain.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], type=_assignment,
+                         help="a parameter of the method's class, such as l2=1e-3; may be repeated")
+    explain.set_defaults(run="explain")
+
     convert = commands.add_parser("convert", help="make svmlight text into files that rows are trained from",
                                   description="Make svmlight text, which may be larger than memory, into a folder of "
                                               "the arrays of a CSR matrix and its labels.")
@@ -59,8 +75,8 @@ def add_commands(commands):
     convert.set_defaults(run="convert")
 
 
-def _data(command):
-    command.add_argument("data", metavar="DATA", help=DATA_HELP)
+def _data(command, **more):
+    command.add_argument("data", metavar="DATA", help=DATA_HELP, **more)
     command.add_argument("--label", metavar="COLUMN", help="tables only: the column of labels, by its name or its "
                                                            "number from 0; default: the last")
     command.add_argument("--labels", metavar="FILE", help=".npy file with the labels of the rows")
@@ -90,6 +106,20 @@ def _positive(text):
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"expected seconds above 0, got {text!r}")
     return value
+
+
+def _share(text):
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value <= 1:
+        raise argparse.ArgumentTypeError(f"expected a share above 0 and up to 1, got {text!r}")
+    return value
+
+
+def _count(text):
+    return _whole(text, "a whole number above 0", lambda n: n > 0)
 
 
 def _threads(text):

@@ -3,13 +3,17 @@
 import numpy as np
 
 from cmargin.data.memory.source import MemoryHome
+from cmargin.data.stats import Described
 
 
-class RowsElsewhere:
+class RowsElsewhere(Described):
     """A subclass has ``refuse(what)``, which raises ValueError."""
 
     def reduced(self):
         self.refuse("linear_solver='woodbury'")
+
+    def sum_of_squares(self, most_rows):
+        self.refuse("linear_solver='dual'")
 
     def dual_rows(self, intercept, free, weights, l2, loss):
         self.refuse("linear_solver='dual'")

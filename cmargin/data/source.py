@@ -50,6 +50,12 @@ class Home(Protocol):
     def largest(self):
         """The largest absolute value of an entry."""
 
+    def sum_of_squares(self, most_rows):
+        """Of all entries, and of how many rows: all that are sparse, about ``most_rows`` dense ones."""
+
+    def describe(self):
+        """`DataStats`: pure numbers, from which it is foreseen what a fit costs."""
+
     def let_go(self):
         """The fit is over: nothing is read from here on."""
 
@@ -285,8 +291,8 @@ class ScoreBlocks(Protocol):
     def ridge_start(self, intercept, l2):
         """Weights and intercepts of one ridge regression of all problems, from a sample of rows."""
 
-    def reduce(self):
-        """Make ready for `row_pass`; what that costs in reads."""
+    def reduce(self, columns=False):
+        """Make ready for `row_pass`, with ``columns`` in as many columns as rows; what that costs in reads."""
 
     def row_pass(self, c, intercept, n_threads, w=None):
         """`LocalRowPass` of problem c, perhaps in fewer columns, and weights ``w`` in its columns."""

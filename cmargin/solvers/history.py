@@ -5,3 +5,12 @@
 # seconds    by then, without what a callback took
 # objective  what is minimised; of stochastic passes the mean loss that they met
 SHARED = ("class", "passes", "seconds", "objective")
+
+# The columns of each method, in the order in which its solver fills them. "class" is added to SmSVM's at the end.
+SMSVM = ("passes", "seconds", "seconds_look", "seconds_system", "seconds_search", "objective", "gap", "step",
+         "smoothing", "active_features", "active_rows")
+PURSUIT = ("pass", "class", "passes", "seconds", "seconds_steps", "seconds_trace", "objective", "gradient_norm", "step",
+           "scale")
+SLND = ("pass", "class", "passes", "seconds", "seconds_hessian", "seconds_whiten", "seconds_steps", "objective",
+        "error", "step", "visits")
+MULTINOMIAL_OPTIMUM = ("class", "passes", "seconds", "objective", "gap", "products")

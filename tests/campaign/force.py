@@ -9,8 +9,8 @@ from unittest.mock import patch
 
 HOMES = {
     # rows from which a subset is solved first, and how thick it must be
-    "smallest": [("cmargin.solvers.newton.growing", "SMALLEST"), ("cmargin._estimators.smsvm_fit", "SMALLEST")],
-    "rows_per_column": [("cmargin.solvers.newton.growing", "ROWS_PER_COLUMN")],
+    "smallest": [("cmargin.solvers.cost", "SUBSET_FROM_ROWS")],
+    "rows_per_column": [("cmargin.solvers.cost", "SUBSET_ROWS_PER_COLUMN")],
     # entries from which a pass over the rows uses threads
     "small": [("cmargin.data.memory.row_pass", "SMALL"), ("cmargin._estimators.smsvm_fit", "SMALL")],
 }

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from conftest import blobs
+from plans import drivers_of
 from sklearn.exceptions import ConvergenceWarning
 from started import BENCHES, ROOT, python, rows_of
 from workers_in_place import InPlace, Losing, home_of
@@ -20,8 +21,7 @@ from workers_in_place import InPlace, Losing, home_of
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, SmSVMClassifierCV
 from cmargin.data import open_rows
 from cmargin.data.shards.dask import source as dask_home
-from cmargin.solvers.newton.continuation import Problem, Settings
-from cmargin.solvers.newton.growing import ways
+from cmargin.solvers.problem import Problem, Settings
 
 da = pytest.importorskip("dask.array")
 dask = pytest.importorskip("dask")
@@ -240,8 +240,9 @@ def test_what_is_lost_is_made_again_to_the_bit(loss):
     many[:, 4] = np.where(rng.random(len(many)) < 0.01, 10.0, 0.0)             # few heavy rows, which are brought
     code, found = np.where(many @ [1, -1, 0.5, 0, 0.2] + rng.standard_normal(len(many)) > 0, 1.0, -1.0), []
     for cluster in (InPlace(), Losing()):
-        rows = home_of(many, code, [5000, 17_000], cluster).row_pass(0, intercept=True, n_threads=1)
-        *_, last = (driver.finish() for driver in ways(rows, Problem(1e-4, 0.0, 5, loss), Settings(), True, 3))
+        home = home_of(many, code, [5000, 17_000], cluster)
+        rows = home.row_pass(0, intercept=True, n_threads=1)
+        *_, last = (driver.finish() for driver in drivers_of(home, rows, Problem(1e-4, 0.0, 5, loss), Settings(), 3))
         found.append((last.w.tobytes(), last.objective, last.dual, last.passes))
     assert cluster.lost > 5 and ("heavy" in cluster.names or loss != "hinge")
     assert found[0] == found[1]
@@ -264,8 +265,9 @@ def test_where_partitions_are_changes_no_bit():
     X, found = rng.standard_normal((6000, 5)), []
     code = np.where(X @ [1, -1, 0.5, 0, 0.2] + rng.standard_normal(6000) > 0, 1.0, -1.0)
     for cluster in (Elsewhere([0], [1], [2], [3]), Elsewhere([2, 0], [3, 1]), Elsewhere([3, 2, 1, 0])):
-        rows = home_of(X, code, [500, 2500, 5500], cluster).row_pass(0, intercept=True, n_threads=1)
-        *_, last = (driver.finish() for driver in ways(rows, Problem(1e-4, 0.0, 5), Settings(), True, 3))
+        home = home_of(X, code, [500, 2500, 5500], cluster)
+        rows = home.row_pass(0, intercept=True, n_threads=1)
+        *_, last = (driver.finish() for driver in drivers_of(home, rows, Problem(1e-4, 0.0, 5), Settings(), 3))
         found.append((last.w.tobytes(), last.objective, last.dual, last.passes))
     assert found[0] == found[1] == found[2]
 

@@ -21,7 +21,7 @@ from cmargin import Checkpoint, MarginPursuitClassifier, SmSVMClassifier
 from cmargin.data import open_rows
 from cmargin.data.files import RowFiles, arrays_in_files, open_files, read_ahead, sources
 from cmargin.data.files import source as home
-from cmargin.solvers.newton import growing
+from cmargin.solvers import cost
 from cmargin.solvers.newton import working_set as near_rows
 
 
@@ -393,7 +393,7 @@ def test_max_time_while_the_disk_is_slow(estimator, n_classes, tmp_path, monkeyp
 def test_max_time_while_a_subset_is_gathered(tmp_path, monkeypatch):
     X, y = blobs(n=3000, d=6, k=2)
     files = files_of(X, "npy C", tmp_path)
-    monkeypatch.setattr(growing, "SMALLEST", 1000)
+    monkeypatch.setattr(cost, "SUBSET_FROM_ROWS", 1000)
     Slow(monkeypatch, 20.0, 5)
     begin = time.perf_counter()
     with pytest.warns(ConvergenceWarning, match="max_time"):

@@ -46,8 +46,10 @@ from cmargin.data.shards.dask.walkers import WorkerWalkers
 from cmargin.data.shards.mpi import RankHome, RankPass
 from cmargin.data.shards.walkers import RankWalkers
 from cmargin.data.source import TANGENTS
+from cmargin.data.stats import DataStats
 from cmargin.solvers.newton import working_set as near_rows
-from cmargin.solvers.newton.continuation import ContinuationNewton, Problem, Settings
+from cmargin.solvers.newton.continuation import ContinuationNewton
+from cmargin.solvers.problem import Problem, Settings
 
 
 def in_files(X, code):
@@ -222,6 +224,21 @@ def test_what_lines_told_of_the_near_rows(place, any_format, dtype):
         told.append([*part.sides(), part.share, distance, *own, np.array(sums)[:6], np.array(gradient)])
     for here, there in zip(*told, strict=True):
         np.testing.assert_allclose(there, here, rtol=1e-4, atol=1e-4 * np.max(np.abs(here)))
+
+
+def test_every_source_says_what_it_is(tmp_path):
+    X, code = problem(np.float64, False)
+    sources = {"memory": open_rows(X), "files": FileHome(files_of(X, "npy C", tmp_path)),
+               "ranks": pass_over_ranks(X, code, [31, 170], True).home,
+               "workers": pass_over_partitions(X, code, [31, 170], True).home}
+    if strict is not None:
+        sources["device"] = open_rows(strict_on("device1")(X))
+    for place, source in sources.items():
+        shared, contiguous = place in ("files", "workers"), place not in ("files", "device")
+        assert source.describe() == DataStats(300, 7, 2100, 8, False, place, shared, contiguous)
+    stats = open_rows(sp.csr_matrix(X.astype("f"))).describe()
+    assert stats.sparse and stats.itemsize == 4 and stats.entries == np.count_nonzero(X) and stats.contiguous_rows
+    assert not open_rows(np.asfortranarray(X)).describe().contiguous_rows
 
 
 def test_views_of_a_home(any_format, dtype):

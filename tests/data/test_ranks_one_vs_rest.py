@@ -9,10 +9,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import BSNClassifier, Checkpoint, SLNDClassifier
 from cmargin._core.sgd._class_sgd import mean_stride
-from cmargin.solvers.sgd import low_rank_newton, run
+from cmargin.solvers import cost
+from cmargin.solvers.sgd import low_rank_newton
 from cmargin.solvers.sgd.class_weights import ClassWeights
 from cmargin.solvers.sgd.shard_shares import ShardCounts, ShardShares, divided, shared_out
-from cmargin.solvers.sgd.step_size import TRIAL_CLASSES
 from cmargin.solvers.sgd.work import ClassListWork
 
 
@@ -124,7 +124,7 @@ def test_whether_classes_lie_unevenly(how, k, share, uneven):
 
 def test_rows_too_large_to_be_shared_stay_where_they_are(monkeypatch):
     X, y = blobs(n=900, d=7, k=3)
-    monkeypatch.setattr(run, "SHARED", 0)
+    monkeypatch.setattr(cost, "SHARED_BYTES", 0)
     found = fitted(lambda: SLNDClassifier(loss="logistic", max_passes=3, random_state=1), 2, X, y, None, "by class")[0]
     one = SLNDClassifier(loss="logistic", max_passes=3, random_state=1).fit(X, y)
     assert found.score(X, y) > one.score(X, y) - 0.1
@@ -208,7 +208,7 @@ def test_what_is_refused(settings, text):
 def test_classes_that_steps_are_tried_on_bring_as_many_positives_as_one_machine_has(monkeypatch):
     n, n_classes = 3000, 60
     X, y = np.random.default_rng(0).standard_normal((n, 6)), np.arange(n) % n_classes
-    monkeypatch.setattr(run, "TRIAL_ROWS", 300)
+    monkeypatch.setattr(cost, "TRIAL_ROWS", 300)
     tried, split = [], low_rank_newton.split
 
     def counted(lists, rng, among=None):
@@ -218,6 +218,6 @@ def test_classes_that_steps_are_tried_on_bring_as_many_positives_as_one_machine_
     monkeypatch.setattr(low_rank_newton, "split", counted)
     fitted(lambda: SLNDClassifier(loss="logistic", max_passes=1, hessian_samples=300, random_state=0), 2, X, y)
     (n_positives, among), = tried
-    assert len(among) == TRIAL_CLASSES and (n_positives[among] == n // n_classes).all()
+    assert len(among) == cost.TRIAL_CLASSES and (n_positives[among] == n // n_classes).all()
     others = np.delete(n_positives, among)
-    assert 300 <= n_positives.sum() <= 302 + TRIAL_CLASSES * n // n_classes and others.mean() < 8
+    assert 300 <= n_positives.sum() <= 302 + cost.TRIAL_CLASSES * n // n_classes and others.mean() < 8

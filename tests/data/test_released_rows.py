@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tensors import strict, strict_on
 
 from cmargin import Checkpoint, MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, SmSVMClassifierCV
-from cmargin.solvers.newton import growing, pursuit_newton
+from cmargin.solvers import cost
 
 FEW = {"max_passes": 3, "n_jobs": 1, "l2s": (1e-2,), "cv": 2}
 ALL_WAYS = [make(name, **{**FEW, **way}) for name in ESTIMATORS for way in WAYS.get(name, [{}])]
@@ -171,8 +171,8 @@ def test_ways_of_ending_elsewhere(model, home, ending, tmp_path):
 @pytest.mark.parametrize("k", [2, 3])
 def test_a_fit_that_begins_on_a_tenth_of_the_rows(model, ending, k, tmp_path, monkeypatch):
     # what was asked after every look at the tenth held the driver that asked
-    for module in (growing, pursuit_newton):
-        monkeypatch.setattr(module, "worth_growing", lambda *_: True)
+    for name in ("SUBSET_FROM_ROWS", "SUBSET_ROWS_PER_COLUMN"):
+        monkeypatch.setattr(cost, name, 0)
     with released() as gone:
         X, y = problem(n=900, k=k)
         gone.append(weakref.ref(X))

@@ -13,7 +13,7 @@ from tensors import LIBRARIES
 
 from cmargin import MarginPursuitClassifier, PegasosClassifier
 from cmargin.data.columns import columns_of, moments, without_digits
-from cmargin.solvers.newton import pursuit_newton
+from cmargin.solvers import cost
 
 FAR = {"seconds": lambda z: 1.7e9 + 1e7 * z, "amounts": lambda z: 5e4 + 2e4 * z, "years": lambda z: 2000 + 15 * z}
 Z = np.random.default_rng(21).standard_normal((1500, 3))
@@ -73,7 +73,7 @@ def test_elsewhere_and_by_products_they_are_seen_too(tmp_path, monkeypatch):
     for make in LIBRARIES.values():
         model = MarginPursuitClassifier(n_jobs=1).fit(make(X), make(TWO))
         np.testing.assert_allclose(model.coef_, here.coef_, rtol=1e-6)
-    monkeypatch.setattr(pursuit_newton, "MANY_COLUMNS", 2)
+    monkeypatch.setattr(cost, "PURSUIT_FACTOR_UP_TO_COLUMNS", 2)
     products = MarginPursuitClassifier(n_jobs=1, l2=here.l2_).fit(X, TWO)
     np.testing.assert_allclose(products.coef_, here.coef_, rtol=1e-4)
 

@@ -16,7 +16,7 @@ from cmargin import BSNClassifier, SLNDClassifier
 from cmargin._core.sgd import _softmax_sgd
 from cmargin.data.files import open_files
 from cmargin.margins import expected_calibration_error
-from cmargin.solvers.sgd import multinomial_choice
+from cmargin.solvers import cost
 from cmargin.solvers.sgd.multinomial_choice import batch_size, split_order, surely_worse
 
 STOCHASTIC = "a random order of batches cannot repeat a row bit for bit; tested in expectation below"
@@ -80,18 +80,18 @@ def test_auto_is_multinomial_for_classes_that_exclude_each_other(digits, monkeyp
 def test_auto_is_one_vs_rest_where_a_softmax_of_many_classes_is_dear_and_says_so(digits, monkeypatch, capsys):
     # it was for more than 2,000 classes whatever the rows: 50 % of 2,100 classes where the softmax has 84
     X, _, y, _ = digits
-    monkeypatch.setattr("cmargin._estimators.slnd_fit.CLASSES_AT_ANY_COST", 9)
+    monkeypatch.setattr(cost, "MULTINOMIAL_CLASSES", 9)
     assert fit(X, y, loss="auto", verbose=1).loss_ == "multinomial" and "one-vs-rest" not in capsys.readouterr().out
-    for limit, value in (("MOST_PRODUCTS", 10 * X.size - 1), ("MOST_WEIGHTS", 10 * X.shape[1] - 1)):
+    for limit, value in (("MULTINOMIAL_MULTIPLY_ADDS", 10 * X.size - 1), ("MULTINOMIAL_WEIGHTS", 10 * X.shape[1] - 1)):
         with monkeypatch.context() as at:
-            at.setattr(f"cmargin._estimators.slnd_fit.{limit}", value)
+            at.setattr(cost, limit, value)
             assert fit(X, y, loss="auto", verbose=1).loss_ == "logistic"
             assert capsys.readouterr().out.count("one-vs-rest") == 1
             assert fit(X, y, loss="auto", l2=1e-3).loss_ == "multinomial"      # a penalty has no other meaning
-            at.setattr(f"cmargin._estimators.slnd_fit.{limit}", value + 1)
+            at.setattr(cost, limit, value + 1)
             assert fit(X, y, loss="auto").loss_ == "multinomial"
     # what the first batch was, the others are
-    monkeypatch.setattr("cmargin._estimators.slnd_fit.MOST_PRODUCTS", 10 * 100 * X.shape[1])
+    monkeypatch.setattr(cost, "MULTINOMIAL_MULTIPLY_ADDS", 10 * 100 * X.shape[1])
     for first, then in ((100, 300), (300, 100)):
         model = SLNDClassifier(random_state=5).partial_fit(X[:first], y[:first], classes=np.arange(10))
         assert model.loss_ == ("multinomial" if first == 100 else "logistic")
@@ -147,7 +147,7 @@ def test_risk_falls_to_the_minimum_where_there_is_one():
 def test_weights_equal_repetitions(monkeypatch):
     # exact where a batch is all rows: one batch a pass, whose sums do not know in how many parts a weight came; what
     # rows of other lengths are worth depends on the step, which is another one here
-    monkeypatch.setattr(multinomial_choice, "LEAST_BATCH", 16)
+    monkeypatch.setattr(cost, "LEAST_BATCH", 16)
     monkeypatch.setattr(_softmax_sgd, "LARGEST_LENGTH", 0.0)
     X, y = blobs(n=60)
     X, y = X[:9], np.arange(9) % 3
@@ -251,7 +251,7 @@ def test_a_class_of_one_row_and_a_batch_larger_than_the_data(monkeypatch):
     assert model.predict(X[:1])[0] == 0
     order, n_held = split_order(y.astype(np.int64), 4, np.random.default_rng(0))
     assert n_held >= 20 and 0 in order[:-n_held] and sorted(order) == list(range(400))
-    monkeypatch.setattr(multinomial_choice, "LEAST_BATCH", 16)
+    monkeypatch.setattr(cost, "LEAST_BATCH", 16)
     assert batch_size(9, False) == 16 and fit(X[:9], np.arange(9) % 3).coef_.shape == (3, 12)
 
 

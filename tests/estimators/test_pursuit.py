@@ -21,9 +21,8 @@ from started import python
 from cmargin import MarginPursuitClassifier, PegasosClassifier, SLNDClassifier, SmSVMClassifier, margins
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
-from cmargin.data.memory import score_blocks
+from cmargin.solvers import cost, prices
 from cmargin.solvers.first_order.margin_pursuit import weighted_draws
-from cmargin.solvers.newton import pursuit_newton
 from cmargin.solvers.per_class import class_streams
 
 X_bc, y_bc = load_breast_cancer(return_X_y=True)
@@ -135,9 +134,9 @@ def test_data_with_more_columns_than_rows(monkeypatch):
     X = rng.standard_normal((60, 300))
     y = np.sign(X[:, 0] + 0.3 * rng.standard_normal(60))
     reduced = fit(X, y, tol=1e-9)
-    monkeypatch.setattr(score_blocks, "worth_reducing", lambda *_: False)
+    monkeypatch.setattr(prices, "worth_reducing", lambda *_: False)
     direct = fit(X, y, tol=1e-9)
-    monkeypatch.setattr(pursuit_newton, "MANY_COLUMNS", 100)
+    monkeypatch.setattr(cost, "PURSUIT_FACTOR_UP_TO_COLUMNS", 100)
     products = fit(X, y, tol=1e-9)
     for model in (direct, products):
         np.testing.assert_allclose(model.coef_, reduced.coef_, atol=1e-7)

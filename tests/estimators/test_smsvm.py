@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from naive_smsvm import dual_value, objective, paper, smoothed, with_ones
+from plans import drivers_of
 from scipy import sparse
 from scipy.optimize import linprog
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_multilabel_classification
@@ -23,9 +24,12 @@ from cmargin._core.rows._rows import Rows
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
 from cmargin.smsvm import SmSVMClassifier
-from cmargin.solvers.newton import continuation as continuation_newton
-from cmargin.solvers.newton import growing
+from cmargin.solvers import cost
+from cmargin.solvers.history import SMSVM
 from cmargin.solvers.newton import published as paper_newton
+from cmargin.solvers.newton import subset
+from cmargin.solvers.problem import Problem, Settings
+from cmargin.solvers.result import Result
 
 X_bc, y_bc = load_breast_cancer(return_X_y=True)
 X_bc = scale(X_bc)
@@ -255,7 +259,7 @@ def test_growing_subsets_save_passes_and_end_at_the_same_place():
 
 def test_a_rare_class_gets_its_share_of_the_subset():
     code = np.where(np.arange(50000) < 200, 1.0, -1.0)
-    rows, reads = growing.subset_of(open_rows(np.ones((50000, 1))).row_pass(code, intercept=False, n_threads=1), 0)
+    rows, reads = subset.subset_of(open_rows(np.ones((50000, 1))).row_pass(code, intercept=False, n_threads=1), 0)
     assert (rows.code > 0).sum() == 200 and abs(rows.n_rows - 5000) < 250
     assert rows.code[rows.code > 0].sum() == pytest.approx(200) and rows.total_weight == pytest.approx(50000)
     assert 0.25 < reads < 0.35                   # of those that could be chosen, were they long
@@ -263,16 +267,17 @@ def test_a_rare_class_gets_its_share_of_the_subset():
 
 def test_a_subset_that_chance_left_empty_is_no_subset(monkeypatch):
     # of 20 rows two are expected, and none is chosen for one seed in eight: their mean was not a number
-    monkeypatch.setattr(growing, "SMALLEST", 10)
-    monkeypatch.setattr(growing, "ROWS_PER_COLUMN", 0.01)
+    monkeypatch.setattr(cost, "SUBSET_FROM_ROWS", 10)
+    monkeypatch.setattr(cost, "SUBSET_ROWS_PER_COLUMN", 0.01)
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((20, 3)), np.arange(20) % 2
-    rows = open_rows(X).row_pass(2.0 * y - 1, intercept=True, n_threads=1)
-    empty = [seed for seed in range(60) if growing.subset_of(rows, seed)[0] is None]
+    home = open_rows(X)
+    rows = home.row_pass(2.0 * y - 1, intercept=True, n_threads=1)
+    empty = [seed for seed in range(60) if subset.subset_of(rows, seed)[0] is None]
     assert 0 < len(empty) < 30
-    problem, settings = continuation_newton.Problem(1e-2, 0.0, 3), continuation_newton.Settings()
+    problem, settings = Problem(1e-2, 0.0, 3), Settings()
     with single_threaded_blas():
-        drivers = [driver.finish() for driver in growing.ways(rows, problem, settings, True, empty[0])]
+        drivers = [driver.finish() for driver in drivers_of(home, rows, problem, settings, empty[0])]
     assert len(drivers) == 1 and drivers[0].gap <= 1e-4
 
 
@@ -345,10 +350,10 @@ def test_published_algorithm_step_for_step(l2, l1, monkeypatch):
     monkeypatch.setattr(paper_newton, "WIDTH_MIN", 1e-3)
     w, actives, _ = paper(X_bc, y, l2, l1, width_min=1e-3)
     rows = open_rows(X_bc).row_pass(y, intercept=False, n_threads=1)
-    settings = continuation_newton.Settings(tol=1e-300, max_passes=1e9, smoothing_decay=0.1)
-    result = continuation_newton.Result(np.zeros(30))
+    settings = Settings(tol=1e-300, max_passes=1e9, smoothing_decay=0.1)
+    result = Result(np.zeros(30))
     settings.tell, seen = lambda _: seen.update([newton.active_set]), {}
-    newton = paper_newton.PaperNewton(rows, continuation_newton.Problem(l2, l1), settings, 0.1, result)
+    newton = paper_newton.PaperNewton(rows, Problem(l2, l1), settings, 0.1, result)
     with single_threaded_blas():
         newton.run()
     seen.pop(0)                                    # before the first direction
@@ -367,7 +372,7 @@ def test_warm_start_helps_and_ends_at_the_same_place():
 def test_history_is_a_dict_of_columns():
     model = fit_quietly(X_bc, y_bc, l1=1e-3)
     length = {len(column) for column in model.history_.values()}
-    assert len(length) == 1 and set(continuation_newton.HISTORY) < set(model.history_)
+    assert len(length) == 1 and set(SMSVM) < set(model.history_)
     assert np.all(np.diff(model.history_["passes"]) > 0) and np.all(np.diff(model.history_["seconds"]) > 0)
     assert model.history_["gap"][-1] == model.duality_gap_[0] and model.history_["passes"][-1] == model.n_passes_
     assert isinstance(model.n_iter_, int) and isinstance(model.n_passes_, float)
@@ -470,8 +475,8 @@ def test_heavy_rows_are_found_and_their_model_is_minimised():
     code = np.where(y, 1.0, -1.0)
     rows = open_rows(X).row_pass(code, intercept=False, n_threads=1)
     rows.set_loss("hinge")
-    w, problem = np.linspace(-0.1, 0.1, 14), continuation_newton.Problem(1e-3, 0.0)
-    settings, result = continuation_newton.Settings(), continuation_newton.Result(w)
+    w, problem = np.linspace(-0.1, 0.1, 14), Problem(1e-3, 0.0)
+    settings, result = Settings(), Result(w)
     newton = Newton(rows, problem, settings, result, w, 0.05, 0.5, column_scale=np.ones(14))
     with single_threaded_blas():
         newton.begin()

@@ -17,6 +17,7 @@ from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
 from cmargin.smsvm import SmSVMClassifier
 from cmargin.solvers.newton import continuation as continuation_newton
+from cmargin.solvers.problem import Problem, Settings
 
 
 def fit_quietly(X, y, **parameters):
@@ -138,8 +139,7 @@ def test_a_certificate_that_falls_short_when_evaluated_is_worked_on():
             super().start(primal)
 
     home = Flattering([open_rows(X).row_pass(y, intercept=False, n_threads=1)])
-    newton = continuation_newton.ContinuationNewton(home, continuation_newton.Problem(1e-2, 0.0),
-                                                    continuation_newton.Settings(tol=1e-3), w=np.full(5, 0.1))
+    newton = continuation_newton.ContinuationNewton(home, Problem(1e-2, 0.0), Settings(tol=1e-3), w=np.full(5, 0.1))
     with single_threaded_blas():
         result = newton.run()
     assert starts == [False, True]
@@ -288,8 +288,8 @@ def test_a_large_free_intercept_costs_the_bound_its_rounding():
     # sum a y is 0 to rounding only, and that much times the intercept is not covered by the bound
     rows = open_rows(np.zeros((4, 1))).row_pass(np.array([1.0, 1, -1, -1]), intercept=True, n_threads=1)
     for intercept, least in ((0.0, 0.0), (1e10, 0.5 * certificate.ROUNDING * 1e10)):
-        newton = continuation_newton.ContinuationNewton(rows, continuation_newton.Problem(1.0, 0.0, 1),
-                                                        continuation_newton.Settings(), w=np.array([0.0, intercept]))
+        newton = continuation_newton.ContinuationNewton(rows, Problem(1.0, 0.0, 1), Settings(),
+                                                        w=np.array([0.0, intercept]))
         newton.certify("stopped", 0.5, np.zeros(1))
         result = newton.finish()
         assert 0.5 - result.dual == pytest.approx(least, abs=1e-15)
@@ -297,8 +297,7 @@ def test_a_large_free_intercept_costs_the_bound_its_rounding():
 
 def test_large_columns_cost_the_bound_the_rounding_of_their_sums():
     rows = open_rows(np.full((4, 1), 1e14)).row_pass(np.array([1.0, 1, -1, -1]), intercept=False, n_threads=1)
-    newton = continuation_newton.ContinuationNewton(rows, continuation_newton.Problem(1.0, 0.0),
-                                                    continuation_newton.Settings())
+    newton = continuation_newton.ContinuationNewton(rows, Problem(1.0, 0.0), Settings())
     newton.certify("stopped", 0.5, np.zeros(1))
     noise = certificate.ROUNDING * 1e14
     assert newton.finish().dual == pytest.approx(0.5 - noise**2 / 2, rel=1e-12) and noise > 0.1

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from naive_smsvm import with_ones
+from plans import drivers_of
 from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.datasets import load_breast_cancer, load_iris
@@ -17,8 +18,8 @@ from cmargin import SmSVMClassifier
 from cmargin._core.losses._losses import LOSS_IDS, gains
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
-from cmargin.solvers.newton import growing
-from cmargin.solvers.newton.continuation import Problem, Settings
+from cmargin.solvers import cost
+from cmargin.solvers.problem import Problem, Settings
 
 X_bc, y_bc = load_breast_cancer(return_X_y=True)
 X_bc = scale(X_bc)
@@ -136,7 +137,7 @@ def test_l1_gives_exact_zeros_and_a_certificate(name):
 
 @pytest.mark.parametrize("name", SMOOTH)
 def test_many_rows_begin_on_a_tenth_of_them(name, monkeypatch):
-    monkeypatch.setattr(growing, "SMALLEST", 1000)
+    monkeypatch.setattr(cost, "SUBSET_FROM_ROWS", 1000)
     rng = np.random.default_rng(6)
     X = rng.standard_normal((6000, 10))
     y = np.where(X[:, 0] + rng.standard_normal(6000) > 0, 1, -1)
@@ -190,7 +191,7 @@ def test_what_other_losses_have_is_refused(parameters, wanted):
 @pytest.mark.parametrize("name", SMOOTH)
 def test_rows_far_larger_than_others_stay_in_the_curvature(name, monkeypatch):
     # the model that treats them exactly is the smoothed hinge's: forest cover took 21 reads with it, 4.4 without
-    monkeypatch.setattr(growing, "SMALLEST", 1000)
+    monkeypatch.setattr(cost, "SUBSET_FROM_ROWS", 1000)
     rng = np.random.default_rng(10)
     X = rng.standard_normal((20_000, 6))
     X[:, 4], X[:, 5] = scale((rng.random((20_000, 2)) < (1.5e-3, 5e-4)).astype(float)).T
@@ -206,9 +207,10 @@ def test_a_subset_is_left_where_its_end_cannot_be_seen_in_the_gaps_of_the_whole(
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((40_000, 20))
     code = np.where(X @ rng.standard_normal(20) + 2 * rng.standard_normal(40_000) > 0, 1.0, -1.0)
-    rows = open_rows(X).row_pass(code, intercept=False, n_threads=1)
+    home = open_rows(X)
+    rows = home.row_pass(code, intercept=False, n_threads=1)
     with single_threaded_blas():
-        first = next(growing.ways(rows, Problem(1e-3, 0.0, None, loss), Settings(), True, seed))
+        first = next(drivers_of(home, rows, Problem(1e-3, 0.0, None, loss), Settings(), seed))
         assert first.finish().gap <= 3e-4
 
 

@@ -10,7 +10,8 @@ from cmargin._core.linalg._blas import lanes_here
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
 from cmargin.data.source import ROUGH_BLOCK
-from cmargin.solvers.newton.continuation import ContinuationNewton, Problem, Settings
+from cmargin.solvers.newton.continuation import ContinuationNewton
+from cmargin.solvers.problem import Problem, Settings
 
 
 def data(n=3000, m=150, dtype=np.float32, scale=1.0, seed=0):

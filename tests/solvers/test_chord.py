@@ -8,7 +8,8 @@ from scipy.special import expit
 
 from cmargin import SmSVMClassifier
 from cmargin.data.open import open_rows
-from cmargin.solvers.newton.continuation import ContinuationNewton, Problem, Settings
+from cmargin.solvers.newton.continuation import ContinuationNewton
+from cmargin.solvers.problem import Problem, Settings
 
 ROW_SUMS = {"logistic": lambda z: (np.logaddexp(0, -z), expit(-z), expit(z) * expit(-z)),
             "squared_hinge": lambda z: (np.maximum(0, 1 - z) ** 2, 2 * np.maximum(0, 1 - z), 2.0 * (z <= 1))}

@@ -9,12 +9,12 @@ from campaign.certificates import check_certificate
 from campaign.findings import Findings
 from campaign.oracle import Binary, bounds
 from conftest import FORMATS, as_format
+from plans import begins_with_dual
 from sklearn.exceptions import ConvergenceWarning
 
 from cmargin.data import open_rows
-from cmargin.data.memory import dual_rows
-from cmargin.data.memory.dual_rows import worth_sweeping
 from cmargin.smsvm import SmSVMClassifier
+from cmargin.solvers import cost, prices
 from cmargin.solvers.dual import dual_newton
 
 INTERCEPTS = {"none": {"fit_intercept": False}, "penalised": {"penalize_intercept": True}, "free": {}}
@@ -131,13 +131,13 @@ def test_auto_goes_by_the_dual_where_few_rows_stay_at_work(statuses):
 def test_auto_gives_up_early_where_many_do_and_begins_anew(shape, statuses, monkeypatch):
     X, y = noisy(*shape)
     y = np.where(np.random.default_rng(1).random(len(y)) < 0.3, -y, y)
-    assert worth_sweeping(open_rows(X), 1e-5, 0.0, "auto", "exact", "hinge")
+    assert begins_with_dual(X, 1e-5)
     if X.shape[0] < X.shape[1]:                                       # the dual would arrive
-        monkeypatch.setattr(dual_rows, "ENOUGH", 0.05)
+        monkeypatch.setattr(cost, "DUAL_SHARE", 0.05)
     model = fit(X, y, l2=1e-5, linear_solver="auto", random_state=0)
     (status, sweeps), = statuses
     assert status == "left" and 0 < sweeps < 60
-    monkeypatch.setattr(dual_rows, "WORTH", np.inf)
+    monkeypatch.setattr(cost, "DUAL_FROM_NEWTON_READS", np.inf)
     direct = fit(X, y, l2=1e-5, linear_solver="auto", random_state=0)
     assert len(statuses) == 1
     np.testing.assert_array_equal(model.coef_, direct.coef_)          # nothing of the sweeps is left but their reads,
@@ -150,19 +150,19 @@ def test_auto_gives_up_early_where_many_do_and_begins_anew(shape, statuses, monk
 def test_many_rows_begin_with_the_dual_only_where_they_are_light():
     # from 160 rows a column on Newton's looks are nearly all at a subset
     X = np.random.default_rng(5).standard_normal((20_900, 130))        # mean C |x|^2: 6.2, 62
-    assert worth_sweeping(open_rows(X), 1e-3, 0.0, "auto", "exact", "hinge")
-    assert not worth_sweeping(open_rows(np.float32(X)), 1e-3, 0.0, "auto", "exact", "hinge")     # nor so dear
-    assert worth_sweeping(open_rows(np.float32(X)), 1e-2, 0.0, "auto", "exact", "hinge")
-    assert not worth_sweeping(open_rows(X), 1e-4, 0.0, "auto", "exact", "hinge")
-    assert worth_sweeping(open_rows(X[:20_700]), 1e-4, 0.0, "auto", "exact", "hinge")
-    assert not worth_sweeping(open_rows(np.float32(1e20) * np.float32(X)), 1e-3, 0.0, "auto", "exact", "hinge")
+    assert begins_with_dual(X, 1e-3)
+    assert not begins_with_dual(np.float32(X), 1e-3)     # nor so dear
+    assert begins_with_dual(np.float32(X), 1e-2)
+    assert not begins_with_dual(X, 1e-4)
+    assert begins_with_dual(X[:20_700], 1e-4)
+    assert not begins_with_dual(np.float32(1e20) * np.float32(X), 1e-3)
 
 
 @pytest.mark.parametrize("shape", [(1500, 250), (500, 700)])
 def test_a_point_worth_it_is_where_newton_goes_on(shape, statuses, monkeypatch):
     X, y = classes(*shape, 8)
-    monkeypatch.setattr(dual_newton, "TRIAL", np.inf)
-    monkeypatch.setattr(dual_rows, "ENOUGH", 20 / dual_rows.reads_of_newton(open_rows(X)))
+    monkeypatch.setattr(cost, "DUAL_TRIAL_SHARE", np.inf)
+    monkeypatch.setattr(cost, "DUAL_SHARE", 20 / prices.reads_of_newton(open_rows(X).describe()))
     model = fit(X, y, l2=1e-2, tol=1e-7, linear_solver="auto")
     assert statuses[0][0] == "left" and model.duality_gap_[0] <= 1e-7
     assert (np.diff(model.history_["passes"]) > 0).all() and model.history_["passes"][-1] <= model.n_passes_

@@ -12,10 +12,11 @@ from test_dual_newton import nearly_repeated
 from cmargin import SmSVMClassifier
 from cmargin._runtime.clock import RunClock
 from cmargin.data import open_rows
-from cmargin.data.memory.dual_rows import BY_DUAL
 from cmargin.solvers.dual import dual_newton
 from cmargin.solvers.newton import slices
-from cmargin.solvers.newton.continuation import Problem, Result, Settings
+from cmargin.solvers.prices import BY_DUAL
+from cmargin.solvers.problem import Problem, Settings
+from cmargin.solvers.result import Result
 
 BOTH = pytest.mark.parametrize("loss", BY_DUAL)
 

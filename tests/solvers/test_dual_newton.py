@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from conftest import FORMATS, as_format
 from naive_smsvm import objective, with_ones
+from plans import begins_with_dual
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
@@ -16,10 +17,11 @@ from cmargin._core.rows._dual_face import newton_step
 from cmargin._core.rows._dual_sweeps import WISHES, DualSweeps
 from cmargin._core.util._sampling import shuffle
 from cmargin.data import open_rows
-from cmargin.data.memory.dual_rows import BY_DUAL, WORTH, reads_of_newton, worth_sweeping
 from cmargin.smsvm import SmSVMClassifier
+from cmargin.solvers import cost
 from cmargin.solvers.dual import dual_newton
 from cmargin.solvers.per_class import class_streams
+from cmargin.solvers.prices import BY_DUAL, reads_of_newton
 
 
 def text(n=300, m=900, seed=3, positives=0.4):
@@ -276,19 +278,19 @@ def test_same_optimum_as_liblinear():
 
 def test_chosen_where_curvature_costs_many_reads():
     X, y = text()
-    assert worth_sweeping(open_rows(X), 1e-3, 0.0, "auto", "exact", "hinge")
-    assert not worth_sweeping(open_rows(X[:, :100]), 1e-3, 0.0, "auto", "exact", "hinge")
-    assert not worth_sweeping(open_rows(X), 1e-3, 1e-3, "auto", "exact", "hinge")
-    assert not worth_sweeping(open_rows(X), 0.0, 0.0, "auto", "exact", "hinge")
-    assert not worth_sweeping(open_rows(X), 1e-3, 0.0, "cg", "exact", "hinge")
+    assert begins_with_dual(X, 1e-3)
+    assert not begins_with_dual(X[:, :100], 1e-3)
+    assert not begins_with_dual(X, 1e-3, l1=1e-3)
+    assert not begins_with_dual(X, 0.0)
+    assert not begins_with_dual(X, 1e-3, linear_solver="cg")
     dense, strided = np.zeros((3000, 300)), np.broadcast_to(np.float32(0), (10**6, 300))
-    assert worth_sweeping(open_rows(dense), 1e-3, 0.0, "auto", "exact", "hinge")
-    assert worth_sweeping(open_rows(np.asfortranarray(dense)), 1e-3, 0.0, "auto", "exact", "hinge")
-    assert not worth_sweeping(open_rows(strided), 1e-3, 0.0, "auto", "exact", "hinge")                # no such copy
+    assert begins_with_dual(dense, 1e-3)
+    assert begins_with_dual(np.asfortranarray(dense), 1e-3)
+    assert not begins_with_dual(strided, 1e-3)                # no such copy
     for few in (dense[:2000, :100], dense[:, :10], np.broadcast_to(np.float32(0), (20_000, 100))):
-        assert not worth_sweeping(open_rows(np.ascontiguousarray(few)), 1e-3, 0.0, "auto", "exact", "hinge")
-    assert worth_sweeping(open_rows(np.ascontiguousarray(dense[:, :100])), 1e-3, 0.0, "auto", "exact", "hinge")
-    assert not worth_sweeping(open_rows(dense[:60]), 1e-3, 0.0, "auto", "exact", "hinge")             # in 60 unknowns
+        assert not begins_with_dual(np.ascontiguousarray(few), 1e-3)
+    assert begins_with_dual(np.ascontiguousarray(dense[:, :100]), 1e-3)
+    assert not begins_with_dual(dense[:60], 1e-3)             # in 60 unknowns
     for wrong in ({"l1": 1e-3}, {"l2": 0.0}, {"line_search": "quadratic"}):
         with pytest.raises(ValueError, match="linear_solver='dual' needs l1=0, l2>0"):
             SmSVMClassifier(linear_solver="dual", **wrong).fit(X, y)
@@ -301,14 +303,15 @@ def test_of_few_columns_chosen_for_light_rows():
                            np.arange(0, 14 * 501, 14)), shape=(500, 112))
 
     def chosen(X, l2):
-        return worth_sweeping(open_rows(X), l2, 0.0, "auto", "exact", "hinge")
+        return begins_with_dual(X, l2)
 
     assert chosen(X, 0.014 + 1e-9) and not chosen(X, 0.014 - 1e-9)         # C |x|^2 = 2 for all of them
     assert chosen(3 * X, 9 * 0.0141) and not chosen(3 * X, 9 * 0.0139)
     assert chosen(X.astype(np.float32), 0.0141) and not chosen(X.toarray(), 0.0141)
     assert chosen(X.astype(np.float32) * np.float32(1e25), 1.41e48)         # whose squares no float32 holds
     few = sparse.csr_matrix(np.ones((500, 15)))
-    assert reads_of_newton(open_rows(few)) > WORTH and not chosen(few, 1.0)     # Newton's looks are short
+    priced = reads_of_newton(open_rows(few).describe())
+    assert priced > cost.DUAL_FROM_NEWTON_READS and not chosen(few, 1.0)     # Newton's looks are short
     y = np.where(X @ rng.standard_normal(112) > 0, 1, -1)
     light, whole = (SmSVMClassifier(l2=0.02, tol=1e-9, linear_solver=name).fit(X, y) for name in ("auto", "cholesky"))
     assert light.objective_[0] == pytest.approx(whole.objective_[0], rel=2e-9)
@@ -352,7 +355,7 @@ def test_newton_steps_finish_what_sweeps_cannot(monkeypatch):
     monkeypatch.setattr(dual_newton.DualNewton, "store", noted)
     model = fit(X, y, **given)
     assert steps[-1] > 0 and model.duality_gap_[0] <= 1e-4
-    monkeypatch.setattr(dual_newton, "SLOW", np.inf)
+    monkeypatch.setattr(cost, "SWEEPS_LEFT_FOR_A_STEP", np.inf)
     with pytest.warns(ConvergenceWarning, match="max_passes=300"):
         sweeps = SmSVMClassifier(linear_solver="dual", **given).fit(X, y)
     assert sweeps.duality_gap_[0] > 3e-4
@@ -406,7 +409,7 @@ def test_newton_on_all_columns_goes_on_where_sweeps_are_slow(l2, left, fit_inter
         return hand_over(self)
 
     monkeypatch.setattr(dual_newton.DualNewton, "hand_over", noted)
-    assert worth_sweeping(open_rows(X), l2, 0.0, "auto", "exact", "hinge")
+    assert begins_with_dual(X, l2)
     model = fit(X, y, l2=l2, linear_solver="auto", fit_intercept=fit_intercept)
     assert statuses == ["left"] * left                     # asked only where others go on
     direct = fit(X, y, l2=l2, linear_solver="cholesky", fit_intercept=fit_intercept)

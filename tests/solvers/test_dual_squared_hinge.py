@@ -6,6 +6,7 @@ import naive_dual
 import numpy as np
 import pytest
 from naive_smsvm import with_ones
+from plans import begins_with_dual, foreseen
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
@@ -16,10 +17,9 @@ from cmargin import SmSVMClassifier
 from cmargin._core.rows._dual_evaluate import smooth_minimum
 from cmargin._core.rows._dual_rows import DualBlocks
 from cmargin.data import open_rows
-from cmargin.data.memory.dual_rows import worth_sweeping
-from cmargin.data.prices import price_of_look, reads_of_newton
-from cmargin.solvers.dual import smooth_choice
-from cmargin.solvers.dual.smooth_choice import foreseen
+from cmargin.solvers import cost
+from cmargin.solvers.dual import sample
+from cmargin.solvers.prices import price_of_evaluation, reads_of_newton
 
 LONG = np.longdouble
 
@@ -197,55 +197,54 @@ def test_auto_goes_by_newton_where_many_are_and_the_penalty_is_small():
 def test_every_class_is_looked_at_by_itself():
     X, y = apart(6000, 100)
     label = np.where(y > 0, 2, np.random.default_rng(1).integers(0, 2, len(y)))          # 0 and 1 lie on each other
-    home = open_rows(X)
-    reads = [foreseen(home, np.where(label == c, 1.0, -1.0), 1e-4, "squared_hinge", True, True) for c in range(3)]
+    reads = [foreseen(X, np.where(label == c, 1.0, -1.0), 1e-4) for c in range(3)]
     assert reads[0] == reads[1] == 0 < reads[2]
     assert fit(X, label, l2=1e-4, linear_solver="auto").duality_gap_.max() <= 1e-4
 
 
-@pytest.mark.parametrize("moved, reads", [(0.15, np.inf), (0.17, smooth_choice.SHORT_TRIAL), (0.3, 0)])
+@pytest.mark.parametrize("moved, reads", [(0.15, np.inf), (0.17, cost.SHORT_TRIAL_READS), (0.3, 0)])
 def test_few_rows_without_a_margin_but_many_a_column_are_a_short_trial(moved, reads, monkeypatch):
     # mnist, class 3 at l2 = 1e-5, took 150 reads of the dual before Newton's method, which alone takes 13 looks
     X, y = noisy(7500, 300)
     before = fit(X, y, l2=1e-6, linear_solver="cholesky").n_passes_
-    monkeypatch.setattr(smooth_choice, "part_moved", lambda rows: moved)
-    assert foreseen(open_rows(X), y.astype(float), 1e-6, "squared_hinge", True, True) == reads
+    monkeypatch.setattr(sample, "part_moved", lambda rows: moved)
+    assert foreseen(X, y.astype(float), 1e-6) == reads
     model = fit(X, y, l2=1e-6, linear_solver="auto")
     assert model.duality_gap_[0] <= 1e-4
     if reads != np.inf:
         assert reads <= model.n_passes_ <= before + reads + 3
     else:
-        assert model.n_passes_ > before + smooth_choice.SHORT_TRIAL + 3   # as long as it would be without a limit
+        assert model.n_passes_ > before + cost.SHORT_TRIAL_READS + 3   # as long as it would be without a limit
 
 
 def test_many_rows_a_column_are_a_subset_to_newtons_method():
     # whose looks cost less than the seven reads that the dual takes
     X, y = noisy(20_000, 125)
     l2 = 20 * (X**2).sum(axis=1).mean() / len(X)
-    told = [foreseen(open_rows(rows), y[:len(rows)].astype(float), l2 * len(X) / len(rows), "squared_hinge", True, True)
+    told = [foreseen(rows, y[:len(rows)].astype(float), l2 * len(X) / len(rows))
             for rows in (X, X[:19_000])]
     assert told == [0, np.inf]
-    thin = open_rows(sparse.csr_matrix(np.where(X > 1, X, 0)))              # sparse rows are priced as they were
-    assert reads_of_newton(thin, True) == 4 * price_of_look(thin, True)
+    thin = open_rows(sparse.csr_matrix(np.where(X > 1, X, 0))).describe()   # sparse rows are priced as they were
+    assert reads_of_newton(thin, True) == 4 * price_of_evaluation(thin, True)
 
 
 @pytest.mark.parametrize("weights", [None, "some", "tiny"])
 def test_the_sample_has_the_weights_of_its_rows(weights):
     X, y = apart(6000, 100)
     code = y * {None: 1.0, "some": np.arange(6000) % 4, "tiny": 1e-290}[weights]
-    assert (foreseen(open_rows(X), code, 1e-3, "squared_hinge", True, True) > 0) == (weights != "tiny")
-    assert not foreseen(open_rows(X), 0 * code, 1e-3, "squared_hinge", True, True)
-    assert not foreseen(open_rows(1e200 * X), y, 1e-3, "squared_hinge", True, True)
+    assert (foreseen(X, code, 1e-3) > 0) == (weights != "tiny")
+    assert not foreseen(X, 0 * code, 1e-3)
+    assert not foreseen(1e200 * X, y, 1e-3)
 
 
 def test_sparse_rows_go_by_the_dual_where_the_penalty_is_large_beside_them():
     X, y = text(5000, 2000)
-    worth = [worth_sweeping(open_rows(rows), 1e-2, 0.0, "auto", "exact", "squared_hinge")
+    worth = [begins_with_dual(rows, 1e-2, loss="squared_hinge")
              for rows in (X, X[:, :40], X[:600, :300])]
     assert worth == [True, False, True]
-    assert [foreseen(open_rows(X), y, l2, "squared_hinge", True, True) for l2 in (1e-2, 1e-7)] == [np.inf, 0]
-    assert foreseen(open_rows(sparse.csr_matrix((3000, 60_000))), y, 1e-7, "squared_hinge", True, True)
-    assert foreseen(open_rows(X[:4000]), y[:4000], 1e-7, "squared_hinge", True, True)       # two rows a column
+    assert [foreseen(X, y, l2) for l2 in (1e-2, 1e-7)] == [np.inf, 0]
+    assert foreseen(sparse.csr_matrix((3000, 60_000)), y, 1e-7)
+    assert foreseen(X[:4000], y[:4000], 1e-7)       # two rows a column
     assert bits_of(X, y, "auto", l2=1e-2) == bits_of(X, y, "dual", l2=1e-2)
 
 

@@ -10,7 +10,8 @@ from test_smsvm_losses import objective
 from cmargin import Checkpoint, SmSVMClassifier
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
-from cmargin.solvers.newton.continuation import ContinuationNewton, Problem, Settings
+from cmargin.solvers.newton.continuation import ContinuationNewton
+from cmargin.solvers.problem import Problem, Settings
 
 
 def nearly_separable(seed=0, n=1000, m=240):

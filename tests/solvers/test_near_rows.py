@@ -19,10 +19,11 @@ from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
 from cmargin.data.source import TANGENTS
 from cmargin.data.working_set import LONG, NOTHING, Nearest, choose, limit_of
-from cmargin.solvers.newton import growing
+from cmargin.solvers import cost
 from cmargin.solvers.newton import working_set as near_rows
-from cmargin.solvers.newton.continuation import ContinuationNewton, Problem, Settings
+from cmargin.solvers.newton.continuation import ContinuationNewton
 from cmargin.solvers.newton.slices import _look
+from cmargin.solvers.problem import Problem, Settings
 
 X_rare, y_rare = rows_with_rare_columns()
 rng = np.random.default_rng(0)
@@ -324,7 +325,7 @@ def noise(n=40_000, seed=70):
 def test_it_saves_reads(monkeypatch):
     X, y = rows_with_rare_columns(100_000, 4)
     fits = [SmSVMClassifier(l2=l2, random_state=0).fit(X, y) for l2 in (1e-3, 1e-5)]
-    monkeypatch.setattr(growing, "may_near", lambda *_: None)
+    monkeypatch.setattr(cost, "WORKING_SET_FROM_ROWS", np.inf)
     plain = [SmSVMClassifier(l2=l2, random_state=0).fit(X, y) for l2 in (1e-3, 1e-5)]
     for ours, theirs in zip(fits, plain, strict=True):
         assert ours.n_passes_ < 0.9 * theirs.n_passes_
@@ -386,9 +387,9 @@ def test_where_they_lead_nowhere_all_rows_go_on(steps, monkeypatch):
 @pytest.fixture
 def few_rows(monkeypatch):
     """Some hundred rows are enough for these steps."""
-    for name, value in {"SMALLEST": 40, "NEAR_FROM": 0, "ROWS_PER_COLUMN": 0.2, "PILOT": 30}.items():
-        monkeypatch.setattr(growing, name, value)
-    monkeypatch.setattr("cmargin._estimators.smsvm_fit.SMALLEST", 40)
+    for name, value in {"SUBSET_FROM_ROWS": 40, "WORKING_SET_FROM_ROWS": 0, "SUBSET_ROWS_PER_COLUMN": 0.2,
+                        "PILOT_ROWS": 30}.items():
+        monkeypatch.setattr(cost, name, value)
 
 
 def test_newton_steps_go_on_where_a_certificate_falls_short_when_evaluated(steps, few_rows):

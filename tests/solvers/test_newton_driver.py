@@ -20,8 +20,9 @@ from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.clock import RunClock
 from cmargin.data import open_rows
 from cmargin.solvers.newton import slices
-from cmargin.solvers.newton.continuation import ContinuationNewton, Problem, Settings
+from cmargin.solvers.newton.continuation import ContinuationNewton
 from cmargin.solvers.newton.published import PaperNewton
+from cmargin.solvers.problem import Problem, Settings
 
 X_bc, y_bc = load_breast_cancer(return_X_y=True)
 X_bc, y_bc = scale(X_bc), np.where(y_bc == 1, 1.0, -1.0)

@@ -13,6 +13,7 @@ from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
 from cmargin._runtime.clock import TimeUp
+from cmargin.solvers import cost
 from cmargin.solvers.multinomial.newton import Run
 from cmargin.solvers.sgd import penalised_end
 from cmargin.solvers.sgd.multinomial import MultinomialRun
@@ -22,8 +23,8 @@ from cmargin.solvers.sgd.penalised_end import (
     Rest,
     best_strength,
     parts_left_out,
-    worth_trying,
 )
+from cmargin.solvers.slnd_plan import SoftmaxStats, path_is_cheap
 
 
 def table(n=1500, seed=0):
@@ -76,10 +77,9 @@ def test_passes_stay_where_they_do_better(monkeypatch):
 
 
 def test_where_it_is_not_tried():
-    inverse = SimpleNamespace(tail_inverse=np.zeros(1), width=20)
-    assert worth_trying(1000, inverse, 10)
-    assert not worth_trying(1000, SimpleNamespace(tail_inverse=np.ones(1), width=20), 10)  # CSR rows carry the tail
-    assert not worth_trying(60000, inverse, 10)
+    few = SoftmaxStats(1000, 10, 20, False, 200, True)
+    assert path_is_cheap(few)
+    assert not path_is_cheap(replace(few, has_tail=True)) and not path_is_cheap(replace(few, n_rows=60000))
 
 
 def test_a_step_of_ones_own_or_few_passes_have_none():
@@ -254,7 +254,7 @@ def test_cut_short_it_leaves_the_weights_of_the_passes(kind, nth, monkeypatch):
         model = fit(X, y, callback=lambda model: kept.append(model))
     except KeyboardInterrupt:
         model = kept[-1]
-    monkeypatch.setattr(penalised_end, "MOST_FLOPS", 0.0)
+    monkeypatch.setattr(cost, "PATH_FLOPS", 0.0)
     passes = fit(X, y)
     assert len(calls) >= abs(nth) and model.history_["step"].min() > 0
     assert abs(model.score(X, y) - passes.score(X, y)) < 0.1 and np.isfinite(model.coef_).all()

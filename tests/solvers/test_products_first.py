@@ -9,11 +9,11 @@ from sklearn.preprocessing import scale
 from zipf_texts import texts
 
 from cmargin import SmSVMClassifier
-from cmargin._estimators import smsvm_fit
 from cmargin.data.memory.source import MemoryHome
 from cmargin.data.open import open_rows
-from cmargin.data.prices import worth_products
-from cmargin.solvers.newton.continuation import ContinuationNewton, Problem, Settings
+from cmargin.solvers import prices
+from cmargin.solvers.newton.continuation import ContinuationNewton
+from cmargin.solvers.problem import Problem, Settings
 
 
 def alike(n, m, seed=0):
@@ -49,7 +49,7 @@ def numbers(shape, stored=1.0):
 def test_what_products_are_worth(X, problem, settings, worth):
     problem, settings = Problem(**{"l2": 1e-3, "l1": 0.0, "loss": "logistic"} | problem), \
         Settings(**{"max_passes": 1000.0} | settings)
-    assert worth_products(open_rows(X), problem, settings) == worth
+    assert prices.worth_products(open_rows(X).describe(), problem, settings) == worth
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
@@ -114,9 +114,9 @@ def test_a_fit_that_gives_them_up_ends_where_it_would_have(shape, worth, monkeyp
     X, y = blobs(*shape, 3)
     there = SmSVMClassifier(loss="logistic", C=1e3, tol=1e-7).fit(X, y)
     asked = []
-    monkeypatch.setattr(smsvm_fit, "worth_products", lambda *about: asked.append(about) or worth)
+    monkeypatch.setattr(prices, "worth_products", lambda *about: asked.append(about) or worth)
     here = SmSVMClassifier(loss="logistic", C=1e3, tol=1e-7).fit(X, y)
-    assert len(asked) == 3 and (here.duality_gap_ <= 1e-7).all()
+    assert len(asked) >= 3 and (here.duality_gap_ <= 1e-7).all()
     np.testing.assert_allclose(here.objective_, there.objective_, rtol=2e-7)
     of_first = here.history_["passes"][here.history_["class"] == 0]
     assert (np.diff(of_first) > 0).all() and here.n_passes_ >= sum(

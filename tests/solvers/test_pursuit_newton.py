@@ -20,9 +20,10 @@ from cmargin._core.newton._asking import advance_all
 from cmargin._estimators.one_vs_rest import MarginTrace
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
-from cmargin.solvers.first_order.margin_pursuit import Settings
+from cmargin.solvers import cost
 from cmargin.solvers.newton import pursuit_newton
 from cmargin.solvers.newton.pursuit_newton import OnSubset, PursuitNewton
+from cmargin.solvers.problem import PursuitSettings
 
 X_bc, y_bc = load_breast_cancer(return_X_y=True)
 X_bc, y_bc = scale(X_bc), np.where(y_bc == 1, 1.0, -1.0)
@@ -41,7 +42,7 @@ PROBLEMS = {
 
 def settings(level=1.0, scale=1.0, one_shot=False, l2=0.0, tol=1e-8, max_passes=100, fit_intercept=True,
              deadline=None):
-    return Settings("margin_pursuit", level, scale, one_shot, l2, None, tol, max_passes, fit_intercept, deadline)
+    return PursuitSettings("margin_pursuit", level, scale, one_shot, l2, None, tol, max_passes, fit_intercept, deadline)
 
 
 def weighted(y):
@@ -114,7 +115,7 @@ def test_the_steps_are_those_of_the_twin(name):
 def test_rows_elsewhere_take_the_same_steps(parameters, monkeypatch):
     chosen = settings(l2=1e-2, **parameters)
     if not chosen.one_shot:
-        monkeypatch.setattr(pursuit_newton, "MANY_COLUMNS", 20)
+        monkeypatch.setattr(cost, "PURSUIT_FACTOR_UP_TO_COLUMNS", 20)
     with single_threaded_blas():
         here = PursuitNewton(in_memory(X_bc, y_bc, chosen), chosen).run()
         there = PursuitNewton(Elsewhere.of(X_bc, y_bc, [40], True), chosen).run()
@@ -293,7 +294,7 @@ def test_many_rows_are_begun_on_a_tenth_of_them(monkeypatch):
     sign = 2.0 * y - 1
     begun = fit(X, y, tol=1e-8, l2=1e-6)
     assert 1.2 + begun.n_iter_ < begun.n_passes_ < 1.8 + begun.n_iter_
-    monkeypatch.setattr(pursuit_newton, "worth_growing", lambda rows: False)
+    monkeypatch.setattr(cost, "SUBSET_FROM_ROWS", np.inf)
     whole = fit(X, y, tol=1e-8, l2=1e-6)
     assert whole.n_passes_ == 1 + whole.n_iter_ and begun.history_["objective"][0] < whole.history_["objective"][1]
     assert len(begun.history_["pass"]) == begun.n_iter_

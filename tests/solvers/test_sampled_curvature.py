@@ -1,7 +1,7 @@
 """Steps by products that the curvature of a sample of the rows preconditions: wide dense rows that are many."""
 
 import pickle
-from types import SimpleNamespace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,17 +12,20 @@ from test_row_pass import problem
 from cmargin import SmSVMClassifier
 from cmargin._core.newton.direction._conjugate_gradients import conjugate_gradients_of
 from cmargin._core.rows._row_sample import numbers
-from cmargin.data import open_rows, prices
+from cmargin.data import open_rows
 from cmargin.data.memory.row_pass import MemoryRowPass
-from cmargin.data.prices import (
+from cmargin.data.stats import DataStats
+from cmargin.solvers import cost
+from cmargin.solvers.newton.continuation import ContinuationNewton
+from cmargin.solvers.prices import (
     Sampled,
-    price_of_look,
+    price_of_evaluation,
     price_of_step,
     sample_for_products,
     sampled_reads,
     worth_products,
 )
-from cmargin.solvers.newton.continuation import ContinuationNewton, Problem, Settings
+from cmargin.solvers.problem import Problem, Settings
 
 LOSSES = ["hinge", "squared_hinge", "logistic"]
 
@@ -40,9 +43,9 @@ def rare(n, m, seed=0, dtype=np.float32):
 @pytest.fixture
 def small(monkeypatch):
     """A few hundred rows are sampled, of few columns; no subset, no dual."""
-    monkeypatch.setattr(prices, "FEW_COLUMNS", 4)
-    monkeypatch.setattr(prices, "SAMPLED_PART", 1)
-    monkeypatch.setattr(prices, "BLOCK_READS", 20.0)
+    monkeypatch.setattr(cost, "CHEAP_HESSIAN_COLUMNS", 4)
+    monkeypatch.setattr(cost, "ROWS_PER_SAMPLED_ROW", 1)
+    monkeypatch.setattr(cost, "HESSIAN_READS_PER_COLUMN", 20.0)
 
 
 def driver(X, y, l2, loss, *, worth=30, products=0, w=None, n_threads=1, seed=3, tol=1e-6, rows=None, **settings):
@@ -296,24 +299,23 @@ def test_the_sample_is_the_seeds(small):
 def test_when_a_sample_is_taken(shape, dtype, problem, settings, expected):
     problem = Problem(**{"l2": 1e-3, "l1": 0.0, "loss": "logistic"} | problem)
     settings = Settings(**{"max_passes": 1000.0} | settings)
-    home = open_rows(np.zeros(shape, dtype))
-    assert sample_for_products(home, problem, settings, 0) == expected
+    stats = open_rows(np.zeros(shape, dtype)).describe()
+    assert sample_for_products(stats, problem, settings) == expected
 
 
 def test_what_it_changes_of_other_choices():
-    many, few = open_rows(np.zeros((40_000, 512), "f")), open_rows(np.zeros((16_000, 512), "f"))
-    assert price_of_step(few, False) == price_of_look(few, False) > 3 * price_of_step(many, False)
+    many, few = (open_rows(np.zeros((n, 512), "f")).describe() for n in (40_000, 16_000))
+    assert price_of_step(few, False) == price_of_evaluation(few, False) > 3 * price_of_step(many, False)
     logistic = Problem(1e-3, 0.0, None, "logistic"), Settings(max_passes=1000.0)
     assert worth_products(few, *logistic) == 10 and worth_products(many, *logistic) == 6
     assert worth_products(many, logistic[0], Settings(max_passes=99.0)) == 9         # nothing comes after them
 
 
 @pytest.mark.parametrize("change, there", [
-    ({}, True), ({"in_memory": False}, False), ({"agreed": object()}, False), ({"sparse": True}, False),
+    ({}, True), ({"place": "files"}, False), ({"place": "ranks"}, False), ({"sparse": True}, False),
     ({"n_features": 5000}, False),                                 # no factor is made of so many
     ({"n_features": 3900}, True),
 ])
 def test_of_which_rows_there_are_samples(change, there):
-    rows = {"n_rows": 400_000, "n_features": 512, "sparse": False, "in_memory": True, "agreed": None,
-            "dtype": np.dtype("f")}
-    assert (sampled_reads(SimpleNamespace(**rows | change), False)[0] > 0) == there
+    stats = DataStats(400_000, 512, 400_000 * 512, 4, False, "memory", False, True)
+    assert (sampled_reads(replace(stats, **change), False)[0] > 0) == there

@@ -17,8 +17,9 @@ from cmargin._core.newton.direction._system import l1_model_minimum
 from cmargin._core.rows._rows import Rows
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data.open import open_rows
-from cmargin.data.prices import worth_columns
-from cmargin.solvers.newton.continuation import ContinuationNewton, Problem, Settings
+from cmargin.solvers.newton.continuation import ContinuationNewton
+from cmargin.solvers.prices import worth_columns
+from cmargin.solvers.problem import Problem, Settings
 
 
 def fit(X, y, weight=None, **settings):
@@ -142,7 +143,7 @@ def test_a_looser_model_takes_fewer_reads_and_no_more_than_are_allowed():
 ])
 def test_what_columns_are_worth(X, problem, settings, worth):
     problem = Problem(**{"l2": 0.0, "l1": 1e-3, "loss": "logistic"} | problem)
-    assert worth_columns(open_rows(X), problem, Settings(**settings)) == worth
+    assert worth_columns(open_rows(X).describe(), problem, Settings(**settings)) == worth
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])

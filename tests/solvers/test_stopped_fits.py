@@ -13,13 +13,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import balanced_accuracy_score
 
 from cmargin import MarginPursuitClassifier, PegasosClassifier, SLNDClassifier, SmSVMClassifier, baselines
-from cmargin._estimators import smsvm_fit
 from cmargin._runtime import clock
 from cmargin.data import open_rows
 from cmargin.data.files import open_files
 from cmargin.data.memory.shared_start import ridge, sample_rows
 from cmargin.solvers.dual.dual_newton import DualNewton
 from cmargin.solvers.multinomial import newton as multinomial_newton
+from cmargin.solvers.newton import stages
 from cmargin.solvers.sgd import low_rank_newton
 
 X, y = load_digits(return_X_y=True)
@@ -292,7 +292,7 @@ def test_classes_of_the_dual_advance_together():
             drivers.append(self.way[0])
             super().attend()
 
-    with patch.object(smsvm_fit, "DualNewton", Watched), warnings.catch_warnings():
+    with patch.object(stages, "DualNewton", Watched), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = SmSVMClassifier(l2=1e-5, tol=1e-9, n_jobs=2, max_time=1.5, linear_solver="dual",
                                 random_state=0).fit(X, y)

@@ -13,7 +13,8 @@ from naive_smsvm import has_thin_column, with_rows_left_out
 
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
-from cmargin.solvers.newton.continuation import ContinuationNewton, Problem, Settings
+from cmargin.solvers.newton.continuation import ContinuationNewton
+from cmargin.solvers.problem import Problem, Settings
 
 L2 = 1e-7
 L2_EACH = np.append(np.full(8, L2), 0)

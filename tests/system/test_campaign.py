@@ -194,11 +194,11 @@ def test_a_seed_is_always_the_same_problem():
 
 
 def test_forced_constants_are_reached(monkeypatch):
-    import cmargin.solvers.newton.growing as growing
+    from cmargin.solvers.newton import stages
 
     seen = []
-    draw = growing.subset_of
-    monkeypatch.setattr(growing, "subset_of", lambda *a: seen.append(1) or draw(*a))
+    draw = stages.subset_of
+    monkeypatch.setattr(stages, "subset_of", lambda *a: seen.append(1) or draw(*a))
     grown = next(seed for seed in range(400) if {"growing", "l1"} <= set(make_problem(seed).tags)
                  and "quadratic" not in make_problem(seed).tags and "warm" not in make_problem(seed).tags)
     check_seed(grown)

@@ -28,7 +28,7 @@ class DeviceScoreBlocks(ScoreBlocks):
             label[counts == 1] = self.Y.indices
             self.label = at.put(label)
 
-    def reduce(self):
+    def reduce(self, columns=False):
         self.reduced, self.by_problem = None, self.Y.tocsc()
         return 0.0
 

@@ -29,6 +29,7 @@ class DeviceHome(RowsElsewhere):
     """
 
     agreed, in_memory, shares_reads, checkpoints, sparse, row_is_contiguous = None, False, False, False, False, False
+    storage = "device"
 
     def __init__(self, rows, y=None):
         if rows.ndim != 2:

@@ -50,7 +50,7 @@ class FileHome(RowsElsewhere):
         Bytes read at a time, about.
     """
 
-    agreed, in_memory, shares_reads, checkpoints = None, False, True, True
+    agreed, in_memory, shares_reads, checkpoints, storage = None, False, True, True, "files"
 
     def __init__(self, files, y=None, chunk=None):
         self.files, self.y, self.check = files, y, files.check

@@ -19,29 +19,9 @@ from scipy.linalg.lapack import dgeqrf, dormqr, dpocon, dpotrf
 from cmargin._core.rows._rows import Rows
 from cmargin.data.memory.row_pass import MemoryRowPass
 
-LARGEST = 2000                 # rows: R is square and dense
-MOST_NUMBERS = 50_000_000      # of X, which is copied in float64: 400 MB
-MANY_COLUMNS = 4000            # from so many columns on the Newton system is not solved by a factor,
-MANY_ROWS = 600                # and from so many on where there are no more rows than columns
 DEPENDENT = 1e-13              # part of a row not in the span of those before below which it counts as in it
 FAR = 1e-5                     # reciprocal condition of the Gram matrix above which its factor is R as it is
 NEARLY = 0.1                   # what the first factor may leave of Q'Q - 1 for the second to mend
-
-
-def too_wide(n_rows, n_columns):
-    """True where a factor of the curvature, p^3 / 3, and its block, n p^2, cost too much for what the rows tell."""
-    return n_columns > (MANY_COLUMNS if n_columns < n_rows else MANY_ROWS)
-
-
-def worth_reducing(home, l1, linear_solver, line_search):
-    """True for data with more columns than rows, no l1 term, and a solver that does not say otherwise."""
-    if linear_solver == "woodbury":
-        if l1 > 0 or line_search != "exact":
-            raise ValueError("linear_solver='woodbury' needs l1=0 and line_search='exact'.")
-        return True
-    n, m = home.n_rows, home.n_features
-    return linear_solver == "auto" and line_search == "exact" and l1 == 0 and 1 < n <= LARGEST and m > 1.2 * n \
-        and n * m <= MOST_NUMBERS
 
 
 class WideRows:

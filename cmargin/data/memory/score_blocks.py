@@ -15,7 +15,6 @@ from cmargin._core.util._arrays import transposed, zeros
 from cmargin._runtime.aligned import contiguous
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data.columns import columns_of
-from cmargin.data.memory.reduced_rows import worth_reducing
 from cmargin.data.memory.shared_start import ridge_of_sample, some_places
 
 BLOCK_NUMBERS = 1 << 19      # 4 MB of float64: a block and its scores stay in cache
@@ -49,10 +48,10 @@ class ScoreBlocks:
         self.blocks = [slice(lo, min(lo + step, self.n_rows)) for lo in range(0, self.n_rows, step)]
         self.bounds = np.append(np.arange(0, self.n_rows, step), self.n_rows).astype(np.int64)
 
-    def reduce(self):
-        """Make ready for `row_pass`: data with more columns than rows get as many columns as rows, at one read of X."""
+    def reduce(self, columns=False):
+        """Make ready for `row_pass`: with ``columns``, in as many columns as there are rows, at one read of X."""
         with single_threaded_blas():
-            self.reduced = self.home.reduced() if worth_reducing(self.home, 0.0, "auto", "exact") else None
+            self.reduced = self.home.reduced() if columns else None
         self.by_problem = self.Y.tocsc()
         return 0.0 if self.reduced is None else 1.0
 

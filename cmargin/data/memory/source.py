@@ -12,11 +12,12 @@ from cmargin.data.memory.score_blocks import ScoreBlocks
 from cmargin.data.memory.shared_start import SharedStart
 from cmargin.data.memory.softmax_rows import SoftmaxRowPass
 from cmargin.data.memory.stochastic_rows import StochasticRows
+from cmargin.data.stats import Described
 
 COLUMN_BLOCK = 64                # of columns: a multiple of what the kernels of a BLAS take at a time
 
 
-class MemoryHome:
+class MemoryHome(Described):
     """`Home` over arrays in memory.
 
     Parameters
@@ -31,7 +32,7 @@ class MemoryHome:
         The same for compiled kernels, shared by all views.
     """
 
-    agreed = None
+    agreed, storage = None, "memory"
     in_memory, shares_reads, checkpoints = True, False, True
 
     def __init__(self, X, y=None):
@@ -87,6 +88,11 @@ class MemoryHome:
 
     def largest(self):
         return np.abs(self.X.data if self.sparse else self.X).max()
+
+    def sum_of_squares(self, most_rows):
+        X = self.X if self.sparse else self.X[::-(-self.n_rows // most_rows)]
+        x = X.data if self.sparse else X.ravel()
+        return np.einsum("i,i", x, x, dtype=float), X.shape[0]
 
     def unrepeated(self):
         """This home, or a copy that stores no entry in parts, which would be squared apart.

@@ -103,7 +103,7 @@ class RankHome(ShardedSource):
     agreed : as of `ShardedSource`
     """
 
-    pass_kind = RankPass
+    pass_kind, storage = RankPass, "ranks"
 
     def __init__(self, ranks, shard, agreed):
         home = shard.home

@@ -18,10 +18,11 @@ from cmargin.data.memory.shared_start import ridge, sample_size
 from cmargin.data.open_here import open_here
 from cmargin.data.order import order_statistics
 from cmargin.data.shards.request import answer_of
+from cmargin.data.stats import Described
 from cmargin.data.working_set import Answered, choose
 
 
-class ShardedSource:
+class ShardedSource(Described):
     """`Home` of the driver over all shards; of the views, those that sums over all rows can answer.
 
     A subclass has `ask`, the sum of all shards' answers to a question (`shards/request.py`), and `call`, the list of
@@ -270,7 +271,7 @@ class ShardedBlocks:
     def __init__(self, home):
         self.home, self.n_rows, self.n_features, self.n_problems = home, home.n_rows, home.n_features, len(home.agreed)
 
-    def reduce(self):
+    def reduce(self, columns=False):
         return 0.0
 
     def row_pass(self, c, intercept, n_threads, w=None):

@@ -28,11 +28,10 @@ import numpy as np
 
 from cmargin._core.dual._memory import DualDriver
 from cmargin._core.newton._bound import ROUNDING
+from cmargin.solvers import cost
 from cmargin.solvers.newton.slices import InSlices
 from cmargin.solvers.per_class import class_streams
 
-SLOW = 40                      # sweeps still needed at their rate from which on a Newton step is tried
-TRIAL = 0.07                   # of the reads allowed, after which a look on trial asks for a rate that is good enough
 LARGEST_SCALE = 2.0            # of w at a look: a larger one would make rounding, in a w that should be 0, a solution
 
 
@@ -61,16 +60,20 @@ class DualNewton(InSlices, DualDriver):
         Reads after which the status is "left": Newton's method on all columns had better go on.
     on_trial : bool, optional
         Leave far sooner where the gap does not fall fast enough.
+    first_look : float, optional
+        Reads after which a trial first looks at the gap, if not after some sweeps.
     """
 
     way = (None, "dual")
 
-    def __init__(self, rows, problem, settings, result, seed=0, w=None, enough_reads=np.inf, on_trial=False):
+    def __init__(self, rows, problem, settings, result, seed=0, w=None, enough_reads=np.inf, on_trial=False,
+                 first_look=np.inf):
         self.problem, self.settings, self.result, self.warm = problem, settings, result, w
         gives_up = enough_reads < settings.max_passes
         super().__init__(rows, problem, settings, len(result.w), stream_of(seed).copy(),
-                         enough_reads if gives_up else settings.max_passes, gives_up, TRIAL if on_trial else np.inf,
-                         rows.shared.first_look if on_trial else np.inf, SLOW, LARGEST_SCALE)
+                         enough_reads if gives_up else settings.max_passes, gives_up,
+                         cost.DUAL_TRIAL_SHARE if on_trial else np.inf, first_look if on_trial else np.inf,
+                         cost.SWEEPS_LEFT_FOR_A_STEP, LARGEST_SCALE)
 
     def begin(self):
         super().begin(None if self.warm is None else self.home.shared.from_the_mean(self.warm))

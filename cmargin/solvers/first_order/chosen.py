@@ -23,7 +23,7 @@ def settled(blocks, settings):
     Parameters
     ----------
     blocks : ScoreBlocks
-    settings : Settings of `cmargin.solvers.first_order.margin_pursuit`
+    settings : PursuitSettings
     """
     X, codes, weights = blocks.some_rows(sample_size(blocks))
     columns = columns_of(X, settings.fit_intercept, np.float64)

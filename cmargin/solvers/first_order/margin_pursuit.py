@@ -17,38 +17,12 @@ from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin._runtime.deferred import Deferred
 from cmargin._runtime.workspace import aligned_rows
-from cmargin.data.columns import Columns
 from cmargin.solvers.first_order.chosen import settled
-from cmargin.solvers.first_order.penalty import L1_WIDTH, Penalty
+from cmargin.solvers.first_order.penalty import L1_WIDTH
+from cmargin.solvers.history import PURSUIT
 from cmargin.solvers.per_class import SLICE_NUMBERS, STEP_OVERHEAD, class_streams, worthwhile_threads
 
 ONE_SHOT_DELTA = 0.05        # delta of the data-driven scale
-HISTORY = ("pass", "class", "passes", "seconds", "seconds_steps", "seconds_trace", "objective", "gradient_norm", "step",
-           "scale")
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What the user chose; names and meaning as in `MarginPursuitClassifier`."""
-
-    loss: str
-    level: float
-    scale: float
-    one_shot: bool
-    l2: float
-    step_size: float | None
-    tol: float
-    max_passes: int
-    fit_intercept: bool
-    deadline: float | None
-    l1: float = 0.0
-    chooses_l2: bool = False         # `settled` is to say what l2 is
-    columns: Columns | None = None   # its answers too: units of the columns where they are far apart,
-    lost: tuple = ()                 # and columns without digits
-
-    @property
-    def penalty(self):
-        return Penalty(self.l2, self.l1)
 
 
 @dataclass
@@ -89,7 +63,7 @@ class Fit:
 
     def name_history(self, trace):
         """Its columns, there although no pass came to its end; their names."""
-        names = HISTORY + (trace.names if trace is not None else ())
+        names = PURSUIT + (trace.names if trace is not None else ())
         for name in names:
             self.history.setdefault(name, [])
         return names

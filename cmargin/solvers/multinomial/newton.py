@@ -39,6 +39,7 @@ from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin._runtime.deferred import Deferred
+from cmargin.solvers.history import MULTINOMIAL_OPTIMUM
 from cmargin.solvers.multinomial.inverse import (
     FIRST,
     LITTLE_READS,
@@ -59,7 +60,6 @@ from cmargin.solvers.multinomial.inverse import (
     without_mean,
 )
 
-HISTORY = ("class", "passes", "seconds", "objective", "gap", "products")
 MOST_PRODUCTS = 60           # of one Newton system
 LATE = 40                    # steps with products in single precision: it may be what holds the others up
 SLICE = 0.1                  # seconds between two looks at Ctrl-C and the clock
@@ -135,7 +135,7 @@ class Result:
     from_ridge: bool = False         # stopped before a step had ended, and no better than ridge regression was then
     n_newton: int = 0
     reads: float = 0.0
-    history: dict = field(default_factory=lambda: {name: [] for name in HISTORY})
+    history: dict = field(default_factory=lambda: {name: [] for name in MULTINOMIAL_OPTIMUM})
 
 
 def solve(home, labels, weight, n_classes, settings, start=None, on_step=None, keeper=NO_KEEPER):
@@ -377,7 +377,7 @@ class Run(Resumable):
     def enter(self, value, gap, reads, products, seconds):
         """A line of the history."""
         entry = (-1, reads + self.built, seconds, value, gap / max(value, TINY), products)
-        for name, number in zip(HISTORY, entry, strict=True):
+        for name, number in zip(MULTINOMIAL_OPTIMUM, entry, strict=True):
             self.result.history[name].append(number)
 
     def certify(self, vain=VAIN):

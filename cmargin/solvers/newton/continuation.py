@@ -1,79 +1,17 @@
 """Newton's method on the smoothed hinge while the smoothing width goes to zero (SmSVM): what Python does of it.
 
-The steps are compiled (``_core/newton/_driver.pyx``); here are their problem, settings and result, and what happens
-between two slices of a tenth of a second: a callback is called, the clock looked at, the heaviest rows are gathered.
+The steps are compiled (``_core/newton/_driver.pyx``); here is what happens between two slices of a tenth
+of a second: a callback is called, the clock looked at, the heaviest rows are gathered.
 """
-
-from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from cmargin._core.newton._bound import feasible, gap
+from cmargin._core.newton._bound import feasible
 from cmargin._core.newton._memory import Newton
-from cmargin._runtime.clock import RunClock
-from cmargin.data.memory.reduced_rows import too_wide
 from cmargin.solvers.newton.slices import InSlices
 from cmargin.solvers.newton.working_set import NearRows
-
-HISTORY = ("passes", "seconds", "seconds_look", "seconds_system", "seconds_search", "objective", "gap", "step",
-           "smoothing", "active_features", "active_rows")
-
-
-@dataclass
-class Problem:
-    """(l2/2) |w|^2 + (1/N) sum s F(y <w, x>) + l1 |w|_1; column ``free`` is not penalised."""
-
-    l2: float
-    l1: float
-    free: int | None = None
-    loss: str = "hinge"                    # or a smooth loss that has a dual
-
-
-@dataclass
-class Settings:
-    """What the user chose; see `cmargin.smsvm.SmSVMClassifier`."""
-
-    tol: float = 1e-4
-    max_passes: float = 100.0
-    smoothing: float = 1.0
-    smoothing_decay: float = 0.5
-    linear_solver: str = "auto"
-    clock: RunClock = field(default_factory=lambda: RunClock(None))    # of all drivers of a fit
-    stop: object = None                    # () -> bool, asked after every look
-    width_end: float = 0.0                 # leave once the smoothing is below: for subsets
-    tell: object = None                    # (Result) -> None, called after every look
-    between: object = None                 # () -> status to leave with or None, asked between two slices
-
-    @property
-    def deadline(self):
-        return np.inf if self.clock.deadline is None else self.clock.deadline
-
-    @property
-    def pauses(self):
-        return self.stop is not None or self.tell is not None
-
-    def for_subset(self, width_end, whole):
-        """``whole``: passes that must be left for a first look at all rows."""
-        return replace(self, width_end=width_end, max_passes=self.max_passes - whole)
-
-
-@dataclass
-class Result:
-    """What happened; always usable, whenever the loop was left."""
-
-    w: np.ndarray
-    objective: float = np.inf              # P at w, not smoothed
-    dual: float = 0.0                      # best lower bound
-    width: float = 1.0                     # smoothing at which the loop was left
-    passes: float = 0.0
-    n_iter: int = 0
-    status: str = "running"                # see `STATUS` in `cmargin._core.newton._memory`
-    history: list = field(default_factory=list)
-
-    @property
-    def gap(self):
-        """(P - D) / P, see `cmargin._core.newton._bound.gap`."""
-        return gap(self.objective, self.dual)
+from cmargin.solvers.prices import too_wide
+from cmargin.solvers.result import Result
 
 
 class ContinuationNewton(InSlices, Newton):

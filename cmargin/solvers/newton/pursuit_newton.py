@@ -5,7 +5,7 @@ side by side; where somebody looks in after every pass, one after the other.
 """
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,33 +14,20 @@ from cmargin._runtime.checkpoint import NO_KEEPER
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin._runtime.deferred import Deferred
 from cmargin.data.memory.row_pass import SMALL
+from cmargin.solvers import cost
 from cmargin.solvers.first_order.chosen import settled
 from cmargin.solvers.first_order.margin_pursuit import Fit, one_shot_scale
-from cmargin.solvers.newton.growing import subset_of, worth_growing
 from cmargin.solvers.newton.parts import Parts
 from cmargin.solvers.newton.slices import InSlices, side_by_side
+from cmargin.solvers.newton.subset import subset_of
+from cmargin.solvers.plan import Outcome, ProblemStats
+from cmargin.solvers.pursuit_plan import next_pursuit_stage
+from cmargin.solvers.result import Result
 
-MANY_COLUMNS = 2000          # from here on conjugate gradients instead of a factor
-ENOUGH_OF_A_SUBSET = 0.03    # of its gradient at w = 0; below, a subset's own noise is fitted
 SEED_OF_SUBSET = 11          # the rows read first change the result within tol only
 LATE = 0.3                   # seconds that a fit that was stopped may take to say how good the ridge regression is
 UNFINISHED = ("waiting", "running", "max_time", "callback", "interrupted")
 ORDER = ("interrupted", "diverged", "max_time", "callback", "stalled", "max_passes", "tol")     # the worst first
-
-
-@dataclass
-class Result:
-    """What became of one problem; usable whenever its driver was left."""
-
-    w: np.ndarray | None = None
-    objective: float = np.inf
-    gradient_norm: float = np.inf      # relative to w = 0
-    scale: float = np.nan
-    passes: int = 0
-    reads: float = 0.0
-    seconds: tuple = (0.0, 0.0)        # in steps, and in the trace
-    status: str = "waiting"            # see `STATUS` in `cmargin._core.newton._pursuit_memory`
-    history: list = field(default_factory=list)
 
 
 class PursuitNewton(InSlices, PursuitSteps):
@@ -49,7 +36,7 @@ class PursuitNewton(InSlices, PursuitSteps):
     Parameters
     ----------
     rows : RowPass with ``pursue`` and ``margins``
-    settings : Settings of `cmargin.solvers.first_order.margin_pursuit`
+    settings : PursuitSettings
     start : (n_columns,) array or None
     result : Result
     trace : MarginTrace or None
@@ -66,16 +53,16 @@ class PursuitNewton(InSlices, PursuitSteps):
     def __init__(self, rows, settings, start=None, *, result=None, trace=None, after_pass=None, before=None,
                  units=None, started=0.0):
         self.settings, self.trace, self.after_pass = settings, trace, after_pass
-        self.result = Result() if result is None else result
-        tol, spent = (ENOUGH_OF_A_SUBSET if self.of_subset else settings.tol), {}
+        self.result = Result(status="waiting") if result is None else result
+        tol, spent = (cost.PURSUIT_SUBSET_GRADIENT if self.of_subset else settings.tol), {}
         if before is not None:
             spent = {"reads": before.result.reads, "spent_seconds": before.result.seconds[0]}
             if before.status != "diverged":
                 start, spent["fall"] = before.result.w, np.inf
         super().__init__(rows, settings, np.zeros(rows.n_columns) if start is None else start,
-                         by_products=rows.n_columns > MANY_COLUMNS, tol=tol, records=not self.of_subset,
-                         pauses=after_pass is not None, levels=None if trace is None else trace.levels,
-                         started=started, units=units, **spent)
+                         by_products=rows.n_columns > cost.PURSUIT_FACTOR_UP_TO_COLUMNS, tol=tol,
+                         records=not self.of_subset, pauses=after_pass is not None,
+                         levels=None if trace is None else trace.levels, started=started, units=units, **spent)
 
     def begin(self):
         self.home.pursue(self.settings.level, self.settings.scale)
@@ -115,14 +102,6 @@ class OnSubset(PursuitNewton):
 
     of_subset, way = True, (None, "subset")
 
-    @classmethod
-    def of(cls, rows, settings, result, units):
-        """None where that would not pay; and the reads it took to choose the rows."""
-        if rows.n_columns > MANY_COLUMNS or settings.one_shot or not worth_growing(rows):
-            return None, 0.0
-        part, reads = subset_of(rows, SEED_OF_SUBSET)
-        return None if part is None else cls(part, settings, result=result, units=units), reads
-
     def store(self, result):
         super().store(result)
         result.objective = result.gradient_norm = np.inf
@@ -139,7 +118,7 @@ class NewtonClasses:
         W = np.zeros((K, d)) if start.W is None else start.W.astype(float)
         bias = np.zeros(K) if start.bias is None else start.bias.astype(float)
         self.fit = Fit(W, bias, np.full(K, settings.scale), np.full(K, np.inf), np.full(K, np.inf))
-        self.results = [Result() for _ in range(K)]
+        self.results = [Result(status="waiting") for _ in range(K)]
         self.told = [0] * K                      # passes of every class that are in the fit's history
         self.seconds = np.zeros((K, 2))          # in steps and in the trace, of the classes taken in,
         self.seconds_in_all = np.zeros(2)        # and their sum
@@ -159,7 +138,7 @@ class NewtonClasses:
                 self.fit.l2, self.fit.lost = self.settings.l2, self.settings.lost
             if self.settings.deadline is not None or on_pass is not None:
                 self.use_ridge(self.clock)
-            self.reads_before = self.blocks.reduce()
+            self.begin_plan()
             self.units = self.blocks.units(self.settings.columns, self.settings.fit_intercept)
             if on_pass is not None:              # and classes are brought to their end one after the other
                 for c in self.trained():
@@ -181,6 +160,15 @@ class NewtonClasses:
         self.reads_of_all, self.clock.begin = found["reads_of_all"], time.perf_counter() - found["seconds"]
         self.results = [own if ended is None else ended
                         for own, ended in zip(self.results, found["results"], strict=True)]
+
+    def begin_plan(self):
+        """What is known of all problems, and what is done for all of them."""
+        self.stats, s = self.blocks.home.describe(), self.settings
+        self.about = ProblemStats("margin_pursuit", s.l2, 0.0, self.stats.n_features + s.fit_intercept,
+                                  len(self.results), self.start.W is not None)
+        stage = next_pursuit_stage(self.stats, self.about, s, [])
+        self.known = [Outcome("reduced")] if stage.kind == "reduced" else []
+        self.reads_before = self.blocks.reduce(stage.kind == "reduced")
 
     def solve(self, on_pass, parts):
         blocks, n_problems = self.blocks, self.blocks.n_problems
@@ -213,25 +201,32 @@ class NewtonClasses:
         w = np.append(self.fit.W[c], self.fit.bias[c]) if self.start.W is not None else None
         rows, w = self.blocks.row_pass(c, settings.fit_intercept, n_threads, w)
         result.status, result.w = "running", np.zeros(rows.n_columns) if w is None else w
-        home = self.blocks.home
-        part, reads = None, self.reads_of_all[c]
-        if stage != "whole" and w is None and (home.in_memory or not home.shares_reads
-                                                  or len(self.results) == 1):
-            try:
-                part, reads = OnSubset.of(rows, settings, result, self.units)
-            except TimeUp:
-                result.status = "max_time"
-                return
-        self.reads_of_all[c] = reads
-        if part is not None:
-            part.begin_or_go_on(found)
-            found = None
-            yield part
-        after_pass = None if on_pass is None else lambda driver: self.asked_to_stop(on_pass, c, driver)
-        newton = PursuitNewton(rows, self.settings, w, result=result, trace=self.trace, after_pass=after_pass,
-                               before=part, units=self.units, started=self.clock.begin)
-        newton.begin_or_go_on(found)
-        yield newton
+        part, outcomes = None, list(self.known)
+        if stage == "whole":
+            outcomes.append(Outcome("subset", "skipped"))
+        while (follows := next_pursuit_stage(self.stats, self.about, settings, outcomes)) is not None:
+            if follows.kind == "probe":
+                outcomes.append(Outcome("probe", what=follows.what, numbers=rows.sides()[0]))
+            elif follows.kind == "subset":
+                try:
+                    chosen, self.reads_of_all[c] = subset_of(rows, SEED_OF_SUBSET)
+                except TimeUp:
+                    result.status = "max_time"
+                    return
+                outcomes.append(Outcome("subset", "done" if chosen is not None else "empty"))
+                if chosen is not None:
+                    part = OnSubset(chosen, settings, result=result, units=self.units)
+                    part.begin_or_go_on(found)
+                    found = None
+                    yield part
+            else:
+                after_pass = None if on_pass is None else lambda driver: self.asked_to_stop(on_pass, c, driver)
+                newton = PursuitNewton(rows, self.settings, w, result=result, trace=self.trace, after_pass=after_pass,
+                                       before=part, units=self.units, started=self.clock.begin)
+                part = None                      # what newton needs of it it has; its memory goes
+                newton.begin_or_go_on(found)
+                yield newton
+                outcomes.append(Outcome("pursuit"))
 
     def asked_to_stop(self, on_pass, c, driver):
         self.take_in(c)

@@ -6,12 +6,10 @@ import numpy as np
 
 from cmargin._core.newton._asking import advance_all
 from cmargin._runtime.turns import give_way
+from cmargin.solvers import cost
 from cmargin.solvers.newton.parts import NO_PARTS
 
 SLICE = 0.1                    # seconds between two moments at which Python is heard
-AT_ONCE = 4                    # problems begun for every thread that works on them, four times as many whenever they
-MOST_AT_ONCE = 64              # are done before a slice is over, since threads wait for the last; at most so many
-MANY = 2                       # threads for each of the last problems, or more: then these take turns at all of them
 
 
 def _look(home, asked):
@@ -183,8 +181,8 @@ def side_by_side(ways, n_threads, status, interrupted=lambda: None, at_once=None
     parts : Parts
         Of a checkpoint: when one is due the drivers at work wait for each other, each at its next pause.
     """
-    ways, most = iter(ways), MOST_AT_ONCE * n_threads if at_once is None else at_once
-    at_once = AT_ONCE * n_threads if at_once is None else at_once
+    ways, most = iter(ways), cost.MOST_PROBLEMS_PER_THREAD * n_threads if at_once is None else at_once
+    at_once = cost.PROBLEMS_PER_THREAD * n_threads if at_once is None else at_once
     at_work = []                                            # a problem's way, and the driver it has come to
     try:
         while True:
@@ -195,7 +193,7 @@ def side_by_side(ways, n_threads, status, interrupted=lambda: None, at_once=None
             end = perf_counter() + SLICE
             workers = [driver.worker for _, driver in at_work]
             here = [worker for worker in workers if worker.home_is_here]
-            are_last = len(at_work) < at_once and MANY * len(here) <= n_threads
+            are_last = len(at_work) < at_once and cost.THREADS_PER_LAST_PROBLEM * len(here) <= n_threads
             if are_last and all([worker.use_threads(n_threads) for worker in here]):
                 for worker in here:
                     worker.advance(perf_counter() + SLICE)

@@ -12,6 +12,7 @@ from cmargin._core.losses._losses import AT_ZERO, LARGEST_CURVATURE, LOSS_IDS, e
 from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin._runtime.deferred import Deferred
+from cmargin.solvers.history import SLND
 from cmargin.solvers.per_class import STREAM_WORDS, class_streams, constant_score
 from cmargin.solvers.sgd.class_passes import ClassPasses
 from cmargin.solvers.sgd.class_weights import ClassWeights
@@ -19,8 +20,6 @@ from cmargin.solvers.sgd.low_rank import LowRankInverse, build_inverse, default_
 from cmargin.solvers.sgd.step_size import Trial, automatic_step, split
 
 THEORY_POSITIVES, THEORY_NEGATIVES = 64, 192
-HISTORY = ("pass", "class", "passes", "seconds", "seconds_hessian", "seconds_whiten", "seconds_steps", "objective",
-           "error", "step", "visits")
 PHASES = ("hessian", "whiten", "steps")      # whose seconds are among them
 
 
@@ -71,7 +70,7 @@ class Fit:
     diverged: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))
     stopped: str = "max_passes"
     from_ridge: bool = False         # stopped before a pass had ended, and no better than ridge regression was then
-    history: dict = field(default_factory=lambda: {name: [] for name in HISTORY})
+    history: dict = field(default_factory=lambda: {name: [] for name in SLND})
 
     def drop_what_is_half_recorded(self):
         """An interrupt may fall between two columns of the history, or between a pass and its record."""
@@ -343,7 +342,7 @@ class Run(Resumable):
         row = (self.fit.passes, -1, self.fit.reads, self.clock.seconds, *self.clock.phases.values(),
                risk if np.isfinite(risk) else np.inf, total[1] / weight, float(np.mean(step)),
                int(self.lists.lengths.sum()))
-        for name, value in zip(HISTORY, row, strict=True):
+        for name, value in zip(SLND, row, strict=True):
             self.fit.history[name].append(value)
 
     def _settled(self):

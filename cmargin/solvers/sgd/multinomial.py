@@ -13,16 +13,14 @@ from scipy.special import softmax
 from cmargin._core.util._arrays import all_finite, copied, total, zeros
 from cmargin._core.util._sampling import shuffle
 from cmargin._runtime.clock import RunClock
+from cmargin.solvers import cost
 from cmargin.solvers.per_class import STREAM_WORDS, class_streams
+from cmargin.solvers.plan import Outcome
 from cmargin.solvers.sgd.held_out import best_factor, sure_factor, surely_worse
 from cmargin.solvers.sgd.low_rank import build_inverse, default_samples, lower_rank_will_do
 from cmargin.solvers.sgd.low_rank_newton import PHASES, Fit, Run
 from cmargin.solvers.sgd.multinomial_choice import (
     FALL,
-    FIRST_STEP,
-    HELD_MOST,
-    HELD_SHARE,
-    LOW_RANK,
     MEAN_STRIDE,
     Trial,
     automatic_rank,
@@ -32,24 +30,15 @@ from cmargin.solvers.sgd.multinomial_choice import (
     split_order,
 )
 from cmargin.solvers.sgd.penalised_end import (
-    FEW_FLOPS,
-    FEW_LEAST,
-    FEW_WIDTH,
     NO_PART,
     Problem,
     best_strength,
     parts_left_out,
     strength_of_few,
-    worth_trying,
 )
 from cmargin.solvers.sgd.softmax_passes import SoftmaxPasses
 from cmargin.solvers.sgd.softmax_weights import SoftmaxWeights
-
-FALLBACK = 1.0             # the relative step where no rows can be held out
-ENOUGH = 1e-3              # share by which a pass must lower the held-out loss for another one to follow
-PATIENCE = 2               # passes in a row that do not, before the end, where a fifth of the rows are few to judge by
-LEAST_PASSES = 4           # with fewer passes allowed, none is spent on finding out how many are best
-REFIT_SHARE = 0.04         # of the rows held out: with more, passes over all rows follow
+from cmargin.solvers.slnd_plan import SoftmaxStats, next_softmax_stage
 
 
 class MultinomialRun(Run):
@@ -68,6 +57,7 @@ class MultinomialRun(Run):
         self.rng = np.random.default_rng(np.random.SeedSequence([entropy, 1]))
         self.stream = class_streams([entropy, 2, start.passes_done], 1)[0]             # of the batches' order
         self.weights = self.passes_over = self.best = self.kept = self.Z = None
+        self.outcomes, self.chosen = [], False   # of the stages so far; whether how many passes are best is found out
         self.sweep, self.n_swept, self.halvings = "plain", 0, 0       # what the passes are for, how many there were
         self.idle = 0              # passes in a row that hardly lowered the held-out loss
         self.factor = 1.0          # that suits the scores of the weights which were best on the rows held out
@@ -112,19 +102,20 @@ class MultinomialRun(Run):
             inverses = [fit.inverse]
             # with none held out 1 is better for dense rows, the knee for CSR rows (doc/methods/slnd.md)
             both = n_held or not self.home.sparse
-            if s.rank == "auto" and s.tail == "scale" and both and fit.inverse.rank > LOW_RANK:
-                lower = of_rank(self.home, fit.inverse, LOW_RANK, self.subset, self.subset_weight)
-                inverses = [lower, fit.inverse] if lower_rank_will_do(fit.spectrum, LOW_RANK) else [fit.inverse, lower]
+            if s.rank == "auto" and s.tail == "scale" and both and fit.inverse.rank > cost.LOW_RANK:
+                lower = of_rank(self.home, fit.inverse, cost.LOW_RANK, self.subset, self.subset_weight)
+                low_will_do = lower_rank_will_do(fit.spectrum, cost.LOW_RANK)
+                inverses = [lower, fit.inverse] if low_will_do else [fit.inverse, lower]
         fit.inverse = inverses[0]                # where no rows can be held out to choose
         asked = None if s.step_size == "auto" else float(s.step_size)
         step = asked if asked is not None else fit.step
         if n_held and (step is None or len(inverses) > 1):
             fit.inverse, step = self.clock.timed("steps", self._choose, inverses, n_held, step)
-        fit.step = FALLBACK if step is None else step
-        chosen = asked is None and start.decay == "pass" and s.max_passes >= LEAST_PASSES
-        self.n_held, self.best = n_held if chosen else 0, (np.inf, 0)
+        fit.step = cost.MULTINOMIAL_STEP if step is None else step
+        chosen = asked is None and start.decay == "pass" and s.max_passes >= cost.CHOSEN_PASSES_FROM
+        self.n_held, self.best, self.chosen = n_held if chosen else 0, (np.inf, 0), chosen
         self.sweep = "monitored" if self.n_held else "plain"
-        if chosen and not n_held and start.W is None and self._few():
+        if next_softmax_stage(self._stats(), ()).kind == "optimum":
             self.sweep = "none"
         self.Z = self.clock.timed("whiten", self._whiten)
         self._begin(self.W, self.bias)
@@ -135,7 +126,7 @@ class MultinomialRun(Run):
 
     def _choose(self, inverses, n_held, step):
         trial = self._trial(self.home, self.truth, self.row_weight, self.order, n_held)
-        inverse, losses = automatic_rank(trial, inverses, FIRST_STEP if step is None else step)
+        inverse, losses = automatic_rank(trial, inverses, cost.MULTINOMIAL_FIRST_STEP if step is None else step)
         if step is None:
             step = automatic_step(trial, losses)
         self.fit.reads += trial.reads
@@ -218,39 +209,38 @@ class MultinomialRun(Run):
     # ---- passes
 
     def passes(self, on_pass, keeper):
-        if self.sweep == "none":
-            self._end_of_few(on_pass)
-            return
-        if self.sweep != "all rows":
-            stopped = self._sweep(self.settings.max_passes, on_pass, keeper)
-            if stopped or not self.best[1] or self._penalised_end(on_pass):
-                return
-            if not self.n_held > REFIT_SHARE * self._n_rows():
-                return
+        """What `next_softmax_stage` says, stage by stage."""
+        while (stage := next_softmax_stage(self._stats(), self.outcomes)) is not None:
+            self.outcomes.append(getattr(self, f"_{stage.kind}")(on_pass, keeper))
+
+    def _stats(self):
+        inverse = self.fit.inverse
+        return SoftmaxStats(self._n_rows(), self.n_classes, inverse.width, bool(inverse.tail_inverse[0] > 0),
+                            self.n_held, self.chosen, self.start.W is not None, self._few_in_memory,
+                            self.in_one_memory)
+
+    def _passes(self, on_pass, keeper):
+        stopped = self._sweep(self.settings.max_passes, on_pass, keeper)
+        return Outcome("passes", "stopped" if stopped or not self.best[1] else "done", numbers=(self.n_held,))
+
+    def _refit(self, on_pass, keeper):
+        if self.sweep != "all rows":             # else it goes on from a checkpoint
             self.n_held, self.sweep, self.n_swept = 0, "all rows", 0
             self._begin(self.W, self.bias)
         self._sweep(self.best[1], on_pass, keeper)
+        return Outcome("refit")
 
-    def _penalised_end(self, on_pass):
-        """Go to the penalised optimum of all rows unless passes are surely better on those held out; whether so."""
-        fit, n = self.fit, self.home.n_rows
-        if not self.in_one_memory or not worth_trying(n, fit.inverse, self.n_classes):
-            return False
+    def _path(self, on_pass, keeper):
+        """Go to the penalised optimum of all rows unless passes are surely better on those held out."""
+        fit = self.fit
         problem = self._problem(self._whiten_few())
-        parts = parts_left_out(n, self.n_held)
+        parts = parts_left_out(self.home.n_rows, self.n_held)
         best, reads = self.clock.timed("steps", best_strength, problem, parts)
         fit.reads += reads
         if surely_worse(best.first, self.best_losses[problem.learnt(parts[0])]):
-            return False
+            return Outcome("path", "left")
         self._end_at_optimum(problem, best, on_pass)
-        return True
-
-    def _few(self):
-        """Whether all rows can end at an optimum with no pass before it, whose strength fewer columns need rows for."""
-        n, inverse = self._n_rows(), self.fit.inverse
-        known = n <= inverse.width or n >= FEW_LEAST
-        return (known and self._few_in_memory and not inverse.tail_inverse[0] > 0
-                and 4.0 * n * max(FEW_WIDTH, inverse.width) * self.n_classes <= FEW_FLOPS)
+        return Outcome("path")
 
     @property
     def _few_in_memory(self):
@@ -260,12 +250,13 @@ class MultinomialRun(Run):
     def _whiten_few(self):
         return self.Z
 
-    def _end_of_few(self, on_pass):
+    def _optimum(self, on_pass, keeper):
         """The penalised optimum of rows too few to hold any out for passes."""
         problem = self._problem(self._whiten_few())
         strength, reads = self.clock.timed("steps", strength_of_few, problem)
         self.fit.reads += reads
         self._end_at_optimum(problem, strength, on_pass)
+        return Outcome("optimum")
 
     def _problem(self, Z):
         """Of all rows, whitened, in the order of the passes."""
@@ -339,11 +330,11 @@ class MultinomialRun(Run):
         mean = self.weights.mean(self.fit.inverse, copy=False)
         factor, losses, plain = self._of_held(mean)
         loss = total(losses) / self.passes_over.weight_of(self.home.n_rows - self.n_held, self.home.n_rows)
-        self.idle = 0 if loss < (1 - ENOUGH) * self.best[0] else self.idle + 1
+        self.idle = 0 if loss < (1 - cost.PASS_GAIN) * self.best[0] else self.idle + 1
         if loss < self.best[0]:
             self.best, self.factor, self.best_losses = (loss, number), sure_factor(factor, losses, plain), losses
             self._keep(mean)
-        return self.idle >= (PATIENCE if self._n_rows() * HELD_SHARE < HELD_MOST else 1)
+        return self.idle >= (cost.PASSES_WITHOUT_GAIN if self._n_rows() * cost.HELD_SHARE < cost.HELD_MOST else 1)
 
     def _of_held(self, mean):
         """`best_factor` of the rows held out."""

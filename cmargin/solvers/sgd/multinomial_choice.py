@@ -11,28 +11,22 @@ import numpy as np
 
 from cmargin._core.util._arrays import total
 from cmargin._core.util._sampling import held_last
+from cmargin.solvers import cost
 from cmargin.solvers.sgd.held_out import best_factor, surely_worse
 from cmargin.solvers.sgd.softmax_passes import SoftmaxPasses
 from cmargin.solvers.sgd.softmax_weights import SoftmaxWeights
 
-# Measured on five sets (doc/lab-notebook, "Rank, step and passes")
-HELD_SHARE, HELD_MOST, HELD_LEAST = 0.2, 2000, 20
-TRIAL_ROWS, TRIAL_PASSES = 4096, 2
-OF_A_CLASS = 10            # rows of a trial for each class: with four, steps are 3 times too long (doc/lab-notebook)
-SPLITS, JUDGED = 5, 200    # splits of a trial, at most, and rows held out by them that are enough
-FIRST_STEP, SMALLEST, LARGEST = 2.0, 1 / 64, 16.0
-SURE = 2.0                 # standard errors by which a step twice as long must be better, or chance takes it at times
-LOW_RANK = 1               # tried beside the knee
 FALL = 0.75                # the step falls as one over this power of the pass
 MEAN_STRIDE = 4            # every fourth batch is a sample of the mean
-DENSE_BATCH, SPARSE_BATCH, SMALL_BATCH, LEAST_BATCH = 128, 16, 16, 2
-BATCHES, FEW_BATCHES = 128, 64     # of a pass; smaller sets take smaller batches, below SMALL_BATCH for the few only
 
 
 def batch_size(n_rows, sparse):
     """Rows of a batch, a power of two: as many as a BLAS wants, fewer where a pass would be only a few batches."""
-    size = SPARSE_BATCH if sparse else DENSE_BATCH
-    while size > LEAST_BATCH and n_rows < (BATCHES if size > SMALL_BATCH else FEW_BATCHES) * size:
+    size = cost.SPARSE_BATCH if sparse else cost.DENSE_BATCH
+    while size > cost.LEAST_BATCH:
+        small = size <= cost.SMALL_BATCH
+        if n_rows >= (cost.FEW_BATCHES_OF_A_PASS if small else cost.BATCHES_OF_A_PASS) * size:
+            break
         size //= 2
     return size
 
@@ -40,23 +34,23 @@ def batch_size(n_rows, sparse):
 def split_order(truth, n_classes, rng, n_all=None):
     """A random order of the rows that ends with those held out, and how many those are.
 
-    Of every class about the same share, HELD_SHARE or what gives HELD_MOST rows, and never more than a quarter: a class
-    of one row is trained on. ``n_all``: how many rows there are where these are a part of them.
+    Of every class about the same share, a fifth or what gives 2,000 rows, and never more than a quarter: a class of one
+    row is trained on. ``n_all``: how many rows there are where these are a part of them.
     """
     n = len(truth)
     order = rng.permutation(n).astype(np.int64)
     counts = np.bincount(truth, minlength=n_classes)
-    share = min(HELD_SHARE, HELD_MOST / max(1, n if n_all is None else n_all))
+    share = min(cost.HELD_SHARE, cost.HELD_MOST / max(1, n if n_all is None else n_all))
     wanted = np.minimum(np.floor(counts * share + rng.random(n_classes)), counts // 4).astype(np.int64)
     n_held = int(wanted.sum())
-    if n_held < HELD_LEAST and n_all is None:
+    if n_held < cost.HELD_LEAST and n_all is None:
         return order, 0
     return held_last(order, truth, wanted), n_held
 
 
 def trial_rows(n_classes):
     """Rows that a trial is trained on, where there are so many."""
-    return max(TRIAL_ROWS, OF_A_CLASS * n_classes)
+    return max(cost.TRIAL_ROWS, cost.TRIAL_ROWS_PER_CLASS * n_classes)
 
 
 def of_rank(home, inverse, rank, subset, weight):
@@ -68,10 +62,10 @@ def of_rank(home, inverse, rank, subset, weight):
 
 
 class Trial:
-    """Held-out log-loss after TRIAL_PASSES over some rows, for any inverse and relative step.
+    """Held-out log-loss after a few passes over some rows, for any inverse and relative step.
 
-    Few rows held out cannot tell steps apart: others are then held out in their stead, in SPLITS splits at most, until
-    there are JUDGED of them.
+    Few rows held out cannot tell steps apart: others are then held out in their stead, in a few splits, until there are
+    enough of them (`cmargin.solvers.cost`).
 
     Parameters
     ----------
@@ -100,7 +94,7 @@ class Trial:
         self.batch = batch or batch_size(len(order), home.sparse)
         splits = [(np.arange(len(self.rows)), n_held)]
         if self.n_train == self.n_all:
-            more = min(SPLITS, -(-JUDGED // n_held)) - 1
+            more = min(cost.TRIAL_SPLITS, -(-cost.TRIAL_JUDGED // n_held)) - 1
             splits += [split_order(self.truth, len(bias), rng, len(order)) for _ in range(more)]
         self.splits = [Split(at, len(at) - n, self.batch, rng) for at, n in splits if n]
         self.inverse, self.reads = None, 0.0
@@ -130,7 +124,7 @@ class Trial:
         n, last = split.n_train, len(split.at)
         weights = SoftmaxWeights.start(self.inverse, self.W, self.bias, True, MEAN_STRIDE)
         split.passes.run(weights, split.batches, step * split.fall, self.bias_rate, n, split.held)
-        self.reads += (TRIAL_PASSES * n + last - n) / self.home.n_rows
+        self.reads += (cost.TRIAL_PASSES * n + last - n) / self.home.n_rows
         return split.passes.scores(weights, split.held, last)
 
 
@@ -145,9 +139,9 @@ class Split:
     def __init__(self, at, n_train, batch, rng):
         self.at, self.n_train = at, n_train
         starts = np.arange(0, n_train, batch, dtype=np.int64)
-        self.batches = np.concatenate([rng.permutation(starts) for _ in range(TRIAL_PASSES)])
+        self.batches = np.concatenate([rng.permutation(starts) for _ in range(cost.TRIAL_PASSES)])
         self.held = np.arange(n_train, len(at), batch, dtype=np.int64)
-        self.fall = np.repeat(np.arange(1, TRIAL_PASSES + 1.0) ** -FALL, len(starts))
+        self.fall = np.repeat(np.arange(1, cost.TRIAL_PASSES + 1.0) ** -FALL, len(starts))
 
 
 def automatic_rank(trial, inverses, step):
@@ -166,18 +160,18 @@ def automatic_rank(trial, inverses, step):
 def automatic_step(trial, at_first):
     """Relative step for passes over ``trial.n_all`` rows.
 
-    From FIRST_STEP, whose losses are ``at_first``, it is doubled while the held-out loss surely falls, then halved
-    while it does not rise. That it must surely rise would lead to the shortest steps, which all go along the first
+    From the first, whose losses are ``at_first``, it is doubled while the held-out loss surely falls, then halved while
+    it does not rise. That it must surely rise would lead to the shortest steps, which all go along the first
     gradient: at the best factor few rows cannot tell what that loses. More rows than the trial's mean more steps, which
     want to be shorter: by the fourth root of the ratio.
     """
-    step, best = FIRST_STEP, at_first
-    while step < LARGEST:
+    step, best = cost.MULTINOMIAL_FIRST_STEP, at_first
+    while step < cost.MULTINOMIAL_LARGEST_STEP:
         losses = trial.losses(2 * step)
-        if not surely_worse(best, losses, SURE):
+        if not surely_worse(best, losses, cost.STEP_STANDARD_ERRORS):
             break
         step, best = 2 * step, losses
-    while step > SMALLEST:
+    while step > cost.MULTINOMIAL_LEAST_STEP:
         losses = trial.losses(step / 2)
         if not losses.mean() <= best.mean():
             break

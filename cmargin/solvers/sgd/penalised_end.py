@@ -18,28 +18,17 @@ import numpy as np
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.clock import TimeUp
 from cmargin.data.open import open_rows
+from cmargin.solvers import cost
 from cmargin.solvers.multinomial.newton import Optima, Settings
 from cmargin.solvers.sgd.held_out import best_factor, sure_factor, surely_worse
-from cmargin.solvers.sgd.multinomial_choice import HELD_LEAST
 from cmargin.solvers.sgd.softmax_weights import SoftmaxWeights
 
 FOLDS, JUDGED = 5, 2000    # parts of the rows left out in turn, as few as have so many rows
-MOST_FLOPS = 3e7           # of a product with all rows: with more a path takes longer than the passes, and they do well
-FEW_FLOPS = 3e10           # likewise, up to which rows too few to hold any out have an optimum: a second a product
-FEW_WIDTH = 500            # columns that are counted at least: the scores of all rows are in memory, 120 MB of them
-FEW_LEAST = 40             # rows that can choose a strength where columns are fewer; some 20 lost a point on wine
 FEW_C = 0.01               # where its path begins; its strength where a path is dear, or nothing can be left out
 NO_PART = 0, 0
 FIRST_C, RATIO, MOST = 10**-1.5, 10**0.5, 10  # up to C = 1,000
 ALIKE = 2.0                # standard errors of log-loss within which errors choose (doc/lab-notebook)
 ROUGH = 0.03               # relative gap of an optimum; 0.1 loses a little, 0.01 gains nothing (doc/lab-notebook)
-
-
-def worth_trying(n, inverse, n_classes):
-    """Whether a path over n rows is cheap, whitened rows are all there is of them, and they are more than columns: with
-    fewer, passes that stop early are as good (doc/lab-notebook)."""
-    return (not inverse.tail_inverse[0] > 0 and n > inverse.width
-            and 4.0 * n * inverse.width * n_classes <= MOST_FLOPS)
 
 
 def strength_of_few(problem):
@@ -50,7 +39,7 @@ def strength_of_few(problem):
     n = len(problem.Z)
     parts = parts_left_out(n, max(1, n // FOLDS))
     n_judged = sum(np.count_nonzero(problem.learnt(part)) for part in parts)
-    if n_judged < HELD_LEAST or 4.0 * problem.Z.size * problem.n_classes > MOST_FLOPS:
+    if n_judged < cost.HELD_LEAST or 4.0 * problem.Z.size * problem.n_classes > cost.PATH_FLOPS:
         nothing = np.zeros(0)
         return Strength(FEW_C, None, nothing, nothing, 1.0, nothing), 0.0
     return best_strength(problem, parts, FEW_C)

@@ -11,6 +11,7 @@ On a device batches are products there.
 import numpy as np
 
 from cmargin.data.device.softmax_passes import DevicePasses
+from cmargin.solvers import cost
 from cmargin.solvers.sgd.low_rank_newton import Run
 from cmargin.solvers.sgd.multinomial import MultinomialRun
 from cmargin.solvers.sgd.multinomial_choice import batch_size, trial_rows
@@ -18,9 +19,6 @@ from cmargin.solvers.sgd.softmax_passes import SoftmaxPasses
 from cmargin.solvers.sgd.step_size import by_place
 from cmargin.solvers.sgd.window_work import ClassListWindows, SoftmaxWindows
 from cmargin.solvers.sgd.work import Steps
-
-MOST = 1024                    # Rows of a batch on a device, at most, since a batch costs launches (doc/lab-notebook).
-BATCHES = 256                  # Batches that a pass on a device keeps when they are made larger (doc/lab-notebook).
 
 
 class MultinomialRemote(MultinomialRun):
@@ -55,7 +53,7 @@ class MultinomialOnDevice(MultinomialRemote):
     def _batch(self):
         """A batch costs the launches of its operations, whatever its rows."""
         size = super()._batch()
-        while size < MOST and self.home.n_rows >= 2 * size * BATCHES:
+        while size < cost.DEVICE_BATCH and self.home.n_rows >= 2 * size * cost.DEVICE_BATCHES_OF_A_PASS:
             size *= 2
         return size
 

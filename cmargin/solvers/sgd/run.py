@@ -19,28 +19,18 @@ The weights are those of a split, not of the data alone; they are the same from 
 import numpy as np
 
 from cmargin.data.arrays import joined
+from cmargin.solvers import cost
 from cmargin.solvers.sgd.class_lists import ClassLists
 from cmargin.solvers.sgd.low_rank import default_samples
 from cmargin.solvers.sgd.low_rank_newton import Run
 from cmargin.solvers.sgd.multinomial import MultinomialRun
-from cmargin.solvers.sgd.multinomial_choice import (
-    BATCHES,
-    DENSE_BATCH,
-    HELD_LEAST,
-    TRIAL_ROWS,
-    batch_size,
-    trial_rows,
-)
+from cmargin.solvers.sgd.multinomial_choice import batch_size, trial_rows
 from cmargin.solvers.sgd.shard_shares import ShardCounts, counted_for, divided, shared_out
-from cmargin.solvers.sgd.step_size import TRIAL_CLASSES, TRIAL_POSITIVES, able
+from cmargin.solvers.sgd.step_size import able
 from cmargin.solvers.sgd.work import ClassListWork, SoftmaxWork, Steps
 
-AVERAGES = 10              # Means of a pass: with fewer, walkers drift apart; each is a message there and back.
-FEW = 64                   # Batches of a walker's pass up to which the mean is taken after every batch.
-MOST_MEANS = 1000          # Means of a one-vs-rest pass if classes lie unevenly over the shards (doc/lab-notebook).
-SHARED = 1 << 28           # Bytes of all rows up to which every shard is given all of them if classes lie unevenly.
-EIGHT = 8                  # Walkers over partitions, at most: with more, passes lose accuracy (doc/scaling.md).
-ENOUGH = BATCHES * DENSE_BATCH         # Rows of a walker over partitions whose batches are as large as one machine's.
+# Rows of a walker over partitions whose batches are as large as one machine's.
+ENOUGH = cost.BATCHES_OF_A_PASS * cost.DENSE_BATCH
 
 
 class OverShards:
@@ -49,7 +39,7 @@ class OverShards:
     To be put first among the bases.
     """
 
-    n_parts = AVERAGES
+    n_parts = cost.MEANS_OF_A_PASS
     n_passes = 0               # that were begun
 
     def _open(self, source, counts, work, entropy, *about):
@@ -58,7 +48,7 @@ class OverShards:
         if uneven and source.redistribute is not None:
             source.redistribute(entropy)
             counts, uneven = ShardCounts(source), False
-        self.walkers = source.walkers(EIGHT, ENOUGH, work, entropy, *about)
+        self.walkers = source.walkers(cost.GROUPS_OF_PARTITIONS, ENOUGH, work, entropy, *about)
         return counts, uneven
 
     def _wanted(self, settings):
@@ -148,7 +138,7 @@ class MultinomialOverShards(OverShards, MultinomialRun):
         return np.log(np.maximum(self.shares / self.shares.sum(), 0.5 / self.n_rows))
 
     def _split(self):
-        n_held = self.n_held_there if self.n_held_there >= HELD_LEAST else 0
+        n_held = self.n_held_there if self.n_held_there >= cost.HELD_LEAST else 0
         return self.sample_order, n_held
 
     def _choose(self, inverses, n_held, step):
@@ -166,7 +156,7 @@ class MultinomialOverShards(OverShards, MultinomialRun):
         """Every walker takes as many batches of a pass, and each of its shards takes its part of them by its rows."""
         rows = self.walkers.rows
         n_batches = int(-(-max(rows) // self.trial_batch))
-        self.n_parts = n_batches if n_batches <= FEW or self.uneven else AVERAGES
+        self.n_parts = n_batches if n_batches <= cost.FEW_BATCHES_OF_A_PLACE or self.uneven else cost.MEANS_OF_A_PASS
         shares = [(max(1, round(n_batches * n / rows[walker])) if n else n_batches, bool(self.n_held))
                   for n, walker in zip(self.all.sizes, self.walkers.of_shard, strict=True)]
         self.walkers.share_out(shares, [float(n > 0) for n in rows])
@@ -194,10 +184,10 @@ class ClassesOverShards(OverShards, Run):
     def __init__(self, there, shares, row_weight, settings, entropy, start, negatives_per_positive):
         self.shares, source = shares, there.home
         shares.counts, uneven = self._open(source, shares.counts, ClassListWork, entropy, settings.loss)
-        divide = uneven and source.entries * source.dtype.itemsize <= SHARED
+        divide = uneven and source.entries * source.dtype.itemsize <= cost.SHARED_BYTES
         if uneven and not divide:
-            self.n_parts = MOST_MEANS
-        share = 1.0 if divide else min(1.0, max(TRIAL_ROWS, self._wanted(settings)) / self.n_rows)
+            self.n_parts = cost.MEANS_OF_AN_UNEVEN_PASS
+        share = 1.0 if divide else min(1.0, max(cost.TRIAL_ROWS, self._wanted(settings)) / self.n_rows)
         parts, positives, weight = zip(*self.walkers.ask("sample", share, self._try(entropy)), strict=True)
         if divide:
             self.walkers.ask("take_rows", joined(parts), joined(positives), np.concatenate(weight))
@@ -210,8 +200,8 @@ class ClassesOverShards(OverShards, Run):
         """Choose the classes that the step is tried on; the share of each class's positives that takes."""
         n_positives, share = self.shares.counts.positives.sum(axis=0), np.zeros(self.shares.n_classes)
         there = able(n_positives, self.shares.n_negatives)
-        self.tried = np.random.default_rng([entropy, 5]).permutation(there)[:TRIAL_CLASSES]
-        share[self.tried] = np.minimum(1.0, TRIAL_POSITIVES / n_positives[self.tried])
+        self.tried = np.random.default_rng([entropy, 5]).permutation(there)[:cost.TRIAL_CLASSES]
+        share[self.tried] = np.minimum(1.0, cost.TRIAL_POSITIVES / n_positives[self.tried])
         return share
 
     def _share_out(self, positives, negatives):

@@ -2,9 +2,8 @@
 
 import numpy as np
 
+from cmargin.solvers import cost
 from cmargin.solvers.sgd.class_lists import ClassLists, ClassShares, SharedLists
-
-UNEVEN = 0.2               # `unevenness` above which weights drift to the classes of their shard between two means
 
 
 def unevenness(positives, others):
@@ -30,7 +29,7 @@ class ShardCounts:
 
     def uneven(self):
         """Whether classes lie too unevenly."""
-        return unevenness(self.positives, self.others) > UNEVEN
+        return unevenness(self.positives, self.others) > cost.UNEVEN_SHARE
 
 
 class ShardShares(ClassShares):

@@ -7,15 +7,9 @@ import numpy as np
 from cmargin._core.sgd import _class_pass, _class_sgd
 from cmargin._core.util._sampling import shuffle
 from cmargin._runtime.workspace import aligned_rows
+from cmargin.solvers import cost
 from cmargin.solvers.per_class import STEP_OVERHEAD, class_streams, worthwhile_threads
 from cmargin.solvers.sgd.class_weights import ClassWeights
-
-# Measured on two image sets (doc/lab-notebook, "Automatic step")
-FALLBACK = 0.1  # the step where no class has rows to spare
-SMALLEST, LARGEST = 0.0125, 6.4
-TRIAL_CLASSES, TRIAL_POSITIVES, TRIAL_NEGATIVES = 8, 256, 2304
-TRIAL_PASSES = 5
-TRIAL_VISITS = 2000
 
 
 def able(n_positives, n_negatives):
@@ -33,14 +27,14 @@ def split(lists, rng, among=None):
     """
     there = able(lists.n_positives, lists.n_negatives)
     there = there if among is None else np.intersect1d(there, among)
-    classes = sorted(rng.permutation(there)[:TRIAL_CLASSES].tolist())
+    classes = sorted(rng.permutation(there)[:cost.TRIAL_CLASSES].tolist())
     kept, held_out = [], []
     taken = np.zeros((1, lists.n_rows), np.uint8)
     for c, stream in zip(classes, class_streams(int(rng.integers(1 << 62)), len(classes)), strict=True):
         rows = lists.rows_of(c)
-        n_positives = min(len(rows), TRIAL_POSITIVES)
+        n_positives = min(len(rows), cost.TRIAL_POSITIVES)
         n_negatives = round(lists.n_negatives[c] * n_positives / len(rows))
-        n_negatives = min(max(4, min(n_negatives, TRIAL_NEGATIVES)), lists.n_rows - len(rows))
+        n_negatives = min(max(4, min(n_negatives, cost.TRIAL_NEGATIVES)), lists.n_rows - len(rows))
         ends = np.array([0, len(rows), len(rows) + n_negatives], np.int64)
         visits = np.empty(ends[2], np.int64)
         _class_sgd.draw_lists(rows, ends[:2], ends[2:] - ends[1:2], stream[None], taken, 0, ends[::2].copy(), visits, 1)
@@ -87,7 +81,7 @@ class Trial:
         self.offsets = ends_of(kept)
         self.longest = int(np.diff(self.offsets).max())
         self.passes_drawn, visits = [], np.concatenate(kept)
-        for _ in range(TRIAL_PASSES):
+        for _ in range(cost.CLASS_TRIAL_PASSES):
             visits = visits.copy()
             for first, last in pairwise(self.offsets):
                 shuffle(visits[first:last], stream)
@@ -124,14 +118,14 @@ def automatic_step(trial, late=lambda: False):
     step is tried.
     """
     if trial.n_classes == 0:
-        return FALLBACK
-    step, best = FALLBACK, trial.losses(FALLBACK)
-    while step < LARGEST and not late():
+        return cost.CLASS_STEP
+    step, best = cost.CLASS_STEP, trial.losses(cost.CLASS_STEP)
+    while step < cost.CLASS_LARGEST_STEP and not late():
         losses = trial.losses(2 * step)
         if not losses.mean() < best.mean():
             break
         step, best = 2 * step, losses
-    while step > SMALLEST and not late():
+    while step > cost.CLASS_LEAST_STEP and not late():
         losses = trial.losses(step / 2)
         if not losses.mean() <= best.mean() + standard_error(best):
             break
@@ -142,7 +136,7 @@ def automatic_step(trial, late=lambda: False):
 
 
 def standard_error(losses):
-    """Standard error of the mean loss, as it would be with TRIAL_VISITS visits where there are fewer."""
+    """Standard error of the mean loss, as it would be with 2,000 visits where there are fewer."""
     if not np.all(np.isfinite(losses)):
         return 0.0
-    return losses.std() / np.sqrt(max(len(losses), TRIAL_VISITS))
+    return losses.std() / np.sqrt(max(len(losses), cost.TRIAL_VISITS))

@@ -111,7 +111,7 @@ class DaskHome(ShardedSource):
     rounds : int
     """
 
-    shares_reads, pass_kind = True, DaskPass
+    shares_reads, pass_kind, storage = True, DaskPass, "workers"
 
     def __init__(self, cluster, X, y, sizes, n_features, dtype, sparse):
         super().__init__(n_features, dtype, sparse, None)

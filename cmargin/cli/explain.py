@@ -1,0 +1,97 @@
+"""``cmargin explain``: the stages that a fit would go through, and why."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from cmargin._estimators.smsvm_fit import l2_of, settings_of
+from cmargin._estimators.validation import InvalidParameterError
+from cmargin.cli import estimators
+from cmargin.cli.data import read
+from cmargin.data import open_rows
+from cmargin.data.stats import DataStats
+from cmargin.solvers import cost
+from cmargin.solvers.explain import STAGES, description, explanation, sentence
+from cmargin.solvers.plan import ProblemStats, refuse
+from cmargin.solvers.pursuit_plan import next_pursuit_stage
+from cmargin.solvers.slnd_plan import SoftmaxStats, softmax_is_cheap, softmax_plan
+
+
+def run(options):
+    """Print a line that says what the rows are, and one for every stage; return the exit status."""
+    estimator = estimators.make(options.method, options.set, max_time=None, seed=0, threads=None)
+    estimator._check_parameters()
+    stats, n_classes = _of_file(options) if options.data is not None else _of_shape(options)
+    if options.method == "slnd":
+        lines = _slnd(estimator, stats, n_classes)
+    else:
+        problem = ProblemStats("", 0.0, 0.0, stats.n_features + bool(estimator.fit_intercept),
+                               1 if n_classes == 2 else n_classes)
+        lines = (_pursuit if options.method == "pursuit" else _smsvm)(estimator, stats, problem)
+    for line in lines:
+        print(line)
+    return 0
+
+
+def _smsvm(estimator, stats, problem):
+    problem = replace(problem, loss=estimator.loss, l2=l2_of(estimator, stats.n_rows), l1=float(estimator.l1))
+    settings = settings_of(estimator)
+    refuse(problem, settings, stats)
+    yield description(stats, problem)
+    yield from explanation(stats, problem, settings)
+
+
+def _pursuit(estimator, stats, problem):
+    l2 = np.nan if estimator.l2 == "auto" else float(estimator.l2)
+    yield description(stats, replace(problem, loss="margin_pursuit", l2=l2))
+    if estimator.solver == "newton":
+        yield from explanation(stats, problem, estimator._settings(None), following=next_pursuit_stage)
+    else:
+        kind = "Gradient descent on all rows" if estimator.solver == "gd" else "Projected steps on one row at a time"
+        yield f"1. {kind}, as solver={estimator.solver!r} says so."
+
+
+def _slnd(estimator, stats, n_classes):
+    loss, l2 = estimator.loss, float(estimator.l2)
+    if loss == "auto":
+        many = n_classes > cost.MULTINOMIAL_CLASSES and not softmax_is_cheap(stats, n_classes)
+        loss = "logistic" if n_classes < (2 if l2 else 3) or (many and not l2) else "multinomial"
+    problem = ProblemStats(loss, l2, 0.0, stats.n_features, 1 if n_classes == 2 else n_classes)
+    yield description(stats, problem, f"{n_classes} classes together" if loss == "multinomial" else None)
+    if l2:
+        yield f"1. {STAGES['optimum']}, as l2 is above 0."
+    elif loss == "multinomial":
+        for number, stage in enumerate(softmax_plan(_softmax_stats(estimator, stats, n_classes)), 1):
+            yield f"{number}. {sentence(stage)}"
+    else:
+        tried = " at a step that is tried on a few of them" if estimator.step_size == "auto" else ""
+        yield f"1. {STAGES['passes']} of one class against the rest{tried}, as loss={loss!r} is fitted so."
+
+
+def _softmax_stats(estimator, stats, n_classes):
+    """Return the `SoftmaxStats` of classes that are alike, for a rank of 1 where it is chosen by the rows."""
+    scaled, rank = estimator.tail == "scale", 1 if estimator.rank == "auto" else estimator.rank
+    n_held = int(min(cost.HELD_SHARE * stats.n_rows, cost.HELD_MOST))
+    chooses = estimator.step_size == "auto" and estimator.max_passes >= cost.CHOSEN_PASSES_FROM
+    return SoftmaxStats(stats.n_rows, n_classes, stats.n_features if scaled and not stats.sparse else rank,
+                        scaled and stats.sparse, n_held if chooses and n_held >= cost.HELD_LEAST else 0, chooses,
+                        has_all=stats.here)
+
+
+def _of_shape(options):
+    """Return the `DataStats` that the options say, and the number of classes."""
+    if options.rows is None or options.columns is None:
+        raise InvalidParameterError("explain needs DATA, or --rows and --columns.")
+    entries = options.rows * options.columns
+    sparse = options.density is not None
+    return DataStats(options.rows, options.columns, max(1, round(entries * options.density)) if sparse else entries,
+                     np.dtype(options.dtype).itemsize, sparse, options.place, options.place in ("files", "workers"),
+                     True), options.classes
+
+
+def _of_file(options):
+    """Return what the rows of a file say of themselves, and the number of classes of its labels."""
+    table = read(options.data, options)
+    if table.y is None:
+        return open_rows(table.X).describe(), options.classes
+    return open_rows(table.X).describe(), len(np.unique(table.y)) if np.ndim(table.y) == 1 else np.shape(table.y)[1]

@@ -1,0 +1,283 @@
+"""The stages of one SmSVM problem: drivers, made one after the other as `cmargin.solvers.plan` says."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from cmargin.solvers import cost
+from cmargin.solvers.dual.dual_newton import DualNewton
+from cmargin.solvers.dual.sample import SampleOfDual
+from cmargin.solvers.newton.continuation import ContinuationNewton
+from cmargin.solvers.newton.published import PaperNewton
+from cmargin.solvers.newton.subset import shares, subset_of
+from cmargin.solvers.plan import Outcome, next_stage
+from cmargin.solvers.result import Result
+
+# What a checkpoint calls a stage; one that has no name in it is never gone on from.
+NAMES = {"dual": "dual", "products": "products", "reduced": "narrow", "subset": "subset", "newton": "whole",
+         "published": "paper"}
+
+
+class Shared:
+    """What the problems of a fit have in common; views of the rows are made by the first that wants them.
+
+    Parameters
+    ----------
+    home : Home
+    problem : Problem
+    about : ProblemStats
+    weights : (n_rows,) array or None
+        Of the rows.
+    intercept : bool
+    """
+
+    def __init__(self, home, problem, about, weights, intercept):
+        self.home, self.problem, self.about, self.stats = home, problem, about, home.describe()
+        self.weights, self.intercept = weights, intercept
+        self.known = []                          # outcomes of probes that concern all problems
+        self._dual = self._reduced = None
+
+    def learn(self, settings):
+        """Measure what decides for all problems alike."""
+        stage = next_stage(self.stats, self.about, settings, self.known)
+        if stage is not None and stage.what == "row_lengths":
+            self.known.append(Outcome("probe", what=stage.what, numbers=self.home.sum_of_squares(cost.ROWS_WEIGHED)))
+
+    def dual_rows(self):
+        """`DualRows`."""
+        if self._dual is None:
+            self._dual = self.home.dual_rows(self.intercept, self.problem.free is not None, self.weights,
+                                             self.problem.l2, self.problem.loss)
+        return self._dual
+
+    def reduced(self):
+        """`WideRows`."""
+        if self._reduced is None:
+            self._reduced = self.home.reduced()
+        return self._reduced
+
+
+class Stages:
+    """One problem on its way through its stages.
+
+    Parameters
+    ----------
+    shared : Shared
+    code : (n_rows,) array
+        Sample weight with the sign of the class.
+    settings : Settings
+    result : Result
+        Of the problem, kept up to date by every stage.
+    seed : int
+        Of the rows of a subset, of a sample, and of the order of sweeps.
+    n_threads : int
+    w : array or None
+        A warm start.
+    found : dict or None
+        What the problem gave for the checkpoint that the fit goes on from.
+    rows : RowPass, optional
+        Of the problem; made when a stage first wants it.
+    note : callable, optional
+        ``note(stage)`` when one begins.
+    """
+
+    def __init__(self, shared, code, settings, result, seed, n_threads=1, w=None, found=None, rows=None,
+                 note=lambda stage: None):
+        self.shared, self.code, self.settings, self.result, self.seed = shared, code, settings, result, seed
+        self.n_threads, self.w, self.found, self._rows, self.note = n_threads, w, found, rows, note
+        self.before = None                       # the last driver, from whose end the next goes on
+        self.claim = self.sample = None          # what is to be certified; a few rows that were measured
+
+    @property
+    def rows(self):
+        if self._rows is None:
+            self._rows = self.shared.home.row_pass(self.code, intercept=self.shared.intercept,
+                                                   n_threads=self.n_threads)
+        return self._rows
+
+    def drivers(self):
+        """Yield what brings the problem to its end, driver after driver, each to be finished before the next."""
+        shared, outcomes = self.shared, list(self.shared.known)
+        if self.w is not None:
+            self.result.w = np.array(self.w, float)
+        if self.found is not None and self.found["stage"] != "dual":
+            outcomes.append(Outcome("dual", "skipped"))
+        while (stage := next_stage(shared.stats, shared.about, self.settings, outcomes)) is not None:
+            if stage.kind == "probe":
+                outcomes.append(self.probe(stage))
+            elif self.found is not None and NAMES.get(stage.kind) != self.found["stage"]:
+                outcomes.append(Outcome(stage.kind, "skipped"))
+            else:
+                self.sample = None
+                self.note(stage)
+                outcomes.append((yield from getattr(self, stage.kind)(stage)))
+
+    # ------------------------------------------------------------ numbers that only rows can tell
+
+    def probe(self, stage):
+        numbers = getattr(self, stage.what)()
+        return Outcome("probe", "none" if numbers is None else "done", stage.what, numbers=numbers or ())
+
+    def class_sizes(self):
+        return self.rows.sides()[0]
+
+    def penalty_counts(self):
+        """Whether there is a row that costs anything beside the penalty of a smooth loss."""
+        try:
+            with np.errstate(over="ignore"):
+                return (bool(self.shared.dual_rows().ridge.any()),)
+        except FloatingPointError:               # squares of rows overflow; Newton's method scales columns
+            if self.settings.linear_solver == "dual":
+                raise
+            return (False,)
+
+    def length_ratio(self):
+        s = self.shared
+        self.sample = SampleOfDual(s.home, s.stats, self.code, s.problem.l2, s.problem.loss, s.intercept,
+                                   s.problem.free is not None)
+        return self.sample.length_ratio()
+
+    def without_margin(self):
+        return (self.sample.without_margin(),)
+
+    # ------------------------------------------------------------ stages
+
+    def begin(self, driver, kind):
+        """Begin a stage, or go on with the one that a checkpoint is of."""
+        driver.way = (None, NAMES[kind])
+        driver.begin_or_go_on(self.found)
+        self.found = None
+        return driver
+
+    def start_of(self, stage):
+        """Weights to begin with, or None; what a stage before has reached counts only where one goes on from it."""
+        if stage.start == "last":
+            return self.result.w
+        self.result.objective = np.inf
+        return self.w if stage.start == "warm" else None
+
+    def dual(self, stage):
+        rows = self.shared.dual_rows().row_pass(self.code)
+        driver = DualNewton(rows, self.shared.problem, self.settings, self.result, self.seed, self.w,
+                            stage.reads, stage.on_trial, stage.first_check)
+        yield self.begin(driver, "dual")
+        self.before = driver
+        if self.result.status == "left":
+            self.result.status = "running"
+            return Outcome("dual", "left", gap=self.result.gap)
+        self.claim = self.result.w, self.result.status, driver.dual_variables
+        return Outcome("dual", "done" if driver.certain() else "uncertain")
+
+    def products(self, stage):
+        driver = ContinuationNewton(self.rows, self.shared.problem, self.settings, self.result, None,
+                                    self.start_of(stage), self.before, stage.products, True)
+        self.before = driver
+        yield self.begin(driver, "products")
+        if self.result.status == "left":
+            self.result.status = "running"
+            return Outcome("products", "left")
+        return Outcome("products")
+
+    def reduced(self, stage):
+        """In as many unknowns as there are rows; what is reported is evaluated on the rows themselves."""
+        result, intercept, problem = self.result, self.shared.intercept, self.shared.problem
+        wide, w = self.shared.reduced(), self.start_of(stage)
+        small = wide.rows(self.code, intercept, self.n_threads)
+        inner = replace(problem, free=None if problem.free is None else small.n_columns - 1)
+        t = None if w is None else wide.into(w, intercept)
+        inside = Result(np.zeros(small.n_columns) if t is None else t.copy(), passes=result.passes,
+                        n_iter=result.n_iter, history=list(result.history))
+        driver = ContinuationNewton(small, inner, self.settings, inside, stage.smoothing, t, self.before)
+        self.before, left = driver, True
+        self.begin(driver, "reduced")
+        try:
+            yield driver
+            left = False
+        finally:
+            driver.store(inside)
+            result.history, result.n_iter, result.passes = inside.history, inside.n_iter, inside.passes
+            result.objective, result.dual = np.inf, 0.0
+            self.claim = wide.out_of(inside.w, intercept), inside.status, \
+                small.dual_variables if inside.n_iter else lambda: None
+            if left:
+                self.certificate().finish()
+        return Outcome("reduced")
+
+    def certificate(self):
+        """The driver that makes a certificate anew on the rows as they are."""
+        w, status, dual_variables = self.claim
+        driver = ContinuationNewton(self.rows, self.shared.problem, self.settings, self.result,
+                                    min(self.settings.smoothing, cost.WARM_SMOOTHING), w, self.before)
+        driver.certify_with(status, dual_variables())
+        self.before, self.claim = driver, None
+        return driver
+
+    def certify(self, stage):
+        yield self.certificate()
+        return Outcome("certify", "running" if self.result.status == "running" else "done")
+
+    def subset(self, stage):
+        """On a tenth of the rows, for as many as there are."""
+        result, settings, rows, found = self.result, self.settings, self.rows, self.found
+        self.start_of(stage)                     # what sweeps of the dual have reached is no more
+        n_iter, history = (result.n_iter, list(result.history)) if found is None else found["before"]
+        subset, reads = subset_of(rows, int(self.seed))
+        if subset is None:
+            return Outcome("subset", "empty")
+        inner = Result(np.zeros(rows.n_columns), passes=result.passes)
+
+        def hand_over():                         # whoever looks in meanwhile finds the subset's point and counts,
+            # neither objective nor gap: they are not the whole problem's. Of the driver, which calls it, it has nothing
+            result.w, result.n_iter, result.passes = inner.w.copy(), n_iter + inner.n_iter, inner.passes
+            result.history = history + [row[:5] + [np.nan, np.nan] + row[7:] for row in inner.history]
+
+        def stop():
+            hand_over()
+            return settings.stop()
+
+        part = settings.for_subset(cost.SUBSET_SMOOTHING_END, rows.share)
+        driver = ContinuationNewton(subset, self.shared.problem, replace(part, stop=settings.stop and stop), inner,
+                                    before=self.before)
+        driver.more = {"before": (n_iter, history)}
+        driver.count(reads)
+        self.begin(driver, "subset")
+        self.before = driver
+        try:
+            yield driver
+        finally:
+            driver.store(inner)
+            hand_over()
+        if driver.left:
+            result.status = driver.status
+            return Outcome("subset", "stopped")
+        return Outcome("subset", smoothing=inner.width)
+
+    def newton(self, stage):
+        """On all rows."""
+        if stage.start == "resume" and self.found is None:
+            self.before.resume()
+            driver, self.before = self.before, None
+            yield driver
+            return Outcome("newton")
+        rows, seed, w = self.rows, self.seed, None
+        if stage.columns:
+            rows.take_columns(self.shared.home.columns())
+        given = {}
+        if self.found is None:
+            w, sampled = self.start_of(stage), stage.sampled
+            given = {"width": stage.smoothing, "w": w, "before": self.before, "products": stage.products,
+                     "sampled": sampled and sampled._replace(seed=seed + sampled.seed)}
+        driver = ContinuationNewton(rows, self.shared.problem, self.settings, self.result, **given)
+        self.before = None                       # what the driver needs of it it has; the memory goes
+        if stage.working_set and (self.found is not None or w is not None):
+            # from 0, over files, each problem would read its near rows apart
+            driver.let_near(shares(*rows.sides()[0]), driver.has_scale)
+        yield self.begin(driver, "newton")
+        return Outcome("newton")
+
+    def published(self, stage):
+        """Algorithms 1 to 4."""
+        driver = PaperNewton(self.rows, self.shared.problem, self.settings, self.settings.newton_tol, self.result,
+                             self.start_of(stage))
+        yield self.begin(driver, "published")
+        return Outcome("published")

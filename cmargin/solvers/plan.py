@@ -1,0 +1,322 @@
+"""Which stage of a SmSVM fit comes next, and why: a pure function of what is known, and its unrolling.
+
+`next_stage` sees numbers alone: `DataStats` of the rows, `ProblemStats` of one binary problem, what the user chose, and
+the outcomes of the stages before. Nothing is read for it. Where a choice needs a number that only rows can tell, the
+stage is a "probe", and the number arrives as its outcome. The numbers by which it chooses are in
+`cmargin.solvers.cost`; `cmargin.solvers.newton.stages` does what it says.
+
+    probe      tell a number of the rows
+    dual       sweeps and Newton steps of the dual, perhaps given up
+    products   Newton steps by products with wide rows, perhaps given up
+    reduced    Newton steps in as many unknowns as there are rows
+    subset     Newton steps on a tenth of the rows
+    newton     Newton steps on all rows
+    published  the published Algorithms 1 to 4
+    certify    objective and bound evaluated anew on the rows as they are
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cmargin.solvers import cost, prices
+from cmargin.solvers.prices import BY_DUAL, Sampled
+
+
+@dataclass(frozen=True)
+class ProblemStats:
+    """What is known of one binary problem besides the rows; all problems of a fit are alike in it."""
+
+    loss: str
+    l2: float
+    l1: float
+    n_columns: int             # features, and the intercept's column
+    n_problems: int = 1        # of the fit
+    warm: bool = False         # weights to begin with are given
+
+
+@dataclass(frozen=True)
+class Outcome:
+    kind: str                  # of the stage
+    status: str = "done"       # "left": given up; "uncertain": rounding may matter; "running": the certificate falls
+    # short; "stopped" from outside; "empty": chance chose no rows; "none": there is nothing to measure; "skipped" by a
+    # fit that goes on from a checkpoint of a later stage
+    what: str = ""             # of a probe
+    gap: float = np.nan        # relative duality gap
+    smoothing: float = np.nan  # with which it was left
+    numbers: tuple = ()        # that a probe told
+
+
+@dataclass(frozen=True)
+class Stage:
+    kind: str
+    reason: str                # in words, for whoever asks
+    otherwise: str = ""        # what happens where the stage does not end the fit
+    what: str = ""             # of a probe
+    start: str = "zero"        # weights: "zero", "warm", "last" of the stage before; "resume": its driver goes on
+    smoothing: float | None = None     # to begin with; None: the user's
+    reads: float = np.inf      # after which the dual is given up
+    on_trial: bool = False     # the dual is left far sooner where its gap does not fall fast enough
+    first_check: float = np.inf         # reads after which its gap is first looked at
+    products: int = 0          # that a step may take in place of a factor
+    sampled: Sampled | None = None     # rows whose curvature preconditions them
+    columns: bool = False      # l1 steps read columns
+    working_set: bool = False  # steps to the optimum of the rows near the hinge are worth their reads
+
+
+# Outcomes after which another stage follows; after any other the problem is at its end.
+FOLLOWED = {"dual": ("left", "uncertain", "skipped"), "products": ("left", "skipped"), "reduced": ("done", "skipped"),
+            "subset": ("done", "empty", "skipped"), "certify": ("running", "skipped")}
+
+
+def next_stage(stats, problem, settings, outcomes):
+    """The `Stage` that follows ``outcomes``, or None at the end.
+
+    Parameters
+    ----------
+    stats : DataStats
+    problem : ProblemStats
+    settings : Settings
+    outcomes : list of Outcome
+        Of the stages and probes before, in their order.
+    """
+    told = {outcome.what or outcome.kind: outcome for outcome in outcomes}
+    last = next((outcome for outcome in reversed(outcomes) if outcome.kind != "probe"), None)
+    if last is None:
+        stage = dual_first(stats, problem, settings, told)
+        if stage is not None:
+            return stage
+    elif last.status not in FOLLOWED.get(last.kind, ()):
+        return None
+    elif last.kind == "certify":
+        return Stage("newton", "the certificate falls short of tol", start="resume")
+    elif last.kind == "reduced" or last.status == "uncertain":
+        return Stage("certify", "what is reported is evaluated on the rows themselves" if last.kind == "reduced" else
+                     "rounding of so many sweeps may matter beside tol", "Newton steps on all rows go on",
+                     smoothing=min(settings.smoothing, cost.WARM_SMOOTHING))
+    return newton_next(stats, problem, settings, told)
+
+
+def plan(stats, problem, settings, known=(), following=next_stage):
+    """The stages of a fit whose outcomes are the expected ones: no stage is given up, no certificate falls short.
+
+    Probes tell what is in favour of the stage that they decide about, but for those whose outcomes are ``known``.
+    ``following`` is `next_stage`, or what says it of another method.
+    """
+    stages, outcomes = [], list(known)
+    while (stage := following(stats, problem, settings, outcomes)) is not None:
+        stages.append(stage)
+        numbers = {"class_sizes": (stats.n_rows,), "row_lengths": (0.0, 1), "length_ratio": (0.0, 1)}
+        outcomes.append(Outcome(stage.kind, what=stage.what, numbers=numbers.get(stage.what, (1.0,)),
+                                smoothing=cost.SUBSET_SMOOTHING_END))
+    return stages
+
+
+def refuse(problem, settings, stats):
+    """ValueError where what the user chose does not go together."""
+    solver, search = settings.linear_solver, settings.line_search
+    if solver == "cg" and problem.l1 > 0:
+        raise ValueError("linear_solver='cg' needs l1=0: an l1 model is solved on its active block, by 'cholesky'.")
+    if search != "exact" and problem.loss != "hinge":
+        raise ValueError("line_search='quadratic' needs loss='hinge'.")
+    if solver == "dual" and problem.loss not in BY_DUAL:
+        raise ValueError(f"linear_solver='dual' needs loss={' or '.join(map(repr, BY_DUAL))}.")
+    if stats.divided:                            # sums over all rows only
+        return
+    if solver == "dual" and (problem.l1 > 0 or not problem.l2 > 0 or search != "exact"):
+        raise ValueError("linear_solver='dual' needs l1=0, l2>0 and line_search='exact'.")
+    if solver == "woodbury" and (problem.l1 > 0 or search != "exact"):
+        raise ValueError("linear_solver='woodbury' needs l1=0 and line_search='exact'.")
+
+
+# ---------------------------------------------------------------- the dual first
+
+def dual_is_tried(stats, problem, settings, told):
+    """True for rows whose curvature costs many reads of them, no l1, and l2 > 0; or the probe that would tell.
+
+    A smooth loss is looked at closer, problem by problem (`reads_foreseen`).
+    """
+    if stats.divided or problem.loss not in BY_DUAL:
+        return False
+    if settings.linear_solver == "dual":
+        return True
+    if not stats.in_memory or settings.linear_solver != "auto" or settings.line_search != "exact" or problem.l1 > 0 \
+            or not problem.l2 > 0 or (not stats.sparse and settings.max_passes < cost.DUAL_FROM_MAX_PASSES):
+        return False
+    if not stats.contiguous_rows and stats.entries > cost.COPY_UP_TO_ENTRIES:
+        return False                                                      # they would have to be copied
+    m = stats.n_features
+    if prices.dual_is_smooth(problem.loss):
+        reduced = not stats.sparse and prices.worth_reducing(stats)
+        return m >= cost.SMOOTH_DUAL_FROM_COLUMNS \
+            and (stats.sparse or stats.entries >= cost.SMOOTH_DUAL_FROM_ENTRIES) \
+            and (not reduced or prices.reads_of_newton(stats, True) > cost.DUAL_FROM_NEWTON_READS)
+    if not stats.sparse and m <= cost.CHEAP_HESSIAN_COLUMNS:
+        return m >= cost.DUAL_FROM_COLUMNS and stats.entries >= cost.DUAL_FROM_ENTRIES \
+            and stats.n_rows < cost.SUBSET_FROM_ROWS
+    if prices.reads_of_newton(stats) <= cost.DUAL_FROM_NEWTON_READS:
+        return prices.sampled_reads(stats, False)[0] > 0 and are_light(stats, problem, cost.LIGHT_SAMPLED_ROWS, told)
+    if not stats.sparse:
+        return not prices.subset_saves_evaluations(stats) or are_light(stats, problem, cost.LIGHT_MANY_ROWS, told)
+    return m > cost.CHEAP_HESSIAN_COLUMNS or \
+        (m >= cost.DUAL_FROM_COLUMNS and are_light(stats, problem, cost.LIGHT_SPARSE_ROWS, told))
+
+
+def chooses_rows(stats, problem, settings, outcomes):
+    """Whether a seed chooses rows, or their order, in any stage that a fit may come to."""
+    told = {outcome.what: outcome for outcome in outcomes}
+    return bool(dual_is_tried(stats, problem, settings, told)) or stats.n_rows >= cost.SUBSET_FROM_ROWS \
+        or prices.sampled_reads(stats, prices.curvature_jumps(problem.loss))[0] > 0
+
+
+def are_light(stats, problem, most, told):
+    """Whether a row's dual variable, at its bound, moves the row's own margin by little: few sweeps then do."""
+    if "row_lengths" not in told:
+        return Stage("probe", "the dual is tried only where they are short beside the penalty",
+                     what="row_lengths")
+    total, seen = told["row_lengths"].numbers
+    return total <= most * problem.l2 * stats.n_rows * seen
+
+
+def dual_first(stats, problem, settings, told):
+    """The dual, a probe that decides about it, or None where Newton's method comes first."""
+    tried = dual_is_tried(stats, problem, settings, told)
+    if tried is False or isinstance(tried, Stage):
+        return tried or None
+    if not tried:
+        return None
+    smooth, chooses, reads = prices.dual_is_smooth(problem.loss), settings.linear_solver == "auto", np.inf
+    if smooth and chooses:
+        reads = reads_foreseen(stats, told)
+        if isinstance(reads, Stage):
+            return reads
+    if smooth and reads > 0:
+        if "penalty_counts" not in told:
+            return Stage("probe", "the dual has no use for a penalty beside which no row counts",
+                         what="penalty_counts")
+        reads = reads if told["penalty_counts"].numbers[0] else 0
+    if not reads > 0:
+        return None
+    price = prices.reads_of_newton(stats, smooth)
+    reads = min(reads, (cost.SMOOTH_DUAL_SHARE if smooth else cost.DUAL_SHARE) * price)
+    if smooth and chooses and stats.sparse:
+        reads = min(reads, cost.SMOOTH_SPARSE_DUAL_READS)
+    if np.isfinite(reads):
+        reads = min(reads if chooses else np.inf, settings.max_passes / 2)
+    narrow = not stats.sparse and stats.n_features <= cost.CHEAP_HESSIAN_COLUMNS
+    why = "linear_solver='dual' says so"
+    if chooses:
+        priced = f"is priced at {price:.3g} reads of the rows" if np.isfinite(price) else "has too many columns"
+        why = f"Newton's method {priced}"
+    limit = f"after {reads:.3g} reads Newton's method takes over" if np.isfinite(reads) else ""
+    return Stage("dual", why, limit, start="warm" if problem.warm else "zero", reads=reads,
+                 on_trial=chooses and not stats.sparse and not smooth,
+                 first_check=cost.NARROW_FIRST_CHECK if narrow else np.inf)
+
+
+def reads_foreseen(stats, told):
+    """Reads after which the dual of a smooth loss may be known not to cost less; 0: it is not tried; or a probe.
+
+    Newton's method on all columns needs few evaluations there, so that a trial of the dual would cost a good part of
+    it. Sweeps need about
+
+        6 + 5 kappa v reads,       kappa = mean |x|^2 / mean ridge,
+
+    where v is the part of the rows that have no margin of 1, and few, whatever kappa, where these are hardly more than
+    the columns; where they are some more, clusters need few and other rows hundreds, which a trial tells.
+    """
+    price, n, m = prices.reads_of_newton(stats, True), stats.n_rows, stats.n_features
+    few = stats.sparse and n <= cost.FEW_SPARSE_ROWS_PER_COLUMN * m        # few sweeps do, as a rule, whatever kappa
+    if not np.isfinite(price) or few:
+        return np.inf
+    if stats.sparse and stats.entries < cost.WEIGHED_FROM_ENTRIES:
+        return 0
+    enough = cost.FORESEEN_SHARE * (min(price, cost.SPARSE_NEWTON_READS) if stats.sparse else price)
+    if "length_ratio" not in told:
+        return Stage("probe", "their ratio tells how many sweeps the dual needs",
+                     what="length_ratio")
+    if told["length_ratio"].status == "none":
+        return 0
+    kappa, n_sample = told["length_ratio"].numbers
+    if cost.SWEEPS_FIRST + cost.SWEEPS_EACH * kappa <= enough:
+        return np.inf
+    if stats.sparse:
+        return 0
+    if "without_margin" not in told:
+        return Stage("probe", "rows without a margin of 1 tell how many sweeps the dual needs", what="without_margin")
+    moved, = told["without_margin"].numbers
+    if cost.SWEEPS_FIRST + cost.SWEEPS_EACH * kappa * moved <= enough or \
+            (moved <= cost.MORE_WITHOUT_MARGIN and moved * n <= cost.MORE_WITHOUT_MARGIN_PER_COLUMN * m):
+        return np.inf
+    if moved > cost.FEW_WITHOUT_MARGIN * np.sqrt(m / n_sample):
+        return 0
+    if moved * n <= cost.FEW_WITHOUT_MARGIN_PER_COLUMN * m:
+        return np.inf
+    no_sample = prices.sampled_reads(stats, True)[0] == 0
+    return cost.SHORT_TRIAL_READS if no_sample else min(cost.SHORT_TRIAL_READS, enough)
+
+
+# ---------------------------------------------------------------- Newton's method
+
+def is_reduced(stats, problem, settings):
+    """Whether the problem is solved in as many unknowns as there are rows."""
+    if stats.divided:
+        return False
+    return settings.linear_solver == "woodbury" or (
+        settings.linear_solver == "auto" and stats.in_memory and settings.line_search == "exact" and problem.l1 == 0
+        and prices.worth_reducing(stats))
+
+
+def newton_next(stats, problem, settings, told):
+    """The stage of Newton's method, or a probe that decides about it."""
+    dual, start = told.get("dual"), "warm" if problem.warm else "zero"
+    if dual is not None and dual.gap <= cost.GAP_TO_BEGIN_ANEW[stats.sparse]:
+        start = "last"
+    smoothing = None if start == "zero" else min(settings.smoothing, cost.WARM_SMOOTHING)
+    columns = prices.worth_columns(stats, problem, settings)
+    products = columns or prices.worth_products(stats, problem, settings)
+    if is_reduced(stats, problem, settings):
+        if products and "products" not in told:
+            return Stage("products", f"up to {products} products a step cost less than as many unknowns as rows",
+                         "all goes on in as many unknowns as rows", start=start, products=products)
+        return Stage("reduced", f"there are {stats.n_rows:,} rows and {stats.n_features:,} columns",
+                     start="last" if "products" in told else start, smoothing=smoothing)
+    if settings.line_search == "quadratic":
+        return Stage("published", "line_search='quadratic' says so", start=start)
+    sampled = prices.sample_for_products(stats, problem, settings)
+    grows = settings.subset_growth == "auto" and start == "zero" and not products and settings.max_passes >= 2 \
+        and (stats.in_memory or not stats.reads_are_shared or problem.n_problems == 1) \
+        and prices.subset_is_large(stats.n_rows, problem.n_columns, problem.loss)
+    near = problem.loss == "hinge" and problem.l2 > 0 and problem.l1 == 0 and sampled is None \
+        and stats.n_rows >= cost.WORKING_SET_FROM_ROWS \
+        and prices.subset_is_large(stats.n_rows, problem.n_columns, "hinge")
+    if grows or near:
+        if "class_sizes" not in told:
+            return Stage("probe", "rows of weight 0 are no part of a subset", what="class_sizes")
+        counted = sum(told["class_sizes"].numbers)
+        grows = grows and prices.subset_is_large(counted, problem.n_columns, problem.loss)
+        near = near and prices.subset_is_large(counted, problem.n_columns, "hinge")
+    if grows and "subset" not in told:
+        return Stage("subset", f"a tenth of {stats.n_rows:,} rows settles most of {problem.n_columns:,} unknowns")
+    if grows and told["subset"].status == "done":
+        start, smoothing = "last", cost.WIDER_AFTER_SUBSET * told["subset"].smoothing
+    return Stage("newton", newton_reason(stats, problem, settings, products, columns, sampled), start=start,
+                 smoothing=smoothing, products=products, columns=bool(columns),
+                 sampled=None if columns else sampled, working_set=near)
+
+
+def newton_reason(stats, problem, settings, products, columns, sampled):
+    """Why the steps on all rows are made as they are."""
+    if columns:
+        return f"l1 steps of up to {columns} reads of the columns in use cost less than {stats.n_features:,} unknowns"
+    by = []
+    if products:
+        by.append(f"up to {products} Hessian-vector products a step")
+    if sampled is not None:
+        by.append(f"up to {sampled.worth} products a step, preconditioned by the Hessian of {sampled.rows:,} rows")
+    if settings.linear_solver == "cg" or (settings.linear_solver != "cholesky" and not problem.l1
+                                          and prices.too_wide(stats.n_rows, problem.n_columns)):
+        by.append("conjugate gradients")
+    else:
+        by.append(f"a Cholesky factor of {problem.n_columns:,} unknowns")
+    return "the cheapest way to a step is by " + ", then by ".join(by)

@@ -1,0 +1,166 @@
+"""What Newton's method costs in reads of the rows, about: evaluations with curvature, factors, products.
+
+Which way a fit goes is chosen by these prices, not by timings, so that it is the same on every machine. ``stats`` is
+the `DataStats` of the rows everywhere; `cmargin.solvers.cost` has the numbers.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cmargin._core.losses._losses import CALIBRATED, FACTS
+from cmargin.solvers import cost
+
+BY_DUAL = tuple(loss for loss, facts in FACTS.items() if not np.isnan(facts["dual_bend"]))
+
+
+class Sampled(NamedTuple):
+    """Rows whose curvature preconditions products with all rows."""
+
+    rows: int
+    worth: int                 # products that a step may then take, in place of the curvature of all rows
+    seed: int
+
+
+# ---------------------------------------------------------------- what is known of a loss
+
+def dual_is_smooth(loss):
+    """Whether the conjugate of the loss bends, as that of the squared hinge does: the dual has no kinks then."""
+    return FACTS[loss]["dual_bend"] > 0
+
+
+def curvature_jumps(loss):
+    """Whether rows beyond the margin have no curvature; the hinge is smoothed."""
+    return loss not in CALIBRATED and loss != "hinge"
+
+
+# ---------------------------------------------------------------- sizes
+
+def too_wide(n_rows, n_columns):
+    """True where a factor of the curvature, p^3 / 3, and its block, n p^2, cost too much for what the rows tell."""
+    return n_columns > (cost.FACTOR_UP_TO_COLUMNS if n_columns < n_rows else cost.FACTOR_UP_TO_COLUMNS_OF_FEW_ROWS)
+
+
+def worth_reducing(stats):
+    """True for data with more columns than rows, which X' = QR gives as many unknowns as rows."""
+    n, m = stats.n_rows, stats.n_features
+    return 1 < n <= cost.REDUCE_UP_TO_ROWS and m > cost.REDUCE_FROM_COLUMNS_PER_ROW * n \
+        and n * m <= cost.COPY_UP_TO_ENTRIES
+
+
+def subset_saves_evaluations(stats):
+    """Whether there are so many rows a column that Newton's evaluations are nearly all of a subset."""
+    return stats.n_rows >= max(cost.SUBSET_FROM_ROWS, cost.SUBSET_SAVES_FROM_ROWS_PER_COLUMN * stats.n_features)
+
+
+def subset_is_large(n_rows, n_columns, loss):
+    """Whether a tenth of ``n_rows``, those whose weight is not 0, says enough about all of them."""
+    each = cost.SUBSET_ROWS_PER_COLUMN
+    if loss != "hinge":
+        each = min(each, cost.SMOOTH_SUBSET_ROWS_PER_COLUMN)
+    return n_rows >= cost.SUBSET_FROM_ROWS and cost.SUBSET_SHARE * n_rows >= each * n_columns
+
+
+# ---------------------------------------------------------------- Newton's method
+
+def price_of_evaluation(stats, smooth):
+    """One evaluation with curvature, and the factor of that."""
+    n, m = max(1, stats.n_rows), stats.n_features
+    _, fixed, each_entry, factor = cost.NEWTON_COST[smooth, stats.sparse]
+    if not stats.sparse:
+        return fixed + each_entry * m + factor * m**2 / n
+    each = stats.entries_per_row
+    return fixed + each_entry * each + factor * m**3 / (3 * n * each)
+
+
+def price_of_step(stats, smooth):
+    """The same, or of a step by products that the curvature of a sample preconditions."""
+    block, sampled = sampled_reads(stats, smooth)                         # the dual is for no smooth loss but such
+    if block == 0:
+        return price_of_evaluation(stats, smooth)
+    return min(price_of_evaluation(stats, smooth), (cost.SAMPLED_STEP_READS + sampled) / cost.SWEEP_READS)
+
+
+def price_of_reducing(stats, smooth):
+    """X' = QR of dense rows, and all evaluations in so many unknowns."""
+    n, m = stats.n_rows, stats.n_features
+    each_row, fixed, each_unknown = cost.REDUCTION_COST
+    return each_row * n + cost.NEWTON_COST[smooth, False][0] * n / m * (fixed + each_unknown * n)
+
+
+def reads_of_newton(stats, smooth=False):
+    """What a fit on all columns costs."""
+    n, m = stats.n_rows, stats.n_features
+    evaluations = cost.NEWTON_COST[smooth, stats.sparse][0]
+    if smooth and subset_saves_evaluations(stats):
+        evaluations = cost.EVALUATIONS_AFTER_SUBSET[stats.sparse]
+    if not stats.sparse:
+        if m <= cost.CHEAP_HESSIAN_COLUMNS and not smooth:
+            return cost.NARROW_NEWTON_READS
+        if worth_reducing(stats):                                         # as many unknowns as rows, through X' = QR
+            return price_of_reducing(stats, smooth)
+    if too_wide(n, m):
+        return np.inf if stats.sparse else cost.CG_NEWTON_READS
+    return evaluations * price_of_step(stats, smooth)
+
+
+# ---------------------------------------------------------------- products in place of a factor
+
+def sampled_reads(stats, jumping):
+    """What the curvature of all dense rows costs, and that of a sample; (0, 0) where a sample saves nothing."""
+    n, m = stats.n_rows, stats.n_features
+    sample = cost.SAMPLE_ROWS_PER_COLUMN * m
+    if stats.sparse or not stats.here or m < cost.CHEAP_HESSIAN_COLUMNS or n < cost.ROWS_PER_SAMPLED_ROW * sample \
+            or too_wide(n, m):
+        return 0.0, 0.0
+    block = cost.HESSIAN_READS_PER_COLUMN / stats.itemsize * m * (cost.CURVED_SHARE if jumping else 1)
+    sampled = block * sample / n
+    return (block, sampled) if block - sampled >= cost.FEWEST_PRODUCTS else (0.0, 0.0)
+
+
+def sample_for_products(stats, problem, settings, seed=0):
+    """`Sampled`, or None where the curvature of all rows is cheaper."""
+    block, sampled = sampled_reads(stats, curvature_jumps(problem.loss))
+    worth = int(min(block - sampled, cost.MOST_PRODUCTS, settings.max_passes / cost.STEPS_IN_MAX_PASSES))
+    if settings.linear_solver != "auto" or problem.l1 > 0 or not problem.l2 > 0 or worth < cost.FEWEST_PRODUCTS \
+            or settings.max_passes < cost.SAMPLE_FROM_MAX_PASSES:
+        return None
+    rows = cost.SAMPLE_ROWS_PER_COLUMN
+    return Sampled(rows * stats.n_features, worth, seed + rows)           # not the rows of a subset
+
+
+def may_choose(stats, problem, settings):
+    """Whether a smooth loss on rows in memory may go another way than by a factor."""
+    return settings.linear_solver == "auto" and stats.here and problem.loss != "hinge"
+
+
+def worth_columns(stats, problem, settings):
+    """Reads of columns that a step with l1 may take in place of a block, factors not counted; 0: none."""
+    if not may_choose(stats, problem, settings):
+        return 0
+    if not problem.l1 > 0 or not stats.sparse or stats.n_features <= cost.L1_COLUMNS_FROM \
+            or stats.entries > cost.COPY_UP_TO_ENTRIES:
+        return 0
+    return max(cost.FEWEST_PRODUCTS, int(cost.OUTER_PRODUCT_READS * stats.entries_per_row))
+
+
+def worth_products(stats, problem, settings):
+    """Products with the rows that a step may take in place of an evaluation with curvature and its factor; 0: none."""
+    if not may_choose(stats, problem, settings):
+        return 0
+    if problem.l1 > 0 or not problem.l2 > 0 or (problem.loss not in CALIBRATED and not stats.sparse):
+        return 0                                                          # a curvature that jumps asks for more steps
+    if worth_reducing(stats):
+        stored = stats.n_features / stats.entries_per_row                 # they are made dense for it
+        price = price_of_reducing(stats, True) * stored / 4
+    elif too_wide(stats.n_rows, stats.n_features):
+        return 0                                                          # there is nothing but products
+    else:
+        price = price_of_evaluation(stats, True)
+    if not stats.sparse and stats.entries * stats.itemsize <= cost.CACHED_BYTES:
+        price *= 2
+    block, sampled = sampled_reads(stats, curvature_jumps(problem.loss))
+    if block > 0 and settings.max_passes >= cost.SAMPLE_FROM_MAX_PASSES:  # there are better products than these
+        price = min(price, cost.UNSAMPLED_PRODUCTS + sampled)
+    price = min(price, cost.MOST_PRODUCTS, settings.max_passes / cost.STEPS_IN_MAX_PASSES)
+    return int(price) if price >= cost.FEWEST_PRODUCTS else 0

@@ -1,0 +1,77 @@
+"""``cmargin explain`` and ``verbose=2``: which stages a fit of SmSVM goes through, and why."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from cmargin import SmSVMClassifier
+from cmargin.__main__ import main
+
+
+def told(capsys, *options):
+    assert main(["explain", *options]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize("options, stages", [
+    (["--rows", "100000", "--columns", "30"], ["Count", "Newton steps on a tenth", "Newton steps on all rows"]),
+    (["--rows", "100000", "--columns", "30", "--set", "line_search=quadratic"], ["Steps of the published"]),
+    (["--rows", "5000", "--columns", "400"], ["Dual"]),
+    (["--rows", "5000", "--columns", "400", "--set", "linear_solver=woodbury"],
+     ["Newton steps in as many", "Certificate"]),
+    (["--rows", "300", "--columns", "5000", "--density", "0.01", "--set", "loss=logistic"],
+     ["Newton steps by Hessian-vector"]),
+    (["--rows", "1000000", "--columns", "5000", "--place", "files", "--classes", "7"], ["Newton steps on all rows"]),
+    (["--method", "pursuit", "--rows", "100000", "--columns", "30"],
+     ["Count", "Newton steps on a tenth", "Newton steps on all rows"]),
+    (["--method", "pursuit", "--rows", "60", "--columns", "300"],
+     ["Newton steps in as many", "Newton steps on all rows"]),
+    (["--method", "pursuit", "--rows", "100000", "--columns", "3000"], ["Newton steps on all rows"]),
+    (["--method", "pursuit", "--rows", "100000", "--columns", "30", "--set", "scale=one-shot", "--set", "l2=0.1"],
+     ["Newton steps on all rows"]),
+    (["--method", "pursuit", "--rows", "100000", "--columns", "30", "--set", "solver=gd"], ["Gradient descent"]),
+    (["--method", "slnd", "--rows", "60000", "--columns", "784", "--classes", "10"],
+     ["Stochastic passes"]),
+    (["--method", "slnd", "--rows", "1000", "--columns", "50", "--classes", "10"],
+     ["Stochastic passes", "Penalised optima"]),
+    (["--method", "slnd", "--rows", "60", "--columns", "50", "--classes", "3"], ["Penalised optim"]),
+    (["--method", "slnd", "--rows", "1000", "--columns", "50"], ["Stochastic passes of one class"]),
+    (["--method", "slnd", "--rows", "1000", "--columns", "50", "--classes", "3", "--set", "l2=1e-3"],
+     ["Penalised optimum"]),
+])
+def test_the_stages_of_a_shape_are_named_in_their_order(options, stages, capsys):
+    first, *lines = told(capsys, *options)
+    assert "rows of" in first and len(lines) == len(stages)
+    for number, (line, stage) in enumerate(zip(lines, stages, strict=True), 1):
+        assert line.startswith(f"{number}. {stage}") and ", as " in line
+
+
+def test_the_rows_of_a_file_say_what_they_are(tmp_path, capsys):
+    X = sp.random(40, 300, 0.1, format="csr", random_state=0)
+    sp.save_npz(tmp_path / "X.npz", X)
+    np.save(tmp_path / "y.npy", np.arange(40) % 3)
+    first, *_ = told(capsys, str(tmp_path / "X.npz"), "--labels", str(tmp_path / "y.npy"), "--set", "C=2.0")
+    assert first.startswith("40 rows of 300 columns (sparse float64, 30 entries a row, in memory), 3 binary problems")
+    assert f"l2={1 / 80:.3g}" in first
+
+
+@pytest.mark.parametrize("options, wanted", [
+    (["--rows", "10"], "DATA, or --rows and --columns"),
+    (["--rows", "10", "--columns", "3", "--set", "loss=none"], "loss"),
+    (["--rows", "10", "--columns", "3", "--set", "linear_solver=cg", "--set", "l1=1"], "needs l1=0"),
+])
+def test_what_no_fit_would_take_is_refused(options, wanted, capsys):
+    assert main(["explain", *options]) > 0
+    assert wanted in capsys.readouterr().err
+
+
+def test_verbose_2_prints_the_plan_and_every_stage_that_begins(capsys):
+    X = np.random.default_rng(0).standard_normal((200, 5))
+    SmSVMClassifier(verbose=2).fit(X, X[:, 0] > 0)
+    lines = capsys.readouterr().out.splitlines()
+    plans = [line for line in lines if line.startswith("SmSVMClassifier plan: ")]
+    assert len(plans) == 2 and "200 rows of 5 columns (dense float64, in memory)" in plans[0]
+    assert plans[1].endswith("by a Cholesky factor of 6 unknowns.")
+    assert any(line == "SmSVMClassifier " + plans[1].split("1. ")[1] for line in lines)
+    SmSVMClassifier(verbose=1).fit(X, X[:, 0] > 0)
+    assert "plan" not in capsys.readouterr().out

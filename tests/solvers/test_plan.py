@@ -1,0 +1,193 @@
+"""Which way a SmSVM fit goes, told without data: a table of 200 cases, its prices, and the numbers it goes by."""
+
+import ast
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import cmargin
+from cmargin import SmSVMClassifier
+from cmargin.data.stats import DataStats
+from cmargin.solvers import cost, plan, prices
+from cmargin.solvers.plan import Outcome, ProblemStats, next_stage
+from cmargin.solvers.problem import Settings
+from cmargin.solvers.slnd_plan import SoftmaxStats, next_softmax_stage
+
+PACKAGE = Path(cmargin.__file__).parent
+ROOT = PACKAGE.parent
+NOTEBOOK = ROOT / "doc" / "lab-notebook"
+# Shape and place of the rows; problem; what the user chose; what probes tell and how stages end
+INPUTS = ("rows", "cols", "entries", "itemsize", "sparse", "place", "contiguous",
+          "loss", "l2", "l1", "columns", "n_problems", "warm",
+          "solver", "search", "growth", "max_passes", "smoothing",
+          "light", "felt", "kappa", "moved", "counted",
+          "dual", "gap", "products", "subset", "width", "certify")
+
+
+def about(case):
+    place = case["place"]
+    stats = DataStats(case["rows"], case["cols"], case["entries"], case["itemsize"], case["sparse"], place,
+                      place in ("files", "workers"), case["contiguous"])
+    problem = ProblemStats(case["loss"], case["l2"], case["l1"], case["columns"], case["n_problems"], case["warm"])
+    settings = Settings(max_passes=case["max_passes"], smoothing=case["smoothing"], linear_solver=case["solver"],
+                        line_search=case["search"], subset_growth=case["growth"])
+    return stats, problem, settings
+
+
+def outcome(stage, case):
+    """As ``case`` has it."""
+    if stage.kind == "probe":
+        told = {"row_lengths": (7 * case["light"] * case["l2"] * case["rows"], 7), "penalty_counts": (case["felt"],),
+                "length_ratio": (case["kappa"], 500), "without_margin": (case["moved"],),
+                "class_sizes": (case["counted"], 0)}
+        return Outcome("probe", what=stage.what, numbers=told[stage.what])
+    return Outcome(stage.kind, case.get(stage.kind, "done"), gap=case["gap"], smoothing=case["width"])
+
+
+def way(case):
+    """What is decided, stage by stage, probes left out."""
+    given = about(case)
+    plan.refuse(given[1], given[2], given[0])
+    outcomes, stages = [], []
+    while (stage := next_stage(*given, outcomes)) is not None:
+        outcomes.append(outcome(stage, case))
+        if stage.kind != "probe":
+            stages.append([stage.kind, stage.start, stage.smoothing, rounded(stage.reads), stage.on_trial,
+                           stage.products, list(stage.sampled or ()), stage.columns, stage.working_set])
+        assert len(outcomes) < 12 and stage.reason
+    return stages
+
+
+def prices_of(case):
+    stats = about(case)[0]
+    return [rounded(price) for smooth in (False, True)
+            for price in (prices.reads_of_newton(stats, smooth), prices.price_of_evaluation(stats, smooth),
+                          *prices.sampled_reads(stats, smooth))]
+
+
+def rounded(number):
+    return float(f"{number:.12g}") if np.isfinite(number) else "inf"
+
+
+TABLE = [(dict(zip(INPUTS, case, strict=True)), told, stages) for case, told, stages in
+         json.loads(Path(__file__).with_name("plan_table.json").read_text())]
+
+
+def test_ways_and_prices_are_those_of_the_table():
+    # recorded when the ways were still chosen in nine files: none of 6,000 such cases was another
+    assert len(TABLE) == 200 and len({" ".join(stage[0] for stage in stages) for _, _, stages in TABLE}) > 15
+    for case, told, stages in TABLE:
+        assert (prices_of(case), way(case)) == (told, stages), case
+
+
+def test_the_plan_of_a_fit_is_its_way_where_all_goes_well():
+    stats = DataStats(100_000, 30, 3_000_000, 8, False, "memory", False, True)
+    problem, settings = ProblemStats("hinge", 1e-4, 0.0, 31), Settings()
+    stages = plan.plan(stats, problem, settings)
+    assert [stage.what or stage.kind for stage in stages] == ["class_sizes", "subset", "newton"]
+    assert stages[-1].start == "last" and stages[-1].working_set
+    for case, _, _ in TABLE:
+        given = about(case)
+        told = plan.plan(*given)
+        assert 0 < len(told) < 8 and told[-1].kind in ("dual", "products", "newton", "published", "certify")
+
+
+@pytest.mark.parametrize("kind, status", [("dual", "skipped"), ("products", "skipped"), ("subset", "skipped")])
+def test_a_stage_that_a_checkpoint_has_behind_it_is_followed_by_another(kind, status):
+    for case, _, stages in TABLE:
+        if kind in [stage[0] for stage in stages]:
+            given, outcomes = about(case), []
+            while (stage := next_stage(*given, outcomes)) is not None and stage.kind != kind:
+                outcomes.append(outcome(stage, case))
+            assert next_stage(*given, [*outcomes, Outcome(kind, status)]) is not None
+
+
+# ---------------------------------------------------------------- the numbers
+
+def constants(path):
+    """Lines, from 0, and names of the upper-case constants of a module that are numbers, or tuples of numbers."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Assign):
+            kinds = {type(part.value) for part in ast.walk(node.value) if isinstance(part, ast.Constant)}
+            names = [part.id for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Name)]
+            if kinds & {int, float} and not kinds & {str, bytes}:
+                yield from ((node.lineno - 1, name) for name in names if name.isupper())
+
+
+def test_every_number_that_chooses_has_a_unit_and_evidence():
+    path = Path(cost.__file__)
+    lines, found = path.read_text().splitlines(), list(constants(path))
+    assert len(found) == len({name for _, name in found}) <= 120
+    for line, name in found:
+        assert lines[line].partition("#")[2].strip(), f"{name} has no unit"
+        above = line - 1
+        while not lines[above].startswith("#"):                           # others under the same sentence
+            above -= 1
+        text = []
+        while lines[above].startswith("# ") and not lines[above].startswith("# ---"):
+            text.insert(0, lines[above][2:])
+            above -= 1
+        words = [word.strip("(),;:.`") for word in " ".join(text).split()]
+        assert text[-1].endswith("."), f"{name}: no sentence above it"
+        where = [word for word in words if word.endswith((".md", ".py"))]
+        assert where and all((ROOT / word).exists() or (NOTEBOOK / word).exists() for word in where), name
+
+
+# Numbers that tune a formula, a buffer or a wait, beside it. What chooses between ways belongs to `cost`.
+BESIDE_A_FORMULA = json.loads(Path(__file__).with_name("constants_beside_formulas.json").read_text())
+
+
+def test_no_other_module_has_numbers_that_choose():
+    found = {}
+    for layer in ("data", "solvers", "_estimators"):
+        for path in sorted((PACKAGE / layer).rglob("*.py")):
+            names = [name for _, name in constants(path)]
+            if names and path != Path(cost.__file__):
+                found[path.relative_to(PACKAGE).as_posix()] = " ".join(names)
+    assert found == BESIDE_A_FORMULA, "a new number: does it choose between ways? Then it belongs to solvers/cost.py"
+
+
+def test_a_fit_that_ends_on_a_subset_after_the_dual_reports_its_own_objective(monkeypatch):
+    # the objective was that of the dual's last point, beside the weights of the subset
+    monkeypatch.setattr(cost, "SUBSET_FROM_ROWS", 40)
+    monkeypatch.setattr(cost, "SUBSET_ROWS_PER_COLUMN", 0.2)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 6))
+    y = rng.choice([-1, 1], 400)
+    with pytest.warns(ConvergenceWarning):
+        model = SmSVMClassifier(linear_solver="dual", l2=1e-6, max_passes=2.5, fit_intercept=False).fit(X, y)
+    w = model.coef_[0]
+    exact = np.maximum(0, 1 - y * (X @ w)).mean() + 5e-7 * w @ w
+    assert np.isnan(model.history_["objective"]).any()                    # it was on a subset
+    assert model.objective_[0] == pytest.approx(exact, rel=1e-9)
+
+
+# ---------------------------------------------------------------- SLND
+
+FEW = SoftmaxStats(1000, 10, 20, False, 200, True)
+
+
+@pytest.mark.parametrize("problem, told, kinds", [
+    (FEW, {}, ["passes", "path"]),
+    (FEW, {"path": "left"}, ["passes", "path", "refit"]),
+    (FEW, {"passes": "stopped"}, ["passes"]),
+    (replace(FEW, has_tail=True), {}, ["passes", "refit"]),               # CSR rows carry the tail
+    (replace(FEW, n_rows=60_000, n_held=2000), {}, ["passes"]),           # a path is dear, and hardly any rows are held
+    (replace(FEW, n_rows=40_000, n_held=2000), {}, ["passes", "refit"]),
+    (replace(FEW, n_held=0), {}, ["optimum"]),
+    (replace(FEW, n_held=0, warm=True), {"passes": "stopped"}, ["passes"]),
+    (replace(FEW, n_held=0, chooses=False), {"passes": "stopped"}, ["passes"]),
+    (replace(FEW, n_rows=39, n_held=0), {"passes": "stopped"}, ["passes"]),      # too few to choose a strength
+    (replace(FEW, n_rows=19, n_held=0), {}, ["optimum"]),                 # fewer than columns
+    (replace(FEW, has_all=False), {}, ["passes", "refit"]),
+])
+def test_the_stages_of_multinomial_passes(problem, told, kinds):
+    outcomes = []
+    while (stage := next_softmax_stage(problem, outcomes)) is not None:
+        outcomes.append(Outcome(stage.kind, told.get(stage.kind, "done"), numbers=(problem.n_held,)))
+        assert stage.reason and len(outcomes) < 5
+    assert [outcome.kind for outcome in outcomes] == kinds

@@ -1,0 +1,38 @@
+"""What the plan of a SmSVM fit says of rows that are given, and its stages without an estimator."""
+
+import numpy as np
+
+from cmargin.data import open_rows
+from cmargin.solvers import plan
+from cmargin.solvers.newton.stages import Shared, Stages
+from cmargin.solvers.problem import Problem, Settings
+from cmargin.solvers.result import Result
+
+
+def shared_of(home, problem, intercept=True, n_problems=1):
+    about = plan.ProblemStats(problem.loss, problem.l2, problem.l1, home.n_features + intercept, n_problems)
+    return Shared(home, problem, about, None, intercept)
+
+
+def begins_with_dual(X, l2, *, l1=0.0, loss="hinge", **chosen):
+    """Whether the dual is tried before Newton's method; of a smooth loss, whether it may be."""
+    shared, settings = shared_of(open_rows(X), Problem(l2, l1, X.shape[1], loss)), Settings(**chosen)
+    plan.refuse(shared.about, settings, shared.stats)
+    shared.learn(settings)
+    return bool(plan.dual_is_tried(shared.stats, shared.about, settings, {told.what: told for told in shared.known}))
+
+
+def foreseen(X, code, l2, loss="squared_hinge"):
+    """Reads after which the dual of a smooth loss is known not to cost less; 0: it is not tried."""
+    shared = shared_of(open_rows(X), Problem(l2, 0.0, X.shape[1], loss))
+    stages, told = Stages(shared, code, Settings(), Result(), 0), {}
+    while isinstance(asked := plan.reads_foreseen(shared.stats, told), plan.Stage):
+        told[asked.what] = stages.probe(asked)
+    return asked
+
+
+def drivers_of(home, rows, problem, settings, seed):
+    """Yield the drivers of one problem on rows that are given."""
+    shared = shared_of(home, problem, rows.n_columns > rows.n_features)
+    result = Result(np.zeros(rows.n_columns))
+    return Stages(shared, None, settings, result, seed, rows=rows).drivers()
