@@ -10,16 +10,14 @@ from cmargin._api_table cimport cmargin_table
 from cmargin._core.losses._losses cimport HINGE, N_LOSSES, facts_of, has_dual, in_newton_steps, point_loss
 from cmargin._core.losses._losses cimport dual_gain as gain_of_dual
 from cmargin._core.losses._point cimport point
-from cmargin._core.newton._bound cimport relative_gap
 from cmargin._core.newton._asking cimport ALONG, EVALUATE, LOOK, PRODUCT
 from cmargin._core.newton._asking cimport request as driver_request
 from cmargin._core.newton._line cimport line_search, search_begin, search_told
-from cmargin._core.newton._driver cimport FULL_BLOCK, RUNNING, STOPPED, newton_leave, newton_state
 from cmargin._core.newton._c_memory cimport (
-    plain_line_new, plain_newton, plain_newton_free, plain_newton_has_block, plain_newton_new, plain_rows,
-    plain_rows_free, plain_rows_new,
+    plain_line_new, plain_newton, plain_newton_block, plain_newton_free, plain_newton_new, plain_newton_question,
+    plain_newton_result, plain_newton_stop, plain_result, plain_rows, plain_rows_free, plain_rows_new,
+    plain_settings,
 )
-from cmargin._core.newton._smoothing cimport begin_rule
 from cmargin._core.rows._row_blocks cimport HINGE as LOSS_SUM
 from cmargin._core.rows._row_blocks cimport N_SUMS
 from cmargin._core.rows._evaluate cimport (
@@ -32,7 +30,6 @@ from cmargin._core.util._catoni cimport (
     influence, influence_sums, location_advance, location_root, location_search, location_start, psi_unit,
     psi_unit_inverse,
 )
-from cmargin._core.util._clock cimport seconds
 
 
 cdef const char **TEXTS = ["done", "an argument cannot be: a size, a length or a number", "no memory",
@@ -282,46 +279,36 @@ cdef bint can_be(const cmargin_settings *s) noexcept nogil:
 
 
 cdef int newton_new(const cmargin_settings *settings, cmargin_newton **out) noexcept nogil:
-    cdef newton_state at
-    cdef plain_newton *newton
+    cdef plain_settings chosen
     out[0] = NULL
     if not can_be(settings):
         return CMARGIN_BAD_ARGUMENT
-    memset(&at, 0, sizeof(newton_state))
-    at.n_features, at.p = settings.n_features, settings.n_features + (settings.intercept != 0)
-    at.free = at.p - 1 if settings.intercept and not settings.penalize_intercept else -1
-    at.n_rows, at.n, at.l2, at.l1 = settings.n_rows, settings.total_weight, settings.l2, settings.l1
-    at.loss, at.smooth = settings.loss, in_newton_steps(settings.loss) == settings.loss
-    at.steepest, at.jumping = facts_of(settings.loss).steepest, not facts_of(settings.loss).calibrated
-    at.tol, at.max_passes, at.deadline = settings.tol, settings.max_passes, seconds() + settings.max_time
-    at.by_products, at.wide_l1 = settings.by_products != 0, at.l1 > 0 and at.p > FULL_BLOCK
-    begin_rule(&at.rule, settings.smoothing, settings.smoothing, settings.smoothing_decay, settings.tol)
-    newton = plain_newton_new(&at)
-    if newton == NULL:
-        return CMARGIN_NO_MEMORY
-    if settings.start != NULL:
-        memcpy(newton.at.w, settings.start, at.p * sizeof(double))
-        memcpy(newton.at.best_w, settings.start, at.p * sizeof(double))
-    out[0] = <cmargin_newton *> newton
-    return CMARGIN_OK
+    chosen.n_rows, chosen.n_features, chosen.total_weight = settings.n_rows, settings.n_features, settings.total_weight
+    chosen.loss, chosen.by_products = settings.loss, settings.by_products != 0
+    chosen.intercept, chosen.penalize_intercept = settings.intercept != 0, settings.penalize_intercept != 0
+    chosen.l2, chosen.l1, chosen.tol = settings.l2, settings.l1, settings.tol
+    chosen.max_passes, chosen.max_time = settings.max_passes, settings.max_time
+    chosen.smoothing, chosen.smoothing_decay = settings.smoothing, settings.smoothing_decay
+    chosen.start = settings.start
+    out[0] = <cmargin_newton *> plain_newton_new(&chosen)
+    return CMARGIN_OK if out[0] != NULL else CMARGIN_NO_MEMORY
 
 
-cdef inline int trouble(const newton_state *at) noexcept nogil:
-    if at.ask.out_of_memory:
+cdef inline int trouble(const driver_request *ask) noexcept nogil:
+    if ask.out_of_memory:
         return CMARGIN_NO_MEMORY
-    return CMARGIN_NOT_FINITE if at.ask.not_finite else CMARGIN_OK
+    return CMARGIN_NOT_FINITE if ask.not_finite else CMARGIN_OK
 
 
 cdef int newton_ask(cmargin_newton *newton, cmargin_request *request) noexcept nogil:
-    cdef newton_state *at = &(<plain_newton *> newton).at
-    cdef driver_request *ask = &at.ask
+    cdef driver_request *ask = plain_newton_question(<plain_newton *> newton)
     cdef size_t size = request.size
     if size < sizeof(cmargin_request):
         return CMARGIN_BAD_ARGUMENT
-    if trouble(at) != CMARGIN_OK:
-        return trouble(at)
+    if trouble(ask) != CMARGIN_OK:
+        return trouble(ask)
     memset(request, 0, sizeof(cmargin_request))
-    request.size, request.n_columns, request.n_active = size, at.p, ask.n_active
+    request.size, request.n_columns, request.n_active = size, ask.n_columns, ask.n_active
     if ask.kind == LOOK:
         request.kind, request.restart, request.primal = CMARGIN_LOOK, ask.restart, ask.primal
         request.new_active, request.active = ask.new_active, ask.active
@@ -340,8 +327,9 @@ cdef int newton_ask(cmargin_newton *newton, cmargin_request *request) noexcept n
 
 cdef int newton_tell(cmargin_newton *newton, const double *answer, Py_ssize_t size) noexcept nogil:
     cdef plain_newton *told = <plain_newton *> newton
-    cdef newton_state *at = &told.at
+    cdef driver_request *ask = plain_newton_question(told)
     cdef cmargin_request asked
+    cdef double *block
     cdef Py_ssize_t order, i
     cdef int status
     asked.size = sizeof(cmargin_request)
@@ -357,34 +345,33 @@ cdef int newton_tell(cmargin_newton *newton, const double *answer, Py_ssize_t si
             return CMARGIN_NOT_FINITE
     if asked.kind == CMARGIN_LOOK:
         order = order_of(&asked)
-        if not plain_newton_has_block(told, order):
+        block = plain_newton_block(told, order)
+        if block == NULL:
             return CMARGIN_NO_MEMORY
-        memcpy(told.block, answer + size - order * order, order * order * sizeof(double))
-        at.ask.told_look(at, answer, answer + N_SUMS, told.block if order > 0 else NULL)
+        memcpy(block, answer + size - order * order, order * order * sizeof(double))
+        ask.told_look(ask.driver, answer, answer + N_SUMS, block if order > 0 else NULL)
     elif asked.kind == CMARGIN_ALONG:
-        at.ask.told_along(at, answer[1], answer[2])
+        ask.told_along(ask.driver, answer[1], answer[2])
     elif asked.kind == CMARGIN_PRODUCT:
-        at.ask.told_product(at, answer + 1, answer[0] / at.n_rows)
+        ask.told_product(ask.driver, answer + 1, answer[0] / told.n_rows)
     else:
-        at.ask.told_evaluation(at, answer[0], answer + 1)
-    return trouble(at)
+        ask.told_evaluation(ask.driver, answer[0], answer + 1)
+    return trouble(ask)
 
 
 cdef int newton_result(const cmargin_newton *newton, cmargin_result *result, double *w) noexcept nogil:
-    cdef const newton_state *at = &(<const plain_newton *> newton).at
+    cdef plain_result found = plain_newton_result(<const plain_newton *> newton)
     if result.size < sizeof(cmargin_result):
         return CMARGIN_BAD_ARGUMENT
-    result.status, result.passes, result.n_looks = at.status, at.passes, at.n_iter
-    result.objective, result.gap = at.objective, relative_gap(at.objective, at.best_dual)
+    result.status, result.passes, result.n_looks = found.status, found.passes, found.n_iter
+    result.objective, result.gap = found.objective, found.gap
     if w != NULL:
-        memcpy(w, at.best_w, at.p * sizeof(double))
+        memcpy(w, found.w, plain_newton_question(<plain_newton *> newton).n_columns * sizeof(double))
     return CMARGIN_OK
 
 
 cdef int newton_stop(cmargin_newton *newton) noexcept nogil:
-    cdef newton_state *at = &(<plain_newton *> newton).at
-    if at.status == RUNNING:
-        newton_leave(at, STOPPED)
+    plain_newton_stop(<plain_newton *> newton)
     return CMARGIN_OK
 
 

@@ -2,9 +2,15 @@
 
 from libc.math cimport INFINITY
 from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy
 
-from cmargin._core.losses._losses cimport has_dual
-from cmargin._core.newton._driver cimport WAITING, newton_answers_to, newton_begin, start_step
+from cmargin._core.losses._losses cimport facts_of, has_dual, in_newton_steps
+from cmargin._core.newton._asking cimport request
+from cmargin._core.newton._driver cimport (
+    FULL_BLOCK, RUNNING, STOPPED, WAITING, gap_of, newton_answers_to, newton_begin, newton_leave, newton_state,
+    start_step,
+)
+from cmargin._core.newton._smoothing cimport begin_rule
 from cmargin._core.newton.direction._block cimport block_work_size
 from cmargin._core.newton._vectors cimport n_vectors, point_at_vectors
 from cmargin._core.rows._row_blocks cimport N_SUMS
@@ -16,14 +22,27 @@ from cmargin._core.util._clock cimport seconds
 
 # ---------------------------------------------------------------- a driver
 
-cdef plain_newton *plain_newton_new(const newton_state *prepared) noexcept nogil:
+cdef void settle_problem(newton_state *at, const plain_settings *settings) noexcept nogil:
+    # the problem and what the user chose, as `Newton` has it
+    at.n_features, at.p = settings.n_features, settings.n_features + settings.intercept
+    at.free = at.p - 1 if settings.intercept and not settings.penalize_intercept else -1
+    at.n_rows, at.n, at.l2, at.l1 = settings.n_rows, settings.total_weight, settings.l2, settings.l1
+    at.loss, at.smooth = settings.loss, in_newton_steps(settings.loss) == settings.loss
+    at.steepest, at.jumping = facts_of(settings.loss).steepest, not facts_of(settings.loss).calibrated
+    at.tol, at.max_passes, at.deadline = settings.tol, settings.max_passes, seconds() + settings.max_time
+    at.by_products, at.wide_l1 = settings.by_products, at.l1 > 0 and at.p > FULL_BLOCK
+    begin_rule(&at.rule, settings.smoothing, settings.smoothing, settings.smoothing_decay, settings.tol)
+
+
+cdef plain_newton *plain_newton_new(const plain_settings *settings) noexcept nogil:
     cdef plain_newton *newton = <plain_newton *> calloc(1, sizeof(plain_newton))
-    cdef Py_ssize_t p = prepared.p, room = max(1, p)
     cdef newton_state *at
+    cdef Py_ssize_t p, room
     if newton == NULL:
         return NULL
-    newton.at = prepared[0]
     at = &newton.at
+    settle_problem(at, settings)
+    newton.n_rows, p, room = settings.n_rows, at.p, max(1, at.p)
     newton.vectors = <double *> calloc(n_vectors(at) * room, sizeof(double))
     newton.places = <Py_ssize_t *> calloc(4 * p + 1, sizeof(Py_ssize_t))
     newton.flags = <unsigned char *> calloc(3 * room, 1)
@@ -37,7 +56,14 @@ cdef plain_newton *plain_newton_new(const newton_state *prepared) noexcept nogil
     at.started, at.status, at.share = seconds(), WAITING, 1
     newton_answers_to(at)
     newton_begin(at)
+    if settings.start != NULL:
+        memcpy(at.w, settings.start, p * sizeof(double))
+        memcpy(at.best_w, settings.start, p * sizeof(double))
     return newton
+
+
+cdef request *plain_newton_question(plain_newton *newton) noexcept nogil:
+    return &newton.at.ask
 
 
 cdef bint room_for_work(newton_state *at, Py_ssize_t order) noexcept nogil:
@@ -48,12 +74,24 @@ cdef bint room_for_work(newton_state *at, Py_ssize_t order) noexcept nogil:
     return at.work != NULL
 
 
-cdef bint plain_newton_has_block(plain_newton *newton, Py_ssize_t order) noexcept nogil:
+cdef double *plain_newton_block(plain_newton *newton, Py_ssize_t order) noexcept nogil:
     if order > newton.block_order or newton.block == NULL:
         free(newton.block)
         newton.block = <double *> malloc((order * order + 1) * sizeof(double))
         newton.block_order = order if newton.block != NULL else 0
-    return newton.block != NULL
+    return newton.block
+
+
+cdef plain_result plain_newton_result(const plain_newton *newton) noexcept nogil:
+    cdef plain_result found
+    found.status, found.passes, found.n_iter = newton.at.status, newton.at.passes, newton.at.n_iter
+    found.objective, found.gap, found.w = newton.at.objective, gap_of(&newton.at), newton.at.best_w
+    return found
+
+
+cdef void plain_newton_stop(plain_newton *newton) noexcept nogil:
+    if newton.at.status == RUNNING:
+        newton_leave(&newton.at, STOPPED)
 
 
 cdef void plain_newton_free(plain_newton *newton) noexcept nogil:
