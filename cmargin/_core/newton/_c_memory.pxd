@@ -42,7 +42,6 @@ cdef struct plain_newton:
     Py_ssize_t n_rows
     double *vectors
     Py_ssize_t *places
-    unsigned char *flags
     double *block                # of the last look told
     Py_ssize_t block_order       # for which there is memory
 

@@ -8,7 +8,6 @@ from cmargin._core.losses._losses cimport facts_of, has_dual, in_newton_steps
 from cmargin._core.newton._asking cimport request
 from cmargin._core.newton._driver cimport (
     FULL_BLOCK, RUNNING, STOPPED, WAITING, gap_of, newton_answers_to, newton_begin, newton_leave, newton_state,
-    start_step,
 )
 from cmargin._core.newton._smoothing cimport begin_rule
 from cmargin._core.newton.direction._block cimport block_work_size
@@ -45,12 +44,11 @@ cdef plain_newton *plain_newton_new(const plain_settings *settings) noexcept nog
     newton.n_rows, p, room = settings.n_rows, at.p, max(1, at.p)
     newton.vectors = <double *> calloc(n_vectors(at) * room, sizeof(double))
     newton.places = <Py_ssize_t *> calloc(4 * p + 1, sizeof(Py_ssize_t))
-    newton.flags = <unsigned char *> calloc(3 * room, 1)
-    if newton.vectors == NULL or newton.places == NULL or newton.flags == NULL:
+    if newton.vectors == NULL or newton.places == NULL:
         plain_newton_free(newton)
         return NULL
-    point_at_vectors(at, newton.vectors, newton.places, newton.flags)
-    at.owner, at.make_room, at.start_step = newton, room_for_work, start_step
+    point_at_vectors(at, newton.vectors, newton.places)
+    at.owner, at.make_room = newton, room_for_work
     at.ask.driver, at.ask.n_columns = at, p
     at.objective = at.predicted = INFINITY
     at.started, at.status, at.share = seconds(), WAITING, 1
@@ -99,7 +97,6 @@ cdef void plain_newton_free(plain_newton *newton) noexcept nogil:
         return
     free(newton.vectors)
     free(newton.places)
-    free(newton.flags)
     free(newton.block)
     free(newton.at.work)
     free(newton.at.history)

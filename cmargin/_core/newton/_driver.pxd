@@ -22,7 +22,7 @@ cdef enum status_id:             # names in `STATUS`
 
 cdef enum phase_id:              # what was asked for
     MEASURING, FIRST_LOOK, FRESH_LOOK, DIAGONAL, PRODUCTS, FULL_STEP, SEARCH, SHORTER_STEP, SETTLING,
-    OWN                          # by a strategy, which is told
+    OWN                          # by a driver that has this one's state, and phases of its own
 
 
 cdef enum:
@@ -64,10 +64,7 @@ cdef struct newton_state:
     int worth_preconditioned     # until a step takes as many of these
     bint preconditioned          # products are, and looks tell the curvature of such a sample
     bint wide_l1                 # the curvature block holds the columns in use only
-    bint published               # Algorithms 1 to 4 of the paper, see `_published_newton`
-    double newton_tol
-    void (*start_step)(newton_state *at) noexcept nogil        # the strategy: what a step asks first,
-    void (*told_step)(newton_state *at) noexcept nogil         # and what it does with the looks it asked for
+    bint every_row               # no row is skipped, however small its curvature
     # ---- the point
     double *w                    # (p,)
     double *d                    # (p,) direction
@@ -158,15 +155,6 @@ cdef struct newton_state:
     double of_others[2]          # sums of s a, over n
     double known                 # the objective of all rows,
     double wanted                # and the bound of theirs beyond which nothing more is asked
-    # ---- Algorithms 1 to 4
-    unsigned char *in_use        # (p,) active set
-    unsigned char *gone          # (p,) components that a step takes to 0
-    unsigned char *used          # (p,) active set of the last direction
-    double *zeroed               # (p,) where a step leads, components that changed sign set to 0
-    double narrowest             # the last width but one
-    bint adjust                  # columns may still be admitted at this width
-    Py_ssize_t directions        # Newton directions so far
-    int asked_for                # see `_published_newton`
     void *owner                  # the Newton whose memory this is
 
 
@@ -189,7 +177,10 @@ cdef inline Py_ssize_t n_kinks(const newton_state *at) noexcept nogil:
     return at.p if at.l1 > 0 else 0
 
 
-# ---- for strategies
+# ---- for another driver of the same state, `_published`
+cdef void take_sums(newton_state *at, const double *sums, const double *gradient, double *block) noexcept nogil
+cdef void take_evaluation(newton_state *at, double loss, const double *squares) noexcept nogil
+cdef void settled(newton_state *at) noexcept nogil
 cdef double penalty_of(const newton_state *at, const double *w) noexcept nogil
 cdef double rounding_of(const newton_state *at, const double *e) noexcept nogil
 cdef void ask_look(newton_state *at, phase_id phase, const double *direction, double step, double width,
@@ -209,4 +200,3 @@ cdef void newton_begin(newton_state *at) noexcept nogil
 cdef void newton_settle(newton_state *at) noexcept nogil
 cdef void newton_leave(newton_state *at, status_id status) noexcept nogil
 cdef void go_on(newton_state *at) noexcept nogil
-cdef void start_step(newton_state *at) noexcept nogil        # the strategy of SmSVM

@@ -87,7 +87,7 @@ cdef bint no_read_left(const newton_state *at) noexcept nogil:
 cdef double floor_of(const newton_state *at) noexcept nogil:
     # rows far from the hinge are skipped, but never so many that little of the curvature known last is left
     # where products read them all the same
-    return 0 if at.published or at.preconditioned or at.n_rows < SKIP_FROM else SKIP * at.mean_curvature
+    return 0 if at.every_row or at.preconditioned or at.n_rows < SKIP_FROM else SKIP * at.mean_curvature
 
 
 cdef void ask_look(newton_state *at, phase_id phase, const double *direction, double step, double width,
@@ -113,11 +113,10 @@ cdef void ask_first_look(newton_state *at, phase_id phase, bint with_hessian) no
     # the rows' numbers afresh
     at.drift, at.rough, at.thin = 0, False, True
     ask_look(at, phase, at.w, 1.0, at.rule.width, with_hessian)
-    at.ask.restart, at.ask.primal = True, at.published
+    at.ask.restart = True
 
 
-cdef void told_look(void *driver, const double *sums, const double *gradient, double *block) noexcept nogil:
-    cdef newton_state *at = <newton_state *> driver
+cdef void take_sums(newton_state *at, const double *sums, const double *gradient, double *block) noexcept nogil:
     cdef double n = at.n
     cdef Py_ssize_t i, j
     at.passes += at.share
@@ -144,6 +143,11 @@ cdef void told_look(void *driver, const double *sums, const double *gradient, do
     if at.has_block and at.ask.look.floor < 0:
         add_rows_left_out(at)
     at.seconds_look += seconds() - at.clock
+
+
+cdef void told_look(void *driver, const double *sums, const double *gradient, double *block) noexcept nogil:
+    cdef newton_state *at = <newton_state *> driver
+    take_sums(at, sums, gradient, block)
     if at.phase == FIRST_LOOK:
         first_look_done(at)
     elif at.phase == FRESH_LOOK:
@@ -151,10 +155,8 @@ cdef void told_look(void *driver, const double *sums, const double *gradient, do
         next_step(at)
     elif at.phase == FULL_STEP:
         full_step_taken(at)
-    elif at.phase == SHORTER_STEP:
-        accept(at)
     else:
-        at.told_step(at)
+        accept(at)
 
 
 cdef void after_look(newton_state *at, double step) noexcept nogil:
@@ -233,7 +235,7 @@ cdef void look_first(newton_state *at) noexcept nogil:
     ask_first_look(at, FIRST_LOOK, tells_block(at) and not (at.wide_l1 or at.has_factor)
                    and (at.mean_curvature > 0 or not at.preconditioned))
     at.ask.new_active, at.ask.active = True, NULL
-    if at.has_scale and not (at.wide_l1 or at.published or at.preconditioned):
+    if at.has_scale and not (at.wide_l1 or at.preconditioned):
         for j in range(at.p):
             at.taken[j] = 1 / max(at.column_scale[j], 1e-300)
         at.ask.norm_weight = at.taken
@@ -287,7 +289,7 @@ cdef void go_on(newton_state *at) noexcept nogil:
     elif at.proposed:
         step_proposed(at)
     else:
-        at.start_step(at)
+        start_step(at)
 
 
 cdef void next_step(newton_state *at) noexcept nogil:
@@ -453,8 +455,7 @@ cdef void newton_settle(newton_state *at) noexcept nogil:
     at.phase, at.ask.kind, at.ask.x = SETTLING, EVALUATE, at.best_w
 
 
-cdef void told_evaluation(void *driver, double loss, const double *squares) noexcept nogil:
-    cdef newton_state *at = <newton_state *> driver
+cdef void take_evaluation(newton_state *at, double loss, const double *squares) noexcept nogil:
     cdef Py_ssize_t j
     at.passes += at.share
     at.objective = loss / at.n + penalty_of(at, at.best_w)
@@ -463,6 +464,11 @@ cdef void told_evaluation(void *driver, double loss, const double *squares) noex
     for j in range(at.p):
         at.rms[j] = sqrt(squares[j] / at.n)
     at.knows_rms = True
+
+
+cdef void told_evaluation(void *driver, double loss, const double *squares) noexcept nogil:
+    cdef newton_state *at = <newton_state *> driver
+    take_evaluation(at, loss, squares)
     if at.phase == MEASURING:
         at.spent += at.share
         look_first(at)

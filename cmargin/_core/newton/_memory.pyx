@@ -14,12 +14,11 @@ from cmargin._core.util._clock cimport seconds
 from cmargin._core.newton.direction._high_leverage cimport heavy_work_size
 from cmargin._core.newton._driver cimport (
     FULL_BLOCK, HISTORY_COLUMNS, WAITING, go_on, newton_answers_to, newton_begin, newton_leave,
-    newton_settle, newton_state, rounding_of, start_step, status_id,
+    newton_settle, newton_state, rounding_of, status_id,
 )
 from cmargin._core.newton.direction._block cimport block_work_size
 from cmargin._core.newton._vectors cimport BEST_V, BEST_W, D, L2_EACH, RMS, SCALE, TAKEN, W, X
 from cmargin._core.newton._vectors cimport n_vectors, point_at_vectors
-from cmargin._core.newton._published cimport published_start, published_told
 from cmargin._core.rows._row_pass cimport RowBlocks
 from cmargin._core.util._shapes cimport must_fit
 from cmargin._core.newton._smoothing cimport begin_rule
@@ -101,10 +100,6 @@ cdef Py_ssize_t carry_numbers(newton_state *at, char *place, bint back) noexcept
     carry(&by, &at.seconds_system, sizeof(at.seconds_system))
     carry(&by, &at.seconds_search, sizeof(at.seconds_search))
     carry(&by, &at.heavy_in_block, sizeof(at.heavy_in_block))
-    carry(&by, &at.narrowest, sizeof(at.narrowest))
-    carry(&by, &at.adjust, sizeof(at.adjust))
-    carry(&by, &at.directions, sizeof(at.directions))
-    carry(&by, &at.asked_for, sizeof(at.asked_for))
     carry(&by, &at.near, sizeof(at.near))
     carry(&by, &at.may_near, sizeof(at.may_near))
     carry(&by, &at.proposed, sizeof(at.proposed))
@@ -147,17 +142,13 @@ cdef class Newton(Driver):
         Clock, reads and times of what was done before.
     """
 
-    cdef newton_state at
-    cdef list earlier
-    cdef object vectors, places, room_, heavy_room, flags, heavy_home, of_others
-
     def __init__(self, home, problem, settings, result, w, double width, double decay, *, bint by_products=False,
                  int worth_products=0, bint or_leave=False, sampled=None, column_scale=None, curvature=None,
                  double mean_curvature=0.0, started=None, double spent=0.0, spent_seconds=(0.0, 0.0, 0.0)):
         cdef newton_state *at = &self.at
         self.asks_of(home, &at.ask, at)
         newton_answers_to(at)
-        at.owner, at.make_room, at.start_step = <void *> self, room_for_block, start_step
+        at.owner, at.make_room = <void *> self, room_for_block
         at.p, at.n_rows, at.n_features = home.n_columns, home.n_rows, home.n_features
         at.n, at.share, at.rounding = home.total_weight, home.share, home.rounding
         at.l2, at.l1 = problem.l2, problem.l1
@@ -200,15 +191,14 @@ cdef class Newton(Driver):
         cdef Py_ssize_t p = self.at.p, room = max(1, p)
         cdef double[:, ::1] vectors = np.zeros((n_vectors(&self.at), room))
         cdef Py_ssize_t[::1] places = np.zeros(4 * p + 1, np.intp)
-        cdef unsigned char[:, ::1] flags = np.zeros((3, room), np.uint8)
-        self.vectors, self.places, self.flags = vectors.base, places.base, flags.base
-        point_at_vectors(&self.at, &vectors[0, 0], &places[0], &flags[0, 0])
+        self.vectors, self.places = vectors.base, places.base
+        point_at_vectors(&self.at, &vectors[0, 0], &places[0])
 
     cdef int make_room(self, Py_ssize_t order) except -1:
         cdef double[::1] room
         self.room_ = None
         self.at.work_order = 0
-        room = self.room_ = np.empty(block_work_size(order, self.at.l1 > 0 or self.at.published) + 1)
+        room = self.room_ = np.empty(block_work_size(order, self.at.l1 > 0) + 1)
         self.at.work, self.at.work_order = &room[0], order
         return 0
 
@@ -258,19 +248,6 @@ cdef class Newton(Driver):
     @property
     def status(self):
         return STATUS[self.at.status]
-
-    def take_published_steps(self, double newton_tol, double narrowest):
-        """From here on the steps are those of Algorithms 1 to 4, down to a width of ``narrowest``."""
-        cdef newton_state *at = &self.at
-        at.published, at.newton_tol, at.narrowest = True, newton_tol, narrowest
-        at.start_step, at.told_step = published_start, published_told
-        at.by_products = at.wide_l1 = False                  # they want the whole block at every look
-        self.make_room(at.p)
-
-    @property
-    def active_set(self):
-        """Of Algorithms 1 to 4: how many directions were found, and the columns of the last."""
-        return self.at.directions, self.flags[2, :self.at.p].astype(bool)
 
     def store(self, result):
         """What is known of the best point, and how it was found, into a `Result`."""
@@ -464,7 +441,7 @@ cdef class Newton(Driver):
         if at.has_factor and not at.has_block:
             factor = np.asarray(<double[:at.p, :at.p]> (at.work + 4 * at.p))
         return dict(numbers=room[:size], seconds=seconds() - at.started, vectors=self.vectors, places=self.places,
-                    flags=self.flags, block=block, has_block=at.has_block, factor=factor, earlier=self.earlier,
+                    block=block, has_block=at.has_block, factor=factor, earlier=self.earlier,
                     history=self.history())
 
     def take_back(self, dict kept):
@@ -481,7 +458,7 @@ cdef class Newton(Driver):
         if at.sample > 0:
             self.home.let_sample()
             at.forgotten = at.measured
-        self.vectors[...], self.places[...], self.flags[...] = kept["vectors"], kept["places"], kept["flags"]
+        self.vectors[...], self.places[...] = kept["vectors"], kept["places"]
         at.started, self.earlier = seconds() - kept["seconds"], list(kept["earlier"])
         at.has_block, at.block = kept["has_block"], NULL
         if kept["block"] is not None:

@@ -4,7 +4,7 @@ from cmargin._core.newton._driver cimport newton_state
 
 
 cdef enum:
-    W, D, TAKEN, G, L2_EACH, L1_EACH, SCRATCH, ZERO, KEYS, BEST_W, TOLD_V, BEST_V, RMS, SCALE, ZEROED,
+    W, D, TAKEN, G, L2_EACH, L1_EACH, SCRATCH, ZERO, KEYS, BEST_W, TOLD_V, BEST_V, RMS, SCALE,
     SUMS_POS, SUMS_NEG,
     X, R, PRODUCT_OF, SEARCHED, CURVATURE, WEIGHT, N_BY_PRODUCTS,   # for conjugate gradients,
     ACROSS = N_BY_PRODUCTS, SLOPE, SIGNED, L1_USED, SCALE_OF_X, PLACE, N_BY_COLUMNS   # and then for the model with l1
@@ -16,14 +16,14 @@ cdef inline Py_ssize_t n_vectors(const newton_state *at) noexcept nogil:
     return N_BY_COLUMNS if at.l1 > 0 else N_BY_PRODUCTS
 
 
-cdef inline void point_at_vectors(newton_state *at, double *v, Py_ssize_t *places, unsigned char *flags) noexcept nogil:
-    # all 0: v (n_vectors, max(1, p)), places (4 p + 1,), flags (3, max(1, p)); at.p, free, l2, l1, by_products are set
+cdef inline void point_at_vectors(newton_state *at, double *v, Py_ssize_t *places) noexcept nogil:
+    # all 0: v (n_vectors, max(1, p)), places (4 p + 1,); at.p, free, l2, l1, by_products are set
     cdef Py_ssize_t room = max(1, at.p), j
     at.w, at.d, at.taken, at.g = v + W * room, v + D * room, v + TAKEN * room, v + G * room
     at.l2_each, at.l1_each = v + L2_EACH * room, v + L1_EACH * room
     at.scratch, at.zero, at.keys = v + SCRATCH * room, v + ZERO * room, v + KEYS * room
     at.best_w, at.told.v, at.best.v = v + BEST_W * room, v + TOLD_V * room, v + BEST_V * room
-    at.rms, at.column_scale, at.zeroed = v + RMS * room, v + SCALE * room, v + ZEROED * room
+    at.rms, at.column_scale = v + RMS * room, v + SCALE * room
     at.dual_sums = v + SUMS_POS * room
     if at.by_products:
         at.cg.n, at.cg.x, at.cg.r, at.cg.product = at.p, v + X * room, v + R * room, v + PRODUCT_OF * room
@@ -35,7 +35,6 @@ cdef inline void point_at_vectors(newton_state *at, double *v, Py_ssize_t *place
         at.model.scale, at.model.place = v + SCALE_OF_X * room, v + PLACE * room
         at.model.line.steps, at.model.line.index = at.keys, places + at.p
     at.index, at.active = places, places + 3 * at.p
-    at.in_use, at.gone, at.used = flags, flags + room, flags + 2 * room
     at.told.n = at.best.n = at.p if at.free < 0 else at.p - 1
     for j in range(at.told.n):
         at.l2_each[j], at.l1_each[j] = at.l2, at.l1
