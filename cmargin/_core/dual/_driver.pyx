@@ -15,7 +15,7 @@ from libc.string cimport memcpy, memset
 
 from cmargin._core.linalg._blas cimport dot
 from cmargin._core.newton._bound cimport dual_bound, dual_point, relative_gap
-from cmargin._core.newton._driver cimport HISTORY_COLUMNS
+from cmargin._core.newton._state cimport HISTORY_COLUMNS
 from cmargin._core.rows._dual_face cimport face_begin, face_end, face_part
 from cmargin._core.rows._dual_evaluate cimport balance_part, begin_balancing, best_multiple, multiple_of
 from cmargin._core.rows._dual_rows cimport add_listed, add_rest, dual_products, pointed_to, reads_of, worth_of

@@ -11,7 +11,7 @@ from cmargin._core.newton._asking cimport Worker
 from cmargin._core.dual._driver cimport (
     ENDED, PAUSED, RUNNING, WAITING, dual_begin, dual_leave, dual_resume, dual_state, dual_status, dual_work,
 )
-from cmargin._core.newton._driver cimport HISTORY_COLUMNS
+from cmargin._core.newton._state cimport HISTORY_COLUMNS
 from cmargin._core.rows._dual_rows cimport DualBlocks, reads_of
 from cmargin._core.rows._dual_sweeps cimport DualSweeps
 from cmargin._core.util._carry cimport carrier, carry, copied

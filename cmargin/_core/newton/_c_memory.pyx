@@ -6,10 +6,10 @@ from libc.string cimport memcpy
 
 from cmargin._core.losses._losses cimport facts_of, has_dual, in_newton_steps
 from cmargin._core.newton._asking cimport request
-from cmargin._core.newton._driver cimport (
-    FULL_BLOCK, RUNNING, STOPPED, WAITING, gap_of, newton_answers_to, newton_begin, newton_leave, newton_state,
-)
+from cmargin._core.newton._driver cimport newton_answers_to, newton_begin, newton_leave
+from cmargin._core.newton._point cimport gap_of
 from cmargin._core.newton._smoothing cimport begin_rule
+from cmargin._core.newton._state cimport FULL_BLOCK, RUNNING, STOPPED, WAITING, newton_state
 from cmargin._core.newton.direction._block cimport block_work_size
 from cmargin._core.newton._vectors cimport n_vectors, point_at_vectors
 from cmargin._core.rows._row_blocks cimport N_SUMS
@@ -23,14 +23,15 @@ from cmargin._core.util._clock cimport seconds
 
 cdef void settle_problem(newton_state *at, const plain_settings *settings) noexcept nogil:
     # the problem and what the user chose, as `Newton` has it
-    at.n_features, at.p = settings.n_features, settings.n_features + settings.intercept
-    at.free = at.p - 1 if settings.intercept and not settings.penalize_intercept else -1
-    at.n_rows, at.n, at.l2, at.l1 = settings.n_rows, settings.total_weight, settings.l2, settings.l1
-    at.loss, at.smooth = settings.loss, in_newton_steps(settings.loss) == settings.loss
-    at.steepest, at.jumping = facts_of(settings.loss).steepest, not facts_of(settings.loss).calibrated
-    at.tol, at.max_passes, at.deadline = settings.tol, settings.max_passes, seconds() + settings.max_time
-    at.by_products, at.wide_l1 = settings.by_products, at.l1 > 0 and at.p > FULL_BLOCK
-    begin_rule(&at.rule, settings.smoothing, settings.smoothing, settings.smoothing_decay, settings.tol)
+    at.problem.n_features, at.p = settings.n_features, settings.n_features + settings.intercept
+    at.problem.free = at.p - 1 if settings.intercept and not settings.penalize_intercept else -1
+    at.problem.n_rows, at.problem.n = settings.n_rows, settings.total_weight
+    at.penalty.l2, at.penalty.l1 = settings.l2, settings.l1
+    at.problem.loss, at.problem.smooth = settings.loss, in_newton_steps(settings.loss) == settings.loss
+    at.problem.steepest, at.problem.jumping = facts_of(settings.loss).steepest, not facts_of(settings.loss).calibrated
+    at.stop.tol, at.stop.max_passes, at.stop.deadline = settings.tol, settings.max_passes, seconds() + settings.max_time
+    at.pcg.by_products, at.l1_block.wide = settings.by_products, at.penalty.l1 > 0 and at.p > FULL_BLOCK
+    begin_rule(&at.smoothing, settings.smoothing, settings.smoothing, settings.smoothing_decay, settings.tol)
 
 
 cdef plain_newton *plain_newton_new(const plain_settings *settings) noexcept nogil:
@@ -48,15 +49,15 @@ cdef plain_newton *plain_newton_new(const plain_settings *settings) noexcept nog
         plain_newton_free(newton)
         return NULL
     point_at_vectors(at, newton.vectors, newton.places)
-    at.owner, at.make_room = newton, room_for_work
+    at.curvature.owner, at.curvature.make_room = newton, room_for_work
     at.ask.driver, at.ask.n_columns = at, p
-    at.objective = at.predicted = INFINITY
-    at.started, at.status, at.share = seconds(), WAITING, 1
+    at.bound.objective = at.point.predicted = INFINITY
+    at.counts.started, at.status, at.problem.share = seconds(), WAITING, 1
     newton_answers_to(at)
     newton_begin(at)
     if settings.start != NULL:
-        memcpy(at.w, settings.start, p * sizeof(double))
-        memcpy(at.best_w, settings.start, p * sizeof(double))
+        memcpy(at.point.w, settings.start, p * sizeof(double))
+        memcpy(at.bound.best_w, settings.start, p * sizeof(double))
     return newton
 
 
@@ -65,11 +66,11 @@ cdef request *plain_newton_question(plain_newton *newton) noexcept nogil:
 
 
 cdef bint room_for_work(newton_state *at, Py_ssize_t order) noexcept nogil:
-    if order > at.work_order or at.work == NULL:
-        free(at.work)
-        at.work = <double *> malloc((block_work_size(order, at.l1 > 0) + 1) * sizeof(double))
-        at.work_order = order if at.work != NULL else 0
-    return at.work != NULL
+    if order > at.curvature.work_order or at.curvature.work == NULL:
+        free(at.curvature.work)
+        at.curvature.work = <double *> malloc((block_work_size(order, at.penalty.l1 > 0) + 1) * sizeof(double))
+        at.curvature.work_order = order if at.curvature.work != NULL else 0
+    return at.curvature.work != NULL
 
 
 cdef double *plain_newton_block(plain_newton *newton, Py_ssize_t order) noexcept nogil:
@@ -82,8 +83,8 @@ cdef double *plain_newton_block(plain_newton *newton, Py_ssize_t order) noexcept
 
 cdef plain_result plain_newton_result(const plain_newton *newton) noexcept nogil:
     cdef plain_result found
-    found.status, found.passes, found.n_iter = newton.at.status, newton.at.passes, newton.at.n_iter
-    found.objective, found.gap, found.w = newton.at.objective, gap_of(&newton.at), newton.at.best_w
+    found.status, found.passes, found.n_iter = newton.at.status, newton.at.counts.passes, newton.at.counts.n_iter
+    found.objective, found.gap, found.w = newton.at.bound.objective, gap_of(&newton.at), newton.at.bound.best_w
     return found
 
 
@@ -98,8 +99,8 @@ cdef void plain_newton_free(plain_newton *newton) noexcept nogil:
     free(newton.vectors)
     free(newton.places)
     free(newton.block)
-    free(newton.at.work)
-    free(newton.at.history)
+    free(newton.at.curvature.work)
+    free(newton.at.history.table)
     free(newton)
 
 
@@ -119,7 +120,7 @@ cdef plain_rows *plain_rows_new(const row_source *source, Py_ssize_t n_rows, Py_
     pass_plan(rows)
     plain.per_row = <double *> malloc((2 * n_rows + 1) * sizeof(double))
     plain.sums = <double *> calloc(rows.job.n_blocks * N_SUMS, sizeof(double))
-    plain.gradient = <double *> calloc(rows.job.n_blocks * (3 + 1) * room, sizeof(double))       # and the diagonal
+    plain.gradient = <double *> calloc(rows.job.n_blocks * (3 + 1) * room, sizeof(double))  # and the diagonal
     rows.active = <Py_ssize_t *> malloc(room * sizeof(Py_ssize_t))
     rows.position = <Py_ssize_t *> malloc(room * sizeof(Py_ssize_t)) if source.X.starts != NULL else NULL
     if plain.per_row == NULL or plain.sums == NULL or plain.gradient == NULL or rows.active == NULL \

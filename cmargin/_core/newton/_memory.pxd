@@ -1,7 +1,7 @@
 """SmSVM's Newton driver with its memory, to be extended; see ``_memory.pyx``."""
 
 from cmargin._core.newton._asking cimport Driver
-from cmargin._core.newton._driver cimport newton_state
+from cmargin._core.newton._state cimport newton_state
 
 
 cdef class Newton(Driver):

@@ -12,10 +12,9 @@ from cmargin._core.newton._asking cimport PAUSE, Driver
 from cmargin._core.util._carry cimport carrier, carry, copied
 from cmargin._core.util._clock cimport seconds
 from cmargin._core.newton.direction._high_leverage cimport heavy_work_size
-from cmargin._core.newton._driver cimport (
-    FULL_BLOCK, HISTORY_COLUMNS, WAITING, go_on, newton_answers_to, newton_begin, newton_leave,
-    newton_settle, newton_state, rounding_of, status_id,
-)
+from cmargin._core.newton._driver cimport go_on, newton_answers_to, newton_begin, newton_leave, newton_settle
+from cmargin._core.newton._point cimport rounding_of
+from cmargin._core.newton._state cimport FULL_BLOCK, HISTORY_COLUMNS, WAITING, newton_state, status_id
 from cmargin._core.newton.direction._block cimport block_work_size
 from cmargin._core.newton._vectors cimport BEST_V, BEST_W, D, L2_EACH, RMS, SCALE, TAKEN, W, X
 from cmargin._core.newton._vectors cimport n_vectors, point_at_vectors
@@ -32,12 +31,12 @@ STATUS = ("waiting", "running", "converged", "decrement", "width", "stalled", "r
 
 
 cdef bint room_for_block(newton_state *at, Py_ssize_t order) noexcept nogil:
-    return order <= at.work_order or ask_python_for_room(at, order)
+    return order <= at.curvature.work_order or ask_python_for_room(at, order)
 
 
 cdef bint ask_python_for_room(newton_state *at, Py_ssize_t order) noexcept with gil:
     try:
-        (<Newton> at.owner).make_room(order)
+        (<Newton> at.curvature.owner).make_room(order)
     except MemoryError:
         return False
     return True
@@ -54,57 +53,57 @@ cdef Py_ssize_t carry_numbers(newton_state *at, char *place, bint back) noexcept
     # what a driver is between two steps, beside vectors and what its maker tells it; how many bytes
     cdef carrier by
     by.place, by.back = place, back
-    carry(&by, &at.value, sizeof(at.value))
-    carry(&by, &at.first, sizeof(at.first))
-    carry(&by, &at.predicted, sizeof(at.predicted))
-    carry(&by, &at.step, sizeof(at.step))
-    carry(&by, &at.blind, sizeof(at.blind))
-    carry(&by, &at.turns, sizeof(at.turns))
-    carry(&by, &at.to, sizeof(at.to))
-    carry(&by, &at.rule, sizeof(at.rule))
-    carry(&by, at.sums, sizeof(at.sums))
-    carry(&by, &at.mean_curvature, sizeof(at.mean_curvature))
-    carry(&by, &at.order, sizeof(at.order))
-    carry(&by, &at.path_l2, sizeof(at.path_l2))
-    carry(&by, &at.path_l1, sizeof(at.path_l1))
-    carry(&by, &at.n_active, sizeof(at.n_active))
-    carry(&by, &at.dual, sizeof(at.dual))
-    carry(&by, &at.told.total, sizeof(at.told.total))
-    carry(&by, &at.best.total, sizeof(at.best.total))
-    carry(&by, &at.has_best, sizeof(at.has_best))
-    carry(&by, &at.objective, sizeof(at.objective))
-    carry(&by, &at.best_dual, sizeof(at.best_dual))
-    carry(&by, &at.knows_rms, sizeof(at.knows_rms))
-    carry(&by, &at.has_scale, sizeof(at.has_scale))
-    carry(&by, &at.rough, sizeof(at.rough))
-    carry(&by, &at.thin, sizeof(at.thin))
-    carry(&by, &at.drift, sizeof(at.drift))
-    carry(&by, &at.resumed, sizeof(at.resumed))
-    carry(&by, &at.passes, sizeof(at.passes))
-    carry(&by, &at.spent, sizeof(at.spent))
-    carry(&by, &at.n_iter, sizeof(at.n_iter))
+    carry(&by, &at.point.value, sizeof(at.point.value))
+    carry(&by, &at.point.slope, sizeof(at.point.slope))
+    carry(&by, &at.point.predicted, sizeof(at.point.predicted))
+    carry(&by, &at.point.step, sizeof(at.point.step))
+    carry(&by, &at.point.unreliable, sizeof(at.point.unreliable))
+    carry(&by, &at.point.columns_wait, sizeof(at.point.columns_wait))
+    carry(&by, &at.smoothing.next, sizeof(at.smoothing.next))
+    carry(&by, &at.smoothing, sizeof(at.smoothing))
+    carry(&by, at.point.sums, sizeof(at.point.sums))
+    carry(&by, &at.curvature.mean, sizeof(at.curvature.mean))
+    carry(&by, &at.curvature.order, sizeof(at.curvature.order))
+    carry(&by, &at.penalty.path_l2, sizeof(at.penalty.path_l2))
+    carry(&by, &at.penalty.path_l1, sizeof(at.penalty.path_l1))
+    carry(&by, &at.curvature.n_active, sizeof(at.curvature.n_active))
+    carry(&by, &at.bound.dual, sizeof(at.bound.dual))
+    carry(&by, &at.bound.told.total, sizeof(at.bound.told.total))
+    carry(&by, &at.bound.best.total, sizeof(at.bound.best.total))
+    carry(&by, &at.bound.has_best, sizeof(at.bound.has_best))
+    carry(&by, &at.bound.objective, sizeof(at.bound.objective))
+    carry(&by, &at.bound.best_dual, sizeof(at.bound.best_dual))
+    carry(&by, &at.bound.knows_rms, sizeof(at.bound.knows_rms))
+    carry(&by, &at.curvature.has_scale, sizeof(at.curvature.has_scale))
+    carry(&by, &at.cholesky.single_ok, sizeof(at.cholesky.single_ok))
+    carry(&by, &at.cholesky.needs_diagonal, sizeof(at.cholesky.needs_diagonal))
+    carry(&by, &at.bound.drift, sizeof(at.bound.drift))
+    carry(&by, &at.bound.resumed, sizeof(at.bound.resumed))
+    carry(&by, &at.counts.passes, sizeof(at.counts.passes))
+    carry(&by, &at.counts.spent, sizeof(at.counts.spent))
+    carry(&by, &at.counts.n_iter, sizeof(at.counts.n_iter))
     carry(&by, &at.status, sizeof(at.status))
-    carry(&by, &at.by_products, sizeof(at.by_products))
-    carry(&by, &at.worth_products, sizeof(at.worth_products))
-    carry(&by, &at.or_leave, sizeof(at.or_leave))
-    carry(&by, &at.tried, sizeof(at.tried))
-    carry(&by, &at.sample, sizeof(at.sample))
-    carry(&by, &at.sample_seed, sizeof(at.sample_seed))
-    carry(&by, &at.filled, sizeof(at.filled))
-    carry(&by, &at.measured, sizeof(at.measured))
-    carry(&by, &at.worth_preconditioned, sizeof(at.worth_preconditioned))
-    carry(&by, &at.preconditioned, sizeof(at.preconditioned))
-    carry(&by, &at.curvature_then, sizeof(at.curvature_then))
-    carry(&by, &at.model.flat, sizeof(at.model.flat))
-    carry(&by, &at.seconds_look, sizeof(at.seconds_look))
-    carry(&by, &at.seconds_system, sizeof(at.seconds_system))
-    carry(&by, &at.seconds_search, sizeof(at.seconds_search))
-    carry(&by, &at.heavy_in_block, sizeof(at.heavy_in_block))
-    carry(&by, &at.near, sizeof(at.near))
-    carry(&by, &at.may_near, sizeof(at.may_near))
-    carry(&by, &at.proposed, sizeof(at.proposed))
-    carry(&by, &at.width_then, sizeof(at.width_then))
-    carry(&by, &at.open_then, sizeof(at.open_then))
+    carry(&by, &at.pcg.by_products, sizeof(at.pcg.by_products))
+    carry(&by, &at.pcg.worth, sizeof(at.pcg.worth))
+    carry(&by, &at.pcg.or_leave, sizeof(at.pcg.or_leave))
+    carry(&by, &at.pcg.tried, sizeof(at.pcg.tried))
+    carry(&by, &at.sampled.rows, sizeof(at.sampled.rows))
+    carry(&by, &at.sampled.seed, sizeof(at.sampled.seed))
+    carry(&by, &at.sampled.filled, sizeof(at.sampled.filled))
+    carry(&by, &at.sampled.measured, sizeof(at.sampled.measured))
+    carry(&by, &at.sampled.worth, sizeof(at.sampled.worth))
+    carry(&by, &at.sampled.in_use, sizeof(at.sampled.in_use))
+    carry(&by, &at.pcg.mean_then, sizeof(at.pcg.mean_then))
+    carry(&by, &at.l1_columns.model.flat, sizeof(at.l1_columns.model.flat))
+    carry(&by, &at.counts.seconds_look, sizeof(at.counts.seconds_look))
+    carry(&by, &at.counts.seconds_system, sizeof(at.counts.seconds_system))
+    carry(&by, &at.counts.seconds_search, sizeof(at.counts.seconds_search))
+    carry(&by, &at.high_leverage.in_block, sizeof(at.high_leverage.in_block))
+    carry(&by, &at.working_set.in_use, sizeof(at.working_set.in_use))
+    carry(&by, &at.working_set.allowed, sizeof(at.working_set.allowed))
+    carry(&by, &at.working_set.proposed, sizeof(at.working_set.proposed))
+    carry(&by, &at.working_set.width_then, sizeof(at.working_set.width_then))
+    carry(&by, &at.working_set.open_then, sizeof(at.working_set.open_then))
     return by.place - place
 
 
@@ -148,28 +147,28 @@ cdef class Newton(Driver):
         cdef newton_state *at = &self.at
         self.asks_of(home, &at.ask, at)
         newton_answers_to(at)
-        at.owner, at.make_room = <void *> self, room_for_block
-        at.p, at.n_rows, at.n_features = home.n_columns, home.n_rows, home.n_features
-        at.n, at.share, at.rounding = home.total_weight, home.share, home.rounding
-        at.l2, at.l1 = problem.l2, problem.l1
-        at.free = -1 if problem.free is None else problem.free
-        must_fit(at.free == -1 or at.free == at.p - 1, "free: the last column")
-        at.smooth, at.steepest = problem.loss != "hinge", STEEPEST[problem.loss]
-        at.loss, at.jumping = LOSS_IDS[problem.loss], problem.loss not in CALIBRATED
-        at.tol, at.max_passes, at.width_end = settings.tol, settings.max_passes, settings.width_end
-        at.deadline, at.ask.pauses = settings.deadline, settings.pauses
-        at.worth_products, at.or_leave = worth_products, or_leave
+        at.curvature.owner, at.curvature.make_room = <void *> self, room_for_block
+        at.p, at.problem.n_rows, at.problem.n_features = home.n_columns, home.n_rows, home.n_features
+        at.problem.n, at.problem.share, at.problem.rounding = home.total_weight, home.share, home.rounding
+        at.penalty.l2, at.penalty.l1 = problem.l2, problem.l1
+        at.problem.free = -1 if problem.free is None else problem.free
+        must_fit(at.problem.free == -1 or at.problem.free == at.p - 1, "free: the last column")
+        at.problem.smooth, at.problem.steepest = problem.loss != "hinge", STEEPEST[problem.loss]
+        at.problem.loss, at.problem.jumping = LOSS_IDS[problem.loss], problem.loss not in CALIBRATED
+        at.stop.tol, at.stop.max_passes, at.stop.width_end = settings.tol, settings.max_passes, settings.width_end
+        at.stop.deadline, at.ask.pauses = settings.deadline, settings.pauses
+        at.pcg.worth, at.pcg.or_leave = worth_products, or_leave
         if sampled is not None:
-            at.sample, at.worth_preconditioned, at.sample_seed = sampled.rows, sampled.worth, sampled.seed
+            at.sampled.rows, at.sampled.worth, at.sampled.seed = sampled.rows, sampled.worth, sampled.seed
             home.let_sample()
-            at.preconditioned, at.filled = worth_products == 0, 1
-            at.worth_products, at.mean_curvature = worth_products or sampled.worth, mean_curvature
-        at.by_products, at.wide_l1 = by_products, at.l1 > 0 and at.p > FULL_BLOCK and not by_products
-        begin_rule(&at.rule, width, settings.smoothing, decay, settings.tol)
-        at.objective, at.best_dual, at.predicted = result.objective, result.dual, INFINITY
-        at.passes, at.n_iter, self.earlier = result.passes, result.n_iter, list(result.history)
-        at.spent, at.started = spent, seconds() if started is None else started
-        at.seconds_look, at.seconds_system, at.seconds_search = spent_seconds
+            at.sampled.in_use, at.sampled.filled = worth_products == 0, 1
+            at.pcg.worth, at.curvature.mean = worth_products or sampled.worth, mean_curvature
+        at.pcg.by_products, at.l1_block.wide = by_products, at.penalty.l1 > 0 and at.p > FULL_BLOCK and not by_products
+        begin_rule(&at.smoothing, width, settings.smoothing, decay, settings.tol)
+        at.bound.objective, at.bound.best_dual, at.point.predicted = result.objective, result.dual, INFINITY
+        at.counts.passes, at.counts.n_iter, self.earlier = result.passes, result.n_iter, list(result.history)
+        at.counts.spent, at.counts.started = spent, seconds() if started is None else started
+        at.counts.seconds_look, at.counts.seconds_system, at.counts.seconds_search = spent_seconds
         at.status = WAITING
         self.must_have_columns()
         self.take_memory()
@@ -177,14 +176,15 @@ cdef class Newton(Driver):
         if column_scale is not None:
             must_fit(len(column_scale) == at.p, "column_scale")
             self.vectors[SCALE, :at.p] = column_scale
-            at.has_scale = True
-        if curvature is not None and at.has_scale and not by_products:
+            at.curvature.has_scale = True
+        if curvature is not None and at.curvature.has_scale and not by_products:
             self.take_factor(np.ascontiguousarray(curvature))
-            at.has_factor = potrf(at.p, at.work + 4 * at.p) == 0
+            at.curvature.has_factor = potrf(at.p, at.curvature.work + 4 * at.p) == 0
 
     cdef int must_have_columns(self) except -1:
         # for the model of a step with l1, where there is no block of it
-        must_fit(not (self.at.by_products and self.at.l1 > 0) or getattr(self.home, "has_columns", False), "columns")
+        cdef bint by_columns = self.at.pcg.by_products and self.at.penalty.l1 > 0
+        must_fit(not by_columns or getattr(self.home, "has_columns", False), "columns")
         return 0
 
     cdef take_memory(self):
@@ -197,28 +197,28 @@ cdef class Newton(Driver):
     cdef int make_room(self, Py_ssize_t order) except -1:
         cdef double[::1] room
         self.room_ = None
-        self.at.work_order = 0
-        room = self.room_ = np.empty(block_work_size(order, self.at.l1 > 0) + 1)
-        self.at.work, self.at.work_order = &room[0], order
+        self.at.curvature.work_order = 0
+        room = self.room_ = np.empty(block_work_size(order, self.at.penalty.l1 > 0) + 1)
+        self.at.curvature.work, self.at.curvature.work_order = &room[0], order
         return 0
 
     cdef int take_factor(self, const double[:, ::1] upper) except -1:
         cdef newton_state *at = &self.at
         must_fit(upper.shape[0] == upper.shape[1] == at.p, "a factor")
         self.make_room(at.p)
-        memcpy(at.work + 4 * at.p, &upper[0, 0], at.p * at.p * sizeof(double))
-        at.has_factor = True
+        memcpy(at.curvature.work + 4 * at.p, &upper[0, 0], at.p * at.p * sizeof(double))
+        at.curvature.has_factor = True
         return 0
 
     def __dealloc__(self):
-        free(self.at.history)
+        free(self.at.history.table)
 
     # ------------------------------------------------------------ what is known
 
     def count(self, double reads):
         """Reads of the data that were done for this driver, elsewhere."""
-        self.at.passes += reads
-        self.at.spent += reads
+        self.at.counts.passes += reads
+        self.at.counts.spent += reads
 
     def start_at(self, w):
         """Begin, or go on, from ``w`` (n_columns,); it is the best point until a look says better."""
@@ -228,12 +228,12 @@ cdef class Newton(Driver):
     @property
     def has_scale(self):
         """Whether the curvature of every column is known from a subset of the rows."""
-        return self.at.has_scale
+        return self.at.curvature.has_scale
 
     @property
     def preconditioned(self):
         """Whether steps are by products that the curvature of a sample preconditions, as things are."""
-        return self.at.preconditioned
+        return self.at.sampled.in_use
 
     @property
     def l2_each(self):
@@ -253,33 +253,34 @@ cdef class Newton(Driver):
         """What is known of the best point, and how it was found, into a `Result`."""
         cdef newton_state *at = &self.at
         result.w = self.vectors[BEST_W, :at.p].copy()
-        result.objective, result.dual, result.width = at.objective, at.best_dual, at.rule.width
-        result.passes, result.n_iter, result.status = at.passes, at.n_iter, STATUS[at.status]
+        result.objective, result.dual, result.width = at.bound.objective, at.bound.best_dual, at.smoothing.width
+        result.passes, result.n_iter, result.status = at.counts.passes, at.counts.n_iter, STATUS[at.status]
         result.history = self.earlier + self.history()
 
     def history(self):
         """A list of ``HISTORY_COLUMNS`` numbers for every look."""
         cdef Py_ssize_t i
-        return [[self.at.history[i * HISTORY_COLUMNS + j] for j in range(HISTORY_COLUMNS)]
-                for i in range(self.at.history_rows)]
+        return [[self.at.history.table[i * HISTORY_COLUMNS + j] for j in range(HISTORY_COLUMNS)]
+                for i in range(self.at.history.n_rows)]
 
     def pass_over(self, double pause):
         """Seconds that do not count: those of a callback, and of what is made for it to look at."""
-        self.at.started += pause
-        self.at.deadline += pause
+        self.at.counts.started += pause
+        self.at.stop.deadline += pause
 
     def hand_over(self):
         """What the next solver may go on with: keywords of its own."""
         cdef newton_state *at = &self.at
         scale = curvature = None
-        if at.has_block and at.n_active < 0:
-            block = np.asarray(<double[:at.p, :at.p]> at.block)
+        if at.curvature.has_block and at.curvature.n_active < 0:
+            block = np.asarray(<double[:at.p, :at.p]> at.curvature.block)
             scale = self.curvature_of_columns
-            if serves_all_rows(at) and not at.preconditioned:
-                curvature = block / at.n + np.diag(self.l2_each)
-        return dict(decay=at.rule.decay, started=at.started, spent=at.spent, column_scale=scale, curvature=curvature,
-                    mean_curvature=at.mean_curvature,
-                    spent_seconds=(at.seconds_look, at.seconds_system, at.seconds_search))
+            if serves_all_rows(at) and not at.sampled.in_use:
+                curvature = block / at.problem.n + np.diag(self.l2_each)
+        return dict(decay=at.smoothing.decay, started=at.counts.started, spent=at.counts.spent,
+                    column_scale=scale, curvature=curvature,
+                    mean_curvature=at.curvature.mean,
+                    spent_seconds=(at.counts.seconds_look, at.counts.seconds_system, at.counts.seconds_search))
 
     # ------------------------------------------------------------ the way
 
@@ -296,18 +297,18 @@ cdef class Newton(Driver):
         ``status`` is what the solver that found them ended with; "converged" becomes "running" where it is not so.
         """
         cdef newton_state *at = &self.at
-        at.passes += reads
-        at.objective, at.best_dual = INFINITY, (0 if at.l1 > 0 or at.l2 > 0 else NAN)
+        at.counts.passes += reads
+        at.bound.objective, at.bound.best_dual = INFINITY, (0 if at.penalty.l1 > 0 or at.penalty.l2 > 0 else NAN)
         if v is not None:
-            must_fit(len(v) == at.best.n, "v")
-            self.vectors[BEST_V, :at.best.n] = v
-            at.best.total, at.has_best = total, True
-        at.status, at.only_settles = <status_id> <int> STATUS.index(status), True
+            must_fit(len(v) == at.bound.best.n, "v")
+            self.vectors[BEST_V, :at.bound.best.n] = v
+            at.bound.best.total, at.bound.has_best = total, True
+        at.status, at.bound.only_settles = <status_id> <int> STATUS.index(status), True
         newton_settle(at)
 
     def resume(self):
         """Go on after `certify`, from the first look."""
-        self.at.only_settles = False
+        self.at.bound.only_settles = False
         self.begin()
 
     def end_with(self, status):
@@ -324,10 +325,10 @@ cdef class Newton(Driver):
         cdef newton_state *at = &self.at
         self.treat_exactly(heavy)
         rms = np.sqrt(mean * np.maximum(self.vectors[SCALE, :at.p], 1e-300))
-        rms[at.n_features:] = 1.0
+        rms[at.problem.n_features:] = 1.0
         self.vectors[RMS, :at.p] = rms
-        at.knows_rms = True
-        at.drift = rounding_of(at, at.w)
+        at.bound.knows_rms = True
+        at.bound.drift = rounding_of(at, at.point.w)
         go_on(at)
 
     def treat_exactly(self, RowBlocks heavy):
@@ -337,58 +338,59 @@ cdef class Newton(Driver):
         self.heavy_home = heavy
         if heavy is not None:
             must_fit(heavy.n_columns == at.p, "heavy rows")
-            room = self.heavy_room = np.empty(heavy_work_size(at.p, at.l1 > 0) + 1)
-            at.heavy_work, at.heavy, at.heavy_in_block = &room[0], &heavy.rows, True
+            room = self.heavy_room = np.empty(heavy_work_size(at.p, at.penalty.l1 > 0) + 1)
+            at.high_leverage.work, at.high_leverage.rows, at.high_leverage.in_block = &room[0], &heavy.rows, True
 
     # ------------------------------------------------------------ rows near the hinge
 
     @property
     def may_near(self):
         """Whether "nearest" may be asked."""
-        return self.at.may_near
+        return self.at.working_set.allowed
 
     @may_near.setter
     def may_near(self, bint may):
-        self.at.may_near = may
+        self.at.working_set.allowed = may
 
     @property
     def width(self):
         """Of the smoothing."""
-        return self.at.rule.width
+        return self.at.smoothing.width
 
     @property
     def near(self):
         """Whether steps are those of the rows near the hinge."""
-        return self.at.near
+        return self.at.working_set.in_use
 
     @property
     def curvature_of_columns(self):
         """(n_columns,) where the last look was, if it had a block of all of them."""
         cdef newton_state *at = &self.at
-        must_fit(at.has_block and at.n_active < 0, "curvature_of_columns")
-        return np.diag(np.asarray(<double[:at.p, :at.p]> at.block)) / at.n + self.l2_each
+        must_fit(at.curvature.has_block and at.curvature.n_active < 0, "curvature_of_columns")
+        return np.diag(np.asarray(<double[:at.p, :at.p]> at.curvature.block)) / at.problem.n + self.l2_each
 
     def begin_near(self):
         """From the next look on; before `begin`, or where "nearest" is asked."""
         cdef newton_state *at = &self.at
-        at.near, at.may_near, at.width_then, at.rule.width = True, False, at.rule.width, OF_TANGENTS
-        at.open_then = INFINITY
+        at.working_set.in_use, at.working_set.allowed = True, False
+        at.working_set.width_then, at.smoothing.width = at.smoothing.width, OF_TANGENTS
+        at.working_set.open_then = INFINITY
 
     def end_near(self, double open_gap):
         """Where "nearest" is asked: all rows again; the objective is believed to be too high by so much at most."""
-        self.at.near, self.at.open_then = False, open_gap
+        self.at.working_set.in_use, self.at.working_set.open_then = False, open_gap
 
     def propose(self, w):
         """The next step is the one to ``w`` (n_columns,)."""
         must_fit(len(w) == self.at.p, "propose")
         self.vectors[D, :self.at.p] = w - self.vectors[W, :self.at.p]
-        self.at.proposed = True
+        self.at.working_set.proposed = True
 
     def dual_sums_told(self):
         """Of the last look: (2, n_columns) sums of s a y x over positive and negative rows; 2 of s a."""
         cdef newton_state *at = &self.at
-        vectors = np.asarray(<double[:2, :at.p]> at.dual_sums).copy() if at.p > 0 else np.zeros((2, 0))
-        return vectors, np.array([at.sums[4], at.sums[5]]) * at.n
+        vectors = np.asarray(<double[:2, :at.p]> at.bound.dual_sums).copy() if at.p > 0 else np.zeros((2, 0))
+        return vectors, np.array([at.point.sums[4], at.point.sums[5]]) * at.problem.n
 
     def stand_beside(self, double[:, ::1] vectors, totals, double n, double known=NAN, double wanted=INFINITY):
         """Other rows, to be seen as straight lines from here on: their dual variables do not change.
@@ -401,25 +403,27 @@ cdef class Newton(Driver):
         cdef double[:, ::1] room = np.zeros((5, max(1, at.p)))
         must_fit(vectors.shape[0] == 2 and vectors.shape[1] == at.p and at.p > 0, "stand_beside")
         np.asarray(room)[:2], np.asarray(room)[4] = vectors, np.sum(vectors, axis=0) / n
-        at.n, at.others, at.both, at.pull = n, &room[0, 0], &room[2, 0], &room[4, 0]
-        at.of_others[0], at.of_others[1] = totals[0] / n, totals[1] / n
-        at.known, at.wanted = known, wanted
+        at.problem.n, at.linearised.sums, at.linearised.sums_of_all = n, &room[0, 0], &room[2, 0]
+        at.linearised.linear = &room[4, 0]
+        at.linearised.constant[0], at.linearised.constant[1] = totals[0] / n, totals[1] / n
+        at.linearised.known, at.linearised.wanted = known, wanted
         self.of_others = room.base
 
     def dual_point(self):
         """The best bound so far, and what `offer` takes: the total and the vector that it is made of, or None."""
         cdef newton_state *at = &self.at
-        return at.best_dual, at.best.total, (self.vectors[BEST_V, :at.best.n].copy() if at.has_best else None)
+        v = self.vectors[BEST_V, :at.bound.best.n].copy() if at.bound.has_best else None
+        return at.bound.best_dual, at.bound.best.total, v
 
     def offer(self, bound, total, v, double reads):
         """A dual point found elsewhere in so many reads, kept if it is better; None for all three: there is none."""
         cdef newton_state *at = &self.at
-        at.passes += reads
-        at.spent += reads
-        if v is not None and bound > at.best_dual:
-            must_fit(len(v) == at.best.n, "offer")
-            self.vectors[BEST_V, :at.best.n] = v
-            at.best_dual, at.best.total, at.has_best = bound, total, True
+        at.counts.passes += reads
+        at.counts.spent += reads
+        if v is not None and bound > at.bound.best_dual:
+            must_fit(len(v) == at.bound.best.n, "offer")
+            self.vectors[BEST_V, :at.bound.best.n] = v
+            at.bound.best_dual, at.bound.best.total, at.bound.has_best = bound, total, True
 
     def go_on(self):
         """After a pause, or the answer to "nearest"."""
@@ -429,19 +433,23 @@ cdef class Newton(Driver):
 
     @property
     def reads(self):
-        return self.at.passes
+        return self.at.counts.passes
 
     def kept(self):
         """What it is at a pause, a dictionary; its arrays are those that it goes on with."""
         cdef newton_state *at = &self.at
         cdef char room[CARRIED]
         cdef Py_ssize_t size = carry_numbers(at, room, False)
-        block = np.asarray(<double[:at.order, :at.order]> at.block) if at.has_block and at.order > 0 else None
+        cdef Py_ssize_t order = at.curvature.order
+        block = None
+        if at.curvature.has_block and order > 0:
+            block = np.asarray(<double[:order, :order]> at.curvature.block)
         factor = None
-        if at.has_factor and not at.has_block:
-            factor = np.asarray(<double[:at.p, :at.p]> (at.work + 4 * at.p))
-        return dict(numbers=room[:size], seconds=seconds() - at.started, vectors=self.vectors, places=self.places,
-                    block=block, has_block=at.has_block, factor=factor, earlier=self.earlier,
+        if at.curvature.has_factor and not at.curvature.has_block:
+            factor = np.asarray(<double[:at.p, :at.p]> (at.curvature.work + 4 * at.p))
+        return dict(numbers=room[:size], seconds=seconds() - at.counts.started, vectors=self.vectors,
+                    places=self.places,
+                    block=block, has_block=at.curvature.has_block, factor=factor, earlier=self.earlier,
                     history=self.history())
 
     def take_back(self, dict kept):
@@ -451,25 +459,25 @@ cdef class Newton(Driver):
         cdef double[:, ::1] block
         cdef bytes numbers = kept["numbers"]
         must_fit(len(numbers) == carry_numbers(at, room, False), "take_back")
-        at.by_products = len(kept["vectors"]) > X              # where it began
+        at.pcg.by_products = len(kept["vectors"]) > X  # where it began
         self.must_have_columns()
         self.take_memory()
         carry_numbers(at, numbers, True)
-        if at.sample > 0:
+        if at.sampled.rows > 0:
             self.home.let_sample()
-            at.forgotten = at.measured
+            at.sampled.forgotten = at.sampled.measured
         self.vectors[...], self.places[...] = kept["vectors"], kept["places"]
-        at.started, self.earlier = seconds() - kept["seconds"], list(kept["earlier"])
-        at.has_block, at.block = kept["has_block"], NULL
+        at.counts.started, self.earlier = seconds() - kept["seconds"], list(kept["earlier"])
+        at.curvature.has_block, at.curvature.block = kept["has_block"], NULL
         if kept["block"] is not None:
             block = self.block_told = kept["block"]
-            must_fit(block.shape[0] == block.shape[1] == at.order, "take_back")
-            at.block = &block[0, 0]
+            must_fit(block.shape[0] == block.shape[1] == at.curvature.order, "take_back")
+            at.curvature.block = &block[0, 0]
         if kept["factor"] is not None:
             self.take_factor(kept["factor"])
-        free(at.history)
-        at.history = NULL
-        at.history_rows = at.history_room = 0
-        at.history = copied(np.array(kept["history"], float).reshape(-1))
-        at.history_rows = at.history_room = len(kept["history"])
+        free(at.history.table)
+        at.history.table = NULL
+        at.history.n_rows = at.history.room = 0
+        at.history.table = copied(np.array(kept["history"], float).reshape(-1))
+        at.history.n_rows = at.history.room = len(kept["history"])
         at.ask.kind, self.here.under_way = PAUSE, False

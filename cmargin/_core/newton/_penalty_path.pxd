@@ -1,10 +1,7 @@
 """The paths of penalties that lead to the user's, for a smooth loss; reasons in ``_penalty_path.pyx``."""
 
-from cmargin._core.newton._driver cimport newton_state
+from cmargin._core.newton._state cimport newton_state
 
-
-# what the penalty at w is more than the user's
-cdef double penalty_of_path(const newton_state *at) noexcept nogil
 
 # at w = 0, its slopes known: the first l1 of the path, where there is one
 cdef void begin_l1_path(newton_state *at) noexcept nogil

@@ -15,7 +15,8 @@ Objective, certificate and history stay those of the user's penalty; only the st
 from libc.math cimport fabs
 
 from cmargin._core.newton._bound cimport dual_bound, relative_gap
-from cmargin._core.newton._driver cimport RUNNING, gap_of, penalty_of
+from cmargin._core.newton._point cimport gap_of, penalty_of
+from cmargin._core.newton._state cimport RUNNING
 
 # chosen on 40 problems; those and their passes are in doc/lab-notebook
 cdef double SHORT = 0.3                  # a step that begins the path of l2,
@@ -31,97 +32,86 @@ cdef double L1_DECAY = 1.5               # from one l1 to the next,
 cdef double L1_ENOUGH = 0.5              # once the gap at the one is as small
 
 
-cdef double penalty_of_path(const newton_state *at) noexcept nogil:
-    cdef double squares = 0, sizes = 0
-    cdef Py_ssize_t j
-    if at.path_l2 <= at.l2 and at.path_l1 <= at.l1:
-        return 0
-    for j in range(at.p):
-        if j != at.free:
-            squares += at.w[j] * at.w[j]
-            sizes += fabs(at.w[j])
-    return max(0.0, at.path_l2 - at.l2) / 2 * squares + max(0.0, at.path_l1 - at.l1) * sizes
-
-
 cdef void move_to(newton_state *at, double l2, double l1) noexcept nogil:
     # value and gradient at w follow
-    cdef double change = l2 - max(at.path_l2, at.l2)
+    cdef double change = l2 - max(at.penalty.path_l2, at.penalty.l2)
     cdef Py_ssize_t j
-    at.value -= penalty_of(at, at.w)
+    at.point.value -= penalty_of(at, at.point.w)
     for j in range(at.p):
-        if j != at.free:
-            at.g[j] += change * at.w[j]
-            at.l2_each[j], at.l1_each[j] = l2, l1
-    at.value += penalty_of(at, at.w)
-    at.path_l2 = l2 if l2 > at.l2 or at.path_l2 > 0 else 0
-    at.path_l1 = l1
+        if j != at.problem.free:
+            at.point.g[j] += change * at.point.w[j]
+            at.penalty.l2_each[j], at.penalty.l1_each[j] = l2, l1
+    at.point.value += penalty_of(at, at.point.w)
+    at.penalty.path_l2 = l2 if l2 > at.penalty.l2 or at.penalty.path_l2 > 0 else 0
+    at.penalty.path_l1 = l1
 
 
 cdef double first_l2(const newton_state *at) noexcept nogil:
     cdef double total = 0
     cdef Py_ssize_t j
-    if not at.has_block:                         # products know the diagonal only
+    if not at.curvature.has_block:               # products know the diagonal only
         for j in range(at.p):
-            total += at.diagonal[j] - at.l2_each[j]
+            total += at.pcg.diagonal[j] - at.penalty.l2_each[j]
         return BEGIN * total / max(1, at.p)
-    for j in range(at.order):
-        total += at.block[j * at.order + j]
-    return BEGIN * total / at.n / max(1, at.order)
+    for j in range(at.curvature.order):
+        total += at.curvature.block[j * at.curvature.order + j]
+    return BEGIN * total / at.problem.n / max(1, at.curvature.order)
 
 
 cdef void begin_l1_path(newton_state *at) noexcept nogil:
     cdef double largest = 0
     cdef Py_ssize_t j
     # steps by columns make their way without: on one a step that asks for many reads is the last of them
-    if not at.smooth or not at.l1 > 0 or at.by_products or at.status != RUNNING:
+    if not at.problem.smooth or not at.penalty.l1 > 0 or at.pcg.by_products or at.status != RUNNING:
         return
-    if at.p * (L1_FROM_JUMPING if at.jumping else L1_FROM) < at.n_rows:
+    if at.p * (L1_FROM_JUMPING if at.problem.jumping else L1_FROM) < at.problem.n_rows:
         return
     for j in range(at.p):
-        if at.w[j] != 0:                         # a start of the user's, as good as any on the path
+        if at.point.w[j] != 0:                   # a start of the user's, as good as any on the path
             return
-        if j != at.free:
-            largest = max(largest, fabs(at.g[j]))
-    if L1_BEGIN * largest > at.l1:
-        move_to(at, at.l2, L1_BEGIN * largest)
+        if j != at.problem.free:
+            largest = max(largest, fabs(at.point.g[j]))
+    if L1_BEGIN * largest > at.penalty.l1:
+        move_to(at, at.penalty.l2, L1_BEGIN * largest)
 
 
 cdef bint is_settled(newton_state *at, double enough) noexcept nogil:
-    cdef double bound = dual_bound(&at.told, max(at.path_l2, at.l2), max(at.path_l1, at.l1), NULL, at.scratch)
-    return not (at.predicted > 0 or at.turns) or relative_gap(at.value, bound) <= enough
+    cdef double l2 = max(at.penalty.path_l2, at.penalty.l2), l1 = max(at.penalty.path_l1, at.penalty.l1)
+    cdef double bound = dual_bound(&at.bound.told, l2, l1, NULL, at.point.scratch)
+    return not (at.point.predicted > 0 or at.point.columns_wait) or relative_gap(at.point.value, bound) <= enough
 
 
 cdef bint knows_diagonal(const newton_state *at) noexcept nogil:
-    return at.by_products and at.l1 == 0 and at.curvature_then > 0
+    return at.pcg.by_products and at.penalty.l1 == 0 and at.pcg.mean_then > 0
 
 
 cdef bint follow_path(newton_state *at) noexcept nogil:
     cdef double l2
     if at.status != RUNNING:
         return False
-    if at.path_l1 > at.l1:
+    if at.penalty.path_l1 > at.penalty.l1:
         if is_settled(at, L1_ENOUGH):
-            move_to(at, at.l2, max(at.l1, at.path_l1 / L1_DECAY))
+            move_to(at, at.penalty.l2, max(at.penalty.l1, at.penalty.path_l1 / L1_DECAY))
             return True
         return False
-    if not at.l2 > 0 or at.path_l2 == at.l2:
+    if not at.penalty.l2 > 0 or at.penalty.path_l2 == at.penalty.l2:
         return False
-    if at.path_l2 == 0:
-        if at.step >= SHORT or gap_of(at) < LATE:
+    if at.penalty.path_l2 == 0:
+        if at.point.step >= SHORT or gap_of(at) < LATE:
             return False
-        if not at.has_block and not knows_diagonal(at):
+        if not at.curvature.has_block and not knows_diagonal(at):
             return False
         l2 = first_l2(at)
-        if not l2 > at.l2:
+        if not l2 > at.penalty.l2:
             return False
     elif is_settled(at, ENOUGH):
-        l2 = max(at.l2, at.path_l2 / DECAY)
+        l2 = max(at.penalty.l2, at.penalty.path_l2 / DECAY)
     else:
         return False
-    move_to(at, l2, at.l1)
+    move_to(at, l2, at.penalty.l1)
     return True
 
 
 cdef void leave_path(newton_state *at) noexcept nogil:
-    if at.path_l2 > at.l2 or at.path_l1 > at.l1:
-        move_to(at, at.l2, at.l1)
+    if at.penalty.path_l2 > at.penalty.l2 or at.penalty.path_l1 > at.penalty.l1:
+        move_to(at, at.penalty.l2, at.penalty.l1)

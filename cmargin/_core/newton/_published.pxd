@@ -3,7 +3,7 @@
 What is known of a point, the bound, the history and the end are those of SmSVM's driver; the steps are not.
 """
 
-from cmargin._core.newton._driver cimport newton_state
+from cmargin._core.newton._state cimport newton_state
 from cmargin._core.newton._memory cimport Newton
 
 

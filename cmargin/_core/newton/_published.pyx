@@ -12,10 +12,11 @@ from libc.string cimport memcpy, memset
 from cmargin._core.linalg._blas cimport NO_TRANS, dot, gemv
 from cmargin._core.newton._line cimport ARMIJO, search_begin, search_told
 from cmargin._core.newton._asking cimport PAUSE
-from cmargin._core.newton._driver cimport (
-    FIRST_LOOK, OWN, RUNNING, STALLED, after_look, ask_look, measure_columns, newton_settle,
-    newton_state, penalty_of, rounding_of, settled, take_evaluation, take_sums,
+from cmargin._core.newton._driver cimport ask_look, newton_settle, settled
+from cmargin._core.newton._point cimport (
+    after_look, measure_columns, penalty_of, rounding_of, take_evaluation, take_sums,
 )
+from cmargin._core.newton._state cimport FIRST_LOOK, OWN, RUNNING, STALLED, newton_state
 from cmargin._core.newton.direction._system cimport solve_upper
 from cmargin._core.util._shapes cimport must_fit
 
@@ -33,8 +34,10 @@ cdef void begin_active_set(published_steps *steps) noexcept nogil:
     # w's own components and those with a steep gradient
     cdef newton_state *at = steps.at
     cdef Py_ssize_t j
+    cdef double l1
     for j in range(at.p):
-        steps.in_use[j] = at.w[j] != 0 or fabs(at.g[j]) > at.l1_each[j] or at.l1_each[j] == 0
+        l1 = at.penalty.l1_each[j]
+        steps.in_use[j] = at.point.w[j] != 0 or fabs(at.point.g[j]) > l1 or l1 == 0
     steps.kept.adjust = True
 
 
@@ -42,10 +45,10 @@ cdef void whole_block(newton_state *at) noexcept nogil:
     # both triangles of the curvature of the smoothed objective, where its upper triangle was summed
     cdef Py_ssize_t p = at.p, i, j
     for i in range(p):
-        at.block[i * p + i] = at.block[i * p + i] / at.n + at.l2_each[i]
+        at.curvature.block[i * p + i] = at.curvature.block[i * p + i] / at.problem.n + at.penalty.l2_each[i]
         for j in range(i + 1, p):
-            at.block[i * p + j] /= at.n
-            at.block[j * p + i] = at.block[i * p + j]
+            at.curvature.block[i * p + j] /= at.problem.n
+            at.curvature.block[j * p + i] = at.curvature.block[i * p + j]
 
 
 cdef bint newton_direction(published_steps *steps, double *slope) noexcept nogil:
@@ -58,19 +61,19 @@ cdef bint newton_direction(published_steps *steps, double *slope) noexcept nogil
     cdef double *d = own + p                     # (m,)
     cdef double ridge
     for j in range(p):
-        slope[j] = at.g[j] + at.l1_each[j] * sign_of(at.w[j])
-        at.d[j] = 0
+        slope[j] = at.point.g[j] + at.penalty.l1_each[j] * sign_of(at.point.w[j])
+        at.point.d[j] = 0
         if steps.in_use[j]:
-            if at.w[j] == 0:
-                slope[j] -= at.l1_each[j] * sign_of(at.g[j])
-            at.index[m], own[m] = j, slope[j]
+            if at.point.w[j] == 0:
+                slope[j] -= at.penalty.l1_each[j] * sign_of(at.point.g[j])
+            at.l1_block.index[m], own[m] = j, slope[j]
             m += 1
     for i in range(m):
         for j in range(m):
-            part[i * m + j] = at.block[at.index[i] * p + at.index[j]]
+            part[i * m + j] = at.curvature.block[at.l1_block.index[i] * p + at.l1_block.index[j]]
     ridge = solve_upper(m, part, 1, own, d, factor)
     for i in range(m):
-        at.d[at.index[i]] = -d[i]
+        at.point.d[at.l1_block.index[i]] = -d[i]
     return ridge == ridge
 
 
@@ -82,44 +85,45 @@ cdef bint admit(published_steps *steps, double *slope) noexcept nogil:
     if not steps.kept.adjust:
         return False
     for j in range(at.p):
-        if not steps.in_use[j] and fabs(at.g[j]) > at.l1_each[j]:
+        if not steps.in_use[j] and fabs(at.point.g[j]) > at.penalty.l1_each[j]:
             some, steps.in_use[j] = True, True
-            slope[j] = at.g[j] - at.l1_each[j] * sign_of(at.g[j])
-            at.d[j] = -slope[j]
+            slope[j] = at.point.g[j] - at.penalty.l1_each[j] * sign_of(at.point.g[j])
+            at.point.d[j] = -slope[j]
     steps.kept.adjust = not some
     return some
 
 
 cdef void start_step(published_steps *steps) noexcept nogil:
     cdef newton_state *at = steps.at
-    cdef double *slope = at.scratch
+    cdef double *slope = at.point.scratch
     if steps.kept.asked_for == NOTHING_YET:
         begin_active_set(steps)
     whole_block(at)
     at.ask.not_finite = not newton_direction(steps, slope)
     if at.ask.not_finite:
         return
-    at.predicted = fabs(dot(at.p, at.d, slope))
-    if at.predicted < steps.kept.newton_tol * at.rule.width and not admit(steps, slope):
+    at.point.predicted = fabs(dot(at.p, at.point.d, slope))
+    if at.point.predicted < steps.kept.newton_tol * at.smoothing.width and not admit(steps, slope):
         reduce_width(steps)
         return
     steps.kept.directions += 1
     memcpy(steps.used, steps.in_use, at.p)
-    at.first = dot(at.p, at.d, slope)
-    at.line_slope, at.line_curvature = dot(at.p, at.d, at.g), curvature_along(at)
-    at.line.n, at.line.w, at.line.d, at.line.weight = at.p, at.w, at.d, at.l1_each
-    at.line.steps, at.line.index, at.line.s_max = at.keys, at.index, INFINITY
-    at.line.tol, at.line.max_trials = 1e-8, 100
-    search_begin(&at.line)                       # Algorithm 4
-    while search_told(&at.line, at.line_slope + at.line.s * at.line_curvature, at.line_curvature):
+    at.point.slope = dot(at.p, at.point.d, slope)
+    at.line.slope, at.line.curvature = dot(at.p, at.point.d, at.point.g), curvature_along(at)
+    at.line.search.n, at.line.search.w, at.line.search.d = at.p, at.point.w, at.point.d
+    at.line.search.weight = at.penalty.l1_each
+    at.line.search.steps, at.line.search.index, at.line.search.s_max = at.l1_block.keys, at.l1_block.index, INFINITY
+    at.line.search.tol, at.line.search.max_trials = 1e-8, 100
+    search_begin(&at.line.search)                # Algorithm 4
+    while search_told(&at.line.search, at.line.slope + at.line.search.s * at.line.curvature, at.line.curvature):
         pass
-    at.step, steps.kept.asked_for = at.line.s, TRIAL
-    ask_look(at, OWN, at.d, at.step, at.rule.width, True)
+    at.point.step, steps.kept.asked_for = at.line.search.s, TRIAL
+    ask_look(at, OWN, at.point.d, at.point.step, at.smoothing.width, True)
 
 
 cdef double curvature_along(newton_state *at) noexcept nogil:
-    gemv(NO_TRANS, at.p, at.p, 1.0, at.block, at.p, at.d, 0.0, at.taken)
-    return dot(at.p, at.d, at.taken)
+    gemv(NO_TRANS, at.p, at.p, 1.0, at.curvature.block, at.p, at.point.d, 0.0, at.point.taken)
+    return dot(at.p, at.point.d, at.point.taken)
 
 
 cdef void told_own(published_steps *steps) noexcept nogil:
@@ -140,13 +144,13 @@ cdef void tried(published_steps *steps) noexcept nogil:
     cdef newton_state *at = steps.at
     cdef Py_ssize_t j
     for j in range(at.p):
-        at.scratch[j] = at.w[j] + at.step * at.d[j]
-    if at.step <= SHORTEST:
+        at.point.scratch[j] = at.point.w[j] + at.point.step * at.point.d[j]
+    if at.point.step <= SHORTEST:
         steps.kept.asked_for = NO_STEP
-        ask_look(at, OWN, NULL, 0.0, at.rule.width, True)
-    elif at.sums[3] + penalty_of(at, at.scratch) > at.value + ARMIJO * at.step * at.first:
-        at.step, at.line.hit = at.step / 2, -1
-        ask_look(at, OWN, NULL, at.step, at.rule.width, True)
+        ask_look(at, OWN, NULL, 0.0, at.smoothing.width, True)
+    elif at.point.sums[3] + penalty_of(at, at.point.scratch) > at.point.value + ARMIJO * at.point.step * at.point.slope:
+        at.point.step, at.line.search.hit = at.point.step / 2, -1
+        ask_look(at, OWN, NULL, at.point.step, at.smoothing.width, True)
     else:
         zero_what_changed_sign(steps)
 
@@ -156,19 +160,20 @@ cdef void zero_what_changed_sign(published_steps *steps) noexcept nogil:
     cdef newton_state *at = steps.at
     cdef Py_ssize_t j
     cdef bint moved = False
-    memset(at.taken, 0, at.p * sizeof(double))
+    memset(at.point.taken, 0, at.p * sizeof(double))
     for j in range(at.p):
-        steps.gone[j] = at.w[j] != 0 and (at.scratch[j] == 0 or sign_of(at.scratch[j]) == -sign_of(at.w[j]))
-        if j == at.line.hit:
+        steps.gone[j] = at.point.w[j] != 0 \
+            and (at.point.scratch[j] == 0 or sign_of(at.point.scratch[j]) == -sign_of(at.point.w[j]))
+        if j == at.line.search.hit:
             steps.gone[j] = True
         if steps.gone[j]:
-            steps.in_use[j], at.taken[j] = False, -at.scratch[j]
-            moved = moved or at.scratch[j] != 0
-            at.scratch[j] = 0
-    memcpy(steps.zeroed, at.scratch, at.p * sizeof(double))
+            steps.in_use[j], at.point.taken[j] = False, -at.point.scratch[j]
+            moved = moved or at.point.scratch[j] != 0
+            at.point.scratch[j] = 0
+    memcpy(steps.zeroed, at.point.scratch, at.p * sizeof(double))
     if moved:
         steps.kept.asked_for = ZEROS
-        ask_look(at, OWN, at.taken, 1.0, at.rule.width, True)
+        ask_look(at, OWN, at.point.taken, 1.0, at.smoothing.width, True)
     else:
         accept(steps)
 
@@ -177,24 +182,24 @@ cdef void accept(published_steps *steps) noexcept nogil:
     cdef newton_state *at = steps.at
     cdef Py_ssize_t j
     for j in range(at.p):
-        at.taken[j] = steps.zeroed[j] - at.w[j]
-        at.w[j] = steps.zeroed[j]
-    at.drift += rounding_of(at, at.taken)
-    after_look(at, at.step)
+        at.point.taken[j] = steps.zeroed[j] - at.point.w[j]
+        at.point.w[j] = steps.zeroed[j]
+    at.bound.drift += rounding_of(at, at.point.taken)
+    after_look(at, at.point.step)
     next_step(steps)
 
 
 cdef void reduce_width(published_steps *steps) noexcept nogil:
     # alpha <- beta alpha, until the next value is the last the paper allows
     cdef newton_state *at = steps.at
-    at.rule.width *= at.rule.decay
+    at.smoothing.width *= at.smoothing.decay
     steps.kept.adjust = True
-    if at.rule.width <= at.rule.decay * steps.kept.narrowest:
+    if at.smoothing.width <= at.smoothing.decay * steps.kept.narrowest:
         at.status = STALLED
         next_step(steps)
         return
     steps.kept.asked_for = NARROWER
-    ask_look(at, OWN, at.zero, 1.0, at.rule.width, True)
+    ask_look(at, OWN, at.point.zero, 1.0, at.smoothing.width, True)
 
 
 # ---------------------------------------------------------------- what it is told
@@ -221,9 +226,9 @@ cdef void told_look(void *driver, const double *sums, const double *gradient, do
         return
     after_look(at, 1.0)
     if at.phase == FIRST_LOOK:
-        at.drift = rounding_of(at, at.w)
-        if at.has_block:
-            measure_columns(at, at.block, at.p + 1)
+        at.bound.drift = rounding_of(at, at.point.w)
+        if at.curvature.has_block:
+            measure_columns(at, at.curvature.block, at.p + 1)
     next_step(steps)
 
 
@@ -247,8 +252,8 @@ cdef class PublishedNewton(Newton):
         self.flags, self.zeroed, self.work = flags.base, zeroed.base, work.base
         self.steps.in_use, self.steps.gone, self.steps.used = &flags[0, 0], &flags[1, 0], &flags[2, 0]
         self.steps.zeroed, self.steps.work, self.steps.at = &zeroed[0], &work[0], &self.at
-        self.at.by_products = self.at.wide_l1 = False        # the whole block is wanted at every look
-        self.at.every_row = self.at.ask.primal = True
+        self.at.pcg.by_products = self.at.l1_block.wide = False  # the whole block is wanted at every look
+        self.at.cholesky.every_row = self.at.ask.primal = True
         self.at.ask.driver, self.at.ask.told_look, self.at.ask.told_evaluation = &self.steps, told_look, told_evaluation
 
     def take_published_steps(self, double newton_tol, double narrowest):

@@ -1,6 +1,11 @@
 """How wide the hinge is smoothed at the next Newton step; reasons in ``_smoothing.pyx``."""
 
 
+cdef struct next_width:
+    double width
+    double decay
+
+
 cdef struct width_rule:
     double width                 # smoothing now
     double decay                 # by which a good step multiplies it
@@ -11,11 +16,7 @@ cdef struct width_rule:
     double stale_gap             # smallest for so many looks
     int stale_looks
     int times_back               # that it went up again since
-
-
-cdef struct next_width:
-    double width
-    double decay
+    next_width next              # once the step has been taken
 
 
 cdef double NARROWEST

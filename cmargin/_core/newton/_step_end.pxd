@@ -1,6 +1,6 @@
 """The end of a step of full length, `scratch` = w + d, after the look there; reasons in ``_step_end.pyx``."""
 
-from cmargin._core.newton._driver cimport newton_state
+from cmargin._core.newton._state cimport newton_state
 
 
 # whether it is a poor place to stay: value and slope there are among the sums

@@ -1,6 +1,6 @@
 """The curvature block of a Newton step of SmSVM."""
 
-from cmargin._core.newton._driver cimport newton_state
+from cmargin._core.newton._state cimport newton_state
 
 
 cdef Py_ssize_t block_work_size(Py_ssize_t order, bint l1) noexcept nogil       # doubles, in `work`

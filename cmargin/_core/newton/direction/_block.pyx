@@ -4,7 +4,7 @@ from libc.math cimport INFINITY, fabs
 from libc.string cimport memset
 
 from cmargin._core.newton.direction._high_leverage cimport heavy_direction
-from cmargin._core.newton._driver cimport floor_of, newton_state, rounding_of
+from cmargin._core.newton._point cimport floor_of, rounding_of
 from cmargin._core.newton.direction._system cimport (
     MODEL_LEFT, MODEL_ROUNDS, MODEL_TOL, SMOOTH_MODEL_TOL, allows_rounding, curvature_is_lost, l1_minimum,
     l1_work_size, solve_after_ridge, solve_upper,
@@ -23,7 +23,7 @@ cdef Py_ssize_t block_work_size(Py_ssize_t order, bint l1) noexcept nogil:
 
 
 cdef bint may_be_used(const newton_state *at, Py_ssize_t j) noexcept nogil:
-    return at.w[j] != 0 or fabs(at.g[j]) > NEAR * at.l1_each[j]
+    return at.point.w[j] != 0 or fabs(at.point.g[j]) > NEAR * at.penalty.l1_each[j]
 
 
 cdef void choose_columns(newton_state *at) noexcept nogil:
@@ -32,27 +32,27 @@ cdef void choose_columns(newton_state *at) noexcept nogil:
     cdef Py_ssize_t j, found = 0, used = 0, room
     cdef bint always
     for j in range(at.p):
-        used += at.w[j] != 0
-        always = at.w[j] != 0 or at.l1_each[j] == 0
+        used += at.point.w[j] != 0
+        always = at.point.w[j] != 0 or at.penalty.l1_each[j] == 0
         if always or may_be_used(at, j):
-            at.active[found], at.keys[found] = j, (-INFINITY if always else -fabs(at.g[j]))
+            at.curvature.active[found], at.l1_block.keys[found] = j, (-INFINITY if always else -fabs(at.point.g[j]))
             found += 1
     room = max(WORKING_SET, 2 * used)
     if found > room:
-        sort_with_index(found, at.keys, at.active)
+        sort_with_index(found, at.l1_block.keys, at.curvature.active)
         found = room
         for j in range(found):
-            at.keys[j] = at.active[j]
-        sort_with_index(found, at.keys, at.active)
-    at.n_active = found
+            at.l1_block.keys[j] = at.curvature.active[j]
+        sort_with_index(found, at.l1_block.keys, at.curvature.active)
+    at.curvature.n_active = found
 
 
 cdef bint columns_wait(const newton_state *at) noexcept nogil:
     cdef Py_ssize_t j, i = 0
     for j in range(at.p):
-        if i < at.n_active and at.active[i] == j:
+        if i < at.curvature.n_active and at.curvature.active[i] == j:
             i += 1
-        elif fabs(at.g[j]) > at.l1_each[j]:
+        elif fabs(at.point.g[j]) > at.penalty.l1_each[j]:
             return True
     return False
 
@@ -62,10 +62,10 @@ cdef void add_rows_left_out(newton_state *at) noexcept nogil:
     # mean square
     cdef double most
     cdef Py_ssize_t j
-    for j in range(at.order):
-        most = -at.ask.look.floor * at.n * at.rms[j] * at.rms[j]
-        if not at.block[j * (at.order + 1)] >= NEXT_TO_NOTHING * most:
-            at.block[j * (at.order + 1)] += most
+    for j in range(at.curvature.order):
+        most = -at.ask.look.floor * at.problem.n * at.bound.rms[j] * at.bound.rms[j]
+        if not at.curvature.block[j * (at.curvature.order + 1)] >= NEXT_TO_NOTHING * most:
+            at.curvature.block[j * (at.curvature.order + 1)] += most
 
 
 cdef bint has_thin_column(const newton_state *at, const double *factor) noexcept nogil:
@@ -75,7 +75,7 @@ cdef bint has_thin_column(const newton_state *at, const double *factor) noexcept
     cdef double left
     for j in range(at.p):
         left = factor[j * (at.p + 1)]
-        if not left * left >= THICK * floor_of(at) * at.rms[j] * at.rms[j]:
+        if not left * left >= THICK * floor_of(at) * at.bound.rms[j] * at.bound.rms[j]:
             return True
     return False
 
@@ -83,13 +83,14 @@ cdef bint has_thin_column(const newton_state *at, const double *factor) noexcept
 cdef bint goes_too_far(const newton_state *at, const double *d) noexcept nogil:
     # Whether rounding may change the objective at the end of d by too much. Rows on the hinge's straight line have a
     # slope and no curvature: where the other rows do not span the columns and there is no penalty, d has no end there.
-    return not at.smooth and at.knows_rms and rounding_of(at, d) > HIDDEN * max(at.objective, HIDDEN)
+    return not at.problem.smooth and at.bound.knows_rms \
+        and rounding_of(at, d) > HIDDEN * max(at.bound.objective, HIDDEN)
 
 
 cdef bint solve_block(newton_state *at) noexcept nogil:
     # d = the Newton direction, for l1 the minimum of the model with its l1 term; False: the block is not finite
-    cdef Py_ssize_t order = at.order, i, j
-    cdef double *g = at.work                     # (order,) of the block's columns, as the next three
+    cdef Py_ssize_t order = at.curvature.order, i, j
+    cdef double *g = at.curvature.work           # (order,) of the block's columns, as the next three
     cdef double *d = g + order
     cdef double *w = d + order
     cdef double *l1 = w + order
@@ -97,32 +98,34 @@ cdef bint solve_block(newton_state *at) noexcept nogil:
     cdef bint done
     for i in range(order):
         for j in range(i, order):
-            at.block[i * order + j] /= at.n
-        at.block[i * order + i] += at.l2_each[i if at.n_active < 0 else at.active[i]]
-    at.thin = True
-    if at.heavy != NULL:
-        at.blind = curvature_is_lost(order, at.block, order + 1, at.g)
+            at.curvature.block[i * order + j] /= at.problem.n
+        j = i if at.curvature.n_active < 0 else at.curvature.active[i]
+        at.curvature.block[i * order + i] += at.penalty.l2_each[j]
+    at.cholesky.needs_diagonal = True
+    if at.high_leverage.rows != NULL:
+        at.point.unreliable = curvature_is_lost(order, at.curvature.block, order + 1, at.point.g)
         return heavy_direction(at)
     for i in range(order):
-        j = i if at.n_active < 0 else at.active[i]
-        g[i], w[i], l1[i] = at.g[j], at.w[j], at.l1_each[j]
-    at.blind = curvature_is_lost(order, at.block, order + 1, g)
-    if at.l1 > 0:
-        tol = SMOOTH_MODEL_TOL if at.smooth and not at.jumping else MODEL_TOL
-        done = l1_minimum(order, at.block, g, w, l1, MODEL_ROUNDS, tol, MODEL_LEFT * at.tol, at.deadline, d,
-                          l1 + order, at.index)
+        j = i if at.curvature.n_active < 0 else at.curvature.active[i]
+        g[i], w[i], l1[i] = at.point.g[j], at.point.w[j], at.penalty.l1_each[j]
+    at.point.unreliable = curvature_is_lost(order, at.curvature.block, order + 1, g)
+    if at.penalty.l1 > 0:
+        tol = SMOOTH_MODEL_TOL if at.problem.smooth and not at.problem.jumping else MODEL_TOL
+        done = l1_minimum(order, at.curvature.block, g, w, l1, MODEL_ROUNDS, tol, MODEL_LEFT * at.stop.tol,
+                          at.stop.deadline, d,
+                          l1 + order, at.l1_block.index)
     else:
-        ridge = solve_upper(order, at.block, 1, g, d, l1 + order)
+        ridge = solve_upper(order, at.curvature.block, 1, g, d, l1 + order)
         while ridge <= 1 and goes_too_far(at, d):
-            ridge = solve_after_ridge(ridge, order, at.block, 1, g, d, l1 + order)
+            ridge = solve_after_ridge(ridge, order, at.curvature.block, 1, g, d, l1 + order)
         done = ridge == ridge
-        at.rough = ridge == 0 and allows_rounding(order, at.block, l1 + order)
-        at.thin = not (at.knows_rms and ridge == 0) or has_thin_column(at, l1 + order) \
-            or (at.smooth and at.jumping)            # whose rows below the floor have no curvature to sum
-        at.has_factor = ridge == 0 and at.smooth
+        at.cholesky.single_ok = ridge == 0 and allows_rounding(order, at.curvature.block, l1 + order)
+        at.cholesky.needs_diagonal = not (at.bound.knows_rms and ridge == 0) or has_thin_column(at, l1 + order) \
+            or (at.problem.smooth and at.problem.jumping)    # rows below the floor have no curvature
+        at.curvature.has_factor = ridge == 0 and at.problem.smooth
         for i in range(order):
             d[i] = -d[i]
-    memset(at.d, 0, at.p * sizeof(double))
+    memset(at.point.d, 0, at.p * sizeof(double))
     for i in range(order):
-        at.d[i if at.n_active < 0 else at.active[i]] = d[i]
+        at.point.d[i if at.curvature.n_active < 0 else at.curvature.active[i]] = d[i]
     return done

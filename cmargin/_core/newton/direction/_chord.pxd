@@ -1,6 +1,6 @@
 """Newton steps of a smooth loss by a factor that is kept; reasons in ``_chord.pyx``."""
 
-from cmargin._core.newton._driver cimport newton_state
+from cmargin._core.newton._state cimport newton_state
 
 
 # the Newton direction by the factor of an earlier look

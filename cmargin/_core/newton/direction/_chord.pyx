@@ -30,37 +30,39 @@ cdef double MOST = 0.8
 
 cdef void chord_direction(newton_state *at) noexcept nogil:
     cdef Py_ssize_t j
-    memcpy(at.d, at.g, at.p * sizeof(double))
-    potrs(at.p, 1, at.work + 4 * at.p, at.d)
+    memcpy(at.point.d, at.point.g, at.p * sizeof(double))
+    potrs(at.p, 1, at.curvature.work + 4 * at.p, at.point.d)
     for j in range(at.p):
-        at.d[j] = -at.d[j]
+        at.point.d[j] = -at.point.d[j]
 
 
 cdef bint may_be_the_last(const newton_state *at) noexcept nogil:
     # never twice in turn; a subset's last curvature is handed over
-    cdef double promised = at.predicted / at.objective if at.objective > 0 else 0
-    if not at.smooth or not at.has_factor or not at.has_block or at.width_end > 0 or at.path_l2 > at.l2:
+    cdef double promised = at.point.predicted / at.bound.objective if at.bound.objective > 0 else 0
+    if not at.problem.smooth or not at.curvature.has_factor or not at.curvature.has_block:
         return False
-    return JUMPING * promised <= at.tol if at.jumping else SQUARED * promised * promised <= at.tol
+    if at.stop.width_end > 0 or at.penalty.path_l2 > at.penalty.l2:
+        return False
+    return JUMPING * promised <= at.stop.tol if at.problem.jumping else SQUARED * promised * promised <= at.stop.tol
 
 
 cdef bint leaves_zero(const newton_state *at) noexcept nogil:
     cdef double explained, mean = 0              # share of the squares of the codes, mean code that an intercept takes
-    cdef point zero = point_loss(at.loss, 0, 1, 1)
+    cdef point zero = point_loss(at.problem.loss, 0, 1, 1)
     cdef Py_ssize_t j
-    if not at.smooth or at.l1 > 0 or not at.predicted > 0:
+    if not at.problem.smooth or at.penalty.l1 > 0 or not at.point.predicted > 0:
         return False
-    explained = at.predicted * zero.curvature / (zero.slope * zero.slope)
-    if at.p > at.n_features:
-        mean = at.g[at.n_features] / zero.slope
-    if explained - mean * mean < FEWEST * (1 - mean * mean) or (at.jumping and explained > MOST):
+    explained = at.point.predicted * zero.curvature / (zero.slope * zero.slope)
+    if at.p > at.problem.n_features:
+        mean = at.point.g[at.problem.n_features] / zero.slope
+    if explained - mean * mean < FEWEST * (1 - mean * mean) or (at.problem.jumping and explained > MOST):
         return False
     for j in range(at.p):
-        if at.w[j] != 0:
+        if at.point.w[j] != 0:
             return False
     return True
 
 
 cdef bint serves_all_rows(const newton_state *at) noexcept nogil:
-    cdef double off = <double> at.p / max(1, at.n_rows)
-    return at.smooth and not at.jumping and at.l1 == 0 and off * off > ALREADY * at.tol
+    cdef double off = <double> at.p / max(1, at.problem.n_rows)
+    return at.problem.smooth and not at.problem.jumping and at.penalty.l1 == 0 and off * off > ALREADY * at.stop.tol

@@ -1,6 +1,6 @@
 """Rows so large that a Newton step moves them across the hinge and far beyond; reasons in ``_high_leverage.pyx``."""
 
-from cmargin._core.newton._driver cimport newton_state
+from cmargin._core.newton._state cimport newton_state
 
 
 # doubles of `heavy_work`

@@ -57,36 +57,37 @@ cdef heavy_model model_in(double *work, Py_ssize_t p) noexcept nogil:
 
 cdef bint look_at(newton_state *at, heavy_model *model, const double *direction, double step) noexcept nogil:
     # value, gradient and curvature of the heavy rows after a step; False: no memory
-    cdef row_pass *rows = at.heavy
+    cdef row_pass *rows = at.high_leverage.rows
     cdef look_request request
     cdef Py_ssize_t p = at.p, i, j
     request.direction, request.step, request.with_hessian = direction, step, BLOCK
-    request.line_width = request.width = at.rule.width
+    request.line_width = request.width = at.smoothing.width
     request.floor = 0
     at.ask.out_of_memory = not pass_begin_look(rows, &request)
     if at.ask.out_of_memory:
         return False
     while pass_look_part(rows):
         pass
-    at.passes += <double> rows.job.n_rows / at.n_rows * at.share
-    model.value = rows.job.sums[0] / at.n
+    at.counts.passes += <double> rows.job.n_rows / at.problem.n_rows * at.problem.share
+    model.value = rows.job.sums[0] / at.problem.n
     for i in range(p):
-        model.gradient[i] = rows.job.gradient[i] / -at.n
+        model.gradient[i] = rows.job.gradient[i] / -at.problem.n
         for j in range(i, p):
-            model.own[i * p + j] = model.own[j * p + i] = rows.job.hessian[i * p + j] / at.n
+            model.own[i * p + j] = model.own[j * p + i] = rows.job.hessian[i * p + j] / at.problem.n
     return True
 
 
 cdef double searched(newton_state *at, const heavy_model *model, double slope, double curvature) noexcept nogil:
     # the minimum of the model along e, at most e; slope, curvature: the other rows' and the penalty's
     cdef line_search line
-    line.n, line.w, line.d, line.weight = at.p if at.l1 > 0 else 0, model.w, model.e, at.l1_each
-    line.s_max, line.tol, line.max_trials, line.steps, line.index = 1, SEARCHED, 100, at.keys, at.index
+    line.n, line.w, line.d, line.weight = at.p if at.penalty.l1 > 0 else 0, model.w, model.e, at.penalty.l1_each
+    line.s_max, line.tol, line.max_trials = 1, SEARCHED, 100
+    line.steps, line.index = at.l1_block.keys, at.l1_block.index
     search_begin(&line)
     while True:
-        pass_along(at.heavy, line.s, at.rule.width)
-        if not search_told(&line, at.heavy.job.sums[1] / at.n + slope + line.s * curvature,
-                           at.heavy.job.sums[2] / at.n + curvature):
+        pass_along(at.high_leverage.rows, line.s, at.smoothing.width)
+        if not search_told(&line, at.high_leverage.rows.job.sums[1] / at.problem.n + slope + line.s * curvature,
+                           at.high_leverage.rows.job.sums[2] / at.problem.n + curvature):
             return line.s
 
 
@@ -94,15 +95,16 @@ cdef bint find_step(newton_state *at, heavy_model *model) noexcept nogil:
     # e = Newton's step of the model from w + d; False: its curvature is not finite
     cdef Py_ssize_t p = at.p, i
     cdef double ridge
-    gemv(NO_TRANS, p, p, 1.0, at.block, p, at.d, 0.0, model.rest_d)
+    gemv(NO_TRANS, p, p, 1.0, at.curvature.block, p, at.point.d, 0.0, model.rest_d)
     for i in range(p):
         model.slope[i] = model.g[i] + model.rest_d[i] + model.gradient[i]
-        model.w[i] = at.w[i] + at.d[i]
+        model.w[i] = at.point.w[i] + at.point.d[i]
     for i in range(p * p):
-        model.H[i] = at.block[i] + model.own[i]
-    if at.l1 > 0:
-        return l1_minimum(p, model.H, model.slope, model.w, at.l1_each, MODEL_ROUNDS, MODEL_TOL, MODEL_LEFT * at.tol,
-                          at.deadline, model.e, model.work, at.index)
+        model.H[i] = at.curvature.block[i] + model.own[i]
+    if at.penalty.l1 > 0:
+        return l1_minimum(p, model.H, model.slope, model.w, at.penalty.l1_each, MODEL_ROUNDS, MODEL_TOL,
+                          MODEL_LEFT * at.stop.tol,
+                          at.stop.deadline, model.e, model.work, at.l1_block.index)
     ridge = solve_upper(p, model.H, 1, model.slope, model.e, model.work)
     for i in range(p):
         model.e[i] = -model.e[i]
@@ -111,42 +113,42 @@ cdef bint find_step(newton_state *at, heavy_model *model) noexcept nogil:
 
 cdef bint take_step(newton_state *at, heavy_model *model) noexcept nogil:
     # d += e, or the part of e that is minimal; False: it promises too little, or there is no memory
-    cdef Py_ssize_t p = at.p, n_l1 = at.p if at.l1 > 0 else 0, i
-    cdef double first = dot(p, model.slope, model.e) + l1_slope(n_l1, model.w, model.e, at.l1_each, 0, 1)
+    cdef Py_ssize_t p = at.p, n_l1 = at.p if at.penalty.l1 > 0 else 0, i
+    cdef double first = dot(p, model.slope, model.e) + l1_slope(n_l1, model.w, model.e, at.penalty.l1_each, 0, 1)
     cdef double before = model.value, step = 1, slope, curvature, change
     model.most = max(model.most, -first)
     if not -first > DECREASE * model.most or not look_at(at, model, model.e, 1.0):
         return False
-    gemv(NO_TRANS, p, p, 1.0, at.block, p, model.e, 0.0, model.product)
+    gemv(NO_TRANS, p, p, 1.0, at.curvature.block, p, model.e, 0.0, model.product)
     slope = dot(p, model.g, model.e) + dot(p, model.rest_d, model.e)
     curvature = dot(p, model.e, model.product)
     change = model.value - before + slope + curvature / 2
     for i in range(n_l1):
-        change += at.l1_each[i] * (fabs(model.w[i] + model.e[i]) - fabs(model.w[i]))
+        change += at.penalty.l1_each[i] * (fabs(model.w[i] + model.e[i]) - fabs(model.w[i]))
     if change > ARMIJO * first:
         step = searched(at, model, slope, curvature)
         if not look_at(at, model, NULL, step):
             return False
-    axpy(p, step, model.e, at.d)
+    axpy(p, step, model.e, at.point.d)
     return True
 
 
 cdef bint heavy_direction(newton_state *at) noexcept nogil:
-    cdef heavy_model model = model_in(at.heavy_work, at.p)
+    cdef heavy_model model = model_in(at.high_leverage.work, at.p)
     cdef Py_ssize_t p = at.p, i, j
-    cdef double *rest = at.block                 # (p, p) curvature of the others, both triangles from here on
+    cdef double *rest = at.curvature.block       # (p, p) curvature of the others, both triangles from here on
     cdef int _step
-    memset(at.d, 0, p * sizeof(double))
-    pass_start(at.heavy, False)
-    if not look_at(at, &model, at.w, 1.0):
+    memset(at.point.d, 0, p * sizeof(double))
+    pass_start(at.high_leverage.rows, False)
+    if not look_at(at, &model, at.point.w, 1.0):
         return True
     for i in range(p):
-        model.g[i] = at.g[i] - model.gradient[i]
+        model.g[i] = at.point.g[i] - model.gradient[i]
         for j in range(i, p):
-            if at.heavy_in_block:
+            if at.high_leverage.in_block:
                 rest[i * p + j] -= model.own[i * p + j]
             rest[j * p + i] = rest[i * p + j]
-    at.heavy_in_block = False
+    at.high_leverage.in_block = False
     for _step in range(STEPS):
         if not find_step(at, &model):
             return False

@@ -1,6 +1,6 @@
 """Directions for l1 from the model of a step, minimised by rows that have columns."""
 
-from cmargin._core.newton._driver cimport newton_state
+from cmargin._core.newton._state cimport newton_state
 
 
 # a question, after which the direction is found

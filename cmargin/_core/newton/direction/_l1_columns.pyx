@@ -6,7 +6,8 @@ reads than the block and its factors are worth is the last by columns.
 """
 
 from cmargin._core.newton._asking cimport MODEL
-from cmargin._core.newton._driver cimport direction_found, floor_of
+from cmargin._core.newton._driver cimport direction_found
+from cmargin._core.newton._point cimport floor_of
 from cmargin._core.newton.direction._block cimport may_be_used
 from cmargin._core.newton.direction._pcg cimport give_products_up, start_without_them
 from cmargin._core.newton.direction._system cimport all_finite
@@ -20,34 +21,35 @@ cdef double MOST = 1000                  # reads of a step
 
 
 cdef void start_model(newton_state *at) noexcept nogil:
-    cdef step_model *model = &at.model
+    cdef step_model *model = &at.l1_columns.model
     cdef double worst = 0
     cdef Py_ssize_t j, found = 0
     for j in range(at.p):
-        if at.l1_each[j] > 0:
-            worst = max(worst, violation(at.g[j], at.w[j], at.l1_each[j]) / at.l1_each[j])
-        if j < at.n_features and may_be_used(at, j):
-            at.active[found] = j
+        if at.penalty.l1_each[j] > 0:
+            worst = max(worst, violation(at.point.g[j], at.point.w[j], at.penalty.l1_each[j]) / at.penalty.l1_each[j])
+        if j < at.problem.n_features and may_be_used(at, j):
+            at.curvature.active[found] = j
             found += 1
-    model.p, model.n, model.l1, model.free = at.p, at.n, at.l1, at.free >= 0
-    model.intercept = at.n_features if at.p > at.n_features else -1
-    model.g, model.w, model.l2_each, model.l1_each, model.d = at.g, at.w, at.l2_each, at.l1_each, at.d
-    model.listed, model.n_listed, model.used = at.active, found, at.index
-    model.enough = ENOUGH * at.tol
+    model.p, model.n, model.l1, model.free = at.p, at.problem.n, at.penalty.l1, at.problem.free >= 0
+    model.intercept = at.problem.n_features if at.p > at.problem.n_features else -1
+    model.g, model.w, model.d = at.point.g, at.point.w, at.point.d
+    model.l2_each, model.l1_each = at.penalty.l2_each, at.penalty.l1_each
+    model.listed, model.n_listed, model.used = at.curvature.active, found, at.l1_block.index
+    model.enough = ENOUGH * at.stop.tol
     if worst > NEAR_END:
         model.enough = max(model.enough, FORCING * min(worst, FAR))
-    model.worth, model.most = at.worth_products, MOST
+    model.worth, model.most = at.pcg.worth, MOST
     at.ask.kind, at.ask.model = MODEL, model
-    at.ask.look.width, at.ask.look.floor = at.rule.width, floor_of(at)
+    at.ask.look.width, at.ask.look.floor = at.smoothing.width, floor_of(at)
 
 
 cdef void told_model(void *driver) noexcept nogil:
     cdef newton_state *at = <newton_state *> driver
-    at.passes += at.model.reads
-    if not all_finite(at.p, at.d) or (at.model.given_up and nothing_moved(at)):
+    at.counts.passes += at.l1_columns.model.reads
+    if not all_finite(at.p, at.point.d) or (at.l1_columns.model.given_up and nothing_moved(at)):
         start_without_them(at)
         return
-    if at.model.given_up:
+    if at.l1_columns.model.given_up:
         give_products_up(at)
     direction_found(at)
 
@@ -56,6 +58,6 @@ cdef bint nothing_moved(const newton_state *at) noexcept nogil:
     # no row has curvature, say
     cdef Py_ssize_t j
     for j in range(at.p):
-        if at.d[j] != 0:
+        if at.point.d[j] != 0:
             return False
     return True

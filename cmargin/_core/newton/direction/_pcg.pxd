@@ -1,4 +1,4 @@
-from cmargin._core.newton._driver cimport newton_state
+from cmargin._core.newton._state cimport newton_state
 
 
 # of a sample: what curvature there will be at the first look, what a look is asked, and how many rows it then had

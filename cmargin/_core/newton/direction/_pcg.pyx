@@ -19,10 +19,9 @@ from cmargin._core.losses._losses cimport point_loss
 from cmargin._core.losses._smoothed_hinge cimport hinge_at, primal_curvature
 from cmargin._core.newton.direction._conjugate_gradients cimport cg_begin, cg_told, conjugate_gradients
 from cmargin._core.newton._asking cimport DONE, PRODUCT
-from cmargin._core.newton._driver cimport (
-    DIAGONAL, FRESH_LOOK, FULL_BLOCK, LEFT, PRODUCTS, ask_first_look, ask_look, direction_found, floor_of, gap_of,
-    measure_columns, newton_settle,
-)
+from cmargin._core.newton._driver cimport ask_first_look, ask_look, direction_found, newton_settle
+from cmargin._core.newton._point cimport floor_of, gap_of, measure_columns
+from cmargin._core.newton._state cimport DIAGONAL, FRESH_LOOK, FULL_BLOCK, LEFT, PRODUCTS
 from cmargin._core.newton.direction._block cimport choose_columns
 from cmargin._core.newton.direction._system cimport all_finite, curvature_is_lost, upper_is_finite
 from cmargin._core.rows._evaluate cimport SAMPLED_BLOCK
@@ -45,85 +44,85 @@ cdef void start_products(newton_state *at) noexcept nogil:
     # the diagonal, a scale only, is summed once in a trial; then its columns are taken to change as their mean does
     cdef double change
     cdef Py_ssize_t j
-    if at.worth_products == 0 or not (at.curvature_then > 0 and at.mean_curvature > 0):
+    if at.pcg.worth == 0 or not (at.pcg.mean_then > 0 and at.curvature.mean > 0):
         ask_product(at, NULL)
         return
-    change = at.mean_curvature / at.curvature_then
+    change = at.curvature.mean / at.pcg.mean_then
     for j in range(at.p):
-        at.diagonal[j] = (at.diagonal[j] - at.l2_each[j]) * change + at.l2_each[j]
-    at.curvature_then = at.mean_curvature
+        at.pcg.diagonal[j] = (at.pcg.diagonal[j] - at.penalty.l2_each[j]) * change + at.penalty.l2_each[j]
+    at.pcg.mean_then = at.curvature.mean
     go_on_with(at, begin_products(at))
 
 
 cdef void ask_product(newton_state *at, const double *x) noexcept nogil:
     at.phase = DIAGONAL if x == NULL else PRODUCTS
     at.ask.kind, at.ask.x = PRODUCT, x
-    at.ask.look.width, at.ask.look.floor = at.rule.width, floor_of(at)
+    at.ask.look.width, at.ask.look.floor = at.smoothing.width, floor_of(at)
 
 
 cdef void told_product(void *driver, const double *product, double share) noexcept nogil:
     cdef newton_state *at = <newton_state *> driver
     # conjugate gradients for H d = -g, scaled by H's diagonal
-    cdef conjugate_gradients *cg = &at.cg
+    cdef conjugate_gradients *cg = &at.pcg.cg
     cdef bint wanted
     cdef Py_ssize_t j
-    at.passes += share * at.share
-    if at.worth_products > 0:
-        at.spent += share * at.share
-        at.tried += share * at.share
+    at.counts.passes += share * at.problem.share
+    if at.pcg.worth > 0:
+        at.counts.spent += share * at.problem.share
+        at.pcg.tried += share * at.problem.share
     if at.phase == DIAGONAL:
         take_diagonal(at, product)
-        if at.worth_products > 0 and not all_finite(at.p, at.diagonal):
+        if at.pcg.worth > 0 and not all_finite(at.p, at.pcg.diagonal):
             start_without_them(at)
             return
         wanted = begin_products(at)
     else:
         for j in range(at.p):
-            cg.product[j] = product[j] / at.n + at.l2_each[j] * cg.search[j]
+            cg.product[j] = product[j] / at.problem.n + at.penalty.l2_each[j] * cg.search[j]
         wanted = cg_told(cg)
     go_on_with(at, wanted)
 
 
 cdef void go_on_with(newton_state *at, bint wanted) noexcept nogil:
-    cdef conjugate_gradients *cg = &at.cg
+    cdef conjugate_gradients *cg = &at.pcg.cg
     if wanted:
         ask_product(at, cg.search)
         return
-    if at.worth_products > 0 and (at.tried > min(TRIED * at.worth_products, SHARE * at.max_passes) or
-                                  (cg.count >= at.worth_products and leaves_too_much(at))):
+    if at.pcg.worth > 0 and (at.pcg.tried > min(TRIED * at.pcg.worth, SHARE * at.stop.max_passes) or
+                             (cg.count >= at.pcg.worth and leaves_too_much(at))):
         give_products_up(at)
-    memcpy(at.d, cg.x, at.p * sizeof(double))
+    memcpy(at.point.d, cg.x, at.p * sizeof(double))
     direction_found(at)
 
 
 cdef bint leaves_too_much(const newton_state *at) noexcept nogil:
-    cdef double left = dot(at.p, at.cg.r, at.cg.r), enough = at.cg.enough
-    if at.preconditioned:                        # a step cut short is still a good one; the next has other curvature
-        enough = max(enough, POOR * POOR * dot(at.p, at.g, at.g))
+    cdef double left = dot(at.p, at.pcg.cg.r, at.pcg.cg.r), enough = at.pcg.cg.enough
+    if at.sampled.in_use:                        # a step cut short is still a good one; the next has other curvature
+        enough = max(enough, POOR * POOR * dot(at.p, at.point.g, at.point.g))
     return left > enough
 
 
 cdef void give_products_up(newton_state *at) noexcept nogil:
     # after this step: the next kind of products, or a factor; its end is looked at with curvature, unless another
     # driver does
-    if at.sample > 0 and not at.preconditioned:
-        at.preconditioned, at.worth_products, at.tried = True, at.worth_preconditioned, 0
+    if at.sampled.rows > 0 and not at.sampled.in_use:
+        at.sampled.in_use, at.pcg.worth, at.pcg.tried = True, at.sampled.worth, 0
         return
-    at.preconditioned = at.has_factor = False
-    if at.or_leave:
+    at.sampled.in_use = at.curvature.has_factor = False
+    if at.pcg.or_leave:
         at.status = LEFT
         return
-    at.by_products = False
-    at.wide_l1 = at.l1 > 0 and at.p > FULL_BLOCK
-    if at.wide_l1:
+    at.pcg.by_products = False
+    at.l1_block.wide = at.penalty.l1 > 0 and at.p > FULL_BLOCK
+    if at.l1_block.wide:
         choose_columns(at)
 
 
 cdef void start_without_them(newton_state *at) noexcept nogil:
     # squares of the columns overflow, say: those who have a factor know what to do, or to say
     give_products_up(at)
-    at.knows_rms = False
-    if at.or_leave:
+    at.bound.knows_rms = False
+    if at.pcg.or_leave:
         newton_settle(at)
     else:
         ask_first_look(at, FRESH_LOOK, True)
@@ -132,30 +131,30 @@ cdef void start_without_them(newton_state *at) noexcept nogil:
 cdef void take_diagonal(newton_state *at, const double *product) noexcept nogil:
     cdef Py_ssize_t j
     measure_columns(at, product, 1)
-    at.curvature_then = at.mean_curvature
+    at.pcg.mean_then = at.curvature.mean
     for j in range(at.p):
-        at.diagonal[j] = product[j] / at.n + at.l2_each[j]
-    at.blind = curvature_is_lost(at.p, at.diagonal, 1, at.g)
+        at.pcg.diagonal[j] = product[j] / at.problem.n + at.penalty.l2_each[j]
+    at.point.unreliable = curvature_is_lost(at.p, at.pcg.diagonal, 1, at.point.g)
     for j in range(at.p):
-        at.diagonal[j] = at.diagonal[j] if at.diagonal[j] > 0 else 1
+        at.pcg.diagonal[j] = at.pcg.diagonal[j] if at.pcg.diagonal[j] > 0 else 1
 
 
 cdef bint begin_products(newton_state *at) noexcept nogil:
     cdef double cost, squares, forcing = 0, gap = gap_of(at)
     gap = gap if gap < 1 else 1.0                # it is NaN where no penalty bounds anything
     # a residual r costs the certificate |r|^2 / (2 l2), and one of a free intercept about |r|
-    cost = max(PART_OF_GAP * gap, PART_OF_END * at.tol) * at.objective
-    at.cg.enough = 2 * max(at.path_l2, at.l2) * cost
-    at.cg.most = at.worth_products if at.worth_products > 0 else MOST_PRODUCTS
-    if at.free >= 0:
-        at.cg.enough = min(at.cg.enough, cost * cost)
-    if at.worth_products > 0 or (at.smooth and not at.jumping):
-        forcing = FORCING if at.smooth else min(FORCING, max(LEAST_FORCING, HINGE_FORCING * sqrt(gap)))
-    squares = dot(at.p, at.g, at.g)
-    if at.cg.enough >= squares:                  # of a warm start no gap is known yet: some step all the same
-        at.cg.enough = squares / 4
-    at.cg.enough = max(at.cg.enough, max(ROUNDING_LEFT, forcing * forcing) * squares)
-    return cg_begin(&at.cg, at.g, -1)
+    cost = max(PART_OF_GAP * gap, PART_OF_END * at.stop.tol) * at.bound.objective
+    at.pcg.cg.enough = 2 * max(at.penalty.path_l2, at.penalty.l2) * cost
+    at.pcg.cg.most = at.pcg.worth if at.pcg.worth > 0 else MOST_PRODUCTS
+    if at.problem.free >= 0:
+        at.pcg.cg.enough = min(at.pcg.cg.enough, cost * cost)
+    if at.pcg.worth > 0 or (at.problem.smooth and not at.problem.jumping):
+        forcing = FORCING if at.problem.smooth else min(FORCING, max(LEAST_FORCING, HINGE_FORCING * sqrt(gap)))
+    squares = dot(at.p, at.point.g, at.point.g)
+    if at.pcg.cg.enough >= squares:              # of a warm start no gap is known yet: some step all the same
+        at.pcg.cg.enough = squares / 4
+    at.pcg.cg.enough = max(at.pcg.cg.enough, max(ROUNDING_LEFT, forcing * forcing) * squares)
+    return cg_begin(&at.pcg.cg, at.point.g, -1)
 
 
 # ---------------------------------------------------------------- a sample of the rows
@@ -164,72 +163,72 @@ cdef void foresee_curvature(newton_state *at) noexcept nogil:
     # at w = 0; elsewhere another driver may have told, or the first look does
     cdef Py_ssize_t j
     for j in range(at.p):
-        if at.w[j] != 0:
+        if at.point.w[j] != 0:
             return
-    if at.smooth:
-        at.mean_curvature = point_loss(at.loss, 0, 1, 1).curvature
+    if at.problem.smooth:
+        at.curvature.mean = point_loss(at.problem.loss, 0, 1, 1).curvature
     else:
-        at.mean_curvature = primal_curvature(hinge_at(1, at.rule.width), at.rule.width)
+        at.curvature.mean = primal_curvature(hinge_at(1, at.smoothing.width), at.smoothing.width)
 
 
 cdef void ask_for_sample(newton_state *at) noexcept nogil:
     # with the look that is asked for, if it has a block
-    at.ask.look.seed, at.ask.look.column_weight = at.sample_seed, NULL
-    at.ask.look.stands_for = at.mean_curvature * at.n / at.sample * at.filled
-    if at.ask.look.with_hessian == SAMPLED_BLOCK and not at.measured and knows_columns(at):
+    at.ask.look.seed, at.ask.look.column_weight = at.sampled.seed, NULL
+    at.ask.look.stands_for = at.curvature.mean * at.problem.n / at.sampled.rows * at.sampled.filled
+    if at.ask.look.with_hessian == SAMPLED_BLOCK and not at.sampled.measured and knows_columns(at):
         weigh_columns(at)
-        at.measured = at.forgotten = True
-    if at.ask.look.with_hessian == SAMPLED_BLOCK and at.forgotten:
-        at.ask.look.column_weight, at.forgotten = at.column_weight, False
+        at.sampled.measured = at.sampled.forgotten = True
+    if at.ask.look.with_hessian == SAMPLED_BLOCK and at.sampled.forgotten:
+        at.ask.look.column_weight, at.sampled.forgotten = at.sampled.column_weight, False
 
 
 cdef bint knows_columns(const newton_state *at) noexcept nogil:
-    return at.knows_rms or (at.curvature_then > 0 and at.mean_curvature > 0)
+    return at.bound.knows_rms or (at.pcg.mean_then > 0 and at.curvature.mean > 0)
 
 
 cdef double mean_square(const newton_state *at, Py_ssize_t j) noexcept nogil:
     # of a column, or where products have told no more, of its rows as they are curved; 0: beyond the range
-    cdef double square = at.rms[j] * at.rms[j]
-    if not at.knows_rms:
-        square = (at.diagonal[j] - at.l2_each[j]) / at.curvature_then
+    cdef double square = at.bound.rms[j] * at.bound.rms[j]
+    if not at.bound.knows_rms:
+        square = (at.pcg.diagonal[j] - at.penalty.l2_each[j]) / at.pcg.mean_then
     return square if square >= DBL_MIN and isfinite(square) else 0
 
 
 cdef void weigh_columns(newton_state *at) noexcept nogil:
     # all count for as much in a row's length, whose mean square is then 1
     cdef Py_ssize_t j, there = 0
-    for j in range(at.n_features):
+    for j in range(at.problem.n_features):
         there += mean_square(at, j) > 0
-    for j in range(at.n_features):
-        at.column_weight[j] = 1 / mean_square(at, j) / there if mean_square(at, j) > 0 else 0
+    for j in range(at.problem.n_features):
+        at.sampled.column_weight[j] = 1 / mean_square(at, j) / there if mean_square(at, j) > 0 else 0
 
 
 cdef void count_sample(newton_state *at) noexcept nogil:
     if at.ask.look.stands_for > 0:
-        at.filled = min(max(at.filled * at.sums[6] / at.sample, FEWEST), 1 / FEWEST)
+        at.sampled.filled = min(max(at.sampled.filled * at.point.sums[6] / at.sampled.rows, FEWEST), 1 / FEWEST)
 
 
 cdef void start_preconditioned(newton_state *at) noexcept nogil:
-    if not at.make_room(at, at.p):
+    if not at.curvature.make_room(at, at.p):
         at.ask.out_of_memory, at.ask.kind = True, DONE
-    elif at.has_block and not factor_sample(at):
+    elif at.curvature.has_block and not factor_sample(at):
         give_products_up(at)
-        ask_look(at, FRESH_LOOK, at.zero, 1.0, at.rule.width, True)
-    elif not at.has_factor:                      # nobody knew how much curvature there is
-        ask_look(at, FRESH_LOOK, at.zero, 1.0, at.rule.width, True)
+        ask_look(at, FRESH_LOOK, at.point.zero, 1.0, at.smoothing.width, True)
+    elif not at.curvature.has_factor:            # nobody knew how much curvature there is
+        ask_look(at, FRESH_LOOK, at.point.zero, 1.0, at.smoothing.width, True)
     else:
-        at.cg.factor = at.work + 4 * at.p
+        at.pcg.cg.factor = at.curvature.work + 4 * at.p
         go_on_with(at, begin_products(at))
 
 
 cdef bint factor_sample(newton_state *at) noexcept nogil:
     # of the block and the penalty; False: there is none, as rounding has it
-    cdef double *factor = at.work + 4 * at.p
+    cdef double *factor = at.curvature.work + 4 * at.p
     cdef Py_ssize_t i, j
-    at.blind = curvature_is_lost(at.p, at.block, at.p + 1, at.g)
+    at.point.unreliable = curvature_is_lost(at.p, at.curvature.block, at.p + 1, at.point.g)
     for i in range(at.p):
         for j in range(i, at.p):
-            factor[i * at.p + j] = at.block[i * at.p + j] / at.n
-        factor[i * at.p + i] = (1 + SINGLE) * factor[i * at.p + i] + at.l2_each[i]
-    at.has_factor = upper_is_finite(at.p, factor) and potrf(at.p, factor) == 0
-    return at.has_factor
+            factor[i * at.p + j] = at.curvature.block[i * at.p + j] / at.problem.n
+        factor[i * at.p + i] = (1 + SINGLE) * factor[i * at.p + i] + at.penalty.l2_each[i]
+    at.curvature.has_factor = upper_is_finite(at.p, factor) and potrf(at.p, factor) == 0
+    return at.curvature.has_factor

@@ -1,0 +1,178 @@
+"""What is known of the point where SmSVM's driver is: values, gradient, bound and history, from the sums of a look.
+
+Nothing here asks a question; the driver does, and every direction may look here.
+"""
+
+from libc.math cimport INFINITY, fabs, isfinite, sqrt
+from libc.string cimport memcpy
+
+from cmargin._core.linalg._blas cimport dot
+from cmargin._core.newton._bound cimport dual_bound, make_feasible
+from cmargin._core.newton._linearised_rows cimport says_enough, says_nothing, told_with_others
+from cmargin._core.newton._smoothing cimport NARROWEST
+from cmargin._core.newton._state cimport (
+    CONVERGED, DECREMENT, HISTORY_COLUMNS, LEFT, MAX_PASSES, MAX_TIME, STALLED, WIDTH,
+)
+from cmargin._core.util._clock cimport seconds
+from cmargin._core.util._history cimport history_row
+
+cdef double SKIP = 1e-6                  # rows of less than this part of the mean curvature are on its diagonal at most
+cdef Py_ssize_t SKIP_FROM = 4096         # rows; fewer are all summed
+cdef double ENOUGH_OF_A_SUBSET = 3e-4    # gap of a subset, with a smooth loss: below, its own noise is fitted
+
+
+cdef double penalty_of(const newton_state *at, const double *w) noexcept nogil:
+    cdef double squares = 0, sizes = 0
+    cdef Py_ssize_t j
+    for j in range(at.p):
+        squares += at.penalty.l2_each[j] * w[j] * w[j]
+        sizes += at.penalty.l1_each[j] * fabs(w[j])
+    if at.linearised.linear != NULL:             # other rows are straight lines
+        return squares / 2 + sizes + at.linearised.constant[0] + at.linearised.constant[1] \
+            - dot(at.p, at.linearised.linear, w)
+    return squares / 2 + sizes
+
+
+cdef double penalty_of_path(const newton_state *at) noexcept nogil:
+    cdef double squares = 0, sizes = 0
+    cdef Py_ssize_t j
+    if at.penalty.path_l2 <= at.penalty.l2 and at.penalty.path_l1 <= at.penalty.l1:
+        return 0
+    for j in range(at.p):
+        if j != at.problem.free:
+            squares += at.point.w[j] * at.point.w[j]
+            sizes += fabs(at.point.w[j])
+    return max(0.0, at.penalty.path_l2 - at.penalty.l2) / 2 * squares \
+        + max(0.0, at.penalty.path_l1 - at.penalty.l1) * sizes
+
+
+cdef double rounding_of(const newton_state *at, const double *e) noexcept nogil:
+    # what rounding may do to the objective in a product of the rows with e
+    cdef double total = 0
+    cdef Py_ssize_t j
+    if not at.bound.knows_rms:
+        return INFINITY
+    for j in range(at.p):
+        total += fabs(e[j]) * at.bound.rms[j]
+    return at.problem.steepest * at.problem.rounding * total
+
+
+cdef bint no_read_left(const newton_state *at) noexcept nogil:
+    # none for another look and, where the columns' sizes are not known, for the evaluation at the end
+    return at.counts.spent + (1 if at.bound.knows_rms else 2) * at.problem.share > at.stop.max_passes
+
+
+cdef double floor_of(const newton_state *at) noexcept nogil:
+    # rows far from the hinge are skipped, but never so many that little of the curvature known last is left
+    # where products read them all the same
+    if at.cholesky.every_row or at.sampled.in_use or at.problem.n_rows < SKIP_FROM:
+        return 0
+    return SKIP * at.curvature.mean
+
+
+# ---------------------------------------------------------------- what a look tells
+
+cdef void take_sums(newton_state *at, const double *sums, const double *gradient, double *block) noexcept nogil:
+    cdef double n = at.problem.n
+    cdef Py_ssize_t i, j
+    at.counts.passes += at.problem.share
+    at.counts.spent += at.problem.share
+    for i in range(10):
+        at.point.sums[i] = sums[i] / n if i < 6 else sums[i]
+    at.curvature.mean = sums[7] / n
+    for j in range(at.p):
+        at.point.g[j] = gradient[j] / -n
+    memcpy(at.bound.dual_sums, gradient + at.p, 2 * at.p * sizeof(double))
+    if at.linearised.linear != NULL:
+        told_with_others(at, gradient + at.p)
+    elif at.problem.smooth:
+        make_feasible(&at.bound.told, gradient + at.p, at.p, at.point.sums[4], at.point.sums[5], sums[8] / n,
+                      sums[9] / n, at.problem.free >= 0)
+    else:
+        make_feasible(&at.bound.told, gradient + at.p, at.p, at.point.sums[4], at.point.sums[5], at.point.sums[4],
+                      at.point.sums[5], at.problem.free >= 0)
+    for j in range(at.bound.told.n):
+        at.bound.told.v[j] /= n
+    at.bound.dual = dual_bound(&at.bound.told, at.penalty.l2, at.penalty.l1, NULL, at.point.scratch)
+    at.curvature.block, at.curvature.has_block = block, block != NULL
+    at.curvature.order = at.p if at.curvature.n_active < 0 else at.curvature.n_active
+    at.counts.seconds_look += seconds() - at.counts.clock
+
+
+cdef void after_look(newton_state *at, double step) noexcept nogil:
+    cdef double penalty = penalty_of(at, at.point.w), objective = at.point.sums[2] + penalty - penalty_of_path(at)
+    cdef Py_ssize_t j
+    for j in range(at.p):
+        at.point.g[j] += slope_of_penalty(at, j, at.point.w[j])
+    at.point.value = at.point.sums[3] + penalty
+    if objective < at.bound.objective:
+        at.bound.objective = objective
+        memcpy(at.bound.best_w, at.point.w, at.p * sizeof(double))
+    if at.bound.dual > at.bound.best_dual:
+        at.bound.best_dual, at.bound.best.total, at.bound.has_best = at.bound.dual, at.bound.told.total, True
+        memcpy(at.bound.best.v, at.bound.told.v, at.bound.told.n * sizeof(double))
+    elif at.bound.dual != at.bound.dual:
+        at.bound.best_dual = at.bound.dual
+    at.counts.n_iter += 1
+    record(at, objective, step)
+    judge(at)
+
+
+cdef void record(newton_state *at, double objective, double step) noexcept nogil:
+    # columns as in `HISTORY` of `continuation_newton`
+    cdef Py_ssize_t j, used = 0
+    cdef double *row = history_row(&at.history.table, &at.history.n_rows, &at.history.room, HISTORY_COLUMNS)
+    if row == NULL:
+        at.ask.out_of_memory = True
+        return
+    for j in range(at.p):
+        used += at.point.w[j] != 0
+    row[0], row[1] = at.counts.passes, seconds() - at.counts.started
+    row[2], row[3], row[4] = at.counts.seconds_look, at.counts.seconds_system, at.counts.seconds_search
+    row[5], row[6], row[7], row[8] = objective, gap_of(at), step, at.smoothing.width
+    row[9], row[10] = used, at.point.sums[6]
+
+
+cdef void judge(newton_state *at) noexcept nogil:
+    cdef double gap = gap_of(at)
+    if gap <= at.stop.tol or (at.linearised.linear != NULL and says_enough(at)):
+        at.status = CONVERGED
+    elif at.linearised.linear != NULL and says_nothing(at):
+        at.status = LEFT
+    elif at.bound.dual != at.bound.dual and not at.point.unreliable \
+            and at.point.predicted <= 0.1 * at.stop.tol * at.bound.objective \
+            and smoothing_error(at) <= at.stop.tol * at.bound.objective:
+        at.status = DECREMENT                    # no certificate without a penalty: the Newton decrement says so
+    elif at.smoothing.width <= at.stop.width_end \
+            or (at.problem.smooth and at.stop.width_end > 0 and gap < ENOUGH_OF_A_SUBSET):
+        at.status = WIDTH
+    elif at.smoothing.width <= NARROWEST:
+        at.status = STALLED
+    elif seconds() > at.stop.deadline:
+        at.status = MAX_TIME
+    elif no_read_left(at):
+        at.status = MAX_PASSES
+
+
+# ---------------------------------------------------------------- columns
+
+cdef void measure_columns(newton_state *at, const double *curvature, Py_ssize_t stride) noexcept nogil:
+    # at w = 0 every row has the same curvature, and that of the columns says how large they are
+    cdef Py_ssize_t j
+    for j in range(at.p):
+        if at.point.w[j] != 0:
+            return
+    for j in range(at.p):
+        at.bound.rms[j] = sqrt(curvature[j * stride] / max(at.point.sums[7], 1e-300))
+    at.bound.knows_rms, at.bound.drift = True, 0
+
+
+cdef void take_evaluation(newton_state *at, double loss, const double *squares) noexcept nogil:
+    cdef Py_ssize_t j
+    at.counts.passes += at.problem.share
+    at.bound.objective = loss / at.problem.n + penalty_of(at, at.bound.best_w)
+    if not isfinite(at.bound.objective):
+        at.bound.objective = INFINITY
+    for j in range(at.p):
+        at.bound.rms[j] = sqrt(squares[j] / at.problem.n)
+    at.bound.knows_rms = True

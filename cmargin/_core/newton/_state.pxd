@@ -1,0 +1,231 @@
+"""The state of SmSVM's Newton driver: structs alone, so that whoever needs them imports no function.
+
+A component holds what one idea needs. Its plain numbers come first, and where it has any, "pointers from here on" says
+where they end: `_serialise.pxd` puts the numbers of a component into a checkpoint, and a new number of it with them.
+The memory behind the pointers belongs to `Newton`, or to the C program, and is laid out in `_vectors.pxd`.
+"""
+
+from libc.stdint cimport uint64_t
+
+from cmargin._core.newton._asking cimport request
+from cmargin._core.newton._bound cimport dual_point
+from cmargin._core.newton._line cimport line_search
+from cmargin._core.newton._smoothing cimport width_rule
+from cmargin._core.newton.direction._conjugate_gradients cimport conjugate_gradients
+from cmargin._core.newton.direction._l1_model cimport step_model
+from cmargin._core.rows._evaluate cimport row_pass
+
+
+cdef enum status_id:             # names in `STATUS`
+    WAITING, RUNNING, CONVERGED, DECREMENT, WIDTH, STALLED, ROUNDED, STOPPED, MAX_TIME, MAX_PASSES,
+    LEFT                         # products are not worth their reads
+
+
+cdef enum phase_id:              # what was asked for
+    MEASURING, FIRST_LOOK, FRESH_LOOK, DIAGONAL, PRODUCTS, FULL_STEP, SEARCH, SHORTER_STEP, SETTLING,
+    OWN                          # by a driver that has this one's state, and phases of its own
+
+
+cdef enum:
+    HISTORY_COLUMNS = 11
+    FULL_BLOCK = 256             # up to so many columns the block of an l1 problem holds all of them, used or not
+
+
+cdef struct newton_state
+
+
+cdef struct newton_problem:      # (l2/2) |w|^2 + (1/n) sum s F(y <w, x>) + l1 |w|_1
+    Py_ssize_t free              # the column that is not penalised, the last, or -1
+    Py_ssize_t n_rows
+    Py_ssize_t n_features
+    double n                     # sum of s
+    double share                 # cost of an evaluation in reads of the whole data
+    int loss
+    bint smooth                  # a loss that needs no smoothing,
+    bint jumping                 # but whose curvature jumps
+    double steepest              # root mean square slope where the objective is 1, at most
+    double rounding              # of a sum over the rows, beside the root mean square of a term
+
+
+cdef struct newton_penalty:      # the user's, and that of the steps, which `_penalty_path` may make larger
+    double l2
+    double l1
+    double path_l2               # of the steps, where it is not ``l2``; 0: not yet
+    double path_l1               # the same of ``l1``
+    # ---- pointers from here on
+    double *l2_each              # (p,) of the steps, 0 for the free column
+    double *l1_each              # (p,)
+
+
+cdef struct linearised_rows:     # rows beside the problem's own, whose dual variables stay as they are
+    double constant[2]           # sums of s a over the positive and the negative ones, over n
+    double known                 # the objective of all rows,
+    double wanted                # and the bound of theirs beyond which nothing more is asked
+    # ---- pointers from here on
+    double *linear               # (p,) mean s a y x over them, or NULL: there are none
+    double *sums                 # (2, p) sums of s a y x over the positive and the negative ones
+    double *sums_of_all          # (2, p) the same with the problem's own rows
+
+
+cdef struct stop_rule:           # what the user chose
+    double tol
+    double max_passes
+    double deadline              # on the clock of `seconds`
+    double width_end             # leave once the smoothing is below: a subset
+
+
+cdef struct newton_point:        # where the steps are, and the step from there
+    double value                 # of the smoothed objective at w
+    double slope                 # of it at w along d
+    double predicted             # decrease of a step
+    double step                  # length of the last one, in d
+    double sums[10]              # of the last evaluation, as _row_blocks.pxd has them, the first six per weight
+    bint unreliable              # `predicted` means nothing: squares beyond the range of doubles
+    bint columns_wait            # it is 0, but columns that the block left out are steep
+    # ---- pointers from here on
+    double *w                    # (p,)
+    double *d                    # (p,) direction
+    double *taken                # (p,) the step taken along it
+    double *g                    # (p,) gradient of the smoothed objective without l1
+    double *scratch              # (p,)
+    double *zero                 # (p,)
+
+
+cdef struct newton_line:         # the line of a step; nothing of it outlives the step
+    double slope                 # of the penalty at w along d,
+    double curvature             # and its change along it
+    bint leaves_zero             # w = 0, by a step whose length is to be found
+    line_search search
+
+
+cdef struct newton_bound:        # the best point and the best bound, and what rounding may have done to them
+    double objective             # at best_w, not smoothed
+    double dual                  # of the last evaluation
+    double best_dual
+    double drift                 # what rounding may have done to the objective since the start
+    bint has_best                # there is a dual point behind best_dual
+    bint knows_rms
+    bint only_settles            # no step follows the evaluation at the end
+    int resumed                  # times that a fit went on because its certificate, evaluated anew, fell short
+    # ---- pointers from here on
+    dual_point told              # dual variables of the last evaluation,
+    double *dual_sums            # (2, max(1, p)) and their sums s a y x over the positive and the negative rows
+    dual_point best              # behind best_dual
+    double *best_w               # (p,)
+    double *rms                  # (p,) root mean square of every column, or more
+
+
+cdef struct newton_curvature:    # shared by the directions: the block that was summed last, and a factor
+    double mean                  # curvature of a row where the last evaluation was
+    Py_ssize_t order             # of the block
+    Py_ssize_t n_active          # columns of the next block, so many of `active`; -1: all
+    bint has_scale
+    bint has_block
+    bint has_factor              # in `work`, behind 4 p numbers: of a sample's curvature, or of one kept, see `_chord`
+    # ---- pointers from here on
+    double *block                # (order, order) upper triangle; scaled in place
+    Py_ssize_t *active           # (p,) columns of the next block
+    double *column_scale         # (p,) curvature of the columns, where a subset of the rows has told it
+    double *work                 # block_work_size(order) doubles
+    Py_ssize_t work_order        # for which there is memory
+    bint (*make_room)(newton_state *at, Py_ssize_t order) noexcept nogil     # for `work`; False: there is none
+    void *owner                  # whose memory `work` is
+
+
+cdef struct cholesky_state:      # what the last factor says of the next block
+    bint single_ok               # it may be summed in single precision, see `allows_rounding`
+    bint needs_diagonal          # rows below the floor may count on its diagonal, see `has_thin_column`
+    bint every_row               # no row is skipped, however small its curvature
+
+
+cdef struct pcg_state:           # directions by conjugate gradients, or with l1 by columns
+    double tried                 # reads of products on trial so far
+    double mean_then             # mean curvature where the diagonal was summed; 0: nowhere
+    bint by_products             # these are the directions
+    bint or_leave                # to leave where they are not worth it: steps by a factor are for another driver
+    int worth                    # until a step takes as many products; 0: always
+    # ---- pointers from here on
+    conjugate_gradients cg
+    double *diagonal             # (p,) of the curvature
+
+
+cdef struct sampled_state:       # products that the curvature of a sample of the rows preconditions
+    uint64_t seed
+    double filled                # rows in samples so far, in those wanted: few where long rows have little curvature
+    Py_ssize_t rows              # of a sample; 0: none
+    int worth                    # until a step takes as many of these products
+    bint in_use                  # products are preconditioned, and evaluations tell the curvature of such a sample
+    bint measured                # there are column weights, and rows know their lengths
+    bint forgotten               # but not those of a driver that goes on from a checkpoint
+    # ---- pointers from here on
+    double *column_weight        # (p,) of squares in a row's length
+
+
+cdef struct l1_block_state:
+    bint wide                    # the curvature block holds the columns in use only
+    # ---- pointers from here on
+    Py_ssize_t *index            # (3 p,) scratch
+    double *keys                 # (p,) scratch
+
+
+cdef struct l1_columns_state:
+    bint flat                    # in this fit there was a system without a solution
+    # ---- pointers from here on
+    step_model model
+
+
+cdef struct high_leverage_state:     # rows that the model of a step treats exactly, in memory here
+    bint in_block                # the evaluation that found them summed their curvature too
+    # ---- pointers from here on
+    row_pass *rows               # NULL: none
+    double *work                 # see `heavy_work_size`
+
+
+cdef struct working_set_state:   # steps to the optimum of the rows near the hinge: `solvers/newton/working_set.py`
+    double width_then            # where the other steps go on at most, once these are over,
+    double open_then             # and what the objective is then believed to be too high
+    bint allowed                 # NEAREST may be asked: the rows are many
+    bint in_use
+    bint proposed                # the next step is in `d`
+
+
+cdef struct newton_counts:
+    double passes
+    double spent                 # evaluations; products of conjugate gradients are not limited
+    double started
+    double clock                 # when the present phase began
+    double seconds_look
+    double seconds_system
+    double seconds_search
+    Py_ssize_t n_iter
+
+
+cdef struct newton_history:
+    double *table                # (n_rows, HISTORY_COLUMNS)
+    Py_ssize_t n_rows
+    Py_ssize_t room
+
+
+cdef struct newton_state:
+    Py_ssize_t p                 # columns
+    status_id status
+    phase_id phase
+    request ask
+    newton_problem problem
+    newton_penalty penalty
+    linearised_rows linearised
+    stop_rule stop
+    newton_point point
+    newton_line line
+    width_rule smoothing
+    newton_bound bound
+    newton_curvature curvature
+    cholesky_state cholesky
+    pcg_state pcg
+    sampled_state sampled
+    l1_block_state l1_block
+    l1_columns_state l1_columns
+    high_leverage_state high_leverage
+    working_set_state working_set
+    newton_counts counts
+    newton_history history

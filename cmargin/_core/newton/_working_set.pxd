@@ -1,0 +1,28 @@
+"""Steps to the optimum of the rows near the hinge beside linearised others: when, and what follows them.
+
+The reasons are in ``solvers/newton/working_set.py``, which answers the question; the driver asks it.
+"""
+
+from cmargin._core.newton._point cimport gap_of
+from cmargin._core.newton._state cimport RUNNING, newton_state
+
+
+cdef inline bint wants_near(const newton_state *at, double smoothing_error) noexcept nogil:
+    # where no subset has led near the optimum, Newton steps do first
+    cdef double close = 0.01                 # of the objective: what smoothing may cost there
+    return at.working_set.allowed and at.status == RUNNING and at.point.predicted > 0 and at.point.step == 1 \
+        and at.curvature.has_block \
+        and at.curvature.n_active < 0 and smoothing_error <= close * at.bound.objective
+
+
+cdef inline bint is_too_short(const newton_state *at) noexcept nogil:
+    # of such a step, to be worth a read of its own: its end was looked at
+    cdef double least = 0.05
+    return at.working_set.in_use and at.point.step < least
+
+
+cdef inline double width_after_near(const newton_state *at) noexcept nogil:
+    # ``after`` times what is left of the objective
+    cdef double after = 30
+    cdef double left = min(gap_of(at) * at.bound.objective, at.working_set.open_then)
+    return min(at.working_set.width_then, max(at.smoothing.width, after * left))
