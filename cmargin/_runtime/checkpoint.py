@@ -14,7 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
 
-MAGIC = b"cmargin checkpoint, format 11\n"      # another number wherever what is kept changes
+OF_ANY_FORMAT = b"cmargin checkpoint, format "
+FORMAT = 12                      # another number wherever what is kept changes
+MAGIC = OF_ANY_FORMAT + b"%d\n" % FORMAT
 TRAILER = struct.Struct("<QI")   # bytes before it, and their CRC-32
 PIECE = 1 << 24                  # bytes that are summed at a time
 LEISURE = 20.0                   # times as long as writing took, training goes on at least before the next
@@ -230,9 +232,9 @@ def bring_name_to_disk(folder):
 def read(path, identity):
     """The state in the file; ValueError where it is no checkpoint, damaged, or one of another fit."""
     with open(path, "rb") as file:
-        if file.read(len(MAGIC)) != MAGIC:
-            raise ValueError(f"{path} is not a checkpoint that this version of cmargin can read; give another path, or "
-                             "remove it.")
+        found = file.readline(len(OF_ANY_FORMAT) + 10)
+        if found != MAGIC:
+            raise unreadable(path, file, found, identity.get("the version of cmargin"))
         if not is_whole(file):
             raise ValueError(f"The checkpoint {path} is cut short or damaged; remove it to train from the beginning.")
         file.seek(len(MAGIC))
@@ -242,6 +244,19 @@ def read(path, identity):
                 raise ValueError(f"The checkpoint {path} is of another fit: {name} was {there.get(name)} there and is "
                                  f"{identity.get(name)} here; give these back, another path, or remove it.")
         return OwnUnpickler(file).load()
+
+
+def unreadable(path, file, first_line, version):
+    """What is wrong with a file that begins with another line; the version that wrote it where it says so."""
+    if not first_line.startswith(OF_ANY_FORMAT) or not is_whole(file):
+        return ValueError(f"{path} is not a checkpoint that this version of cmargin can read; give another path, or "
+                          "remove it.")
+    file.seek(len(first_line))
+    wrote = OwnUnpickler(file).load().get("the version of cmargin")
+    number = first_line[len(OF_ANY_FORMAT):].decode("ascii", "replace").strip()
+    return ValueError(f"The checkpoint {path} was written by cmargin {wrote} in format {number}, and cmargin {version} "
+                      f"here reads format {FORMAT}; finish the fit with the build that began it, give another path, or "
+                      "remove it.")
 
 
 def is_whole(file):

@@ -15,6 +15,18 @@ cdef enum dual_status:           # names in `STATUS`
 
 
 cdef struct dual_state:
+    # ---- what a checkpoint holds, beside vectors and sweeps; ``rows`` ends it
+    double limit                 # reads after which it ends, chosen by the user
+    double objective
+    double best_dual
+    double gap                   # of the sweeps at the last look,
+    double read                  # reads until then
+    int newton_steps
+    int n_iter
+    int since                    # and sweeps since then
+    dual_status status
+    double seconds[3]            # looks, Newton steps, sweeps
+    # ---- the problem
     dual_rows *rows
     dual_sweeps *sweeps
     face_step step
@@ -23,33 +35,23 @@ cdef struct dual_state:
     Py_ssize_t n_result          # numbers of w that are wanted: m, and 1 with an intercept
     # ---- what the user chose
     double tol
-    double limit                 # reads after which it ends
     bint gives_up                # with "left" rather than "max_passes"
     double trial                 # of the limit, after which it leaves where the gap does not fall fast enough
     double first_look            # reads after which there is a look, if there has been none
     double largest               # multiple of w
     double deadline
     bint pauses                  # after every look
-    # ---- what is known
+    # ---- the point
     double *best_w               # (n_result,)
-    double objective
-    double best_dual
-    int n_iter
-    int newton_steps
-    dual_status status
-    dual_status leaving            # what to end with after a last look; RUNNING: nothing
+    dual_status leaving          # what to end with after a last look; RUNNING: nothing
     # ---- the machine
     dual_stage stage
     bint wished                  # the look under way was wished for
-    int since                    # sweeps since the last look,
-    double read                  # reads
-    double gap                   # and the sweeps' gap at it
     Py_ssize_t at                # the next row of a look
     double held                  # sum of c y of rows added
     double *room                 # (4 n + 2 (m + 1),) while a look is under way
     bint out_of_memory
     double started
-    double seconds[3]            # looks, Newton steps, sweeps
     double *history
     Py_ssize_t history_rows
     Py_ssize_t history_room

@@ -14,15 +14,12 @@ from cmargin._core.dual._driver cimport (
 from cmargin._core.newton._state cimport HISTORY_COLUMNS
 from cmargin._core.rows._dual_rows cimport DualBlocks, reads_of
 from cmargin._core.rows._dual_sweeps cimport DualSweeps
-from cmargin._core.util._carry cimport carrier, carry, copied
+from cmargin._core.util._serialise cimport copied, numbers_between, restore, serialised, span
 from cmargin._core.util._clock cimport seconds
 from cmargin._core.util._shapes cimport must_fit
 
 # names of `dual_status`; "left": Newton's method on all columns had better go on
 STATUS = ("running", "converged", "stopped", "max_time", "max_passes", "left")
-
-cdef enum:
-    CARRIED = 512                # bytes, and more than there are
 
 
 cdef class DualDriver(Worker):
@@ -167,37 +164,24 @@ cdef class DualDriver(Worker):
 
     # ------------------------------------------------------------ a checkpoint, at a pause
 
-    cdef Py_ssize_t carry_numbers(self, char *place, bint back) noexcept nogil:
-        cdef carrier by
-        cdef dual_state *at = &self.at
-        by.place, by.back = place, back
-        carry(&by, &at.limit, sizeof(at.limit))
-        carry(&by, &at.objective, sizeof(at.objective))
-        carry(&by, &at.best_dual, sizeof(at.best_dual))
-        carry(&by, &at.n_iter, sizeof(at.n_iter))
-        carry(&by, &at.newton_steps, sizeof(at.newton_steps))
-        carry(&by, &at.status, sizeof(at.status))
-        carry(&by, &at.since, sizeof(at.since))
-        carry(&by, &at.read, sizeof(at.read))
-        carry(&by, &at.gap, sizeof(at.gap))
-        carry(&by, at.seconds, sizeof(at.seconds))
-        carry(&by, &at.rows.n_read, sizeof(at.rows.n_read))
-        return by.place - place
+    cdef void spans_of(self, span *out) noexcept nogil:
+        # out (2,)
+        out[0] = numbers_between(&self.at, &self.at.rows)
+        out[1] = numbers_between(&self.at.rows.n_read, &self.at.rows.n_read + 1)
 
     def kept(self):
         """What it is at a pause, a dictionary; its arrays are those that it goes on with."""
-        cdef char room[CARRIED]
-        cdef Py_ssize_t size = self.carry_numbers(room, False)
-        return dict(numbers=room[:size], sweeps=self.sweeps.kept(), w=self.best_w, history=self.history(),
+        cdef span spans[2]
+        self.spans_of(spans)
+        return dict(numbers=serialised(spans, 2), sweeps=self.sweeps.kept(), w=self.best_w, history=self.history(),
                     seconds=seconds() - self.at.started)
 
     def take_back(self, dict kept):
         """At the pause where another, of the same problem on the same rows, was `kept`."""
         cdef dual_state *at = &self.at
-        cdef char room[CARRIED]
-        cdef bytes numbers = kept["numbers"]
-        must_fit(len(numbers) == self.carry_numbers(room, False), "take_back")
-        self.carry_numbers(numbers, True)
+        cdef span spans[2]
+        self.spans_of(spans)
+        restore(spans, 2, kept["numbers"])
         self.sweeps.take_back(kept["sweeps"])                        # a and w too
         self.best_w[:] = kept["w"]
         at.started = seconds() - kept["seconds"]

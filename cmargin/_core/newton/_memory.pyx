@@ -9,11 +9,12 @@ from libc.string cimport memcpy
 from cmargin._core.linalg._blas cimport potrf
 from cmargin._core.newton.direction._chord cimport serves_all_rows
 from cmargin._core.newton._asking cimport PAUSE, Driver
-from cmargin._core.util._carry cimport carrier, carry, copied
+from cmargin._core.util._serialise cimport copied, restore, serialised, span
 from cmargin._core.util._clock cimport seconds
 from cmargin._core.newton.direction._high_leverage cimport heavy_work_size
 from cmargin._core.newton._driver cimport go_on, newton_answers_to, newton_begin, newton_leave, newton_settle
 from cmargin._core.newton._point cimport rounding_of
+from cmargin._core.newton._serialise cimport N_SPANS, newton_spans
 from cmargin._core.newton._state cimport FULL_BLOCK, HISTORY_COLUMNS, WAITING, newton_state, status_id
 from cmargin._core.newton.direction._block cimport block_work_size
 from cmargin._core.newton._vectors cimport BEST_V, BEST_W, D, L2_EACH, RMS, SCALE, TAKEN, W, X
@@ -43,68 +44,6 @@ cdef bint ask_python_for_room(newton_state *at, Py_ssize_t order) noexcept with 
 
 
 cdef double OF_TANGENTS = 1e-4   # width of looks in which rows far from the hinge are straight lines
-
-
-cdef enum:
-    CARRIED = 1024               # bytes, and more than there are
-
-
-cdef Py_ssize_t carry_numbers(newton_state *at, char *place, bint back) noexcept nogil:
-    # what a driver is between two steps, beside vectors and what its maker tells it; how many bytes
-    cdef carrier by
-    by.place, by.back = place, back
-    carry(&by, &at.point.value, sizeof(at.point.value))
-    carry(&by, &at.point.slope, sizeof(at.point.slope))
-    carry(&by, &at.point.predicted, sizeof(at.point.predicted))
-    carry(&by, &at.point.step, sizeof(at.point.step))
-    carry(&by, &at.point.unreliable, sizeof(at.point.unreliable))
-    carry(&by, &at.point.columns_wait, sizeof(at.point.columns_wait))
-    carry(&by, &at.smoothing.next, sizeof(at.smoothing.next))
-    carry(&by, &at.smoothing, sizeof(at.smoothing))
-    carry(&by, at.point.sums, sizeof(at.point.sums))
-    carry(&by, &at.curvature.mean, sizeof(at.curvature.mean))
-    carry(&by, &at.curvature.order, sizeof(at.curvature.order))
-    carry(&by, &at.penalty.path_l2, sizeof(at.penalty.path_l2))
-    carry(&by, &at.penalty.path_l1, sizeof(at.penalty.path_l1))
-    carry(&by, &at.curvature.n_active, sizeof(at.curvature.n_active))
-    carry(&by, &at.bound.dual, sizeof(at.bound.dual))
-    carry(&by, &at.bound.told.total, sizeof(at.bound.told.total))
-    carry(&by, &at.bound.best.total, sizeof(at.bound.best.total))
-    carry(&by, &at.bound.has_best, sizeof(at.bound.has_best))
-    carry(&by, &at.bound.objective, sizeof(at.bound.objective))
-    carry(&by, &at.bound.best_dual, sizeof(at.bound.best_dual))
-    carry(&by, &at.bound.knows_rms, sizeof(at.bound.knows_rms))
-    carry(&by, &at.curvature.has_scale, sizeof(at.curvature.has_scale))
-    carry(&by, &at.cholesky.single_ok, sizeof(at.cholesky.single_ok))
-    carry(&by, &at.cholesky.needs_diagonal, sizeof(at.cholesky.needs_diagonal))
-    carry(&by, &at.bound.drift, sizeof(at.bound.drift))
-    carry(&by, &at.bound.resumed, sizeof(at.bound.resumed))
-    carry(&by, &at.counts.passes, sizeof(at.counts.passes))
-    carry(&by, &at.counts.spent, sizeof(at.counts.spent))
-    carry(&by, &at.counts.n_iter, sizeof(at.counts.n_iter))
-    carry(&by, &at.status, sizeof(at.status))
-    carry(&by, &at.pcg.by_products, sizeof(at.pcg.by_products))
-    carry(&by, &at.pcg.worth, sizeof(at.pcg.worth))
-    carry(&by, &at.pcg.or_leave, sizeof(at.pcg.or_leave))
-    carry(&by, &at.pcg.tried, sizeof(at.pcg.tried))
-    carry(&by, &at.sampled.rows, sizeof(at.sampled.rows))
-    carry(&by, &at.sampled.seed, sizeof(at.sampled.seed))
-    carry(&by, &at.sampled.filled, sizeof(at.sampled.filled))
-    carry(&by, &at.sampled.measured, sizeof(at.sampled.measured))
-    carry(&by, &at.sampled.worth, sizeof(at.sampled.worth))
-    carry(&by, &at.sampled.in_use, sizeof(at.sampled.in_use))
-    carry(&by, &at.pcg.mean_then, sizeof(at.pcg.mean_then))
-    carry(&by, &at.l1_columns.model.flat, sizeof(at.l1_columns.model.flat))
-    carry(&by, &at.counts.seconds_look, sizeof(at.counts.seconds_look))
-    carry(&by, &at.counts.seconds_system, sizeof(at.counts.seconds_system))
-    carry(&by, &at.counts.seconds_search, sizeof(at.counts.seconds_search))
-    carry(&by, &at.high_leverage.in_block, sizeof(at.high_leverage.in_block))
-    carry(&by, &at.working_set.in_use, sizeof(at.working_set.in_use))
-    carry(&by, &at.working_set.allowed, sizeof(at.working_set.allowed))
-    carry(&by, &at.working_set.proposed, sizeof(at.working_set.proposed))
-    carry(&by, &at.working_set.width_then, sizeof(at.working_set.width_then))
-    carry(&by, &at.working_set.open_then, sizeof(at.working_set.open_then))
-    return by.place - place
 
 
 cdef class Newton(Driver):
@@ -438,37 +377,36 @@ cdef class Newton(Driver):
     def kept(self):
         """What it is at a pause, a dictionary; its arrays are those that it goes on with."""
         cdef newton_state *at = &self.at
-        cdef char room[CARRIED]
-        cdef Py_ssize_t size = carry_numbers(at, room, False)
+        cdef span spans[N_SPANS]
         cdef Py_ssize_t order = at.curvature.order
         block = None
+        newton_spans(at, spans)
         if at.curvature.has_block and order > 0:
             block = np.asarray(<double[:order, :order]> at.curvature.block)
         factor = None
         if at.curvature.has_factor and not at.curvature.has_block:
             factor = np.asarray(<double[:at.p, :at.p]> (at.curvature.work + 4 * at.p))
-        return dict(numbers=room[:size], seconds=seconds() - at.counts.started, vectors=self.vectors,
+        return dict(numbers=serialised(spans, N_SPANS), seconds=seconds() - at.counts.started, vectors=self.vectors,
                     places=self.places,
-                    block=block, has_block=at.curvature.has_block, factor=factor, earlier=self.earlier,
+                    block=block, factor=factor, earlier=self.earlier,
                     history=self.history())
 
     def take_back(self, dict kept):
         """At the pause where another, of the same problem on the same rows, was `kept`."""
         cdef newton_state *at = &self.at
-        cdef char room[CARRIED]
+        cdef span spans[N_SPANS]
         cdef double[:, ::1] block
-        cdef bytes numbers = kept["numbers"]
-        must_fit(len(numbers) == carry_numbers(at, room, False), "take_back")
         at.pcg.by_products = len(kept["vectors"]) > X  # where it began
         self.must_have_columns()
         self.take_memory()
-        carry_numbers(at, numbers, True)
+        newton_spans(at, spans)
+        restore(spans, N_SPANS, kept["numbers"])
         if at.sampled.rows > 0:
             self.home.let_sample()
             at.sampled.forgotten = at.sampled.measured
         self.vectors[...], self.places[...] = kept["vectors"], kept["places"]
         at.counts.started, self.earlier = seconds() - kept["seconds"], list(kept["earlier"])
-        at.curvature.has_block, at.curvature.block = kept["has_block"], NULL
+        at.curvature.has_factor, at.curvature.block = False, NULL
         if kept["block"] is not None:
             block = self.block_told = kept["block"]
             must_fit(block.shape[0] == block.shape[1] == at.curvature.order, "take_back")

@@ -18,7 +18,7 @@ from cmargin._core.newton._point cimport (
 )
 from cmargin._core.newton._state cimport FIRST_LOOK, OWN, RUNNING, STALLED, newton_state
 from cmargin._core.newton.direction._system cimport solve_upper
-from cmargin._core.util._shapes cimport must_fit
+from cmargin._core.util._serialise cimport numbers_between, restore, serialised, span
 
 cdef double SHORTEST = 1e-10             # step below which the width is reduced instead
 
@@ -270,12 +270,11 @@ cdef class PublishedNewton(Newton):
         go_on(&self.steps)
 
     def kept(self):
-        numbers = (<char *> &self.steps.kept)[:sizeof(published_kept)]
-        return dict(super().kept(), published=numbers, flags=self.flags, zeroed=self.zeroed)
+        cdef span own = numbers_between(&self.steps.kept, &self.steps.kept + 1)
+        return dict(super().kept(), published=serialised(&own, 1), flags=self.flags, zeroed=self.zeroed)
 
     def take_back(self, dict kept):
-        cdef bytes numbers = kept["published"]
-        must_fit(len(numbers) == sizeof(published_kept), "take_back")
+        cdef span own = numbers_between(&self.steps.kept, &self.steps.kept + 1)
         super().take_back(kept)
-        memcpy(&self.steps.kept, <const char *> numbers, sizeof(published_kept))
+        restore(&own, 1, kept["published"])
         self.flags[...], self.zeroed[...] = kept["flags"], kept["zeroed"]

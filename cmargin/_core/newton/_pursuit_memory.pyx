@@ -11,7 +11,7 @@ from cmargin._core.newton._pursuit_newton cimport (
     arrive, n_columns_recorded, pursuit_answers_to, pursuit_begin, pursuit_leave, pursuit_state, rescale, status_id,
 )
 from cmargin._core.util._margin_summary cimport N_TRACED
-from cmargin._core.util._carry cimport carrier, carry, copied
+from cmargin._core.util._serialise cimport copied, numbers_between, restore, serialised, span
 from cmargin._core.util._clock cimport seconds
 from cmargin._core.util._shapes cimport must_fit
 
@@ -24,33 +24,14 @@ STATUS = ("waiting", "running", "tol", "stalled", "diverged", "max_passes", "max
 
 
 cdef enum:
-    CARRIED = 512                # bytes, and more than there are
+    N_SPANS = 3
 
 
-cdef Py_ssize_t carry_numbers(pursuit_state *at, char *place, bint back) noexcept nogil:
-    # what a driver is between two steps, beside vectors and what its maker tells it; how many bytes
-    cdef carrier by
-    by.place, by.back = place, back
-    carry(&by, &at.scale, sizeof(at.scale))
-    carry(&by, &at.value, sizeof(at.value))
-    carry(&by, &at.before, sizeof(at.before))
-    carry(&by, &at.first, sizeof(at.first))
-    carry(&by, &at.slope, sizeof(at.slope))
-    carry(&by, &at.curvature, sizeof(at.curvature))
-    carry(&by, &at.step, sizeof(at.step))
-    carry(&by, &at.objective, sizeof(at.objective))
-    carry(&by, &at.gradient_norm, sizeof(at.gradient_norm))
-    carry(&by, &at.norm_at_zero, sizeof(at.norm_at_zero))
-    carry(&by, &at.kept.ready, sizeof(at.kept.ready))
-    carry(&by, &at.kept.whole, sizeof(at.kept.whole))
-    carry(&by, &at.fall, sizeof(at.fall))
-    carry(&by, &at.steps_kept, sizeof(at.steps_kept))
-    carry(&by, &at.status, sizeof(at.status))
-    carry(&by, &at.passes, sizeof(at.passes))
-    carry(&by, &at.reads, sizeof(at.reads))
-    carry(&by, &at.seconds_steps, sizeof(at.seconds_steps))
-    carry(&by, &at.seconds_trace, sizeof(at.seconds_trace))
-    return by.place - place
+cdef void spans_of(pursuit_state *at, span *out) noexcept nogil:
+    # what a driver is between two steps, beside vectors and what its maker tells it
+    out[0] = numbers_between(at, &at.p)
+    out[1] = numbers_between(&at.kept.ready, &at.kept.ready + 1)
+    out[2] = numbers_between(&at.kept.whole, &at.kept.whole + 1)
 
 
 cdef class PursuitSteps(Driver):
@@ -218,24 +199,24 @@ cdef class PursuitSteps(Driver):
         """What it is at a pause, a dictionary; its arrays are those that it goes on with, or copies."""
         cdef pursuit_state *at = &self.at
         cdef kept_curvature *kept = &at.kept
-        cdef char room[CARRIED]
-        cdef Py_ssize_t size = carry_numbers(at, room, False), n = kept.n
+        cdef span spans[N_SPANS]
+        cdef Py_ssize_t n = kept.n
         curvature = None
+        spans_of(at, spans)
         if kept.matrix != NULL:
             curvature = (np.asarray(<double[:n, :n]> kept.matrix), np.asarray(<double[:n]> kept.own))
         pairs = np.empty((0, kept_row_size(n)))
         if kept.n_pairs > 0:
             pairs = np.asarray(<double[:kept.n_pairs, :kept_row_size(n)]> kept.pairs)
-        return dict(numbers=room[:size], seconds=seconds() - at.started, vectors=self.vectors, curvature=curvature,
-                    pairs=pairs, history=self.history_from(0))
+        return dict(numbers=serialised(spans, N_SPANS), seconds=seconds() - at.started, vectors=self.vectors,
+                    curvature=curvature, pairs=pairs, history=self.history_from(0))
 
     def take_back(self, dict kept):
         """At the pause where another, of the same problem on the same rows, was `kept`."""
         cdef pursuit_state *at = &self.at
-        cdef char room[CARRIED]
-        cdef bytes numbers = kept["numbers"]
-        must_fit(len(numbers) == carry_numbers(at, room, False), "take_back")
-        carry_numbers(at, numbers, True)
+        cdef span spans[N_SPANS]
+        spans_of(at, spans)
+        restore(spans, N_SPANS, kept["numbers"])
         self.vectors[...] = kept["vectors"]
         at.started = seconds() - kept["seconds"]
         free(at.history)

@@ -16,12 +16,29 @@ cdef enum phase_id:                      # what was asked for
 
 
 cdef struct pursuit_state:
+    # ---- what a checkpoint holds, beside vectors and the curvature in use; ``p`` ends it
+    double scale
+    double value
+    double before                        # value where the step began
+    double first                         # slope there
+    double slope                         # of the loss at w along d
+    double curvature                     # mean rho''
+    double step
+    double objective                     # of kept_w
+    double gradient_norm                 # relative to w = 0
+    double norm_at_zero
+    double fall                          # of the gradient in a step with the curvature in use
+    Py_ssize_t steps_kept                # steps with it
+    status_id status
+    Py_ssize_t passes
+    double reads
+    double seconds_steps
+    double seconds_trace
     # ---- the problem: (l2/2) |w|^2 + (1/n) sum s F(y <w, x>), F of `level` and `scale`
     Py_ssize_t p
     double n                             # sum of s
     double share                         # cost of a look in reads of the whole data
     double level
-    double scale
     # ---- what the user chose
     double tol                           # of the gradient norm at w = 0
     double max_passes
@@ -41,27 +58,11 @@ cdef struct pursuit_state:
     double *l2_each
     double *scratch
     double *zero
-    double value
-    double before                        # value where the step began
-    double first                         # slope there
-    double slope                         # of the loss at w along d
-    double curvature                     # mean rho''
-    double step
-    double objective                     # of kept_w
-    double gradient_norm                 # relative to w = 0
-    double norm_at_zero
-    # ---- the curvature in use, and by what the gradient fell in a step with it
+    # ---- the curvature in use
     kept_curvature kept
-    double fall
-    Py_ssize_t steps_kept
     # ---- counts
-    status_id status
-    Py_ssize_t passes
-    double reads
     double started
     double clock                         # when the present phase began, as `at_work` counts
-    double seconds_steps
-    double seconds_trace
     double *history                      # (rows, n_columns_recorded)
     Py_ssize_t history_rows
     Py_ssize_t history_room

@@ -25,6 +25,7 @@ cdef struct dual_sweeps:
     int *nap                         # (n,) sweeps that a row was left out of last; the sweep that it comes back in
     int *wake
     uint64_t *stream                 # (4,)
+    # ---- what a checkpoint holds, beside these arrays: down to ``now``
     double total                     # sum of what a is worth,
     double balance                   # sum a y
     double smallest                  # slopes that moved a row,
@@ -65,7 +66,6 @@ cdef class DualSweeps:
     cdef dual_sweeps at
     cdef readonly DualBlocks blocks
     cdef list arrays
-    cdef Py_ssize_t carry_numbers(self, char *place, bint back) noexcept nogil
 
 
 # at most so many sweeps until something else is wished for; `call_part` until it answers that the call has ended

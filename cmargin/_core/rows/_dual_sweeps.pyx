@@ -18,14 +18,13 @@ from libc.string cimport memcpy
 from cmargin._core.rows._dual_evaluate cimport balance_part, balancing, begin_balancing
 from cmargin._core.rows._dual_rows cimport AHEAD, DualBlocks, dual_rows, gap_at, mean_product, take_mean, worth_of
 from cmargin._core.rows._tiles cimport add_row, fetch_row, row_product
-from cmargin._core.util._carry cimport carrier, carry
 from cmargin._core.util._random cimport shuffle_places
+from cmargin._core.util._serialise cimport numbers_between, restore, serialised, span
 from cmargin._core.util._shapes cimport must_fit
 
 cdef enum:
     LONGEST_NAP = 7                  # sweeps that a row at its bound may be left out of, until the next look
     NEVER = 2147483647
-    CARRIED = 1024                   # bytes of its numbers, and more than there are
 
 cdef double ENOUGH = 0.7             # of the tolerance: gap seen by a sweep at which a first look is worth its read
 cdef double STRETCH = 4.0            # entries of rows swept, over columns, from which on vectors of columns cost little
@@ -160,48 +159,15 @@ cdef class DualSweeps:
 
     # ------------------------------------------------------------ a checkpoint, between two calls
 
-    cdef Py_ssize_t carry_numbers(self, char *place, bint back) noexcept nogil:
-        cdef carrier by
-        cdef dual_sweeps *at = &self.at
-        by.place, by.back = place, back
-        carry(&by, &at.total, sizeof(at.total))
-        carry(&by, &at.balance, sizeof(at.balance))
-        carry(&by, &at.smallest, sizeof(at.smallest))
-        carry(&by, &at.largest, sizeof(at.largest))
-        carry(&by, &at.seen, sizeof(at.seen))
-        carry(&by, &at.gap_before, sizeof(at.gap_before))
-        carry(&by, &at.held, sizeof(at.held))
-        carry(&by, &at.constant, sizeof(at.constant))
-        carry(&by, at.gaps, sizeof(at.gaps))
-        carry(&by, &at.under_way, sizeof(at.under_way))
-        carry(&by, &at.stretches, sizeof(at.stretches))
-        carry(&by, &at.n_turns, sizeof(at.n_turns))
-        carry(&by, &at.n_gaps, sizeof(at.n_gaps))
-        carry(&by, &at.on_face, sizeof(at.on_face))
-        carry(&by, &at.at, sizeof(at.at))
-        carry(&by, &at.now, sizeof(at.now))
-        carry(&by, &at.n_active, sizeof(at.n_active))
-        carry(&by, &at.moved, sizeof(at.moved))
-        carry(&by, &at.low, sizeof(at.low))
-        carry(&by, &at.high, sizeof(at.high))
-        carry(&by, &at.part, sizeof(at.part))
-        carry(&by, &at.gap, sizeof(at.gap))
-        carry(&by, &at.enough, sizeof(at.enough))
-        carry(&by, &at.patience, sizeof(at.patience))
-        return by.place - place
-
     def kept(self):
         """A dictionary; its arrays are those that it goes on with."""
-        cdef char room[CARRIED]
-        cdef Py_ssize_t size = self.carry_numbers(room, False)
-        return dict(numbers=room[:size], arrays=self.arrays)
+        cdef span numbers = numbers_between(&self.at.total, &self.at.at_most)
+        return dict(numbers=serialised(&numbers, 1), arrays=self.arrays)
 
     def take_back(self, dict kept):
         """What others of the same problem had `kept`."""
-        cdef char room[CARRIED]
-        cdef bytes numbers = kept["numbers"]
-        must_fit(len(numbers) == self.carry_numbers(room, False), "take_back")
-        self.carry_numbers(numbers, True)
+        cdef span numbers = numbers_between(&self.at.total, &self.at.at_most)
+        restore(&numbers, 1, kept["numbers"])
         for own, saved in zip(self.arrays, kept["arrays"], strict=True):
             own[...] = saved
 

@@ -38,6 +38,7 @@ cdef void start_model(newton_state *at) noexcept nogil:
     model.enough = ENOUGH * at.stop.tol
     if worst > NEAR_END:
         model.enough = max(model.enough, FORCING * min(worst, FAR))
+    model.flat = at.l1_columns.flat
     model.worth, model.most = at.pcg.worth, MOST
     at.ask.kind, at.ask.model = MODEL, model
     at.ask.look.width, at.ask.look.floor = at.smoothing.width, floor_of(at)
@@ -46,6 +47,7 @@ cdef void start_model(newton_state *at) noexcept nogil:
 cdef void told_model(void *driver) noexcept nogil:
     cdef newton_state *at = <newton_state *> driver
     at.counts.passes += at.l1_columns.model.reads
+    at.l1_columns.flat = at.l1_columns.model.flat
     if not all_finite(at.p, at.point.d) or (at.l1_columns.model.given_up and nothing_moved(at)):
         start_without_them(at)
         return

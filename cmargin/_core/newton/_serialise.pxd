@@ -1,0 +1,28 @@
+"""SmSVM's driver between two steps, beside its vectors and what its maker tells it: the numbers of every component."""
+
+from cmargin._core.newton._state cimport newton_state
+from cmargin._core.util._serialise cimport numbers_between, span
+
+
+cdef enum:
+    N_SPANS = 16
+
+
+cdef inline void newton_spans(newton_state *at, span *out) noexcept nogil:
+    # out (N_SPANS,): a component up to its first pointer
+    out[0] = numbers_between(&at.status, &at.status + 1)
+    out[1] = numbers_between(&at.penalty, &at.penalty.l2_each)
+    out[2] = numbers_between(&at.point, &at.point.w)
+    out[3] = numbers_between(&at.smoothing, &at.smoothing + 1)
+    out[4] = numbers_between(&at.bound, &at.bound.told)
+    out[5] = numbers_between(&at.bound.told.total, &at.bound.told.total + 1)
+    out[6] = numbers_between(&at.bound.best.total, &at.bound.best.total + 1)
+    out[7] = numbers_between(&at.curvature, &at.curvature.block)
+    out[8] = numbers_between(&at.cholesky, &at.cholesky + 1)
+    out[9] = numbers_between(&at.pcg, &at.pcg.cg)
+    out[10] = numbers_between(&at.sampled, &at.sampled.column_weight)
+    out[11] = numbers_between(&at.l1_block, &at.l1_block.index)
+    out[12] = numbers_between(&at.l1_columns, &at.l1_columns.model)
+    out[13] = numbers_between(&at.high_leverage, &at.high_leverage.rows)
+    out[14] = numbers_between(&at.working_set, &at.working_set + 1)
+    out[15] = numbers_between(&at.counts, &at.counts + 1)
