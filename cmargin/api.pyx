@@ -7,9 +7,11 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset, strcmp
 
 from cmargin._api_table cimport cmargin_table
-from cmargin._core.losses._losses cimport HINGE, N_LOSSES, facts_of, has_dual, in_newton_steps, point_loss
+from cmargin._core.losses._losses cimport HINGE, N_LOSSES, has_dual, in_newton_steps, point_loss
+from cmargin._core.losses._losses cimport facts_of as facts_of_loss
 from cmargin._core.losses._losses cimport dual_gain as gain_of_dual
-from cmargin._core.losses._point cimport point
+from cmargin._core.losses._point cimport loss_of, loss_t, point
+from cmargin._core.losses._point cimport loss_facts as core_facts
 from cmargin._core.newton._asking cimport ALONG, EVALUATE, LOOK, PRODUCT
 from cmargin._core.newton._asking cimport request as driver_request
 from cmargin._core.newton._line cimport line_search, search_begin, search_told
@@ -44,6 +46,11 @@ cdef const char *status_text(int status) noexcept nogil:
 
 # ---------------------------------------------------------------- losses
 
+cdef core_facts facts_of(int id) noexcept nogil:
+    cdef loss_t loss = loss_of(id, 1, 1)
+    return facts_of_loss(&loss)
+
+
 cdef int loss_named(const char *name) noexcept nogil:
     cdef int loss
     for loss in range(N_LOSSES):
@@ -67,10 +74,12 @@ cdef int loss_facts(int loss, cmargin_facts *facts) noexcept nogil:
 
 cdef cmargin_point loss_at(int loss, double z, double a, double b) noexcept nogil:
     cdef cmargin_point out
+    cdef loss_t of
     cdef point at
     out.value = out.slope = out.curvature = NAN
     if is_loss(loss):
-        at = point_loss(loss, z, a, b)
+        of = loss_of(loss, a, b)
+        at = point_loss(&of, z)
         out.value, out.slope, out.curvature = at.value, at.slope, at.curvature
     return out
 
@@ -78,17 +87,19 @@ cdef cmargin_point loss_at(int loss, double z, double a, double b) noexcept nogi
 cdef int losses(int loss, Py_ssize_t n, const double *z, double a, double b, double *value, double *slope,
                 double *curvature) noexcept nogil:
     cdef Py_ssize_t i
+    cdef loss_t of = loss_of(loss, a, b)
     cdef point at
     if not is_loss(loss) or n < 0:
         return CMARGIN_BAD_ARGUMENT
     for i in range(n):
-        at = point_loss(loss, z[i], a, b)
+        at = point_loss(&of, z[i])
         value[i], slope[i], curvature[i] = at.value, at.slope, at.curvature
     return CMARGIN_OK
 
 
 cdef double dual_gain(int loss, double a) noexcept nogil:
-    return gain_of_dual(loss, a) if is_loss(loss) and has_dual(loss) else NAN
+    cdef loss_t of = loss_of(loss, 1, 1)
+    return gain_of_dual(&of, a) if is_loss(loss) and has_dual(&of) else NAN
 
 
 # ---------------------------------------------------------------- rows in memory
@@ -117,10 +128,9 @@ cdef int rows_new(const cmargin_matrix *matrix, cmargin_rows **out) noexcept nog
         return CMARGIN_BAD_ARGUMENT
     source.single, source.intercept, source.rows = matrix.single != 0, matrix.intercept != 0, NULL
     plain = plain_rows_new(&source, matrix.n_rows, matrix.n_features + source.intercept, matrix.code,
-                           in_newton_steps(matrix.loss), matrix.n_threads)
+                           loss_of(in_newton_steps(matrix.loss), matrix.level, matrix.scale), matrix.n_threads)
     if plain == NULL:
         return CMARGIN_NO_MEMORY
-    plain.rows.job.level, plain.rows.job.scale = matrix.level, matrix.scale
     out[0] = <cmargin_rows *> plain
     return CMARGIN_OK
 
@@ -266,7 +276,7 @@ cdef bint can_be(const cmargin_settings *s) noexcept nogil:
     cdef Py_ssize_t j
     if s.size < sizeof(cmargin_settings) or s.n_features < 0 or s.n_rows < 1 or not 0 < s.total_weight < INFINITY:
         return False
-    if not is_loss(s.loss) or not has_dual(s.loss) or (s.by_products and s.l1 > 0):
+    if not is_loss(s.loss) or not facts_of(s.loss).dual_largest > 0 or (s.by_products and s.l1 > 0):
         return False
     if not (0 <= s.l2 < INFINITY and 0 <= s.l1 < INFINITY and s.tol > 0 and s.max_passes > 0 and s.max_time > 0
             and 0 < s.smoothing < INFINITY and 0 < s.smoothing_decay < 1):

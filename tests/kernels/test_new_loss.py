@@ -23,25 +23,26 @@ cdef inline double smooth_hinge_gain(double a) noexcept nogil:
 
 
 cdef inline loss_facts smooth_hinge_facts() noexcept nogil:
-    return loss_facts("smooth_hinge", 0.5, 1, 1, 1, 1, False)
+    return loss_facts("smooth_hinge", 0.5, 1, 1, 1, 1, False, True, True)
 '''
 TABLE = {
     "from cmargin._core.losses._smoothed_hinge":
         "from cmargin._core.losses._smooth_hinge cimport smooth_hinge, smooth_hinge_facts, smooth_hinge_gain\n{}",
     "    N_LOSSES\n": "    SMOOTH_HINGE,\n{}",
-    "    return margin_pursuit(z, a, b)\n": "    if loss == SMOOTH_HINGE:\n        return smooth_hinge(z)\n{}",
-    "    return margin_pursuit_facts()\n": "    if loss == SMOOTH_HINGE:\n        return smooth_hinge_facts()\n{}",
-    "    return hinge_gain(a)\n": "    if loss == SMOOTH_HINGE:\n        return smooth_hinge_gain(a)\n{}",
+    "    return margin_pursuit(z, loss.a, loss.b)\n": "    if loss.id == SMOOTH_HINGE:\n        return smooth_hinge(z)\n{}",
+    "    return margin_pursuit_facts()\n": "    if loss.id == SMOOTH_HINGE:\n        return smooth_hinge_facts()\n{}",
+    "    return hinge_gain(a)\n": "    if loss.id == SMOOTH_HINGE:\n        return smooth_hinge_gain(a)\n{}",
 }
 BUILD = """
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-folders = ["cmargin/_core/" + name for name in ("linalg", "losses", "rows", "util")]
+folders = ["cmargin/_core/" + name for name in ("linalg", "losses", "newton", "rows", "util")]
 setup(script_args=["-q", "build_ext", "--inplace"], ext_modules=cythonize(
     [Extension("cmargin._core." + name, ["cmargin/_core/" + name.replace(".", "/") + ".pyx"], include_dirs=folders,
                extra_compile_args=["-O0"])
-     for name in ("losses._losses", "rows._row_blocks", "rows._evaluate", "rows._row_pass")],
+     for name in ("losses._losses", "rows._row_blocks", "rows._evaluate", "rows._row_pass",
+                  "newton._memory", "newton.direction._chord", "newton.direction._pcg")],
     compiler_directives={"language_level": 3, "cdivision": True, "wraparound": False, "boundscheck": False},
     shared_utility_qualified_name="cmargin._core._cyutility"))
 """

@@ -9,7 +9,7 @@ from cmargin._core.losses._calibrated_hinge cimport calibrated_hinge, calibrated
 from cmargin._core.losses._hinge cimport hinge, hinge_facts, hinge_gain
 from cmargin._core.losses._logistic cimport logistic, logistic_facts, logistic_gain
 from cmargin._core.losses._margin_pursuit cimport margin_pursuit, margin_pursuit_facts
-from cmargin._core.losses._point cimport loss_facts, point
+from cmargin._core.losses._point cimport loss_facts, loss_t, point
 from cmargin._core.losses._smooth_rows cimport (
     logistic_along, logistic_curvatures, logistic_rows,
     squared_hinge_along, squared_hinge_curvatures, squared_hinge_rows,
@@ -24,49 +24,48 @@ cdef enum loss_id:
     N_LOSSES
 
 
-cdef inline point point_loss(int loss, double z, double a, double b) noexcept nogil:
-    # a: width of the smoothed hinge, level of margin pursuit; b: scale of margin pursuit
-    if loss == LOGISTIC:
+cdef inline point point_loss(const loss_t *loss, double z) noexcept nogil:
+    if loss.id == LOGISTIC:
         return logistic(z)
-    if loss == CALIBRATED_HINGE:
+    if loss.id == CALIBRATED_HINGE:
         return calibrated_hinge(z)
-    if loss == SQUARED:
+    if loss.id == SQUARED:
         return squared(z)
-    if loss == HINGE:
+    if loss.id == HINGE:
         return hinge(z)
-    if loss == SMOOTHED_HINGE:
-        return smoothed_hinge(z, a)
-    if loss == SQUARED_HINGE:
+    if loss.id == SMOOTHED_HINGE:
+        return smoothed_hinge(z, loss.a)
+    if loss.id == SQUARED_HINGE:
         return squared_hinge(z)
-    return margin_pursuit(z, a, b)
+    return margin_pursuit(z, loss.a, loss.b)
 
 
-cdef inline loss_facts facts_of(int loss) noexcept nogil:
-    if loss == LOGISTIC:
+cdef inline loss_facts facts_of(const loss_t *loss) noexcept nogil:
+    if loss.id == LOGISTIC:
         return logistic_facts()
-    if loss == CALIBRATED_HINGE:
+    if loss.id == CALIBRATED_HINGE:
         return calibrated_hinge_facts()
-    if loss == SQUARED:
+    if loss.id == SQUARED:
         return squared_facts()
-    if loss == HINGE:
+    if loss.id == HINGE:
         return hinge_facts()
-    if loss == SMOOTHED_HINGE:
+    if loss.id == SMOOTHED_HINGE:
         return smoothed_hinge_facts()
-    if loss == SQUARED_HINGE:
+    if loss.id == SQUARED_HINGE:
         return squared_hinge_facts()
     return margin_pursuit_facts()
 
 
-cdef inline double dual_gain(int loss, double a) noexcept nogil:
+cdef inline double dual_gain(const loss_t *loss, double a) noexcept nogil:
     # -F*(-a) = min over z of F(z) + a z, what a dual variable a = -F'(z) is worth; concave, 0 at a = 0
-    if loss == SQUARED_HINGE:
+    if loss.id == SQUARED_HINGE:
         return squared_hinge_gain(a)
-    if loss == LOGISTIC:
+    if loss.id == LOGISTIC:
         return logistic_gain(a)
     return hinge_gain(a)
 
 
-cdef inline bint has_dual(int loss) noexcept nogil:
+cdef inline bint has_dual(const loss_t *loss) noexcept nogil:
     return facts_of(loss).dual_largest > 0
 
 
@@ -75,37 +74,37 @@ cdef inline int in_newton_steps(int loss) noexcept nogil:
     return SMOOTHED_HINGE if loss == HINGE else loss
 
 
-cdef inline bint vectorised_rows(int loss, double step, double floor, Py_ssize_t n, const double *code,
+cdef inline bint vectorised_rows(const loss_t *loss, double step, double floor, Py_ssize_t n, const double *code,
                                  const double *deficit, const double *change, double *dual_next, double *parts,
                                  Py_ssize_t ld, double *r, double *curvature) noexcept nogil:
     # what a look asks of n rows, where that is written for the processor's vectors; False: it is not, of this loss
-    if loss == LOGISTIC:
+    if loss.id == LOGISTIC:
         logistic_rows(step, floor, n, code, deficit, change, dual_next, parts, ld, r, curvature)
-    elif loss == SQUARED_HINGE:
+    elif loss.id == SQUARED_HINGE:
         squared_hinge_rows(step, floor, n, code, deficit, change, dual_next, parts, ld, r, curvature)
     else:
         return False
     return True
 
 
-cdef inline bint vectorised_curvatures(int loss, double step, double floor, Py_ssize_t n, const double *code,
+cdef inline bint vectorised_curvatures(const loss_t *loss, double step, double floor, Py_ssize_t n, const double *code,
                                        const double *deficit, const double *change, double *curvature) noexcept nogil:
     # the same of a product: curvature alone
-    if loss == LOGISTIC:
+    if loss.id == LOGISTIC:
         logistic_curvatures(step, floor, n, code, deficit, change, curvature)
-    elif loss == SQUARED_HINGE:
+    elif loss.id == SQUARED_HINGE:
         squared_hinge_curvatures(step, floor, n, code, deficit, change, curvature)
     else:
         return False
     return True
 
 
-cdef inline bint vectorised_along(int loss, double step, Py_ssize_t n, const double *code, const double *deficit,
-                                  const double *change, double *out) noexcept nogil:
+cdef inline bint vectorised_along(const loss_t *loss, double step, Py_ssize_t n, const double *code,
+                                  const double *deficit, const double *change, double *out) noexcept nogil:
     # the same of a trial step: value, slope, curvature
-    if loss == LOGISTIC:
+    if loss.id == LOGISTIC:
         logistic_along(n, code, deficit, change, step, out)
-    elif loss == SQUARED_HINGE:
+    elif loss.id == SQUARED_HINGE:
         squared_hinge_along(n, code, deficit, change, step, out)
     else:
         return False

@@ -3,8 +3,16 @@
 from libc.math cimport NAN, isfinite, isnan
 
 from cmargin._core.losses._losses cimport N_LOSSES, dual_gain, facts_of, has_dual, point, point_loss
+from cmargin._core.losses._point cimport loss_facts, loss_of, loss_t
 from cmargin._core.util._shapes cimport must_fit
-FACTS = {facts_of(loss).name.decode(): facts_of(loss) for loss in range(N_LOSSES)}
+
+
+cdef loss_facts facts(int id) noexcept nogil:
+    cdef loss_t loss = loss_of(id, 1, 1)
+    return facts_of(&loss)
+
+
+FACTS = {facts(loss).name.decode(): facts(loss) for loss in range(N_LOSSES)}
 LOSS_IDS = {name: loss for loss, name in enumerate(FACTS)}
 CALIBRATED = tuple(name for name in FACTS if FACTS[name]["calibrated"])
 AT_ZERO, LARGEST_CURVATURE, STEEPEST = (
@@ -20,13 +28,14 @@ def evaluate(int loss, const double[::1] margins, double[::1] value_out, double[
              double[::1] curvature_out, double a=1.0, double b=1.0):
     """Value, slope and curvature of a loss at every margin; all arrays (n,). ``a``, ``b``: see `point_loss`."""
     cdef Py_ssize_t i
+    cdef loss_t of = loss_of(loss, a, b)
     cdef point at
     if loss < 0 or loss >= N_LOSSES:
         raise unknown(loss)
     must_fit(margins.shape[0] == value_out.shape[0] == slope_out.shape[0] == curvature_out.shape[0], "evaluate")
     with nogil:
         for i in range(margins.shape[0]):
-            at = point_loss(loss, margins[i], a, b)
+            at = point_loss(&of, margins[i])
             value_out[i] = at.value
             slope_out[i] = at.slope
             curvature_out[i] = at.curvature
@@ -40,6 +49,7 @@ def mean_losses(int loss, const double[:, ::1] margins, const double[::1] weight
     """
     cdef Py_ssize_t c, i, n = margins.shape[1]
     cdef double total, weights
+    cdef loss_t of
     if loss < 0 or loss >= N_LOSSES:
         raise unknown(loss)
     must_fit(n > 0 and weight.shape[0] in (0, n) and b.shape[0] == mean_out.shape[0] == margins.shape[0],
@@ -47,10 +57,11 @@ def mean_losses(int loss, const double[:, ::1] margins, const double[::1] weight
     with nogil:
         for c in range(margins.shape[0]):
             total = weights = 0
+            of = loss_of(loss, a, b[c])
             for i in range(n):
                 if not isfinite(margins[c, i]):
                     total = NAN
-                total += (weight[i] if weight.shape[0] > 0 else 1) * point_loss(loss, margins[c, i], a, b[c]).value
+                total += (weight[i] if weight.shape[0] > 0 else 1) * point_loss(&of, margins[c, i]).value
                 weights += weight[i] if weight.shape[0] > 0 else 1
             mean_out[c] = total / weights
 
@@ -58,26 +69,28 @@ def mean_losses(int loss, const double[:, ::1] margins, const double[::1] weight
 def posterior(int loss, const double[::1] scores, double[::1] posterior_out):
     """f(score) = 1 + F'(score), clipped to [0, 1], of a calibrated loss (BSN eq. 3-4); both arrays (n,)."""
     cdef Py_ssize_t i
+    cdef loss_t of = loss_of(loss, NAN, NAN)
     cdef double f
     if loss < 0 or loss >= N_LOSSES:
         raise unknown(loss)
-    if not facts_of(loss).calibrated:
+    if not facts_of(&of).calibrated:
         raise ValueError(f"only a calibrated loss has a posterior: {', '.join(CALIBRATED)}")
     must_fit(scores.shape[0] == posterior_out.shape[0], "posterior")
     with nogil:
         for i in range(scores.shape[0]):
-            f = 1 + point_loss(loss, scores[i], NAN, NAN).slope
+            f = 1 + point_loss(&of, scores[i]).slope
             posterior_out[i] = f if 0 <= f <= 1 else (NAN if f != f else (1.0 if f > 1 else 0.0))
 
 
 def gains(int loss, const double[::1] a, double[::1] gain_out):
     """-F*(-a), what a dual variable is worth in the bound (see `dual_gain`); both arrays (n,)."""
     cdef Py_ssize_t i
+    cdef loss_t of = loss_of(loss, NAN, NAN)
     if loss < 0 or loss >= N_LOSSES:
         raise unknown(loss)
     must_fit(a.shape[0] == gain_out.shape[0], "gains")
-    if not has_dual(loss):
+    if not has_dual(&of):
         raise ValueError(f"there is no dual: {list(FACTS)[loss]}")
     with nogil:
         for i in range(a.shape[0]):
-            gain_out[i] = dual_gain(loss, a[i])
+            gain_out[i] = dual_gain(&of, a[i])

@@ -1,6 +1,18 @@
 """What every loss says of itself: numbers at one margin, and facts that hold at all."""
 
 
+cdef struct loss_t:              # a loss: which one, and its parameters
+    int id                       # a `loss_id`
+    double a                     # width of the smoothed hinge, level of margin pursuit
+    double b                     # scale of margin pursuit
+
+
+cdef inline loss_t loss_of(int id, double a, double b) noexcept nogil:
+    cdef loss_t loss
+    loss.id, loss.a, loss.b = id, a, b
+    return loss
+
+
 cdef struct point:
     double value
     double slope
@@ -15,3 +27,5 @@ cdef struct loss_facts:
     double dual_largest          # dual variables a = -F'(z) lie between 0 and this; 0: there is no dual
     double dual_bend             # worth of one is a - dual_bend a^2 / 2; NaN: it is not of that kind
     bint calibrated              # 1 + F' is the posterior of the class                                   BSN, table 1
+    bint smooth                  # Newton's method takes it as it is: it needs no smoothing
+    bint jumping                 # its curvature jumps somewhere

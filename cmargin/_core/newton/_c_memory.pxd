@@ -3,6 +3,7 @@
 `cmargin.api` reaches the driver through the functions below and through its `request`, and names no field of its state.
 """
 
+from cmargin._core.losses._point cimport loss_t
 from cmargin._core.newton._asking cimport request
 from cmargin._core.newton._line cimport line_search
 from cmargin._core.newton._state cimport newton_state
@@ -14,7 +15,7 @@ cdef struct plain_settings:      # what a C program chooses: `cmargin_settings` 
     Py_ssize_t n_rows
     Py_ssize_t n_features
     double total_weight
-    int loss
+    int loss                     # a `loss_id`
     bint intercept
     bint penalize_intercept
     bint by_products
@@ -70,7 +71,7 @@ cdef void plain_newton_stop(plain_newton *newton) noexcept nogil
 cdef void plain_newton_free(plain_newton *newton) noexcept nogil
 
 cdef plain_rows *plain_rows_new(const row_source *source, Py_ssize_t n_rows, Py_ssize_t n_columns, const double *code,
-                                int loss, int n_threads) noexcept nogil
+                                loss_t loss, int n_threads) noexcept nogil
 cdef void plain_rows_free(plain_rows *plain) noexcept nogil
 
 # n and scratch are set; to be freed with `free`

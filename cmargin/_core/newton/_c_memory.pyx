@@ -4,7 +4,8 @@ from libc.math cimport INFINITY
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
-from cmargin._core.losses._losses cimport facts_of, has_dual, in_newton_steps
+from cmargin._core.losses._losses cimport facts_of, has_dual
+from cmargin._core.losses._point cimport loss_of, loss_t
 from cmargin._core.newton._asking cimport request
 from cmargin._core.newton._driver cimport newton_answers_to, newton_begin, newton_leave
 from cmargin._core.newton._point cimport gap_of
@@ -27,8 +28,8 @@ cdef void settle_problem(newton_state *at, const plain_settings *settings) noexc
     at.problem.free = at.p - 1 if settings.intercept and not settings.penalize_intercept else -1
     at.problem.n_rows, at.problem.n = settings.n_rows, settings.total_weight
     at.penalty.l2, at.penalty.l1 = settings.l2, settings.l1
-    at.problem.loss, at.problem.smooth = settings.loss, in_newton_steps(settings.loss) == settings.loss
-    at.problem.steepest, at.problem.jumping = facts_of(settings.loss).steepest, not facts_of(settings.loss).calibrated
+    at.problem.loss = loss_of(settings.loss, 1, 1)
+    at.problem.facts = facts_of(&at.problem.loss)
     at.stop.tol, at.stop.max_passes, at.stop.deadline = settings.tol, settings.max_passes, seconds() + settings.max_time
     at.pcg.by_products, at.l1_block.wide = settings.by_products, at.penalty.l1 > 0 and at.p > FULL_BLOCK
     begin_rule(&at.smoothing, settings.smoothing, settings.smoothing, settings.smoothing_decay, settings.tol)
@@ -107,7 +108,7 @@ cdef void plain_newton_free(plain_newton *newton) noexcept nogil:
 # ---------------------------------------------------------------- rows
 
 cdef plain_rows *plain_rows_new(const row_source *source, Py_ssize_t n_rows, Py_ssize_t n_columns, const double *code,
-                                int loss, int n_threads) noexcept nogil:
+                                loss_t loss, int n_threads) noexcept nogil:
     cdef plain_rows *plain = <plain_rows *> calloc(1, sizeof(plain_rows))
     cdef row_pass *rows
     cdef Py_ssize_t room = max(1, n_columns)
@@ -139,7 +140,7 @@ cdef bint room_for_pass(row_pass *rows, Py_ssize_t order) noexcept nogil:
     cdef plain_rows *plain = <plain_rows *> rows.owner
     cdef Py_ssize_t size = scratch_wanted(rows, order), n = rows.job.n_rows, n_hessians = hessians_wanted(rows, order)
     cdef bint later = sums_later(rows, order)
-    if plain.duals == NULL and has_dual(rows.job.loss) and n > 0:
+    if plain.duals == NULL and has_dual(&rows.job.loss) and n > 0:
         plain.duals = <double *> malloc(2 * n * sizeof(double))
         if plain.duals == NULL:
             return False

@@ -224,7 +224,7 @@ cdef void start_step(newton_state *at) noexcept nogil:
 
 cdef next_width width_of_step(const newton_state *at, double step) noexcept nogil:
     cdef next_width same
-    if not at.problem.smooth and not at.working_set.in_use:
+    if not at.problem.facts.smooth and not at.working_set.in_use:
         return width_after(&at.smoothing, step, smoothing_error(at), at.bound.objective, gap_of(at))
     same.width, same.decay = at.smoothing.width, at.smoothing.decay
     return same
@@ -306,7 +306,7 @@ cdef void accept(newton_state *at) noexcept nogil:
     if at.working_set.in_use:
         told_near(at)
         return
-    if not at.problem.smooth:
+    if not at.problem.facts.smooth:
         if back_up(&at.smoothing, gap_of(at)) and at.status == RUNNING:
             if at.stop.width_end > 0 and at.linearised.linear == NULL:
                 # A subset need not be certified: all rows go on from here.

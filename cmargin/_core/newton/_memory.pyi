@@ -7,9 +7,7 @@ import numpy as np
 from cmargin._core.newton._asking import Driver
 from cmargin._core.rows._row_pass import RowBlocks
 
-CALIBRATED: tuple[str, ...]
 LOSS_IDS: dict[str, Any]
-STEEPEST: dict[str, Any]
 STATUS: tuple[str, ...]
 
 class Newton(Driver):

@@ -7,6 +7,8 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy
 
 from cmargin._core.linalg._blas cimport potrf
+from cmargin._core.losses._losses cimport facts_of
+from cmargin._core.losses._point cimport loss_of
 from cmargin._core.newton.direction._chord cimport serves_all_rows
 from cmargin._core.newton._asking cimport PAUSE, Driver
 from cmargin._core.util._serialise cimport copied, restore, serialised, span
@@ -23,7 +25,7 @@ from cmargin._core.rows._row_pass cimport RowBlocks
 from cmargin._core.util._shapes cimport must_fit
 from cmargin._core.newton._smoothing cimport begin_rule
 
-from cmargin._core.losses._losses import CALIBRATED, LOSS_IDS, STEEPEST
+from cmargin._core.losses._losses import LOSS_IDS
 
 # names of `status_id`. "decrement": no certificate exists; "width": a subset is done; "stalled": the width cannot
 # shrink further; "rounding": nor can the gap; "left": steps by products are not worth their reads
@@ -92,8 +94,8 @@ cdef class Newton(Driver):
         at.penalty.l2, at.penalty.l1 = problem.l2, problem.l1
         at.problem.free = -1 if problem.free is None else problem.free
         must_fit(at.problem.free == -1 or at.problem.free == at.p - 1, "free: the last column")
-        at.problem.smooth, at.problem.steepest = problem.loss != "hinge", STEEPEST[problem.loss]
-        at.problem.loss, at.problem.jumping = LOSS_IDS[problem.loss], problem.loss not in CALIBRATED
+        at.problem.loss = loss_of(LOSS_IDS[problem.loss], 1, 1)
+        at.problem.facts = facts_of(&at.problem.loss)
         at.stop.tol, at.stop.max_passes, at.stop.width_end = settings.tol, settings.max_passes, settings.width_end
         at.stop.deadline, at.ask.pauses = settings.deadline, settings.pauses
         at.pcg.worth, at.pcg.or_leave = worth_products, or_leave

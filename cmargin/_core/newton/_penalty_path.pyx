@@ -62,9 +62,9 @@ cdef void begin_l1_path(newton_state *at) noexcept nogil:
     cdef double largest = 0
     cdef Py_ssize_t j
     # steps by columns make their way without: on one a step that asks for many reads is the last of them
-    if not at.problem.smooth or not at.penalty.l1 > 0 or at.pcg.by_products or at.status != RUNNING:
+    if not at.problem.facts.smooth or not at.penalty.l1 > 0 or at.pcg.by_products or at.status != RUNNING:
         return
-    if at.p * (L1_FROM_JUMPING if at.problem.jumping else L1_FROM) < at.problem.n_rows:
+    if at.p * (L1_FROM_JUMPING if at.problem.facts.jumping else L1_FROM) < at.problem.n_rows:
         return
     for j in range(at.p):
         if at.point.w[j] != 0:                   # a start of the user's, as good as any on the path

@@ -54,7 +54,7 @@ cdef double rounding_of(const newton_state *at, const double *e) noexcept nogil:
         return INFINITY
     for j in range(at.p):
         total += fabs(e[j]) * at.bound.rms[j]
-    return at.problem.steepest * at.problem.rounding * total
+    return at.problem.facts.steepest * at.problem.rounding * total
 
 
 cdef bint no_read_left(const newton_state *at) noexcept nogil:
@@ -85,7 +85,7 @@ cdef void take_sums(newton_state *at, const double *sums, const double *gradient
     memcpy(at.bound.dual_sums, gradient + at.p, 2 * at.p * sizeof(double))
     if at.linearised.linear != NULL:
         told_with_others(at, gradient + at.p)
-    elif at.problem.smooth:
+    elif at.problem.facts.smooth:
         make_feasible(&at.bound.told, gradient + at.p, at.p, at.point.sums[4], at.point.sums[5], sums[8] / n,
                       sums[9] / n, at.problem.free >= 0)
     else:
@@ -144,7 +144,7 @@ cdef void judge(newton_state *at) noexcept nogil:
             and smoothing_error(at) <= at.stop.tol * at.bound.objective:
         at.status = DECREMENT                    # no certificate without a penalty: the Newton decrement says so
     elif at.smoothing.width <= at.stop.width_end \
-            or (at.problem.smooth and at.stop.width_end > 0 and gap < ENOUGH_OF_A_SUBSET):
+            or (at.problem.facts.smooth and at.stop.width_end > 0 and gap < ENOUGH_OF_A_SUBSET):
         at.status = WIDTH
     elif at.smoothing.width <= NARROWEST:
         at.status = STALLED

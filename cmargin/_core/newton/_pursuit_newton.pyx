@@ -15,6 +15,7 @@ from libc.string cimport memcpy
 
 from cmargin._core.linalg._blas cimport axpy, dot
 from cmargin._core.losses._losses cimport MARGIN_PURSUIT, point_loss
+from cmargin._core.losses._point cimport loss_of, loss_t
 from cmargin._core.newton._column_units cimport (
     block_in_units, diagonal_in_units, sums_in_units, weights_of_rows,
 )
@@ -52,7 +53,8 @@ cdef inline double at_work(const pursuit_state *at) noexcept nogil:
 
 cdef inline double force_at_zero(const pursuit_state *at) noexcept nogil:
     # s psi(gamma/s): the gradient at w = 0 is minus that times the mean of s_i y_i x_i
-    return -point_loss(MARGIN_PURSUIT, 0, at.level, at.scale).slope
+    cdef loss_t loss = loss_of(MARGIN_PURSUIT, at.level, at.scale)
+    return -point_loss(&loss, 0).slope
 
 
 cdef void pursuit_leave(pursuit_state *at, status_id status) noexcept nogil:

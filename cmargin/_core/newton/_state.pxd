@@ -7,6 +7,7 @@ The memory behind the pointers belongs to `Newton`, or to the C program, and is 
 
 from libc.stdint cimport uint64_t
 
+from cmargin._core.losses._point cimport loss_facts, loss_t
 from cmargin._core.newton._asking cimport request
 from cmargin._core.newton._bound cimport dual_point
 from cmargin._core.newton._line cimport line_search
@@ -40,10 +41,8 @@ cdef struct newton_problem:      # (l2/2) |w|^2 + (1/n) sum s F(y <w, x>) + l1 |
     Py_ssize_t n_features
     double n                     # sum of s
     double share                 # cost of an evaluation in reads of the whole data
-    int loss
-    bint smooth                  # a loss that needs no smoothing,
-    bint jumping                 # but whose curvature jumps
-    double steepest              # root mean square slope where the objective is 1, at most
+    loss_t loss
+    loss_facts facts             # of the loss
     double rounding              # of a sum over the rows, beside the root mean square of a term
 
 

@@ -111,7 +111,7 @@ cdef bint has_room(row_pass *rows, Py_ssize_t order) noexcept nogil:
         order == rows.hessian_order and rows.n_hessians >= hessians_wanted(rows, order)
         and (rows.curved.memory != NULL or not sums_later(rows, order) or rows.most_rows == 0))
     if scratch_wanted(rows, order) <= rows.scratch_size and has_block \
-            and (rows.job.dual != NULL or not has_dual(rows.job.loss) or rows.n_all == 0):
+            and (rows.job.dual != NULL or not has_dual(&rows.job.loss) or rows.n_all == 0):
         return True
     return rows.make_room(rows, order)
 

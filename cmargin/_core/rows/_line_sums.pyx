@@ -7,36 +7,37 @@ same bits for any number of threads.
 import numpy as np
 
 from cmargin._core.losses._losses cimport point, point_loss
+from cmargin._core.losses._point cimport loss_of, loss_t
 from cmargin._core.util._team cimport share_out
 
 cdef Py_ssize_t BLOCK = 8192            # rows: three arrays of them fit into a second-level cache
 
 
-cdef void sum_block(int loss, double a, const double *weight, const double *z, const double *change, double step,
+cdef void sum_block(loss_t loss, const double *weight, const double *z, const double *change, double step,
                     Py_ssize_t lo, Py_ssize_t hi, double *out) noexcept nogil:
     # out = sum s F(z + step change), and its derivative in the step
     cdef Py_ssize_t i
     cdef double value = 0, slope = 0
     cdef point at
     for i in range(lo, hi):
-        at = point_loss(loss, z[i] + step * change[i], a, 1)
+        at = point_loss(&loss, z[i] + step * change[i])
         value += weight[i] * at.value
         slope += weight[i] * at.slope * change[i]
     out[0], out[1] = value, slope
 
 
-cdef void move_block(int loss, double a, const double *weight, double *z, const double *change, double step,
+cdef void move_block(loss_t loss, const double *weight, double *z, const double *change, double step,
                      Py_ssize_t lo, Py_ssize_t hi, double *slope) noexcept nogil:
     # z <- z + step change, slope = s F'(z)
     cdef Py_ssize_t i
     for i in range(lo, hi):
         z[i] += step * change[i]
-        slope[i] = weight[i] * point_loss(loss, z[i], a, 1).slope
+        slope[i] = weight[i] * point_loss(&loss, z[i]).slope
 
 
 cdef struct line_work:              # what threads share of a look along a line, or of a move
-    int loss
-    double a, step
+    loss_t loss
+    double step
     const double *weight
     const double *change
     double *z
@@ -46,13 +47,13 @@ cdef struct line_work:              # what threads share of a look along a line,
 
 cdef void do_sum(void *of, Py_ssize_t b, int thread) noexcept nogil:
     cdef const line_work *by = <line_work *> of
-    sum_block(by.loss, by.a, by.weight, by.z, by.change, by.step, b * BLOCK, min(by.n, (b + 1) * BLOCK),
+    sum_block(by.loss, by.weight, by.z, by.change, by.step, b * BLOCK, min(by.n, (b + 1) * BLOCK),
               by.out + 2 * b)
 
 
 cdef void do_move(void *of, Py_ssize_t b, int thread) noexcept nogil:
     cdef const line_work *by = <line_work *> of
-    move_block(by.loss, by.a, by.weight, by.z, by.change, by.step, b * BLOCK, min(by.n, (b + 1) * BLOCK), by.out)
+    move_block(by.loss, by.weight, by.z, by.change, by.step, b * BLOCK, min(by.n, (b + 1) * BLOCK), by.out)
 
 
 def along(int loss, double a, const double[::1] weight, const double[::1] z, const double[::1] change, double step,
@@ -64,7 +65,7 @@ def along(int loss, double a, const double[::1] weight, const double[::1] z, con
     cdef line_work work
     if weight.shape[0] != n or change.shape[0] != n:
         raise ValueError("along: shapes do not fit")
-    work.loss, work.a, work.step, work.n, work.out = loss, a, step, n, &parts[0, 0]
+    work.loss, work.step, work.n, work.out = loss_of(loss, a, 1), step, n, &parts[0, 0]
     work.weight, work.change, work.z = &weight[0], &change[0], <double *> &z[0]         # which is not written to
     with nogil:
         share_out(do_sum, &work, n_blocks, n_threads)
@@ -81,7 +82,7 @@ def move(int loss, double a, const double[::1] weight, double[::1] z, const doub
     cdef line_work work
     if weight.shape[0] != n or change.shape[0] != n or slope_out.shape[0] != n:
         raise ValueError("move: shapes do not fit")
-    work.loss, work.a, work.step, work.n, work.out = loss, a, step, n, &slope_out[0]
+    work.loss, work.step, work.n, work.out = loss_of(loss, a, 1), step, n, &slope_out[0]
     work.weight, work.change, work.z = &weight[0], &change[0], &z[0]
     with nogil:
         share_out(do_move, &work, n_blocks, n_threads)

@@ -2,6 +2,7 @@
 
 from libc.stdint cimport uint64_t
 
+from cmargin._core.losses._point cimport loss_t
 from cmargin._core.losses._smoothed_hinge cimport hinge_step
 from cmargin._core.rows._tiles cimport curvature_block, row_source
 
@@ -22,10 +23,8 @@ cdef enum:                       # sum_id: what one block of rows adds up, in th
 
 cdef struct pass_job:
     row_source source
-    int loss                     # of _losses.pxd; widths mean something for the smoothed hinge alone
+    loss_t loss                  # widths of looks mean something for the smoothed hinge alone
     bint totals                  # a loss without a dual: sum s y x too, for which gradient[1] is free there
-    double level                 # gamma and s of margin pursuit
-    double scale
     hinge_step at                # step, widths, curvature floor of the look
     double stands_for            # of a sample: `take_sample`; 0: the block is of all rows
     uint64_t seed                # mixed

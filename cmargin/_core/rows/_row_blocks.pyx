@@ -38,9 +38,9 @@ cdef double LEAST = 1e-3                 # of the floor: rows of less curvature 
 ON_DIAGONAL = LEAST                      # the same for Python
 
 
-cdef inline point loss_at(pass_job *job, double u) noexcept nogil:
+cdef inline point loss_at(const pass_job *job, double u) noexcept nogil:
     # a loss that needs no smoothing and its derivatives in the deficit u = 1 - z
-    cdef point at = point_loss(job.loss, 1 - u, job.level, job.scale)
+    cdef point at = point_loss(&job.loss, 1 - u)
     at.slope = -at.slope
     return at
 
@@ -49,7 +49,7 @@ cdef inline double curvature_at(const pass_job *job, Py_ssize_t i, double width)
     # h of row i where the last look was taken
     cdef double u = job.deficit[i] - job.pending * job.change[i]
     cdef hinge_point at
-    if job.loss != SMOOTHED_HINGE:
+    if job.loss.id != SMOOTHED_HINGE:
         return loss_at(job, u).curvature
     at = hinge_at(u, width)
     return primal_curvature(at, width) if job.at.primal else dual_curvature(job.dual_next[i], at)
@@ -101,13 +101,13 @@ cdef void look_at_smooth_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, dou
                               double *curvature, double *sums) noexcept nogil:
     # the same for a loss that is smooth itself: one value serves the line, the next step and the objective
     cdef Py_ssize_t ld = job.tile_rows
-    if not vectorised_rows(job.loss, job.at.step, job.at.floor, n, job.code + first, job.deficit + first,
+    if not vectorised_rows(&job.loss, job.at.step, job.at.floor, n, job.code + first, job.deficit + first,
                            job.change + first, job.dual_next + first, parts, ld, r, curvature):
         smooth_rows(job, first, n, parts, r, curvature)
     sums[LINE_VALUE] += lane_sum(parts, n)
     sums[LINE_SLOPE] += lane_sum(parts + ld, n)
     sums[CURVATURE] += lane_sum(parts + 6 * ld, n)
-    if has_dual(job.loss):
+    if has_dual(&job.loss):
         sums[GAIN_POS] += lane_sum(parts + 2 * ld, n)
         sums[GAIN_NEG] += lane_sum(parts + 3 * ld, n)
         sums[DUAL_POS] += lane_sum(parts + 4 * ld, n)
@@ -119,7 +119,7 @@ cdef void smooth_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *par
                       double *curvature) noexcept nogil:
     # as ``_smooth_rows.h`` has them, of any loss
     cdef Py_ssize_t ld = job.tile_rows, i
-    cdef double s, v, u, a, largest = facts_of(job.loss).dual_largest
+    cdef double s, v, u, a, largest = facts_of(&job.loss).dual_largest
     cdef bint positive
     cdef point at
     for i in range(n):
@@ -140,7 +140,7 @@ cdef void smooth_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *par
         positive = job.code[first + i] >= 0
         parts[4 * ld + i] = a * s if positive else 0
         parts[5 * ld + i] = 0 if positive else -a * s
-        a = s * dual_gain(job.loss, a)
+        a = s * dual_gain(&job.loss, a)
         parts[2 * ld + i] = a if positive else 0
         parts[3 * ld + i] = 0 if positive else a
 
@@ -206,11 +206,11 @@ cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked
         if job.direction != NULL:
             tile_products(&tile, job.direction, r)
             deficits_move(tile.n, job.code + first, job.pending, r, job.deficit + first, job.change + first)
-        if job.loss == SMOOTHED_HINGE:
+        if job.loss.id == SMOOTHED_HINGE:
             look_at_hinge_rows(job, first, tile.n, parts, r, curvature, sums)
         else:
             look_at_smooth_rows(job, first, tile.n, parts, r, curvature, sums)
-        if has_dual(job.loss):
+        if has_dual(&job.loss):
             tile_add_rows_3(&tile, r, parts + 4 * tile_rows, parts + 5 * tile_rows, gradient)
         else:
             tile_add_rows(&tile, r, gradient)
@@ -235,10 +235,10 @@ cdef void along_block(pass_job *job, Py_ssize_t block, const block_question *ask
     cdef double *out = job.sums + block * N_SUMS
     cdef double s, v
     cdef point at
-    if job.loss == SMOOTHED_HINGE:
+    if job.loss.id == SMOOTHED_HINGE:
         hinge_along(hi - lo, job.code + lo, job.deficit + lo, job.change + lo, asked.step, asked.width, out)
         return
-    if vectorised_along(job.loss, asked.step, hi - lo, job.code + lo, job.deficit + lo, job.change + lo, out):
+    if vectorised_along(&job.loss, asked.step, hi - lo, job.code + lo, job.deficit + lo, job.change + lo, out):
         return
     out[0] = out[1] = out[2] = 0
     for i in range(lo, hi):
@@ -254,7 +254,7 @@ cdef void weigh_by_curvature(const pass_job *job, Py_ssize_t first, Py_ssize_t n
                              double *weight) noexcept nogil:
     cdef double h
     cdef Py_ssize_t i
-    if vectorised_curvatures(job.loss, job.pending, asked.floor, n, job.code + first, job.deficit + first,
+    if vectorised_curvatures(&job.loss, job.pending, asked.floor, n, job.code + first, job.deficit + first,
                              job.change + first, weight):
         return
     for i in range(n):
@@ -300,7 +300,7 @@ cdef void evaluate_block(pass_job *job, Py_ssize_t block, const block_question *
     while next_tile(job, &tile, end, product + job.tile_rows):
         code = job.code + tile.first
         tile_products(&tile, asked.x, product)
-        if job.loss == SMOOTHED_HINGE:
+        if job.loss.id == SMOOTHED_HINGE:
             hinge_losses(tile.n, code, product, loss, weight)
         else:
             for i in range(tile.n):

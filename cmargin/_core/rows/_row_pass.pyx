@@ -9,6 +9,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport uint64_t
 
 from cmargin._core.losses._losses cimport MARGIN_PURSUIT, SMOOTHED_HINGE, has_dual, in_newton_steps
+from cmargin._core.losses._point cimport loss_of, loss_t
 from cmargin._core.rows._evaluate cimport (
     SAMPLED_BLOCK, columns_view, hessians_wanted, look_request, pass_along, pass_begin_look, pass_combine,
     pass_evaluate, pass_lines, pass_look_part, pass_margins, pass_plan, pass_product, pass_set_active, pass_start,
@@ -61,7 +62,7 @@ cdef class RowBlocks:
             check_length("code", n, X.shape[0] if rows is None else rows.shape[0])
         if rows is not None:
             check_ascending("rows", rows, X.shape[0])
-        job.loss = SMOOTHED_HINGE
+        job.loss = loss_of(SMOOTHED_HINGE, 1, 1)
         self.per_row = np.empty((2, n))
         self.keep = (X, code, rows, None, None)
         self.n_rows, self.n_features = n, X.view.n_features
@@ -100,7 +101,7 @@ cdef class RowBlocks:
         cdef double[:, ::1] duals
         cdef double[:, :, ::1] hessian
         cdef Py_ssize_t n_hessians = hessians_wanted(rows, order)
-        if self.duals is None and has_dual(rows.job.loss) and self.n_rows > 0:
+        if self.duals is None and has_dual(&rows.job.loss) and self.n_rows > 0:
             duals = self.duals = np.empty((2, self.n_rows))
             rows.job.dual, rows.job.dual_next = &duals[0, 0] + rows.first, &duals[1, 0] + rows.first
         if size > rows.scratch_size:
@@ -141,14 +142,14 @@ cdef class RowBlocks:
         gradient's second row holds sum s_i y_i x_i in the first look after `start`.
         """
         cdef pass_job *job = &self.rows.job
-        job.loss, job.level, job.scale = MARGIN_PURSUIT, level, scale
+        job.loss = loss_of(MARGIN_PURSUIT, level, scale)
 
     def set_loss(self, name):
         """From here on the loss is one with a dual: "hinge", smoothed as before, or one that needs no width."""
-        cdef int loss = LOSS_IDS[name]
-        if not has_dual(loss):
+        cdef loss_t loss = loss_of(LOSS_IDS[name], 1, 1)
+        if not has_dual(&loss):
             raise ValueError(f"a loss without a dual has no certificate: {name}")
-        self.rows.job.loss = in_newton_steps(loss)
+        self.rows.job.loss = loss_of(in_newton_steps(loss.id), 1, 1)
 
     def set_active(self, const Py_ssize_t[::1] active):
         """Columns of the curvature block: an ascending intp array, or None for all."""

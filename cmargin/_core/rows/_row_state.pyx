@@ -19,7 +19,7 @@ def kept_of_rows(RowBlocks blocks, bint measures=True):
             "exact": None if blocks.keep[3] is None else np.asarray(blocks.keep[3]),
             "norm_weight": np.asarray(blocks.keep[4]) if measures and job.norms != NULL else None,
             "turned": duals is not None and blocks.n_rows > 0 and job.dual != &duals[0, 0],
-            "at": (job.loss, job.level, job.scale, job.pending, job.at.step, job.at.line_width, job.at.primal,
+            "at": (job.loss.id, job.loss.a, job.loss.b, job.pending, job.at.step, job.at.line_width, job.at.primal,
                    blocks.rows.begun, blocks.rows.fresh, blocks.rows.forgets)}
 
 
@@ -43,7 +43,7 @@ def take_back_rows(RowBlocks blocks, dict kept, bint copy=True):
         job.deficit, job.change = &per_row[0, 0], &per_row[1, 0]
         if duals is not None:
             job.dual, job.dual_next = &duals[turned, 0], &duals[1 - turned, 0]
-    (job.loss, job.level, job.scale, job.pending, job.at.step, job.at.line_width, job.at.primal,
+    (job.loss.id, job.loss.a, job.loss.b, job.pending, job.at.step, job.at.line_width, job.at.primal,
      blocks.rows.begun, blocks.rows.fresh, blocks.rows.forgets) = kept["at"]
     blocks.set_exact(kept["exact"])
     if kept["norm_weight"] is not None:

@@ -12,6 +12,7 @@ from libc.string cimport memset
 
 from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, gemm
 from cmargin._core.losses._losses cimport N_LOSSES, point, point_loss
+from cmargin._core.losses._point cimport loss_of, loss_t
 from cmargin._core.rows._dense_tile cimport column_of, dense_tile, value_at
 from cmargin._core.rows._rows cimport Rows, rows_view
 from cmargin._core.util._shapes cimport must_fit, within
@@ -27,9 +28,8 @@ cdef struct problem_blocks:
     const double *weight        # (n_rows,), NULL for ones
     const double *W             # (n_features, n_problems)
     const double *bias
-    const double *scale         # (n_problems,), see `point_loss`
-    double level
-    int loss
+    loss_t loss
+    const double *scale         # (n_problems,) the loss's parameter b in each
     Py_ssize_t first            # the problems at work: first .. first + n_problems - 1
     Py_ssize_t n_problems
     Py_ssize_t every            # of a block only rows first, first + every, ...
@@ -67,13 +67,15 @@ cdef void tile_slopes(const problem_blocks *at, Py_ssize_t first, Py_ssize_t n, 
     # margins become s y F'(z); their sums and those of the losses
     cdef Py_ssize_t i, c, k = at.n_problems, row
     cdef int64_t entry
+    cdef loss_t loss = at.loss
     cdef double s
     cdef point there
     for i in range(n):
         row = first + i * at.every
         s = at.weight[row] if at.weight != NULL else 1
         for c in range(k):
-            there = point_loss(at.loss, margins[i * k + c], at.level, at.scale[c])
+            loss.b = at.scale[c]
+            there = point_loss(&loss, margins[i * k + c])
             value[c] += s * there.value
             margins[i * k + c] = -s * there.slope
         for entry in range(at.starts[row], at.starts[row + 1]):
@@ -214,7 +216,7 @@ cdef class ProblemRows:
         Parameters
         ----------
         W : (n_features, n_problems) array; bias, scale : (n_problems,) arrays
-        loss, level : see `point_loss`
+        loss, level : see `loss_t`, of which ``scale`` is the parameter b in each problem
         every : int
             Of each block only rows lo, lo + every, lo + 2 every, ...
         value, slope : (n_problems,) arrays; gradient : (n_features, n_problems) array
@@ -228,7 +230,7 @@ cdef class ProblemRows:
                  and every >= 1 and value.shape[0] == slope.shape[0] == k and gradient.shape[0] == m
                  and gradient.shape[1] == k, "ProblemRows.sums")
         must_fit(0 <= n_blocks <= self._sums.shape[0] and within(bounds, plan.X.n_rows), "ProblemRows.sums, blocks")
-        plan.W, plan.bias, plan.scale, plan.loss, plan.level = &W[0, 0], &bias[0], &scale[0], loss, level
+        plan.W, plan.bias, plan.scale, plan.loss = &W[0, 0], &bias[0], &scale[0], loss_of(loss, level, 1)
         plan.every, work.bounds = every, &bounds[0]
         with nogil:
             share_out(do_sums, &work, n_blocks, <int> n_blocks)

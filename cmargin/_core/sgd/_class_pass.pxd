@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int64_t
 
+from cmargin._core.losses._point cimport loss_t
 from cmargin._core.rows._rows cimport Rows, rows_view
 
 
@@ -25,7 +26,7 @@ cdef struct class_pass:             # what all classes and threads share
     const rows_view *X
     Py_ssize_t n_classes
     const double *row_weight        # IN    (n_rows,), or NULL for ones
-    int loss                        # number of the loss, see `point_loss`
+    loss_t loss
     double *sums                    # INOUT (n_classes, 3) loss, errors and weight of the visits: added to
     Py_ssize_t item_size            # bytes of a number of the weights: they are floats or doubles, as the rows
     bint average                    # whether a running mean is kept

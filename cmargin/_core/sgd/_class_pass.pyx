@@ -10,6 +10,7 @@ on the thread count.
 from cython cimport floating
 from libc.stdint cimport int64_t
 
+from cmargin._core.losses._point cimport loss_of
 from cmargin._core.rows._rows cimport Rows
 from cmargin._core.util._shapes cimport must_fit, within
 from cmargin._core.util._team cimport share_out
@@ -90,7 +91,7 @@ cdef class ClassPass:
     ):
         must_fit(row_weight.shape[0] in (0, X.view.n_rows) and sums.shape[1] == 3, "ClassPass")
         self.kept = [X, row_weight, sums]
-        self.at.X, self.at.loss, self.at.n_classes = &X.view, loss, sums.shape[0]
+        self.at.X, self.at.loss, self.at.n_classes = &X.view, loss_of(loss, 0, 0), sums.shape[0]
         self.at.row_weight = &row_weight[0] if row_weight.shape[0] else NULL
         self.at.sums = &sums[0, 0] if sums.shape[0] else NULL
 

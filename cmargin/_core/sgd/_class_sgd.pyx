@@ -14,6 +14,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
 from cmargin._core.losses._losses cimport point, point_loss
+from cmargin._core.losses._point cimport loss_of, loss_t
 from cmargin._core.rows._rows cimport Rows, row_times, rows_view, sparse_axpy, sparse_dot
 from cmargin._core.sgd._class_pass cimport ClassPass, Visits, class_pass, class_state, row_of, take_steps
 from cmargin._core.util._random cimport next_below, shuffle_places
@@ -118,7 +119,7 @@ cdef void class_steps(const class_pass *by, class_state *state, const floating *
     cdef const rows_view *X = by.X
     cdef const double *row_weight = by.row_weight
     cdef double low_sign = by.low_sign
-    cdef int loss = by.loss
+    cdef loss_t loss = by.loss
     cdef bint average = by.average
     cdef floating *u = <floating *> now.u
     cdef floating *v = <floating *> now.v
@@ -132,7 +133,7 @@ cdef void class_steps(const class_pass *by, class_state *state, const floating *
             score += now.tail_inverse * sparse_dot(X, row, <const floating *> v)
         if base != NULL:
             score += base[t]
-        at = point_loss(loss, y * score, 0, 0)
+        at = point_loss(&loss, y * score)
         weight = row_weight[row] if row_weight != NULL else 1
         change = -now.step * weight * y * at.slope
         row_axpy(change, z, u, width)
@@ -214,6 +215,7 @@ def visit_losses(
 ):
     """Loss of every visit of every class at its weights, w and b as they are, not whitened."""
     cdef Py_ssize_t c, k, row, n_rows = X.view.n_rows
+    cdef loss_t of = loss_of(loss, 0, 0)
     cdef double score
     must_fit(W.shape[1] == row_work.shape[0] == X.view.n_features and bias.shape[0] == W.shape[0]
              and offsets.shape[0] == W.shape[0] + 1 and within(offsets, visits.shape[0])
@@ -225,7 +227,7 @@ def visit_losses(
             for k in range(offsets[c], offsets[c + 1]):
                 row = row_of(visits[k])
                 score = row_times(&X.view, row, &W[c, 0], &row_work[0]) + bias[c]
-                loss_out[k] = point_loss(loss, score if visits[k] >= 0 else -score, 0, 0).value
+                loss_out[k] = point_loss(&of, score if visits[k] >= 0 else -score).value
                 loss_out[k] *= row_weight[row] if row_weight.shape[0] > 0 else 1
                 if not isfinite(loss_out[k]):
                     loss_out[k] = INFINITY

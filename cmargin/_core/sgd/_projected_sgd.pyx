@@ -19,6 +19,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
 from cmargin._core.losses._losses cimport point, point_loss
+from cmargin._core.losses._point cimport loss_of, loss_t
 from cmargin._core.util._random cimport next_below, next_weighted
 from cmargin._core.rows._rows cimport Rows, gather_row, rows_view, sparse_axpy, sparse_dot
 from cmargin._core.util._shapes cimport must_fit, within
@@ -41,9 +42,8 @@ cdef struct projected_pass:     # what threads share; void pointers are to float
     const int64_t *starts       # IN    (n_classes + 1,)
     Py_ssize_t n_classes
     # the rule of a step
-    int loss
-    double level                # gamma, margin pursuit
-    const double *scale         # IN    (n_classes,) s, margin pursuit
+    loss_t loss
+    const double *scale         # IN    (n_classes,) s, margin pursuit: the loss's parameter b in each
     double l2
     const double *first         # IN    (n_classes,) step at t = 0
     double delay
@@ -99,7 +99,8 @@ cdef void steps_of_class(
     cdef Py_ssize_t drawn[DRAWN]
     cdef Py_ssize_t batch, k, n, row, d = X.n_features
     cdef bint dense = X.starts == NULL, direct = dense and X.column_stride == 1
-    cdef double score, y, alpha, shrink, shrunk, inverse, change, first = by.first[class_], scale = by.scale[class_]
+    cdef double score, y, alpha, shrink, shrunk, inverse, change, first = by.first[class_]
+    cdef loss_t loss = loss_of(by.loss.id, by.loss.a, by.scale[class_])
     cdef const floating *values = <const floating *> X.values
     cdef const floating *x
     cdef point at
@@ -128,7 +129,7 @@ cdef void steps_of_class(
             score = row_dot(v, x, d) if dense else sparse_dot(X, row, v)
             score = now.c * (score + now.v_b)
             y = 1.0 if positive[row] else -1.0
-            at = point_loss(by.loss, y * score, by.level, scale)
+            at = point_loss(&loss, y * score)
             change = -alpha * y * at.slope
             now.square = shrink * shrink * now.square + change * (
                 2 * shrink * score + change * (by.squares[row] + by.intercept))
@@ -220,7 +221,7 @@ cdef class ProjectedPass:
         cdef projected_pass *at = &self.at
         must_fit(scale.shape[0] == first.shape[0] == at.n_classes, "ProjectedPass.rule")
         self.rule_kept = [scale, first]
-        at.loss, at.level, at.scale, at.l2 = loss, level, &scale[0] if at.n_classes else NULL, l2
+        at.loss, at.scale, at.l2 = loss_of(loss, level, 1), &scale[0] if at.n_classes else NULL, l2
         at.first, at.delay, at.harmonic = &first[0] if at.n_classes else NULL, delay, harmonic
         at.radius, at.intercept = radius, intercept
 

@@ -90,7 +90,7 @@ cdef void qn_steps(const class_pass *by, class_state *now, double *state, floati
             gather_row(by.X, row, dense)
         score = (sparse_dot(by.X, row, w) if sparse else row_dot(w, x, d)) + state[BIAS]
         weight = by.row_weight[row] if by.row_weight != NULL else 1
-        at = point_loss(by.loss, y * score, 0, 0)
+        at = point_loss(&by.loss, y * score)
         now.loss += weight * at.value
         now.errors += weight * (y * score <= 0)
         now.weight += weight
@@ -102,7 +102,7 @@ cdef void qn_steps(const class_pass *by, class_state *now, double *state, floati
         state[BIAS] += change * state[BIAS_GAIN]
         if state[LEARN] > 0:
             score = (sparse_dot(by.X, row, w) if sparse else row_dot(w, x, d)) + state[BIAS]
-            rise = weight * y * (point_loss(by.loss, y * score, 0, 0).slope - at.slope)
+            rise = weight * y * (point_loss(&by.loss, y * score).slope - at.slope)
             learn_gains(x, d, rise / change if change != 0 else 0, own.l2, own.skip, gain, state)
             state[LEARN] = 0
         state[COUNT] -= 1

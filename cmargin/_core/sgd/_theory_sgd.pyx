@@ -64,7 +64,7 @@ cdef void theory_class(const class_pass *by, class_state *now, int thread, float
             s[i] = similarity(by, now, Z, row, row_of(subset[i]), <const floating *> dense)
         # the row itself is in both sums: they then bound the step even where it is orthogonal to the subset
         own_s = similarity(by, now, Z, row, row, <const floating *> dense)
-        at = point_loss(by.loss, y * score, 0, 0)
+        at = point_loss(&by.loss, y * score)
         weight = by.row_weight[row] if by.row_weight != NULL else 1
         e = -weight * y * own_s * at.slope
         square = weight * own_s * own_s
@@ -74,7 +74,7 @@ cdef void theory_class(const class_pass *by, class_state *now, int thread, float
         for i in range(n_subset):
             y_i = 1 if subset[i] >= 0 else -1
             weight = by.row_weight[row_of(subset[i])] if by.row_weight != NULL else 1
-            e -= weight * y_i * s[i] * point_loss(by.loss, y_i * scores[i], 0, 0).slope
+            e -= weight * y_i * s[i] * point_loss(&by.loss, y_i * scores[i]).slope
             square += weight * s[i] * s[i]
         change = e / (own.curvature * square) if square > 0 else 0
         row_axpy(change, Z + row * by.width, u, by.width)

@@ -83,7 +83,7 @@ cdef bint has_thin_column(const newton_state *at, const double *factor) noexcept
 cdef bint goes_too_far(const newton_state *at, const double *d) noexcept nogil:
     # Whether rounding may change the objective at the end of d by too much. Rows on the hinge's straight line have a
     # slope and no curvature: where the other rows do not span the columns and there is no penalty, d has no end there.
-    return not at.problem.smooth and at.bound.knows_rms \
+    return not at.problem.facts.smooth and at.bound.knows_rms \
         and rounding_of(at, d) > HIDDEN * max(at.bound.objective, HIDDEN)
 
 
@@ -110,7 +110,7 @@ cdef bint solve_block(newton_state *at) noexcept nogil:
         g[i], w[i], l1[i] = at.point.g[j], at.point.w[j], at.penalty.l1_each[j]
     at.point.unreliable = curvature_is_lost(order, at.curvature.block, order + 1, g)
     if at.penalty.l1 > 0:
-        tol = SMOOTH_MODEL_TOL if at.problem.smooth and not at.problem.jumping else MODEL_TOL
+        tol = SMOOTH_MODEL_TOL if at.problem.facts.smooth and not at.problem.facts.jumping else MODEL_TOL
         done = l1_minimum(order, at.curvature.block, g, w, l1, MODEL_ROUNDS, tol, MODEL_LEFT * at.stop.tol,
                           at.stop.deadline, d,
                           l1 + order, at.l1_block.index)
@@ -121,8 +121,8 @@ cdef bint solve_block(newton_state *at) noexcept nogil:
         done = ridge == ridge
         at.cholesky.single_ok = ridge == 0 and allows_rounding(order, at.curvature.block, l1 + order)
         at.cholesky.needs_diagonal = not (at.bound.knows_rms and ridge == 0) or has_thin_column(at, l1 + order) \
-            or (at.problem.smooth and at.problem.jumping)    # rows below the floor have no curvature
-        at.curvature.has_factor = ridge == 0 and at.problem.smooth
+            or (at.problem.facts.smooth and at.problem.facts.jumping)    # rows below the floor have no curvature
+        at.curvature.has_factor = ridge == 0 and at.problem.facts.smooth
         for i in range(order):
             d[i] = -d[i]
     memset(at.point.d, 0, at.p * sizeof(double))

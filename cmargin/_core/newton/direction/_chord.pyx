@@ -39,23 +39,25 @@ cdef void chord_direction(newton_state *at) noexcept nogil:
 cdef bint may_be_the_last(const newton_state *at) noexcept nogil:
     # never twice in turn; a subset's last curvature is handed over
     cdef double promised = at.point.predicted / at.bound.objective if at.bound.objective > 0 else 0
-    if not at.problem.smooth or not at.curvature.has_factor or not at.curvature.has_block:
+    if not at.problem.facts.smooth or not at.curvature.has_factor or not at.curvature.has_block:
         return False
     if at.stop.width_end > 0 or at.penalty.path_l2 > at.penalty.l2:
         return False
-    return JUMPING * promised <= at.stop.tol if at.problem.jumping else SQUARED * promised * promised <= at.stop.tol
+    if at.problem.facts.jumping:
+        return JUMPING * promised <= at.stop.tol
+    return SQUARED * promised * promised <= at.stop.tol
 
 
 cdef bint leaves_zero(const newton_state *at) noexcept nogil:
     cdef double explained, mean = 0              # share of the squares of the codes, mean code that an intercept takes
-    cdef point zero = point_loss(at.problem.loss, 0, 1, 1)
+    cdef point zero = point_loss(&at.problem.loss, 0)
     cdef Py_ssize_t j
-    if not at.problem.smooth or at.penalty.l1 > 0 or not at.point.predicted > 0:
+    if not at.problem.facts.smooth or at.penalty.l1 > 0 or not at.point.predicted > 0:
         return False
     explained = at.point.predicted * zero.curvature / (zero.slope * zero.slope)
     if at.p > at.problem.n_features:
         mean = at.point.g[at.problem.n_features] / zero.slope
-    if explained - mean * mean < FEWEST * (1 - mean * mean) or (at.problem.jumping and explained > MOST):
+    if explained - mean * mean < FEWEST * (1 - mean * mean) or (at.problem.facts.jumping and explained > MOST):
         return False
     for j in range(at.p):
         if at.point.w[j] != 0:
@@ -65,4 +67,5 @@ cdef bint leaves_zero(const newton_state *at) noexcept nogil:
 
 cdef bint serves_all_rows(const newton_state *at) noexcept nogil:
     cdef double off = <double> at.p / max(1, at.problem.n_rows)
-    return at.problem.smooth and not at.problem.jumping and at.penalty.l1 == 0 and off * off > ALREADY * at.stop.tol
+    return at.problem.facts.smooth and not at.problem.facts.jumping and at.penalty.l1 == 0 \
+        and off * off > ALREADY * at.stop.tol

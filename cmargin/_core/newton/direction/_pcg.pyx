@@ -148,8 +148,8 @@ cdef bint begin_products(newton_state *at) noexcept nogil:
     at.pcg.cg.most = at.pcg.worth if at.pcg.worth > 0 else MOST_PRODUCTS
     if at.problem.free >= 0:
         at.pcg.cg.enough = min(at.pcg.cg.enough, cost * cost)
-    if at.pcg.worth > 0 or (at.problem.smooth and not at.problem.jumping):
-        forcing = FORCING if at.problem.smooth else min(FORCING, max(LEAST_FORCING, HINGE_FORCING * sqrt(gap)))
+    if at.pcg.worth > 0 or (at.problem.facts.smooth and not at.problem.facts.jumping):
+        forcing = FORCING if at.problem.facts.smooth else min(FORCING, max(LEAST_FORCING, HINGE_FORCING * sqrt(gap)))
     squares = dot(at.p, at.point.g, at.point.g)
     if at.pcg.cg.enough >= squares:              # of a warm start no gap is known yet: some step all the same
         at.pcg.cg.enough = squares / 4
@@ -165,8 +165,8 @@ cdef void foresee_curvature(newton_state *at) noexcept nogil:
     for j in range(at.p):
         if at.point.w[j] != 0:
             return
-    if at.problem.smooth:
-        at.curvature.mean = point_loss(at.problem.loss, 0, 1, 1).curvature
+    if at.problem.facts.smooth:
+        at.curvature.mean = point_loss(&at.problem.loss, 0).curvature
     else:
         at.curvature.mean = primal_curvature(hinge_at(1, at.smoothing.width), at.smoothing.width)
 
