@@ -23,8 +23,8 @@ from cmargin._core.newton._c_memory cimport (
 from cmargin._core.rows._row_blocks cimport HINGE as LOSS_SUM
 from cmargin._core.rows._row_blocks cimport N_SUMS
 from cmargin._core.rows._evaluate cimport (
-    NO_BLOCK, look_request, pass_along, pass_begin_look, pass_evaluate, pass_look_part, pass_product, pass_set_active,
-    pass_start, row_pass,
+    COMMIT_AND_MOVE, NO_BLOCK, RESTART, SAME_LINE, look_request, pass_along, pass_begin_look, pass_evaluate,
+    pass_look_part, pass_product, pass_set_active, pass_start, row_pass, signed_floor, take_signed_floor,
 )
 from cmargin._core.rows._rows cimport structure_is_sound
 from cmargin._core.rows._tiles cimport row_source
@@ -207,8 +207,13 @@ cdef int answer_look(row_pass *rows, const cmargin_request *asked, double *answe
     if asked.new_active:
         pass_set_active(rows, asked.n_active if asked.n_active >= 0 else p,
                         asked.active if asked.n_active >= 0 else NULL)
+    look.move = SAME_LINE
+    if asked.direction != NULL:
+        look.move = COMMIT_AND_MOVE if rows.begun else RESTART
     look.direction, look.step, look.with_hessian = asked.direction, asked.step, asked.with_block
-    look.line_width, look.width, look.floor = asked.line_width, asked.width, asked.floor
+    look.line_width, look.width = asked.line_width, asked.width
+    take_signed_floor(&look, asked.floor)
+    look.measure.norm = look.measure.leverage = NULL
     if not pass_begin_look(rows, &look):
         return CMARGIN_NO_MEMORY
     while pass_look_part(rows):
@@ -320,11 +325,13 @@ cdef int newton_ask(cmargin_newton *newton, cmargin_request *request) noexcept n
     memset(request, 0, sizeof(cmargin_request))
     request.size, request.n_columns, request.n_active = size, ask.n_columns, ask.n_active
     if ask.kind == LOOK:
-        request.kind, request.restart, request.primal = CMARGIN_LOOK, ask.restart, ask.primal
+        request.kind, request.restart, request.primal = CMARGIN_LOOK, ask.look.move == RESTART, ask.primal
         request.new_active, request.active = ask.new_active, ask.active
-        request.direction, request.step = ask.look.direction, ask.look.step
+        request.direction, request.step = NULL, ask.look.step
+        if ask.look.move != SAME_LINE:
+            request.direction = ask.look.direction
         request.with_block = ask.look.with_hessian != NO_BLOCK
-        request.line_width, request.floor = ask.look.line_width, ask.look.floor
+        request.line_width, request.floor = ask.look.line_width, signed_floor(&ask.look)
     elif ask.kind == ALONG:
         request.kind, request.step = CMARGIN_ALONG, ask.step
     elif ask.kind == PRODUCT:

@@ -29,7 +29,8 @@ TABLE = {
     "from cmargin._core.losses._smoothed_hinge":
         "from cmargin._core.losses._smooth_hinge cimport smooth_hinge, smooth_hinge_facts, smooth_hinge_gain\n{}",
     "    N_LOSSES\n": "    SMOOTH_HINGE,\n{}",
-    "    return margin_pursuit(z, loss.a, loss.b)\n": "    if loss.id == SMOOTH_HINGE:\n        return smooth_hinge(z)\n{}",
+    "    return margin_pursuit(z, loss.a, loss.b)\n":
+        "    if loss.id == SMOOTH_HINGE:\n        return smooth_hinge(z)\n{}",
     "    return margin_pursuit_facts()\n": "    if loss.id == SMOOTH_HINGE:\n        return smooth_hinge_facts()\n{}",
     "    return hinge_gain(a)\n": "    if loss.id == SMOOTH_HINGE:\n        return smooth_hinge_gain(a)\n{}",
 }

@@ -13,7 +13,7 @@ from cmargin._core.rows._evaluate cimport look_request, row_pass
 
 
 cdef enum ask_kind:
-    LOOK                         # ask.look, after ask.restart and ask.new_active
+    LOOK                         # ask.look, after ask.new_active
     ALONG                        # value, slope, curvature at ask.step; no read
     PRODUCT                      # sum s h x_i <x_i, ask.x>, ask.x NULL: the diagonal
     MODEL                        # the step that minimises ask.model; by rows that have columns only
@@ -29,12 +29,10 @@ cdef struct request:
     ask_kind kind
     Py_ssize_t n_columns
     look_request look
-    bint restart                 # w = 0 first; primal: dual variables are never carried on
-    bint primal
+    bint primal                  # after a RESTART: dual variables are never carried on
     bint new_active              # columns of the curvature block: n_active of active, NULL for all
     Py_ssize_t n_active
     const Py_ssize_t *active
-    const double *norm_weight    # sum weight_j x_ij^2 for every row too, or NULL
     const double *x              # (n_columns,)
     step_model *model
     double step

@@ -7,8 +7,8 @@ from libc.stdlib cimport free, malloc
 from cmargin._core.newton.direction._l1_model cimport model_begin, model_part
 from cmargin._core.rows._row_blocks cimport HINGE, N_SUMS
 from cmargin._core.rows._evaluate cimport (
-    has_block, look_request, pass_along, pass_begin_look, pass_evaluate, pass_look_part, pass_margins, pass_product,
-    pass_set_active, pass_start, pass_weigh, row_pass,
+    RESTART, SAME_LINE, has_block, look_request, pass_along, pass_begin_look, pass_evaluate, pass_look_part,
+    pass_margins, pass_product, pass_set_active, pass_start, pass_weigh, row_pass, signed_floor,
 )
 from cmargin._core.rows._row_pass cimport RowBlocks
 from cmargin._core.util._catoni cimport CHUNK
@@ -27,7 +27,7 @@ def now():
 
 
 cdef bint begin_asked_look(const request *ask, row_pass *rows) noexcept nogil:
-    if ask.restart:
+    if ask.look.move == RESTART:
         pass_start(rows, ask.primal)
     if ask.new_active:
         pass_set_active(rows, ask.n_active if ask.active != NULL else ask.n_columns, ask.active)
@@ -172,14 +172,15 @@ cdef class Driver(Worker):
         cdef Py_ssize_t p = ask.n_columns
         if ask.kind == LOOK:
             direction = active = None
-            if look.direction != NULL:
+            if look.move != SAME_LINE:
                 direction = np.asarray(<double[:p]> <double *> look.direction)
             if ask.n_active == 0:
                 active = np.empty(0, np.intp)
             elif ask.n_active > 0:
                 active = np.asarray(<Py_ssize_t[:ask.n_active]> <Py_ssize_t *> ask.active)
-            return dict(restart=ask.restart, primal=ask.restart and ask.primal, active=active, direction=direction,
-                        step=look.step, line_width=look.line_width, width=look.width, curvature_floor=look.floor,
+            return dict(restart=look.move == RESTART, primal=look.move == RESTART and ask.primal, active=active,
+                        direction=direction, step=look.step, line_width=look.line_width, width=look.width,
+                        curvature_floor=signed_floor(look),
                         with_hessian=look.with_hessian)
         if ask.kind == ALONG:
             return dict(step=ask.step, width=look.width)

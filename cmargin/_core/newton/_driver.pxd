@@ -5,6 +5,7 @@ and after a PAUSE, `go_on`.
 """
 
 from cmargin._core.newton._state cimport newton_state, phase_id, status_id
+from cmargin._core.rows._evaluate cimport move_kind
 
 
 # ---- for whoever asks
@@ -16,7 +17,7 @@ cdef void go_on(newton_state *at) noexcept nogil
 
 # ---- for another driver of the same state, `_published`
 cdef void settled(newton_state *at) noexcept nogil
-cdef void ask_look(newton_state *at, phase_id phase, const double *direction, double step, double width,
+cdef void ask_look(newton_state *at, phase_id phase, move_kind move, const double *direction, double step, double width,
                    bint with_hessian) noexcept nogil
 
 # ---- for directions by products

@@ -41,7 +41,9 @@ from cmargin._core.newton.direction._l1_columns cimport start_model, told_model
 from cmargin._core.newton.direction._pcg cimport (
     ask_for_sample, count_sample, foresee_curvature, start_preconditioned, start_products, told_product,
 )
-from cmargin._core.rows._evaluate cimport BLOCK, NO_BLOCK, ROUGH_BLOCK, SAMPLED_BLOCK, TANGENTS
+from cmargin._core.rows._evaluate cimport (
+    BLOCK, COMMIT_AND_MOVE, NO_BLOCK, RESTART, ROUGH_BLOCK, SAME_LINE, SAMPLED_BLOCK, TANGENTS, look_request,
+)
 from cmargin._core.util._clock cimport seconds
 from cmargin._core.util._rounding cimport ROUNDING_OF_SUMS
 
@@ -57,32 +59,51 @@ cdef inline bint tells_block(const newton_state *at) noexcept nogil:
 
 # ---------------------------------------------------------------- a look
 
-cdef void ask_look(newton_state *at, phase_id phase, const double *direction, double step, double width,
-                   bint with_hessian) noexcept nogil:
-    at.phase, at.counts.clock = phase, seconds()
-    at.ask.kind, at.ask.restart, at.ask.norm_weight = LOOK, False, NULL
-    at.ask.look.direction, at.ask.look.step = direction, step
-    at.ask.look.line_width, at.ask.look.width = at.smoothing.width, width
+cdef void compose_request(newton_state *at, move_kind move, const double *direction, double step, double width,
+                          bint with_hessian) noexcept nogil:
+    # everything that a look is asked for, in this order: where rows move, smoothing, curvature, sample, columns
+    cdef look_request *look = &at.ask.look
+    at.ask.kind = LOOK
+    look.move, look.direction, look.step = move, direction, step
+    look.line_width, look.width = at.smoothing.width, width
+    look.with_hessian = BLOCK
     if at.working_set.in_use:
-        at.ask.look.with_hessian = TANGENTS
-    elif not with_hessian or seconds() > at.stop.deadline:  # no step follows, and a block may take seconds
-        at.ask.look.with_hessian = NO_BLOCK
-    else:
-        at.ask.look.with_hessian = ROUGH_BLOCK if at.cholesky.single_ok else BLOCK
-        if at.sampled.in_use:
-            at.ask.look.with_hessian = SAMPLED_BLOCK
-    at.ask.look.floor = floor_of(at) if at.cholesky.needs_diagonal else -floor_of(at)
+        look.with_hessian = TANGENTS
+    elif not with_hessian or seconds() > at.stop.deadline:     # no step follows, and a block may take seconds
+        look.with_hessian = NO_BLOCK
+    elif at.sampled.in_use:
+        look.with_hessian = SAMPLED_BLOCK
+    elif at.cholesky.single_ok:
+        look.with_hessian = ROUGH_BLOCK
+    look.floor, look.with_diagonal = floor_of(at), at.cholesky.needs_diagonal
+    look.measure.norm = measure_at_first(at) if at.phase == FIRST_LOOK else NULL
     if at.sampled.in_use:
         ask_for_sample(at)
-    at.ask.new_active, at.ask.n_active = at.curvature.n_active >= 0, at.curvature.n_active
-    at.ask.active = at.curvature.active
+    at.ask.new_active = at.curvature.n_active >= 0 or at.phase == FIRST_LOOK
+    at.ask.n_active = at.curvature.n_active
+    at.ask.active = at.curvature.active if at.curvature.n_active >= 0 else NULL
+
+
+cdef const double *measure_at_first(newton_state *at) noexcept nogil:
+    # the heaviest rows are those that are long beside the curvature of columns, where a subset has told it
+    cdef Py_ssize_t j
+    if not at.curvature.has_scale or at.l1_block.wide or at.sampled.in_use:
+        return NULL
+    for j in range(at.p):
+        at.point.taken[j] = 1 / max(at.curvature.column_scale[j], 1e-300)
+    return at.point.taken
+
+
+cdef void ask_look(newton_state *at, phase_id phase, move_kind move, const double *direction, double step, double width,
+                   bint with_hessian) noexcept nogil:
+    at.phase, at.counts.clock = phase, seconds()
+    compose_request(at, move, direction, step, width, with_hessian)
 
 
 cdef void ask_first_look(newton_state *at, phase_id phase, bint with_hessian) noexcept nogil:
     # the rows' numbers afresh
     at.bound.drift, at.cholesky.single_ok, at.cholesky.needs_diagonal = 0, False, True
-    ask_look(at, phase, at.point.w, 1.0, at.smoothing.width, with_hessian)
-    at.ask.restart = True
+    ask_look(at, phase, RESTART, at.point.w, 1.0, at.smoothing.width, with_hessian)
 
 
 cdef void told_look(void *driver, const double *sums, const double *gradient, double *block) noexcept nogil:
@@ -90,7 +111,7 @@ cdef void told_look(void *driver, const double *sums, const double *gradient, do
     take_sums(at, sums, gradient, block)
     if at.ask.look.with_hessian == SAMPLED_BLOCK:
         count_sample(at)
-    if at.curvature.has_block and at.ask.look.floor < 0:
+    if at.curvature.has_block and not at.ask.look.with_diagonal and at.ask.look.floor > 0:
         add_rows_left_out(at)
     if at.phase == FIRST_LOOK:
         first_look_done(at)
@@ -120,21 +141,15 @@ cdef void newton_begin(newton_state *at) noexcept nogil:
 
 
 cdef void look_first(newton_state *at) noexcept nogil:
-    cdef Py_ssize_t j
     if at.sampled.in_use:
         foresee_curvature(at)
     ask_first_look(at, FIRST_LOOK, tells_block(at) and not (at.l1_block.wide or at.curvature.has_factor)
                    and (at.curvature.mean > 0 or not at.sampled.in_use))
-    at.ask.new_active, at.ask.active = True, NULL
-    if at.curvature.has_scale and not (at.l1_block.wide or at.sampled.in_use):
-        for j in range(at.p):
-            at.point.taken[j] = 1 / max(at.curvature.column_scale[j], 1e-300)
-        at.ask.norm_weight = at.point.taken
 
 
 cdef void first_look_done(newton_state *at) noexcept nogil:
     after_look(at, 1.0)
-    if at.ask.norm_weight != NULL:
+    if at.ask.look.measure.norm != NULL:
         at.ask.kind = GATHER
         return
     at.bound.drift = rounding_of(at, at.point.w)
@@ -147,7 +162,7 @@ cdef void columns_measured(newton_state *at) noexcept nogil:
     begin_l1_path(at)
     if at.l1_block.wide and at.status == RUNNING and not at.pcg.by_products:
         choose_columns(at)
-        ask_look(at, FRESH_LOOK, at.point.zero, 1.0, at.smoothing.width, True)
+        ask_look(at, FRESH_LOOK, COMMIT_AND_MOVE, at.point.zero, 1.0, at.smoothing.width, True)
     elif at.working_set.in_use:
         told_near(at)
     else:
@@ -243,7 +258,7 @@ cdef void direction_found(newton_state *at) noexcept nogil:
         choose_columns(at)
     at.smoothing.next = width_of_step(at, 1.0)
     at.line.leaves_zero = leaves_zero(at)
-    ask_look(at, FULL_STEP, at.point.d, 1.0, at.smoothing.next.width,
+    ask_look(at, FULL_STEP, COMMIT_AND_MOVE, at.point.d, 1.0, at.smoothing.next.width,
              tells_block(at) and not (may_be_the_last(at) or at.line.leaves_zero))
 
 
@@ -283,13 +298,13 @@ cdef void told_along(void *driver, double slope, double curvature) noexcept nogi
     if at.line.search.hit >= 0:
         at.point.taken[at.line.search.hit] = -at.point.w[at.line.search.hit]
     at.smoothing.next = width_of_step(at, at.point.step)
-    ask_look(at, SHORTER_STEP, NULL, at.point.step, at.smoothing.next.width, tells_block(at))
+    ask_look(at, SHORTER_STEP, SAME_LINE, NULL, at.point.step, at.smoothing.next.width, tells_block(at))
 
 
 cdef void accept_with_curvature(newton_state *at) noexcept nogil:
     # the end of d, where a first step has been looked at without
     if at.line.leaves_zero and tells_block(at):
-        ask_look(at, SHORTER_STEP, NULL, 1.0, at.smoothing.next.width, True)
+        ask_look(at, SHORTER_STEP, SAME_LINE, NULL, 1.0, at.smoothing.next.width, True)
     else:
         accept(at)
 
@@ -333,7 +348,7 @@ cdef void step_proposed(newton_state *at) noexcept nogil:
     at.point.predicted, at.point.step, at.point.columns_wait, at.line.leaves_zero = -at.point.slope, 1, False, False
     at.smoothing.next.width, at.smoothing.next.decay = at.smoothing.width, at.smoothing.decay
     if at.point.predicted > 0:
-        ask_look(at, FULL_STEP, at.point.d, 1.0, at.smoothing.width, False)
+        ask_look(at, FULL_STEP, COMMIT_AND_MOVE, at.point.d, 1.0, at.smoothing.width, False)
     else:
         leave_near(at)
 

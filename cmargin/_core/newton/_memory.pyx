@@ -229,7 +229,7 @@ cdef class Newton(Driver):
         """The first question."""
         newton_begin(&self.at)
         self.here.under_way = False
-        if self.at.ask.norm_weight != NULL:
+        if self.at.ask.look.measure.norm != NULL:
             self.home.measure_rows(self.vectors[TAKEN, :self.at.p])
 
     def certify(self, status, total=None, v=None, double reads=0.0):

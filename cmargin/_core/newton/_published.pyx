@@ -18,6 +18,7 @@ from cmargin._core.newton._point cimport (
 )
 from cmargin._core.newton._state cimport FIRST_LOOK, OWN, RUNNING, STALLED, newton_state
 from cmargin._core.newton.direction._system cimport solve_upper
+from cmargin._core.rows._evaluate cimport COMMIT_AND_MOVE, SAME_LINE
 from cmargin._core.util._serialise cimport numbers_between, restore, serialised, span
 
 cdef double SHORTEST = 1e-10             # step below which the width is reduced instead
@@ -118,7 +119,7 @@ cdef void start_step(published_steps *steps) noexcept nogil:
     while search_told(&at.line.search, at.line.slope + at.line.search.s * at.line.curvature, at.line.curvature):
         pass
     at.point.step, steps.kept.asked_for = at.line.search.s, TRIAL
-    ask_look(at, OWN, at.point.d, at.point.step, at.smoothing.width, True)
+    ask_look(at, OWN, COMMIT_AND_MOVE, at.point.d, at.point.step, at.smoothing.width, True)
 
 
 cdef double curvature_along(newton_state *at) noexcept nogil:
@@ -147,10 +148,10 @@ cdef void tried(published_steps *steps) noexcept nogil:
         at.point.scratch[j] = at.point.w[j] + at.point.step * at.point.d[j]
     if at.point.step <= SHORTEST:
         steps.kept.asked_for = NO_STEP
-        ask_look(at, OWN, NULL, 0.0, at.smoothing.width, True)
+        ask_look(at, OWN, SAME_LINE, NULL, 0.0, at.smoothing.width, True)
     elif at.point.sums[3] + penalty_of(at, at.point.scratch) > at.point.value + ARMIJO * at.point.step * at.point.slope:
         at.point.step, at.line.search.hit = at.point.step / 2, -1
-        ask_look(at, OWN, NULL, at.point.step, at.smoothing.width, True)
+        ask_look(at, OWN, SAME_LINE, NULL, at.point.step, at.smoothing.width, True)
     else:
         zero_what_changed_sign(steps)
 
@@ -173,7 +174,7 @@ cdef void zero_what_changed_sign(published_steps *steps) noexcept nogil:
     memcpy(steps.zeroed, at.point.scratch, at.p * sizeof(double))
     if moved:
         steps.kept.asked_for = ZEROS
-        ask_look(at, OWN, at.point.taken, 1.0, at.smoothing.width, True)
+        ask_look(at, OWN, COMMIT_AND_MOVE, at.point.taken, 1.0, at.smoothing.width, True)
     else:
         accept(steps)
 
@@ -199,7 +200,7 @@ cdef void reduce_width(published_steps *steps) noexcept nogil:
         next_step(steps)
         return
     steps.kept.asked_for = NARROWER
-    ask_look(at, OWN, at.point.zero, 1.0, at.smoothing.width, True)
+    ask_look(at, OWN, COMMIT_AND_MOVE, at.point.zero, 1.0, at.smoothing.width, True)
 
 
 # ---------------------------------------------------------------- what it is told

@@ -23,6 +23,7 @@ from cmargin._core.newton.direction._conjugate_gradients cimport cg_begin, cg_to
 from cmargin._core.newton._asking cimport ALONG, DONE, LOOK, MARGINS, PAUSE, PRODUCT
 from cmargin._core.newton.direction._lagged cimport kept_add, kept_factor, kept_solve, kept_take
 from cmargin._core.newton._line cimport ARMIJO, search_begin, search_told
+from cmargin._core.rows._evaluate cimport COMMIT_AND_MOVE, RESTART, SAME_LINE
 from cmargin._core.rows._row_blocks cimport CURVATURE, LINE_SLOPE, LINE_VALUE
 from cmargin._core.util._clock cimport seconds
 from cmargin._core.util._history cimport history_row
@@ -67,6 +68,7 @@ cdef void pursuit_answers_to(pursuit_state *at) noexcept nogil:
     at.ask.told_look, at.ask.told_along = told_look, told_along
     at.ask.told_product, at.ask.told_margins = told_product, told_margins
     at.ask.n_active, at.ask.look.line_width, at.ask.look.width = -1, 1, 1
+    at.ask.look.with_diagonal = True
 
 
 cdef void pursuit_begin(pursuit_state *at) noexcept nogil:
@@ -97,7 +99,8 @@ cdef inline const double *in_rows(pursuit_state *at, const double *x) noexcept n
 
 cdef void ask_look(pursuit_state *at, phase_id phase, const double *direction, double step,
                    bint with_curvature) noexcept nogil:
-    at.phase, at.ask.kind, at.ask.restart = phase, LOOK, phase == FIRST_LOOK
+    at.phase, at.ask.kind = phase, LOOK
+    at.ask.look.move = RESTART if phase == FIRST_LOOK else SAME_LINE if direction == NULL else COMMIT_AND_MOVE
     at.ask.look.direction, at.ask.look.step = in_rows(at, direction), step
     at.ask.look.with_hessian = with_curvature and not at.by_products
 

@@ -4,6 +4,7 @@ All functions but `pass_set_active` and `pass_start` sum over blocks of rows and
 ``job``: sums, gradient and hessian of the first block, until the next call.
 """
 
+from libc.math cimport fabs
 from libc.stdint cimport uint64_t
 
 from cmargin._core.rows._row_blocks cimport pass_job
@@ -21,16 +22,38 @@ cdef inline bint has_block(int wanted) noexcept nogil:
     return wanted == BLOCK or wanted == ROUGH_BLOCK or wanted == SAMPLED_BLOCK
 
 
+cdef enum move_kind:             # from where to where rows move for a look
+    SAME_LINE,                   # along the direction of the last look, from where that began
+    COMMIT_AND_MOVE,             # along ``direction``, from where the last look was: its step is taken
+    RESTART                      # along ``direction``, from w = 0: the rows have forgotten every step
+
+
+cdef struct measure_request:     # what a look measures of every row beside its sums; the numbers stay with the rows
+    const double *norm           # (n_columns,): sum weight_j x_ij^2, or NULL
+    const double *leverage       # (n_columns,): the same for chances to be in a sample, if there is room, or NULL
+
+
 cdef struct look_request:        # what a look is asked for; see `RowPass.look`
-    const double *direction      # (n_columns,), or NULL: another part of the last one
+    move_kind move
+    const double *direction      # (n_columns,), not read on the same line
     double step
     double line_width
     double width
-    double floor                 # of curvature; below 0: as large, and no diagonal of the rows below it
+    double floor                 # of curvature, 0 or more: rows of less are no part of the block,
+    bint with_diagonal           # but of its diagonal
     double stands_for            # of a sample: see `take_sample`
     uint64_t seed
-    const double *column_weight  # (n_columns,): it measures the rows first, if they have room for it, or NULL
+    measure_request measure
     int with_hessian             # a `block_wanted`
+
+
+cdef inline double signed_floor(const look_request *look) noexcept nogil:
+    # as Python and C programs are told it: below 0 where rows below the floor are not on the diagonal either
+    return look.floor if look.with_diagonal else -look.floor
+
+
+cdef inline void take_signed_floor(look_request *look, double floor) noexcept nogil:
+    look.floor, look.with_diagonal = fabs(floor), floor > 0
 
 
 cdef struct columns_view:        # of CSR rows, with the state of one problem

@@ -6,7 +6,6 @@
 (c) A long look is cut into slices, by the shape too, between which Python is heard.
 """
 
-from libc.math cimport fabs
 from libc.string cimport memcpy
 
 from cmargin._core.linalg._packed_syrk cimport packed_syrk_lanes, packed_syrk_single_from, packed_syrk_widest
@@ -129,15 +128,15 @@ cdef bint pass_begin_look(row_pass *rows, const look_request *request) noexcept 
     rows.summed = order > 0
     job.hessian = rows.all_hessian if rows.summed else NULL
     job.curvature = rows.curved.memory if rows.summed and sums_later(rows, order) else NULL
-    job.direction = request.direction
+    job.direction = request.direction if request.move != SAME_LINE else NULL
     job.at.step, job.at.line_width, job.at.width = request.step, request.line_width, request.width
-    job.at.floor, job.has_diagonal = fabs(request.floor), request.floor > 0
+    job.at.floor, job.has_diagonal = request.floor, request.with_diagonal and request.floor > 0
     job.stands_for, job.column_weight = 0, NULL
     if request.with_hessian == SAMPLED_BLOCK:
         job.seed, job.stands_for = mixed(request.seed), request.stands_for
         if job.leverage != NULL:
-            job.column_weight = request.column_weight
-    if request.direction != NULL and rows.begun:
+            job.column_weight = request.measure.leverage
+    if request.move == COMMIT_AND_MOVE:
         job.dual, job.dual_next = job.dual_next, job.dual        # the last look was the step taken
         rows.fresh = False
     job.totals = not rows.begun

@@ -11,9 +11,9 @@ from libc.stdint cimport uint64_t
 from cmargin._core.losses._losses cimport MARGIN_PURSUIT, SMOOTHED_HINGE, has_dual, in_newton_steps
 from cmargin._core.losses._point cimport loss_of, loss_t
 from cmargin._core.rows._evaluate cimport (
-    SAMPLED_BLOCK, columns_view, hessians_wanted, look_request, pass_along, pass_begin_look, pass_combine,
-    pass_evaluate, pass_lines, pass_look_part, pass_margins, pass_plan, pass_product, pass_set_active, pass_start,
-    row_pass, scratch_wanted, sums_later,
+    COMMIT_AND_MOVE, RESTART, SAME_LINE, SAMPLED_BLOCK, columns_view, hessians_wanted, look_request,
+    pass_along, pass_begin_look, pass_combine, pass_evaluate, pass_lines, pass_look_part, pass_margins, pass_plan,
+    pass_product, pass_set_active, pass_start, row_pass, scratch_wanted, sums_later, take_signed_floor,
 )
 from cmargin._core.rows._row_blocks cimport DUAL_NEG, DUAL_POS, HINGE, N_SUMS, pass_job
 from cmargin._core.rows._rows cimport Rows
@@ -241,7 +241,7 @@ cdef class RowBlocks:
         request.stands_for, request.seed = stands_for, seed
         if column_weight is not None:
             check_length("column_weight", column_weight.shape[0], self.n_features)
-            request.column_weight = &column_weight[0] if self.n_features > 0 else NULL
+            request.measure.leverage = &column_weight[0] if self.n_features > 0 else NULL
         self.must_have(pass_begin_look(&self.rows, &request))
         return self.look_through()
 
@@ -255,11 +255,14 @@ cdef class RowBlocks:
         cdef look_request request
         if direction is not None:
             check_length("direction", direction.shape[0], self.n_columns)
-        request.direction = NULL
+        request.direction, request.move = NULL, SAME_LINE
         if direction is not None:
+            request.move = COMMIT_AND_MOVE if self.rows.begun else RESTART
             request.direction = &direction[0] if direction.shape[0] > 0 else self.rows.job.gradient
-        request.step, request.line_width, request.width, request.floor = step, line_width, width, floor
-        request.with_hessian, request.stands_for, request.seed, request.column_weight = with_hessian, 0, 0, NULL
+        request.step, request.line_width, request.width = step, line_width, width
+        take_signed_floor(&request, floor)
+        request.with_hessian, request.stands_for, request.seed = with_hessian, 0, 0
+        request.measure.norm = request.measure.leverage = NULL
         return request
 
     cdef object look_through(self):

@@ -63,7 +63,7 @@ cdef void add_rows_left_out(newton_state *at) noexcept nogil:
     cdef double most
     cdef Py_ssize_t j
     for j in range(at.curvature.order):
-        most = -at.ask.look.floor * at.problem.n * at.bound.rms[j] * at.bound.rms[j]
+        most = at.ask.look.floor * at.problem.n * at.bound.rms[j] * at.bound.rms[j]
         if not at.curvature.block[j * (at.curvature.order + 1)] >= NEXT_TO_NOTHING * most:
             at.curvature.block[j * (at.curvature.order + 1)] += most
 

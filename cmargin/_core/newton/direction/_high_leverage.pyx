@@ -18,7 +18,8 @@ from cmargin._core.newton.direction._system cimport (
     MODEL_LEFT, MODEL_ROUNDS, MODEL_TOL, l1_minimum, l1_work_size, solve_upper,
 )
 from cmargin._core.rows._evaluate cimport (
-    BLOCK, look_request, pass_along, pass_begin_look, pass_look_part, pass_start, row_pass,
+    BLOCK, COMMIT_AND_MOVE, RESTART, SAME_LINE, look_request, move_kind, pass_along, pass_begin_look, pass_look_part,
+    pass_start, row_pass,
 )
 
 cdef int STEPS = 8
@@ -55,14 +56,15 @@ cdef heavy_model model_in(double *work, Py_ssize_t p) noexcept nogil:
     return model
 
 
-cdef bint look_at(newton_state *at, heavy_model *model, const double *direction, double step) noexcept nogil:
+cdef bint look_at(newton_state *at, heavy_model *model, move_kind move, const double *direction,
+                  double step) noexcept nogil:
     # value, gradient and curvature of the heavy rows after a step; False: no memory
     cdef row_pass *rows = at.high_leverage.rows
     cdef look_request request
     cdef Py_ssize_t p = at.p, i, j
-    request.direction, request.step, request.with_hessian = direction, step, BLOCK
+    request.move, request.direction, request.step, request.with_hessian = move, direction, step, BLOCK
     request.line_width = request.width = at.smoothing.width
-    request.floor = 0
+    request.floor, request.with_diagonal = 0, True
     at.ask.out_of_memory = not pass_begin_look(rows, &request)
     if at.ask.out_of_memory:
         return False
@@ -117,7 +119,7 @@ cdef bint take_step(newton_state *at, heavy_model *model) noexcept nogil:
     cdef double first = dot(p, model.slope, model.e) + l1_slope(n_l1, model.w, model.e, at.penalty.l1_each, 0, 1)
     cdef double before = model.value, step = 1, slope, curvature, change
     model.most = max(model.most, -first)
-    if not -first > DECREASE * model.most or not look_at(at, model, model.e, 1.0):
+    if not -first > DECREASE * model.most or not look_at(at, model, COMMIT_AND_MOVE, model.e, 1.0):
         return False
     gemv(NO_TRANS, p, p, 1.0, at.curvature.block, p, model.e, 0.0, model.product)
     slope = dot(p, model.g, model.e) + dot(p, model.rest_d, model.e)
@@ -127,7 +129,7 @@ cdef bint take_step(newton_state *at, heavy_model *model) noexcept nogil:
         change += at.penalty.l1_each[i] * (fabs(model.w[i] + model.e[i]) - fabs(model.w[i]))
     if change > ARMIJO * first:
         step = searched(at, model, slope, curvature)
-        if not look_at(at, model, NULL, step):
+        if not look_at(at, model, SAME_LINE, NULL, step):
             return False
     axpy(p, step, model.e, at.point.d)
     return True
@@ -140,7 +142,7 @@ cdef bint heavy_direction(newton_state *at) noexcept nogil:
     cdef int _step
     memset(at.point.d, 0, p * sizeof(double))
     pass_start(at.high_leverage.rows, False)
-    if not look_at(at, &model, at.point.w, 1.0):
+    if not look_at(at, &model, RESTART, at.point.w, 1.0):
         return True
     for i in range(p):
         model.g[i] = at.point.g[i] - model.gradient[i]

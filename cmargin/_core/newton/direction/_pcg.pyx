@@ -24,7 +24,7 @@ from cmargin._core.newton._point cimport floor_of, gap_of, measure_columns
 from cmargin._core.newton._state cimport DIAGONAL, FRESH_LOOK, FULL_BLOCK, LEFT, PRODUCTS
 from cmargin._core.newton.direction._block cimport choose_columns
 from cmargin._core.newton.direction._system cimport all_finite, curvature_is_lost, upper_is_finite
-from cmargin._core.rows._evaluate cimport SAMPLED_BLOCK
+from cmargin._core.rows._evaluate cimport COMMIT_AND_MOVE, SAMPLED_BLOCK
 
 cdef int MOST_PRODUCTS = 100
 cdef int TRIED = 10                      # steps of as many products as are worth it: what all of a trial may read,
@@ -173,13 +173,13 @@ cdef void foresee_curvature(newton_state *at) noexcept nogil:
 
 cdef void ask_for_sample(newton_state *at) noexcept nogil:
     # with the look that is asked for, if it has a block
-    at.ask.look.seed, at.ask.look.column_weight = at.sampled.seed, NULL
+    at.ask.look.seed, at.ask.look.measure.leverage = at.sampled.seed, NULL
     at.ask.look.stands_for = at.curvature.mean * at.problem.n / at.sampled.rows * at.sampled.filled
     if at.ask.look.with_hessian == SAMPLED_BLOCK and not at.sampled.measured and knows_columns(at):
         weigh_columns(at)
         at.sampled.measured = at.sampled.forgotten = True
     if at.ask.look.with_hessian == SAMPLED_BLOCK and at.sampled.forgotten:
-        at.ask.look.column_weight, at.sampled.forgotten = at.sampled.column_weight, False
+        at.ask.look.measure.leverage, at.sampled.forgotten = at.sampled.column_weight, False
 
 
 cdef bint knows_columns(const newton_state *at) noexcept nogil:
@@ -213,9 +213,9 @@ cdef void start_preconditioned(newton_state *at) noexcept nogil:
         at.ask.out_of_memory, at.ask.kind = True, DONE
     elif at.curvature.has_block and not factor_sample(at):
         give_products_up(at)
-        ask_look(at, FRESH_LOOK, at.point.zero, 1.0, at.smoothing.width, True)
+        ask_look(at, FRESH_LOOK, COMMIT_AND_MOVE, at.point.zero, 1.0, at.smoothing.width, True)
     elif not at.curvature.has_factor:            # nobody knew how much curvature there is
-        ask_look(at, FRESH_LOOK, at.point.zero, 1.0, at.smoothing.width, True)
+        ask_look(at, FRESH_LOOK, COMMIT_AND_MOVE, at.point.zero, 1.0, at.smoothing.width, True)
     else:
         at.pcg.cg.factor = at.curvature.work + 4 * at.p
         go_on_with(at, begin_products(at))
