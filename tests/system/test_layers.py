@@ -19,9 +19,6 @@ AGAINST = {}                     # {who: whom}, at the head of a file
 AGAINST_WITHIN = {}              # within a function
 CIRCLES = [
     {"_api_table", "api"},
-    {"_core.newton._driver", "_core.newton._linearised_rows", "_core.newton._penalty_path", "_core.newton._step_end",
-     "_core.newton.direction._block", "_core.newton.direction._chord", "_core.newton.direction._high_leverage",
-     "_core.newton.direction._l1_columns", "_core.newton.direction._pcg"},
     {"_core.rows._curved_rows", "_core.rows._evaluate", "_core.rows._over_blocks"},
 ]
 CIMPORT = re.compile(r"^( *)(?:from\s+(cmargin[\w.]*)\s+c?import\s+(\([^)]*\)|(?:[^\\\n]|\\\n)*)"

@@ -19,7 +19,3 @@ cdef void go_on(newton_state *at) noexcept nogil
 cdef void settled(newton_state *at) noexcept nogil
 cdef void ask_look(newton_state *at, phase_id phase, move_kind move, const double *direction, double step, double width,
                    bint with_hessian) noexcept nogil
-
-# ---- for directions by products
-cdef void direction_found(newton_state *at) noexcept nogil
-cdef void ask_first_look(newton_state *at, phase_id phase, bint with_hessian) noexcept nogil

@@ -20,7 +20,7 @@ from libc.math cimport fabs, isfinite
 from libc.string cimport memcpy, memset
 
 from cmargin._core.linalg._blas cimport dot
-from cmargin._core.newton._asking cimport ALONG, DONE, EVALUATE, GATHER, LOOK, NEAREST, PAUSE
+from cmargin._core.newton._asking cimport ALONG, DONE, EVALUATE, GATHER, LOOK, MODEL, NEAREST, PAUSE, PRODUCT
 from cmargin._core.newton._bound cimport dual_bound, dual_point
 from cmargin._core.newton._line cimport l1_slope, search_told
 from cmargin._core.newton._penalty_path cimport begin_l1_path, follow_path, leave_path
@@ -30,16 +30,16 @@ from cmargin._core.newton._point cimport (
 )
 from cmargin._core.newton._smoothing cimport back_up, next_width, width_after
 from cmargin._core.newton._state cimport (
-    CONVERGED, FIRST_LOOK, FRESH_LOOK, FULL_STEP, HISTORY_COLUMNS, LEFT, MEASURING, ROUNDED, RUNNING,
-    SEARCH, SETTLING, SHORTER_STEP, WIDTH,
+    ASK_AFRESH, ASK_EVALUATE, ASK_HESSP, ASK_MODEL, CONVERGED, FIRST_LOOK, FOUND, FRESH_LOOK, FULL_STEP, GIVE_UP,
+    FAILED, HISTORY_COLUMNS, LEFT, MEASURING, ROUNDED, RUNNING, SEARCH, SETTLING, SHORTER_STEP, WIDTH, action_id,
 )
 from cmargin._core.newton._step_end cimport begin_line, is_certified, is_good_enough, is_poor
 from cmargin._core.newton._working_set cimport is_too_short, wants_near, width_after_near
 from cmargin._core.newton.direction._block cimport add_rows_left_out, choose_columns, columns_wait, solve_block
 from cmargin._core.newton.direction._chord cimport chord_direction, leaves_zero, may_be_the_last
-from cmargin._core.newton.direction._l1_columns cimport start_model, told_model
+from cmargin._core.newton.direction._l1_columns cimport begin_columns, columns_told
 from cmargin._core.newton.direction._pcg cimport (
-    ask_for_sample, count_sample, foresee_curvature, start_preconditioned, start_products, told_product,
+    ask_for_sample, begin_hessp, begin_preconditioned, count_sample, foresee_curvature, hessp_told,
 )
 from cmargin._core.rows._evaluate cimport (
     BLOCK, COMMIT_AND_MOVE, NO_BLOCK, RESTART, ROUGH_BLOCK, SAME_LINE, SAMPLED_BLOCK, TANGENTS, look_request,
@@ -205,34 +205,61 @@ cdef void newton_leave(newton_state *at, status_id status) noexcept nogil:
 
 # ---------------------------------------------------------------- the direction
 
-cdef void start_step(newton_state *at) noexcept nogil:
-    at.counts.clock = seconds()
+cdef action_id begin_direction(newton_state *at) noexcept nogil:
     if at.sampled.in_use:
-        start_preconditioned(at)
-        return
+        return begin_preconditioned(at)
     if at.curvature.n_active == 0:               # l1 holds every column at 0
         memset(at.point.d, 0, at.p * sizeof(double))
-    elif not at.curvature.has_block and at.curvature.has_factor:
+        return FOUND
+    if not at.curvature.has_block and at.curvature.has_factor:
         chord_direction(at)
-    elif not at.curvature.has_block and at.penalty.l1 > 0:
-        start_model(at)
-        return
-    elif not at.curvature.has_block:
-        start_products(at)
-        return
-    elif not at.curvature.make_room(at, at.curvature.order):
+        return FOUND
+    if not at.curvature.has_block:
+        return begin_columns(at) if at.penalty.l1 > 0 else begin_hessp(at)
+    if not at.curvature.make_room(at, at.curvature.order):
         at.ask.out_of_memory = True
-    else:
-        at.ask.not_finite = not solve_block(at)
-    if at.ask.not_finite and at.linearised.linear != NULL:
+        return FAILED
+    at.ask.not_finite = not solve_block(at)
+    return FAILED if at.ask.not_finite or at.ask.out_of_memory else FOUND
+
+
+cdef void start_step(newton_state *at) noexcept nogil:
+    at.counts.clock = seconds()
+    act(at, begin_direction(at))
+
+
+cdef void act(newton_state *at, action_id action) noexcept nogil:
+    # what a direction has answered
+    if action == FOUND:
+        direction_found(at)
+    elif action == ASK_HESSP:
+        at.ask.kind, at.ask.x = PRODUCT, at.pcg.asked
+        at.ask.look.width, at.ask.look.floor = at.smoothing.width, floor_of(at)
+    elif action == ASK_MODEL:
+        at.ask.kind, at.ask.model = MODEL, &at.l1_columns.model
+        at.ask.look.width, at.ask.look.floor = at.smoothing.width, floor_of(at)
+    elif action == ASK_EVALUATE:
+        ask_look(at, FRESH_LOOK, COMMIT_AND_MOVE, at.point.zero, 1.0, at.smoothing.width, True)
+    elif action == ASK_AFRESH:
+        ask_first_look(at, FRESH_LOOK, True)
+    elif action == GIVE_UP:
+        newton_settle(at)
+    elif at.ask.not_finite and at.linearised.linear != NULL:
         # The curvature is that of few rows; whoever asked goes on without them.
         at.ask.not_finite = False
         newton_leave(at, LEFT)
-        return
-    if at.ask.out_of_memory or at.ask.not_finite:
+    else:
         at.ask.kind = DONE
-        return
-    direction_found(at)
+
+
+cdef void told_product(void *driver, const double *product, double share) noexcept nogil:
+    cdef newton_state *at = <newton_state *> driver
+    act(at, hessp_told(at, product, share))
+
+
+cdef void told_model(void *driver) noexcept nogil:
+    cdef newton_state *at = <newton_state *> driver
+    act(at, columns_told(at))
 
 
 # ---------------------------------------------------------------- a step along it

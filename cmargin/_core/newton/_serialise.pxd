@@ -19,7 +19,7 @@ cdef inline void newton_spans(newton_state *at, span *out) noexcept nogil:
     out[6] = numbers_between(&at.bound.best.total, &at.bound.best.total + 1)
     out[7] = numbers_between(&at.curvature, &at.curvature.block)
     out[8] = numbers_between(&at.cholesky, &at.cholesky + 1)
-    out[9] = numbers_between(&at.pcg, &at.pcg.cg)
+    out[9] = numbers_between(&at.pcg, &at.pcg.asked)
     out[10] = numbers_between(&at.sampled, &at.sampled.column_weight)
     out[11] = numbers_between(&at.l1_block, &at.l1_block.index)
     out[12] = numbers_between(&at.l1_columns, &at.l1_columns.model)

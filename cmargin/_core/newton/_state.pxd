@@ -23,8 +23,18 @@ cdef enum status_id:             # names in `STATUS`
 
 
 cdef enum phase_id:              # what was asked for
-    MEASURING, FIRST_LOOK, FRESH_LOOK, DIAGONAL, PRODUCTS, FULL_STEP, SEARCH, SHORTER_STEP, SETTLING,
+    MEASURING, FIRST_LOOK, FRESH_LOOK, FULL_STEP, SEARCH, SHORTER_STEP, SETTLING,
     OWN                          # by a driver that has this one's state, and phases of its own
+
+
+cdef enum action_id:             # what a direction answers; the driver alone asks
+    FOUND,                       # it is in `point.d`
+    ASK_HESSP,                   # the product of the Hessian with `pcg.asked`
+    ASK_MODEL,                   # the minimum of `l1_columns.model`
+    ASK_EVALUATE,                # the point once more, with the curvature that is now wanted
+    ASK_AFRESH,                  # the same with the rows' numbers afresh: they are of no use
+    GIVE_UP,                     # the fit is left to another driver
+    FAILED                       # no memory, or a curvature that is not finite: `ask` says which
 
 
 cdef enum:
@@ -144,6 +154,7 @@ cdef struct pcg_state:           # directions by conjugate gradients, or with l1
     bint or_leave                # to leave where they are not worth it: steps by a factor are for another driver
     int worth                    # until a step takes as many products; 0: always
     # ---- pointers from here on
+    const double *asked          # (p,) whose product with the Hessian is wanted, or NULL: its diagonal
     conjugate_gradients cg
     double *diagonal             # (p,) of the curvature
 

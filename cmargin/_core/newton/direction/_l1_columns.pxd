@@ -1,8 +1,8 @@
 """Directions for l1 from the model of a step, minimised by rows that have columns."""
 
-from cmargin._core.newton._state cimport newton_state
+from cmargin._core.newton._state cimport action_id, newton_state
 
 
-# a question, after which the direction is found
-cdef void start_model(newton_state *at) noexcept nogil
-cdef void told_model(void *driver) noexcept nogil
+# The model of the step, which is to be minimised; and what its minimum says.
+cdef action_id begin_columns(newton_state *at) noexcept nogil
+cdef action_id columns_told(newton_state *at) noexcept nogil

@@ -5,11 +5,9 @@ condition by a part of the l1 weight costs the bound that part. Every step is ju
 reads than the block and its factors are worth is the last by columns.
 """
 
-from cmargin._core.newton._asking cimport MODEL
-from cmargin._core.newton._driver cimport direction_found
-from cmargin._core.newton._point cimport floor_of
+from cmargin._core.newton._state cimport ASK_MODEL, FOUND, action_id, newton_state
 from cmargin._core.newton.direction._block cimport may_be_used
-from cmargin._core.newton.direction._pcg cimport give_products_up, start_without_them
+from cmargin._core.newton.direction._pcg cimport give_hessp_up, without_hessp
 from cmargin._core.newton.direction._system cimport all_finite
 from cmargin._core.newton.direction._l1_model cimport step_model, violation
 
@@ -20,7 +18,7 @@ cdef double FAR = 1e100                  # an l1 weight so small is none
 cdef double MOST = 1000                  # reads of a step
 
 
-cdef void start_model(newton_state *at) noexcept nogil:
+cdef action_id begin_columns(newton_state *at) noexcept nogil:
     cdef step_model *model = &at.l1_columns.model
     cdef double worst = 0
     cdef Py_ssize_t j, found = 0
@@ -40,20 +38,17 @@ cdef void start_model(newton_state *at) noexcept nogil:
         model.enough = max(model.enough, FORCING * min(worst, FAR))
     model.flat = at.l1_columns.flat
     model.worth, model.most = at.pcg.worth, MOST
-    at.ask.kind, at.ask.model = MODEL, model
-    at.ask.look.width, at.ask.look.floor = at.smoothing.width, floor_of(at)
+    return ASK_MODEL
 
 
-cdef void told_model(void *driver) noexcept nogil:
-    cdef newton_state *at = <newton_state *> driver
+cdef action_id columns_told(newton_state *at) noexcept nogil:
     at.counts.passes += at.l1_columns.model.reads
     at.l1_columns.flat = at.l1_columns.model.flat
     if not all_finite(at.p, at.point.d) or (at.l1_columns.model.given_up and nothing_moved(at)):
-        start_without_them(at)
-        return
+        return without_hessp(at)
     if at.l1_columns.model.given_up:
-        give_products_up(at)
-    direction_found(at)
+        give_hessp_up(at)
+    return FOUND
 
 
 cdef bint nothing_moved(const newton_state *at) noexcept nogil:

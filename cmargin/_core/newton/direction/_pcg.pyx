@@ -18,13 +18,13 @@ from cmargin._core.linalg._blas cimport dot, potrf
 from cmargin._core.losses._losses cimport point_loss
 from cmargin._core.losses._smoothed_hinge cimport hinge_at, primal_curvature
 from cmargin._core.newton.direction._conjugate_gradients cimport cg_begin, cg_told, conjugate_gradients
-from cmargin._core.newton._asking cimport DONE, PRODUCT
-from cmargin._core.newton._driver cimport ask_first_look, ask_look, direction_found, newton_settle
-from cmargin._core.newton._point cimport floor_of, gap_of, measure_columns
-from cmargin._core.newton._state cimport DIAGONAL, FRESH_LOOK, FULL_BLOCK, LEFT, PRODUCTS
+from cmargin._core.newton._point cimport gap_of, measure_columns
+from cmargin._core.newton._state cimport (
+    ASK_AFRESH, ASK_EVALUATE, ASK_HESSP, FAILED, FOUND, FULL_BLOCK, GIVE_UP, LEFT, action_id, newton_state,
+)
 from cmargin._core.newton.direction._block cimport choose_columns
 from cmargin._core.newton.direction._system cimport all_finite, curvature_is_lost, upper_is_finite
-from cmargin._core.rows._evaluate cimport COMMIT_AND_MOVE, SAMPLED_BLOCK
+from cmargin._core.rows._evaluate cimport SAMPLED_BLOCK
 
 cdef int MOST_PRODUCTS = 100
 cdef int TRIED = 10                      # steps of as many products as are worth it: what all of a trial may read,
@@ -40,28 +40,21 @@ cdef double FEWEST = 0.25                # rows of a sample, in those wanted, th
 cdef double SINGLE = 1e-6                # of a diagonal entry: more than the rounding of single precision
 
 
-cdef void start_products(newton_state *at) noexcept nogil:
+cdef action_id begin_hessp(newton_state *at) noexcept nogil:
     # the diagonal, a scale only, is summed once in a trial; then its columns are taken to change as their mean does
     cdef double change
     cdef Py_ssize_t j
     if at.pcg.worth == 0 or not (at.pcg.mean_then > 0 and at.curvature.mean > 0):
-        ask_product(at, NULL)
-        return
+        at.pcg.asked = NULL
+        return ASK_HESSP
     change = at.curvature.mean / at.pcg.mean_then
     for j in range(at.p):
         at.pcg.diagonal[j] = (at.pcg.diagonal[j] - at.penalty.l2_each[j]) * change + at.penalty.l2_each[j]
     at.pcg.mean_then = at.curvature.mean
-    go_on_with(at, begin_products(at))
+    return go_on_with(at, begin_products(at))
 
 
-cdef void ask_product(newton_state *at, const double *x) noexcept nogil:
-    at.phase = DIAGONAL if x == NULL else PRODUCTS
-    at.ask.kind, at.ask.x = PRODUCT, x
-    at.ask.look.width, at.ask.look.floor = at.smoothing.width, floor_of(at)
-
-
-cdef void told_product(void *driver, const double *product, double share) noexcept nogil:
-    cdef newton_state *at = <newton_state *> driver
+cdef action_id hessp_told(newton_state *at, const double *product, double share) noexcept nogil:
     # conjugate gradients for H d = -g, scaled by H's diagonal
     cdef conjugate_gradients *cg = &at.pcg.cg
     cdef bint wanted
@@ -70,29 +63,28 @@ cdef void told_product(void *driver, const double *product, double share) noexce
     if at.pcg.worth > 0:
         at.counts.spent += share * at.problem.share
         at.pcg.tried += share * at.problem.share
-    if at.phase == DIAGONAL:
+    if at.pcg.asked == NULL:
         take_diagonal(at, product)
         if at.pcg.worth > 0 and not all_finite(at.p, at.pcg.diagonal):
-            start_without_them(at)
-            return
+            return without_hessp(at)
         wanted = begin_products(at)
     else:
         for j in range(at.p):
             cg.product[j] = product[j] / at.problem.n + at.penalty.l2_each[j] * cg.search[j]
         wanted = cg_told(cg)
-    go_on_with(at, wanted)
+    return go_on_with(at, wanted)
 
 
-cdef void go_on_with(newton_state *at, bint wanted) noexcept nogil:
+cdef action_id go_on_with(newton_state *at, bint wanted) noexcept nogil:
     cdef conjugate_gradients *cg = &at.pcg.cg
     if wanted:
-        ask_product(at, cg.search)
-        return
+        at.pcg.asked = cg.search
+        return ASK_HESSP
     if at.pcg.worth > 0 and (at.pcg.tried > min(TRIED * at.pcg.worth, SHARE * at.stop.max_passes) or
                              (cg.count >= at.pcg.worth and leaves_too_much(at))):
-        give_products_up(at)
+        give_hessp_up(at)
     memcpy(at.point.d, cg.x, at.p * sizeof(double))
-    direction_found(at)
+    return FOUND
 
 
 cdef bint leaves_too_much(const newton_state *at) noexcept nogil:
@@ -102,7 +94,7 @@ cdef bint leaves_too_much(const newton_state *at) noexcept nogil:
     return left > enough
 
 
-cdef void give_products_up(newton_state *at) noexcept nogil:
+cdef void give_hessp_up(newton_state *at) noexcept nogil:
     # after this step: the next kind of products, or a factor; its end is looked at with curvature, unless another
     # driver does
     if at.sampled.rows > 0 and not at.sampled.in_use:
@@ -118,14 +110,11 @@ cdef void give_products_up(newton_state *at) noexcept nogil:
         choose_columns(at)
 
 
-cdef void start_without_them(newton_state *at) noexcept nogil:
+cdef action_id without_hessp(newton_state *at) noexcept nogil:
     # squares of the columns overflow, say: those who have a factor know what to do, or to say
-    give_products_up(at)
+    give_hessp_up(at)
     at.bound.knows_rms = False
-    if at.pcg.or_leave:
-        newton_settle(at)
-    else:
-        ask_first_look(at, FRESH_LOOK, True)
+    return GIVE_UP if at.pcg.or_leave else ASK_AFRESH
 
 
 cdef void take_diagonal(newton_state *at, const double *product) noexcept nogil:
@@ -208,17 +197,17 @@ cdef void count_sample(newton_state *at) noexcept nogil:
         at.sampled.filled = min(max(at.sampled.filled * at.point.sums[6] / at.sampled.rows, FEWEST), 1 / FEWEST)
 
 
-cdef void start_preconditioned(newton_state *at) noexcept nogil:
+cdef action_id begin_preconditioned(newton_state *at) noexcept nogil:
     if not at.curvature.make_room(at, at.p):
-        at.ask.out_of_memory, at.ask.kind = True, DONE
-    elif at.curvature.has_block and not factor_sample(at):
-        give_products_up(at)
-        ask_look(at, FRESH_LOOK, COMMIT_AND_MOVE, at.point.zero, 1.0, at.smoothing.width, True)
-    elif not at.curvature.has_factor:            # nobody knew how much curvature there is
-        ask_look(at, FRESH_LOOK, COMMIT_AND_MOVE, at.point.zero, 1.0, at.smoothing.width, True)
-    else:
-        at.pcg.cg.factor = at.curvature.work + 4 * at.p
-        go_on_with(at, begin_products(at))
+        at.ask.out_of_memory = True
+        return FAILED
+    if at.curvature.has_block and not factor_sample(at):
+        give_hessp_up(at)
+        return ASK_EVALUATE
+    if not at.curvature.has_factor:              # nobody knew how much curvature there is
+        return ASK_EVALUATE
+    at.pcg.cg.factor = at.curvature.work + 4 * at.p
+    return go_on_with(at, begin_products(at))
 
 
 cdef bint factor_sample(newton_state *at) noexcept nogil:
