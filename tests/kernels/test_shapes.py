@@ -21,6 +21,7 @@ from cmargin._core.sgd import (
     _projected_sgd,
     _refreshed_sgd,
     _sgdqn,
+    _softmax_sgd,
     _theory_sgd,
     _whiten,
 )
@@ -35,6 +36,10 @@ weight = rng.uniform(0.5, 2, 80)
 
 def slnd(**parameters):
     return SLNDClassifier(loss="logistic", random_state=0, n_jobs=2, max_passes=2, **parameters)
+
+
+def multinomial(**parameters):
+    return SLNDClassifier(loss="multinomial", random_state=0, n_jobs=2, max_passes=2, **parameters)
 
 
 def projected():
@@ -54,6 +59,10 @@ CALLS = {
     "refreshed": (_refreshed_sgd, "run_refreshed_steps", slnd(hessian_refresh=1), X),
     "theory": (_theory_sgd, "run_theory_steps", slnd(step_size="theory"), X),
     "qn": (_sgdqn, "run_qn_steps", baselines.SGDQNClassifier(random_state=0, n_jobs=2, max_passes=1), X),
+    "batches": (_softmax_sgd, "Batches", multinomial(), X),
+    "batches, tail": (_softmax_sgd, "Batches", multinomial(tail="scale", rank=2), sp.csr_matrix(X)),
+    "batches, weights": (_softmax_sgd, "Batches.weights", multinomial(), X),
+    "batches, weights, tail": (_softmax_sgd, "Batches.weights", multinomial(tail="scale", rank=2), sp.csr_matrix(X)),
     "projected": (_projected_sgd, "ProjectedPass", projected(), X),
     "projected, rule": (_projected_sgd, "ProjectedPass.rule", projected(), X),
     "projected, steps": (_projected_sgd, "ProjectedPass.take", projected(), X),
