@@ -102,10 +102,10 @@ cdef struct batch_job:          # what threads share; void pointers are to float
     int n_threads
     # the batch at work, n rows of Z from ``lo`` on
     Py_ssize_t lo, n
-    const void *weights         # that its scores are by: U or its mean
+    const void *weights         # IN    U or its mean, which give its scores
     const double *intercepts
-    const double *extra         # scores to add, NULL for none
-    void *scores                # (n, n_classes) its scores, told where this is not NULL
+    const double *extra         # IN    (n, n_classes) scores to add, or NULL
+    void *scores                # OUT   (n, n_classes) its scores, or NULL
     double step
     int64_t sample              # of the mean that the iterate after it is, 0: none
     int64_t n_samples           # of the mean before it
@@ -154,7 +154,7 @@ cdef void block_scores(const batch_job *job, Py_ssize_t block, const floating *Z
     cdef const floating *V = <const floating *> job.V + at.class_lo
     cdef floating *M = <floating *> job.parts + at.q * job.batch * k + at.class_lo
     cdef const double *shift
-    # M = low_sign Z U'   (n, n_here) = (n, n_columns) (n_columns, n_here)
+    # M = low_sign Z U'   (n, n_classes) = (n, n_columns) (n_columns, n_classes)
     if few_pay(at.n_classes, at.n_columns, sizeof(floating) == sizeof(float)):
         for i in range(job.n):
             memset(M + i * k, 0, at.n_classes * sizeof(floating))
@@ -182,7 +182,7 @@ cdef void block_update(const batch_job *job, Py_ssize_t block, const floating *Z
     cdef const floating *z = Z + job.lo * job.width + at.column_lo
     cdef const floating *G = <const floating *> job.parts + at.class_lo
     cdef floating *U = <floating *> job.U + place
-    # U -= step G' Z   (n_here, n_columns) = (n_here, n) (n, n_columns)
+    # U -= step G' Z   (n_classes, n_columns) = (n_classes, n) (n, n_columns), those of the block
     if few_pay(at.n_classes, at.n_columns, sizeof(floating) == sizeof(float)):
         few_sums(job.n, at.n_classes, at.n_columns, <floating> -job.step, z, job.width, G, job.n_classes, U, job.width)
     else:

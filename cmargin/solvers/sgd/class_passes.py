@@ -51,7 +51,7 @@ class ClassPasses:
         for class_lo, offsets in self._batches():
             self._in_slices(take_steps, numbers_per_step, class_lo, offsets, self.drawn(class_lo, offsets))
 
-    def over(self, sums):
+    def pass_into(self, sums):
         """The `ClassPass` whose ``sums`` (n_classes, 3) of loss, errors and weight are added to."""
         return _class_pass.ClassPass(self.home.rows, self.row_weight, self.loss, sums)
 
@@ -83,7 +83,7 @@ class ClassPasses:
         """
         sums = np.zeros((self.lists.n_classes, 3))
         work = aligned_rows((self.most_threads, 2, Z.shape[1]), Z.dtype)
-        by = weights.of(self.over(sums), inverse, bias_rate)
+        by = weights.as_weights_of(self.pass_into(sums), inverse, bias_rate)
 
         def take_steps(visits, first, last):
             _class_sgd.run_steps(by, visits, first, last, step, Z, work, self.threads)
@@ -94,7 +94,8 @@ class ClassPasses:
     def refreshed(self, inverse, weights, step, bias_rate, lists=None):
         """Pass with an inverse per class, or a new shared one: rows are whitened when visited; as `plain`."""
         sums, d, k = np.zeros((self.lists.n_classes, 3)), self.home.n_features, inverse.rank
-        by, factor = weights.of(self.over(sums), inverse, bias_rate), inverse.factor.astype(self.home.dtype)
+        by = weights.as_weights_of(self.pass_into(sums), inverse, bias_rate)
+        factor = inverse.factor.astype(self.home.dtype)
         work = np.empty((self.most_threads, _refreshed_sgd.work_size(d, k, inverse.width)), self.home.dtype)
 
         def take_steps(visits, first, last):
@@ -108,7 +109,8 @@ class ClassPasses:
     def theory(self, Z, inverse, weights, subset_offsets, subset, curvature, bias_rate):
         """Pass with the step of SLND theorem 2; ``subset``: visits that its sums run over, class by class."""
         sums, longest = np.zeros((self.lists.n_classes, 3)), max(1, int(np.diff(subset_offsets).max()))
-        by, work = weights.of(self.over(sums), inverse, bias_rate), aligned_rows((self.most_threads, 2, longest), float)
+        by = weights.as_weights_of(self.pass_into(sums), inverse, bias_rate)
+        work = aligned_rows((self.most_threads, 2, longest), float)
         dense = np.empty((self.most_threads, self.home.n_features if inverse.low_sign < 0 else 0), Z.dtype)
 
         def take_steps(visits, first, last):

@@ -50,7 +50,7 @@ class ClassWeights:
         V_lag = np.zeros(V.shape, dtype) if average else np.zeros((0, 0), dtype)
         return cls(U, U_mean, V, V_lag, b, np.zeros(n_classes, np.int64), W if keep_base else None)
 
-    def of(self, class_pass, inverse, bias_rate):
+    def as_weights_of(self, class_pass, inverse, bias_rate):
         """``class_pass``, told to take its steps on these weights."""
         return class_pass.whitened(self.U, self.U_mean, self.V, self.V_lag, self.bias, self.n_steps, bias_rate,
                                    inverse.tail_inverse, inverse.low_sign)

@@ -68,7 +68,7 @@ class QNTrial(Trial):
         d, dtype = self.inverse.eigenvectors.shape[1], self.Z.dtype
         weights = GainedWeights.start(np.zeros((self.n_classes, d), dtype), self.start_bias, relative / self.scale,
                                       self.bias_rate[0], self.run.skip)
-        by, work = self.passes.over(np.zeros((self.n_classes, 3))), aligned_rows((1, 3, d), dtype)
+        by, work = self.passes.pass_into(np.zeros((self.n_classes, 3))), aligned_rows((1, 3, d), dtype)
         for visits in self.passes_drawn:
             _sgdqn.run_qn_steps(by, _class_pass.Visits(0, self.offsets, visits), 0, self.longest, self.run.l2,
                                 self.run.skip, weights.W, weights.gain, weights.state, work, 1)
@@ -118,7 +118,7 @@ class SGDQNRun(PlainRun):
     def _one_pass(self, step):
         home, weights, runner = self.home, self.weights, self.runner
         sums = np.zeros((self.lists.n_classes, 3))
-        by, work = runner.over(sums), aligned_rows((runner.most_threads, 3, home.n_features), home.dtype)
+        by, work = runner.pass_into(sums), aligned_rows((runner.most_threads, 3, home.n_features), home.dtype)
 
         def take_steps(visits, first, last):
             _sgdqn.run_qn_steps(by, visits, first, last, self.l2, self.skip, weights.W, weights.gain, weights.state,

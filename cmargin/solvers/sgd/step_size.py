@@ -93,7 +93,7 @@ class Trial:
     def trained(self, relative):
         """(W, bias) after the trial passes at a relative step."""
         weights = ClassWeights.start(self.inverse, self.n_classes, self.Z.dtype, True, bias=self.start_bias)
-        by = weights.of(self.passes.over(np.zeros((self.n_classes, 3))), self.inverse, self.bias_rate)
+        by = weights.as_weights_of(self.passes.pass_into(np.zeros((self.n_classes, 3))), self.inverse, self.bias_rate)
         for n, visits in enumerate(self.passes_drawn, 1):
             step = np.full(self.n_classes, 1.0) * relative / self.scale / n
             _class_sgd.run_steps(by, _class_pass.Visits(0, self.offsets, visits), 0, self.longest, step, self.Z,
