@@ -13,7 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from workers_in_place import InPlace, Losing, fitted_in_place
 
 from cmargin import BSNClassifier, SLNDClassifier, baselines
-from cmargin.solvers.sgd.run import EIGHT, ENOUGH
+from cmargin.solvers.cost import GROUPS_OF_PARTITIONS
+from cmargin.solvers.sgd.run import ENOUGH
 
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
@@ -72,10 +73,10 @@ def test_weights_indicators_of_places_and_empty_partitions(client):             
 
 
 def test_partitions_are_dealt_to_eight_groups():
-    assert groups_of([5, 0, 7], EIGHT, ENOUGH) == [[0], [2]]
-    assert groups_of([5, 3, 7], EIGHT, ENOUGH) == [[0], [1, 2]]
-    assert len(groups_of([3000] * 20, EIGHT, ENOUGH)) == 3
-    groups = groups_of([10_000] * 20 + [30_000], EIGHT, ENOUGH)
+    assert groups_of([5, 0, 7], GROUPS_OF_PARTITIONS, ENOUGH) == [[0], [2]]
+    assert groups_of([5, 3, 7], GROUPS_OF_PARTITIONS, ENOUGH) == [[0], [1, 2]]
+    assert len(groups_of([3000] * 20, GROUPS_OF_PARTITIONS, ENOUGH)) == 3
+    groups = groups_of([10_000] * 20 + [30_000], GROUPS_OF_PARTITIONS, ENOUGH)
     assert len(groups) == 8 and sorted(place for group in groups for place in group) == list(range(21))
     assert all(group == sorted(group) for group in groups)
 
