@@ -66,8 +66,6 @@ class Fit:
         Questions, whatever rows they are put to: looks, those with curvature, along the line, products and evaluations.
     calls : int
         Of methods by their name, which every rank answers for itself.
-    heavy : float
-        Looks at all heavy rows by rank 0 alone for every look, times their share of the rows.
     """
 
     curved: float
@@ -78,7 +76,6 @@ class Fit:
     lines: int
     products: int
     calls: int = 0
-    heavy: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -121,15 +118,14 @@ def depth(n_ranks):
 def sums_fit(machine, fit, n_rows, n_features, n_ranks, n_problems=1):
     """`Terms` of SmSVM or margin pursuit: every problem by itself, each question one Bcast and one Reduce.
 
-    Rank 0 factors every block and alone looks at the heavy rows, and hears the answers to calls one after the other.
+    Rank 0 factors every block, and hears the answers to calls one after the other.
     """
     p, hops = n_features + 1, depth(n_ranks)
     rows = n_rows / n_ranks * (fit.reads * machine.look(p, 0) + fit.curved * machine.square * triangle(p)
                                + fit.along * machine.along)
     questions = fit.looks + fit.lines + fit.products
     factors = fit.blocks * p**3 / 6 * machine.square                 # one multiplication and addition for an entry
-    alone = (questions * machine.question + fit.calls * n_ranks * machine.answer + factors
-             + fit.heavy * n_rows * machine.look(p, 1))
+    alone = (questions * machine.question + fit.calls * n_ranks * machine.answer + factors)
     messages = 2 * questions + MESSAGES_OF_A_CALL * fit.calls
     return Terms(*(n_problems * term for term in (
         rows, alone, messages * hops * machine.latency, fit_bytes(fit, n_features) * hops * machine.byte)))

@@ -176,13 +176,7 @@ class RowPass(Protocol):
         """Let the next look also sum weight_j x_ij^2 for every row; the home keeps them."""
 
     def mean_measure(self):
-        """After that look: the mean of these sums."""
-
-    def gather_heavy(self):
-        """After that look: a pass over the rows with the largest such sums, few and far larger than the others, or
-        None; and the mean of the sums. From the next look on these rows stay out of the curvature, and their dual
-        variable is the slope after the step: the solver treats them exactly."""
-
+        """After that look: the mean of these sums, which are asked for no more."""
 
     # ------------------------------------------------------------ the rows near the hinge, beside all others
 
@@ -224,8 +218,7 @@ class KeptRowPass(RowPass, Protocol):
         """What is kept of every row, a dictionary of arrays and numbers, or what stands for it."""
 
     def take_back(self, kept):
-        """What another pass of the same problem on the same rows had `kept`; the heavy rows gathered by then, or
-        None."""
+        """What another pass of the same problem on the same rows had `kept`."""
 
 
 class LocalRowPass(KeptRowPass, Protocol):

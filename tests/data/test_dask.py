@@ -237,14 +237,14 @@ def name_of(key):
 def test_what_is_lost_is_made_again_to_the_bit(loss):
     rng = np.random.default_rng(3)
     many = rng.standard_normal((24_000, 5)).astype("f")
-    many[:, 4] = np.where(rng.random(len(many)) < 0.01, 10.0, 0.0)             # few heavy rows, which are brought
+    many[:, 4] = np.where(rng.random(len(many)) < 0.01, 10.0, 0.0)             # a few long rows
     code, found = np.where(many @ [1, -1, 0.5, 0, 0.2] + rng.standard_normal(len(many)) > 0, 1.0, -1.0), []
     for cluster in (InPlace(), Losing()):
         home = home_of(many, code, [5000, 17_000], cluster)
         rows = home.row_pass(0, intercept=True, n_threads=1)
         *_, last = (driver.finish() for driver in drivers_of(home, rows, Problem(1e-4, 0.0, 5, loss), Settings(), 3))
         found.append((last.w.tobytes(), last.objective, last.dual, last.passes))
-    assert cluster.lost > 5 and ("heavy" in cluster.names or loss != "hinge")
+    assert cluster.lost > 5
     assert found[0] == found[1]
 
 

@@ -213,7 +213,7 @@ def test_an_indicator(tmp_path):
 
 def test_a_subset_is_gathered_in_one_read(tmp_path, monkeypatch, small_chunks):
     X, y = blobs(n=25_000, d=10, k=2, spread=3.0)
-    X[::1000] *= 30                                                      # a few heavy rows
+    X[::1000] *= 30                                                      # a few long rows
     small_chunks(1 << 17)
     model = SmSVMClassifier(l2=1e-4, random_state=3)
     homes, wanted = counted(monkeypatch), model.fit(X, y).objective_.copy()

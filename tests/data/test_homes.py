@@ -195,7 +195,7 @@ def same_steps(place, form, monkeypatch):
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
 def test_steps_of_near_rows_in_every_home(place, form, monkeypatch):
     if place is PLACES["parts"]:
-        pytest.skip("gathers no heavy rows")
+        pytest.skip("keeps no state of the rows")
     here, there, choices = same_steps(place, form, monkeypatch)
     reads = choices if place is PLACES["files"] else 0                   # a read of the files for every choice
     assert there.passes == pytest.approx(here.passes + reads)

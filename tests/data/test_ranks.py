@@ -14,8 +14,6 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, baselines
-from cmargin.data.order import numbers_at, order_statistics, places_of
-from cmargin.data.shards import row_pass as sharded
 from cmargin.data.shards.mpi import RankHome, RankShard
 from cmargin.data.source import ROUGH_BLOCK
 from cmargin.solvers.sgd.shard_shares import unevenness
@@ -143,37 +141,28 @@ def test_slnd_goes_on_over_ranks_and_ends_with_rank_0(digits):
 
 
 @pytest.fixture(scope="module")
-def heavy():
-    """Enough rows to begin with a tenth of them, a few far heavier than the others."""
+def many():
+    """Enough rows to begin with a tenth of them, a few far longer than the others."""
     rng = np.random.default_rng(3)
     rows = rng.standard_normal((24_000, 5)).astype("f")
     rows[:, 4] = np.where(rng.random(len(rows)) < 0.01, 10.0, 0.0)
     return rows, np.where(rows @ [1, -1, 0.5, 0, 0.2] + rng.standard_normal(len(rows)) > 0, "a", "b")
 
 
-def test_the_same_rows_are_chosen_however_they_are_split(heavy, monkeypatch):
-    seen, real = [], sharded.ShardedPass.gather_heavy
-
-    def gather(self):
-        found = real(self)
-        seen.append(0 if found[0] is None else found[0].n_rows)
-        return found
-
-    monkeypatch.setattr(sharded.ShardedPass, "gather_heavy", gather)
+def test_the_same_rows_are_chosen_however_they_are_split(many):
     for size, how in ((1, "even"), (2, "even"), (3, "uneven")):
-        models, one, _ = fitted(lambda: SmSVMClassifier(l2=1e-5, random_state=4), size, *heavy, how=how)
+        models, one, _ = fitted(lambda: SmSVMClassifier(l2=1e-5, random_state=4), size, *many, how=how)
         assert same_everywhere(models) and models[0].n_passes_ == pytest.approx(one.n_passes_)
         np.testing.assert_allclose(models[0].coef_, one.coef_, rtol=1e-4, atol=1e-6)
         assert one.n_passes_ < one.n_iter_                              # there was a subset
-    assert seen == seen[:1] * 3 and seen[0] > 100
 
 
 # ---------------------------------------------------------------- counts
 
 @pytest.mark.parametrize("settings, asked", [({"l1": 1e-2}, ()), ({"l2": 1e-5}, ("evaluate",)),
                                              ({"linear_solver": "cg"}, ("product",))], ids=named)
-def test_messages_and_bytes_are_those_of_the_model(settings, asked, heavy, monkeypatch):
-    rows = heavy if "evaluate" in asked else (X, Y)
+def test_messages_and_bytes_are_those_of_the_model(settings, asked, many, monkeypatch):
+    rows = many if "evaluate" in asked else (X, Y)
     calls, real, p = [], RankHome.ask, rows[0].shape[1] + 1
 
     def ask(self, kind, key, parts, n_columns):
@@ -360,19 +349,6 @@ def test_a_warm_start_goes_on_from_rank_0():
 
     (models, first) = zip(*on_ranks(2, work)[0], strict=True)
     assert same_everywhere(models) and models[0].n_passes_ < first[0]
-
-
-# ---------------------------------------------------------------- order
-
-def test_numbers_by_their_place():
-    rng = np.random.default_rng(1)
-    numbers = rng.standard_normal(1001) * 10.0 ** rng.integers(-8, 8, 1001)
-    numbers[:9] = 0.0, -0.0, np.inf, -np.inf, 5e-324, 1, 1, 1, -1
-    np.testing.assert_array_equal(numbers_at(places_of(numbers)), numbers)
-    three = [np.sort(places_of(part)) for part in np.split(numbers, [0, 400])]
-    wanted = [0, 1, 499, 500, 999, 1000]
-    found = order_statistics(lambda pivots: sum(np.searchsorted(one, pivots) for one in three), wanted)
-    np.testing.assert_array_equal(found, np.sort(numbers)[wanted])
 
 
 def test_how_unevenly_classes_lie():

@@ -122,17 +122,6 @@ def test_sums_of_squares_and_a_row_without_weight_whose_own_overflow(n, dtype):
     np.testing.assert_allclose(squares, s[1:] @ with_ones(X[1:], True)**2, rtol=1e-13, atol=1e-300)
 
 
-def test_rows_treated_exactly_are_not_on_the_diagonal_either():
-    X, y, s, code = problem("C", np.float64, True)
-    w, exact = np.linspace(-0.5, 0.5, 12), np.arange(len(y)) % 3 == 0
-    rows = open_rows(X).row_pass(code, intercept=True, n_threads=1)
-    rows.set_exact(exact.astype(np.uint8))
-    _, _, hessian = rows.look(w, 1.0, 1.0, 0.3, 0.4)
-    A = with_ones(X, True)
-    expected = curvature_above(A, s * ~exact, smoothed(1 - y * (A @ w), 0.3)[2], 0.4)
-    np.testing.assert_allclose(np.triu(hessian), np.triu(expected), atol=1e-11)
-
-
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_product_with_the_curvature(fmt):
     X, y, s, code = problem(fmt, np.float64, True)
@@ -238,19 +227,6 @@ def test_row_norms_come_with_one_look_only(fmt):
     assert np.all(norms == -1)
 
 
-def test_exact_rows_predict_their_slope_after_the_step():
-    X, y, s, code = problem("C", np.float64, True)
-    w, e = np.random.default_rng(5).standard_normal((2, 11))
-    rows = open_rows(X).row_pass(code, intercept=False, n_threads=1)
-    rows.set_exact(np.ones(len(y), np.uint8))
-    rows.look(w, 1.0, 0.7, 0.7, 0.0, False)
-    sums, gradient, hessian = rows.look(e, 1.0, 0.7, 0.3, 0.0)
-    a = smoothed(1 - y * (X @ (w + e)), 0.7)[1]
-    assert sums[6] == 0 and not hessian.any()
-    np.testing.assert_allclose(sums[4:6], [(s * a)[y > 0].sum(), (s * a)[y < 0].sum()], rtol=1e-12)
-    np.testing.assert_allclose(gradient[1] + gradient[2], X.T @ (s * a * y), atol=1e-10)
-
-
 @pytest.mark.parametrize("subset", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("fmt", FORMATS)
@@ -320,7 +296,7 @@ def test_arrays_of_the_wrong_length_are_refused():
     for call in (
         lambda: rows.look(short, 1.0, 1.0, 1.0, 0.0), lambda: rows.evaluate(short), lambda: rows.combine(short),
         lambda: rows.hessian_product(short, 1.0), lambda: rows.measure_rows(short[:10]),
-        lambda: rows.set_exact(np.zeros(612, np.uint8)), lambda: rows.set_active(np.array([0, 12])),
+        lambda: rows.set_active(np.array([0, 12])),
         lambda: rows.set_active(np.array([3, 3])), lambda: rows.subset(np.array([-1, 2]), 1.0),
         lambda: rows.subset(np.array([2, 613]), 1.0),
         lambda: open_rows(X).row_pass(code[1:], intercept=True, n_threads=1),

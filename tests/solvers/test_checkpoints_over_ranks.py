@@ -60,7 +60,7 @@ def test_an_interrupted_fit_ends_with_the_same_bits(model, size, n, sparse, tmp_
 
 
 @pytest.mark.parametrize("n", [2, 5])
-def test_a_subset_and_heavy_rows_are_gathered_anew(n, tmp_path):
+def test_a_subset_is_gathered_anew(n, tmp_path):
     model = SmSVMClassifier(random_state=3)
     alone = over_ranks(model, 2, LARGE)
     assert same(alone[0], over_ranks(model, 2, LARGE, **stopped(model, 2, tmp_path, n, LARGE))[1])

@@ -66,7 +66,7 @@ ON_CSR = {
     "diagonal": baselines.PreconditionedSGDClassifier(max_passes=5, preconditioner="diagonal", **SEED),
     "products": SmSVMClassifier(linear_solver="cg", loss="squared_hinge"),
 }
-LARGE = {                                              # begun on a tenth of the rows, some of which are heavy
+LARGE = {                                              # begun on a tenth of the rows
     "smsvm": SmSVMClassifier(**SEED),
     "pursuit": MarginPursuitClassifier(trace=False),
 }

@@ -1,7 +1,7 @@
 """What Newton drivers have in common: a question, who is told the answer, and rows in memory that answer.
 
     begin
-    while ask.kind is none of PAUSE, GATHER, NEAREST, MARGINS, DONE:
+    while ask.kind is none of PAUSE, MEASURE, NEAREST, MARGINS, DONE:
         answer the question, and tell: ask.told_look, ask.told_along, ask.told_product, ask.told_evaluation
 
 A driver never sees a row, so that the rows may be in memory, in files or on other machines; between asking and being
@@ -19,7 +19,7 @@ cdef enum ask_kind:
     MODEL                        # the step that minimises ask.model; by rows that have columns only
     EVALUATE                     # sum s F(y <ask.x, x>), F not smoothed, and sum s x^2
     MARGINS                      # `traced` numbers of the margins where the last look was, into ask.traced; no read
-    GATHER                       # the heaviest rows, see `HeavyRows`
+    MEASURE                      # the mean of what the look measured of every row
     NEAREST                      # the optimum of the rows near the hinge beside straight lines for all others
     PAUSE                        # nothing: Python looks in
     DONE

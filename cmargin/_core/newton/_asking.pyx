@@ -18,7 +18,7 @@ from cmargin._core.util._shapes cimport must_fit
 from cmargin._core.util._team cimport share_out
 
 ASKS = {LOOK: "look", ALONG: "along", PRODUCT: "product", MODEL: "model", EVALUATE: "evaluate", MARGINS: "margins",
-        GATHER: "gather", NEAREST: "nearest", PAUSE: "pause", DONE: None}
+        MEASURE: "measure", NEAREST: "nearest", PAUSE: "pause", DONE: None}
 
 
 def now():

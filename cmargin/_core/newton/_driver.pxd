@@ -1,6 +1,6 @@
 """Newton's method on a smoothed loss as a machine that asks for sums over the rows and is told them.
 
-A driver as ``_asking.pxd`` has it, which `newton_begin` starts. GATHER is asked once, after the first look; after it,
+A driver as ``_asking.pxd`` has it, which `newton_begin` starts. MEASURE is asked once, after the first look; after it,
 and after a PAUSE, `go_on`.
 """
 

@@ -11,7 +11,7 @@ The certificate comes from the same read: dual variables a + h du predicted *bef
 
 Each function ends with a question, in `ask`, and the one that is told the answer goes on:
 
-    newton_begin > LOOK > [GATHER] > next_step > direction > LOOK > [[ALONG ...] > LOOK] > accept > next_step ...
+    newton_begin > LOOK > [MEASURE] > next_step > direction > LOOK > [[ALONG ...] > LOOK] > accept > next_step ...
                                      next_step > NEAREST > [step_proposed > LOOK > accept] > next_step ...
                                                                      ... > newton_settle > [EVALUATE] > DONE
 """
@@ -20,7 +20,7 @@ from libc.math cimport fabs, isfinite
 from libc.string cimport memcpy, memset
 
 from cmargin._core.linalg._blas cimport dot
-from cmargin._core.newton._asking cimport ALONG, DONE, EVALUATE, GATHER, LOOK, MODEL, NEAREST, PAUSE, PRODUCT
+from cmargin._core.newton._asking cimport ALONG, DONE, EVALUATE, MEASURE, LOOK, MODEL, NEAREST, PAUSE, PRODUCT
 from cmargin._core.newton._bound cimport dual_bound, dual_point
 from cmargin._core.newton._line cimport l1_slope, search_told
 from cmargin._core.newton._penalty_path cimport begin_l1_path, follow_path, leave_path
@@ -150,7 +150,7 @@ cdef void look_first(newton_state *at) noexcept nogil:
 cdef void first_look_done(newton_state *at) noexcept nogil:
     after_look(at, 1.0)
     if at.ask.look.measure.norm != NULL:
-        at.ask.kind = GATHER
+        at.ask.kind = MEASURE
         return
     at.bound.drift = rounding_of(at, at.point.w)
     if at.curvature.has_block and at.curvature.n_active < 0 and not at.sampled.in_use:
@@ -170,8 +170,8 @@ cdef void columns_measured(newton_state *at) noexcept nogil:
 
 
 cdef void go_on(newton_state *at) noexcept nogil:
-    # after GATHER, NEAREST or PAUSE
-    if at.ask.kind == GATHER:
+    # after MEASURE, NEAREST or PAUSE
+    if at.ask.kind == MEASURE:
         columns_measured(at)
     elif at.ask.kind == NEAREST:
         judge(at)
@@ -395,7 +395,6 @@ cdef void leave_near(newton_state *at) noexcept nogil:
     at.working_set.in_use = at.working_set.proposed = False
     at.smoothing.width = width_after_near(at)
     memcpy(at.point.w, at.bound.best_w, at.p * sizeof(double))
-    at.high_leverage.in_block = False            # they were told apart before there was one
     ask_first_look(at, FRESH_LOOK, True)
     at.bound.drift = drift
 

@@ -13,7 +13,6 @@ from cmargin._core.newton.direction._chord cimport serves_all_rows
 from cmargin._core.newton._asking cimport PAUSE, Driver
 from cmargin._core.util._serialise cimport copied, restore, serialised, span
 from cmargin._core.util._clock cimport seconds
-from cmargin._core.newton.direction._high_leverage cimport heavy_work_size
 from cmargin._core.newton._driver cimport go_on, newton_answers_to, newton_begin, newton_leave, newton_settle
 from cmargin._core.newton._point cimport rounding_of
 from cmargin._core.newton._serialise cimport N_SPANS, newton_spans
@@ -21,7 +20,6 @@ from cmargin._core.newton._state cimport FULL_BLOCK, HISTORY_COLUMNS, WAITING, n
 from cmargin._core.newton.direction._block cimport block_work_size
 from cmargin._core.newton._vectors cimport BEST_V, BEST_W, D, L2_EACH, RMS, SCALE, TAKEN, W, X
 from cmargin._core.newton._vectors cimport n_vectors, point_at_vectors
-from cmargin._core.rows._row_pass cimport RowBlocks
 from cmargin._core.util._shapes cimport must_fit
 from cmargin._core.newton._smoothing cimport begin_rule
 
@@ -261,26 +259,15 @@ cdef class Newton(Driver):
         self.here.under_way = False
         newton_leave(&self.at, <status_id> <int> STATUS.index(status))
 
-    def attach(self, RowBlocks heavy, double mean):
-        """The answer to "gather": the heaviest rows, or None; and the mean of sum_j x_ij^2 / column_scale_j."""
+    def take_mean(self, double mean):
+        """The answer to "measure": the mean of sum_j x_ij^2 / column_scale_j."""
         cdef newton_state *at = &self.at
-        self.treat_exactly(heavy)
         rms = np.sqrt(mean * np.maximum(self.vectors[SCALE, :at.p], 1e-300))
         rms[at.problem.n_features:] = 1.0
         self.vectors[RMS, :at.p] = rms
         at.bound.knows_rms = True
         at.bound.drift = rounding_of(at, at.point.w)
         go_on(at)
-
-    def treat_exactly(self, RowBlocks heavy):
-        """From here on these rows, or none for None."""
-        cdef newton_state *at = &self.at
-        cdef double[::1] room
-        self.heavy_home = heavy
-        if heavy is not None:
-            must_fit(heavy.n_columns == at.p, "heavy rows")
-            room = self.heavy_room = np.empty(heavy_work_size(at.p, at.penalty.l1 > 0) + 1)
-            at.high_leverage.work, at.high_leverage.rows, at.high_leverage.in_block = &room[0], &heavy.rows, True
 
     # ------------------------------------------------------------ rows near the hinge
 

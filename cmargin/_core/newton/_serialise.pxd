@@ -5,7 +5,7 @@ from cmargin._core.util._serialise cimport numbers_between, span
 
 
 cdef enum:
-    N_SPANS = 16
+    N_SPANS = 15
 
 
 cdef inline void newton_spans(newton_state *at, span *out) noexcept nogil:
@@ -23,6 +23,5 @@ cdef inline void newton_spans(newton_state *at, span *out) noexcept nogil:
     out[10] = numbers_between(&at.sampled, &at.sampled.column_weight)
     out[11] = numbers_between(&at.l1_block, &at.l1_block.index)
     out[12] = numbers_between(&at.l1_columns, &at.l1_columns.model)
-    out[13] = numbers_between(&at.high_leverage, &at.high_leverage.rows)
-    out[14] = numbers_between(&at.working_set, &at.working_set + 1)
-    out[15] = numbers_between(&at.counts, &at.counts + 1)
+    out[13] = numbers_between(&at.working_set, &at.working_set + 1)
+    out[14] = numbers_between(&at.counts, &at.counts + 1)

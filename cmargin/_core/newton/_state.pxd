@@ -14,7 +14,6 @@ from cmargin._core.newton._line cimport line_search
 from cmargin._core.newton._smoothing cimport width_rule
 from cmargin._core.newton.direction._conjugate_gradients cimport conjugate_gradients
 from cmargin._core.newton.direction._l1_model cimport step_model
-from cmargin._core.rows._evaluate cimport row_pass
 
 
 cdef enum status_id:             # names in `STATUS`
@@ -184,13 +183,6 @@ cdef struct l1_columns_state:
     step_model model
 
 
-cdef struct high_leverage_state:     # rows that the model of a step treats exactly, in memory here
-    bint in_block                # the evaluation that found them summed their curvature too
-    # ---- pointers from here on
-    row_pass *rows               # NULL: none
-    double *work                 # see `heavy_work_size`
-
-
 cdef struct working_set_state:   # steps to the optimum of the rows near the hinge: `solvers/newton/working_set.py`
     double width_then            # where the other steps go on at most, once these are over,
     double open_then             # and what the objective is then believed to be too high
@@ -235,7 +227,6 @@ cdef struct newton_state:
     sampled_state sampled
     l1_block_state l1_block
     l1_columns_state l1_columns
-    high_leverage_state high_leverage
     working_set_state working_set
     newton_counts counts
     newton_history history

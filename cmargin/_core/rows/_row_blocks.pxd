@@ -35,7 +35,6 @@ cdef struct pass_job:
     double *change               # INOUT (n_rows,) y <e, x>
     double *dual                 # IN    (n_rows,) a at the point before the step
     double *dual_next            # OUT   (n_rows,) a after it
-    const unsigned char *exact   # IN    (n_rows,) rows that the model of a step treats exactly, or NULL
     const double *norm_weight    # IN    (n_columns,), read with `norms`
     double *norms                # OUT   (n_rows,) sum of weight x^2, or NULL
     const double *direction      # IN    (n_columns,) e, or NULL: keep `change`

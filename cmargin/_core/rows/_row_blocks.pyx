@@ -74,8 +74,6 @@ cdef void look_at_hinge_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, doub
     cdef Py_ssize_t ld = job.tile_rows
     hinge_rows(&job.at, n, job.code + first, job.deficit + first, job.change + first, job.dual + first,
                job.dual_next + first, parts, ld, r, curvature)
-    if job.exact != NULL:
-        treat_exactly(job, first, n, parts, curvature)
     sums[LINE_VALUE] += lane_sum(parts, n)
     sums[LINE_SLOPE] += lane_sum(parts + ld, n)
     sums[HINGE] += lane_sum(parts + 2 * ld, n)
@@ -83,18 +81,6 @@ cdef void look_at_hinge_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, doub
     sums[DUAL_POS] += lane_sum(parts + 4 * ld, n)
     sums[DUAL_NEG] -= lane_sum(parts + 5 * ld, n)
     sums[CURVATURE] += lane_sum(parts + 6 * ld, n)
-
-
-cdef void treat_exactly(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *parts, double *curvature) noexcept nogil:
-    # rows of `exact`: no curvature, and as dual variable the slope after the step, not the model's
-    cdef Py_ssize_t ld = job.tile_rows, i
-    cdef double a
-    for i in range(n):
-        if job.exact[first + i]:
-            a = hinge_slope(hinge_at(job.deficit[first + i] - job.at.step * job.change[first + i], job.at.line_width))
-            parts[4 * ld + i] = a * job.code[first + i] if job.code[first + i] >= 0 else 0
-            parts[5 * ld + i] = a * job.code[first + i] if job.code[first + i] < 0 else 0
-            curvature[i] = 0
 
 
 cdef void look_at_smooth_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *parts, double *r,
@@ -152,8 +138,7 @@ cdef bint left_out(const pass_job *job, Py_ssize_t first, Py_ssize_t n, const do
     cdef Py_ssize_t i
     cdef bint any_is = False
     for i in range(n):
-        if curvature[i] > 0 or not h[i] > least * fabs(job.code[first + i]) \
-                or (job.exact != NULL and job.exact[first + i]):
+        if curvature[i] > 0 or not h[i] > least * fabs(job.code[first + i]):
             out[i] = 0
         else:
             out[i], any_is = h[i], True

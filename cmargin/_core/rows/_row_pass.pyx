@@ -64,7 +64,7 @@ cdef class RowBlocks:
             check_ascending("rows", rows, X.shape[0])
         job.loss = loss_of(SMOOTHED_HINGE, 1, 1)
         self.per_row = np.empty((2, n))
-        self.keep = (X, code, rows, None, None)
+        self.keep = (X, code, rows, None)
         self.n_rows, self.n_features = n, X.view.n_features
         self.n_columns = X.view.n_features + intercept
         self.n_threads = self.rows.n_threads = n_threads
@@ -174,18 +174,6 @@ cdef class RowBlocks:
         of.source = source_of(columns)
         of.weight, of.product, of.other = &per_row[0, 0], &per_row[1, 0], &per_row[2, 0]
 
-    def set_exact(self, const unsigned char[::1] mask):
-        """Rows (uint8 mask) that stay out of the curvature and whose dual variable is their slope after the step."""
-        if mask is not None:
-            check_length("mask", mask.shape[0], self.n_rows)
-        self.keep = self.keep[:3] + (mask,) + self.keep[4:]
-        self.rows.job.exact = &mask[0] + self.rows.first if mask is not None and mask.shape[0] > 0 else NULL
-
-    @property
-    def exact(self):
-        """The mask that `set_exact` was given, or None."""
-        return None if self.keep[3] is None else np.asarray(self.keep[3])
-
     @property
     def norms(self):
         """(n_rows,) what `measure_rows` let the look sum."""
@@ -201,7 +189,7 @@ cdef class RowBlocks:
         if weight.shape[0] < self.n_features:
             check_length("weight", weight.shape[0], self.n_features)
         norms = self.norms_ = np.zeros(self.n_rows)
-        self.keep = self.keep[:4] + (weight,)
+        self.keep = self.keep[:3] + (weight,)
         if self.n_rows > 0 and weight.shape[0] > 0:
             self.rows.job.norm_weight = &weight[0]
             self.rows.job.norms = &norms[0] + self.rows.first

@@ -10,14 +10,13 @@ from cmargin._core.util._shapes cimport must_fit
 def kept_of_rows(RowBlocks blocks, bint measures=True):
     """A dictionary of arrays, those that the next look overwrites, and numbers; the active columns are not in it.
 
-    ``measures``: with what `measure_rows` asked for, which nobody wants after `gather_heavy`.
+    ``measures``: with what `measure_rows` asked for, unless `mean_measure` has let it go.
     """
     cdef pass_job *job = &blocks.rows.job
     cdef double[:, ::1] duals = blocks.duals
     return {"per_row": blocks.per_row, "duals": blocks.duals,
             "norms": blocks.norms_ if measures else None,
-            "exact": None if blocks.keep[3] is None else np.asarray(blocks.keep[3]),
-            "norm_weight": np.asarray(blocks.keep[4]) if measures and job.norms != NULL else None,
+            "norm_weight": np.asarray(blocks.keep[3]) if measures and job.norms != NULL else None,
             "turned": duals is not None and blocks.n_rows > 0 and job.dual != &duals[0, 0],
             "at": (job.loss.id, job.loss.a, job.loss.b, job.pending, job.at.step, job.at.line_width, job.at.primal,
                    blocks.rows.begun, blocks.rows.fresh, blocks.rows.forgets)}
@@ -45,7 +44,6 @@ def take_back_rows(RowBlocks blocks, dict kept, bint copy=True):
             job.dual, job.dual_next = &duals[turned, 0], &duals[1 - turned, 0]
     (job.loss.id, job.loss.a, job.loss.b, job.pending, job.at.step, job.at.line_width, job.at.primal,
      blocks.rows.begun, blocks.rows.fresh, blocks.rows.forgets) = kept["at"]
-    blocks.set_exact(kept["exact"])
     if kept["norm_weight"] is not None:
         blocks.measure_rows(kept["norm_weight"])
     elif kept["norms"] is not None:

@@ -42,8 +42,6 @@ cdef class RowWindows(RowBlocks):
             job.dual, job.dual_next = job.dual + by, job.dual_next + by
         if job.norms != NULL:
             job.norms = job.norms + by
-        if job.exact != NULL:
-            job.exact = job.exact + by
         return 0
 
     def see(self, Rows X, Py_ssize_t first):

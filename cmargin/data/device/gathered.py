@@ -1,4 +1,4 @@
-"""A few rows of a device: a subset that stays there, and the heaviest, which come to memory."""
+"""A few rows of a device: a subset, and those near the hinge."""
 
 import numpy as np
 
@@ -6,8 +6,6 @@ from cmargin._core.rows._row_sample import CHANCE, chosen, numbers
 from cmargin.data.device.arrays import to_host
 from cmargin.data.device.losses import SmoothedHinge
 from cmargin.data.device.rows import DeviceRows
-from cmargin.data.high_leverage import heavy_limit
-from cmargin.data.memory.source import MemoryHome
 
 
 def sample_of(rows, code, positives, negatives, seed, column_weight=None):
@@ -49,32 +47,3 @@ def beside_lines(home, width, sample):
     a = at.put(SmoothedHinge(np, home.nearest.u[index], width).slope)
     code = xp.take(home.code, there)
     return (DeviceRows(xp.take(home.rows.X, there, axis=0)), code if sampled is None else code * at.put(weights), a)
-
-
-def heavy_rows(home):
-    """The heaviest rows of a `DeviceRowPass` whose last look measured them.
-
-    Returns
-    -------
-    heavy : MemoryRowPass or None
-    mean : float
-        Of the measures.
-    masks : list of bool arrays on the device, one a block
-        Which rows they are.
-    """
-    xp, rows, code = home.xp, home.rows, home.code
-    norms = xp.concat([state.norm for state in home.state])
-    ascending = xp.sort(norms)
-
-    def at(places):
-        return to_host(xp.take(ascending, rows.at.put(np.array(places, np.int64)))).astype(float)
-
-    limit, mean = float(heavy_limit(len(rows), at)), home.mean_measure()
-    if not np.isfinite(limit):
-        return None, mean, None
-    masks = [state.norm > limit for state in home.state]
-    there = xp.nonzero(norms > limit)[0]
-    if there.shape[0] == 0:
-        return None, mean, None
-    X, codes = (np.array(to_host(xp.take(a, there, axis=0))) for a in (rows.X, code))
-    return MemoryHome(X).row_pass(codes.astype(float), intercept=home.intercept, n_threads=1), mean, masks

@@ -15,7 +15,7 @@ from cmargin._core.losses._losses import FACTS
 from cmargin._core.rows._row_blocks import ON_DIAGONAL
 from cmargin._core.rows._row_pass import ROUNDING
 from cmargin.data.device.arrays import to_host
-from cmargin.data.device.gathered import beside_lines, heavy_rows, sample_of
+from cmargin.data.device.gathered import beside_lines, sample_of
 from cmargin.data.device.losses import GAINS, LOSSES, SmoothedHinge, clipped, dual_curvature, positive
 from cmargin.data.source import ROUGH_BLOCK, TANGENTS
 from cmargin.data.working_set import Answered, ChoosesNearest
@@ -36,7 +36,6 @@ class RowState:
     dual: object = None        # a before the last step,
     dual_next: object = None   # and after it
     norm: object = None        # sum of weight x^2
-    exact: object = None       # rows that the model of a step treats exactly
 
     @classmethod
     def of(cls, xp, code):
@@ -362,13 +361,6 @@ class DeviceRowPass(ChoosesNearest):
         xp = self.xp
         return float(xp.sum(xp.concat([state.weight * state.norm for state in self.state]))) / self.total_weight
 
-    def gather_heavy(self):
-        """In memory, a few rows."""
-        heavy, mean, masks = heavy_rows(self)
-        if heavy is not None:
-            self.state = [replace(state, exact=mask) for state, mask in zip(self.state, masks, strict=True)]
-        return heavy, mean
-
 
 def above_and_below(xp, h, weighted, floor, zeros):
     """Curvature s h of the rows above a floor, and of those whose diagonal alone counts, or None: `_row_blocks`."""
@@ -410,11 +402,6 @@ class HingeLook:
         self.state = replace(state, dual_next=a1)
         if asked.with_hessian:
             self.curvature, self.left_out = above_and_below(xp, h, self.parts[-1, :], asked.floor, zeros)
-        if state.exact is not None:
-            a_hat = xp.where(state.exact, slope_line, a_hat)
-            if asked.with_hessian:
-                self.curvature = xp.where(state.exact, zeros, self.curvature)
-                self.left_out = None if self.left_out is None else xp.where(state.exact, zeros, self.left_out)
         worth = state.weight * a_hat
         self.columns = [state.code * slope1, xp.where(state.up, worth, zeros), xp.where(state.up, zeros, worth)]
 

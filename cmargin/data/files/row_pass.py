@@ -10,9 +10,7 @@ from cmargin._core.rows._row_pass import ROUNDING
 from cmargin._core.rows._row_sample import chosen, sides_of
 from cmargin._core.rows._row_state import kept_of_rows, take_back_rows
 from cmargin._core.rows._row_windows import RowWindows
-from cmargin._runtime.clock import TimeUp
 from cmargin.data.files.gathered import ListedQuestion, SampleQuestion
-from cmargin.data.high_leverage import heaviest
 from cmargin.data.memory.row_pass import MemoryRowPass
 from cmargin.data.memory.source import MemoryHome
 from cmargin.data.working_set import BEYOND, ChoosesNearest
@@ -177,21 +175,9 @@ class FileRowPass(ChoosesNearest):
         return self.gathered(X, rows, 1 / chance), 1.0
 
     def mean_measure(self):
-        return float(np.abs(self.code) @ self.blocks.norms / self.total_weight)
-
-    def gather_heavy(self):
-        mean, index = self.mean_measure(), heaviest(self.blocks.norms)
+        mean = float(np.abs(self.code) @ self.blocks.norms / self.total_weight)
         self.let_measures_go()
-        if not len(index):
-            return None, mean
-        try:
-            heavy = self.gathered(self.place.take(index, self.place.dtype), index, 1.0)
-        except TimeUp:                           # the driver is about to be left
-            return None, mean
-        mask = np.zeros(self.n_rows, np.uint8)
-        mask[index] = 1
-        self.blocks.set_exact(mask)
-        return heavy, mean
+        return mean
 
     def take_measures(self):
         norms = self.blocks.norms
@@ -225,7 +211,3 @@ class FileRowPass(ChoosesNearest):
     def take_back(self, kept):
         take_back_rows(self.blocks, kept)
         self.take_back_nearest(kept["nearest"])
-        if kept["exact"] is None:
-            return None
-        index = np.flatnonzero(kept["exact"])
-        return self.gathered(self.place.take(index, self.place.dtype), index, 1.0)

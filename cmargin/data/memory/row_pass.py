@@ -11,7 +11,6 @@ from cmargin._core.rows._row_pass import ROUNDING, RowBlocks
 from cmargin._core.rows._row_sample import chosen, sides_of
 from cmargin._core.rows._row_state import kept_of_rows, take_back_rows
 from cmargin._runtime.aligned import contiguous
-from cmargin.data.high_leverage import heaviest
 from cmargin.data.working_set import Answered, ChoosesNearest, Nearest
 
 # Entries of X; fewer are summed sooner than a second thread is awake, above all on a busy machine, where each look
@@ -135,21 +134,9 @@ class MemoryRowPass(ChoosesNearest, RowBlocks):
         return np.array(vectors), totals, [worth[positive].sum(), worth[~positive].sum()]
 
     def mean_measure(self):
-        return float(np.abs(self.code) @ self.norms / self.total_weight)
-
-    def gather_heavy(self):
-        """After a look that measured the rows: the heaviest as a pass of their own or None, and the mean measure.
-
-        The rows gathered stay out of the curvature from here on.
-        """
-        mean, index = self.mean_measure(), heaviest(self.norms)
+        mean = float(np.abs(self.code) @ self.norms / self.total_weight)
         self.let_measures_go()
-        if not len(index):
-            return None, mean
-        mask = np.zeros(self.n_rows, np.uint8)
-        mask[index] = 1
-        self.set_exact(mask)
-        return self.subset(index, 1.0), mean
+        return mean
 
     # ------------------------------------------------------------ the rows near the hinge
 
@@ -178,4 +165,3 @@ class MemoryRowPass(ChoosesNearest, RowBlocks):
     def take_back(self, kept):
         take_back_rows(self, kept)
         self.take_back_nearest(kept["nearest"])
-        return None if kept["exact"] is None else self.subset(np.flatnonzero(kept["exact"]), 1.0)

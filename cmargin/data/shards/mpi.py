@@ -62,11 +62,7 @@ class RankShard(Shard):
         self.file.kept[name] = self.passes[key].kept()
 
     def take_back_pass(self, key, name):
-        """The rows that stayed out of the curvature, and their codes."""
-        rows, kept = self.passes[key], self.file.found.pop(name)
-        rows.take_back(kept)
-        index = np.flatnonzero(kept["exact"]) if kept["exact"] is not None else np.empty(0, np.intp)
-        return self.home.unrepeated().take(index, self.home.dtype), rows.code[index]
+        self.passes[key].take_back(self.file.found.pop(name))
 
     def open_file(self, *of):
         self.file.open(*of)
@@ -88,8 +84,7 @@ class RankPass(ShardedPass):
         return {"name": name}
 
     def take_back(self, kept):
-        rows, codes = zip(*self.call("take_back_pass", kept["name"]), strict=True)
-        return self.brought(rows, codes) if any(map(len, codes)) else None
+        self.call("take_back_pass", kept["name"])
 
 
 class RankHome(ShardedSource):

@@ -2,7 +2,7 @@
 
 A `Shard` answers for its rows. Where shards are, and how they are asked, is for a subclass of `ShardedSource`: ranks of
 a communicator (`cmargin.data.shards.mpi`), partitions on the workers of a cluster (`cmargin.data.shards.dask`).
-Subsets of the rows stay where they are, as passes of their own; only the heaviest rows come to the driver.
+Subsets of the rows stay where they are, as passes of their own.
 """
 
 from functools import partial
@@ -11,12 +11,10 @@ import numpy as np
 
 from cmargin._core.rows._row_pass import ROUNDING
 from cmargin.data.arrays import joined
-from cmargin.data.high_leverage import LARGE, heavy_limit
 from cmargin.data.memory.row_pass import SMALL
 from cmargin.data.memory.score_blocks import ScoreBlocks
 from cmargin.data.memory.shared_start import ridge, sample_size
 from cmargin.data.open_here import open_here
-from cmargin.data.order import order_statistics
 from cmargin.data.shards.request import answer_of
 from cmargin.data.stats import Described
 from cmargin.data.working_set import Answered, choose
@@ -199,27 +197,8 @@ class ShardedPass:
     def measure_rows(self, weight):
         self.home.order("tell_pass", self.key, "measure_rows", np.array(weight))
 
-    def extents(self):
-        """Middle and largest measure of every shard, and the mean of all."""
-        middles, largest, totals = zip(*(extent for extent in self.call("extent") if extent is not None), strict=True)
-        return middles, largest, sum(totals) / self.total_weight
-
     def mean_measure(self):
-        return self.extents()[-1]
-
-    def gather_heavy(self):
-        middles, largest, mean = self.extents()
-        if max(largest) <= LARGE * min(middles):         # a median of all is no smaller; NaN goes on
-            return None, mean
-
-        def below(pivots):
-            return sum(self.call("below", pivots))
-
-        limit = heavy_limit(self.n_rows, lambda places: order_statistics(below, places))
-        rows, codes = zip(*self.call("heavy", limit), strict=True)
-        if not any(map(len, codes)):
-            return None, mean
-        return self.brought(rows, codes), mean
+        return sum(self.call("sum_of_measures")) / self.total_weight
 
     def brought(self, rows, codes):
         """A pass here, over rows that shards have sent."""

@@ -11,7 +11,6 @@ import numpy as np
 from cmargin.data.failure import Failure, Interrupted
 from cmargin.data.memory.row_pass import SMALL
 from cmargin.data.memory.shared_start import losses_at, some_places, spaced
-from cmargin.data.order import places_of
 from cmargin.data.shards.request import add_up, n_sums
 
 STATE = 2                      # numbers before the sums: shards that failed, and that were interrupted
@@ -42,7 +41,7 @@ class Shard:
         self.home, self.labels, self.weights, self.first = home, labels, weights, first
         self.where, self.number = where, number
         self.n_threads = n_threads if home.entries >= SMALL else 1
-        self.passes, self.works, self.sorted, self.failure = {}, {}, {}, None
+        self.passes, self.works, self.failure = {}, {}, None
 
     # ------------------------------------------------------------ answering
 
@@ -122,31 +121,10 @@ class Shard:
     def margins(self, key):
         return self.passes[key].margins()
 
-    # ------------------------------------------------------------ the heaviest rows
-
-    def extent(self, key):
-        """Of the rows' measures that in the middle, the largest, and their sum; None without rows."""
+    def sum_of_measures(self, key):
+        """Of the rows' measures, each for as many as it stands for."""
         rows = self.passes[key]
-        if not rows.n_rows:
-            return None
-        middle = (rows.n_rows - 1) // 2
-        return np.partition(rows.norms, middle)[middle], rows.norms.max(), float(np.abs(rows.code) @ rows.norms)
-
-    def below(self, key, pivots):
-        """How many of the rows' measures are below each pivot."""
-        if self.sorted.get("key") != key:
-            self.sorted = {"key": key, "places": np.sort(places_of(self.passes[key].norms))}
-        return np.searchsorted(self.sorted["places"], pivots)
-
-    def heavy(self, key, limit):
-        """The rows above the limit, which stay out of the curvature from here on."""
-        rows, self.sorted = self.passes[key], {}
-        index = np.flatnonzero(rows.norms > limit)
-        mask = np.zeros(rows.n_rows, np.uint8)
-        mask[index] = 1
-        rows.set_exact(mask)
-        rows.let_measures_go()
-        return self.home.unrepeated().take(index, self.home.dtype), rows.code[index]
+        return float(np.abs(rows.code) @ rows.norms)
 
     # ------------------------------------------------------------ the shared start
 

@@ -1,7 +1,7 @@
 """Newton's method on the smoothed hinge while the smoothing width goes to zero (SmSVM): what Python does of it.
 
 The steps are compiled (``_core/newton/_driver.pyx``); here is what happens between two slices of a tenth
-of a second: a callback is called, the clock looked at, the heaviest rows are gathered.
+of a second: a callback is called, the clock looked at.
 """
 
 import numpy as np
@@ -39,10 +39,8 @@ class ContinuationNewton(InSlices, Newton):
                          by_products=by_products, worth_products=products, or_leave=or_leave, sampled=sampled, **given)
 
     def attend(self):
-        if self.asks == "gather" and self.problem.loss == "hinge":
-            self.attach(*self.home.gather_heavy())
-        elif self.asks == "gather":              # curvature is spread over all rows; only the columns' sizes are wanted
-            self.attach(None, self.home.mean_measure())
+        if self.asks == "measure":
+            self.take_mean(self.home.mean_measure())
         elif self.asks == "nearest" and not self.left:
             if not self.near:                    # the next look is the first of these
                 self.begin_near()

@@ -126,9 +126,7 @@ class InSlices:
 
     def go_on_from(self, kept):
         """At the pause where another driver gave ``kept``."""
-        heavy = self.home.take_back(kept["rows"])
-        if heavy is not None:
-            self.treat_exactly(heavy)
+        self.home.take_back(kept["rows"])
         self.take_back(kept["driver"])
 
     def advance(self, until):

@@ -3,7 +3,6 @@
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memset
 
-from cmargin._core.newton.direction._high_leverage cimport heavy_direction
 from cmargin._core.newton._point cimport floor_of, rounding_of
 from cmargin._core.newton.direction._system cimport (
     MODEL_LEFT, MODEL_ROUNDS, MODEL_TOL, SMOOTH_MODEL_TOL, allows_rounding, curvature_is_lost, l1_minimum,
@@ -102,9 +101,6 @@ cdef bint solve_block(newton_state *at) noexcept nogil:
         j = i if at.curvature.n_active < 0 else at.curvature.active[i]
         at.curvature.block[i * order + i] += at.penalty.l2_each[j]
     at.cholesky.needs_diagonal = True
-    if at.high_leverage.rows != NULL:
-        at.point.unreliable = curvature_is_lost(order, at.curvature.block, order + 1, at.point.g)
-        return heavy_direction(at)
     for i in range(order):
         j = i if at.curvature.n_active < 0 else at.curvature.active[i]
         g[i], w[i], l1[i] = at.point.g[j], at.point.w[j], at.penalty.l1_each[j]

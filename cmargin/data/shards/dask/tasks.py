@@ -19,8 +19,8 @@ from cmargin.data.open_here import open_here
 from cmargin.data.shards.shard import STATE, Shard
 
 # calls that leave the state of the passes as it is
-READS_ONLY = {"chosen_rows", "extent", "largest", "margins", "positives", "rows_beside_lines", "some_rows",
-              "start_rows", "start_losses", "score_sums", "score_margins", "score_losses"}
+READS_ONLY = {"chosen_rows", "largest", "margins", "positives", "rows_beside_lines", "some_rows",
+              "start_rows", "start_losses", "score_sums", "score_margins", "score_losses", "sum_of_measures"}
 
 
 class Labelled:
@@ -55,8 +55,8 @@ class Round:
 class Turn:
     """What a round leaves with a partition, and what is said to it."""
 
-    def __init__(self, states, measures, answers):
-        self.states, self.measures, self.answers = states, measures, answers
+    def __init__(self, states, answers):
+        self.states, self.answers = states, answers
 
     def __sizeof__(self):
         return object.__sizeof__(self) + sum(state.nbytes for state in self.states.values())
@@ -89,7 +89,6 @@ class Partition(Shard):
                                             if key not in this_round.gone}
         # The home and not this object, which would keep itself, and its memory, until the collector comes.
         self.passes = Passes(states, self.home, self.n_threads, this_round.moved)
-        self.sorted = {} if before is None else before.measures
 
     def answers(self, calls):
         with single_threaded_blas(), np.errstate(all="ignore"):
@@ -140,7 +139,7 @@ def turn(X, labelled, before, this_round):
     """A round that changes the state."""
     partition = Partition(X, labelled, before, this_round)
     answers = partition.answers(this_round.calls)
-    return Turn(partition.states(), partition.sorted, answers)
+    return Turn(partition.states(), answers)
 
 
 def reading(X, labelled, before, this_round):
