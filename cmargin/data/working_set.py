@@ -1,9 +1,8 @@
 """Which rows are near the hinge: those beside which all others may be seen as straight lines.
 
 A row is the nearer the less w has to change for it to cross the hinge: its deficit u beside its size, the measure
-sum_j x_ij^2 / h_j, h_j the curvature of column j. So rows with a rare column are near from further off, and at first a
-few more of them from further still, as few rows of a subset say what such a column weighs. Besides, a row that did
-cross on the way to another point is near, those first that cross first.
+sum_j x_ij^2 / h_j, h_j the curvature of column j. So rows with a rare column are near from further off. Besides, a
+row that did cross on the way to another point is near, those first that cross first.
 
 Limits are found by counts of numbers in bins of a sixteenth of a power of two, so that the same rows are chosen
 wherever they are.
@@ -15,7 +14,6 @@ import numpy as np
 
 from cmargin._core.rows._working_set import are_below, count, count_distances, crossings, sum_near, with_nearest
 
-LONG = 0.01                    # of the rows, that size brings near at first
 BEYOND = 1.5                   # times as many rows as are wanted may be taken, for the sake of whole bins
 NOTHING = np.zeros(0, np.intp), np.zeros(0, np.intp)       # counted
 
@@ -41,17 +39,16 @@ def choose(ask, n_rows, share, most, moved):
     n_rows : int
         Of all places.
     share : float
-        The part of them that is chosen, about, and `LONG` the first time; so many again may be near as they crossed.
+        The part of them that is chosen, about; so many again may be near as they crossed.
     most : float
         With those chosen before.
     moved : bool
         The straight lines are to touch the hinge where the last look was.
     """
     found = ask("begin", moved)
-    near, crossed, long = zip(*ask("keep_below", limit_of(found, share * n_rows) if moved else None), strict=True)
+    near, crossed = zip(*ask("keep_below", limit_of(found, share * n_rows) if moved else None), strict=True)
     room = max(0.0, min(most * n_rows - sum(near), share * n_rows))
-    limits = limit_of(crossed, room), limit_of(long, LONG * n_rows)
-    new, near, distance = np.sum(ask("keep_others", *limits), axis=0)
+    new, near, distance = np.sum(ask("keep_crossed", limit_of(crossed, room)), axis=0)
     return bool(moved or new), int(near), float(distance / max(1, near))
 
 
@@ -74,38 +71,32 @@ class Nearest:
         Deficits where the straight lines touch the hinge.
     crossed, when : arrays
         Places of the rows that are on another side where the last look was, and after which part of the way.
-    first : bool
-        Nothing was chosen before.
     """
 
-    norms = near = u = crossed = when = first = None
+    norms = near = u = crossed = when = None
 
     def begin(self, now, moved):
         """Rows are at deficits ``now``; ``moved``: the lines are to touch there. What is counted of distances."""
-        self.first = self.u is None
         if self.near is None:
             self.near = np.zeros(len(now), bool)
-        self.crossed, self.when = crossings(now if self.first else self.u, now, self.near)
+        self.crossed, self.when = crossings(now if self.u is None else self.u, now, self.near)
         if not moved:
             return NOTHING
         self.u = now
         return count_distances(self.u, self.norms)
 
     def keep_below(self, limit):
-        """The nearest are near, if there is a limit. How many; what is counted of when others crossed, and, the first
-        time, of the far rows' distances by size."""
+        """The nearest are near, if there is a limit. How many; what is counted of when others crossed."""
         if limit is not None:
             self.near = with_nearest(self.near, self.u, self.norms, limit)
             far = ~self.near[self.crossed]
             self.crossed, self.when = self.crossed[far], self.when[far]
-        by_size = count_distances(self.u, self.norms, True, self.near) if self.first else NOTHING
-        return np.count_nonzero(self.near), count(self.when), by_size
+        return np.count_nonzero(self.near), count(self.when)
 
-    def keep_others(self, crossed, long):
-        """Near are those that crossed before a limit, and the far ones below another by their size. How many crossed,
-        how many are near, the sum of their |u|."""
-        new = self.crossed[are_below(self.when, crossed)]
-        self.near = with_nearest(self.near, self.u, self.norms, long if self.first else 0, True)
+    def keep_crossed(self, limit):
+        """Near are those that crossed before a limit. How many, how many are near, the sum of their |u|."""
+        new = self.crossed[are_below(self.when, limit)]
+        self.near = self.near.copy()             # what a task is given it must not write to
         self.near[new] = True
         self.crossed = self.when = None
         return len(new), *sum_near(self.u, self.near)

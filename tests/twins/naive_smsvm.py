@@ -187,10 +187,10 @@ def bin_of(number):
     return ((power + 1023) << 4) + int((number / 2.0**power - 1) * 16)
 
 
-def distances(u, norms, by_size=False):
-    """Of rows from the hinge: the square of what w has to change by, or what size counts twice in."""
+def distances(u, norms):
+    """Of rows from the hinge: the square of what w has to change by."""
     with np.errstate(all="ignore"):
-        return np.abs(u) / norms if by_size else u**2 / norms
+        return u**2 / norms
 
 
 def counted(numbers):

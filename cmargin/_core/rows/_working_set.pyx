@@ -23,9 +23,9 @@ cdef inline Py_ssize_t bin_of(double number) noexcept nogil:
     return <Py_ssize_t> (bits >> ROUNDED)
 
 
-cdef inline double distance(double u, double norm, bint by_size) noexcept nogil:
-    # of a row from the hinge, beside its measure, where size counts once or twice
-    return fabs(u) / norm if by_size else u * u / norm
+cdef inline double distance(double u, double norm) noexcept nogil:
+    # of a row from the hinge, beside its measure
+    return u * u / norm
 
 
 cdef object counted(Py_ssize_t[::1] counts):
@@ -52,21 +52,18 @@ def are_below(const double[::1] numbers, Py_ssize_t limit):
     return np.asarray(below).view(bool)
 
 
-def count_distances(const double[::1] u, const double[::1] norms, bint by_size=False, near=None):
-    """`count` of the distances of rows but those ``near`` (n,) bool: u^2 / norm, or ``|u| / norm`` if ``by_size``."""
+def count_distances(const double[::1] u, const double[::1] norms):
+    """`count` of the distances of rows, u^2 / norm."""
     cdef Py_ssize_t[::1] counts = np.zeros(BINS, np.intp)
     cdef Py_ssize_t i, n = u.shape[0]
-    cdef const unsigned char[::1] left_out = None if near is None else near.view(np.uint8)
-    cdef bint all_rows = near is None
-    must_fit(norms.shape[0] == n and (all_rows or left_out.shape[0] == n), "count_distances")
+    must_fit(norms.shape[0] == n, "count_distances")
     with nogil:
         for i in range(n):
-            if all_rows or not left_out[i]:
-                counts[bin_of(distance(u[i], norms[i], by_size))] += 1
+            counts[bin_of(distance(u[i], norms[i]))] += 1
     return counted(counts)
 
 
-def with_nearest(near, const double[::1] u, const double[::1] norms, Py_ssize_t limit, bint by_size=False):
+def with_nearest(near, const double[::1] u, const double[::1] norms, Py_ssize_t limit):
     """A new ``near`` (n,) bool, with those rows whose distance is below a limit."""
     cdef const unsigned char[::1] before = near.view(np.uint8)
     cdef unsigned char[::1] out = np.empty(u.shape[0], np.uint8)
@@ -74,7 +71,7 @@ def with_nearest(near, const double[::1] u, const double[::1] norms, Py_ssize_t 
     must_fit(norms.shape[0] == n and before.shape[0] == n, "with_nearest")
     with nogil:
         for i in range(n):
-            out[i] = before[i] or bin_of(distance(u[i], norms[i], by_size)) < limit
+            out[i] = before[i] or bin_of(distance(u[i], norms[i])) < limit
     return np.asarray(out).view(bool)
 
 
