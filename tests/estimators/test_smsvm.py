@@ -324,11 +324,11 @@ def test_neighbours_know_nothing_of_each_other_and_what_is_certain_is_chosen():
     assert abs((gaps == 1).mean() - 0.1) < 0.02 and abs(gaps.mean() - 10) < 0.5
     counts = np.array([np.bincount(chosen(ones, np.ones(100_000), 0.1, 0.0, seed)[0] // 64, minlength=1563)[:1562]
                        for seed in range(50)])
-    assert set(counts.ravel()) == {6, 7}                     # of every 64 rows: no draw is far from its share,
+    assert counts.var() == pytest.approx(64 * 0.1 * 0.9, rel=0.05)         # of 64 rows, as many as chance has it,
     taken = np.zeros(100_000)
     for seed in range(200):
         taken[chosen(ones, np.ones(100_000), 0.1, 0.0, seed)[0]] += 1
-    assert abs(taken.var() / (200 * 0.1 * 0.9) - 1) < 0.05   # and yet every row is chosen one time in ten
+    assert abs(taken.var() / (200 * 0.1 * 0.9) - 1) < 0.05   # and every row is chosen one time in ten
     for positives, n in ((1.0, 100_000), (0.0, 0)):
         assert len(chosen(ones, np.ones(100_000), positives, 1.0, 0)[0]) == n
     rows, chance, _ = chosen(ones, np.ones(100_000), 0.5, 0.0, 0, 0, np.array([10.0]))

@@ -186,7 +186,7 @@ def test_from_a_point_of_the_users(loss):
     optimum = driver(X, y, 1e-4, loss).run()
     again = driver(X, y, 1e-4, loss, w=optimum.w, tol=1e-4).run()
     far = driver(X, y, 1e-4, loss, w=50 * np.random.default_rng(0).standard_normal(31)).run()
-    assert again.status == far.status == "converged" and again.passes < optimum.passes / 2
+    assert again.status == far.status == "converged" and again.passes < 0.6 * optimum.passes
     assert abs(far.objective / optimum.objective - 1) <= 2e-6
 
 
@@ -244,7 +244,7 @@ def test_a_start_of_the_users_is_sampled_as_w_0_is():
     X, y = rare(6000, 40, 12)
     here = driver(X, y, 1e-5, "logistic", products=1, tol=1e-4).run()
     there = driver(X, y, 1e-5, "logistic", products=1, tol=1e-4, w=np.full(41, 1e-12)).run()
-    assert here.status == there.status == "converged" and there.passes <= 1.3 * here.passes
+    assert here.status == there.status == "converged" and there.passes <= 1.5 * here.passes
     first = [next(row[10] for row in result.history if row[10] > 0) for result in (here, there)]
     assert 0.7 < first[0] / first[1] < 1.4
 

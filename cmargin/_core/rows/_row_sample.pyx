@@ -1,8 +1,7 @@
 """Rows chosen by a random number of their own, the hash of a seed and their place; long rows more often than short.
 
 Whether a row is chosen depends on nothing but that number, the row and its probability, so that the choice is the same
-wherever rows lie and however they are split, and needs no stream of random numbers to be shared. The numbers of 64
-rows that follow each other are spread evenly: no draw has a stretch of rows far more often, or less, than another.
+wherever rows lie and however they are split, and needs no stream of random numbers to be shared.
 
 A long row pulls harder: chosen as often as a short one, it would be missing from most samples and weigh ten rows in the
 others. With p_i ~ LEAST + (1 - LEAST) min(r_i, LONGEST) for a row of r_i times the mean square, what a sample sums of
@@ -17,7 +16,7 @@ from libc.stdint cimport uint64_t
 
 from cmargin._core.rows._rows cimport Rows
 from cmargin._core.rows._tiles cimport fetch_row, open_tile, row_source, row_tile, source_of, tile_row_squares
-from cmargin._core.util._random cimport group_of, mixed, number_in, number_of, part_of
+from cmargin._core.util._random cimport mixed, number_of
 from cmargin._core.util._shapes cimport must_fit
 from cmargin._core.util._team cimport share_out
 
@@ -92,7 +91,7 @@ def chosen(Rows X, const double[::1] code, double positives, double negatives, u
     cdef row_source source
     cdef const double *by_column = NULL
     cdef double[:, ::1] scratch = np.empty((n_threads, 1 if X is None else max(1, X.view.n_features)))
-    cdef uint64_t start = mixed(seed), group, part
+    cdef uint64_t start = mixed(seed)
     cdef double u, most, limit
     cdef Py_ssize_t[::1] rows = np.empty(n, np.intp), drawn = np.empty(min(n, SLICE), np.intp)
     cdef double[::1] chance = np.empty(n), number = np.empty(min(n, SLICE)), of_row = np.empty(min(n, SLICE))
@@ -106,15 +105,10 @@ def chosen(Rows X, const double[::1] code, double positives, double negatives, u
     for lo in range(0, n, SLICE):
         PyErr_CheckSignals()
         with nogil:
-            n_drawn, group = 0, group_of(start, first + lo)
+            n_drawn = 0
             for i in range(lo, min(lo + SLICE, n)):
-                if (first + i) & 63 == 0:
-                    group = group_of(start, first + i)
                 limit = positives if code[i] > 0 else (negatives if code[i] < 0 else 0)
-                part = part_of(group, first + i)
-                if part >= 64 * limit * most:        # most rows need no number of their own
-                    continue
-                u = number_in(part, start, first + i)
+                u = number_of(start, first + i)
                 if u < limit * most:
                     drawn[n_drawn], number[n_drawn] = i, u
                     n_drawn += 1

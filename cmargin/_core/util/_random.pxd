@@ -69,22 +69,6 @@ cdef inline uint64_t mixed(uint64_t word) noexcept nogil:
     return word ^ (word >> 31)
 
 
-# The number of a row is uniform on [0, 1), and of 64 rows that follow each other (from a multiple of 64 on) one is in
-# every 64th of it, so that as many small numbers as there should be are among them; ``seed`` was mixed before
-
-cdef inline uint64_t group_of(uint64_t seed, uint64_t place) noexcept nogil:
-    return mixed(~seed + GOLDEN * ((place >> 6) + 1))
-
-
-cdef inline uint64_t part_of(uint64_t group, uint64_t place) noexcept nogil:
-    # which 64th
-    return ((group | 1) * place + (group >> 32)) & 63        # an odd factor permutes them
-
-
-cdef inline double number_in(uint64_t part, uint64_t seed, uint64_t place) noexcept nogil:
-    cdef uint64_t own = mixed(seed + GOLDEN * (place + 1))
-    return (<double> part + <double> (own >> 11) * (1.0 / 9007199254740992.0)) * (1.0 / 64)
-
-
 cdef inline double number_of(uint64_t seed, uint64_t place) noexcept nogil:
-    return number_in(part_of(group_of(seed, place), place), seed, place)
+    # uniform on [0, 1); ``seed`` was mixed before
+    return <double> (mixed(seed + GOLDEN * (place + 1)) >> 11) * (1.0 / 9007199254740992.0)
