@@ -235,15 +235,6 @@ def test_a_small_problem_ends_where_it_has_said_enough(known, wanted, status):
     assert result.status == status and result.n_iter < 5 and result.gap > 1e-6
 
 
-def test_a_minimum_far_below_what_is_known_is_doubted_and_found_to_half_of_the_way():
-    least = small_problem().objective
-    believed, doubted = (small_problem(least / part) for part in (0.97, 0.93))
-    assert believed.status == "converged" and believed.gap <= 1e-7
-    won = least / 0.93 - doubted.objective
-    assert doubted.status == "converged" and doubted.gap > 1e-4 and doubted.n_iter < believed.n_iter
-    assert doubted.objective - doubted.dual <= 0.5 * won and won > 0.04 * least / 0.93
-
-
 def test_a_small_problem_without_a_finite_curvature_ends_quietly():
     # whoever begins it alone is told
     home = Elsewhere.of(X_rare[:400], y_rare[:400], [], True)

@@ -14,11 +14,7 @@ cdef inline bint says_nothing(const newton_state *at) noexcept nogil:
 
 
 cdef inline bint says_enough(const newton_state *at) noexcept nogil:
-    # a minimum that is far below what is known is one to doubt: many rows cross there, and half of the way tells which
-    cdef double doubted = 0.05, half = 0.5, won = at.linearised.known - at.bound.objective
-    return at.bound.best_dual >= at.linearised.wanted or (
-        won > doubted * at.linearised.known and at.bound.objective - at.bound.best_dual <= half * won
-        and not says_nothing(at))
+    return at.bound.best_dual >= at.linearised.wanted
 
 
 cdef inline void told_with_others(newton_state *at, const double *vectors) noexcept nogil:
