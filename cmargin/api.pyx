@@ -24,7 +24,7 @@ from cmargin._core.rows._row_blocks cimport HINGE as LOSS_SUM
 from cmargin._core.rows._row_blocks cimport N_SUMS
 from cmargin._core.rows._evaluate cimport (
     COMMIT_AND_MOVE, NO_BLOCK, RESTART, SAME_LINE, look_request, pass_along, pass_begin_look, pass_evaluate,
-    pass_look_part, pass_product, pass_set_active, pass_start, row_pass, signed_floor, take_signed_floor,
+    pass_look_part, pass_product, pass_set_active, pass_start, row_pass,
 )
 from cmargin._core.rows._rows cimport structure_is_sound
 from cmargin._core.rows._tiles cimport row_source
@@ -212,7 +212,7 @@ cdef int answer_look(row_pass *rows, const cmargin_request *asked, double *answe
         look.move = COMMIT_AND_MOVE if rows.begun else RESTART
     look.direction, look.step, look.with_hessian = asked.direction, asked.step, asked.with_block
     look.line_width, look.width = asked.line_width, asked.width
-    take_signed_floor(&look, asked.floor)
+    look.floor = asked.floor
     look.measure.norm = look.measure.leverage = NULL
     if not pass_begin_look(rows, &look):
         return CMARGIN_NO_MEMORY
@@ -331,7 +331,7 @@ cdef int newton_ask(cmargin_newton *newton, cmargin_request *request) noexcept n
         if ask.look.move != SAME_LINE:
             request.direction = ask.look.direction
         request.with_block = ask.look.with_hessian != NO_BLOCK
-        request.line_width, request.floor = ask.look.line_width, signed_floor(&ask.look)
+        request.line_width, request.floor = ask.look.line_width, ask.look.floor
     elif ask.kind == ALONG:
         request.kind, request.step = CMARGIN_ALONG, ask.step
     elif ask.kind == PRODUCT:

@@ -39,9 +39,8 @@ def best_in_turns(calls, times=7):
 
 
 class Look(NamedTuple):
-    """Seconds of a look: as fits from w = 0 on all rows take it where columns are neither dependent nor rare, curvature
-    in single precision and rows below the floor left out; the dearest, in double precision with the diagonal of those
-    rows; the two limits. And the share of the rows in the block."""
+    """Seconds of a look: as fits from w = 0 on all rows take it where columns are not dependent, curvature in single
+    precision; the dearest, in double precision; the two limits. And the share of the rows in the block."""
 
     seconds: float
     dearest: float
@@ -108,7 +107,7 @@ class Pass:
             [dsyrk] = best_in_turns([lambda: part.T @ part], 5)
         parts = np.array_split(self.X.reshape(-1), self.threads)
         with ThreadPoolExecutor(self.threads) as pool:
-            look, dearest, memory = best_in_turns([lambda: self.look(ROUGH_BLOCK, -floor),
+            look, dearest, memory = best_in_turns([lambda: self.look(ROUGH_BLOCK, floor),
                                                    lambda: self.look(True, floor),
                                                    lambda: list(pool.map(np.max, parts))], 20)
         return Look(look, dearest, memory, dsyrk * taken * n / len(part), taken)

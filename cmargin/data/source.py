@@ -130,7 +130,7 @@ class RowPass(Protocol):
         and for the predicted dual variables clip(a + h du, 0, 1) of the positive and negative rows, where a, h belong
         to the rows before the step at ``line_width`` and du is the change of the full direction. hessian: upper
         triangle of sum s h x x' over the active columns, of rows with h <= ``curvature_floor`` its diagonal alone
-        (``_row_blocks.pyx``), of a floor below 0 of those with h <= -curvature_floor nothing; None if not asked for,
+        (``_row_blocks.pyx``); None if not asked for,
         and with_hessian=ROUGH_BLOCK: products may be rounded to single precision. All three may be overwritten by the
         next call. With TANGENTS there is none, and in place of predicted dual variables the slopes at ``width`` are
         told: straight lines that touch the hinge there.

@@ -85,8 +85,7 @@ typedef struct {
     double step;                 /* LOOK: w moves by so much of it. ALONG: the same, and nothing moves */
     double line_width;           /* LOOK: smoothing before the step and along it */
     double width;                /* smoothing after it; of ALONG and PRODUCT too */
-    double floor;                /* rows of smaller curvature stay out of block (but for its diagonal) and product; a LOOK's
-                                    below 0: those below -floor out of the diagonal too */
+    double floor;                /* rows of smaller curvature stay out of block (but for its diagonal) and product */
     int with_block;              /* LOOK */
     const double *x;             /* PRODUCT: sum s h row <row, x>, NULL: sum s h row_j^2. EVALUATE: the weights */
 } cmargin_request;

@@ -33,16 +33,15 @@ def looked(rows, w, floor):
 
 
 @pytest.mark.parametrize("curved", [0, 1, 40, 400, 1500])
-@pytest.mark.parametrize("sign", [1, -1], ids=["diagonal", "left out"])
 @pytest.mark.parametrize("order, dtype", [("C", np.float64), ("C", np.float32), ("F", np.float32)])
-def test_the_sum_is_the_twin_s_whatever_the_number_of_curved_rows(order, dtype, sign, curved):
+def test_the_sum_is_the_twin_s_whatever_the_number_of_curved_rows(order, dtype, curved):
     X, y, s = data(order, dtype)
     A, w = with_ones(X.astype(float), True), np.linspace(-0.5, 0.5, X.shape[1] + 1)
     h = np.where(s > 0, smoothed(1 - STEP * y * (A @ w), WIDTH)[2], 0)
     sizes = np.append(2 * h.max(), np.sort(h)[::-1])
     floor = sizes[curved:curved + 2].mean() if curved < len(h) else 0.0          # between two, whatever the rounding
-    found = looked(pass_over(X, s * y, 1), w, sign * floor)
-    wanted = curvature_above(A, s, h, sign * floor)
+    found = looked(pass_over(X, s * y, 1), w, floor)
+    wanted = curvature_above(A, s, h, floor)
     np.testing.assert_allclose(np.triu(found[2]), np.triu(wanted), rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(found[1], look(A, y, s, 0 * w, w, 1.0, WIDTH, STEP)[1], rtol=1e-10, atol=1e-10)
     assert found[0][6] == (h > floor).sum() == min(curved, (h > 0).sum())

@@ -50,28 +50,10 @@ def look(X, y, s, w, e, width_before, width, step=1.0, dual=None):
     return np.array(sums), gradient, (X.T * (s * h1)) @ X, carried
 
 
-def with_rows_left_out(block, mean_square, floor):
-    """The curvature a row of a look at a floor, of which the upper triangle was told, whole.
-
-    ``floor`` < 0 has left out the rows below. A column of which they might have a hundredth has all that they could.
-    """
-    diagonal, most = np.diag(block), max(-floor, 0) * mean_square
-    return np.triu(block, 1) + np.triu(block, 1).T + np.diag(diagonal + np.where(diagonal < 100 * most, most, 0))
-
-
-def has_thin_column(H, mean_square, following):
-    """Whether the look after H is a Newton step's matrix asks for the diagonal of the rows below its floor."""
-    left = np.diag(np.linalg.cholesky(H))**2                # of each column, those before it eliminated
-    return bool((left < 1e5 * following * mean_square).any())
-
-
 def curvature_above(X, s, h, floor):
-    """sum s h x x' of the rows with h > |floor|, and its diagonal of those below, down to a thousandth of the floor.
-
-    Of a floor below 0 nothing of those below.
-    """
+    """sum s h x x' of the rows with h > floor, and its diagonal of those below, down to a thousandth of the floor."""
     rest = np.where((h <= floor) & (h > 1e-3 * floor), s * h, 0)
-    return (X.T * np.where(h > abs(floor), s * h, 0)) @ X + np.diag(rest @ X**2)
+    return (X.T * np.where(h > floor, s * h, 0)) @ X + np.diag(rest @ X**2)
 
 
 def sampled_curvature(X, s, h, stands_for, numbers, squares=1.0):

@@ -8,7 +8,7 @@ from cmargin._core.newton.direction._l1_model cimport model_begin, model_part
 from cmargin._core.rows._row_blocks cimport HINGE, N_SUMS
 from cmargin._core.rows._evaluate cimport (
     RESTART, SAME_LINE, has_block, look_request, pass_along, pass_begin_look, pass_evaluate, pass_look_part,
-    pass_margins, pass_product, pass_set_active, pass_start, pass_weigh, row_pass, signed_floor,
+    pass_margins, pass_product, pass_set_active, pass_start, pass_weigh, row_pass,
 )
 from cmargin._core.rows._row_pass cimport RowBlocks
 from cmargin._core.util._catoni cimport CHUNK
@@ -180,8 +180,7 @@ cdef class Driver(Worker):
                 active = np.asarray(<Py_ssize_t[:ask.n_active]> <Py_ssize_t *> ask.active)
             return dict(restart=look.move == RESTART, primal=look.move == RESTART and ask.primal, active=active,
                         direction=direction, step=look.step, line_width=look.line_width, width=look.width,
-                        curvature_floor=signed_floor(look),
-                        with_hessian=look.with_hessian)
+                        curvature_floor=look.floor, with_hessian=look.with_hessian)
         if ask.kind == ALONG:
             return dict(step=ask.step, width=look.width)
         if ask.kind in (PRODUCT, EVALUATE):

@@ -35,7 +35,7 @@ from cmargin._core.newton._state cimport (
 )
 from cmargin._core.newton._step_end cimport begin_line, is_certified, is_good_enough, is_poor
 from cmargin._core.newton._working_set cimport is_too_short, wants_near, width_after_near
-from cmargin._core.newton.direction._block cimport add_rows_left_out, choose_columns, columns_wait, solve_block
+from cmargin._core.newton.direction._block cimport choose_columns, columns_wait, solve_block
 from cmargin._core.newton.direction._chord cimport chord_direction, leaves_zero, may_be_the_last
 from cmargin._core.newton.direction._l1_columns cimport begin_columns, columns_told
 from cmargin._core.newton.direction._pcg cimport (
@@ -75,7 +75,7 @@ cdef void compose_request(newton_state *at, move_kind move, const double *direct
         look.with_hessian = SAMPLED_BLOCK
     elif at.cholesky.single_ok:
         look.with_hessian = ROUGH_BLOCK
-    look.floor, look.with_diagonal = floor_of(at), at.cholesky.needs_diagonal
+    look.floor = floor_of(at)
     look.measure.norm = measure_at_first(at) if at.phase == FIRST_LOOK else NULL
     if at.sampled.in_use:
         ask_for_sample(at)
@@ -85,7 +85,7 @@ cdef void compose_request(newton_state *at, move_kind move, const double *direct
 
 
 cdef const double *measure_at_first(newton_state *at) noexcept nogil:
-    # the heaviest rows are those that are long beside the curvature of columns, where a subset has told it
+    # rows beside the curvature of columns, where a subset has told it: the columns' sizes, and which rows are near
     cdef Py_ssize_t j
     if not at.curvature.has_scale or at.l1_block.wide or at.sampled.in_use:
         return NULL
@@ -102,7 +102,7 @@ cdef void ask_look(newton_state *at, phase_id phase, move_kind move, const doubl
 
 cdef void ask_first_look(newton_state *at, phase_id phase, bint with_hessian) noexcept nogil:
     # the rows' numbers afresh
-    at.bound.drift, at.cholesky.single_ok, at.cholesky.needs_diagonal = 0, False, True
+    at.bound.drift, at.cholesky.single_ok = 0, False
     ask_look(at, phase, RESTART, at.point.w, 1.0, at.smoothing.width, with_hessian)
 
 
@@ -111,8 +111,6 @@ cdef void told_look(void *driver, const double *sums, const double *gradient, do
     take_sums(at, sums, gradient, block)
     if at.ask.look.with_hessian == SAMPLED_BLOCK:
         count_sample(at)
-    if at.curvature.has_block and not at.ask.look.with_diagonal and at.ask.look.floor > 0:
-        add_rows_left_out(at)
     if at.phase == FIRST_LOOK:
         first_look_done(at)
     elif at.phase == FRESH_LOOK:

@@ -68,7 +68,6 @@ cdef void pursuit_answers_to(pursuit_state *at) noexcept nogil:
     at.ask.told_look, at.ask.told_along = told_look, told_along
     at.ask.told_product, at.ask.told_margins = told_product, told_margins
     at.ask.n_active, at.ask.look.line_width, at.ask.look.width = -1, 1, 1
-    at.ask.look.with_diagonal = True
 
 
 cdef void pursuit_begin(pursuit_state *at) noexcept nogil:

@@ -142,7 +142,6 @@ cdef struct newton_curvature:    # shared by the directions: the block that was 
 
 cdef struct cholesky_state:      # what the last factor says of the next block
     bint single_ok               # it may be summed in single precision, see `allows_rounding`
-    bint needs_diagonal          # rows below the floor may count on its diagonal, see `has_thin_column`
     bint every_row               # no row is skipped, however small its curvature
 
 

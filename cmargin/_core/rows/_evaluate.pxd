@@ -4,7 +4,6 @@ All functions but `pass_set_active` and `pass_start` sum over blocks of rows and
 ``job``: sums, gradient and hessian of the first block, until the next call.
 """
 
-from libc.math cimport fabs
 from libc.stdint cimport uint64_t
 
 from cmargin._core.rows._row_blocks cimport pass_job
@@ -39,21 +38,11 @@ cdef struct look_request:        # what a look is asked for; see `RowPass.look`
     double step
     double line_width
     double width
-    double floor                 # of curvature, 0 or more: rows of less are no part of the block,
-    bint with_diagonal           # but of its diagonal
+    double floor                 # of curvature, 0 or more: rows of less are on the block's diagonal alone
     double stands_for            # of a sample: see `take_sample`
     uint64_t seed
     measure_request measure
     int with_hessian             # a `block_wanted`
-
-
-cdef inline double signed_floor(const look_request *look) noexcept nogil:
-    # as Python and C programs are told it: below 0 where rows below the floor are not on the diagonal either
-    return look.floor if look.with_diagonal else -look.floor
-
-
-cdef inline void take_signed_floor(look_request *look, double floor) noexcept nogil:
-    look.floor, look.with_diagonal = fabs(floor), floor > 0
 
 
 cdef struct columns_view:        # of CSR rows, with the state of one problem

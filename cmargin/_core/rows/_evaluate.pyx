@@ -130,7 +130,7 @@ cdef bint pass_begin_look(row_pass *rows, const look_request *request) noexcept 
     job.curvature = rows.curved.memory if rows.summed and sums_later(rows, order) else NULL
     job.direction = request.direction if request.move != SAME_LINE else NULL
     job.at.step, job.at.line_width, job.at.width = request.step, request.line_width, request.width
-    job.at.floor, job.has_diagonal = request.floor, request.with_diagonal and request.floor > 0
+    job.at.floor = request.floor
     job.stands_for, job.column_weight = 0, NULL
     if request.with_hessian == SAMPLED_BLOCK:
         job.seed, job.stands_for = mixed(request.seed), request.stands_for

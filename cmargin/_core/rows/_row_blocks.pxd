@@ -47,8 +47,7 @@ cdef struct pass_job:
     double *curvature            # OUT   (n_rows,) s h of the rows in the block, for after the pass; NULL: in the pass
     double *sums                 # OUT   (n_blocks, N_SUMS)
     double *gradient             # OUT   (n_blocks, 3, n_columns) sum r x for r = s y a1, s a_hat [y=1], -s a_hat [y=-1]
-    double *diagonal             # OUT   (n_blocks, n_columns) sum s h x^2 of rows that the block leaves out,
-    bint has_diagonal            # IN    or 0
+    double *diagonal             # OUT   (n_blocks, n_columns) sum s h x^2 of rows that the block leaves out
     double *hessian              # OUT   (blocks or groups, n_active, n_active) upper triangle, or NULL
 
 

@@ -7,7 +7,7 @@
     (`_curved_rows`).
 (b) Where the rows lie and in which format is known to `_tiles` only; the sums are float64 whatever the data.
 (c) Rows whose curvature h is below a floor are left out of the curvature block but for its diagonal, as a rare column
-    may have no other rows; of the diagonal too where whoever asks knows that it does not count. Never of the gradient.
+    may have no other rows. Never of the gradient.
 (d) Or the block is that of a sample: likelier in it is a row of more curvature, and each stands for those left out,
     so that on average the block is that of all (`take_sample`).
 (e) The curvature of a row at the smoothed hinge comes from its dual variable, which is carried from look to look
@@ -209,7 +209,7 @@ cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked
                     sums[CURVED] += curvature[i] > 0
             else:
                 sums[CURVED] += tile_add_curvature(&tile, curvature, &sum_of_outer)
-            if job.has_diagonal and left_out(job, first, tile.n, parts + 6 * tile_rows, curvature, r):
+            if job.at.floor > 0 and left_out(job, first, tile.n, parts + 6 * tile_rows, curvature, r):
                 tile_add_squares(&tile, r, diagonal)
     if has_block and not later:
         finish_curvature(&sum_of_outer)

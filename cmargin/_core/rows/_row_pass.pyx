@@ -13,7 +13,7 @@ from cmargin._core.losses._point cimport loss_of, loss_t
 from cmargin._core.rows._evaluate cimport (
     COMMIT_AND_MOVE, RESTART, SAME_LINE, SAMPLED_BLOCK, columns_view, hessians_wanted, look_request,
     pass_along, pass_begin_look, pass_combine, pass_evaluate, pass_lines, pass_look_part, pass_margins, pass_plan,
-    pass_product, pass_set_active, pass_start, row_pass, scratch_wanted, sums_later, take_signed_floor,
+    pass_product, pass_set_active, pass_start, row_pass, scratch_wanted, sums_later,
 )
 from cmargin._core.rows._row_blocks cimport DUAL_NEG, DUAL_POS, HINGE, N_SUMS, pass_job
 from cmargin._core.rows._rows cimport Rows
@@ -248,7 +248,7 @@ cdef class RowBlocks:
             request.move = COMMIT_AND_MOVE if self.rows.begun else RESTART
             request.direction = &direction[0] if direction.shape[0] > 0 else self.rows.job.gradient
         request.step, request.line_width, request.width = step, line_width, width
-        take_signed_floor(&request, floor)
+        request.floor = floor
         request.with_hessian, request.stands_for, request.seed = with_hessian, 0, 0
         request.measure.norm = request.measure.leverage = NULL
         return request

@@ -364,7 +364,7 @@ class DeviceRowPass(ChoosesNearest):
 
 def above_and_below(xp, h, weighted, floor, zeros):
     """Curvature s h of the rows above a floor, and of those whose diagonal alone counts, or None: `_row_blocks`."""
-    above = xp.where(h > abs(floor), weighted, zeros)
+    above = xp.where(h > floor, weighted, zeros)
     return above, None if floor <= 0 else xp.where(h > ON_DIAGONAL * floor, weighted, zeros) - above
 
 

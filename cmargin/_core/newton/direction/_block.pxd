@@ -14,8 +14,5 @@ cdef void choose_columns(newton_state *at) noexcept nogil
 # whether the gradient of a column outside the block would take it from 0
 cdef bint columns_wait(const newton_state *at) noexcept nogil
 
-# what rows below the floor may have, to the block that a look without them has told
-cdef void add_rows_left_out(newton_state *at) noexcept nogil
-
 # at.d: the Newton direction, for l1 the minimum of the model with its l1 term; False: the block is not finite
 cdef bint solve_block(newton_state *at) noexcept nogil

@@ -3,7 +3,7 @@
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memset
 
-from cmargin._core.newton._point cimport floor_of, rounding_of
+from cmargin._core.newton._point cimport rounding_of
 from cmargin._core.newton.direction._system cimport (
     MODEL_LEFT, MODEL_ROUNDS, MODEL_TOL, SMOOTH_MODEL_TOL, allows_rounding, curvature_is_lost, l1_minimum,
     l1_work_size, solve_after_ridge, solve_upper,
@@ -11,8 +11,6 @@ from cmargin._core.newton.direction._system cimport (
 from cmargin._core.util._sorting cimport sort_with_index
 
 cdef double NEAR = 0.8                   # of the l1 weight: columns with such a gradient may soon be in use
-cdef double THICK = 1e5                  # times what rows below the floor can add to a column: a step does without it,
-cdef double NEXT_TO_NOTHING = 100        # and that a column had not so much is no harm for one step
 cdef double HIDDEN = 1e-4                # of the objective, or of itself if more: what rounding may change by a step
 cdef Py_ssize_t WORKING_SET = 400        # columns in the block beside those in use, at most
 
@@ -56,29 +54,6 @@ cdef bint columns_wait(const newton_state *at) noexcept nogil:
     return False
 
 
-cdef void add_rows_left_out(newton_state *at) noexcept nogil:
-    # a column that has little else by now has all that rows below the floor can add to its curvature: floor times its
-    # mean square
-    cdef double most
-    cdef Py_ssize_t j
-    for j in range(at.curvature.order):
-        most = at.ask.look.floor * at.problem.n * at.bound.rms[j] * at.bound.rms[j]
-        if not at.curvature.block[j * (at.curvature.order + 1)] >= NEXT_TO_NOTHING * most:
-            at.curvature.block[j * (at.curvature.order + 1)] += most
-
-
-cdef bint has_thin_column(const newton_state *at, const double *factor) noexcept nogil:
-    # whether rows below the floor might count: not where what is left of every column, once those before it are
-    # eliminated, is far more than they can add to it. There is no l1, and the block has all columns
-    cdef Py_ssize_t j
-    cdef double left
-    for j in range(at.p):
-        left = factor[j * (at.p + 1)]
-        if not left * left >= THICK * floor_of(at) * at.bound.rms[j] * at.bound.rms[j]:
-            return True
-    return False
-
-
 cdef bint goes_too_far(const newton_state *at, const double *d) noexcept nogil:
     # Whether rounding may change the objective at the end of d by too much. Rows on the hinge's straight line have a
     # slope and no curvature: where the other rows do not span the columns and there is no penalty, d has no end there.
@@ -100,7 +75,6 @@ cdef bint solve_block(newton_state *at) noexcept nogil:
             at.curvature.block[i * order + j] /= at.problem.n
         j = i if at.curvature.n_active < 0 else at.curvature.active[i]
         at.curvature.block[i * order + i] += at.penalty.l2_each[j]
-    at.cholesky.needs_diagonal = True
     for i in range(order):
         j = i if at.curvature.n_active < 0 else at.curvature.active[i]
         g[i], w[i], l1[i] = at.point.g[j], at.point.w[j], at.penalty.l1_each[j]
@@ -116,8 +90,6 @@ cdef bint solve_block(newton_state *at) noexcept nogil:
             ridge = solve_after_ridge(ridge, order, at.curvature.block, 1, g, d, l1 + order)
         done = ridge == ridge
         at.cholesky.single_ok = ridge == 0 and allows_rounding(order, at.curvature.block, l1 + order)
-        at.cholesky.needs_diagonal = not (at.bound.knows_rms and ridge == 0) or has_thin_column(at, l1 + order) \
-            or (at.problem.facts.smooth and at.problem.facts.jumping)    # rows below the floor have no curvature
         at.curvature.has_factor = ridge == 0 and at.problem.facts.smooth
         for i in range(order):
             d[i] = -d[i]
