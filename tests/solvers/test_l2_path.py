@@ -49,6 +49,17 @@ def test_steps_by_products_take_the_path_too(seed, solver):
     assert len(model.history_["passes"]) <= 16 and model.n_passes_ <= 1200
 
 
+def test_the_logistic_loss_takes_no_path():
+    # its curvature is nowhere nothing: with a path these fits took 313 passes each, without 263 and 302
+    passes = 0
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_t(1.5, (1000, 300))
+        y = np.where(X @ rng.standard_normal(300) + 2 * rng.standard_normal(1000) > 0, 1.0, -1.0)
+        passes += fitted(X, y, loss="logistic", tol=1e-4, linear_solver="cg").n_passes_
+    assert passes <= 600
+
+
 @pytest.mark.parametrize("passes", [12, 20, 30])
 def test_what_a_stop_on_the_path_leaves_is_told_for_the_penalty_asked_for(passes):
     X, y = nearly_separable()

@@ -1,6 +1,6 @@
 """Paths of penalties: steps towards the minimum with a larger penalty first, then with less and less of it.
 
-**l2, where Newton steps on a smooth loss become short.** The squared hinge's curvature is that of the rows within the
+**l2, where Newton steps on the squared hinge become short.** Its curvature is that of the rows within the
 margin alone. With a small penalty, and hardly more such rows than columns, it is nearly singular: directions are so
 long that other rows enter long before their end, and a thousandth of a step after the other changes a few of them. With
 a larger penalty most of them are where they will be, and from one penalty to a third of it Newton's steps are full.
@@ -94,7 +94,8 @@ cdef bint follow_path(newton_state *at) noexcept nogil:
             move_to(at, at.penalty.l2, max(at.penalty.l1, at.penalty.path_l1 / L1_DECAY))
             return True
         return False
-    if not at.penalty.l2 > 0 or at.penalty.path_l2 == at.penalty.l2:
+    # the logistic loss has curvature everywhere: its steps are longer without a path
+    if not at.problem.facts.jumping or not at.penalty.l2 > 0 or at.penalty.path_l2 == at.penalty.l2:
         return False
     if at.penalty.path_l2 == 0:
         if at.point.step >= SHORT or gap_of(at) < LATE:
