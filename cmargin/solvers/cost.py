@@ -145,16 +145,9 @@ SWEEPS_EACH = 5.0                # reads of X per kappa v
 # Rows without a margin of 1 are few, whatever kappa, if they are this part of a sample with a row a column, and of a
 # larger one less as its root (smsvm.md, "The squared hinge by the dual": 0.13 and 0.19 of five rows a column).
 FEW_WITHOUT_MARGIN = 0.4         # share of rows
-# Up to so many rows without a margin of 1 a column the reads of the dual have no limit of their own (smsvm.md, "Few
-# rows without a margin").
-FEW_WITHOUT_MARGIN_PER_COLUMN = 4.0      # rows per column
-# Where few rows are without a margin of 1, but several a column, so many reads tell clusters, which take 6 to 14,
-# from other rows (smsvm.md, "Few rows without a margin").
-SHORT_TRIAL_READS = 20           # reads of X
-# Rows without a margin of 1 are few, too, as up to this part of the rows if that is at most so many rows a column
+# Where few rows are without a margin of 1, so many reads tell clusters, which take 6 to 14, from other rows
 # (smsvm.md, "Few rows without a margin").
-MORE_WITHOUT_MARGIN = 0.42       # share of rows
-MORE_WITHOUT_MARGIN_PER_COLUMN = 1.4     # rows per column
+SHORT_TRIAL_READS = 20           # reads of X
 # Sparse rows of up to so many a column are few: the dual takes 0.79 of the time whatever the penalty (smsvm.md, "Few
 # sparse rows and the squared hinge").
 FEW_SPARSE_ROWS_PER_COLUMN = 2.0  # rows per column

@@ -222,8 +222,8 @@ def reads_foreseen(stats, told):
 
         6 + 5 kappa v reads,       kappa = mean |x|^2 / mean ridge,
 
-    where v is the part of the rows that have no margin of 1, and few, whatever kappa, where these are hardly more than
-    the columns; where they are some more, clusters need few and other rows hundreds, which a trial tells.
+    where v is the part of the rows that have no margin of 1; where these are few but kappa is large, clusters need few
+    and other rows hundreds, which a trial tells.
     """
     price, n, m = prices.reads_of_newton(stats, True), stats.n_rows, stats.n_features
     few = stats.sparse and n <= cost.FEW_SPARSE_ROWS_PER_COLUMN * m        # few sweeps do, as a rule, whatever kappa
@@ -245,13 +245,10 @@ def reads_foreseen(stats, told):
     if "without_margin" not in told:
         return Stage("probe", "rows without a margin of 1 tell how many sweeps the dual needs", what="without_margin")
     moved, = told["without_margin"].numbers
-    if cost.SWEEPS_FIRST + cost.SWEEPS_EACH * kappa * moved <= enough or \
-            (moved <= cost.MORE_WITHOUT_MARGIN and moved * n <= cost.MORE_WITHOUT_MARGIN_PER_COLUMN * m):
+    if cost.SWEEPS_FIRST + cost.SWEEPS_EACH * kappa * moved <= enough:
         return np.inf
     if moved > cost.FEW_WITHOUT_MARGIN * np.sqrt(m / n_sample):
         return 0
-    if moved * n <= cost.FEW_WITHOUT_MARGIN_PER_COLUMN * m:
-        return np.inf
     no_sample = prices.sampled_reads(stats, True)[0] == 0
     return cost.SHORT_TRIAL_READS if no_sample else min(cost.SHORT_TRIAL_READS, enough)
 
