@@ -1,4 +1,4 @@
-"""Directions for l1 by reading columns of sparse rows, in place of a factor of the columns in use (`_step_model`).
+"""Directions for l1 by reading columns of sparse rows, in place of a factor of the columns in use (`_l1_model`).
 
 The certificate rests on the slopes that the model promises for the end of the step: a column that violates its
 condition by a part of the l1 weight costs the bound that part. Every step is judged by itself: one that wants more

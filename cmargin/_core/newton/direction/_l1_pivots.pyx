@@ -1,7 +1,7 @@
 """The minimum of the model with an l1 term on given columns, one component that comes to zero after the other.
 
 Where columns in use are about as many as the curvature has directions, Newton's direction is long where the model is
-nearly flat, and takes many components through zero. To stop them all there (`_newton_system`) leaves most of it undone.
+nearly flat, and takes many components through zero. To stop them all there (`_system`) leaves most of it undone.
 Here the model is minimised along the direction, its kinks known. A component that is at 0 there leaves, and the factor
 goes on without its column, in m^2 operations for m^3 / 3. It is the feature-sign search of Lee, Battle, Raina and Ng
 (2007, Algorithm 1), which looks at kinks alone, on many columns at once and with a factor that is kept.
