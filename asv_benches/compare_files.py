@@ -27,7 +27,7 @@ from cmargin import MarginPursuitClassifier, SmSVMClassifier
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
 from cmargin.data.files import open_files
-from cmargin.data.files import source as file_home
+from cmargin.data.files import source as file_source
 from cmargin.datasets import load
 from cmargin.solvers import cost
 from measure.limits import best_of
@@ -78,9 +78,9 @@ def ratios(folder, threads, kinds):
     """Seconds of every question in memory, over a memory map that is used as it is, and over the file by chunks, taken
     in turn: the best, and the median ratios of the last two to the first."""
     X, code = np.load(folder / "X.npy"), codes_of(folder)
-    homes = [open_rows(X), open_rows(np.load(folder / "X.npy", mmap_mode="r")),
+    sources = [open_rows(X), open_rows(np.load(folder / "X.npy", mmap_mode="r")),
              open_rows(open_files(folder / "X.npy", in_memory=False))]
-    places = [home.row_pass(code, intercept=True, n_threads=threads) for home in homes]
+    places = [source.row_pass(code, intercept=True, n_threads=threads) for source in sources]
     asked = [questions(rows, COLUMNS + 1) for rows in places]
     with single_threaded_blas():
         for name in kinds:
@@ -98,12 +98,12 @@ def looks(folder, _):
 
 
 def chunks(folder, _):
-    rows, usual = [], file_home.CHUNK
+    rows, usual = [], file_source.CHUNK
     for power in range(19, 27):
-        file_home.CHUNK = 1 << power
+        file_source.CHUNK = 1 << power
         _, memory, _, file, _, ratio = next(ratios(folder, 2, ("look with curvature",)))
         rows.append([f"{2**power / 2**20:g}", memory, file, ratio])
-    file_home.CHUNK = usual
+    file_source.CHUNK = usual
     yield table("Look with curvature on two threads by the size of a chunk",
                 ["MB", "memory, s", "file, s", "median ratio"], rows)
 

@@ -21,7 +21,7 @@ from compare_ranks import PASSES, split_of
 
 from cmargin import SLNDClassifier
 from cmargin.data.files import open_files, windows
-from cmargin.data.files import source as home
+from cmargin.data.files import source as source
 from measure.report import table
 
 WAYS = ("random", "sorted", "whole windows")
@@ -37,7 +37,7 @@ def accuracies(X, X_test, y, y_test, way, seed, folder, n_windows, loss):
         np.save(Path(folder) / "X.npy", rows)
         rows = open_files(Path(folder) / "X.npy", in_memory=False)
     whole = way == "whole windows"
-    with mock.patch.object(home, "CHUNK", X.nbytes // n_windows), \
+    with mock.patch.object(source, "CHUNK", X.nbytes // n_windows), \
             mock.patch.object(windows, "PIECES", 1 if whole else windows.PIECES), \
             mock.patch.object(windows, "UNEVEN", 1.0 if whole else windows.UNEVEN):
         for passes in PASSES:

@@ -61,13 +61,13 @@ def ours(X, y, n_classes, l2, tol, threads):
 
 def scikit_learn(X, y, n_classes, C, solver, enough, limit, threads):
     """Iterations and seconds to an objective of at most ``enough``, and whether it got there."""
-    home, l2 = open_rows(X).softmax_pass(y, None, n_classes, True, threads), 1 / (C * len(y))
+    source, l2 = open_rows(X).softmax_pass(y, None, n_classes, True, threads), 1 / (C * len(y))
     clock, seen = Clock(), {"n": 0}
 
     def look(coef):
         seen["n"] += 1
         if seen["n"] % 5 == 0:                 # a look costs as much as an iteration, and is not counted
-            value = clock.still(lambda: objective(home, np.reshape(coef, (n_classes, -1), order="F"), l2))
+            value = clock.still(lambda: objective(source, np.reshape(coef, (n_classes, -1), order="F"), l2))
             seen["ok"] = value <= enough
             if seen["ok"] or clock.seconds()[1] > limit:
                 raise Enough
@@ -80,18 +80,18 @@ def scikit_learn(X, y, n_classes, C, solver, enough, limit, threads):
             fit = LogisticRegression(C=C, solver=solver, tol=1e-6, max_iter=5000).fit(X, y)
             look_once = np.column_stack([fit.coef_, fit.intercept_])
             seconds, count = clock.seconds(), int(np.max(fit.n_iter_))
-            return count, seconds, objective(home, look_once, l2) <= enough
+            return count, seconds, objective(source, look_once, l2) <= enough
     except Enough:
         return seen["n"], clock.seconds(), seen["ok"]
     finally:
         logistic.optimize.minimize = original
 
 
-def objective(home, coef, l2):
+def objective(source, coef, l2):
     V = np.ascontiguousarray(coef.T, dtype=np.float64)
-    if not home.precise:
-        home.keep(np.float64)
-    return home.risk(V)[0] + l2 / 2 * np.sum(V[:-1] ** 2)
+    if not source.precise:
+        source.keep(np.float64)
+    return source.risk(V)[0] + l2 / 2 * np.sum(V[:-1] ** 2)
 
 
 def rows_of(name, folder):

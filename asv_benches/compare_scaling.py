@@ -26,7 +26,7 @@ from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
 from cmargin.data import open_rows
 from cmargin.data.shards import mpi
 from cmargin.data.shards import row_pass as sharded
-from cmargin.data.source import ROUGH_BLOCK
+from cmargin.data.source import SINGLE_BLOCK
 from measure import scaling
 from measure.report import heading, table
 from measure.scaling import Fit, Machine
@@ -106,33 +106,33 @@ class Counted:
     def __init__(self):
         self.counts = dict.fromkeys(("curved", "reads", "along", "looks", "blocks", "lines", "products", "calls"), 0)
         self.seconds = 0.0
-        self.real, self.call = mpi.RankHome.ask, mpi.RankHome.call
+        self.real, self.call = mpi.RankSource.ask, mpi.RankSource.call
 
     def __enter__(self):
         counted = self
 
-        def ask(home, kind, key, asked, n_columns):
+        def ask(source, kind, key, asked, n_columns):
             begun = perf_counter()
-            told = counted.real(home, kind, key, asked, n_columns)
+            told = counted.real(source, kind, key, asked, n_columns)
             counted.seconds += perf_counter() - begun
-            counted.note(kind, home.shares.get(key, 1.0), asked.get("with_hessian"), told, home.n_rows)
+            counted.note(kind, source.shares.get(key, 1.0), asked.get("with_hessian"), told, source.n_rows)
             return told
 
         real_learn = self.learn = sharded.ShardedPass.learn
 
         def learn(rows, abouts):
             real_learn(rows, abouts)
-            vars(rows.home).setdefault("shares", {})[rows.key] = rows.share
+            vars(rows.source).setdefault("shares", {})[rows.key] = rows.share
 
-        def call(home, *arguments):
+        def call(source, *arguments):
             counted.counts["calls"] += 1
-            return counted.call(home, *arguments)
+            return counted.call(source, *arguments)
 
-        mpi.RankHome.ask, mpi.RankHome.call, sharded.ShardedPass.learn = ask, call, learn
+        mpi.RankSource.ask, mpi.RankSource.call, sharded.ShardedPass.learn = ask, call, learn
         return self
 
     def __exit__(self, *error):
-        mpi.RankHome.ask, mpi.RankHome.call, sharded.ShardedPass.learn = self.real, self.call, self.learn
+        mpi.RankSource.ask, mpi.RankSource.call, sharded.ShardedPass.learn = self.real, self.call, self.learn
 
     def note(self, kind, share, block, told, n_rows):
         found = self.counts
@@ -142,7 +142,7 @@ class Counted:
             return
         found["reads"] += share
         found["looks" if kind == "look" else "products"] += 1
-        if block in (True, ROUGH_BLOCK):
+        if block in (True, SINGLE_BLOCK):
             found["blocks"] += 1
             found["curved"] += told[CURVED] / n_rows
 

@@ -43,24 +43,24 @@ def indicator(y):
     return sp.csc_matrix((np.ones(len(y), np.int8), (np.arange(len(y)), y)))
 
 
-def one_pass(Z, home, inverse, lists, threads):
+def one_pass(Z, source, inverse, lists, threads):
     """Median and best seconds of a warm pass."""
-    home.n_threads = threads
+    source.n_threads = threads
     weights = ClassWeights.start(inverse, lists.n_classes, Z.dtype, True)
-    runner = ClassPasses(home, lists, None, "logistic", class_streams(3, lists.n_classes))
+    runner = ClassPasses(source, lists, None, "logistic", class_streams(3, lists.n_classes))
     step, rate = np.full(lists.n_classes, 1e-3), np.ones(1)
     return best_of(lambda: runner.plain(Z, inverse, weights, step, rate), 15)
 
 
 def passes(folder, threads):
     X, y, *_ = read_set("tinyimagenet", folder)
-    home, lists = open_rows(X).stochastic_rows(threads), ClassLists.from_indicator(indicator(y), 1)
-    inverse, _ = build_inverse(home, np.arange(4000), np.ones((1, 4000)), 200, "drop")
-    Z = home.whiten(inverse)
+    source, lists = open_rows(X).stochastic_rows(threads), ClassLists.from_indicator(indicator(y), 1)
+    inverse, _ = build_inverse(source, np.arange(4000), np.ones((1, 4000)), 200, "drop")
+    Z = source.whiten(inverse)
     n_bytes = int(lists.lengths.sum()) * Z.shape[1] * Z.itemsize
     rate = memory_rate(threads)
-    single, _ = one_pass(Z, home, inverse, lists, 1)
-    several, median = one_pass(Z, home, inverse, lists, threads)
+    single, _ = one_pass(Z, source, inverse, lists, 1)
+    several, median = one_pass(Z, source, inverse, lists, threads)
     steps = lists.lengths.sum()
     print(f"balanced pass, 200 classes, rank 200, float32: {steps} steps, {n_bytes / 1e6:.0f} MB of rows")
     print(f"  memory rate on {threads} threads {rate / 1e9:.1f} GB/s: streaming those rows takes "
@@ -76,12 +76,12 @@ def softmax(folder, threads):
     X, y, *_ = read_set("tinyimagenet", folder)
     n, n_classes, batch = len(X), 200, batch_size(len(X), False)
     order, seconds = np.random.default_rng(3).permutation(n), {}
-    home = open_rows(X).stochastic_rows(threads)
+    source = open_rows(X).stochastic_rows(threads)
     centre = X[:1000].mean(axis=0, dtype=float)
-    inverse, _ = build_inverse(home, np.arange(1000), np.ones((1, 1000)), 2, "scale", None, centre)
-    Z, starts = home.whiten(inverse, order), np.arange(0, n, batch)
+    inverse, _ = build_inverse(source, np.arange(1000), np.ones((1, 1000)), 2, "scale", None, centre)
+    Z, starts = source.whiten(inverse, order), np.arange(0, n, batch)
     for t in (1, threads):
-        runner = SoftmaxPasses(home, inverse, Z, order, y[order].astype(np.int64), None, n_classes, batch)
+        runner = SoftmaxPasses(source, inverse, Z, order, y[order].astype(np.int64), None, n_classes, batch)
         runner.n_threads = t
         W, bias = np.zeros((n_classes, X.shape[1]), X.dtype), np.zeros(n_classes)
         weights = SoftmaxWeights.start(inverse, W, bias, True, 4)
@@ -101,10 +101,10 @@ def scaling(threads):
 
     def seconds(n, classes, rank):
         Z = rng.standard_normal((n, 2 * rank)).astype(np.float32)
-        home = open_rows(Z).stochastic_rows(threads)
+        source = open_rows(Z).stochastic_rows(threads)
         lists = ClassLists.from_indicator(indicator(np.arange(n) % classes), None)
-        inverse, _ = build_inverse(home, np.arange(min(n, 1000)), np.ones((1, min(n, 1000))), rank, "drop")
-        return one_pass(home.whiten(inverse), home, inverse, lists, threads)[1]
+        inverse, _ = build_inverse(source, np.arange(min(n, 1000)), np.ones((1, min(n, 1000))), rank, "drop")
+        return one_pass(source.whiten(inverse), source, inverse, lists, threads)[1]
 
     samples, classes, ranks = [5000, 10000, 20000, 40000], [10, 20, 40, 80], [64, 128, 256, 512]
     print("fitted exponents of seconds per pass over all rows (at most 1.1):")

@@ -256,4 +256,4 @@ class PegasosClassifier(LinearOneVsRest):
 def _projected(estimator, blocks, settings, start):
     taken = getattr(estimator, "_steps_taken", 0) if estimator._goes_on else 0
     return ProjectedSGD(blocks, settings, Start(*start, taken), estimator._margin_trace(),
-                        blocks.home.stochastic_rows(blocks.n_threads), estimator._draw_seed())
+                        blocks.source.stochastic_rows(blocks.n_threads), estimator._draw_seed())

@@ -31,7 +31,7 @@ from cmargin._estimators.validation import (
     check_parameter,
 )
 from cmargin._runtime.blas_threads import single_threaded_blas
-from cmargin._runtime.checkpoint import NO_KEEPER
+from cmargin._runtime.checkpoint import NO_CHECKPOINTER
 from cmargin.data.memory.stochastic_rows import NonFiniteCurvature
 from cmargin.solvers import cost
 from cmargin.solvers.per_class import constant_score
@@ -226,29 +226,29 @@ class SLNDClassifier(TrainedByParts):
         if self._penalised and self.l2 > 0:
             raise ValueError(f"{type(self).__name__}: l2 > 0 does not go {how} yet; use l2=0, or SmSVMClassifier.")
 
-    def _train_over_places(self, home, begin, keeper):
-        agreed = home.agreed
+    def _train_over_places(self, source, begin, checkpointer):
+        agreed = source.agreed
         labels = agreed.classes, None if agreed.multilabel else np.empty(0, np.int64), None
-        loss = self._loss_for(*labels[:2], home, self._loss_trained if self._goes_on else None)
+        loss = self._loss_for(*labels[:2], source, self._loss_trained if self._goes_on else None)
         if not agreed.multilabel and np.count_nonzero(agreed.class_weights) < 2:
             raise ValueError(ONE_CLASS)
-        start = self._go_on(home, labels) if self._goes_on else None
+        start = self._go_on(source, labels) if self._goes_on else None
         positive = agreed.class_weights if len(agreed) > 1 or agreed.multilabel else agreed.class_weights[1:]
-        self._check_rank(home.n_features)
-        shares, run = run_over_places(self, home, loss, positive)
+        self._check_rank(source.n_features)
+        shares, run = run_over_places(self, source, loss, positive)
         if agreed.multilabel:
             self._warn_of_constant(agreed.signs)
         about = self._about(shares, None, agreed.classes, agreed.multilabel, loss, signs=agreed.signs)
-        units = in_units(self, home, self._deadline(begin), start)
-        rows = units.home.stochastic_rows(None)
-        return self._run_on(rows, units, shares, None, about, run, begin, start, self.max_passes, False, keeper)
+        units = in_units(self, source, self._deadline(begin), start)
+        rows = units.source.stochastic_rows(None)
+        return self._run_on(rows, units, shares, None, about, run, begin, start, self.max_passes, False, checkpointer)
 
-    def _train(self, home, sample_weight, begin, keeper):
-        if home.agreed is not None:
-            return self._train_over_places(home, begin, keeper)
-        labels = encode_labels(home.y)
-        start = self._go_on(home, labels) if self._goes_on else None
-        return self._train_on(home, labels, sample_weight, begin, start, self.max_passes, keeper=keeper)
+    def _train(self, source, sample_weight, begin, checkpointer):
+        if source.agreed is not None:
+            return self._train_over_places(source, begin, checkpointer)
+        labels = encode_labels(source.y)
+        start = self._go_on(source, labels) if self._goes_on else None
+        return self._train_on(source, labels, sample_weight, begin, start, self.max_passes, checkpointer=checkpointer)
 
     def _check_parameters(self):
         check_parameter(self, "loss", self.loss, options=self._losses)
@@ -272,8 +272,8 @@ class SLNDClassifier(TrainedByParts):
             raise InvalidParameterError(
                 "step_size='theory' is one of a calibrated loss; use a number or 'auto' with loss='multinomial'.")
 
-    def _loss_for(self, classes, codes, home=None, before=None):
-        """The loss that is trained on the rows of ``home``; None: on as few as it takes.
+    def _loss_for(self, classes, codes, source=None, before=None):
+        """The loss that is trained on the rows of ``source``; None: on as few as it takes.
 
         ``before``: that of the fit to go on from, which other rows do not change.
         """
@@ -282,24 +282,24 @@ class SLNDClassifier(TrainedByParts):
                              "loss='logistic' there.")
         if self.loss != "auto":
             return self.loss
-        return automatic_loss(self, classes, codes, home, before)
+        return automatic_loss(self, classes, codes, source, before)
 
-    def _go_on(self, home, labels, decay="pass", joining=False):
+    def _go_on(self, source, labels, decay="pass", joining=False):
         """Start from the weights there are; their preconditioner and step serve on where nothing else is asked for.
 
         ``joining``: whether there may be new classes among those of ``labels``, beside all of the last fit.
         """
         classes, codes, _ = labels
         more = joining and len(classes) > len(self.classes_)
-        self._check_last_fit(home, self.classes_ if more else classes, codes is None, "going on")
+        self._check_last_fit(source, self.classes_ if more else classes, codes is None, "going on")
         inverse, step = getattr(self, "preconditioner_", None), None
         if more and inverse is not None and (inverse.n_groups > 1 or getattr(inverse, "gain", None) is not None):
             inverse = None                       # one for each of the classes there were
-        loss = self._loss_for(classes, codes, home, self._loss_trained)
-        if inverse is None or self._recipe != self._recipe_now(loss) or inverse.eigenvectors.dtype != home.dtype:
+        loss = self._loss_for(classes, codes, source, self._loss_trained)
+        if inverse is None or self._recipe != self._recipe_now(loss) or inverse.eigenvectors.dtype != source.dtype:
             inverse = None
         else:
-            inverse = replace(inverse.of_all(home.n_features), sparse_rows=home.sparse)
+            inverse = replace(inverse.of_all(source.n_features), sparse_rows=source.sparse)
             step = self.step_size_ if self._asked_step == self.step_size else None
         if step is None and decay == "call" and self.step_size == "auto":
             # tried on a batch without the new classes, or from weights set by hand, the smallest step would be best
@@ -307,48 +307,49 @@ class SLNDClassifier(TrainedByParts):
         streams = None if self._streams is None or more else self._streams.copy()         # none after an optimum
         coef, intercept = self._last_coef, self._last_intercept
         if more:
-            coef, intercept = self._weights_so_far(classes, home.n_rows)
-        return Start(coef.astype(home.dtype), intercept, inverse, streams, step, self._passes_total, decay)
+            coef, intercept = self._weights_so_far(classes, source.n_rows)
+        return Start(coef.astype(source.dtype), intercept, inverse, streams, step, self._passes_total, decay)
 
     def _recipe_now(self, loss):
         return self.rank, self.tail, self.hessian_samples, self.curvature, loss, self.fit_intercept
 
-    def _train_on(self, home, labels, sample_weight, begin, start, max_passes, in_parts=False, keeper=NO_KEEPER):
+    def _train_on(self, source, labels, sample_weight, begin, start, max_passes, in_parts=False,
+                  checkpointer=NO_CHECKPOINTER):
         classes, codes, Y = labels
-        self._check_rank(home.n_features)
-        weight, _ = self._weights(sample_weight, home, classes, codes)
-        home, Y, codes, weight = rows_of_weight(home, Y, codes, weight)
+        self._check_rank(source.n_features)
+        weight, _ = self._weights(sample_weight, source, classes, codes)
+        source, Y, codes, weight = rows_of_weight(source, Y, codes, weight)
         signs = None
         if codes is None and not in_parts:
             signs = signs_met(Y, weight)
             self._warn_of_constant(signs)
             Y = without_full_columns(Y, signs)
-        elif not in_parts and ((Y.getnnz(axis=0) == home.n_rows).any() or Y.nnz == 0):
+        elif not in_parts and ((Y.getnnz(axis=0) == source.n_rows).any() or Y.nnz == 0):
             raise ValueError(ONE_CLASS)
         lists = ClassLists.from_indicator(Y, self.negatives_per_positive)
-        loss = self._loss_for(classes, codes, home, None if start is None else self._loss_trained)
+        loss = self._loss_for(classes, codes, source, None if start is None else self._loss_trained)
         about = self._about(lists, weight, classes, codes is None, loss, in_parts and start is not None, signs)
         if self._penalised and self.l2 > 0:
             refuse_penalty(self, loss, in_parts)
-            units, result = InUnits(home), fit_optimum(self, home, codes, weight, about, begin, keeper)
+            units, result = InUnits(source), fit_optimum(self, source, codes, weight, about, begin, checkpointer)
         else:
-            units = in_units(self, home, self._deadline(begin), start)
+            units = in_units(self, source, self._deadline(begin), start)
             if start is None and not in_parts and self._run() is None:
                 units = units.without_empty_columns(self, lists.n_classes)
             result = self._run_on_lists(
-                units, lists, Y, codes, weight, about, begin, start, max_passes, in_parts, keeper)
+                units, lists, Y, codes, weight, about, begin, start, max_passes, in_parts, checkpointer)
         if start is None and not in_parts:
-            ridge_if_better(self, result[0], result[2], home, Y, weight, units)
+            ridge_if_better(self, result[0], result[2], source, Y, weight, units)
         return result
 
-    def _run_on_lists(self, units, lists, Y, codes, weight, about, begin, start, max_passes, in_parts, keeper):
+    def _run_on_lists(self, units, lists, Y, codes, weight, about, begin, start, max_passes, in_parts, checkpointer):
         run, loss = self._run(), about["loss_"]
         if loss == "multinomial":
             run = partial(self._joint, truth=codes.astype(np.int64, copy=False), n_classes=len(about["classes_"]))
-        rows = units.home.stochastic_rows(effective_n_threads(self.n_jobs))
+        rows = units.source.stochastic_rows(effective_n_threads(self.n_jobs))
         if rows.by_batches:
-            run = run_by_batches(self, units.home, run, loss, Y)
-        return self._run_on(rows, units, lists, weight, about, run, begin, start, max_passes, in_parts, keeper)
+            run = run_by_batches(self, units.source, run, loss, Y)
+        return self._run_on(rows, units, lists, weight, about, run, begin, start, max_passes, in_parts, checkpointer)
 
     def _check_rank(self, n_features):
         if self.rank != "auto" and self.rank > n_features:
@@ -356,7 +357,7 @@ class SLNDClassifier(TrainedByParts):
                 f"The 'rank' parameter of {type(self).__name__} must be an int in the range "
                 f"[1, n_features={n_features}]. Got {self.rank} instead.")
 
-    def _run_on(self, rows, units, lists, weight, about, run, begin, start, max_passes, in_parts, keeper):
+    def _run_on(self, rows, units, lists, weight, about, run, begin, start, max_passes, in_parts, checkpointer):
         """What `_train` returns, by ``run`` on ``rows``, whatever they are."""
         loss = about["loss_"]
         settings = Settings(
@@ -368,9 +369,9 @@ class SLNDClassifier(TrainedByParts):
         try:
             # a number beyond the range of doubles is told of once, by a warning of ours
             with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                entropy = self._draw_seed() if keeper.found is None else keeper.found["entropy"]
+                entropy = self._draw_seed() if checkpointer.found is None else checkpointer.found["entropy"]
                 fit, interruption = train(rows, lists, weight, settings, entropy, start,
-                                          self._watch(store, self._line), run, keeper)
+                                          self._watch(store, self._line), run, checkpointer)
         except NonFiniteCurvature as error:
             raise ValueError(not_invertible(self, error, rows, about)) from error
         return fit, interruption, store, partial(shortfall, self, units.said)

@@ -183,10 +183,10 @@ class SmSVMClassifier(LinearClassifier):
             raise ValueError(f"linear_solver={self.linear_solver!r} needs all rows in one place; {how} use "
                              "'auto', 'cholesky' or 'cg'.")
 
-    def _labels_and_weights(self, home, sample_weight):
+    def _labels_and_weights(self, source, sample_weight):
         """`Labels`, weights of mean 1, and the sum of those given."""
-        classes, codes, positives = code_labels(home.y)
-        weight, total_weight = self._weights(sample_weight, home, classes, codes)
+        classes, codes, positives = code_labels(source.y)
+        weight, total_weight = self._weights(sample_weight, source, classes, codes)
         weights = None if weight is None else of_mean_1(weight)
         if positives is not None:
             self._warn_of_constant(signs_met(positives, weights))
@@ -195,20 +195,20 @@ class SmSVMClassifier(LinearClassifier):
         return Labels(classes, codes, None if positives is None else 2.0 * positives.toarray().T - 1.0), weights, \
             total_weight
 
-    def _train(self, home, sample_weight, begin, keeper):
-        if home.agreed is not None:
-            labels, weights, total_weight = home.agreed, None, home.agreed.total_weight
+    def _train(self, source, sample_weight, begin, checkpointer):
+        if source.agreed is not None:
+            labels, weights, total_weight = source.agreed, None, source.agreed.total_weight
             if labels.multilabel:
                 self._warn_of_constant(labels.signs)
         else:
-            labels, weights, total_weight = self._labels_and_weights(home, sample_weight)
+            labels, weights, total_weight = self._labels_and_weights(source, sample_weight)
         if self._goes_on:
-            self._check_last_fit(home, labels.classes, labels.multilabel)
-        fit, interruption = SmSVMFit(self, home, labels, weights, total_weight, begin, keeper), None
+            self._check_last_fit(source, labels.classes, labels.multilabel)
+        fit, interruption = SmSVMFit(self, source, labels, weights, total_weight, begin, checkpointer), None
         try:
             with single_threaded_blas():
                 fit.run()
-            keeper.end(fit.ended())
+            checkpointer.end(fit.ended())
         except KeyboardInterrupt as stop:
             interruption = Deferred(stop)
         except FloatingPointError:

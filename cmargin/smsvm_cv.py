@@ -16,15 +16,15 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 
 from cmargin._estimators.base import keeps_last_fit
 from cmargin._estimators.docs import CheckpointFile
-from cmargin._estimators.identity import VersionInPickle, check_checkpoint, keeper_of
+from cmargin._estimators.identity import VersionInPickle, check_checkpoint, checkpointer_of
 from cmargin._estimators.labels import code_labels, in_range, positives_of, warn_of_folds
 from cmargin._estimators.predict import accuracy_of, lazy_on_workers, scikit_learn_twin
 from cmargin._estimators.progress import say
 from cmargin._estimators.validation import check_data, check_rows, check_verbose, sliceable
-from cmargin._runtime.checkpoint import NO_KEEPER
+from cmargin._runtime.checkpoint import NO_CHECKPOINTER
 from cmargin.data import open_rows
 from cmargin.data.containers import label_array
-from cmargin.data.open_here import home_of
+from cmargin.data.open_here import source_of
 from cmargin.smsvm import SmSVMClassifier, of_logistic_loss
 
 OF_THE_BEST = ("coef_", "intercept_", "classes_", "objective_", "duality_gap_", "n_iter_", "history_")
@@ -198,16 +198,16 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
             Where no training row of a fold has a label of an indicator, or every row: its prediction is constant there.
         """
         X, y, weights = self._checked(X, y, sample_weight)
-        keeper = keeper_of(self, home_of(X, y), weights, groups)
-        l2, l1, found = self._choose(X, y, weights, groups, keeper)
+        checkpointer = checkpointer_of(self, source_of(X, y), weights, groups)
+        l2, l1, found = self._choose(X, y, weights, groups, checkpointer)
         best = clone(self._estimator).set_params(l2=l2, C=None, l1=l1).fit(X, y, weights)
         self.__dict__.update(
             {name: getattr(best, name) for name in OF_THE_BEST}, best_estimator_=best, l2_=l2, l1_=l1,
             scores_=np.stack([fold.scores for fold in found]),
             n_passes_=best.n_passes_ + sum(fold.passes for fold in found),
         )
-        keeper.end("converged")
-        keeper.close()
+        checkpointer.end("converged")
+        checkpointer.close()
         return self
 
     @property
@@ -231,22 +231,22 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
         X, y, sample_weight = check_data(self, X, y, sample_weight)
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
-        home = home_of(X, y)
-        if not home.in_memory:
-            home.refuse("A search, which trains on parts of the rows,")
+        source = source_of(X, y)
+        if not source.in_memory:
+            source.refuse("A search, which trains on parts of the rows,")
         code_labels(y)
         if self._estimator.checkpoint is not None:
             raise ValueError("The fits of a search take no checkpoint of their own; give it to SmSVMClassifierCV.")
         return X, y, None if sample_weight is None else _check_sample_weight(sample_weight, X)
 
-    def _choose(self, X, y, weights=None, groups=None, keeper=NO_KEEPER):
+    def _choose(self, X, y, weights=None, groups=None, checkpointer=NO_CHECKPOINTER):
         """l2, l1 and the `Fold`s that they were chosen by."""
         l2s, l1s = self._grid("l2s"), self._grid("l1s")
-        found = [] if keeper.found is None else keeper.found
+        found = [] if checkpointer.found is None else checkpointer.found
 
         def after_fit(number, text):
             say(self, f"fold {number}, {text}")
-            keeper.offer(sum(fold.passes for fold in found), lambda: found)
+            checkpointer.offer(sum(fold.passes for fold in found), lambda: found)
 
         folds = _splits(self.cv, X, y, groups)
         if y.ndim == 2:

@@ -24,7 +24,7 @@ FORMATS = ["C", "F", "strided", "read-only", "memmap", "csr", "csr64"]
 
 
 def as_format(X, name, folder=None):
-    """The same numbers in another home: order, stride, read-only memory map, CSR with 32- or 64-bit indices."""
+    """The same numbers in another data source: order, stride, read-only memory map, CSR with 32- or 64-bit indices."""
     if name == "C":
         return np.ascontiguousarray(X)
     if name == "F":

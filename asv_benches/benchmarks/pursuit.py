@@ -90,14 +90,14 @@ class ProjectedStep:
     def setup(self, width, dtype):
         X, y = gaussian_classes(20000, width, 20, np.dtype(dtype))
         Y = sp.csc_matrix((np.ones(len(y), np.int8), (np.arange(len(y)), y)))
-        home = open_rows(X).stochastic_rows(2)
+        source = open_rows(X).stochastic_rows(2)
         settings = PursuitSettings("margin_pursuit", 1.0, 1.0, False, 1e-3, None, 1e-6, 1, True, None)
-        self.run = ProjectedSGD(open_rows(X).score_blocks(Y, None, 2), settings, Start(), None, home, 3)
+        self.run = ProjectedSGD(open_rows(X).score_blocks(Y, None, 2), settings, Start(), None, source, 3)
         self.run.prepare()
-        inverse, _ = build_inverse(home, np.arange(2000), np.ones((1, 2000)), 20, "scale")
-        self.slnd = (home.whiten(inverse), inverse, ClassWeights.start(inverse, 20, X.dtype, True), np.full(20, 1e-3),
+        inverse, _ = build_inverse(source, np.arange(2000), np.ones((1, 2000)), 20, "scale")
+        self.slnd = (source.whiten(inverse), inverse, ClassWeights.start(inverse, 20, X.dtype, True), np.full(20, 1e-3),
                      np.ones(1))
-        self.passes = ClassPasses(home, ClassLists.from_indicator(Y, None), None, "logistic", class_streams(3, 20))
+        self.passes = ClassPasses(source, ClassLists.from_indicator(Y, None), None, "logistic", class_streams(3, 20))
         self.n_steps = 20 * len(y)
 
     def seconds(self, repeats=9):

@@ -33,18 +33,18 @@ class KernelPass:
 
     def setup(self, rank, dtype, threads):
         X, y = gaussian_classes(20000, 400, 200, np.dtype(dtype))
-        self.home, self.lists = open_rows(X).stochastic_rows(threads), ClassLists.from_indicator(indicator(y), 1)
-        self.inverse, _ = build_inverse(self.home, np.arange(2000), np.ones((1, 2000)), rank, "drop")
-        self.Z = self.home.whiten(self.inverse)
+        self.source, self.lists = open_rows(X).stochastic_rows(threads), ClassLists.from_indicator(indicator(y), 1)
+        self.inverse, _ = build_inverse(self.source, np.arange(2000), np.ones((1, 2000)), rank, "drop")
+        self.Z = self.source.whiten(self.inverse)
         self.weights = ClassWeights.start(self.inverse, 200, X.dtype, True)
-        self.passes = ClassPasses(self.home, self.lists, None, "logistic", class_streams(3, 200))
+        self.passes = ClassPasses(self.source, self.lists, None, "logistic", class_streams(3, 200))
         self.step, self.rate = np.full(200, 1e-3), np.ones(1)
 
     def time_pass(self, rank, dtype, threads):
         self.passes.plain(self.Z, self.inverse, self.weights, self.step, self.rate)
 
     def time_whiten(self, rank, dtype, threads):
-        self.home.whiten(self.inverse)
+        self.source.whiten(self.inverse)
 
     def track_nanoseconds_per_step(self, rank, dtype, threads):
         import time
@@ -68,11 +68,11 @@ class MultinomialPass:
 
     def setup(self, threads):
         X, y = gaussian_classes(self.N, self.D, self.C)
-        home, centre = open_rows(X).stochastic_rows(threads), X[:1000].mean(axis=0, dtype=float)
-        inverse, _ = build_inverse(home, np.arange(1000), np.ones((1, 1000)), 2, "scale", None, centre)
+        source, centre = open_rows(X).stochastic_rows(threads), X[:1000].mean(axis=0, dtype=float)
+        inverse, _ = build_inverse(source, np.arange(1000), np.ones((1, 1000)), 2, "scale", None, centre)
         order = np.random.default_rng(3).permutation(self.N)
-        self.passes = SoftmaxPasses(home, inverse, home.whiten(inverse, order), order, y[order].astype(np.int64), None,
-                                    self.C, self.BATCH)
+        self.passes = SoftmaxPasses(source, inverse, source.whiten(inverse, order), order, y[order].astype(np.int64),
+                                    None, self.C, self.BATCH)
         W = np.zeros((self.C, self.D), np.float32)
         self.weights = SoftmaxWeights.start(inverse, W, np.zeros(self.C), True, 4)
         self.batches = np.arange(0, self.N, self.BATCH)
@@ -98,11 +98,11 @@ class OptimumRead:
 
     def setup(self, n_classes, dtype):
         self.X, y = gaussian_classes(20000, 500, n_classes, np.dtype(dtype))
-        self.home = open_rows(self.X).softmax_pass(y.astype(np.int64), None, n_classes, True, 1)
+        self.source = open_rows(self.X).softmax_pass(y.astype(np.int64), None, n_classes, True, 1)
         self.V = np.random.default_rng(4).standard_normal((501, n_classes)) / 500**0.5
 
     def time_read(self, n_classes, dtype):
-        self.home.risk(self.V)
+        self.source.risk(self.V)
 
     def track_over_two_products(self, n_classes, dtype):
         from threadpoolctl import threadpool_limits

@@ -14,7 +14,7 @@ from .common import noisy_plane
 try:
     from cmargin._runtime.blas_threads import single_threaded_blas
     from cmargin.data import open_rows
-    from cmargin.data.source import ROUGH_BLOCK
+    from cmargin.data.source import SINGLE_BLOCK
     from cmargin.smsvm import SmSVMClassifier
 except ImportError:                            # an older revision without them
     open_rows = SmSVMClassifier = None
@@ -80,7 +80,7 @@ class Pass:
         self.look(True)
 
     def time_look_with_rough_curvature(self, shape):
-        self.look(ROUGH_BLOCK)
+        self.look(SINGLE_BLOCK)
 
     def time_look_with_curvature_of_a_sample(self, shape):
         n, m = self.X.shape
@@ -107,7 +107,7 @@ class Pass:
             [dsyrk] = best_in_turns([lambda: part.T @ part], 5)
         parts = np.array_split(self.X.reshape(-1), self.threads)
         with ThreadPoolExecutor(self.threads) as pool:
-            look, dearest, memory = best_in_turns([lambda: self.look(ROUGH_BLOCK, floor),
+            look, dearest, memory = best_in_turns([lambda: self.look(SINGLE_BLOCK, floor),
                                                    lambda: self.look(True, floor),
                                                    lambda: list(pool.map(np.max, parts))], 20)
         return Look(look, dearest, memory, dsyrk * taken * n / len(part), taken)

@@ -19,7 +19,7 @@ from cmargin._estimators.labels import (
     warn_of_constant,
 )
 from cmargin._estimators.progress import say
-from cmargin._runtime.checkpoint import NO_KEEPER
+from cmargin._runtime.checkpoint import NO_CHECKPOINTER
 from cmargin._runtime.deferred import Deferred
 
 BY_PROBLEM = ("coef_", "intercept_", "duality_gap_", "objective_", "gradient_norm_", "scale_", "class_prior_",
@@ -39,9 +39,9 @@ def is_indicator(y):
     return np.ndim(y) == 2 and y.shape[1] > 1
 
 
-def weights_differ(estimator, home, sample_weight):
+def weights_differ(estimator, source, sample_weight):
     """Whether the problems of a fit want weights of their own."""
-    if is_indicator(home.y):
+    if is_indicator(source.y):
         return estimator.class_weight is not None or np.ndim(sample_weight) == 2
     return estimator.class_weight is not None and estimator.class_weight_on == "positives"
 
@@ -64,9 +64,9 @@ def check_list(estimator, multilabel):
                          "each other give one dict.")
 
 
-def train(estimator, home, sample_weight, begin):
+def train(estimator, source, sample_weight, begin):
     """What `LinearClassifier._train` returns, or None for two classes: theirs is one problem, and rows weigh alike."""
-    classes, codes, Y = encode_labels(home.y)
+    classes, codes, Y = encode_labels(source.y)
     if codes is not None and len(classes) == 2:
         return None
     if estimator.checkpoint is not None:
@@ -75,18 +75,18 @@ def train(estimator, home, sample_weight, begin):
     if hasattr(estimator, "_loss_for"):
         estimator._loss_for(classes, codes)              # raises for what takes no indicator
     if estimator._goes_on:
-        estimator._check_last_fit(home, classes, codes is None)
-    weights = ProblemWeights(estimator, home, classes, codes, Y, sample_weight)
+        estimator._check_last_fit(source, classes, codes is None)
+    weights = ProblemWeights(estimator, source, classes, codes, Y, sample_weight)
     if codes is None:
         warn_of_constant(np.array([signs_met(Y[:, [c]], weights.of(c))[0] for c in range(Y.shape[1])]))
     fit = FitApart(estimator, classes, Y, codes is None, weights)
-    return fit, fit.run(home, begin), FitApart.publish, FitApart.shortfall
+    return fit, fit.run(source, begin), FitApart.publish, FitApart.shortfall
 
 
 class ProblemWeights:
     """(n,) weights of the rows in every problem."""
 
-    def __init__(self, estimator, home, classes, codes, Y, sample_weight, may_be_0=False):
+    def __init__(self, estimator, source, classes, codes, Y, sample_weight, may_be_0=False):
         """``may_be_0``: whether all rows may have weight 0 in a problem."""
         self.Y, self.sample_weight = Y, sample_weight
         n, n_problems = Y.shape
@@ -145,16 +145,16 @@ class FitApart:
         self.about = {"classes_": classes, "_multilabel": multilabel}
         self.parts, self.shortfalls, self.stopped = [], [], False
 
-    def run(self, home, begin):
+    def run(self, source, begin):
         """Train every problem; the interrupt that ended the run, `Deferred`, or None."""
-        y = home.y
+        y = source.y
         try:
             for c in range(self.Y.shape[1]):
                 say(self.estimator, f"problem {c + 1} of {self.Y.shape[1]}, class {self.about['classes_'][c]!s}")
                 part = self._copy(c)
                 self.parts.append(part)
-                home.y = sp.csc_matrix(self.Y[:, [c]])                   # an indicator of one label
-                fit, interruption, store, shortfall = part._train(home, self.weights.of(c), begin, NO_KEEPER)
+                source.y = sp.csc_matrix(self.Y[:, [c]])                   # an indicator of one label
+                fit, interruption, store, shortfall = part._train(source, self.weights.of(c), begin, NO_CHECKPOINTER)
                 store(fit)
                 if interruption is not None:
                     return interruption
@@ -164,7 +164,7 @@ class FitApart:
         except KeyboardInterrupt as interruption:        # between two problems, or before a first step
             return Deferred(interruption)
         finally:
-            home.y = y
+            source.y = y
             for part in self.parts:
                 part.callback = None             # a method of this object, which holds the part
         return None
@@ -224,14 +224,14 @@ class FitApart:
 
 # ---------------------------------------------------------------- partial_fit
 
-def fit_part(estimator, home, labels, sample_weight, begin):
+def fit_part(estimator, source, labels, sample_weight, begin):
     """One pass of every label over the rows, by its own weights; a label whose weights are all 0 keeps its model."""
     classes, _, Y = labels
-    weights = ProblemWeights(estimator, home, *labels, sample_weight, may_be_0=True)
+    weights = ProblemWeights(estimator, source, *labels, sample_weight, may_be_0=True)
     parts = [_model_of(estimator, c) for c in range(len(classes))]
     try:
         for c, part in enumerate(parts):
-            part._fit_part(home, (np.arange(1), None, Y[:, [c]]), weights.of(c), begin)
+            part._fit_part(source, (np.arange(1), None, Y[:, [c]]), weights.of(c), begin)
     except KeyboardInterrupt:
         _join(estimator, parts, classes)
         raise

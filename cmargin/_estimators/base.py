@@ -15,7 +15,7 @@ from cmargin._core.util._fp_control import StandardArithmetic
 from cmargin._estimators.apart import check_list, is_indicator, weights_differ
 from cmargin._estimators.apart import train as train_apart
 from cmargin._estimators.docs import Method
-from cmargin._estimators.identity import VersionInPickle, check_checkpoint, keeper_of
+from cmargin._estimators.identity import VersionInPickle, check_checkpoint, checkpointer_of
 from cmargin._estimators.labels import (
     balanced_weights,
     check_class_weights,
@@ -83,8 +83,8 @@ class LinearClassifier(LinearPredictions, ClassifierMixin, VersionInPickle, Base
     These three are all that predictions and warm starts need: they may be set by hand, as in scikit-learn. Whatever
     else a fit leaves has a default here or in the subclass.
 
-    A subclass gives `_check_parameters`, and ``_train(home, sample_weight, begin, keeper)``, which returns the
-    arguments of `_leave`; ``home.y`` is y, ``keeper`` what writes checkpoints and has what the last one left.
+    A subclass gives `_check_parameters`, and ``_train(source, sample_weight, begin, checkpointer)``, which returns the
+    arguments of `_leave`; ``source.y`` is y, ``checkpointer`` what writes checkpoints and has what the last one left.
     """
 
     n_features_in_: int
@@ -138,20 +138,20 @@ class LinearClassifier(LinearPredictions, ClassifierMixin, VersionInPickle, Base
             Where a label of an indicator has no rows or all of them: its prediction is then constant.
         """
         begin, shortfall = time.perf_counter(), None
-        with open_data(self, X, y, sample_weight, comm) as (home, weight, keeper):
-            if home is not None:
-                shortfall = self._leave(*self._trained(home, weight, begin, keeper))
-                keeper.close()
+        with open_data(self, X, y, sample_weight, comm) as (source, weight, checkpointer):
+            if source is not None:
+                shortfall = self._leave(*self._trained(source, weight, begin, checkpointer))
+                checkpointer.close()
         warn_of(shortfall)
         return self
 
-    def _trained(self, home, sample_weight, begin, keeper):
+    def _trained(self, source, sample_weight, begin, checkpointer):
         apart = None
-        if home.agreed is None:
-            check_list(self, is_indicator(home.y))
-            if weights_differ(self, home, sample_weight):
-                apart = train_apart(self, home, sample_weight, begin)
-        return self._train(home, sample_weight, begin, keeper) if apart is None else apart
+        if source.agreed is None:
+            check_list(self, is_indicator(source.y))
+            if weights_differ(self, source, sample_weight):
+                apart = train_apart(self, source, sample_weight, begin)
+        return self._train(source, sample_weight, begin, checkpointer) if apart is None else apart
 
     class_weight_on = "rows"         # or "positives", where an estimator has the parameter
     _names_constants = True          # whether a fit warns of labels of one sign
@@ -200,10 +200,10 @@ class LinearClassifier(LinearPredictions, ClassifierMixin, VersionInPickle, Base
         """That of the weights to go on from: 0 where none is fitted any more."""
         return np.asarray(self.intercept_, float) * bool(self.fit_intercept)
 
-    def _check_last_fit(self, home, classes, multilabel, what="warm_start"):
+    def _check_last_fit(self, source, classes, multilabel, what="warm_start"):
         """Raise unless columns and classes are those of the weights that ``what`` goes on from, which are finite."""
-        if home.n_features != self.coef_.shape[1]:
-            raise ValueError(f"X has {home.n_features} features, but the fit to go on from has {self.coef_.shape[1]}")
+        if source.n_features != self.coef_.shape[1]:
+            raise ValueError(f"X has {source.n_features} features, but the fit to go on from has {self.coef_.shape[1]}")
         if multilabel != self._multilabel or not np.array_equal(classes, self.classes_):
             raise ValueError(f"{what} needs the classes of the last fit, {self.classes_}"
                              f"{' as an indicator' if self._multilabel else ''}; got {classes}"
@@ -216,7 +216,7 @@ class LinearClassifier(LinearPredictions, ClassifierMixin, VersionInPickle, Base
             raise ValueError(f"{what} needs finite weights, but coef_ or intercept_ of the last fit contains NaN or "
                              "infinity; fit another estimator, or without a warm start.")
 
-    def _weights(self, sample_weight, home, classes, codes):
+    def _weights(self, sample_weight, source, classes, codes):
         """Row weights times class weights.
 
         Returns
@@ -225,8 +225,8 @@ class LinearClassifier(LinearPredictions, ClassifierMixin, VersionInPickle, Base
         total : float, the sum of the weights as given, at most the largest double
         """
         if sample_weight is None and self.class_weight is None:
-            return None, float(home.n_rows)
-        sample_weight = _check_sample_weight(sample_weight, home.y, dtype=np.float64, ensure_non_negative=True)
+            return None, float(source.n_rows)
+        sample_weight = _check_sample_weight(sample_weight, source.y, dtype=np.float64, ensure_non_negative=True)
         factors = [sample_weight]
         if self.class_weight is not None:
             by_class = self._class_weights(classes, codes, sample_weight)
@@ -287,10 +287,10 @@ class LinearClassifier(LinearPredictions, ClassifierMixin, VersionInPickle, Base
 
 
 def open_data(estimator, X, y, sample_weight, comm=None):
-    """What a fit trains on, checked: a context with the home of rows and labels, weights, and a `Keeper`.
+    """What a fit trains on, checked: a context with the data source of rows and labels, weights, and a `Checkpointer`.
 
-    The home is None on a rank other than 0, where all has been done by then. Of rows in several places, what is said of
-    labels and weights is ``home.agreed``.
+    The data source is None on a rank other than 0, where all has been done by then. Of rows in several places, what is
+    said of labels and weights is ``source.agreed``.
     """
     def rows():
         return _rows(estimator, X, y, sample_weight, comm)
@@ -303,13 +303,15 @@ def open_data(estimator, X, y, sample_weight, comm=None):
 
 
 def _rows(estimator, X, y, sample_weight, comm):
-    """Rows and labels as a home, those of this process or Dask's, and weights, once parameters and all are checked."""
+    """Rows and labels as a data source, those of this process or Dask's, and weights, once parameters and all are
+    checked.
+    """
     if comm is not None or not on_workers(X):
         estimator._check_for(None if comm is None else "comm=")
-        home, sample_weight = open_checked(estimator, X, y, sample_weight, may_be_empty=comm is not None)
-        if comm is not None and not home.in_memory:
+        source, sample_weight = open_checked(estimator, X, y, sample_weight, may_be_empty=comm is not None)
+        if comm is not None and not source.in_memory:
             raise ValueError("Rows in files or on a device do not take comm= yet; read those of each rank into memory.")
-        return home, sample_weight
+        return source, sample_weight
     estimator._check_for("Dask collections")
     if estimator.checkpoint is not None:
         raise ValueError("checkpoint= does not go with Dask collections yet; a worker that dies loses nothing there.")
@@ -319,19 +321,19 @@ def _rows(estimator, X, y, sample_weight, comm):
     _check_feature_names(estimator, getattr(X, "_meta", None), reset=True)
     from cmargin.data.shards.dask.collections import open_partitions  # which imports Dask
 
-    home = open_partitions(X, y, sample_weight=sample_weight)
-    estimator.n_features_in_ = home.n_features
-    return home, None
+    source = open_partitions(X, y, sample_weight=sample_weight)
+    estimator.n_features_in_ = source.n_features
+    return source, None
 
 
 @contextmanager
 def _in_this_process(estimator, rows):
     with Turn(waits=estimator.max_time is None):
-        home, sample_weight = rows()
+        source, sample_weight = rows()
         try:
-            yield home, sample_weight, keeper_of(estimator, home, sample_weight)
+            yield source, sample_weight, checkpointer_of(estimator, source, sample_weight)
         finally:
-            home.let_go()
+            source.let_go()
 
 
 def untrained(classes, problems, n_problems):

@@ -14,7 +14,7 @@ from cmargin._estimators.predict import PosteriorPredictions
 from cmargin._estimators.progress import warn_of
 from cmargin._estimators.validation import check_data
 from cmargin.data.containers import label_array
-from cmargin.data.open_here import home_of
+from cmargin.data.open_here import source_of
 
 
 class TrainedByParts(PosteriorPredictions, LinearClassifier):
@@ -61,20 +61,20 @@ class TrainedByParts(PosteriorPredictions, LinearClassifier):
         classes, known = label_array(classes, "classes"), hasattr(self, "n_features_in_")
         X, y, sample_weight = check_data(self, X, y, sample_weight, reset=not known)
         check_list(self, is_indicator(y))
-        labels, home = self._labels_of_part(y, classes), home_of(X, y)
-        if home.shares_reads:
-            home.refuse("partial_fit")
-        if is_indicator(y) and weights_differ(self, home, sample_weight):
-            return fit_part_apart(self, home, labels, sample_weight, begin)
-        return self._fit_part(home, labels, sample_weight, begin)
+        labels, source = self._labels_of_part(y, classes), source_of(X, y)
+        if source.shares_reads:
+            source.refuse("partial_fit")
+        if is_indicator(y) and weights_differ(self, source, sample_weight):
+            return fit_part_apart(self, source, labels, sample_weight, begin)
+        return self._fit_part(source, labels, sample_weight, begin)
 
-    def _fit_part(self, home, labels, sample_weight, begin):
-        """One pass over the rows of ``home``, by one weight a row."""
+    def _fit_part(self, source, labels, sample_weight, begin):
+        """One pass over the rows of ``source``, by one weight a row."""
         first = self._nothing_yet or not hasattr(self, "coef_")
-        if self._weighs_nothing(home, labels, sample_weight):
-            return self._without_rows(home, labels, first)
-        start = None if first else self._go_on(home, labels, decay="call", joining=True)
-        warn_of(self._leave(*self._train_on(home, labels, sample_weight, begin, start, 1, in_parts=True)))
+        if self._weighs_nothing(source, labels, sample_weight):
+            return self._without_rows(source, labels, first)
+        start = None if first else self._go_on(source, labels, decay="call", joining=True)
+        warn_of(self._leave(*self._train_on(source, labels, sample_weight, begin, start, 1, in_parts=True)))
         return self
 
     def _labels_of_part(self, y, classes):
@@ -100,26 +100,26 @@ class TrainedByParts(PosteriorPredictions, LinearClassifier):
                              "partial_fit is given classes=np.arange(n_labels).")
         return labels
 
-    def _weighs_nothing(self, home, labels, sample_weight):
+    def _weighs_nothing(self, source, labels, sample_weight):
         """Whether no row of a batch counts."""
         classes, codes, _ = labels
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, home.y, dtype=np.float64, ensure_non_negative=True,
+            sample_weight = _check_sample_weight(sample_weight, source.y, dtype=np.float64, ensure_non_negative=True,
                                                  allow_all_zero_weights=True)
-        counts = np.ones(home.n_rows, bool) if sample_weight is None else sample_weight > 0
+        counts = np.ones(source.n_rows, bool) if sample_weight is None else sample_weight > 0
         if self.class_weight is not None and codes is not None:
             counts = counts & (self._class_weights(classes, codes) != 0)[codes]
         return not counts.any()
 
-    def _without_rows(self, home, labels, first):
+    def _without_rows(self, source, labels, first):
         """What a batch of weight 0 leaves: the classes, with weights of 0 where there were none before."""
         classes, codes, Y = labels
         if first:
-            zero = np.zeros((Y.shape[1], home.n_features), home.dtype)
+            zero = np.zeros((Y.shape[1], source.n_features), source.dtype)
             vars(self).update(coef_=zero, intercept_=zero[:, 0].copy(), classes_=classes, _multilabel=codes is None,
                               loss_=self._loss_for(classes, codes), n_iter_=0, n_passes_=0.0, _nothing_yet=True)
         elif len(classes) > len(self.classes_):
-            start = self._go_on(home, labels, joining=True)
+            start = self._go_on(source, labels, joining=True)
             about = {}
             if self._counts is not None:
                 counts, loss = self._counts_so_far(classes), self._loss_for(classes, codes)

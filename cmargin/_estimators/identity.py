@@ -12,10 +12,10 @@ from sklearn.exceptions import InconsistentVersionWarning as OfScikitLearn
 
 from cmargin._estimators.validation import InvalidParameterError
 from cmargin._runtime.aligned import aligned_throughout
-from cmargin._runtime.checkpoint import Checkpoint, Keeper
+from cmargin._runtime.checkpoint import Checkpoint, Checkpointer
 from cmargin._version import __version__
 from cmargin.data.arrays import parts_of
-from cmargin.data.shards.rank_files import RankKeeper
+from cmargin.data.shards.rank_files import RankCheckpointer
 
 WITHOUT_EFFECT = ("callback", "checkpoint", "max_time", "n_jobs", "verbose")     # on the bits of the result
 MOST_NUMBERS = 1 << 24           # of X that are summed: evenly spaced rows where there are more,
@@ -30,23 +30,23 @@ def check_checkpoint(estimator, value):
                                     f"cmargin.Checkpoint or None. Got {value!r} instead.")
 
 
-def keeper_of(estimator, home, sample_weight, groups=None):
-    """The `Keeper` of a fit of ``estimator`` to the rows of ``home``."""
+def checkpointer_of(estimator, source, sample_weight, groups=None):
+    """The `Checkpointer` of a fit of ``estimator`` to the rows of ``source``."""
     if estimator.checkpoint is None:
-        return Keeper()
-    if not home.checkpoints:
+        return Checkpointer()
+    if not source.checkpoints:
         raise ValueError("checkpoint= is for rows in memory, in files and over ranks; these live on a device.")
-    return Keeper(wanted(estimator), identity(estimator, home, sample_weight, groups),
+    return Checkpointer(wanted(estimator), identity(estimator, source, sample_weight, groups),
                   getattr(estimator, "max_time", None))
 
 
-def keeper_of_ranks(estimator, home, cards):
+def checkpointer_of_ranks(estimator, source, cards):
     """The same for the rows of all ranks; ``cards``: what `of_rows` says of each rank's."""
     if estimator.checkpoint is None:
-        return Keeper()
+        return Checkpointer()
     of_ranks = {f"{name} of rank {rank}": value for rank, card in enumerate(cards) for name, value in card.items()}
-    everything = {**of_call(estimator, home), "the number of ranks": str(len(cards)), **of_ranks}
-    return RankKeeper(home, wanted(estimator), everything, estimator.max_time)
+    everything = {**of_call(estimator, source), "the number of ranks": str(len(cards)), **of_ranks}
+    return RankCheckpointer(source, wanted(estimator), everything, estimator.max_time)
 
 
 def wanted(estimator):
@@ -54,30 +54,30 @@ def wanted(estimator):
     return given if isinstance(given, Checkpoint) else Checkpoint(given)
 
 
-def identity(estimator, home, sample_weight, groups):
+def identity(estimator, source, sample_weight, groups):
     """What must be the same, by names for the user: numbers and words as they are, arrays by a sum."""
-    return {**of_call(estimator, home), **of_rows(home, sample_weight),
+    return {**of_call(estimator, source), **of_rows(source, sample_weight),
             "the sum over groups": "none" if groups is None else sum_of(groups)}
 
 
-def of_call(estimator, home):
+def of_call(estimator, source):
     start = (estimator.coef_, estimator.intercept_) if getattr(estimator, "_goes_on", False) else ()
     return {
         "the version of cmargin": __version__,
         "the machine": f"{platform.machine()}, {sys.byteorder}-endian",
         "the estimator": type(estimator).__name__,
         **parameters(estimator),
-        "the shape of X": f"({home.n_rows}, {home.n_features})",
-        "the dtype of X": str(home.dtype),
-        "how X is stored": "CSR" if home.sparse else "dense",
+        "the shape of X": f"({source.n_rows}, {source.n_features})",
+        "the dtype of X": str(source.dtype),
+        "how X is stored": "CSR" if source.sparse else "dense",
         "the sum over the weights to start from": sum_of(*start),
     }
 
 
-def of_rows(home, sample_weight):
+def of_rows(source, sample_weight):
     return {
-        "the sum over X": sum_of_rows(home),
-        "the sum over y": sum_of(home.y),
+        "the sum over X": sum_of_rows(source),
+        "the sum over y": sum_of(source.y),
         "the sum over sample_weight": "none" if sample_weight is None else sum_of(np.asarray(sample_weight, float)),
     }
 
@@ -115,15 +115,15 @@ def with_array(array, found):
     return found
 
 
-def sum_of_rows(home):
+def sum_of_rows(source):
     """Of all rows or, of many, of rows evenly spaced among them."""
-    each, n = max(1, home.entries // max(1, home.n_rows)), home.n_rows
-    wanted = n if home.entries <= MOST_NUMBERS else max(1, MOST_NUMBERS // each)
-    wanted = wanted if home.in_memory else min(wanted, MOST_FILE_ROWS)
+    each, n = max(1, source.entries // max(1, source.n_rows)), source.n_rows
+    wanted = n if source.entries <= MOST_NUMBERS else max(1, MOST_NUMBERS // each)
+    wanted = wanted if source.in_memory else min(wanted, MOST_FILE_ROWS)
     rows, found = np.linspace(0, n - 1, min(n, wanted)).astype(np.int64), 0
     at_once = max(1, NUMBERS_AT_ONCE // each)
     for lo in range(0, len(rows), at_once):
-        found = with_array(home.take(rows[lo:lo + at_once], home.dtype), found)
+        found = with_array(source.take(rows[lo:lo + at_once], source.dtype), found)
     return f"{found:08x}"
 
 

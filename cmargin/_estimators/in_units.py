@@ -21,18 +21,18 @@ class InUnits:
 
     Attributes
     ----------
-    home : Home of the rows in units, or as they are
+    source : DataSource of the rows in units, or as they are
     columns : Columns or None
     said : sentence on columns that nothing helps, or None
     interrupted : bool
         Whether a Ctrl-C came while rows were looked at: the run is to end as if it had heard it.
     occurring : (n_kept,) int64 array or None
-        The columns that the rows of ``home`` have, as of `without_empty_columns`; None: all.
+        The columns that the rows of ``source`` have, as of `without_empty_columns`; None: all.
     n_features : int
         Columns of X.
     """
 
-    home: object
+    source: object
     columns: Columns | None = None
     said: str | None = None
     interrupted: bool = False
@@ -47,14 +47,14 @@ class InUnits:
         them, and `StochasticRows` to read as many rows at a time. So it is the same fit; to the bit for classes
         one-vs-rest in double precision, else but for the rounding of products that BLAS makes in blocks of columns.
         """
-        home, e = self.home, estimator
-        if not (home.in_memory and home.sparse):
+        source, e = self.source, estimator
+        if not (source.in_memory and source.sparse):
             return self
-        behind = e.hessian_samples or default_samples(home.n_rows, home.n_features, e.rank, e.tail)
-        occurring = home.occurring(max(min(behind, home.n_rows) + 1, SAMPLE_NUMBERS // SAMPLE_ROWS))
-        if (home.n_features - len(occurring)) * n_problems <= home.entries:
+        behind = e.hessian_samples or default_samples(source.n_rows, source.n_features, e.rank, e.tail)
+        occurring = source.occurring(max(min(behind, source.n_rows) + 1, SAMPLE_NUMBERS // SAMPLE_ROWS))
+        if (source.n_features - len(occurring)) * n_problems <= source.entries:
             return self
-        return replace(self, home=home.of_columns(occurring), occurring=occurring, n_features=home.n_features)
+        return replace(self, source=source.of_columns(occurring), occurring=occurring, n_features=source.n_features)
 
     def start(self, start):
         """A `Start` by weights of the rows as they are, for these."""
@@ -77,38 +77,38 @@ class InUnits:
         return fit.inverse if known else replace(fit.inverse, columns=self.occurring)
 
 
-def in_units(estimator, home, deadline, start):
+def in_units(estimator, source, deadline, start):
     """`InUnits`: units that a fit to go on from had, or those that a few rows say.
 
     Second moments, their eigenvectors and whitened rows are of the dtype of X: in single precision they know nothing of
     other columns beside one a hundred times as large, in double beside one some ten thousand times as large.
     """
     try:
-        X = few_rows(home, deadline)
+        X = few_rows(source, deadline)
     except TimeUp:
-        return InUnits(home)
+        return InUnits(source)
     except KeyboardInterrupt:
-        return InUnits(home, interrupted=True)
-    columns = columns_of(X, estimator.fit_intercept, home.dtype, typical=True)
-    translates = estimator._in_units and not (home.agreed is not None and home.shares_reads)   # Dask's rows stay
+        return InUnits(source, interrupted=True)
+    columns = columns_of(X, estimator.fit_intercept, source.dtype, typical=True)
+    translates = estimator._in_units and not (source.agreed is not None and source.shares_reads)   # Dask's rows stay
     far = None if columns is None or translates else columns.largest
-    said = said_of_columns(estimator, without_digits(X, home.dtype).tolist(), far, home.dtype)
+    said = said_of_columns(estimator, without_digits(X, source.dtype).tolist(), far, source.dtype)
     if start is not None and start.inverse is not None:
         columns = estimator._columns             # those that the inverse is of
     if columns is None or not translates:
-        return InUnits(home, None, said)
-    columns = replace(columns, centre=columns.centre.astype(home.dtype).astype(float))
-    return InUnits(home.in_units(columns), columns, said)
+        return InUnits(source, None, said)
+    columns = replace(columns, centre=columns.centre.astype(source.dtype).astype(float))
+    return InUnits(source.in_units(columns), columns, said)
 
 
-def few_rows(home, deadline):
+def few_rows(source, deadline):
     """Float64 rows that stand for all."""
     def watch():
         if deadline is not None and time.perf_counter() > deadline:
             raise TimeUp
 
-    if home.agreed is not None:
-        return home.some_rows(ROWS)[0]
-    if hasattr(home, "between_chunks"):
-        home.between_chunks = watch              # while a disk is waited for
-    return home.take(some_places(home.n_rows, ROWS), np.float64)
+    if source.agreed is not None:
+        return source.some_rows(ROWS)[0]
+    if hasattr(source, "between_chunks"):
+        source.between_chunks = watch              # while a disk is waited for
+    return source.take(some_places(source.n_rows, ROWS), np.float64)

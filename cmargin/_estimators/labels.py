@@ -279,11 +279,11 @@ def of_mean_1(weight):
     return weight * (len(weight) / weight.sum())
 
 
-def rows_of_weight(home, Y, codes, weight):
+def rows_of_weight(source, Y, codes, weight):
     """Rows, labels and weights without rows of weight 0, the weights of mean 1; None where they are or all are 1."""
     if weight is None:
-        return home, Y, codes, None
-    if not weight.all() and not home.shares_reads:  # in files they stay, and count nothing
+        return source, Y, codes, None
+    if not weight.all() and not source.shares_reads:  # in files they stay, and count nothing
         kept = np.flatnonzero(weight)               # the only copy of X
-        home, Y, codes, weight = home.keep(kept), Y[kept], None if codes is None else codes[kept], weight[kept]
-    return home, Y, codes, of_mean_1(weight)
+        source, Y, codes, weight = source.keep(kept), Y[kept], None if codes is None else codes[kept], weight[kept]
+    return source, Y, codes, of_mean_1(weight)

@@ -60,29 +60,29 @@ class LinearOneVsRest(LinearClassifier):
     _wants_tol = True        # whether to warn where a fit ends above ``tol``
     _signs = None            # of an indicator: which of its labels are constant, as of `signs_of`
 
-    def _train(self, home, sample_weight, begin, keeper):
+    def _train(self, source, sample_weight, begin, checkpointer):
         Y = weight = None
-        if home.agreed is not None:
-            classes, multilabel = home.agreed.classes, home.agreed.multilabel
+        if source.agreed is not None:
+            classes, multilabel = source.agreed.classes, source.agreed.multilabel
         else:
-            classes, codes, Y = encode_labels(home.y)
+            classes, codes, Y = encode_labels(source.y)
             multilabel = codes is None
         if self._goes_on:
-            self._check_last_fit(home, classes, multilabel)
+            self._check_last_fit(source, classes, multilabel)
         start = (self._last_coef, self._last_intercept) if self._goes_on else (None, None)
-        if home.agreed is None:
-            weight, _ = self._weights(sample_weight, home, classes, codes)
-            home, Y, _, weight = rows_of_weight(home, Y, codes, weight)
+        if source.agreed is None:
+            weight, _ = self._weights(sample_weight, source, classes, codes)
+            source, Y, _, weight = rows_of_weight(source, Y, codes, weight)
         self.classes_, self._multilabel, self._signs = classes, multilabel, None
         if multilabel:
-            self._signs = home.agreed.signs if home.agreed is not None else signs_met(Y, weight)
+            self._signs = source.agreed.signs if source.agreed is not None else signs_met(Y, weight)
             self._warn_of_constant(self._signs)
-        blocks = home.score_blocks(Y, weight, effective_n_threads(self.n_jobs))
-        store = partial(self._store, dtype=home.dtype)
+        blocks = source.score_blocks(Y, weight, effective_n_threads(self.n_jobs))
+        store = partial(self._store, dtype=source.dtype)
         # a number beyond the range of doubles is told of once, by a warning of ours
         with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             run = self._run(blocks, start, self._deadline(begin))
-            fit, interruption = run.run(self._watch(store, self._line), keeper)
+            fit, interruption = run.run(self._watch(store, self._line), checkpointer)
         return fit, interruption, store, self._shortfall
 
     def _check_parameters(self):

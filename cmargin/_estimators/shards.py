@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from cmargin._core.util._openmp import effective_n_threads
 from cmargin._estimators.apart import refuse_apart
-from cmargin._estimators.identity import keeper_of_ranks, of_rows
+from cmargin._estimators.identity import checkpointer_of_ranks, of_rows
 from cmargin._estimators.labels import (
     Labels,
     Problems,
@@ -29,12 +29,12 @@ from cmargin._estimators.labels import (
 )
 from cmargin._estimators.validation import LARGEST, open_checked
 from cmargin._runtime.blas_threads import single_threaded_blas
-from cmargin._runtime.checkpoint import NO_KEEPER
+from cmargin._runtime.checkpoint import NO_CHECKPOINTER
 from cmargin._runtime.deferred import Deferred
 from cmargin.data.failure import Failure, agreed_on, first_failure
-from cmargin.data.open_here import home_of, open_here
+from cmargin.data.open_here import open_here, source_of
 from cmargin.data.shards.dask.tasks import Labelled, Several, says_failure
-from cmargin.data.shards.mpi import RankHome, RankShard
+from cmargin.data.shards.mpi import RankShard, RankSource
 from cmargin.data.shards.ranks import ON_RANKS, Ranks
 
 DRIVER_DECIDES = ("callback", "verbose", "n_jobs", "max_time")      # need not be alike
@@ -88,25 +88,26 @@ class Agreed(Problems):
 
 # ---------------------------------------------------------------- what every place does, and what is made of it
 
-def card_of(estimator, home, sample_weight):
+def card_of(estimator, source, sample_weight):
     """A place's card, and its weights."""
     parameters = {name: value for name, value in estimator.get_params(deep=False).items()
                   if name not in DRIVER_DECIDES and isinstance(value, (str, int, float, dict, type(None)))}
     kind = classes = counts = shares = None
-    if home.n_rows:
-        kind, classes, counts = _targets(home.y)
+    if source.n_rows:
+        kind, classes, counts = _targets(source.y)
         shares = counts
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, home.y, dtype=np.float64, ensure_non_negative=True,
+            sample_weight = _check_sample_weight(sample_weight, source.y, dtype=np.float64, ensure_non_negative=True,
                                                  allow_all_zero_weights=True)
             if kind != "an indicator":
-                codes = np.searchsorted(classes, np.asarray(home.y).ravel())
+                codes = np.searchsorted(classes, np.asarray(source.y).ravel())
                 shares = np.bincount(codes, in_range(sample_weight), minlength=len(classes))
     heaviest = None if sample_weight is None else sample_weight.max()
-    sums = of_rows(home, sample_weight) if estimator.checkpoint is not None and home.n_rows else {}
+    sums = of_rows(source, sample_weight) if estimator.checkpoint is not None and source.n_rows else {}
     names = list(getattr(estimator, "feature_names_in_", ())) or None
-    card = Card(type(estimator).__name__, parameters, home.n_rows, home.n_features, str(home.dtype),
-                "CSR" if home.sparse else "dense", names, heaviest, home.entries, kind, classes, counts, shares, sums)
+    card = Card(type(estimator).__name__, parameters, source.n_rows, source.n_features, str(source.dtype),
+                "CSR" if source.sparse else "dense", names, heaviest, source.entries, kind, classes, counts, shares,
+                sums)
     return card, sample_weight
 
 
@@ -168,36 +169,37 @@ def _shares(classes, cards, heaviest):
     return shares
 
 
-def weighed(estimator, home, sample_weight, agreed, leave_out):
+def weighed(estimator, source, sample_weight, agreed, leave_out):
     """A place's rows, labels and weights, these up to a factor that is to be the same everywhere; and their sums.
 
     ``leave_out``: whether rows of weight 0 go.
     """
-    if home.n_rows == 0:
+    if source.n_rows == 0:
         kind = sp.csr_matrix if agreed.layout == "CSR" else np.empty
-        home = home_of(kind((0, home.n_features), dtype=agreed.dtype))
+        source = source_of(kind((0, source.n_features), dtype=agreed.dtype))
         codes = None if agreed.multilabel else np.empty(0, np.intp)
         positives = sp.csc_matrix((0, len(agreed.classes)), dtype=np.int8)
     elif agreed.multilabel:
-        codes, positives = None, positives_of(home.y)
+        codes, positives = None, positives_of(source.y)
     else:
-        codes = np.searchsorted(agreed.classes, np.asarray(home.y).ravel())
-    weight, power = np.ones(home.n_rows), 0
+        codes = np.searchsorted(agreed.classes, np.asarray(source.y).ravel())
+    weight, power = np.ones(source.n_rows), 0
     if agreed.heaviest is not None:
         power = int(np.frexp(agreed.heaviest)[1])
-        weight = np.ldexp(sample_weight, -power) if home.n_rows else weight
+        weight = np.ldexp(sample_weight, -power) if source.n_rows else weight
     if estimator.class_weight is not None:
         by_class = _class_weights(estimator, agreed)
         check_class_weights(by_class)
         weight, power = weight * in_range(by_class)[codes], power + int(np.frexp(by_class.max())[1])
     if leave_out and not weight.all():
         kept = np.flatnonzero(weight)
-        home, weight = home.keep(kept), weight[kept]
+        source, weight = source.keep(kept), weight[kept]
         codes, positives = (codes[kept], None) if codes is not None else (None, positives[kept])
     indicator = 2.0 * positives.toarray().T - 1.0 if agreed.multilabel else None
     by_class = np.bincount(codes, weight, len(agreed.classes)) if codes is not None else weight @ positives
     met = None if codes is not None else ((weight > 0).astype(float) @ positives, np.count_nonzero(weight))
-    return (home, Labels(agreed.classes, codes, indicator), weight), (home.n_rows, by_class, weight.sum(), power, met)
+    labels = Labels(agreed.classes, codes, indicator)
+    return (source, labels, weight), (source.n_rows, by_class, weight.sum(), power, met)
 
 
 def _class_weights(estimator, agreed):
@@ -236,21 +238,23 @@ class Ending:
 
 @contextmanager
 def over_ranks(estimator, rows, comm):
-    """`open_data` of all ranks' rows together, called on every rank; ``rows()``: this rank's, as a home, and weights.
+    """`open_data` of all ranks' rows together, called on every rank; ``rows()``: this rank's, as a data source, and
+    weights.
 
-    Rank 0 trains on a `RankHome`. The others serve until it has done, and end with its fitted attributes or its error.
+    Rank 0 trains on a `RankSource`. The others serve until it has done, and end with its fitted attributes or its
+    error.
     """
     ranks, ending, deferred = Ranks(comm), None, None
     with ranks.interrupts, single_threaded_blas():
         ranks.interrupts.holding = True
         shard, agreed = _placed(ranks, estimator, rows)
         if ranks.rank == 0:
-            home, before = RankHome(ranks, shard, agreed), vars(estimator).get("coef_")
+            source, before = RankSource(ranks, shard, agreed), vars(estimator).get("coef_")
             try:
-                yield home, None, keeper_of_ranks(estimator, home, agreed.sums)
+                yield source, None, checkpointer_of_ranks(estimator, source, agreed.sums)
             except BaseException as error:
                 deferred = Deferred(error)
-            home.end()
+            source.end()
             ending = _ending(estimator, before, deferred)
         else:
             shard.serve()
@@ -279,16 +283,16 @@ def _ending(estimator, before, deferred):
 def _placed(ranks, estimator, rows):
     """This rank's `RankShard`, and what all ranks have agreed on."""
     def checked():
-        home, weight = rows()
-        card, weight = card_of(estimator, home, weight)
-        return (home, weight), card
+        source, weight = rows()
+        card, weight = card_of(estimator, source, weight)
+        return (source, weight), card
 
-    (home, sample_weight), agreed = ranks.settle(checked, lambda cards: compared(estimator, cards, ON_RANKS))
+    (source, sample_weight), agreed = ranks.settle(checked, lambda cards: compared(estimator, cards, ON_RANKS))
     leave_out = estimator._leaves_out_weightless
-    (home, labels, weight), agreed = ranks.settle(
-        lambda: weighed(estimator, home, sample_weight, agreed, leave_out), lambda sums: balanced(agreed, sums))
+    (source, labels, weight), agreed = ranks.settle(
+        lambda: weighed(estimator, source, sample_weight, agreed, leave_out), lambda sums: balanced(agreed, sums))
     first, n_threads = agreed.first[ranks.rank], effective_n_threads(estimator.n_jobs)
-    return RankShard(ranks, home, labels, weight * agreed.factor, first, n_threads), agreed
+    return RankShard(ranks, source, labels, weight * agreed.factor, first, n_threads), agreed
 
 
 # ---------------------------------------------------------------- workers
@@ -296,22 +300,22 @@ def _placed(ranks, estimator, rows):
 @contextmanager
 def over_workers(estimator, rows):
     """`open_data` of Dask collections: estimator and driver are here, workers see a copy to check their rows by."""
-    home, _ = rows()
+    source, _ = rows()
     try:
-        agree(estimator, home)
-        yield home, None, NO_KEEPER
+        agree(estimator, source)
+        yield source, None, NO_CHECKPOINTER
     finally:
-        home.let_go()
+        source.let_go()
 
 
-def agree(estimator, home):
-    """Let ``home`` know what its partitions say of labels and weights."""
+def agree(estimator, source):
+    """Let ``source`` know what its partitions say of labels and weights."""
     parameters = estimator.get_params(deep=False).items()
     there = type(estimator)(**{name: None if name in DRIVER_DECIDES else value for name, value in parameters})
-    cluster = home.cluster
+    cluster = source.cluster
 
     def told(futures):
-        every = home.by_place(cluster.told(futures))
+        every = source.by_place(cluster.told(futures))
         cluster.forget(futures)
         failure = first_failure(every, IN_PARTITIONS[1])
         if failure is not None:
@@ -319,18 +323,18 @@ def agree(estimator, home):
         return every
 
     def in_groups(name, task, *columns):
-        return told(cluster.everywhere(name, Several(task), *home.in_groups(*columns)))
+        return told(cluster.everywhere(name, Several(task), *source.in_groups(*columns)))
 
-    read = home.is_read
-    home.form_groups()
-    agreed = compared(there, in_groups("check", check, *home.beside(home.weights, there)), IN_PARTITIONS)
+    read = source.is_read
+    source.form_groups()
+    agreed = compared(there, in_groups("check", check, *source.beside(source.weights, there)), IN_PARTITIONS)
     if not read:                                     # rows were nowhere until then
-        home.form_groups(anew=True)
-    weighed_there = cluster.everywhere("weigh", weigh, *home.beside(home.weights, there, agreed))
-    home.agreed = balanced(agreed, in_groups("sums-of-weigh", sums_of, weighed_there))
-    home.labelled = cluster.everywhere("label", label, weighed_there, *home.beside(home.agreed)[2:],
-                                       list(range(home.n_places)))
-    home.n_jobs, home.n_threads = estimator.n_jobs, effective_n_threads(estimator.n_jobs)
+        source.form_groups(anew=True)
+    weighed_there = cluster.everywhere("weigh", weigh, *source.beside(source.weights, there, agreed))
+    source.agreed = balanced(agreed, in_groups("sums-of-weigh", sums_of, weighed_there))
+    source.labelled = cluster.everywhere("label", label, weighed_there, *source.beside(source.agreed)[2:],
+                                       list(range(source.n_places)))
+    source.n_jobs, source.n_threads = estimator.n_jobs, effective_n_threads(estimator.n_jobs)
     cluster.forget(weighed_there)                    # once the labels are made of them
 
 

@@ -21,7 +21,7 @@ STOPS = ("max_time", "interrupted")                      # before a first pass, 
 TOL = 1e-4               # relative duality gap where ``tol`` is None
 
 
-def automatic_loss(estimator, classes, codes, home, before):
+def automatic_loss(estimator, classes, codes, source, before):
     """"multinomial" or "logistic"; a line where ``verbose`` asks for it if only the cost speaks against the former.
 
     Parameters
@@ -30,7 +30,7 @@ def automatic_loss(estimator, classes, codes, home, before):
     classes : array
     codes : array or None
         None: labels do not exclude each other.
-    home : Home or None
+    source : DataSource or None
         None, where weights were set by hand or a batch has no rows that count: then the cost is none.
     before : str or None
         Loss of the fit to go on from, which the number of rows does not change.
@@ -39,35 +39,35 @@ def automatic_loss(estimator, classes, codes, home, before):
     n, fewest = len(classes), 2 if penalised else 3          # to an optimum, two are as many
     if codes is None or n < fewest or estimator.step_size == "theory":
         return "logistic"
-    if home is None:
+    if source is None:
         return "multinomial"
-    cheap = softmax_is_cheap(home, n)
+    cheap = softmax_is_cheap(source, n)
     if n <= cost.MULTINOMIAL_CLASSES or penalised or (cheap if before is None else before == "multinomial"):
         return "multinomial"
-    say(estimator, f"loss='logistic', one-vs-rest: a softmax of {n} classes costs {n * home.entries:.2g} multiply-adds "
-                   "for all rows; loss='multinomial' pays them")
+    say(estimator, f"loss='logistic', one-vs-rest: a softmax of {n} classes costs {n * source.entries:.2g} "
+                   "multiply-adds for all rows; loss='multinomial' pays them")
     return "logistic"
 
 
 # ---------------------------------------------------------------- rows that are not here
 
-def run_by_batches(estimator, home, run, loss, Y):
+def run_by_batches(estimator, source, run, loss, Y):
     """What makes the run on rows in files or on a device, where ``run`` does in memory; ``Y``: the positives."""
     if getattr(run, "func", None) is MultinomialRun:
-        return partial(MultinomialOverFiles if home.shares_reads else MultinomialOnDevice, **run.keywords)
-    if run is None and home.shares_reads and estimator.step_size != "theory":
+        return partial(MultinomialOverFiles if source.shares_reads else MultinomialOnDevice, **run.keywords)
+    if run is None and source.shares_reads and estimator.step_size != "theory":
         return partial(ClassesOverFiles, Y=Y)
     what = "step_size='theory'" if estimator.step_size == "theory" else f"loss={loss!r}"
-    home.refuse(f"{type(estimator).__name__} with {what}, which reads one row at a time,")
+    source.refuse(f"{type(estimator).__name__} with {what}, which reads one row at a time,")
 
 
-def run_over_places(estimator, home, loss, positive):
+def run_over_places(estimator, source, loss, positive):
     """Shares of the classes, whose positives weigh ``positive`` in all places, and what makes the run."""
-    agreed = home.agreed
+    agreed = source.agreed
     if loss == "multinomial":
         return ClassShares(positive, agreed.n_rows), partial(MultinomialOverShards, n_classes=len(agreed.classes))
     negatives = estimator.negatives_per_positive
-    shares = ShardShares(ShardCounts(home), positive, agreed.n_rows, negatives)
+    shares = ShardShares(ShardCounts(source), positive, agreed.n_rows, negatives)
     return shares, partial(ClassesOverShards, negatives_per_positive=negatives)
 
 
@@ -75,7 +75,7 @@ def run_over_places(estimator, home, loss, positive):
 
 def not_invertible(estimator, error, rows, about):
     """Whose second moment cannot be inverted, and what to do about it."""
-    advice = f"Scale the features (the largest entry is {rows.home.largest():.2g}), for instance by StandardScaler"
+    advice = f"Scale the features (the largest entry is {rows.source.largest():.2g}), for instance by StandardScaler"
     name = type(estimator).__name__
     if error.n_groups == 1:
         return f"{name}: the second moment of the rows holds NaN or infinity and cannot be inverted. {advice}."
@@ -106,25 +106,25 @@ def shortfall(estimator, of_columns, fit):
     return f"{type(estimator).__name__}: {' Also: '.join(said)}" if said else None
 
 
-def ridge_if_better(estimator, fit, store, home, Y, weight, units):
+def ridge_if_better(estimator, fit, store, source, Y, weight, units):
     """Give ``fit`` the weights of one ridge regression of all codes, where they are right about more rows of a sample.
 
     Y (n_rows, n_problems) is the sparse indicator of the labels; ``store`` sets what the estimator predicts with.
     ``units``, an `InUnits`, has the rows that the weights of ``fit`` are of. Weights may be 0 still: with hundreds of
     classes preparations alone take a second.
     """
-    if fit.stopped not in STOPS or (any(fit.history.values()) and np.any(fit.W)) or not home.in_memory:
+    if fit.stopped not in STOPS or (any(fit.history.values()) and np.any(fit.W)) or not source.in_memory:
         return
-    W, bias = units.home.score_blocks(Y, weight, 1).ridge_start(estimator.fit_intercept, 0.0)
+    W, bias = units.source.score_blocks(Y, weight, 1).ridge_start(estimator.fit_intercept, 0.0)
     if len(W) < len(fit.W):                      # of two classes an optimum has a row of weights each
         W, bias = np.concatenate([-W, W]) / 2, np.concatenate([-bias, bias]) / 2
-    rows = sample_rows(home, np.arange(home.n_rows), Y.shape[1])
-    sample = home.take(rows, home.dtype), Y[rows].toarray() > 0, None if weight is None else weight[rows]
+    rows = sample_rows(source, np.arange(source.n_rows), Y.shape[1])
+    sample = source.take(rows, source.dtype), Y[rows].toarray() > 0, None if weight is None else weight[rows]
     store(fit)
     before, reached = right(estimator, *sample), (fit.W, fit.bias)
     if estimator.loss_ == "logistic":
         bias = bias - estimator._prior_correction() * estimator.fit_intercept     # ridge codes are of all rows
-    fit.W, fit.bias, fit.from_ridge = W.astype(home.dtype), bias, True
+    fit.W, fit.bias, fit.from_ridge = W.astype(source.dtype), bias, True
     store(fit)
     if not right(estimator, *sample) > before:
         (fit.W, fit.bias), fit.from_ridge = reached, False
@@ -156,18 +156,18 @@ def refuse_penalty(estimator, loss, partial):
             f"loss={loss!r}{stands}. SmSVMClassifier(loss='logistic', l2=...) has the penalised logistic loss.")
 
 
-def fit_optimum(estimator, home, codes, weight, about, begin, keeper):
+def fit_optimum(estimator, source, codes, weight, about, begin, checkpointer):
     """Minimise the penalised multinomial objective.
 
     Parameters
     ----------
     estimator : SLNDClassifier
-    home : Home
+    source : DataSource
     codes : (n,) places in the classes
     weight : (n,) array of mean 1 or None
     about : dict of what is known of the classes
     begin : float, on the clock of `time.perf_counter`
-    keeper : Keeper
+    checkpointer : Checkpointer
 
     Returns
     -------
@@ -186,8 +186,8 @@ def fit_optimum(estimator, home, codes, weight, about, begin, keeper):
         return (f"step {estimator.n_iter_}: objective {last['objective']:.6g}, gap about {last['gap']:.2g}, "
                 f"{last['seconds']:.2f} s")
 
-    result, interruption = solve(home, codes, weight, n_classes, settings, start,
-                                 estimator._watch(store, line), keeper)
+    result, interruption = solve(source, codes, weight, n_classes, settings, start,
+                                 estimator._watch(store, line), checkpointer)
     return result, interruption, store, partial(_shortfall, estimator, settings.tol)
 
 

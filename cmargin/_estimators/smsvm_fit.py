@@ -12,7 +12,7 @@ from cmargin._core.losses._losses import AT_ZERO
 from cmargin._core.util._openmp import effective_n_threads
 from cmargin._estimators.base import untrained
 from cmargin._estimators.progress import say
-from cmargin._runtime.checkpoint import NO_KEEPER
+from cmargin._runtime.checkpoint import NO_CHECKPOINTER
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin.data.memory.row_pass import SMALL
 from cmargin.solvers import cost
@@ -49,13 +49,13 @@ def settings_of(estimator, **more):
 class SmSVMFit:
     """Nothing of the estimator is touched before `publish`."""
 
-    def __init__(self, estimator, home, labels, weights, total_weight, started, keeper=NO_KEEPER):
+    def __init__(self, estimator, source, labels, weights, total_weight, started, checkpointer=NO_CHECKPOINTER):
         """``weights``: of mean 1, or None; ``total_weight``: their sum as they were given."""
-        self.estimator, self.home, self.labels, self.weights = estimator, home, labels, weights
-        self.n, self.m = home.n_rows, home.n_features
+        self.estimator, self.source, self.labels, self.weights = estimator, source, labels, weights
+        self.n, self.m = source.n_rows, source.n_features
         e = estimator
         self.l2 = l2_of(e, total_weight)
-        threads = effective_n_threads(estimator.n_jobs) if home.agreed is None else 1     # ranks have their own
+        threads = effective_n_threads(estimator.n_jobs) if source.agreed is None else 1     # ranks have their own
         several = len(labels) >= threads > 1 and \
             self.n * self.m * len(labels) >= cost.THREADS_FROM_ENTRIES_OF_ALL_CLASSES
         self.n_threads = threads if self.n * self.m >= SMALL or several else 1
@@ -67,11 +67,11 @@ class SmSVMFit:
         p = self.m + self.intercept
         self.warm = self._warm_start(p)
         self.results = [Result(np.zeros(p), status="waiting") for _ in range(len(labels))]
-        self.start, self.keeper = None, keeper
+        self.start, self.checkpointer = None, checkpointer
         self.settings = settings_of(e, clock=self.clock)
         about = ProblemStats(e.loss, self.l2, float(e.l1), p, len(labels), self.warm is not None)
-        refuse(about, self.settings, home.describe())
-        self.shared = Shared(home, self.problem, about, weights, self.intercept)
+        refuse(about, self.settings, source.describe())
+        self.shared = Shared(source, self.problem, about, weights, self.intercept)
         self.shared.learn(self.settings)
 
     def _draw_seeds(self):
@@ -95,18 +95,18 @@ class SmSVMFit:
         if self.warm is not None:                # what an interrupt leaves of a class not begun
             for result, w in zip(self.results, self.warm, strict=True):
                 result.w = w.copy()
-        self.home.between_chunks = self.clock.watch
+        self.source.between_chunks = self.clock.watch
         if n_classes > 1 and (e.max_time is not None or e.callback is not None):
             self.start_all(lambda: self.clock.late)
         self.seeds = self._draw_seeds()
         self._say_the_plan()
-        if self.keeper.found is not None:
-            self._go_on_from(self.keeper.found)
-        parts = Parts(self.keeper, self._rest)   # no attribute: it would be held by what it holds
+        if self.checkpointer.found is not None:
+            self._go_on_from(self.checkpointer.found)
+        parts = Parts(self.checkpointer, self._rest)   # no attribute: it would be held by what it holds
         try:
-            if self.home.shares_reads and n_classes > 1 and e.callback is None:
+            if self.source.shares_reads and n_classes > 1 and e.callback is None:
                 side_by_side((self.ways(c, self.n_threads, parts) for c in range(n_classes)), 1, "stopped",
-                             self.interrupted.set, self.home.problems_at_once(n_classes), parts)
+                             self.interrupted.set, self.source.problems_at_once(n_classes), parts)
             elif self._one_by_one():
                 for c in range(n_classes):
                     for driver in self.ways(c, self.n_threads, parts):
@@ -132,9 +132,9 @@ class SmSVMFit:
             return                               # the last fit's weights are a start of their own
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"), suppress(TimeUp):
             weights = self.weights
-            if weights is None and self.home.agreed is None:
+            if weights is None and self.source.agreed is None:
                 weights = np.ones(self.n)
-            self.start = self.home.shared_start(self.labels, weights, self.intercept, self.l2, e.loss)
+            self.start = self.source.shared_start(self.labels, weights, self.intercept, self.l2, e.loss)
             self.start.evaluate(out_of_time)
 
     # ------------------------------------------------------------ a checkpoint
@@ -151,7 +151,7 @@ class SmSVMFit:
                         for own, ended in zip(self.results, found["results"], strict=True)]
 
     def ended(self):
-        """How the fit ended, for `Keeper.end`."""
+        """How the fit ended, for `Checkpointer.end`."""
         late = any(result.status in UNFINISHED for result in self.results) and not self.interrupted.is_set()
         return "max_time" if late else "converged"
 
@@ -164,7 +164,7 @@ class SmSVMFit:
             return
         if self.start is None:
             clock = RunClock(perf_counter() + LATE)
-            self.home.between_chunks = clock.watch
+            self.source.between_chunks = clock.watch
             self.start_all(lambda: clock.late)
         for c in stopped:
             self.results[c].w, self.results[c].objective = self.best_of(c)
@@ -206,7 +206,7 @@ class SmSVMFit:
         except TimeUp:                           # while rows of a subset were gathered
             result.status = "max_time"
         stopped_on_a_subset = not np.isfinite(result.objective)
-        if stopped_on_a_subset and (self.home.in_memory or not self.clock.late):
+        if stopped_on_a_subset and (self.source.in_memory or not self.clock.late):
             last = ContinuationNewton(stages.rows, self.problem, Settings(), result, w=result.w)
             last.certify(result.status)
             yield last.of_problem(c, parts)

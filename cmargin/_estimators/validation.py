@@ -21,7 +21,7 @@ from cmargin.data.containers import is_single, on_workers, rows_array
 from cmargin.data.converted import ConvertedRows, is_copied
 from cmargin.data.device.rows import DeviceRows
 from cmargin.data.files.sources import RowFiles
-from cmargin.data.open_here import home_of, opened
+from cmargin.data.open_here import opened, source_of
 
 # what `validate_data` is to make of rows: CSR or dense, float32 and float64 as they are, in any order, not copied
 ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": None, "accept_large_sparse": True}
@@ -164,10 +164,10 @@ def check_data(estimator, X, y, sample_weight=None, *, reset=True, n_threads=1, 
 
 
 def open_checked(estimator, X, y, sample_weight, may_be_empty=False):
-    """The home of rows and labels that are in order, and their weights, for a fit of ``estimator``."""
+    """The data source of rows and labels that are in order, and their weights, for a fit of ``estimator``."""
     X, y, sample_weight = check_data(estimator, X, y, sample_weight, reset=not estimator._keeps_columns,
                                      n_threads=effective_n_threads(estimator.n_jobs), may_be_empty=may_be_empty)
-    return home_of(X, y), sample_weight
+    return source_of(X, y), sample_weight
 
 
 def check_rows(estimator, X):

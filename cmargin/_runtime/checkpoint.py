@@ -72,7 +72,7 @@ class Checkpoint:
             raise ValueError("Checkpoint: seconds and passes cannot both be None.")
 
 
-class Keeper:
+class Checkpointer:
     """The checkpoint of one fit.
 
     Parameters
@@ -174,7 +174,7 @@ class Keeper:
             os.remove(self.path)
 
 
-NO_KEEPER = Keeper()
+NO_CHECKPOINTER = Checkpointer()
 
 
 class Resumable:
@@ -280,10 +280,10 @@ class OwnUnpickler(pickle.Unpickler):
     """Makes arrays and objects of this package's classes, and calls nothing else."""
 
     def find_class(self, module, name):
-        home = module.partition(".")[0]
-        if home == "numpy" and name in MAKERS:
+        source = module.partition(".")[0]
+        if source == "numpy" and name in MAKERS:
             return super().find_class(module, name)
-        if home == "cmargin" and "." not in name:
+        if source == "cmargin" and "." not in name:
             found = super().find_class(module, name)
             if isinstance(found, type) and found.__module__ == module:
                 return found

@@ -1,4 +1,4 @@
-"""The one place that asks what a data matrix is: what is given, opened as the home of its rows."""
+"""The one place that asks what a data matrix is: what is given, opened as the data source of its rows."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ def dask_array_of(X):
 
 
 def open_rows(X: Any, y: Any = None, *, comm: Any = None, client: Any = None) -> Any:
-    """The home of the rows of ``X``, as `cmargin.data.source.Home` describes it.
+    """The data source of the rows of ``X``, as `cmargin.data.source.DataSource` describes it.
 
     What the numbers are is not looked at: NaN and infinity are for those to refuse who were given the data.
 
@@ -29,16 +29,16 @@ def open_rows(X: Any, y: Any = None, *, comm: Any = None, client: Any = None) ->
         Labels, kept beside the rows; in memory, where those on X's device are brought once.
     comm : communicator with mpi4py's buffer methods, optional
         All its ranks call this together, each with rows of its own, in memory, and as ``y`` their codes s_i y_i, a
-        column for every problem: ``row_pass(c, ...)`` takes problem c. Rank 0 gets the home of all ranks' rows, and
-        ends with ``home.end()``; the others get a place whose ``serve()`` answers until then. A Ctrl-C is not kept
-        back here, as it is in ``fit(..., comm=comm)``.
+        column for every problem: ``row_pass(c, ...)`` takes problem c. Rank 0 gets the data source of all ranks' rows,
+        and ends with ``source.end()``; the others get a place whose ``serve()`` answers until then. A Ctrl-C is not
+        kept back here, as it is in ``fit(..., comm=comm)``.
     client : distributed.Client, optional
-        Of the cluster, where X is a Dask collection; the one in use if None. Views of such a home are there once its
-        partitions have agreed on labels, as `fit` lets them.
+        Of the cluster, where X is a Dask collection; the one in use if None. Views of such a data source are there once
+        its partitions have agreed on labels, as `fit` lets them.
 
     Returns
     -------
-    Home
+    DataSource
 
     Raises
     ------

@@ -5,10 +5,10 @@ import scipy.sparse as sp
 
 from cmargin.data.containers import arrays_of
 from cmargin.data.device.rows import DeviceRows, of_tensors
-from cmargin.data.device.source import DeviceHome
-from cmargin.data.files.source import FileHome
+from cmargin.data.device.source import DeviceSource
+from cmargin.data.files.source import FileSource
 from cmargin.data.files.sources import RowFiles, of_files
-from cmargin.data.memory.source import MemoryHome
+from cmargin.data.memory.source import MemorySource
 
 
 def opened(X, y=None, sample_weight=None):
@@ -22,21 +22,21 @@ def opened(X, y=None, sample_weight=None):
 def open_here(X, y=None):
     """What `cmargin.data.open_rows` gives, but for ranks and Dask collections."""
     X, y, _ = opened(X, y)
-    return home_of(X, y)
+    return source_of(X, y)
 
 
-def home_of(X, y=None):
-    """The home of rows and labels that `opened` has made, or checks have left."""
+def source_of(X, y=None):
+    """The data source of rows and labels that `opened` has made, or checks have left."""
     if isinstance(X, np.ndarray):
         if X.ndim != 2:
             raise ValueError(f"Expected 2D array, got {X.ndim}D array instead.")
         X = np.asarray(X)
     elif not sp.issparse(X) and not isinstance(X, (RowFiles, DeviceRows)):
         raise TypeError(f"Rows can be a NumPy array or a CSR matrix, not {type(X).__name__}.")
-    kind = FileHome if isinstance(X, RowFiles) else DeviceHome if isinstance(X, DeviceRows) else MemoryHome
-    home = kind(X, y)
+    kind = FileSource if isinstance(X, RowFiles) else DeviceSource if isinstance(X, DeviceRows) else MemorySource
+    source = kind(X, y)
     if y is not None and (getattr(y, "ndim", None) not in (1, 2)):
         raise TypeError(f"Labels can be a NumPy array or a sparse matrix of one or two dimensions, not {y!r:.80}.")
-    if y is not None and y.shape[0] != home.n_rows:
-        raise ValueError(f"Found input variables with inconsistent numbers of samples: [{home.n_rows}, {y.shape[0]}]")
-    return home
+    if y is not None and y.shape[0] != source.n_rows:
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: [{source.n_rows}, {y.shape[0]}]")
+    return source

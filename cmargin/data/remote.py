@@ -1,8 +1,10 @@
-"""What homes whose rows are not in memory have in common: refusals in words, and what is made of a few rows' copies."""
+"""What data sources whose rows are not in memory have in common: refusals in words, and what is made of a few rows'
+copies.
+"""
 
 import numpy as np
 
-from cmargin.data.memory.source import MemoryHome
+from cmargin.data.memory.source import MemorySource
 from cmargin.data.stats import Described
 
 
@@ -25,7 +27,7 @@ class RowsElsewhere(Described):
 class FewInMemory:
     """The part of `StochasticRows` that reads few rows: the second moment behind an inverse above all.
 
-    A subclass has ``home``, whose `take` copies rows, ``dtype`` and ``n_threads``.
+    A subclass has ``source``, whose `take` copies rows, ``dtype`` and ``n_threads``.
     """
 
     by_batches = True
@@ -34,12 +36,12 @@ class FewInMemory:
     @property
     def rows(self):
         """Of compiled steps that read one row at a time."""
-        self.home.refuse("A stochastic method, which reads one row at a time,")
+        self.source.refuse("A stochastic method, which reads one row at a time,")
 
     def few(self, subset):
         """`StochasticRows` in memory over the rows of ``subset``, in its order; the last ones are kept."""
         if self._few[0] is not subset:
-            rows = MemoryHome(self.home.take(subset, self.dtype)).stochastic_rows(self.n_threads)
+            rows = MemorySource(self.source.take(subset, self.dtype)).stochastic_rows(self.n_threads)
             self._few = subset, rows
         return self._few[1]
 
@@ -59,7 +61,7 @@ class FewInMemory:
         return self.rows
 
     def column_scale(self, weight):
-        self.home.refuse("Scaling of columns")
+        self.source.refuse("Scaling of columns")
 
     def over_columns(self, scale):
-        self.home.refuse("Scaling of columns")
+        self.source.refuse("Scaling of columns")

@@ -1,17 +1,19 @@
 """What may be asked of the rows of a data matrix, wherever they are: the one seam of the package.
 
-`open_rows` makes a `Home` of whatever is given, once for all problems posed on it; every solver has a view of the home
-that it reads the rows by, and knows nothing else of X. `RowPass` is the view of Newton's method, and the one that rows
-which are not here can answer: it holds the rows of one binary problem, labels and sample weights folded into a code
-s_i y_i, and what it keeps of every row besides: the deficit u_i = 1 - y_i <w, x_i>, its change, a dual variable. None
-of that crosses the seam, in either direction, but for `margins`. What a solver is told is a **sum over all rows**, so
-places compose: chunks in order, ranks by one reduction of a packed buffer, partitions folded in order
-(`tests/support/elsewhere.py` is a home made of homes). What it gathers are a few rows, in memory on its own side.
+`open_rows` makes a `DataSource` of whatever is given, once for all problems posed on it; every solver has a view of the
+data source that it reads the rows by, and knows nothing else of X. `RowPass` is the view of Newton's method, and the
+one that rows which are not here can answer: it holds the rows of one binary problem, labels and sample weights folded
+into a code s_i y_i, and what it keeps of every row besides: the slack u_i = 1 - y_i <w, x_i>, its change, a dual
+variable. None of that crosses the seam, in either direction, but for `margins`. What a solver is told is a **sum over
+all rows**, so places compose: chunks in order, ranks by one reduction of a packed buffer, partitions folded in order
+(`tests/support/elsewhere.py` is a data source made of data sources). What it gathers are a few rows, in memory on its
+own side.
 
 The other views are of rows in memory: their compiled steps read one row, or a list of rows, at a time. How a method
 is done and what its arguments are is written where it is done, in the file of that view.
 
-A home promises the same bits for any number of threads; homes over ranks or workers promise equality to rounding.
+A data source promises the same bits for any number of threads; data sources over ranks or workers promise equality to
+rounding.
 """
 
 from collections.abc import Callable
@@ -19,10 +21,10 @@ from typing import Protocol
 
 import numpy as np
 
-ROUGH_BLOCK, TANGENTS = 2, 3    # with_hessian: as `block_wanted` of the compiled passes has it
+SINGLE_BLOCK, TANGENTS = 2, 3    # with_hessian: as `block_wanted` of the compiled passes has it
 
 
-class Home(Protocol):
+class DataSource(Protocol):
     in_memory: bool             # all views are of rows in memory; else those whose answers are sums
     shares_reads: bool          # one read answers the questions of all problems that wait for one, and takes long
     checkpoints: bool           # what passes keep of the rows can be written down
@@ -39,13 +41,15 @@ class Home(Protocol):
         """A few rows, an array of their places or a slice, as an array in C order or CSR, in memory where one asks."""
 
     def keep(self, rows):
-        """A home of these rows alone and their labels; a copy."""
+        """A data source of these rows alone and their labels; a copy."""
 
     def over_columns(self, scale):
-        """A home of the rows with every column over its entry of ``scale``; a copy."""
+        """A data source of the rows with every column over its entry of ``scale``; a copy."""
 
     def in_units(self, columns):
-        """A home of the rows in `Columns`; a copy, chunk by chunk where rows are read so. This one may be no other."""
+        """A data source of the rows in `Columns`; a copy, chunk by chunk where rows are read so. This one may be no
+        other.
+        """
 
     def largest(self):
         """The largest absolute value of an entry."""
@@ -131,7 +135,7 @@ class RowPass(Protocol):
         to the rows before the step at ``line_width`` and du is the change of the full direction. hessian: upper
         triangle of sum s h x x' over the active columns, of rows with h <= ``curvature_floor`` its diagonal alone
         (``_row_blocks.pyx``); None if not asked for,
-        and with_hessian=ROUGH_BLOCK: products may be rounded to single precision. All three may be overwritten by the
+        and with_hessian=SINGLE_BLOCK: products may be rounded to single precision. All three may be overwritten by the
         next call. With TANGENTS there is none, and in place of predicted dual variables the slopes at ``width`` are
         told: straight lines that touch the hinge there.
 
@@ -142,7 +146,7 @@ class RowPass(Protocol):
     def along(self, step, width):
         """(value, slope, curvature) of the loss in the step along the last direction; no read of X."""
 
-    def hessian_product(self, x, width, curvature_floor=0.0):
+    def hessp(self, x, width, curvature_floor=0.0):
         """sum s h x_i <x_i, x> where the last look was, for x None the diagonal sum s h x_i^2; a new array; a read.
 
         The second answer is the share of the rows that were read: CSR rows below the floor are left out.
@@ -151,7 +155,7 @@ class RowPass(Protocol):
     def evaluate(self, w, squares=False):
         """Sum s F(y <w, x>) at ``w``, F not smoothed, and sum s x^2 or None: a read; the state stays as it is.
 
-        A certificate rests on it: deficits followed step by step carry the rounding of every step.
+        A certificate rests on it: slacks followed step by step carry the rounding of every step.
         """
 
     def margins(self):
@@ -173,7 +177,7 @@ class RowPass(Protocol):
         """
 
     def measure_rows(self, weight):
-        """Let the next look also sum weight_j x_ij^2 for every row; the home keeps them."""
+        """Let the next look also sum weight_j x_ij^2 for every row; the data source keeps them."""
 
     def mean_measure(self):
         """After that look: the mean of these sums, which are asked for no more."""
@@ -189,7 +193,7 @@ class RowPass(Protocol):
     def nearest_apart(self, share, most, moved, width, sample=None):
         """After a look with TANGENTS: the rows near the hinge as a pass of their own, and what lines it told of them.
 
-        About a ``share`` of the rows are near, by deficit beside measure where the lines touch the hinge: ``moved``,
+        About a ``share`` of the rows are near, by slack beside measure where the lines touch the hinge: ``moved``,
         where the last look was, else where they did before. Besides those that were near before, and those that are on
         another side of the hinge now than where the lines touched before, the first that crossed first, up to a share
         again, and ``most`` in all (``data/working_set.py``). ``sample``: (positives, negatives, seed), far rows chosen
@@ -253,7 +257,7 @@ class ScoreBlocks(Protocol):
     n_features: int
     n_problems: int
     n_threads: int
-    home: Home
+    source: DataSource
     Y: object                   # (n_rows, n_problems) CSR indicator
     weight: np.ndarray          # (n_rows,) of mean 1, or None
 

@@ -36,7 +36,7 @@ class DataStats:
 
 
 class Described:
-    """A home that can say what it is; ``storage`` is set by the class."""
+    """A data source that can say what it is; ``storage`` is set by the class."""
 
     storage: str               # `DataStats.place`
 

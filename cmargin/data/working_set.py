@@ -1,6 +1,6 @@
 """Which rows are near the hinge: those beside which all others may be seen as straight lines.
 
-A row is the nearer the less w has to change for it to cross the hinge: its deficit u beside its size, the measure
+A row is the nearer the less w has to change for it to cross the hinge: its slack u beside its size, the measure
 sum_j x_ij^2 / h_j, h_j the curvature of column j. So rows with a rare column are near from further off. Besides, a
 row that did cross on the way to another point is near, those first that cross first.
 
@@ -68,7 +68,7 @@ class Nearest:
     near : (n,) bool array
         Those chosen.
     u : (n,) array
-        Deficits where the straight lines touch the hinge.
+        Slacks where the straight lines touch the hinge.
     crossed, when : arrays
         Places of the rows that are on another side where the last look was, and after which part of the way.
     """
@@ -76,7 +76,7 @@ class Nearest:
     norms = near = u = crossed = when = None
 
     def begin(self, now, moved):
-        """Rows are at deficits ``now``; ``moved``: the lines are to touch there. What is counted of distances."""
+        """Rows are at slacks ``now``; ``moved``: the lines are to touch there. What is counted of distances."""
         if self.near is None:
             self.near = np.zeros(len(now), bool)
         self.crossed, self.when = crossings(now if self.u is None else self.u, now, self.near)

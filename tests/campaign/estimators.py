@@ -24,8 +24,8 @@ WAYS = {
 
 def make(name, **settings):
     """The estimator of a name; its random numbers fixed where it draws any."""
-    home = import_module("cmargin")
-    estimator = getattr(home, name) if name in home.__all__ else getattr(import_module("cmargin.baselines"), name)
+    source = import_module("cmargin")
+    estimator = getattr(source, name) if name in source.__all__ else getattr(import_module("cmargin.baselines"), name)
     known = estimator().get_params()
     if "random_state" in known:
         settings = {"random_state": 0, **settings}
@@ -34,5 +34,5 @@ def make(name, **settings):
 
 def public():
     """Names of all classes with ``fit`` that the package exports: what `ESTIMATORS` must be."""
-    homes = [import_module("cmargin"), import_module("cmargin.baselines")]
-    return {name for home in homes for name in home.__all__ if hasattr(getattr(home, name), "fit")}
+    sources = [import_module("cmargin"), import_module("cmargin.baselines")]
+    return {name for source in sources for name in source.__all__ if hasattr(getattr(source, name), "fit")}

@@ -225,9 +225,9 @@ def open_rows(draw):
 
 
 def opened(open_rows, *arguments):
-    """Sizes of a home; what the numbers are, nobody has looked at."""
-    home = open_rows(*arguments)
-    return home.n_rows, home.n_features
+    """Sizes of a data source; what the numbers are, nobody has looked at."""
+    source = open_rows(*arguments)
+    return source.n_rows, source.n_features
 
 
 # ------------------------------------------------------------ files

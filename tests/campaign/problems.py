@@ -148,7 +148,7 @@ def scale_columns(rng, X, tags):
 
 
 def lay_out(rng, X, tags):
-    """The same numbers in another home."""
+    """The same numbers in another data source."""
     layout = pick(rng, C=4, F=2, strided=1, readonly=1, csr=3, csr64=1, unsorted=0.5, csc=0.3)
     tags.append(layout)
     if layout == "F":

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cmargin import Checkpoint
-from cmargin._runtime.checkpoint import Keeper
+from cmargin._runtime.checkpoint import Checkpointer
 from cmargin.cli import output
 from cmargin.cli.tables import read_csv
 from cmargin.data.files import delimited
@@ -69,12 +69,12 @@ def test_a_checkpoint_that_is_a_link_stays_one(tmp_path):
     (tmp_path / "elsewhere").mkdir()
     target, link = tmp_path / "elsewhere" / "target", tmp_path / "link"
     link.symlink_to(target)
-    Keeper(Checkpoint(link), {"of": "this"}).write(0, {"state": 1})
+    Checkpointer(Checkpoint(link), {"of": "this"}).write(0, {"state": 1})
     assert link.is_symlink() and target.is_file() and [*target.parent.iterdir()] == [target]
-    keeper = Keeper(Checkpoint(link), {"of": "this"})
-    assert keeper.found == {"state": 1}
-    keeper.end("tol")
-    keeper.close()
+    checkpointer = Checkpointer(Checkpoint(link), {"of": "this"})
+    assert checkpointer.found == {"state": 1}
+    checkpointer.end("tol")
+    checkpointer.close()
     assert link.is_symlink() and not target.exists()
 
 

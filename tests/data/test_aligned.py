@@ -108,8 +108,8 @@ def test_rows_labels_and_weights(data, estimator, layout, dtype):
     make, other = (sp.csr_matrix, off_by_one_csr) if layout == "csr" else (np.asarray, off_by_one)
     fitted = estimator.fit(make(X), y, weight)
     coef, scores = fitted.coef_.copy(), fitted.decision_function(make(X))
-    home = open_rows(other(X))
-    assert all(part.flags.aligned for part in (vars(home.X).values() if home.sparse else [home.X])
+    source = open_rows(other(X))
+    assert all(part.flags.aligned for part in (vars(source.X).values() if source.sparse else [source.X])
                if isinstance(part, np.ndarray))
     again = estimator.fit(other(X), off_by_one(y), off_by_one(weight))
     np.testing.assert_array_equal(again.coef_, coef)
@@ -132,11 +132,11 @@ def test_every_estimator(data, estimator, make, other):
 
 def test_views_of_a_home_and_blocks_of_margins(monkeypatch, data):
     X, y = data
-    home, codes, weight = open_rows(X), off_by_one(2.0 * y - 1), off_by_one(np.linspace(0.5, 2, len(y)))
-    assert home.row_pass(codes, intercept=True, n_threads=1).code.flags.aligned
+    source, codes, weight = open_rows(X), off_by_one(2.0 * y - 1), off_by_one(np.linspace(0.5, 2, len(y)))
+    assert source.row_pass(codes, intercept=True, n_threads=1).code.flags.aligned
     calls = [watched(monkeypatch, softmax_rows, "SoftmaxRows"), watched(monkeypatch, score_blocks, "ProblemRows")]
-    softmax = home.softmax_pass(off_by_one(y.astype(np.int64)), weight, 2, True, 1)
-    blocks = home.score_blocks(sp.csc_matrix(y[:, None] == 1), weight, 1)
+    softmax = source.softmax_pass(off_by_one(y.astype(np.int64)), weight, 2, True, 1)
+    blocks = source.score_blocks(sp.csc_matrix(y[:, None] == 1), weight, 1)
     assert softmax.kernel is not blocks.kernel and all(calls)
     assert all(block.flags.aligned for _, block in row_blocks(iter([weight, weight]), "margins"))
 

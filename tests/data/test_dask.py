@@ -16,11 +16,11 @@ from conftest import blobs
 from plans import drivers_of
 from sklearn.exceptions import ConvergenceWarning
 from started import BENCHES, ROOT, python, rows_of
-from workers_in_place import InPlace, Losing, home_of
+from workers_in_place import InPlace, Losing, source_of
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, SmSVMClassifierCV
 from cmargin.data import open_rows
-from cmargin.data.shards.dask import source as dask_home
+from cmargin.data.shards.dask import source as dask_source
 from cmargin.solvers.problem import Problem, Settings
 
 da = pytest.importorskip("dask.array")
@@ -152,7 +152,7 @@ def test_many_rows_begin_on_a_subset_here_or_there(client, monkeypatch):
     y = (many @ [1, 2, -1, 0, 1] + rng.standard_normal(24_000) > 0).astype(int)
     one = SmSVMClassifier(random_state=3).fit(many, y)
     for brought in (1 << 27, 0):
-        monkeypatch.setattr(dask_home, "BROUGHT", brought)
+        monkeypatch.setattr(dask_source, "BROUGHT", brought)
         there = SmSVMClassifier(random_state=3).fit(rows_there(many, parts), beside(y, parts))
         np.testing.assert_allclose(there.coef_, one.coef_, rtol=1e-9)
         assert there.n_passes_ == pytest.approx(one.n_passes_) and one.n_passes_ % 1         # there was a subset
@@ -240,9 +240,9 @@ def test_what_is_lost_is_made_again_to_the_bit(loss):
     many[:, 4] = np.where(rng.random(len(many)) < 0.01, 10.0, 0.0)             # a few long rows
     code, found = np.where(many @ [1, -1, 0.5, 0, 0.2] + rng.standard_normal(len(many)) > 0, 1.0, -1.0), []
     for cluster in (InPlace(), Losing()):
-        home = home_of(many, code, [5000, 17_000], cluster)
-        rows = home.row_pass(0, intercept=True, n_threads=1)
-        *_, last = (driver.finish() for driver in drivers_of(home, rows, Problem(1e-4, 0.0, 5, loss), Settings(), 3))
+        source = source_of(many, code, [5000, 17_000], cluster)
+        rows = source.row_pass(0, intercept=True, n_threads=1)
+        *_, last = (driver.finish() for driver in drivers_of(source, rows, Problem(1e-4, 0.0, 5, loss), Settings(), 3))
         found.append((last.w.tobytes(), last.objective, last.dual, last.passes))
     assert cluster.lost > 5
     assert found[0] == found[1]
@@ -265,9 +265,9 @@ def test_where_partitions_are_changes_no_bit():
     X, found = rng.standard_normal((6000, 5)), []
     code = np.where(X @ [1, -1, 0.5, 0, 0.2] + rng.standard_normal(6000) > 0, 1.0, -1.0)
     for cluster in (Elsewhere([0], [1], [2], [3]), Elsewhere([2, 0], [3, 1]), Elsewhere([3, 2, 1, 0])):
-        home = home_of(X, code, [500, 2500, 5500], cluster)
-        rows = home.row_pass(0, intercept=True, n_threads=1)
-        *_, last = (driver.finish() for driver in drivers_of(home, rows, Problem(1e-4, 0.0, 5), Settings(), 3))
+        source = source_of(X, code, [500, 2500, 5500], cluster)
+        rows = source.row_pass(0, intercept=True, n_threads=1)
+        *_, last = (driver.finish() for driver in drivers_of(source, rows, Problem(1e-4, 0.0, 5), Settings(), 3))
         found.append((last.w.tobytes(), last.objective, last.dual, last.passes))
     assert found[0] == found[1] == found[2]
 
@@ -278,10 +278,10 @@ def test_a_task_goes_through_what_a_thread_of_a_worker_holds():
     client = SimpleNamespace(who_has=lambda of: dict(zip([one.key for one in of], holders, strict=True)),
                              nthreads=lambda: {"b": 1, "a": 2, "c": 8})
     assert dask_cluster.Cluster(client).groups(futures) == [[3], [6], [0, 2], [4, 7], [1, 5]]
-    home = home_of(np.zeros((5, 1)), np.ones(5), [1, 2, 3, 4], Elsewhere([3, 0], [4, 1, 2]))
-    home.form_groups()
-    assert home.in_groups("pqrst") == [[["s", "p"], ["t", "q", "r"]]]
-    assert home.by_place(home.in_groups("pqrst")[0]) == list("pqrst")
+    source = source_of(np.zeros((5, 1)), np.ones(5), [1, 2, 3, 4], Elsewhere([3, 0], [4, 1, 2]))
+    source.form_groups()
+    assert source.in_groups("pqrst") == [[["s", "p"], ["t", "q", "r"]]]
+    assert source.by_place(source.in_groups("pqrst")[0]) == list("pqrst")
 
 
 @pytest.mark.parametrize("read", [True, False])
@@ -307,7 +307,7 @@ def test_a_task_of_a_round_is_for_a_group(client, read):
 
 
 def test_a_worker_killed_in_mid_fit_changes_no_bit(monkeypatch):
-    monkeypatch.setattr(dask_home, "BROUGHT", 0)                               # the subset stays there too
+    monkeypatch.setattr(dask_source, "BROUGHT", 0)                               # the subset stays there too
     with started() as cluster, distributed.Client(cluster) as client:
         many, y = logistic_rows()
         counter, looks = Counter(), []

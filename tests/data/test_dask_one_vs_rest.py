@@ -11,13 +11,13 @@ import scipy.sparse as sp
 from conftest import blobs
 from ranks_in_threads import OneProblem
 from sklearn.exceptions import ConvergenceWarning
-from workers_in_place import InPlace, Losing, fitted_in_place, home_of
+from workers_in_place import InPlace, Losing, fitted_in_place, source_of
 
 from cmargin import BSNClassifier, SLNDClassifier, SmSVMClassifier
 from cmargin._estimators.labels import Labels
 from cmargin.data.memory.row_pass import MemoryRowPass
 from cmargin.data.shards.dask import cluster
-from cmargin.data.shards.dask import source as dask_home
+from cmargin.data.shards.dask import source as dask_source
 from cmargin.data.shards.dask.tasks import Labelled, Partition, Round, turn
 
 da = pytest.importorskip("dask.array")
@@ -139,20 +139,20 @@ def test_walks_through_a_group_and_weighs_groups_by_their_visits(digits):
 
 @pytest.mark.parametrize("pieces", [64, 3])
 def test_mixed_partitions_have_every_row_once_and_classes_in_their_share(pieces, monkeypatch):
-    monkeypatch.setattr(dask_home, "PIECES", pieces)
+    monkeypatch.setattr(dask_source, "PIECES", pieces)
     n, cuts = 4000, [700, 700, 1500, 2000, 2600, 3300]
     X, y = np.arange(2.0 * n).reshape(n, 2), np.repeat(np.arange(4), n // 4)
     weight = np.linspace(0, 1, n)
     cluster = InPlace()
-    home = home_of(X, y, cuts, cluster)
+    source = source_of(X, y, cuts, cluster)
     ends = [0, *cuts, n]
-    home.labelled = cluster.everywhere("label", Labelled, *zip(*(
+    source.labelled = cluster.everywhere("label", Labelled, *zip(*(
         (Labels(np.arange(4), y[lo:hi]), weight[lo:hi], lo, p) for p, (lo, hi) in
         enumerate(pairwise(ends))), strict=True))
-    home.redistribute(seed=3)
-    rows, labelled = (cluster.told(futures) for futures in (home.X, home.labelled))
-    assert [len(part) for part in rows] == home.sizes and sum(home.sizes) == n
-    assert [one.first for one in labelled] == np.cumsum([0, *home.sizes])[:-1].tolist()
+    source.redistribute(seed=3)
+    rows, labelled = (cluster.told(futures) for futures in (source.X, source.labelled))
+    assert [len(part) for part in rows] == source.sizes and sum(source.sizes) == n
+    assert [one.first for one in labelled] == np.cumsum([0, *source.sizes])[:-1].tolist()
     places = np.concatenate(rows)[:, 0].astype(int) // 2
     np.testing.assert_array_equal(np.sort(places), np.arange(n))
     np.testing.assert_array_equal(np.concatenate([one.labels.label for one in labelled]), y[places])

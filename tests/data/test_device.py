@@ -25,7 +25,7 @@ from cmargin._core.losses import _losses
 from cmargin.data import open_rows
 from cmargin.data.device import arrays, losses, rows
 from cmargin.data.device.row_pass import DeviceRowPass
-from cmargin.data.device.source import DeviceHome
+from cmargin.data.device.source import DeviceSource
 from cmargin.solvers import cost
 
 if strict is None:
@@ -198,13 +198,13 @@ def test_numpy_s_own_functions_whose_dtypes_are_cupy_s(data):
     X, y, _ = data
     code = np.where(y == 1, 1.0, -1.0)
     for dtype in (np.float32, np.float64):
-        there = DeviceHome(rows.DeviceRows(X.astype(dtype))).row_pass(code, intercept=True, n_threads=1)
+        there = DeviceSource(rows.DeviceRows(X.astype(dtype))).row_pass(code, intercept=True, n_threads=1)
         here = open_rows(X.astype(dtype)).row_pass(code, intercept=True, n_threads=1)
         asked = {"step": 0.5, "line_width": 1.0, "width": 0.5}
         for floor, active in ((0.0, None), (0.3, None), (0.3, np.array([1, 2, 6]))):
-            for home in (there, here):
-                home.set_active(active)
-            looks = [home.look(np.linspace(-1, 1, 7), curvature_floor=floor, **asked) for home in (there, here)]
+            for source in (there, here):
+                source.set_active(active)
+            looks = [source.look(np.linspace(-1, 1, 7), curvature_floor=floor, **asked) for source in (there, here)]
             for found, wanted in zip(*looks, strict=True):
                 found, wanted = (np.triu(np.atleast_2d(part)) for part in (found, wanted))
                 np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
@@ -324,9 +324,9 @@ def test_an_interrupt_leaves_the_best_point(monkeypatch, data):
 def test_a_look_that_was_left_has_moved_no_row(monkeypatch, data):
     X, y, _ = data
     code = np.where(y == 1, 1.0, -1.0)
-    home, e = open_rows(LIBRARIES["strict"](X)).row_pass(code, intercept=True, n_threads=1), np.linspace(-1, 1, 7)
-    home.look(e, 0.5, 1.0, 1.0, 0.0)
-    before, square = home.margins(), np.asarray(home.along(0.3, 1.0))
+    source, e = open_rows(LIBRARIES["strict"](X)).row_pass(code, intercept=True, n_threads=1), np.linspace(-1, 1, 7)
+    source.look(e, 0.5, 1.0, 1.0, 0.0)
+    before, square = source.margins(), np.asarray(source.along(0.3, 1.0))
     seen, wide = [], rows.DeviceRows.wide
 
     def broken(self, *given):
@@ -338,9 +338,9 @@ def test_a_look_that_was_left_has_moved_no_row(monkeypatch, data):
     with monkeypatch.context() as patch:
         patch.setattr(rows.DeviceRows, "wide", broken)
         with pytest.raises(KeyboardInterrupt):
-            home.look(2 * e, 1.0, 1.0, 1.0, 0.0)
-    np.testing.assert_array_equal(home.margins(), before)
-    np.testing.assert_array_equal(home.along(0.3, 1.0), square)
+            source.look(2 * e, 1.0, 1.0, 1.0, 0.0)
+    np.testing.assert_array_equal(source.margins(), before)
+    np.testing.assert_array_equal(source.along(0.3, 1.0), square)
 
 
 @pytest.mark.parametrize("estimator", [SmSVMClassifier(l2=1e-6, tol=1e-9), MarginPursuitClassifier(l2=1e-6, tol=1e-12),
@@ -474,7 +474,7 @@ def test_memory_that_is_shared(data):
     wanted = SmSVMClassifier().fit(X, y)
     found = SmSVMClassifier().fit(Capsule(X), Capsule(y))
     np.testing.assert_array_equal(found.coef_, wanted.coef_)
-    assert not isinstance(open_rows(Capsule(X)), DeviceHome)
+    assert not isinstance(open_rows(Capsule(X)), DeviceSource)
     with pytest.raises(TypeError, match=r"X is a Capsule that NumPy cannot read where it is.*array-api-compat"):
         SmSVMClassifier().fit(Capsule(X, BufferError("on a device")), y)
 

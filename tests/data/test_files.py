@@ -20,7 +20,7 @@ from started import python
 from cmargin import Checkpoint, MarginPursuitClassifier, SmSVMClassifier
 from cmargin.data import open_rows
 from cmargin.data.files import RowFiles, arrays_in_files, open_files, read_ahead, sources
-from cmargin.data.files import source as home
+from cmargin.data.files import source as source
 from cmargin.solvers import cost
 from cmargin.solvers.newton import working_set as near_rows
 
@@ -29,7 +29,7 @@ from cmargin.solvers.newton import working_set as near_rows
 def small_chunks(monkeypatch):
     """So that a few hundred rows are many chunks; returns the setter of another size."""
     def of(size):
-        monkeypatch.setattr(home, "CHUNK", size)
+        monkeypatch.setattr(source, "CHUNK", size)
 
     of(2000)
     return of
@@ -46,15 +46,15 @@ def dense(X):
 
 
 def counted(monkeypatch):
-    """A list that gets the number of reads of the rows, by chunks, of every home of files, when a look ends."""
-    homes, make = [], home.FileHome.__init__
+    """A list that gets the number of reads of the rows, by chunks, of every data source of files, when a look ends."""
+    opened, make = [], source.FileSource.__init__
 
     def remembered(self, *given):
         make(self, *given)
-        homes.append(self)
+        opened.append(self)
 
-    monkeypatch.setattr(home.FileHome, "__init__", remembered)
-    return homes
+    monkeypatch.setattr(source.FileSource, "__init__", remembered)
+    return opened
 
 
 @pytest.mark.parametrize("kind", ["npy C", "csr folder"])
@@ -143,16 +143,16 @@ def test_labels_in_shards(data, tmp_path):
 def test_a_memory_map_too_large_for_memory_stays_in_its_file(data, tmp_path, monkeypatch):
     X, y = data
     np.save(tmp_path / "X.npy", X)
-    mapped, homes = np.load(tmp_path / "X.npy", mmap_mode="r"), counted(monkeypatch)
+    mapped, opened = np.load(tmp_path / "X.npy", mmap_mode="r"), counted(monkeypatch)
     SmSVMClassifier(l2=1e-2).fit(mapped, y)
-    assert not homes                                                     # as any array
+    assert not opened                                                     # as any array
     monkeypatch.setattr(sources, "memory_left", lambda: X.nbytes)
     found = SmSVMClassifier(l2=1e-2).fit(mapped, y)
-    assert len(homes) == 1 and found.score(mapped, y) > 0.9
+    assert len(opened) == 1 and found.score(mapped, y) > 0.9
     assert isinstance(open_files(mapped), RowFiles)
     SmSVMClassifier(l2=1e-2).fit(mapped[::2], y[::2])                    # rows that do not lie one after the other
     SmSVMClassifier(l2=1e-2).fit(mapped[:, 1:], y)
-    assert len(homes) == 1
+    assert len(opened) == 1
 
 
 def test_parquet(data, tmp_path):
@@ -216,12 +216,12 @@ def test_a_subset_is_gathered_in_one_read(tmp_path, monkeypatch, small_chunks):
     X[::1000] *= 30                                                      # a few long rows
     small_chunks(1 << 17)
     model = SmSVMClassifier(l2=1e-4, random_state=3)
-    homes, wanted = counted(monkeypatch), model.fit(X, y).objective_.copy()
+    opened, wanted = counted(monkeypatch), model.fit(X, y).objective_.copy()
     memory = model.n_passes_
     found = model.fit(files_of(X, "npy C", tmp_path), y)
     assert found.objective_ == pytest.approx(wanted, rel=2e-4)
     looks = np.isfinite(found.history_["objective"]).sum()
-    assert looks < 12 and homes[0].reads <= 1 + looks + 2               # the sample, the looks, what certifies
+    assert looks < 12 and opened[0].reads <= 1 + looks + 2               # the sample, the looks, what certifies
     assert model.n_passes_ < memory + 1                                  # where long rows are not told by a read of all
 
 
@@ -242,7 +242,7 @@ def test_a_gathered_sample_is_that_of_memory(data, tmp_path):
 def test_a_sample_is_no_larger_than_memory_has_room_for(data, tmp_path, monkeypatch):
     X, y = data
     rows = open_rows(files_of(X, "npy C", tmp_path)).row_pass(np.where(y == 1, 1.0, -1.0), intercept=True, n_threads=1)
-    monkeypatch.setattr(home.FileHome, "room_for_rows", lambda self: 60)
+    monkeypatch.setattr(source.FileSource, "room_for_rows", lambda self: 60)
     part, _ = rows.gather_sample(0.5, 0.5, 1, np.full(9, 0.1))
     assert 20 < part.n_rows < 150 and part.total_weight == pytest.approx(900, rel=0.4)
 
@@ -264,20 +264,21 @@ def test_a_choice_of_near_rows_is_one_read_of_the_files(tmp_path, monkeypatch, s
     X, y = rows_with_rare_columns(48_000, 1)
     files = files_of(X, "npy C", tmp_path)
     small_chunks(1 << 18)
-    homes, model, room = counted(monkeypatch), SmSVMClassifier(l2=1e-6, random_state=0), home.FileHome.room_for_rows
+    opened, room = counted(monkeypatch), source.FileSource.room_for_rows
+    model = SmSVMClassifier(l2=1e-6, random_state=0)
     memory, reads = model.fit(X, y).history_["objective"], model.n_passes_
     here, choices[:] = choices[:], []
     model.fit(files, y)
-    assert choices == here and homes[0].reads == pytest.approx(round(homes[0].reads))
+    assert choices == here and opened[0].reads == pytest.approx(round(opened[0].reads))
     np.testing.assert_allclose(model.history_["objective"], memory, rtol=1e-6)
     looks = np.isfinite(memory).sum()
-    assert homes[0].reads <= 1 + looks + len(choices) + 2                # the sample, looks, choices, what certifies
+    assert opened[0].reads <= 1 + looks + len(choices) + 2                # the sample, looks, choices, what certifies
     assert model.n_passes_ == pytest.approx(reads + len(choices) + 1, abs=1)
     choices.clear()                                                      # there is less room than that
-    monkeypatch.setattr(home.FileHome, "room_for_rows", lambda self: room(self) if not self.reads else 3000)
+    monkeypatch.setattr(source.FileSource, "room_for_rows", lambda self: room(self) if not self.reads else 3000)
     assert model.fit(files, y).duality_gap_[0] <= 1e-4 and 0 < max(choices) <= 3000 / len(X)
     choices.clear()                                                      # or none
-    monkeypatch.setattr(home.FileHome, "room_for_rows", lambda self: room(self) if not self.reads else 0)
+    monkeypatch.setattr(source.FileSource, "room_for_rows", lambda self: room(self) if not self.reads else 0)
     assert model.fit(files, y).duality_gap_[0] <= 1e-4 and not choices
 
 
@@ -299,10 +300,10 @@ def test_a_checkpoint_goes_on_to_the_same_near_rows(tmp_path, small_chunks, choi
 
 def test_one_read_serves_every_class(tmp_path, monkeypatch):
     X, y = blobs(n=800, d=6, k=5)
-    homes = counted(monkeypatch)
+    opened = counted(monkeypatch)
     for model in (SmSVMClassifier(l2=1e-2), MarginPursuitClassifier(l2=1e-2)):
         model.fit(files_of(X, "npy C", tmp_path), y)
-    of_svm, of_pursuit = (files.reads for files in homes)
+    of_svm, of_pursuit = (files.reads for files in opened)
     svm = SmSVMClassifier(l2=1e-2).fit(X, y)
     each = np.bincount(svm.history_["class"])
     assert of_svm <= each.max() + 3 < each.sum()

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from test_files_slnd import data, small_chunks  # noqa: F401
 
 from cmargin import BSNClassifier, Checkpoint, SLNDClassifier, baselines
-from cmargin.data.files import source as home
+from cmargin.data.files import source as source
 from cmargin.solvers.sgd.class_lists import ClassLists, SharedLists
 from cmargin.solvers.sgd.remote_run import kinds_of
 
@@ -55,7 +55,7 @@ def test_a_row_is_of_its_rarest_class():
     {"class_weight": "balanced", "negatives_per_positive": 1}], ids=str)
 @pytest.mark.parametrize("in_order", [False, True], ids=["random", "sorted"])
 def test_fits_are_as_good_as_in_memory(digits, parameters, kind, in_order, tmp_path, monkeypatch):
-    monkeypatch.setattr(home, "CHUNK", 1 << 16)                      # 10 windows
+    monkeypatch.setattr(source, "CHUNK", 1 << 16)                      # 10 windows
     _, X_test, _, y_test = digits
     memory, there = in_memory_and_there(model(**parameters), digits, kind, in_order, tmp_path)
     assert there.score(X_test, y_test) > memory.score(X_test, y_test) - 0.02
@@ -80,7 +80,7 @@ def test_two_classes_are_logistic_by_default(in_order, tmp_path):
 
 
 def test_what_is_chosen_is_what_memory_chooses(digits, tmp_path, monkeypatch):
-    monkeypatch.setattr(home, "CHUNK", 1 << 16)
+    monkeypatch.setattr(source, "CHUNK", 1 << 16)
     X, _, y, _ = digits
     memory, there = model().fit(X, y), model().fit(files_of(X, "npy C", tmp_path), y)
     assert there.step_size_ == memory.step_size_ and there.rank_ == memory.rank_

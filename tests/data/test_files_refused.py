@@ -12,12 +12,12 @@ from rows_in_files import files_of, write_csr
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, SmSVMClassifierCV, baselines
 from cmargin.data import open_rows
 from cmargin.data.files import RowFiles, open_files, sources
-from cmargin.data.files import source as home
+from cmargin.data.files import source as source
 
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
-    monkeypatch.setattr(home, "CHUNK", 2000)
+    monkeypatch.setattr(source, "CHUNK", 2000)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from started import python
 from cmargin import BSNClassifier, Checkpoint, SLNDClassifier
 from cmargin.data import open_rows
 from cmargin.data.files import open_files
-from cmargin.data.files import source as home
+from cmargin.data.files import source as source
 from cmargin.data.files import windows as windows_module
 from cmargin.data.files.windows import Windows
 
@@ -26,7 +26,7 @@ CHUNK = 4000
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     """So that a few hundred rows are many windows, of pieces of a few rows."""
-    monkeypatch.setattr(home, "CHUNK", CHUNK)
+    monkeypatch.setattr(source, "CHUNK", CHUNK)
     monkeypatch.setattr(windows_module, "SHORTEST", 1)
 
 
@@ -60,11 +60,11 @@ def test_a_pass_reads_every_row_once_in_another_order(data, kind, tmp_path):
         orders.append(np.concatenate(seen))
         np.testing.assert_array_equal(np.sort(orders[-1]), np.arange(len(X)))
     assert (orders[0] != orders[1]).any()
-    windows.home.let_go()
+    windows.source.let_go()
 
 
 def test_windows_of_rows_sorted_by_class_have_all_of_them(tmp_path, monkeypatch):
-    monkeypatch.setattr(home, "CHUNK", 32_000)                       # 400 rows
+    monkeypatch.setattr(source, "CHUNK", 32_000)                       # 400 rows
     rng = np.random.default_rng(1)
     y = np.sort(rng.choice(8, 4000, p=np.arange(1, 9) / 36))
     X = rng.standard_normal((4000, 10))
@@ -73,10 +73,10 @@ def test_windows_of_rows_sorted_by_class_have_all_of_them(tmp_path, monkeypatch)
     for rows, _ in mixed.of_pass(0):
         shares = np.bincount(y[rows], minlength=8) / len(rows)
         assert np.abs(shares - np.arange(1, 9) / 36).sum() / 2 < 0.12
-    mixed.home.let_go()
+    mixed.source.let_go()
     at_random = windows_of(X, rng.permutation(y), "npy C", tmp_path)
     lengths.append(len(at_random.edges))
-    at_random.home.let_go()
+    at_random.source.let_go()
     assert lengths[0] >= 2 * lengths[1]                              # long pieces where they will do
 
 
@@ -99,7 +99,7 @@ def test_row_groups_of_parquet_are_read_whole(data, tmp_path):
     {"class_weight": "balanced", "step_size": 1.0}], ids=str)
 @pytest.mark.parametrize("in_order", [False, True], ids=["random", "sorted"])
 def test_fits_are_as_good_as_in_memory(digits, parameters, kind, in_order, tmp_path, monkeypatch):
-    monkeypatch.setattr(home, "CHUNK", 1 << 16)                      # 10 windows
+    monkeypatch.setattr(source, "CHUNK", 1 << 16)                      # 10 windows
     _, X_test, _, y_test = digits
     memory, there = in_memory_and_there(model(**parameters), digits, kind, in_order, tmp_path)
     assert there.score(X_test, y_test) > memory.score(X_test, y_test) - 0.015
@@ -111,7 +111,7 @@ def test_fits_are_as_good_as_in_memory(digits, parameters, kind, in_order, tmp_p
 
 
 def test_what_is_chosen_is_what_memory_chooses(digits, tmp_path, monkeypatch):
-    monkeypatch.setattr(home, "CHUNK", 1 << 16)
+    monkeypatch.setattr(source, "CHUNK", 1 << 16)
     X, _, y, _ = digits
     memory, there = model().fit(X, y), model().fit(files_of(X, "npy C", tmp_path), y)
     assert there.step_size_ == memory.step_size_ and there.rank_ == memory.rank_

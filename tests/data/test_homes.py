@@ -1,4 +1,6 @@
-"""Homes of rows: places, formats, dtypes and weights; nobody else asks what X is, or for more than is declared."""
+"""Data sources of rows: places, formats, dtypes and weights; nobody else asks what X is, or for more than is
+declared.
+"""
 
 import inspect
 import re
@@ -31,19 +33,19 @@ from cmargin.data import open_rows
 from cmargin.data import source as base
 from cmargin.data.device.row_pass import DeviceRowPass
 from cmargin.data.device.score_blocks import DeviceScoreBlocks
-from cmargin.data.device.source import DeviceHome
+from cmargin.data.device.source import DeviceSource
 from cmargin.data.device.stochastic_rows import DeviceStochasticRows
 from cmargin.data.files.row_pass import FileRowPass
-from cmargin.data.files.source import FileHome
+from cmargin.data.files.source import FileSource
 from cmargin.data.files.stochastic_rows import FileStochasticRows
 from cmargin.data.files.walkers import FileWalkers
 from cmargin.data.memory import dual_rows, row_pass, score_blocks, softmax_rows, stochastic_rows
 from cmargin.data.memory import source as memory
-from cmargin.data.open_here import home_of
-from cmargin.data.shards.dask import source as dask_home
+from cmargin.data.open_here import source_of
+from cmargin.data.shards.dask import source as dask_source
 from cmargin.data.shards.dask.source import DaskPass
 from cmargin.data.shards.dask.walkers import WorkerWalkers
-from cmargin.data.shards.mpi import RankHome, RankPass
+from cmargin.data.shards.mpi import RankPass, RankSource
 from cmargin.data.shards.walkers import RankWalkers
 from cmargin.data.source import TANGENTS
 from cmargin.data.stats import DataStats
@@ -56,7 +58,7 @@ def in_files(X, code):
     """Rows read from a file in a few chunks."""
     folder = tempfile.mkdtemp()
     kind = "csr folder" if sp.issparse(X) else "npy F" if X.flags.f_contiguous else "npy C"
-    rows = FileHome(files_of(naive.dense(X), kind, Path(folder)), chunk=2500)
+    rows = FileSource(files_of(naive.dense(X), kind, Path(folder)), chunk=2500)
     assert len(rows.chunks) > 2
     weakref.finalize(rows, shutil.rmtree, folder)           # a TemporaryDirectory warns, in another test's midst
     return rows.row_pass(code, intercept=True, n_threads=2)
@@ -89,31 +91,32 @@ def place(request):
     return PLACES[request.param]
 
 
-# ---------------------------------------------------------------- one list of homes
+# ---------------------------------------------------------------- one list of data sources
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["alike", "weighted"])
 def test_sums_of_every_home(place, any_format, dtype, weighted):
     X, code = problem(dtype, weighted)
-    home, w, rough = place(any_format(X), code), np.linspace(-0.4, 0.5, 8), 1e-4 if dtype == np.float32 else 1e-9
+    source, w, rough = place(any_format(X), code), np.linspace(-0.4, 0.5, 8), 1e-4 if dtype == np.float32 else 1e-9
     A, s, y = np.hstack([X.astype(float), np.ones((len(X), 1))]), np.abs(code), np.where(code < 0, -1.0, 1.0)
-    assert (home.n_rows, home.n_features, home.n_columns) == (300, 7, 8) and home.total_weight == pytest.approx(s.sum())
+    assert (source.n_rows, source.n_features, source.n_columns) == (300, 7, 8)
+    assert source.total_weight == pytest.approx(s.sum())
     u = 1 - y * (A @ w)
-    loss, squares = home.evaluate(w, True)
+    loss, squares = source.evaluate(w, True)
     assert loss == pytest.approx(s @ np.maximum(u, 0), rel=rough)
     np.testing.assert_allclose(squares, s @ A**2, rtol=rough)
-    home.set_loss("squared_hinge")
-    home.start()
-    home.set_active(None)
-    sums, gradient, hessian = home.look(direction=w, step=1.0, line_width=1.0, width=1.0, curvature_floor=0.0)
+    source.set_loss("squared_hinge")
+    source.start()
+    source.set_active(None)
+    sums, gradient, hessian = source.look(direction=w, step=1.0, line_width=1.0, width=1.0, curvature_floor=0.0)
     inside = s * (u > 0)
     assert sums[0] == pytest.approx(inside @ u**2, rel=rough)
     np.testing.assert_allclose(gradient[0], A.T @ (2 * inside * u * y), rtol=rough, atol=rough * 100)
     block = np.triu((A * (2 * inside)[:, None]).T @ A)
     np.testing.assert_allclose(np.triu(hessian), block, rtol=rough, atol=rough * 100)
-    product, share = home.hessian_product(w, 1.0)
+    product, share = source.hessp(w, 1.0)
     np.testing.assert_allclose(product, A.T @ (2 * inside * (A @ w)), rtol=rough, atol=rough * 100)
     assert 0 < share <= 1
-    value, slope, curvature = home.along(0.5, 1.0)
+    value, slope, curvature = source.along(0.5, 1.0)
     half = 1 - 0.5 * y * (A @ w)
     assert value == pytest.approx(s @ np.maximum(half, 0) ** 2, rel=rough)
     assert slope == pytest.approx(-(s * y * (A @ w)) @ (2 * np.maximum(half, 0)), rel=10 * rough)
@@ -122,10 +125,10 @@ def test_sums_of_every_home(place, any_format, dtype, weighted):
 
 def test_rows_below_the_floor_in_every_home(place, any_format):
     X, code = problem(float, True)
-    home, w, A = place(any_format(X), code), np.linspace(-0.4, 0.5, 8), naive.with_ones(X, True)
-    home.start(primal=True)
-    home.set_active(None)
-    sums, _, hessian = home.look(direction=w, step=1.0, line_width=0.3, width=0.3, curvature_floor=0.4)
+    source, w, A = place(any_format(X), code), np.linspace(-0.4, 0.5, 8), naive.with_ones(X, True)
+    source.start(primal=True)
+    source.set_active(None)
+    sums, _, hessian = source.look(direction=w, step=1.0, line_width=0.3, width=0.3, curvature_floor=0.4)
     h = naive.smoothed(1 - np.where(code < 0, -1.0, 1.0) * (A @ w), 0.3)[2]
     np.testing.assert_allclose(np.triu(hessian), np.triu(naive.curvature_above(A, np.abs(code), h, 0.4)), atol=1e-9)
     assert 0 < sums[6] == ((h > 0.4) & (code != 0)).sum() < len(X)
@@ -201,7 +204,7 @@ def test_steps_of_near_rows_in_every_home(place, form, monkeypatch):
 
 
 def test_steps_of_near_rows_that_stay_with_workers(monkeypatch):
-    monkeypatch.setattr(dask_home, "BROUGHT", 0)
+    monkeypatch.setattr(dask_source, "BROUGHT", 0)
     here, there, _ = same_steps(PLACES["partitions"], np.asarray, monkeypatch)
     assert there.passes == pytest.approx(here.passes)
 
@@ -227,9 +230,9 @@ def test_what_lines_told_of_the_near_rows(place, any_format, dtype):
 
 def test_every_source_says_what_it_is(tmp_path):
     X, code = problem(np.float64, False)
-    sources = {"memory": open_rows(X), "files": FileHome(files_of(X, "npy C", tmp_path)),
-               "ranks": pass_over_ranks(X, code, [31, 170], True).home,
-               "workers": pass_over_partitions(X, code, [31, 170], True).home}
+    sources = {"memory": open_rows(X), "files": FileSource(files_of(X, "npy C", tmp_path)),
+               "ranks": pass_over_ranks(X, code, [31, 170], True).source,
+               "workers": pass_over_partitions(X, code, [31, 170], True).source}
     if strict is not None:
         sources["device"] = open_rows(strict_on("device1")(X))
     for place, source in sources.items():
@@ -242,22 +245,22 @@ def test_every_source_says_what_it_is(tmp_path):
 
 def test_views_of_a_home(any_format, dtype):
     X, code = problem(dtype, True)
-    home, rough = open_rows(any_format(X), code), 1e-5 if dtype == np.float32 else 1e-12
-    assert (home.n_rows, home.n_features, home.dtype) == (300, 7, dtype) and home.y is code
-    assert home.entries == (np.count_nonzero(X) if home.sparse else X.size)
-    assert home.largest() == np.abs(X).max()
+    source, rough = open_rows(any_format(X), code), 1e-5 if dtype == np.float32 else 1e-12
+    assert (source.n_rows, source.n_features, source.dtype) == (300, 7, dtype) and source.y is code
+    assert source.entries == (np.count_nonzero(X) if source.sparse else X.size)
+    assert source.largest() == np.abs(X).max()
     picked = np.array([7, 2, 250])
     for rows in (picked, slice(40, 44)):
-        taken = home.take(rows, np.float64)
-        assert taken.dtype == np.float64 and sp.issparse(taken) == home.sparse
+        taken = source.take(rows, np.float64)
+        assert taken.dtype == np.float64 and sp.issparse(taken) == source.sparse
         np.testing.assert_array_equal(naive.dense(taken), X[rows])
-    kept = home.keep(picked)
+    kept = source.keep(picked)
     np.testing.assert_array_equal(naive.dense(kept.take(slice(None), dtype)), X[picked])
     np.testing.assert_array_equal(kept.y, code[picked])
     scale = np.arange(1.0, 8)
-    np.testing.assert_allclose(naive.dense(home.over_columns(scale).take(slice(None), dtype)), X / scale, rtol=1e-6)
+    np.testing.assert_allclose(naive.dense(source.over_columns(scale).take(slice(None), dtype)), X / scale, rtol=1e-6)
     W, b = np.linspace(-1, 1, 21).reshape(3, 7), np.arange(3.0)
-    scores = home.stochastic_rows(2).scores(W, b, picked)
+    scores = source.stochastic_rows(2).scores(W, b, picked)
     np.testing.assert_allclose(scores, X[picked] @ W.T + b, rtol=rough, atol=rough)
     wide = open_rows(any_format(X[:5])).reduced()
     np.testing.assert_allclose(wide.L @ wide.L.T, X[:5].astype(float) @ X[:5].T.astype(float), atol=1e-5)
@@ -317,14 +320,15 @@ def declared(protocol):
     return own | {name for kind in protocol.__mro__ for name in getattr(kind, "__annotations__", {})}
 
 
-VIEWS = [(base.Home, memory.MemoryHome), (base.LocalRowPass, row_pass.MemoryRowPass),
+VIEWS = [(base.DataSource, memory.MemorySource), (base.LocalRowPass, row_pass.MemoryRowPass),
          (base.DualPass, dual_rows.DualRowPass), (base.ScoreBlocks, score_blocks.ScoreBlocks),
          (base.SoftmaxPass, softmax_rows.SoftmaxRowPass), (base.StochasticRows, stochastic_rows.StochasticRows),
-         (base.Home, FileHome), (base.KeptRowPass, FileRowPass), (base.RowPass, DaskPass), (base.KeptRowPass, RankPass),
-         (base.Home, DeviceHome), (base.RowPass, DeviceRowPass), (base.ScoreBlocks, DeviceScoreBlocks),
+         (base.DataSource, FileSource), (base.KeptRowPass, FileRowPass), (base.RowPass, DaskPass),
+         (base.KeptRowPass, RankPass),
+         (base.DataSource, DeviceSource), (base.RowPass, DeviceRowPass), (base.ScoreBlocks, DeviceScoreBlocks),
          (base.StochasticRows, DeviceStochasticRows), (base.StochasticRows, FileStochasticRows),
-         (base.Walkers, FileWalkers), (base.Shards, RankHome), (base.KeptWalkers, RankWalkers),
-         (base.Shards, dask_home.DaskHome), (base.ShardWalkers, WorkerWalkers)]
+         (base.Walkers, FileWalkers), (base.Shards, RankSource), (base.KeptWalkers, RankWalkers),
+         (base.Shards, dask_source.DaskSource), (base.ShardWalkers, WorkerWalkers)]
 
 
 @pytest.mark.parametrize("protocol, done", VIEWS, ids=lambda given: given.__name__)
@@ -361,9 +365,9 @@ class Declared:
         setattr(self._view, name, value)
 
 
-MADE = {(base.Home, "row_pass"): base.LocalRowPass, (base.Home, "keep"): base.Home,
-        (base.Home, "score_blocks"): base.ScoreBlocks, (base.Home, "softmax_pass"): base.SoftmaxPass,
-        (base.Home, "stochastic_rows"): base.StochasticRows, (base.ScoreBlocks, "home"): base.Home,
+MADE = {(base.DataSource, "row_pass"): base.LocalRowPass, (base.DataSource, "keep"): base.DataSource,
+        (base.DataSource, "score_blocks"): base.ScoreBlocks, (base.DataSource, "softmax_pass"): base.SoftmaxPass,
+        (base.DataSource, "stochastic_rows"): base.StochasticRows, (base.ScoreBlocks, "source"): base.DataSource,
         (base.ScoreBlocks, "row_pass"): base.LocalRowPass, (base.StochasticRows, "over_columns"): base.StochasticRows}
 
 
@@ -383,7 +387,7 @@ def test_what_is_not_declared_is_not_used(monkeypatch, estimator, n_classes):
     X, y = blobs(n=240, k=n_classes)
     X = sp.csr_matrix(X) if estimator.get_params().get("linear_solver") == "dual" else X
     weight = np.where(np.arange(len(y)) % 9, 1.0, 0.0) if "Catoni" not in str(estimator) else None
-    monkeypatch.setattr(validation, "home_of", lambda *given: Declared(home_of(*given), base.Home))
+    monkeypatch.setattr(validation, "source_of", lambda *given: Declared(source_of(*given), base.DataSource))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted = estimator.set_params(n_jobs=1).fit(X, y, *(() if weight is None else (weight,)))

@@ -1,4 +1,4 @@
-"""`open_rows(X, codes, comm=comm)`: the rows of all ranks as one home, for a solver of one's own."""
+"""`open_rows(X, codes, comm=comm)`: the rows of all ranks as one data source, for a solver of one's own."""
 
 import numpy as np
 import pytest
@@ -14,16 +14,16 @@ EDGES = [0, 25, 25, 60]                  # the second of three ranks has no rows
 
 
 def driven(work, rows=X, codes=CODES):
-    """What ``work(home)`` brings on rank 0 of three."""
+    """What ``work(source)`` brings on rank 0 of three."""
     def one(comm):
         part = slice(*EDGES[comm.rank:comm.rank + 2])
-        home = open_rows(rows[part], codes[part], comm=comm)
+        source = open_rows(rows[part], codes[part], comm=comm)
         if comm.rank:
-            return home.serve()
+            return source.serve()
         try:
-            return work(home)
+            return work(source)
         finally:
-            home.end()
+            source.end()
 
     (found, *others), _ = on_ranks(3, one)
     assert others == [None, None]
@@ -36,9 +36,9 @@ def driven(work, rows=X, codes=CODES):
 def test_sums_of_every_problem_are_those_of_the_rows_together(form):
     w, together = rng.standard_normal(6), open_rows(form(X))
 
-    def work(home):
-        assert (home.n_rows, home.n_features, home.sparse) == (60, 5, form is not np.asarray)
-        return [home.row_pass(c, intercept=True, n_threads=1).evaluate(w, True) for c in range(2)]
+    def work(source):
+        assert (source.n_rows, source.n_features, source.sparse) == (60, 5, form is not np.asarray)
+        return [source.row_pass(c, intercept=True, n_threads=1).evaluate(w, True) for c in range(2)]
 
     for c, (loss, squares) in enumerate(driven(work, form(X))):
         alone = together.row_pass(CODES[:, c].copy(), intercept=True, n_threads=1).evaluate(w, True)
@@ -48,9 +48,9 @@ def test_sums_of_every_problem_are_those_of_the_rows_together(form):
 
 def test_views_of_all_problems():
     W, bias = rng.standard_normal((2, 5)), np.array([0.1, -0.2])
-    margins = driven(lambda home: np.vstack([m for _, m in home.score_blocks(None, None, 1).margins(W, bias)]))
+    margins = driven(lambda source: np.vstack([m for _, m in source.score_blocks(None, None, 1).margins(W, bias)]))
     np.testing.assert_allclose(margins, CODES.T * (W @ X.T + bias[:, None]))
-    start = driven(lambda home: home.shared_start([0, 1], [60.0, 60.0], True, 1e-3, "hinge").W)
+    start = driven(lambda source: source.shared_start([0, 1], [60.0, 60.0], True, 1e-3, "hinge").W)
     assert start.shape == (2, 6) and (np.sign(X @ start[0, :5] + start[0, 5]) == CODES[:, 0]).mean() > 0.5
 
 

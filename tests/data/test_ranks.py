@@ -14,8 +14,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, baselines
-from cmargin.data.shards.mpi import RankHome, RankShard
-from cmargin.data.source import ROUGH_BLOCK
+from cmargin.data.shards.mpi import RankShard, RankSource
+from cmargin.data.source import SINGLE_BLOCK
 from cmargin.solvers.sgd.shard_shares import unevenness
 
 X, Y = blobs(n=600, d=6, k=3)
@@ -163,7 +163,7 @@ def test_the_same_rows_are_chosen_however_they_are_split(many):
                                              ({"linear_solver": "cg"}, ("product",))], ids=named)
 def test_messages_and_bytes_are_those_of_the_model(settings, asked, many, monkeypatch):
     rows = many if "evaluate" in asked else (X, Y)
-    calls, real, p = [], RankHome.ask, rows[0].shape[1] + 1
+    calls, real, p = [], RankSource.ask, rows[0].shape[1] + 1
 
     def ask(self, kind, key, parts, n_columns):
         before = self.ranks.messages, self.ranks.bytes
@@ -171,14 +171,14 @@ def test_messages_and_bytes_are_those_of_the_model(settings, asked, many, monkey
         calls.append((kind, parts, self.ranks.messages - before[0], self.ranks.bytes - before[1]))
         return told
 
-    monkeypatch.setattr(RankHome, "ask", ask)
+    monkeypatch.setattr(RankSource, "ask", ask)
     _, _, comms = fitted(lambda: SmSVMClassifier(**settings), 2, *rows)
     request = 8 * (8 + p) + 1
     assert {kind for kind, *_ in calls} >= {"look", "along", *asked}
     for kind, parts, messages, n_bytes in calls:
         active = parts.get("active")
         block = p if active is None else len(active)
-        triangle = block * (block + 1) // 2 if parts.get("with_hessian") in (True, ROUGH_BLOCK) else 0
+        triangle = block * (block + 1) // 2 if parts.get("with_hessian") in (True, SINGLE_BLOCK) else 0
         sums = {"look": 16 + 3 * p + triangle, "along": 3}.get(kind, p + 1)
         assert (messages, n_bytes) == (2, request + 8 * (2 + sums))
     assert [name for name, _ in comms[0].calls].count("Reduce") == len(calls)

@@ -75,10 +75,10 @@ def problem(n=90, d=5, k=3, seed=3):
     return rng.standard_normal((k, d))[y] + rng.standard_normal((n, d)), y
 
 
-def placed(X, home, folder):
-    if home not in KINDS:
-        return HOMES[home](X)
-    return files_of(X, KINDS[home], folder)
+def placed(X, source, folder):
+    if source not in KINDS:
+        return HOMES[source](X)
+    return files_of(X, KINDS[source], folder)
 
 
 def fit_ends(model, X, y, ending, folder):
@@ -100,8 +100,8 @@ def fit_ends(model, X, y, ending, folder):
 
 
 def test_rows_go_with_their_last_name():
-    # SmSVM's checkpoint held a method of the fit that held the checkpoint, and the rows' home another one: eight arrays
-    # of 57 MiB, one after the other, held 457 MiB until the collector came
+    # SmSVM's checkpoint held a method of the fit that held the checkpoint, and the rows' data source another one: eight
+    # arrays of 57 MiB, one after the other, held 457 MiB until the collector came
     with released() as gone:
         X = np.random.default_rng(0).random((400, 8))
         gone.append(weakref.ref(X))
@@ -123,11 +123,11 @@ def test_every_way_of_every_estimator(model, ending, tmp_path):
 
 
 @pytest.mark.parametrize("model", quick_estimators(), ids=named)
-@pytest.mark.parametrize("home", HOMES)
-def test_every_home(model, home, tmp_path):
+@pytest.mark.parametrize("source", HOMES)
+def test_every_home(model, source, tmp_path):
     with released() as gone:
         X, y = problem()
-        X = placed(X, home, tmp_path)
+        X = placed(X, source, tmp_path)
         gone.append(weakref.ref(X))
         fit_ends(clone(model), X, y, None, tmp_path)
         del X
@@ -152,13 +152,13 @@ def test_every_way_of_ending(model, ending, tmp_path):
 @pytest.mark.parametrize("model", [SmSVMClassifier(), SmSVMClassifier(loss="logistic"), MarginPursuitClassifier(),
                                    SLNDClassifier(random_state=0, max_passes=3),
                                    SLNDClassifier(loss="multinomial", random_state=0, max_passes=3)], ids=named)
-@pytest.mark.parametrize("home", [home for home in ("csr", "files", "csr files", "device") if home in HOMES])
+@pytest.mark.parametrize("source", [source for source in ("csr", "files", "csr files", "device") if source in HOMES])
 @pytest.mark.parametrize("ending", ["max_time", "interrupt", "error", "stop", "NaN"])
-def test_ways_of_ending_elsewhere(model, home, ending, tmp_path):
+def test_ways_of_ending_elsewhere(model, source, ending, tmp_path):
     with released() as gone:
         X, y = problem()
         X[7, 2] = np.nan if ending == "NaN" else X[7, 2]
-        X = placed(X, home, tmp_path)
+        X = placed(X, source, tmp_path)
         gone.append(weakref.ref(X))
         ended = fit_ends(clone(model), X, y, ending, tmp_path)
         assert (ended is None) == (ending in ("max_time", "stop"))

@@ -6,14 +6,14 @@ from conftest import blobs
 
 from cmargin.data import open_rows
 from cmargin.data.shards.request import Request, add_up, answer_of, n_sums
-from cmargin.data.source import ROUGH_BLOCK, TANGENTS
+from cmargin.data.source import SINGLE_BLOCK, TANGENTS
 
 LOOK = {"restart": False, "primal": False, "active": None, "direction": None, "step": 0.5, "line_width": 0.2,
         "width": 0.1, "curvature_floor": 0.05, "with_hessian": False}
 START = {**LOOK, "restart": True, "primal": True}
 DIRECTION = np.linspace(-0.3, 0.4, 6)
 QUESTIONS = [
-    ("look", {**START, "with_hessian": True}), ("look", {**LOOK, "direction": DIRECTION, "with_hessian": ROUGH_BLOCK}),
+    ("look", {**START, "with_hessian": True}), ("look", {**LOOK, "direction": DIRECTION, "with_hessian": SINGLE_BLOCK}),
     ("look", {**LOOK, "direction": DIRECTION, "with_hessian": True, "active": np.array([0, 2, 5])}),
     ("look", {**LOOK, "with_hessian": TANGENTS}), ("along", {"step": 0.7, "width": 0.3}),
     ("product", {"x": None, "width": 0.1, "curvature_floor": 0.0}),
@@ -59,7 +59,7 @@ def test_sums_answer_as_the_rows_do():
             if own[2] is not None:
                 own = *own[:2], np.triu(own[2])
         else:
-            method = {"along": "along", "product": "hessian_product", "evaluate": "evaluate"}[kind]
+            method = {"along": "along", "product": "hessp", "evaluate": "evaluate"}[kind]
             own = getattr(both[0], method)(*asked.values())
         for mine, its in zip(found, own, strict=True):
             np.testing.assert_array_equal(mine, its, err_msg=kind)

@@ -1,4 +1,6 @@
-"""l2="auto" of margin pursuit: what is chosen, by which rule, and that every home of the rows chooses the same."""
+"""l2="auto" of margin pursuit: what is chosen, by which rule, and that every data source of the rows chooses the
+same.
+"""
 
 import warnings
 

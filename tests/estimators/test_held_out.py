@@ -161,8 +161,8 @@ def test_few_rows_with_a_step_of_ones_own_have_passes(options):
 def test_rows_in_files_and_on_a_device_have_the_factor_and_the_optimum_of_rows_in_memory(per, tmp_path):
     X, y, T, t = overlapping(64, 30, per)
     memory = fit(X, y)
-    homes = [fit(files_of(X, "npy C", tmp_path), y), *(fit(put(X), y) for put in LIBRARIES.values())]
-    for one in homes:
+    sources = [fit(files_of(X, "npy C", tmp_path), y), *(fit(put(X), y) for put in LIBRARIES.values())]
+    for one in sources:
         assert one.n_iter_ == memory.n_iter_ or per > 3
         if per == 3:
             np.testing.assert_allclose(one.coef_, memory.coef_, rtol=1e-6, atol=1e-7 * np.abs(memory.coef_).max())

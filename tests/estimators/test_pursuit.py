@@ -86,7 +86,7 @@ def test_the_row_pass_sums_margin_pursuit(sparse, fit_intercept):
     np.testing.assert_allclose(rows.margins(), z, atol=1e-12)
     assert rows.along(0.7, 1.0)[:2] == pytest.approx((sums[0], sums[1]))
     with single_threaded_blas():
-        product, _ = rows.hessian_product(np.arange(1.0, A.shape[1] + 1), 1.0)
+        product, _ = rows.hessp(np.arange(1.0, A.shape[1] + 1), 1.0)
     np.testing.assert_allclose(product, A.T @ (curvature * (A @ np.arange(1.0, A.shape[1] + 1))), atol=1e-9)
 
 

@@ -270,13 +270,13 @@ def test_a_subset_that_chance_left_empty_is_no_subset(monkeypatch):
     monkeypatch.setattr(cost, "SUBSET_ROWS_PER_COLUMN", 0.01)
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((20, 3)), np.arange(20) % 2
-    home = open_rows(X)
-    rows = home.row_pass(2.0 * y - 1, intercept=True, n_threads=1)
+    source = open_rows(X)
+    rows = source.row_pass(2.0 * y - 1, intercept=True, n_threads=1)
     empty = [seed for seed in range(60) if subset.subset_of(rows, seed)[0] is None]
     assert 0 < len(empty) < 30
     problem, settings = Problem(1e-2, 0.0, 3), Settings()
     with single_threaded_blas():
-        drivers = [driver.finish() for driver in drivers_of(home, rows, problem, settings, empty[0])]
+        drivers = [driver.finish() for driver in drivers_of(source, rows, problem, settings, empty[0])]
     assert len(drivers) == 1 and drivers[0].gap <= 1e-4
 
 

@@ -138,8 +138,8 @@ def test_a_certificate_that_falls_short_when_evaluated_is_worked_on():
             starts.append("evaluate" in self.asked)
             super().start(primal)
 
-    home = Flattering([open_rows(X).row_pass(y, intercept=False, n_threads=1)])
-    newton = continuation_newton.ContinuationNewton(home, Problem(1e-2, 0.0), Settings(tol=1e-3), w=np.full(5, 0.1))
+    source = Flattering([open_rows(X).row_pass(y, intercept=False, n_threads=1)])
+    newton = continuation_newton.ContinuationNewton(source, Problem(1e-2, 0.0), Settings(tol=1e-3), w=np.full(5, 0.1))
     with single_threaded_blas():
         result = newton.run()
     assert starts == [False, True]

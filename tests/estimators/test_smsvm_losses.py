@@ -207,10 +207,10 @@ def test_a_subset_is_left_where_its_end_cannot_be_seen_in_the_gaps_of_the_whole(
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((40_000, 20))
     code = np.where(X @ rng.standard_normal(20) + 2 * rng.standard_normal(40_000) > 0, 1.0, -1.0)
-    home = open_rows(X)
-    rows = home.row_pass(code, intercept=False, n_threads=1)
+    source = open_rows(X)
+    rows = source.row_pass(code, intercept=False, n_threads=1)
     with single_threaded_blas():
-        first = next(drivers_of(home, rows, Problem(1e-3, 0.0, None, loss), Settings(), seed))
+        first = next(drivers_of(source, rows, Problem(1e-3, 0.0, None, loss), Settings(), seed))
         assert first.finish().gap <= 3e-4
 
 

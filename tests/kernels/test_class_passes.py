@@ -31,14 +31,14 @@ class Setting:
     def __init__(self, sparse=False, tail="scale", dtype=np.float64, threads=2, negatives=9, weighted=False, rank=3):
         X, self.y = blobs(n=600)
         self.X = X.astype(dtype)
-        self.home = open_rows(sp.csr_matrix(self.X) if sparse else self.X).stochastic_rows(threads)
+        self.source = open_rows(sp.csr_matrix(self.X) if sparse else self.X).stochastic_rows(threads)
         self.lists = ClassLists.from_indicator(indicator(self.y), negatives)
         self.weight = np.random.default_rng(4).uniform(0.2, 3, 600) if weighted else None
         self.tail, self.rank, self.subset = tail, rank, np.arange(0, 600, 3)
-        self.inverse, _ = build_inverse(self.home, self.subset, np.ones((1, 200)), rank, tail)
+        self.inverse, _ = build_inverse(self.source, self.subset, np.ones((1, 200)), rank, tail)
 
     def passes(self, loss="logistic", **arguments):
-        return ClassPasses(self.home, self.lists, self.weight, loss, class_streams(11, 4), **arguments)
+        return ClassPasses(self.source, self.lists, self.weight, loss, class_streams(11, 4), **arguments)
 
     def visits(self, n_passes):
         """What the classes will visit: the same streams, drawn here."""
@@ -61,7 +61,7 @@ class Setting:
 @pytest.mark.parametrize("sparse", [False, True])
 def test_whitened_steps_are_the_literal_ones(loss, tail, sparse):
     s = Setting(sparse, tail, weighted=True)
-    Z, weights, mean = s.home.whiten(s.inverse), s.weights(average=False), s.weights()
+    Z, weights, mean = s.source.whiten(s.inverse), s.weights(average=False), s.weights()
     step, beta, runner, runner_mean = np.full(4, 0.02), np.array([0.5]), s.passes(loss), s.passes(loss)
     for _ in range(N_PASSES):
         runner.plain(Z, s.inverse, weights, step, beta)
@@ -87,7 +87,7 @@ def test_refreshed_steps_are_the_literal_ones(loss, tail, sparse):
     s = Setting(sparse, tail)
     rng = np.random.default_rng(8)
     curvature, start = rng.uniform(0.05, 0.25, (4, 200)), 0.3 * rng.standard_normal((4, 12))
-    s.inverse, _ = build_inverse(s.home, s.subset, curvature, s.rank, tail)
+    s.inverse, _ = build_inverse(s.source, s.subset, curvature, s.rank, tail)
     weights = s.weights(average=False, W=start, bias=np.full(4, -0.2), keep_base=True)
     runner, beta = s.passes(loss), np.linspace(1, 2, 4)
     for _ in range(N_PASSES):
@@ -103,7 +103,7 @@ def test_refreshed_steps_are_the_literal_ones(loss, tail, sparse):
 def test_a_shared_refresh_serves_every_class():
     s = Setting(tail="drop")
     plain, shared = s.weights(), s.weights(W=np.zeros((4, 12)), keep_base=True)
-    s.passes().plain(s.home.whiten(s.inverse), s.inverse, plain, np.full(4, 0.02), np.array([1.0]))
+    s.passes().plain(s.source.whiten(s.inverse), s.inverse, plain, np.full(4, 0.02), np.array([1.0]))
     s.passes().refreshed(s.inverse, shared, np.full(4, 0.02), np.array([1.0]))
     np.testing.assert_allclose(plain.linear(s.inverse)[0], shared.linear(s.inverse)[0], atol=1e-12)
 
@@ -114,7 +114,7 @@ def test_a_shared_refresh_serves_every_class():
 def test_theory_steps_are_those_of_equation_23(loss, tail, sparse):
     s = Setting(sparse, tail, negatives=1)
     weights, subset = s.weights(average=False), np.array([0, 5, 9, -3, -20, -31], np.int64)
-    s.passes(loss).theory(s.home.whiten(s.inverse), s.inverse, weights, 6 * np.arange(5), np.tile(subset, 4),
+    s.passes(loss).theory(s.source.whiten(s.inverse), s.inverse, weights, 6 * np.arange(5), np.tile(subset, 4),
                           CURVATURE_AT_ZERO[loss], np.array([0.7]))
     W, bias = weights.linear(s.inverse)
     H_star = low_rank_inverse(s.X[s.subset].T @ s.X[s.subset] / 200, s.rank, tail)
@@ -131,7 +131,7 @@ def test_theory_step_never_raises_the_risk_of_its_subset():
     weights, risks = s.weights(average=False), [np.log(2)]
     runner = s.passes()
     for _ in range(3):
-        runner.theory(s.home.whiten(s.inverse), s.inverse, weights, offsets, everything, 0.25, np.zeros(1))
+        runner.theory(s.source.whiten(s.inverse), s.inverse, weights, offsets, everything, 0.25, np.zeros(1))
         W, _ = weights.linear(s.inverse)
         risks.append(np.mean(np.logaddexp(0, -y * (X @ W[2]))))
     assert np.all(np.diff(risks) < 0)
@@ -139,7 +139,7 @@ def test_theory_step_never_raises_the_risk_of_its_subset():
 
 def test_sums_are_those_met_before_each_step():
     s = Setting(weighted=True)
-    sums = s.passes("squared").plain(s.home.whiten(s.inverse), s.inverse, s.weights(), np.zeros(4), np.array([1.0]))
+    sums = s.passes("squared").plain(s.source.whiten(s.inverse), s.inverse, s.weights(), np.zeros(4), np.array([1.0]))
     visited = [np.concatenate(v) for v in s.visits(1)]
     weight = [s.weight[np.where(v >= 0, v, -1 - v)].sum() for v in visited]
     np.testing.assert_allclose(sums[:, 2], weight)
@@ -185,7 +185,7 @@ def test_a_stream_does_not_depend_on_the_number_of_classes():
 
 def test_slices_and_batches_change_no_bit(monkeypatch):
     s = Setting()
-    Z, whole = s.home.whiten(s.inverse), s.weights()
+    Z, whole = s.source.whiten(s.inverse), s.weights()
     s.passes().plain(Z, s.inverse, whole, np.full(4, 0.05), np.array([1.0]))
     monkeypatch.setattr("cmargin.solvers.sgd.class_passes.SLICE_NUMBERS", 1.0)       # 64 steps a slice
     monkeypatch.setattr("cmargin.solvers.sgd.class_passes.LIST_ENTRIES", 700)        # a class or two a batch
@@ -198,8 +198,8 @@ def test_slices_and_batches_change_no_bit(monkeypatch):
 def test_a_deadline_stops_between_slices(monkeypatch):
     monkeypatch.setattr("cmargin.solvers.sgd.class_passes.SLICE_NUMBERS", 1.0)
     s, weights = Setting(), None
-    weights, Z = s.weights(), s.home.whiten(s.inverse)
-    s.home.between_chunks = RunClock(0.0).watch
+    weights, Z = s.weights(), s.source.whiten(s.inverse)
+    s.source.between_chunks = RunClock(0.0).watch
     with pytest.raises(TimeUp):
         s.passes().plain(Z, s.inverse, weights, np.full(4, 0.05), np.array([1.0]))
     assert 0 < weights.n_steps.max() <= 64

@@ -45,9 +45,9 @@ def test_inverse_is_that_of_the_definition(any_format, dtype, tail, m, tmp_path)
 @pytest.mark.parametrize("threads", [1, 3])
 def test_whitened_rows_have_the_metric_of_the_inverse(name, dtype, tail, threads, tmp_path):
     X = blobs(n=150)[0].astype(dtype)
-    home = open_rows(as_format(X, name, tmp_path)).stochastic_rows(threads)
-    inverse, _ = build_inverse(home, np.arange(150), np.ones((1, 150)), 3, tail)
-    Z = home.whiten(inverse).astype(float)
+    source = open_rows(as_format(X, name, tmp_path)).stochastic_rows(threads)
+    inverse, _ = build_inverse(source, np.arange(150), np.ones((1, 150)), 3, tail)
+    Z = source.whiten(inverse).astype(float)
     assert Z.shape == (150, inverse.width) and inverse.width == (12 if inverse.full_width else 3)
     product = inverse.low_sign * Z @ Z.T + inverse.tail_inverse[0] * X.astype(float) @ X.T
     expected = inverse.apply(X.astype(float)) @ X.T
@@ -58,8 +58,8 @@ def test_whitened_rows_have_the_metric_of_the_inverse(name, dtype, tail, threads
 @pytest.mark.parametrize("sparse", [False, True])
 def test_weights_survive_the_way_to_whitened_coordinates_and_back(tail, sparse):
     X = blobs()[0]
-    home = open_rows(sp.csr_matrix(X) if sparse else X).stochastic_rows(1)
-    inverse, _ = build_inverse(home, np.arange(60), np.ones((1, 60)), 4, tail)
+    source = open_rows(sp.csr_matrix(X) if sparse else X).stochastic_rows(1)
+    inverse, _ = build_inverse(source, np.arange(60), np.ones((1, 60)), 4, tail)
     W = np.random.default_rng(5).standard_normal((3, 12))
     if tail == "drop":
         W = W @ inverse.eigenvectors[0] @ inverse.eigenvectors[0].T
@@ -72,15 +72,15 @@ def test_weights_survive_the_way_to_whitened_coordinates_and_back(tail, sparse):
 @pytest.mark.parametrize("centred", [False, True])
 def test_eigenvectors_may_be_chosen_by_the_eigenvalues(any_format, dtype, m, centred):
     X, asked = blobs()[0].astype(dtype), []
-    home = open_rows(any_format(X)).stochastic_rows(1)
+    source = open_rows(any_format(X)).stochastic_rows(1)
     subset, c = np.arange(m), np.random.default_rng(3).uniform(0.1, 1, (1, m))
-    centre = home.mean_row(subset, c[0]) if centred else None
+    centre = source.mean_row(subset, c[0]) if centred else None
 
     def three(values, trace):
         asked.append((values.tolist(), trace))
         return 3
 
-    chosen, known = (home.leading_pairs(subset, c, k, 6, centre) for k in (three, 3))
+    chosen, known = (source.leading_pairs(subset, c, k, 6, centre) for k in (three, 3))
     assert asked == [(known[0][0].tolist(), known[1][0])]
     for a, b in zip(chosen, known, strict=True):
         assert np.array_equal(a, b)

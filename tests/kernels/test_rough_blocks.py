@@ -9,7 +9,7 @@ from cmargin import SmSVMClassifier
 from cmargin._core.linalg._blas import lanes_here
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
-from cmargin.data.source import ROUGH_BLOCK
+from cmargin.data.source import SINGLE_BLOCK
 from cmargin.solvers.newton.continuation import ContinuationNewton
 from cmargin.solvers.problem import Problem, Settings
 
@@ -40,7 +40,7 @@ def test_every_entry_is_within_rounding_of_single_precision(dtype, order, active
     X, y = data(dtype=dtype)
     X = np.asarray(X, order=order)
     sums, gradient, block = looked(X, y, True, active=active)
-    rough = [looked(X, y, ROUGH_BLOCK, n_threads, active) for n_threads in (1, 3)]
+    rough = [looked(X, y, SINGLE_BLOCK, n_threads, active) for n_threads in (1, 3)]
     assert all(same(*pair) for pair in zip(*rough, strict=True))
     assert np.array_equal(rough[0][0], sums) and np.array_equal(rough[0][1], gradient)
     size = np.sqrt(np.diag(block))
@@ -51,7 +51,7 @@ def test_every_entry_is_within_rounding_of_single_precision(dtype, order, active
 @pytest.mark.parametrize("X", [data(m=100)[0], "CSR"])
 def test_few_columns_and_sparse_rows_stay_in_double(X):
     X, y = (sparse.csr_matrix(data()[0]) if isinstance(X, str) else X), data()[1]
-    for exact, rough in zip(looked(X, y, True), looked(X, y, ROUGH_BLOCK), strict=True):
+    for exact, rough in zip(looked(X, y, True), looked(X, y, SINGLE_BLOCK), strict=True):
         assert same(exact, rough)
 
 
@@ -59,7 +59,7 @@ def test_few_columns_and_sparse_rows_stay_in_double(X):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_narrow_sums_are_rough_where_that_is_quicker_and_time_matters(dtype, n, m, rounds):
     X, y = data(n, m, dtype)
-    exact, rough = looked(X, y, True)[2], looked(X, y, ROUGH_BLOCK)[2]
+    exact, rough = looked(X, y, True)[2], looked(X, y, SINGLE_BLOCK)[2]
     size = np.sqrt(np.diag(exact))
     error = np.abs(np.triu(rough - exact)) / np.outer(size, size)
     assert 0 < error.max() < 1e-6 if rounds and lanes_here() == 4 else same(exact, rough)
@@ -72,17 +72,17 @@ class Recorded(Elsewhere):
 
 
 def kinds_asked(X, y, problem, **settings):
-    home = Recorded.of(X, y, [1000], problem.free is not None)
+    source = Recorded.of(X, y, [1000], problem.free is not None)
     with single_threaded_blas():
-        result = ContinuationNewton(home, problem, Settings(**settings)).run()
+        result = ContinuationNewton(source, problem, Settings(**settings)).run()
     assert result.status == "converged"
-    return home.kinds
+    return source.kinds
 
 
 def test_the_first_block_says_whether_the_next_may_be_rough():
     X, y = data(dtype=float)
     kinds = kinds_asked(X, y, Problem(1e-3, 0.0, 150), tol=1e-3)
-    assert kinds[0] == 1 and set(kinds[1:]) == {ROUGH_BLOCK}
+    assert kinds[0] == 1 and set(kinds[1:]) == {SINGLE_BLOCK}
 
 
 @pytest.mark.parametrize("name", ["nearly dependent", "tiny numbers", "huge numbers", "l1"])

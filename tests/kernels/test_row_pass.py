@@ -79,7 +79,7 @@ def test_many_blocks_fold_in_order(fmt):
             parts = rows.look(w, 1.0, 1.0, 0.5, 1e-6)
             bits.add(b"".join(np.triu(p).tobytes() if p.ndim == 2 else p.tobytes() for p in parts))
             bits.add(np.array(rows.along(0.5, 0.5)).tobytes())
-            bits.add(rows.hessian_product(w, 0.5)[0].tobytes())
+            bits.add(rows.hessp(w, 0.5)[0].tobytes())
     assert len(bits) == 3
 
 
@@ -129,10 +129,10 @@ def test_product_with_the_curvature(fmt):
     rows = open_rows(X).row_pass(code, intercept=True, n_threads=2)
     rows.look(w, 1.0, 1.0, 0.3, 0.0, False)
     H = look(A, y, s, w, 0 * w, 0.3, 0.3)[2]
-    np.testing.assert_allclose(rows.hessian_product(x, 0.3)[0], H @ x, rtol=1e-11, atol=1e-11)
-    np.testing.assert_allclose(rows.hessian_product(None, 0.3)[0], np.diag(H), rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(rows.hessp(x, 0.3)[0], H @ x, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(rows.hessp(None, 0.3)[0], np.diag(H), rtol=1e-11, atol=1e-11)
     h = smoothed(1 - y * (A @ w), 0.3)[2]
-    _, share = rows.hessian_product(x, 0.3, 0.4)
+    _, share = rows.hessp(x, 0.3, 0.4)
     assert share == pytest.approx(((h > 0.4) & (s > 0)).mean() if fmt.startswith("csr") else 1.0)
 
 
@@ -145,8 +145,8 @@ def test_products_have_the_curvature_of_the_last_look(primal):
     rows.look(w, 1.0, 1.0, 0.7, 0.0, False)
     upper = np.triu(rows.look(e, 0.6, 0.7, 0.3, 0.0)[2])
     H = upper + np.triu(upper, 1).T
-    np.testing.assert_allclose(rows.hessian_product(x, 0.3)[0], H @ x, rtol=1e-11, atol=1e-11)
-    np.testing.assert_allclose(rows.hessian_product(None, 0.3)[0], np.diag(H), rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(rows.hessp(x, 0.3)[0], H @ x, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(rows.hessp(None, 0.3)[0], np.diag(H), rtol=1e-11, atol=1e-11)
     before = look(X, y, s, 0 * w, w, 1.0, 0.7)[3]
     expected = look(X, y, s, w, e, 0.7, 0.3, 0.6, None if primal else before)[2]
     np.testing.assert_allclose(H, expected, rtol=1e-11, atol=1e-11)
@@ -294,7 +294,7 @@ def test_arrays_of_the_wrong_length_are_refused():
     rows, short = open_rows(X).row_pass(code, intercept=True, n_threads=1), np.zeros(11)
     for call in (
         lambda: rows.look(short, 1.0, 1.0, 1.0, 0.0), lambda: rows.evaluate(short), lambda: rows.combine(short),
-        lambda: rows.hessian_product(short, 1.0), lambda: rows.measure_rows(short[:10]),
+        lambda: rows.hessp(short, 1.0), lambda: rows.measure_rows(short[:10]),
         lambda: rows.set_active(np.array([0, 12])),
         lambda: rows.set_active(np.array([3, 3])), lambda: rows.subset(np.array([-1, 2]), 1.0),
         lambda: rows.subset(np.array([2, 613]), 1.0),

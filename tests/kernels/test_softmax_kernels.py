@@ -19,12 +19,12 @@ ROWS, COLUMNS = 37, 5              # neither fills the lanes of a vector
 KERNELS = Path(cmargin._core.__file__).parent
 
 
-def run(home, what, V, scores=None, probs=None):
+def run(source, what, V, scores=None, probs=None):
     """The mean gradient of one task over all rows."""
-    kernel, none = home.kernel, np.empty((0, 0), home.dtype)
-    kernel.run(what, np.ascontiguousarray(V, home.dtype), none if scores is None else scores,
+    kernel, none = source.kernel, np.empty((0, 0), source.dtype)
+    kernel.run(what, np.ascontiguousarray(V, source.dtype), none if scores is None else scores,
                none if probs is None else probs, 0, kernel.n_blocks)
-    return kernel.gradients.sum(axis=0).reshape(V.shape) / home.n_rows
+    return kernel.gradients.sum(axis=0).reshape(V.shape) / source.n_rows
 
 
 @pytest.mark.parametrize("layout", ["C", "csr", "csr 64"])
@@ -34,18 +34,18 @@ def test_any_number_of_classes(k, dtype, layout):
     X, labels, weight = problem(n=max(ROWS, k), m=COLUMNS, k=k, dtype=dtype)
     X = laid_out(X, layout)
     V, D = point(True, k, COLUMNS), point(True, k, COLUMNS, seed=4)
-    home = open_rows(X).softmax_pass(labels, weight, k, True, 1)
+    source = open_rows(X).softmax_pass(labels, weight, k, True, 1)
     rough = 1e-12 if dtype == np.float64 else 3e-6
     value, entropy, gradient = naive.risk(X, labels, weight, V, True)
-    got_value, got = home.risk(V)
+    got_value, got = source.risk(V)
     assert got_value == pytest.approx(value, rel=rough)
-    assert home.kernel.sums[:, 1].sum() / home.n_rows == pytest.approx(entropy, rel=3 * rough)
+    assert source.kernel.sums[:, 1].sum() / source.n_rows == pytest.approx(entropy, rel=3 * rough)
     np.testing.assert_allclose(got, gradient, atol=rough)
-    np.testing.assert_allclose(home.probs, naive.probabilities(X, V, True), rtol=100 * rough, atol=rough)
+    np.testing.assert_allclose(source.probs, naive.probabilities(X, V, True), rtol=100 * rough, atol=rough)
     curved = naive.curvature(X, weight, V, D, True)
-    np.testing.assert_allclose(run(home, CURVATURE, D, probs=home.probs), curved, atol=3 * rough)
-    run(home, PRODUCTS, D, scores=home.change)
-    at_v, slope, curvature = home.kernel.line(0.0, home.scores, home.change)
+    np.testing.assert_allclose(run(source, CURVATURE, D, probs=source.probs), curved, atol=3 * rough)
+    run(source, PRODUCTS, D, scores=source.change)
+    at_v, slope, curvature = source.kernel.line(0.0, source.scores, source.change)
     assert at_v == pytest.approx(value, rel=rough)
     assert slope == pytest.approx(np.sum(gradient * D), rel=30 * rough, abs=3 * rough)
     assert curvature == pytest.approx(np.sum(curved * D), rel=30 * rough)
@@ -57,22 +57,22 @@ def test_a_row_does_not_depend_on_those_beside_it(k, dtype):
     X, labels, weight = problem(n=ROWS + k, m=COLUMNS, k=k, dtype=dtype)
     scores = np.random.default_rng(5).normal(0, 5, (len(X), k)).astype(dtype)
     none = np.zeros((COLUMNS + 1, k))
-    home = open_rows(X).softmax_pass(labels, weight, k, True, 1)
-    run(home, INTERCEPTS, none, scores, home.probs)
+    source = open_rows(X).softmax_pass(labels, weight, k, True, 1)
+    run(source, INTERCEPTS, none, scores, source.probs)
     for i in (0, 7, ROWS - 1, len(X) - 1):
         alone = open_rows(X[i:i + 1]).softmax_pass(labels[i:i + 1], weight[i:i + 1], k, True, 1)
         run(alone, INTERCEPTS, none, scores[i:i + 1], alone.probs)
-        np.testing.assert_array_equal(alone.probs[0], home.probs[i])
+        np.testing.assert_array_equal(alone.probs[0], source.probs[i])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("k", [2, 10, 31, 33, 50])
 def test_the_largest_score_is_taken_off_wherever_it_is(k, dtype):
     X, _, weight = problem(n=k, m=COLUMNS, k=k, dtype=dtype)
-    home = open_rows(X).softmax_pass(np.arange(k), weight, k, True, 1)
-    run(home, INTERCEPTS, np.zeros((COLUMNS + 1, k)), (800 * np.eye(k)).astype(dtype), home.probs)
-    np.testing.assert_allclose(home.probs, np.eye(k), atol=1e-30)
-    assert home.kernel.sums[:, 0].sum() == pytest.approx(0, abs=1e-30)
+    source = open_rows(X).softmax_pass(np.arange(k), weight, k, True, 1)
+    run(source, INTERCEPTS, np.zeros((COLUMNS + 1, k)), (800 * np.eye(k)).astype(dtype), source.probs)
+    np.testing.assert_allclose(source.probs, np.eye(k), atol=1e-30)
+    assert source.kernel.sums[:, 0].sum() == pytest.approx(0, abs=1e-30)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -82,16 +82,16 @@ def test_the_largest_score_is_taken_off_wherever_it_is(k, dtype):
 def test_dense_rows_times_a_few_classes(k, m, layout, dtype):
     X, labels, weight = problem(n=4 * 61 + 3, m=m, k=k, dtype=dtype)
     V, D = point(True, k, m) / m**0.5, point(True, k, m, seed=4)
-    home = open_rows(laid_out(X, layout)).softmax_pass(labels, weight, k, True, 1)
+    source = open_rows(laid_out(X, layout)).softmax_pass(labels, weight, k, True, 1)
     rough = 1e-12 if dtype == np.float64 else 3e-6
     value, _, gradient = naive.risk(X, labels, weight, V, True)
-    got_value, got = home.risk(V)
+    got_value, got = source.risk(V)
     assert got_value == pytest.approx(value, rel=rough)
     np.testing.assert_allclose(got, gradient, atol=rough)
-    np.testing.assert_allclose(run(home, CURVATURE, D, probs=home.probs), naive.curvature(X, weight, V, D, True),
+    np.testing.assert_allclose(run(source, CURVATURE, D, probs=source.probs), naive.curvature(X, weight, V, D, True),
                                atol=10 * rough)
-    run(home, PRODUCTS, D, scores=home.change)
-    np.testing.assert_allclose(home.change, X @ D[:-1] + D[-1], atol=30 * rough)
+    run(source, PRODUCTS, D, scores=source.change)
+    np.testing.assert_allclose(source.change, X @ D[:-1] + D[-1], atol=30 * rough)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -99,8 +99,8 @@ def test_sums_of_a_few_classes_over_many_rows(dtype):
     # blocks of more rows than are summed in the type of the products
     X, labels, weight = problem(n=9001, m=37, k=5, dtype=dtype)
     V = point(True, 5, 37) / 6
-    home = open_rows(X).softmax_pass(labels, weight, 5, True, 1)
-    np.testing.assert_allclose(home.risk(V)[1], naive.risk(X, labels, weight, V, True)[2],
+    source = open_rows(X).softmax_pass(labels, weight, 5, True, 1)
+    np.testing.assert_allclose(source.risk(V)[1], naive.risk(X, labels, weight, V, True)[2],
                                atol=1e-13 if dtype == np.float64 else 3e-7)
 
 
@@ -120,14 +120,14 @@ def test_nothing_beyond_a_row_is_looked_at(m, dtype):
 def test_scores_of_a_few_classes_do_not_depend_on_the_rows_beside(dtype):
     X, labels, weight = problem(n=ROWS, m=45, k=7, dtype=dtype)
     V = point(True, 7, 45)
-    home = open_rows(X).softmax_pass(labels, weight, 7, True, 1)
-    run(home, PRODUCTS, V, scores=home.change)
-    if not home.kernel.few:
+    source = open_rows(X).softmax_pass(labels, weight, 7, True, 1)
+    run(source, PRODUCTS, V, scores=source.change)
+    if not source.kernel.few:
         pytest.skip("products are gemm's, which promises no such thing")
     for i in (0, 2, ROWS - 1):
         alone = open_rows(X[i:i + 1]).softmax_pass(labels[i:i + 1], weight[i:i + 1], 7, True, 1)
         run(alone, PRODUCTS, V, scores=alone.change)
-        np.testing.assert_array_equal(alone.change[0], home.change[i])
+        np.testing.assert_array_equal(alone.change[0], source.change[i])
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -136,14 +136,14 @@ def test_a_point_without_weights_is_half_a_read(intercept):
     V = np.zeros((33 + intercept, K))
     if intercept:
         V[-1] = np.arange(K)
-    home = open_rows(X).softmax_pass(labels, weight, K, intercept, 1)
-    value, gradient = home.risk(V)
+    source = open_rows(X).softmax_pass(labels, weight, K, intercept, 1)
+    value, gradient = source.risk(V)
     want = naive.risk(X, labels, weight, V, intercept)
     assert value == pytest.approx(want[0], rel=1e-13)
     np.testing.assert_allclose(gradient, want[2], atol=1e-14)
-    assert home.reads == 0.5
-    home.risk(V + 1)
-    assert home.reads == 1.5
+    assert source.reads == 0.5
+    source.risk(V + 1)
+    assert source.reads == 1.5
 
 
 PROGRAM = """

@@ -27,11 +27,11 @@ class Setting:
         X, self.y = blobs(n=N, d=d, k=k)
         self.X = (X + 3).astype(dtype)
         rng = np.random.default_rng(6)
-        self.home = open_rows(sp.csr_matrix(self.X) if sparse else self.X).stochastic_rows(threads)
+        self.source = open_rows(sp.csr_matrix(self.X) if sparse else self.X).stochastic_rows(threads)
         self.weight = rng.uniform(0.2, 3, N) if weighted else np.ones(N)
         subset, self.order = np.arange(0, N, N // n_subset)[:n_subset], rng.permutation(N)
         self.subset, self.centre = subset, self.X[subset].mean(axis=0, dtype=float)
-        self.inverse, _ = build_inverse(self.home, subset, np.ones((1, n_subset)), rank, tail, None, self.centre)
+        self.inverse, _ = build_inverse(self.source, subset, np.ones((1, n_subset)), rank, tail, None, self.centre)
         self.rank, self.tail, self.k = rank, tail, k
         self.n_train = N - 30
         starts = np.arange(0, self.n_train, BATCH)
@@ -45,7 +45,7 @@ class Setting:
     def passes(self, **other):
         o = self.order
         given = {"order": o, "truth": self.y[o].astype(np.int64), "weight": self.weight[o], "batch": BATCH, **other}
-        return SoftmaxPasses(self.home, self.inverse, self.home.whiten(self.inverse, o), n_classes=self.k, **given)
+        return SoftmaxPasses(self.source, self.inverse, self.source.whiten(self.inverse, o), n_classes=self.k, **given)
 
     def weights(self, average=False, W=None, bias=None):
         W = np.zeros((self.k, self.X.shape[1]), self.X.dtype) if W is None else W
@@ -151,7 +151,7 @@ def test_the_wide_route_centres_too():
         values = np.linalg.eigvalsh(rows.T @ rows / 20)[::-1][:3]
         np.testing.assert_allclose(s.inverse.eigenvalues[0], values, rtol=1e-9)
         close(s.inverse.apply(np.eye(40)), s.H_star, 1e-8)
-        Z = s.home.whiten(s.inverse)
+        Z = s.source.whiten(s.inverse)
         squares = (Z**2).sum(axis=1) if not sparse else None
         if not sparse:
             np.testing.assert_allclose(squares[s.subset].mean(), s.inverse.mean_square[0], rtol=1e-9)
@@ -190,7 +190,7 @@ def test_a_row_far_out_is_not_moved_far_past_what_its_step_is_to_mend(tail, spar
     far, rows = s.order[0], s.X[s.order].astype(float) - s.centre
     np.testing.assert_allclose(s.passes().length, np.einsum("ij,jk,ik->i", rows, s.H_star, rows), rtol=1e-3)
     s.X[far] = s.centre + times * (s.X[far] - s.centre)
-    s.home = open_rows(sp.csr_matrix(s.X) if sparse else s.X).stochastic_rows(2)
+    s.source = open_rows(sp.csr_matrix(s.X) if sparse else s.X).stochastic_rows(2)
     weights, passes = s.weights(), s.passes(batch=1)
     eta, length = 1.0 / (passes.mean_length + 1), passes.length[0] + 1
     passes.run(weights, np.zeros(1, np.int64), np.full(1, eta), 1.0, s.n_train)
@@ -258,7 +258,7 @@ def test_a_deadline_stops_between_slices(monkeypatch):
     def late():
         raise TimeUp
 
-    s.home.between_chunks = late
+    s.source.between_chunks = late
     with pytest.raises(TimeUp):
         s.run(weights, passes=passes)
     assert weights.n_done == 1

@@ -16,7 +16,7 @@ from cmargin._core.util._openmp import effective_n_threads
 from cmargin._core.util._team import who_did
 from cmargin.data.files import RowFiles
 from cmargin.data.files.formats import open_one
-from cmargin.data.files.source import FileHome
+from cmargin.data.files.source import FileSource
 
 needed = pytest.mark.skipif(sys.platform == "win32" or effective_n_threads(-1) == 1,
                             reason="built without such threads, or one processor")
@@ -120,11 +120,11 @@ def test_sums_over_files_are_the_same_bits(tmp_path):
     np.save(tmp_path / "X.npy", X)
     found = []
     for n_threads in (1, 2, 5):
-        rows = FileHome(RowFiles([open_one(str(tmp_path / "X.npy"))]), chunk=1 << 16).row_pass(
+        rows = FileSource(RowFiles([open_one(str(tmp_path / "X.npy"))]), chunk=1 << 16).row_pass(
             np.where(y == 1, 1.0, -1.0), intercept=True, n_threads=n_threads)
         rows.start()
         told = rows.look(np.linspace(-0.2, 0.3, 13), 1.0, 0.5, 0.3, 0.0)
-        product = rows.hessian_product(None, 0.3)[0]
+        product = rows.hessp(None, 0.3)[0]
         found.append([*told, product, rows.along(0.5, 0.3), rows.evaluate(np.ones(13), True)[1]])
     for one in found[1:]:
         for here, there in zip(found[0], one, strict=True):

@@ -21,7 +21,7 @@ from started import python
 import cmargin
 from cmargin import Checkpoint, MarginPursuitClassifier, PegasosClassifier, SLNDClassifier, SmSVMClassifier
 from cmargin._runtime import checkpoint as files
-from cmargin._runtime.checkpoint import Keeper
+from cmargin._runtime.checkpoint import Checkpointer
 from cmargin.solvers.newton import slices
 
 X, y = killed_fits.blobs(400, 9, 3)
@@ -316,10 +316,10 @@ def test_a_folder_is_no_checkpoint(tmp_path):
 def test_writing_takes_a_twentieth_of_the_time_at_most(tmp_path, monkeypatch):
     now = iter(np.arange(0.0, 1000.0, 1.0))              # every look at the clock takes a second, so does writing
     monkeypatch.setattr(files, "perf_counter", lambda: next(now))
-    keeper = Keeper(Checkpoint(tmp_path / "fit", seconds=5.0), {})
+    checkpointer = Checkpointer(Checkpoint(tmp_path / "fit", seconds=5.0), {})
     due = []
     for reads in range(100):
-        keeper.offer(reads, partial(due.append, reads))
+        checkpointer.offer(reads, partial(due.append, reads))
     assert due[0] == 4 and set(np.diff(due)) == {20}
 
 
@@ -327,16 +327,16 @@ def test_a_call_with_a_time_limit_gets_on_however_slow_the_disk(tmp_path, monkey
     # writing took a second, 20 were waited for, and a fit of 19 at a time came no further
     now = iter(np.arange(0.0, 1000.0, 1.0))
     monkeypatch.setattr(files, "perf_counter", lambda: next(now))
-    keeper, due = Keeper(Checkpoint(tmp_path / "fit", seconds=5.0), {}, max_time=30.0), []
+    checkpointer, due = Checkpointer(Checkpoint(tmp_path / "fit", seconds=5.0), {}, max_time=30.0), []
     for reads in range(100):
-        keeper.offer(reads, partial(due.append, reads))
+        checkpointer.offer(reads, partial(due.append, reads))
     assert set(np.diff(due)) == {3}
 
 
 def test_a_number_of_passes_is_kept_to(tmp_path):
-    keeper, due = Keeper(Checkpoint(tmp_path / "fit", seconds=None, passes=3.0), {}), []
+    checkpointer, due = Checkpointer(Checkpoint(tmp_path / "fit", seconds=None, passes=3.0), {}), []
     for reads in range(10):
-        keeper.offer(reads, partial(due.append, reads))
+        checkpointer.offer(reads, partial(due.append, reads))
     assert due == [3, 6, 9]
 
 

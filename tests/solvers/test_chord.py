@@ -28,7 +28,7 @@ def test_sums_of_a_look_are_those_of_the_formulas(loss, scale):
     rows.look(w, 1.0, 1.0, 1.0, 0.0)
     sums, gradient, block = rows.look(-0.5 * w, 1.0, 1.0, 1.0, 0.0)
     z, change = y * X[:, 0], -0.5 * y * X[:, 0]
-    z0, z1 = 1 - (1 - z), 1 - (1 - z - change)                   # as deficits hold them
+    z0, z1 = 1 - (1 - z), 1 - (1 - z - change)                   # as slacks hold them
     value, slope, curvature = ROW_SUMS[loss](z1)
     _, slope0, curvature0 = ROW_SUMS[loss](z0)
     a = np.clip(slope0 - curvature0 * change, 0, 1 if loss == "logistic" else None)
@@ -58,9 +58,9 @@ def test_a_product_is_that_of_the_formula_at_the_end_of_the_last_step(loss, dtyp
     curvature = ROW_SUMS[loss](z)[2]
     for floor in (0.0, np.median(curvature)):
         weight = np.abs(code) * np.where(curvature > floor, curvature, 0)
-        product, _ = rows.hessian_product(x, 1.0, floor)
+        product, _ = rows.hessp(x, 1.0, floor)
         np.testing.assert_allclose(product, X.astype(float).T @ (weight * (X.astype(float) @ x)), rtol=1e-9, atol=1e-10)
-        diagonal, _ = rows.hessian_product(None, 1.0, floor)
+        diagonal, _ = rows.hessp(None, 1.0, floor)
         np.testing.assert_allclose(diagonal, weight @ X.astype(float)**2, rtol=1e-10)
 
 

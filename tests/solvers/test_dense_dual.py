@@ -86,8 +86,8 @@ def test_every_layout_gives_the_same_bits(dtype, tmp_path):
 def test_rows_are_copied_only_where_their_columns_lie_apart():
     X = np.zeros((50, 8))
     for array, copied in ((X, False), (X[::2], False), (X[:, ::2], True), (X[:, :1], False), (X.copy("F"), True)):
-        home = open_rows(array)
-        assert (home.dual_rows(False, False, None, 1.0, "hinge").rows is not home.rows) == copied
+        source = open_rows(array)
+        assert (source.dual_rows(False, False, None, 1.0, "hinge").rows is not source.rows) == copied
 
 
 @pytest.mark.parametrize("intercept", INTERCEPTS)
@@ -194,7 +194,7 @@ def test_an_interrupt_between_slices_leaves_the_best_point(monkeypatch):
 
     def interrupted(self, until):
         times.append(1)
-        if self.home.reads > 15:
+        if self.source.reads > 15:
             raise KeyboardInterrupt
         advance(self, perf_counter() + 1e-5)
 

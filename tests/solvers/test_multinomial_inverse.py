@@ -68,10 +68,10 @@ def test_blocks_of_columns_of_unequal_size(intercept):
     # what single precision leaves of the largest column was added to the squares of all, as a penalty on small ones
     X, labels, weight = problem(dtype=np.float32)
     size, l2 = (10.0 ** np.array([-3, 3, -2, 2, 0, 3, -3])).astype(np.float32), 1e-9
-    home = open_rows(X * size).softmax_pass(labels, weight, K, intercept, 1)
+    source = open_rows(X * size).softmax_pass(labels, weight, K, intercept, 1)
     V = np.zeros((M + intercept, K))
-    home.risk(V)
-    blocks = ClassInverse(home, X * size, np.arange(N), l2)
+    source.risk(V)
+    blocks = ClassInverse(source, X * size, np.arange(N), l2)
     G = np.random.default_rng(6).standard_normal(V.shape)
     G[:M] *= size[:, None]
     rows = (X - np.average(X, axis=0, weights=weight) if intercept else X) * size.astype(float)
@@ -83,12 +83,12 @@ def test_blocks_of_columns_of_unequal_size(intercept):
 
 def test_pairs_are_made_where_they_are_worth_their_cost():
     X, labels, weight = problem(n=300, m=200, k=9)
-    home, A = open_rows(X).softmax_pass(labels, weight, 9, True, 1), np.eye(9) / 9
-    assert 5 < pairs_cost(home) < 500
-    assert not are_worth_pairs(home, 200.0, A, 100.0) and are_worth_pairs(home, 200.0, A, 1e-4)
-    assert are_worth_pairs(home, np.inf, A, 1.0)                        # where it is said what is wrong with the rows
+    source, A = open_rows(X).softmax_pass(labels, weight, 9, True, 1), np.eye(9) / 9
+    assert 5 < pairs_cost(source) < 500
+    assert not are_worth_pairs(source, 200.0, A, 100.0) and are_worth_pairs(source, 200.0, A, 1e-4)
+    assert are_worth_pairs(source, np.inf, A, 1.0)                        # where it is said what is wrong with the rows
     many = open_rows(np.tile(X, (40, 1))).softmax_pass(np.tile(labels, 40), np.tile(weight, 40), 9, True, 1)
-    assert pairs_cost(many) < 0.1 * pairs_cost(home)
+    assert pairs_cost(many) < 0.1 * pairs_cost(source)
     # of rows far from the origin, single precision leaves the rest of a difference
     assert no_pairs(np.full((300, 200), 1e4, np.float32), weight, True)[1] > 0.9e-6 * 200 * 1e8
 
@@ -114,7 +114,7 @@ def test_a_large_penalty_is_met_without_pairs(layout, monkeypatch):
 def test_pairs_follow_once_as_much_is_spent_as_they_cost(monkeypatch):
     X, labels, weight = problem(n=300, m=60, k=9)
     monkeypatch.setattr(multinomial_newton, "are_worth_pairs", lambda *about: False)
-    monkeypatch.setattr(multinomial_newton, "pairs_cost", lambda home: 3.5)
+    monkeypatch.setattr(multinomial_newton, "pairs_cost", lambda source: 3.5)
     run, seen = Run(open_rows(X), labels, weight, 9, Settings(1e-4, 1e-6)), []
     run.go(lambda result: seen.append((run.plain, run.products)))
     assert run.result.gap <= 1e-6
@@ -123,7 +123,7 @@ def test_pairs_follow_once_as_much_is_spent_as_they_cost(monkeypatch):
     assert all(plain == (before < 3.5) for (_, before), (plain, _) in itertools.pairwise(seen))
     assert seen[0][0] and not seen[-1][0]
     # and at another penalty it is asked anew
-    monkeypatch.setattr(multinomial_newton, "pairs_cost", lambda home: 1e9)
+    monkeypatch.setattr(multinomial_newton, "pairs_cost", lambda source: 1e9)
     run = Run(open_rows(X), labels, weight, 9, Settings(10.0, 1e-6))
     run.go(None)
     assert run.plain
@@ -153,14 +153,14 @@ def test_inverses_invert(intercept, monkeypatch):
     # where all rows have one and the same p, the Hessian is A (x) S, and S has no tail: KroneckerInverse is exact
     X, labels, weight = problem()
     l2, every = 1e-3, np.arange(N)
-    home = open_rows(X).softmax_pass(labels, weight, K, intercept, 1)
-    V = np.zeros((home.n_columns, K))
-    home.risk(V)
+    source = open_rows(X).softmax_pass(labels, weight, K, intercept, 1)
+    V = np.zeros((source.n_columns, K))
+    source.risk(V)
     D = without_mean(point(intercept, seed=5))
-    HD = curvature_times(home, D)
+    HD = curvature_times(source, D)
     HD[:M] += l2 * D[:M]
-    inverse = kronecker(home, l2)
-    inverse.update(home.class_curvature(home.probs))
+    inverse = kronecker(source, l2)
+    inverse.update(source.class_curvature(source.probs))
     np.testing.assert_allclose(inverse(HD), D, atol=2e-4)
     # two classes: every class's block is the Hessian but for a factor of two in the mean-free part
     two = open_rows(X).softmax_pass(labels % 2, weight, 2, intercept, 1)
@@ -190,7 +190,7 @@ def test_the_gap_of_a_step_is_nearly_the_certified_one():
     run = Run(open_rows(X + 2.0), labels, weight, K, Settings(0.1, 1e-3, certified=False))
     run.go(None)
     run.V[-1] += 3e-3 * np.array([1, -1, 0, 0])
-    value, _, gap = run.looked_at(*run.home.risk(run.V))
+    value, _, gap = run.looked_at(*run.source.risk(run.V))
     run.certify()
     assert run.result.objective <= value and 0.8 < gap / (run.result.gap * run.result.objective) < 1.25
 
@@ -208,20 +208,20 @@ def test_a_point_of_another_length_is_refused():
 
 def test_rows_of_little_curvature_are_left_out_of_a_block():
     X, labels, weight = problem()
-    home = open_rows(X).softmax_pass(labels, weight, K, True, 1)
-    home.risk(4 * point(True))
-    inverse, share, count = ClassInverse(home, X.astype(np.float32), np.arange(N), 1e-2), weight / weight.sum(), 0
+    source = open_rows(X).softmax_pass(labels, weight, K, True, 1)
+    source.risk(4 * point(True))
+    inverse, share, count = ClassInverse(source, X.astype(np.float32), np.arange(N), 1e-2), weight / weight.sum(), 0
     G = np.zeros((M + 1, K))
     G[:M, 0] = np.random.default_rng(1).standard_normal(M)
     wanted = np.zeros((M, K))
     for c in range(K):
-        curvature = share * home.probs[:, c] * (1 - home.probs[:, c])
+        curvature = share * source.probs[:, c] * (1 - source.probs[:, c])
         near = curvature > 0.1 * curvature.mean()
         centred = X[near] - curvature[near] @ X[near] / curvature[near].sum()
         wanted[:, c] = np.linalg.solve((centred.T * curvature[near]) @ centred + 1e-2 * np.eye(M), G[:M, c])
         count += near.sum() / K
-    assert rows_that_count(home.probs.astype(np.float32), weight) == pytest.approx(count, abs=1)
-    assert count == rows_that_count(home.probs, weight) and 0 < count < 0.8 * N
+    assert rows_that_count(source.probs.astype(np.float32), weight) == pytest.approx(count, abs=1)
+    assert count == rows_that_count(source.probs, weight) and 0 < count < 0.8 * N
     np.testing.assert_allclose(inverse(G)[:M], without_mean(wanted), atol=1e-4 * np.abs(wanted).max())
 
 
@@ -254,7 +254,7 @@ def test_as_many_rows_are_behind_the_blocks_as_it_takes_for_plenty_to_count(monk
 
     def take_rows(run, n):
         real(run, n)
-        taken.append((n, rows_that_count(run.home.probs[run.class_rows], run.home.weight[run.class_rows])))
+        taken.append((n, rows_that_count(run.source.probs[run.class_rows], run.source.weight[run.class_rows])))
 
     monkeypatch.setattr(Run, "take_rows", take_rows)
     run.go(None)
@@ -271,7 +271,7 @@ def test_rows_that_are_enough(known, count, plenty, rows, monkeypatch):
     X, labels, weight = problem(n=6000, m=6)
     run = Run(open_rows(X), labels, weight, K, Settings(1e-4))
     run.take_rows(known)
-    monkeypatch.setattr(multinomial_newton, "class_inverse_cost", lambda home, n: n)
+    monkeypatch.setattr(multinomial_newton, "class_inverse_cost", lambda source, n: n)
     monkeypatch.setattr(multinomial_newton, "rows_that_count", lambda probs, weight: count)
     monkeypatch.setattr(multinomial_newton, "PLENTY", plenty / 6)
     run.take_enough_rows()
@@ -307,7 +307,7 @@ def test_separable_classes_have_blocks_of_all_rows(monkeypatch):
 
 
 class Kept:
-    """A keeper in memory, of the state before every step."""
+    """A checkpointer in memory, of the state before every step."""
 
     path = "here"
 
@@ -326,7 +326,7 @@ def test_a_run_goes_on_to_the_same_bits_from_every_step(spread, dtype, monkeypat
         X, labels, weight = problem(n=300, m=60, k=9)
         settings = Settings(1e-3, 1e-8)
         monkeypatch.setattr(multinomial_newton, "are_worth_pairs", lambda *about: False)
-        monkeypatch.setattr(multinomial_newton, "pairs_cost", lambda home: 8)
+        monkeypatch.setattr(multinomial_newton, "pairs_cost", lambda source: 8)
     elif spread == "blocks":
         X, labels, weight = problem(n=1000, m=40, dtype=dtype)
         settings = Settings(1e-7, 1e-13)
@@ -341,7 +341,7 @@ def test_a_run_goes_on_to_the_same_bits_from_every_step(spread, dtype, monkeypat
         monkeypatch.setattr(multinomial_newton, "PLENTY", 1e9)
         copies, real = set(), SoftmaxRowPass.in_single_precision
         monkeypatch.setattr(SoftmaxRowPass, "in_single_precision",
-                            lambda home: copies.add(type(real(home))) or real(home))
+                            lambda source: copies.add(type(real(source))) or real(source))
     kept, run = Kept(), Run(open_rows(X), labels, weight, labels.max() + 1, settings)
     run.go(None, kept)
     states = [pickle.loads(state) for state in kept.states]
@@ -377,9 +377,9 @@ def test_what_blocks_cost_is_told_by_the_rows_alone():
     (400_000, 2000, 4, None, 16_000),                    # as long as no more than a few reads take
     (10_000, 2049, 1, None, 0), (10_000, 1000, 100, None, 0), (300, 5, 4, None, 300)])
 def test_rows_that_blocks_are_made_from(n, d, k, entries, rows):
-    home = SimpleNamespace(n_rows=n, n_features=d, n_classes=k, sparse=entries is not None, entries=entries,
+    source = SimpleNamespace(n_rows=n, n_features=d, n_classes=k, sparse=entries is not None, entries=entries,
                            single=False)
-    assert class_inverse_sample(home) == rows
+    assert class_inverse_sample(source) == rows
 
 
 def test_csr_rows_without_zeros_have_blocks_as_dense_ones_have():
@@ -428,11 +428,11 @@ def test_intercepts_are_the_best_to_what_the_certificate_can_bear():
         run.go(None)
         run.V[-1] += 1e-4 * np.arange(K)
         run.certify()
-        slope = run.home.risk(run.V)[1][-1]
+        slope = run.source.risk(run.V)[1][-1]
         assert np.max(np.abs(slope) / run.share) <= least and run.result.gap <= tol
     # one look less where the first is enough already
-    V, *_ = run.home.exact(run.V)
-    calls, kept = [], run.home._run
-    run.home._run = lambda *about: calls.append(about[0]) or kept(*about)
-    run.home.exact(V, 1e-3)
+    V, *_ = run.source.exact(run.V)
+    calls, kept = [], run.source._run
+    run.source._run = lambda *about: calls.append(about[0]) or kept(*about)
+    run.source.exact(V, 1e-3)
     assert calls == [PRODUCTS, INTERCEPTS, RISK_OF_SCORES]

@@ -111,12 +111,12 @@ def test_intercepts_that_come_in_slowly_are_no_rounding():
 def test_a_fit_that_went_astray_goes_on_in_double_precision():
     X, labels, weight = problem(n=300, dtype=np.float32)
     run = Run(open_rows(X), labels, weight, K, Settings(1e-4, 1e-6))
-    run.arrive(*run.home.risk(run.V), None)
+    run.arrive(*run.source.risk(run.V), None)
     run.steps(2)
-    assert not run.home.precise
+    assert not run.source.precise
     low = run.newton.low_V.copy()
     run.V = 100 * run.V
-    assert not run.arrive(*run.home.risk(run.V), None) and run.home.precise           # astray, and not the end
+    assert not run.arrive(*run.source.risk(run.V), None) and run.source.precise           # astray, and not the end
     np.testing.assert_allclose(run.V[:M], low[:M])
     run.go(None)
     assert run.result.stopped == "tol" and run.result.gap <= 1e-6
@@ -230,7 +230,7 @@ def test_deadline_callback_and_interrupt():
     np.testing.assert_array_equal(few.W, told.W)
     run = Run(open_rows(X), labels, weight, K, Settings(1e-6, deadline=time.perf_counter() - 1))
     with pytest.raises(TimeUp):
-        run.home.risk(np.zeros((31, K)))
+        run.source.risk(np.zeros((31, K)))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -32,44 +32,44 @@ from cmargin.solvers.multinomial.newton import Run, Settings
 def test_passes_equal_the_twin(layout, dtype, intercept):
     X, labels, weight = problem(dtype=dtype)
     X = laid_out(X, layout)
-    home = open_rows(X).softmax_pass(labels, weight, K, intercept, 2)
+    source = open_rows(X).softmax_pass(labels, weight, K, intercept, 2)
     V, D = point(intercept), point(intercept, seed=4)
     value, _, gradient = naive.risk(X, labels, weight, V, intercept)
     rough = 1e-12 if dtype == np.float64 else 3e-6
-    got_value, got = home.risk(V)
+    got_value, got = source.risk(V)
     assert got_value == pytest.approx(value, rel=rough)
     np.testing.assert_allclose(got, gradient, atol=rough)
-    np.testing.assert_allclose(curvature_times(home, D), naive.curvature(X, weight, V, D, intercept), atol=3 * rough)
-    task(home, PRODUCTS, D, scores=home.change)
+    np.testing.assert_allclose(curvature_times(source, D), naive.curvature(X, weight, V, D, intercept), atol=3 * rough)
+    task(source, PRODUCTS, D, scores=source.change)
     for step in (0.0, 0.7):
         ahead = naive.risk(X, labels, weight, V + step * D, intercept)
-        got_value, slope, curvature = home.kernel.line(step, home.scores, home.change)
+        got_value, slope, curvature = source.kernel.line(step, source.scores, source.change)
         assert got_value == pytest.approx(ahead[0], rel=3 * rough)
         assert slope == pytest.approx(np.sum(ahead[2] * D), rel=3 * rough, abs=3 * rough)
         assert curvature == pytest.approx(
             np.sum(D * naive.curvature(X, weight, V + step * D, D, intercept)), rel=10 * rough)
-    home.scores += home.dtype.type(0.7) * home.change
-    got = task(home, RISK_OF_SCORES, V, home.scores, home.probs)
-    assert home.kernel.sums[:, 0].sum() / N == pytest.approx(ahead[0], rel=3 * rough)
+    source.scores += source.dtype.type(0.7) * source.change
+    got = task(source, RISK_OF_SCORES, V, source.scores, source.probs)
+    assert source.kernel.sums[:, 0].sum() / N == pytest.approx(ahead[0], rel=3 * rough)
     np.testing.assert_allclose(got, ahead[2], atol=3 * rough)
 
 
 def test_gradient_and_curvature_are_derivatives():
     X, labels, weight = problem()
-    home = open_rows(X).softmax_pass(labels, weight, K, True, 1)
+    source = open_rows(X).softmax_pass(labels, weight, K, True, 1)
     V, D, h = point(True), point(True, seed=4), 1e-4
-    ahead, behind = home.risk(V + h * D), home.risk(V - h * D)
-    _, gradient = home.risk(V)
+    ahead, behind = source.risk(V + h * D), source.risk(V - h * D)
+    _, gradient = source.risk(V)
     assert (ahead[0] - behind[0]) / (2 * h) == pytest.approx(np.sum(gradient * D), rel=1e-7)
-    np.testing.assert_allclose((ahead[1] - behind[1]) / (2 * h), curvature_times(home, D), atol=1e-7)
+    np.testing.assert_allclose((ahead[1] - behind[1]) / (2 * h), curvature_times(source, D), atol=1e-7)
 
 
 @pytest.mark.parametrize("layout", ["C", "F", "csr"])
 def test_float32_rows_in_float64(layout):
     X, labels, weight = problem(dtype=np.float32)
     X = laid_out(X, layout)
-    home = open_rows(X).softmax_pass(labels, weight, K, True, 1)
-    V, risk, entropy, gradient = home.exact(point(True), n_corrections=3)
+    source = open_rows(X).softmax_pass(labels, weight, K, True, 1)
+    V, risk, entropy, gradient = source.exact(point(True), n_corrections=3)
     value, want_entropy, want = naive.risk(X, labels, weight, V, True)
     assert (risk, entropy) == pytest.approx((value, want_entropy), rel=1e-13)
     np.testing.assert_allclose(gradient, want, atol=1e-14)
@@ -77,8 +77,8 @@ def test_float32_rows_in_float64(layout):
 
 def test_scores_beyond_the_range_of_exp():
     X, labels, weight = problem(dtype=np.float32)
-    home = open_rows(X * 1e4).softmax_pass(labels, weight, K, True, 1)
-    value, gradient = home.risk(point(True))
+    source = open_rows(X * 1e4).softmax_pass(labels, weight, K, True, 1)
+    value, gradient = source.risk(point(True))
     assert np.isfinite(value) and np.all(np.isfinite(gradient))
 
 
@@ -104,9 +104,9 @@ def test_bad_shapes_are_refused():
     X, labels, weight = problem()
     with pytest.raises(ValueError, match="label"):
         open_rows(X).softmax_pass(labels + 1, weight, K, True, 1)
-    home = open_rows(X).softmax_pass(labels, weight, K, True, 1)
+    source = open_rows(X).softmax_pass(labels, weight, K, True, 1)
     with pytest.raises(ValueError, match="shapes"):
-        home.risk(point(False))
+        source.risk(point(False))
 
 
 # ---------------------------------------------------------------- a Newton step
@@ -117,21 +117,21 @@ def test_bad_shapes_are_refused():
 def test_a_step_equals_the_twin_wherever_it_is_left(enough, intercept, blocks):
     X, labels, weight = problem()
     l2, every = 1e-2, np.arange(N)
-    home = open_rows(X).softmax_pass(labels, weight, K, intercept, 1)
+    source = open_rows(X).softmax_pass(labels, weight, K, intercept, 1)
     V = without_mean(point(intercept))
-    risk, gradient = home.risk(V)
+    risk, gradient = source.risk(V)
     G = without_mean(gradient)
     G[:M] += l2 * V[:M]
     if blocks:
-        inverse = ClassInverse(home, X.astype(np.float32), every, l2)
+        inverse = ClassInverse(source, X.astype(np.float32), every, l2)
     else:
-        inverse = kronecker(home, l2)
-        inverse.update(home.class_curvature(home.probs))
+        inverse = kronecker(source, l2)
+        inverse.update(source.class_curvature(source.probs))
     mean = weight @ X / N if intercept else None
     value = risk + l2 / 2 * np.sum(V[:M] ** 2)
     want, t, count = naive.newton_step(X, labels, weight, V, G, value, l2, inverse, intercept, mean, enough, 12)
-    step = MultinomialStep(home.kernel, l2, 12, 1)
-    step.begin(inverse, mean, V, G, value, enough, home.scores, home.probs, home.change)
+    step = MultinomialStep(source.kernel, l2, 12, 1)
+    step.begin(inverse, mean, V, G, value, enough, source.scores, source.probs, source.change)
     calls = 1
     while not step.go(1e-9):                 # left and taken up again all the time
         calls += 1
@@ -148,32 +148,32 @@ def test_a_step_equals_the_twin_wherever_it_is_left(enough, intercept, blocks):
 def test_curvature_of_the_classes(n, stride, dtype):
     rng = np.random.default_rng(2)
     probs, weight = rng.dirichlet(np.ones(K), n).astype(dtype), rng.random(n) + 0.1
-    home = SoftmaxRowPass(open_rows(rng.standard_normal((n, M))), np.zeros(n, np.int64), weight, K, True, 1)
-    got = home.class_curvature(probs, stride)
+    source = SoftmaxRowPass(open_rows(rng.standard_normal((n, M))), np.zeros(n, np.int64), weight, K, True, 1)
+    got = source.class_curvature(probs, stride)
     np.testing.assert_allclose(got, naive.class_curvature(probs[::stride], weight[::stride]), atol=1e-15)
     np.testing.assert_array_equal(got, got.T)
     with pytest.raises(ValueError, match="shapes"):
-        home.class_curvature(probs[:0])
+        source.class_curvature(probs[:0])
 
 
 @pytest.mark.parametrize("intercept", [False, True])
 def test_steps_that_nobody_looks_at_equal_the_twin(intercept):
     X, labels, weight = problem(5)
-    home, l2 = open_rows(X).softmax_pass(labels, weight, K, intercept, 1), 1e-4
-    inverse = kronecker(home, l2)
+    source, l2 = open_rows(X).softmax_pass(labels, weight, K, intercept, 1), 1e-4
+    inverse = kronecker(source, l2)
     mean = weight @ X / N if intercept else None
     V = np.zeros((M + intercept, K))
-    risk, gradient = home.risk(V)
+    risk, gradient = source.risk(V)
     G = naive.penalised(V, gradient, l2, M, mean)[1]
-    inverse.update(home.class_curvature(home.probs))
-    newton = MultinomialNewton(MultinomialStep(home.kernel, l2, 12, 1), 1e-9, 1)
+    inverse.update(source.class_curvature(source.probs))
+    newton = MultinomialNewton(MultinomialStep(source.kernel, l2, 12, 1), 1e-9, 1)
     assert newton.judged(V, risk, np.inf) == ONWARD
-    newton.begin(inverse, mean, V, G, risk, home.scores, home.probs, home.change, 1 << 60)
+    newton.begin(inverse, mean, V, G, risk, source.scores, source.probs, source.change, 1 << 60)
     found = SLICE_OVER
     while found == SLICE_OVER:                               # left and taken up again all the time
         found = newton.go(0.0, 4)
     assert found == ONWARD and newton.n_taken == 4 and newton.n_noted == 3
-    value, products, twin = risk, 0, kronecker(home, l2)
+    value, products, twin = risk, 0, kronecker(source, l2)
     for k in range(4):
         probs = naive.probabilities(X, V, intercept)
         twin.update(naive.class_curvature(probs, weight))
@@ -192,15 +192,15 @@ def test_steps_that_nobody_looks_at_equal_the_twin(intercept):
 
 def test_what_a_point_is():
     X, labels, weight = problem()
-    home, V = open_rows(X).softmax_pass(labels, weight, K, True, 1), point(True)
-    newton = MultinomialNewton(MultinomialStep(home.kernel, 1e-2, 5, 1), 1e-3, 1)
+    source, V = open_rows(X).softmax_pass(labels, weight, K, True, 1), point(True)
+    newton = MultinomialNewton(MultinomialStep(source.kernel, 1e-2, 5, 1), 1e-3, 1)
     assert newton.judged(V, 1.0, 0.5) == ONWARD
     assert newton.judged(2 * V, 1.0, 0.5e-3) == NEAR                        # half of tol
     assert newton.judged(3 * V, 2.002, 0.5) == newton.judged(V, np.nan, 0.0) == ASTRAY
     np.testing.assert_array_equal(newton.low_V, V)
     assert [newton.judged(V, 1.0, 0.5) for _ in range(10)] == [ONWARD] * 9 + [STANDS]
     assert newton.judged(V, 0.9, 0.5) == ONWARD and newton.low == 0.9
-    other = MultinomialNewton(MultinomialStep(home.kernel, 1e-2, 5, 1), 1e-3, 1)
+    other = MultinomialNewton(MultinomialStep(source.kernel, 1e-2, 5, 1), 1e-3, 1)
     other.standing = newton.standing
     assert other.judged(V, 1.9, 0.5) == newton.judged(V, 1.9, 0.5) == ASTRAY and other.low == 0.9
     assert newton.may_be(1.8) and not newton.may_be(1.9) and not newton.may_be(np.inf)
@@ -218,20 +218,20 @@ def test_there_is_the_start_to_turn_back_to():
 
 def test_a_step_checks_shapes():
     X, labels, weight = problem()
-    home = open_rows(X).softmax_pass(labels, weight, K, True, 1)
-    inverse = kronecker(home, 1e-2)
-    step, V = MultinomialStep(home.kernel, 1e-2, 5, 1), np.zeros((M + 1, K))
+    source = open_rows(X).softmax_pass(labels, weight, K, True, 1)
+    inverse = kronecker(source, 1e-2)
+    step, V = MultinomialStep(source.kernel, 1e-2, 5, 1), np.zeros((M + 1, K))
     with pytest.raises(ValueError, match="shapes"):
-        step.begin(inverse, inverse.mean, V[:-1], V, 1.0, 0.0, home.scores, home.probs, home.change)
+        step.begin(inverse, inverse.mean, V[:-1], V, 1.0, 0.0, source.scores, source.probs, source.change)
     with pytest.raises(ValueError, match="shapes"):
-        step.begin(inverse, inverse.mean[:-1], V, V, 1.0, 0.0, home.scores, home.probs, home.change)
+        step.begin(inverse, inverse.mean[:-1], V, V, 1.0, 0.0, source.scores, source.probs, source.change)
     with pytest.raises(ValueError, match="shapes"):
         inverse(V[:-1])
 
 
 def test_a_block_beyond_single_precision_is_told():
     X, labels, weight = problem()
-    home = open_rows(X).softmax_pass(labels, weight, K, True, 1)
-    home.risk(np.zeros((M + 1, K)))
-    assert ClassInverse(home, X.astype(np.float32), np.arange(N), 1e-3).sound
-    assert not ClassInverse(home, np.full((N, M), np.inf, np.float32), np.arange(N), 1e-3).sound
+    source = open_rows(X).softmax_pass(labels, weight, K, True, 1)
+    source.risk(np.zeros((M + 1, K)))
+    assert ClassInverse(source, X.astype(np.float32), np.arange(N), 1e-3).sound
+    assert not ClassInverse(source, np.full((N, M), np.inf, np.float32), np.arange(N), 1e-3).sound

@@ -157,7 +157,7 @@ def test_straight_lines_that_touch_the_hinge_row_by_row(form, n_threads):
     np.testing.assert_allclose(totals, slow_totals, rtol=1e-12)
     again = open_rows(X).row_pass(code, intercept=True, n_threads=2).lines(u, 0.1)
     assert [part.tobytes() for part in again] == [vectors.tobytes(), totals.tobytes()]
-    with pytest.raises(ValueError, match="deficits"):
+    with pytest.raises(ValueError, match="slacks"):
         rows.lines(u[1:], 0.1)
 
 
@@ -237,13 +237,13 @@ def test_a_small_problem_ends_where_it_has_said_enough(known, wanted, status):
 
 def test_a_small_problem_without_a_finite_curvature_ends_quietly():
     # whoever begins it alone is told
-    home = Elsewhere.of(X_rare[:400], y_rare[:400], [], True)
+    source = Elsewhere.of(X_rare[:400], y_rare[:400], [], True)
     for beside in (True, False):
-        small = ContinuationNewton(home, Problem(1e-2, 0.0, 18), Settings(width_end=1e-300))
+        small = ContinuationNewton(source, Problem(1e-2, 0.0, 18), Settings(width_end=1e-300))
         if beside:
             small.stand_beside(np.zeros((2, 19)), [0.0, 0.0], 400.0)
         small.begin()
-        sums, gradient, hessian = _look(home, small.ask())
+        sums, gradient, hessian = _look(source, small.ask())
         told = sums, gradient, hessian * np.nan
         if beside:
             small.tell(*told)
@@ -255,8 +255,8 @@ def test_a_small_problem_without_a_finite_curvature_ends_quietly():
 
 def test_a_step_that_brings_no_bound_has_not_failed():
     steps, newton = near_rows.NearRows((0.1, 0.1)), SimpleNamespace()
-    newton.settings, newton.home, newton.reads, newton.width = Settings(), SimpleNamespace(share=1.0), 2.0, 1e-4
-    newton.home.nearest_apart = lambda share, most, moved, *_: moved
+    newton.settings, newton.source, newton.reads, newton.width = Settings(), SimpleNamespace(share=1.0), 2.0, 1e-4
+    newton.source.nearest_apart = lambda share, most, moved, *_: moved
     newton.point, newton.dual_sums_told = np.ones(2), lambda: None
     newton.result = SimpleNamespace(objective=1.0, gap=0.9)
     asked = []

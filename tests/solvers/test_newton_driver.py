@@ -212,7 +212,7 @@ def test_the_last_problem_has_all_threads(monkeypatch):
     monkeypatch.setattr(slices, "advance_all", all_but_the_last)
     assert run(2) == alone
     assert seen and min(seen) > 1
-    assert [driver.home.n_threads for driver in drivers] == [1, 1, 2]
+    assert [driver.source.n_threads for driver in drivers] == [1, 1, 2]
 
 
 @pytest.mark.parametrize("moment", [0, 1, 5])
@@ -245,7 +245,7 @@ def test_answers_of_the_wrong_length_are_refused():
     newton = at_first_look(linear_solver="cg")
     with pytest.raises(ValueError, match="shapes do not fit"):
         newton.tell(sums, gradient, block)                       # no block was asked for
-    newton.tell(*newton.home.look(direction=np.zeros(31), step=1.0, line_width=1.0, width=1.0, curvature_floor=0.0,
+    newton.tell(*newton.source.look(direction=np.zeros(31), step=1.0, line_width=1.0, width=1.0, curvature_floor=0.0,
                                   with_hessian=False))
     assert newton.asks == "product"
     with pytest.raises(ValueError, match="shapes do not fit"):
@@ -259,7 +259,7 @@ def test_answers_of_the_wrong_length_are_refused():
 def test_a_curvature_that_is_not_finite_ends_in_an_error():
     newton = ContinuationNewton(Elsewhere.of(X_bc, y_bc, [], False), Problem(1e-3, 0.0), Settings())
     newton.begin()
-    sums, gradient, block = newton.home.look(direction=np.zeros(30), step=1.0, line_width=1.0, width=1.0,
+    sums, gradient, block = newton.source.look(direction=np.zeros(30), step=1.0, line_width=1.0, width=1.0,
                                              curvature_floor=0.0)
     block[3, 4] = np.nan
     with pytest.raises(FloatingPointError, match="not finite"):
@@ -271,7 +271,7 @@ def test_the_block_of_many_columns_holds_the_steepest():
     X, code = rng.standard_normal((60, 1000)), np.where(rng.random(60) < 0.5, 1.0, -1.0)
     newton = ContinuationNewton(Elsewhere.of(X, code, [], False), Problem(1e-3, 1e-6), Settings())
     newton.begin()
-    newton.tell(*newton.home.look(direction=np.zeros(1000), step=1.0, line_width=1.0, width=1.0, curvature_floor=0.0,
+    newton.tell(*newton.source.look(direction=np.zeros(1000), step=1.0, line_width=1.0, width=1.0, curvature_floor=0.0,
                                   with_hessian=False))
     steepest = np.argsort(-np.abs(X.T @ code))[:400]
     np.testing.assert_array_equal(newton.ask()["active"], np.sort(steepest))
@@ -280,10 +280,10 @@ def test_the_block_of_many_columns_holds_the_steepest():
 @pytest.mark.parametrize("mean", [0.0, 1e7])
 def test_what_is_reported_is_evaluated_where_rounding_may_have_gathered(mean):
     X = X_bc[:, :5] + mean
-    home = Elsewhere.of(X, y_bc, [], True)
+    source = Elsewhere.of(X, y_bc, [], True)
     with single_threaded_blas():
-        result = ContinuationNewton(home, Problem(1e-2, 0.0, 5), Settings(tol=1e-2)).run()
-    assert ("evaluate" in home.asked) == (mean > 0)
+        result = ContinuationNewton(source, Problem(1e-2, 0.0, 5), Settings(tol=1e-2)).run()
+    assert ("evaluate" in source.asked) == (mean > 0)
     loss = np.maximum(0, 1 - y_bc * (X @ result.w[:5] + result.w[5])).mean()     # which rounds a margin by 1e-9 too
     assert result.objective == pytest.approx(loss + 5e-3 * result.w[:5] @ result.w[:5], rel=1e-8)
 

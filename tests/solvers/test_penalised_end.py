@@ -134,7 +134,7 @@ def test_the_clock_is_looked_at_at_every_strength():
 
 
 def test_an_interrupt_is_passed_on(monkeypatch):
-    def interrupted(self, on_step, keeper):
+    def interrupted(self, on_step, checkpointer):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Run, "go", interrupted)

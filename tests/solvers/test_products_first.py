@@ -9,7 +9,7 @@ from sklearn.preprocessing import scale
 from zipf_texts import texts
 
 from cmargin import SmSVMClassifier
-from cmargin.data.memory.source import MemoryHome
+from cmargin.data.memory.source import MemorySource
 from cmargin.data.open import open_rows
 from cmargin.solvers import prices
 from cmargin.solvers.newton.continuation import ContinuationNewton
@@ -58,7 +58,7 @@ def test_few_rows_of_text_are_not_made_dense(loss, C, monkeypatch):
     # 1,455 x 3,327 took 1.3 s, all but 2 ms of which went to the factor of dense rows
     X, y = texts(1200, 3000)
     reduced = SmSVMClassifier(loss=loss, C=C, tol=1e-6, linear_solver="woodbury").fit(X, y)
-    monkeypatch.setattr(MemoryHome, "reduced", None)
+    monkeypatch.setattr(MemorySource, "reduced", None)
     model = SmSVMClassifier(loss=loss, C=C, tol=1e-3).fit(X, y)
     assert model.duality_gap_[0] <= 1e-3 and model.n_passes_ < 100
     assert reduced.objective_[0] * (1 - 1e-6) <= model.objective_[0] <= reduced.objective_[0] * (1 + 1e-3)

@@ -93,11 +93,11 @@ def test_the_steps_are_those_of_the_twin(name):
     l2 = np.full(A.shape[1], chosen.l2)
     l2[X.shape[1]:] = 0
     points, looks = newton_steps(A, code, chosen.level, chosen.scale, l2, chosen.tol, np.zeros(A.shape[1]))
-    homes = in_memory(X, code, chosen), Recording.of(X, code, [17, 200], chosen.fit_intercept)
-    for home in homes:
+    sources = in_memory(X, code, chosen), Recording.of(X, code, [17, 200], chosen.fit_intercept)
+    for source in sources:
         after = Points()
         with single_threaded_blas():
-            result = PursuitNewton(home, chosen, after_pass=after, trace=MarginTrace()).run()
+            result = PursuitNewton(source, chosen, after_pass=after, trace=MarginTrace()).run()
         assert result.status == "tol" and result.passes == len(points) - 1 and result.reads == len(looks)
         for w, expected in zip(after.seen, points[1:], strict=True):
             np.testing.assert_allclose(w, expected, atol=1e-9 * np.abs(points[-1]).max())
@@ -108,7 +108,7 @@ def test_the_steps_are_those_of_the_twin(name):
         assert np.linalg.norm(g[:A.shape[1]]) <= 2 * chosen.tol * np.linalg.norm(A.T @ code / len(y)) * chosen.level
         traced = MarginTrace.of((y * (A @ w))[None], [chosen.scale])[0]
         np.testing.assert_allclose(last[9:], traced, rtol=1e-9, atol=1e-12)
-    assert homes[1].looks == looks
+    assert sources[1].looks == looks
 
 
 @pytest.mark.parametrize("parameters", [{"scale": 1.0}, {"scale": 0.5, "one_shot": True}], ids=["products", "one shot"])
@@ -196,8 +196,8 @@ def test_answers_of_the_wrong_length_are_refused():
 def test_a_curvature_that_is_not_finite_ends_the_fit():
     newton = PursuitNewton(Elsewhere.of(X_bc, y_bc, [], True), settings())
     newton.begin()
-    newton.home.start()
-    sums, gradient, block = newton.home.look(direction=np.zeros(31), step=1.0, line_width=1.0, width=1.0,
+    newton.source.start()
+    sums, gradient, block = newton.source.look(direction=np.zeros(31), step=1.0, line_width=1.0, width=1.0,
                                              curvature_floor=0.0)
     block[3, 4] = np.inf
     newton.tell(sums, gradient, block)
@@ -266,10 +266,10 @@ def test_curvature_is_kept_where_it_is_dear():
     y = np.where(X[:, 0] + rng.standard_normal(3000) > 0, 1.0, -1.0)
 
     def looked(X, **parameters):
-        home = Recording.of(X, y, [], True)
+        source = Recording.of(X, y, [], True)
         with single_threaded_blas():
-            result = PursuitNewton(home, settings(l2=1e-3, **parameters)).run()
-        return home.looks, result
+            result = PursuitNewton(source, settings(l2=1e-3, **parameters)).run()
+        return source.looks, result
 
     looks, result = looked(X)
     assert looks.count(True) <= 3 < len(looks) and result.status == "tol"

@@ -49,15 +49,15 @@ def small(monkeypatch):
 
 
 def driver(X, y, l2, loss, *, worth=30, products=0, w=None, n_threads=1, seed=3, tol=1e-6, rows=None, **settings):
-    home = open_rows(X).row_pass(np.where(y, 1.0, -1.0), intercept=True, n_threads=n_threads)
+    source = open_rows(X).row_pass(np.where(y, 1.0, -1.0), intercept=True, n_threads=n_threads)
     m = X.shape[1]
-    return ContinuationNewton(home, Problem(l2, 0.0, m, loss), Settings(tol, **{"max_passes": 1e3} | settings), w=w,
+    return ContinuationNewton(source, Problem(l2, 0.0, m, loss), Settings(tol, **{"max_passes": 1e3} | settings), w=w,
                               products=products, sampled=Sampled(rows or 10 * m, worth, seed))
 
 
 def whole(X, y, l2, loss, tol=1e-6):
-    home = open_rows(X).row_pass(np.where(y, 1.0, -1.0), intercept=True, n_threads=1)
-    return ContinuationNewton(home, Problem(l2, 0.0, X.shape[1], loss), Settings(tol, max_passes=1e3)).run()
+    source = open_rows(X).row_pass(np.where(y, 1.0, -1.0), intercept=True, n_threads=1)
+    return ContinuationNewton(source, Problem(l2, 0.0, X.shape[1], loss), Settings(tol, max_passes=1e3)).run()
 
 
 # ---------------------------------------------------------------- the block
@@ -229,8 +229,8 @@ def test_what_goes_on_from_a_checkpoint_is_the_same(loss):
     one.run()
     assert one.status == "converged" and sum(after for after, _ in kept[:-1]) > 2
     for _, state in kept[:-1]:
-        home = open_rows(X).row_pass(np.where(y, 1.0, -1.0), intercept=True, n_threads=1)
-        other = ContinuationNewton(home, Problem(1e-6, 0.0, 40, loss),
+        source = open_rows(X).row_pass(np.where(y, 1.0, -1.0), intercept=True, n_threads=1)
+        other = ContinuationNewton(source, Problem(1e-6, 0.0, 40, loss),
                                    Settings(1e-5, max_passes=1e3, stop=lambda: False))
         other.go_on_from(pickle.loads(state))
         other.finish()

@@ -181,10 +181,10 @@ def test_tables_take_no_factor(loss, fewer, fit_intercept):
 
 def by_columns(X, y, worth, **settings):
     """A fit of the driver with so many reads of columns a step, or by the block."""
-    home, code = open_rows(X), np.where(y, 1.0, -1.0)
-    rows = home.row_pass(code, intercept=True, n_threads=1)
+    source, code = open_rows(X), np.where(y, 1.0, -1.0)
+    rows = source.row_pass(code, intercept=True, n_threads=1)
     if worth:
-        rows.take_columns(home.columns())
+        rows.take_columns(source.columns())
     with single_threaded_blas():
         return ContinuationNewton(rows, Problem(0.0, 1e-4, X.shape[1], "logistic"), Settings(1e-7, **settings),
                                   products=worth).run()

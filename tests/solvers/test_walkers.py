@@ -17,7 +17,7 @@ X, Y = blobs(n=300, d=6, k=3)
 
 
 def shard(X, y, number=0):
-    return SimpleNamespace(home=open_rows(X), labels=Labels(np.arange(3), y), weights=np.ones(len(y)), number=number,
+    return SimpleNamespace(source=open_rows(X), labels=Labels(np.arange(3), y), weights=np.ones(len(y)), number=number,
                            n_threads=1, file=SimpleNamespace(kept={}, found={}), break_off=None)
 
 

@@ -123,7 +123,7 @@ def from_files(make, X, y):
     try:
         from cmargin.data.files import open_files
     except ModuleNotFoundError:                 # of a build whose folders had other names
-        from cmargin.homes.files import open_files
+        from cmargin.sources.files import open_files
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "X.npz" if sp.issparse(X) else "X.npy")
         if sp.issparse(X):

@@ -1,4 +1,6 @@
-"""Rows that compiled code cannot reach: a home made of homes, answering through Python what `RowPass` asks."""
+"""Rows that compiled code cannot reach: a data source made of data sources, answering through Python what `RowPass`
+asks.
+"""
 
 from functools import partial
 from itertools import pairwise
@@ -22,11 +24,11 @@ class Elsewhere:
     @classmethod
     def of(cls, X, code, cuts, intercept):
         edges = [0, *cuts, X.shape[0]]
-        home = cls([open_rows(X[lo:hi]).row_pass(code[lo:hi], intercept=intercept, n_threads=1)
+        source = cls([open_rows(X[lo:hi]).row_pass(code[lo:hi], intercept=intercept, n_threads=1)
                     for lo, hi in pairwise(edges)])
-        for part, first in zip(home.parts, edges, strict=False):
+        for part, first in zip(source.parts, edges, strict=False):
             part.first = first
-        return home
+        return source
 
     def everywhere(self, method, *args, **kwargs):
         self.asked.append(method)
@@ -54,8 +56,8 @@ class Elsewhere:
     def along(self, step, width):
         return np.sum(self.everywhere("along", step, width), axis=0)
 
-    def hessian_product(self, x, width, curvature_floor=0.0):
-        products, shares = zip(*self.everywhere("hessian_product", x, width, curvature_floor), strict=True)
+    def hessp(self, x, width, curvature_floor=0.0):
+        products, shares = zip(*self.everywhere("hessp", x, width, curvature_floor), strict=True)
         return sum(products), np.average(shares, weights=[part.n_rows for part in self.parts])
 
     def sides(self):

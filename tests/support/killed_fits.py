@@ -28,7 +28,7 @@ from cmargin import (
     baselines,
 )
 from cmargin.data.files import open_files
-from cmargin.data.files import source as files_home
+from cmargin.data.files import source as files_source
 
 COMPARED = ("coef_", "intercept_", "objective_", "gradient_norm_", "duality_gap_", "n_iter_", "n_passes_", "scores_")
 SEED = {"random_state": 7}
@@ -220,7 +220,7 @@ def trouble(name, estimator, X, y, folder, rng):
 
 
 def main(folder):
-    files_home.CHUNK = 1 << 18
+    files_source.CHUNK = 1 << 18
     X, y = blobs(50, 3, 3)
     for estimator in FAMILIES.values():
         fitted(estimator, X, y, n_jobs=1)

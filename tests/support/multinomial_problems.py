@@ -49,18 +49,18 @@ def point(intercept, k=K, m=M, seed=3):
     return np.random.default_rng(seed).standard_normal((m + intercept, k))
 
 
-def task(home, what, V, scores=None, probs=None):
+def task(source, what, V, scores=None, probs=None):
     """One task of the kernel over all rows; the mean gradient."""
-    kernel, none = home.kernel, np.empty((0, 0), home.dtype)
-    V = np.ascontiguousarray(V, home.dtype)
+    kernel, none = source.kernel, np.empty((0, 0), source.dtype)
+    V = np.ascontiguousarray(V, source.dtype)
     kernel.run(what, V, none if scores is None else scores, none if probs is None else probs, 0, kernel.n_blocks)
-    return kernel.gradients.sum(axis=0).reshape(V.shape) / home.n_rows
+    return kernel.gradients.sum(axis=0).reshape(V.shape) / source.n_rows
 
 
-def kronecker(home, l2):
-    every = np.arange(home.n_rows)
-    return KroneckerInverse(home, centred_pairs(home.copy_of(every), home.weight, RANK, home.intercept), l2)
+def kronecker(source, l2):
+    every = np.arange(source.n_rows)
+    return KroneckerInverse(source, centred_pairs(source.copy_of(every), source.weight, RANK, source.intercept), l2)
 
 
-def curvature_times(home, D):
-    return task(home, CURVATURE, D, probs=home.probs)
+def curvature_times(source, D):
+    return task(source, CURVATURE, D, probs=source.probs)

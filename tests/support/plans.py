@@ -9,9 +9,9 @@ from cmargin.solvers.problem import Problem, Settings
 from cmargin.solvers.result import Result
 
 
-def shared_of(home, problem, intercept=True, n_problems=1):
-    about = plan.ProblemStats(problem.loss, problem.l2, problem.l1, home.n_features + intercept, n_problems)
-    return Shared(home, problem, about, None, intercept)
+def shared_of(source, problem, intercept=True, n_problems=1):
+    about = plan.ProblemStats(problem.loss, problem.l2, problem.l1, source.n_features + intercept, n_problems)
+    return Shared(source, problem, about, None, intercept)
 
 
 def begins_with_dual(X, l2, *, l1=0.0, loss="hinge", **chosen):
@@ -31,8 +31,8 @@ def foreseen(X, code, l2, loss="squared_hinge"):
     return asked
 
 
-def drivers_of(home, rows, problem, settings, seed):
+def drivers_of(source, rows, problem, settings, seed):
     """Yield the drivers of one problem on rows that are given."""
-    shared = shared_of(home, problem, rows.n_columns > rows.n_features)
+    shared = shared_of(source, problem, rows.n_columns > rows.n_features)
     result = Result(np.zeros(rows.n_columns))
     return Stages(shared, None, settings, result, seed, rows=rows).drivers()

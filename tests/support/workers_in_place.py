@@ -11,8 +11,8 @@ from ranks_in_threads import OneProblem
 
 from cmargin._estimators.labels import Labels
 from cmargin._estimators.shards import Agreed
-from cmargin._runtime.checkpoint import NO_KEEPER
-from cmargin.data.shards.dask.source import DaskHome
+from cmargin._runtime.checkpoint import NO_CHECKPOINTER
+from cmargin.data.shards.dask.source import DaskSource
 from cmargin.data.shards.dask.tasks import Labelled
 
 
@@ -53,7 +53,7 @@ def known(given, ask=Kept.result, kind=Kept):
 
 
 class InPlace:
-    """What `cmargin.data.shards.dask.cluster.Cluster` is to a home."""
+    """What `cmargin.data.shards.dask.cluster.Cluster` is to a data source."""
 
     def __init__(self):
         self.heard, self.names = lambda: None, []
@@ -83,32 +83,32 @@ def part_of(X, lo, hi):
     return part
 
 
-def home_of(X, code, cuts, cluster=None):
-    """`DaskHome` of one problem over parts of the rows."""
+def source_of(X, code, cuts, cluster=None):
+    """`DaskSource` of one problem over parts of the rows."""
     parts, cluster = list(pairwise([0, *cuts, X.shape[0]])), InPlace() if cluster is None else cluster
     rows = cluster.everywhere("rows", part_of, *zip(*((X, *part) for part in parts), strict=True))
-    home = DaskHome(cluster, rows, None, [hi - lo for lo, hi in parts], X.shape[1], X.dtype,
+    source = DaskSource(cluster, rows, None, [hi - lo for lo, hi in parts], X.shape[1], X.dtype,
                     hasattr(X, "indptr"))
-    home.labelled = [Kept(Labelled, OneProblem(code[lo:hi]), np.ones(hi - lo), lo, place)
+    source.labelled = [Kept(Labelled, OneProblem(code[lo:hi]), np.ones(hi - lo), lo, place)
                      for place, (lo, hi) in enumerate(parts)]
-    home.agreed = type("Agreed", (SimpleNamespace,), {"__len__": lambda self: 1})(n_rows=X.shape[0], entries=X.size)
-    return home
+    source.agreed = type("Agreed", (SimpleNamespace,), {"__len__": lambda self: 1})(n_rows=X.shape[0], entries=X.size)
+    return source
 
 
 def pass_over_partitions(X, code, cuts, intercept):
-    return home_of(X, code, cuts).row_pass(0, intercept=intercept, n_threads=1)
+    return source_of(X, code, cuts).row_pass(0, intercept=intercept, n_threads=1)
 
 
 def fitted_in_place(model, X, y, cuts, cluster):
     """An SLND ``model`` of exclusive classes 0 .., trained over parts of the rows."""
-    counts, home = np.bincount(y), home_of(X, y, cuts, cluster)
+    counts, source = np.bincount(y), source_of(X, y, cuts, cluster)
     places = list(enumerate(pairwise([0, *cuts, X.shape[0]])))
-    home.labelled = cluster.everywhere("label", Labelled, *zip(*(
+    source.labelled = cluster.everywhere("label", Labelled, *zip(*(
         (Labels(np.arange(len(counts)), y[lo:hi]), np.ones(hi - lo), lo, place) for place, (lo, hi) in places),
         strict=True))
-    home.agreed = Agreed(np.arange(len(counts)), counts, False, str(X.dtype), "dense", None, len(X), X.size,
+    source.agreed = Agreed(np.arange(len(counts)), counts, False, str(X.dtype), "dense", None, len(X), X.size,
                          float(len(X)), [lo for _, (lo, _) in places], 1.0, counts.astype(float))
-    fit, _, store, _ = model._train_over_places(home, perf_counter(), NO_KEEPER)
+    fit, _, store, _ = model._train_over_places(source, perf_counter(), NO_CHECKPOINTER)
     store(fit)
     return model
 

@@ -13,7 +13,7 @@ from started import rows_of
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
 from cmargin.data.shards import mpi
-from cmargin.data.source import ROUGH_BLOCK
+from cmargin.data.source import SINGLE_BLOCK
 
 pytest.importorskip("measure", reason="the benchmarks are not beside the tests")
 
@@ -31,17 +31,17 @@ X, Y = blobs(n=400, d=6, k=2)
                                   lambda: SmSVMClassifier(linear_solver="cg"),
                                   lambda: MarginPursuitClassifier(l2=1e-2, trace=False)])
 def test_bytes_are_those_that_a_fit_sends(make, monkeypatch):
-    counts, sent, real = dict.fromkeys(("looks", "blocks", "lines", "products"), 0), [], mpi.RankHome.ask
+    counts, sent, real = dict.fromkeys(("looks", "blocks", "lines", "products"), 0), [], mpi.RankSource.ask
 
     def ask(self, kind, key, asked, n_columns):
         before = self.ranks.bytes
         counts[{"look": "looks", "along": "lines"}.get(kind, "products")] += 1
-        counts["blocks"] += asked.get("with_hessian") in (True, ROUGH_BLOCK)
+        counts["blocks"] += asked.get("with_hessian") in (True, SINGLE_BLOCK)
         told = real(self, kind, key, asked, n_columns)
         sent.append(self.ranks.bytes - before)
         return told
 
-    monkeypatch.setattr(mpi.RankHome, "ask", ask)
+    monkeypatch.setattr(mpi.RankSource, "ask", ask)
     models, _ = on_ranks(2, lambda comm: make().fit(X[comm.rank::2], Y[comm.rank::2], comm=comm))
     assert hasattr(models[0], "coef_") and len(sent) > 4
     assert scaling.fit_bytes(Fit(curved=0, reads=0, along=0, **counts), X.shape[1]) == sum(sent)

@@ -17,7 +17,7 @@ def pointed_to(u, upper, ridge):
 
 
 def gap_of(u, a, upper, ridge):
-    """A row's part of the duality gap: the loss at its deficit, and what its dual variable makes of it."""
+    """A row's part of the duality gap: the loss at its slack, and what its dual variable makes of it."""
     best = pointed_to(u, upper, ridge)
     return best * u - ridge * best**2 / 2 - (a * u - ridge * a**2 / 2)
 

@@ -15,7 +15,7 @@ def with_ones(X, intercept):
 
 
 def smoothed(u, width):
-    """F, a = F' and h = F'' of the smoothed positive part at the deficits u = 1 - y <w, x>."""
+    """F, a = F' and h = F'' of the smoothed positive part at the slacks u = 1 - y <w, x>."""
     root = np.sqrt(width**2 + u**2)
     return (u + root) / 2, (1 + u / root) / 2, width**2 / (2 * root**3)
 

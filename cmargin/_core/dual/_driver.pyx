@@ -286,7 +286,7 @@ cdef void dual_resume(dual_state *at) noexcept nogil:
 # ---------------------------------------------------------------- from a primal point
 
 cdef void start_adding(dual_state *at, double *u) noexcept nogil:
-    # what its deficits point to, times the best common factor
+    # what its slacks point to, times the best common factor
     cdef Py_ssize_t i
     for i in range(at.rows.n):
         at.sweeps.a[i] = pointed_to(u[i], at.rows.upper[i], at.rows.ridge[i])

@@ -16,7 +16,7 @@ class DualDriver(Worker):
     status: Any
     size: Any
     newton_steps: Any
-    home: Any
+    source: Any
     sweeps: Any
     a: Any
     w: Any

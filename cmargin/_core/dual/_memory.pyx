@@ -50,7 +50,7 @@ cdef class DualDriver(Worker):
     """
 
     cdef dual_state at
-    cdef readonly DualBlocks home
+    cdef readonly DualBlocks source
     cdef readonly DualSweeps sweeps
     cdef readonly object a, w
     cdef object best_w
@@ -61,7 +61,7 @@ cdef class DualDriver(Worker):
         cdef double[::1] best_w = np.zeros(n_result)
         self.a, self.w, self.best_w = np.zeros(rows.rows.n), np.zeros(rows.rows.m + 1), best_w.base
         must_fit(n_result == rows.rows.m + (rows.rows.bias > 0) and n_result > 0, "DualDriver")
-        self.home, self.sweeps = rows, DualSweeps(rows, self.a, self.w, stream, patience)
+        self.source, self.sweeps = rows, DualSweeps(rows, self.a, self.w, stream, patience)
         at.rows, at.sweeps, at.l2, at.n_result = &rows.rows, &self.sweeps.at, problem.l2, n_result
         at.tol, at.deadline, at.pauses = settings.tol, settings.deadline, settings.pauses
         at.limit, at.gives_up, at.trial, at.largest = limit, gives_up, trial, largest

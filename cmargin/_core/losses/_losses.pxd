@@ -75,37 +75,37 @@ cdef inline int in_newton_steps(int loss) noexcept nogil:
 
 
 cdef inline bint vectorised_rows(const loss_t *loss, double step, double floor, Py_ssize_t n, const double *code,
-                                 const double *deficit, const double *change, double *dual_next, double *parts,
+                                 const double *slack, const double *change, double *dual_next, double *parts,
                                  Py_ssize_t ld, double *r, double *curvature) noexcept nogil:
     # what a look asks of n rows, where that is written for the processor's vectors; False: it is not, of this loss
     if loss.id == LOGISTIC:
-        logistic_rows(step, floor, n, code, deficit, change, dual_next, parts, ld, r, curvature)
+        logistic_rows(step, floor, n, code, slack, change, dual_next, parts, ld, r, curvature)
     elif loss.id == SQUARED_HINGE:
-        squared_hinge_rows(step, floor, n, code, deficit, change, dual_next, parts, ld, r, curvature)
+        squared_hinge_rows(step, floor, n, code, slack, change, dual_next, parts, ld, r, curvature)
     else:
         return False
     return True
 
 
 cdef inline bint vectorised_curvatures(const loss_t *loss, double step, double floor, Py_ssize_t n, const double *code,
-                                       const double *deficit, const double *change, double *curvature) noexcept nogil:
+                                       const double *slack, const double *change, double *curvature) noexcept nogil:
     # the same of a product: curvature alone
     if loss.id == LOGISTIC:
-        logistic_curvatures(step, floor, n, code, deficit, change, curvature)
+        logistic_curvatures(step, floor, n, code, slack, change, curvature)
     elif loss.id == SQUARED_HINGE:
-        squared_hinge_curvatures(step, floor, n, code, deficit, change, curvature)
+        squared_hinge_curvatures(step, floor, n, code, slack, change, curvature)
     else:
         return False
     return True
 
 
 cdef inline bint vectorised_along(const loss_t *loss, double step, Py_ssize_t n, const double *code,
-                                  const double *deficit, const double *change, double *out) noexcept nogil:
+                                  const double *slack, const double *change, double *out) noexcept nogil:
     # the same of a trial step: value, slope, curvature
     if loss.id == LOGISTIC:
-        logistic_along(n, code, deficit, change, step, out)
+        logistic_along(n, code, slack, change, step, out)
     elif loss.id == SQUARED_HINGE:
-        squared_hinge_along(n, code, deficit, change, step, out)
+        squared_hinge_along(n, code, slack, change, step, out)
     else:
         return False
     return True

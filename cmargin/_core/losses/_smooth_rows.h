@@ -46,12 +46,12 @@ static inline double squared_hinge_worth(double a) { return a - a * a / 4; }
  * the model before the step predicts after it; r: s y F'; curvature: s h, 0 below the floor. */
 #define DEFINE_SMOOTH_ROWS(loss, LARGEST)                                                                        \
     CLONES static void loss##_rows(double step, double floor, ptrdiff_t n, const double *restrict code,          \
-                                   const double *restrict deficit, const double *restrict change,                \
+                                   const double *restrict slack, const double *restrict change,                \
                                    double *restrict dual_next, double *restrict parts, ptrdiff_t ld,             \
                                    double *restrict r, double *restrict curvature) {                             \
         INDEPENDENT                                                                                              \
         for (ptrdiff_t i = 0; i < n; i++) {                                                                      \
-            double s = fabs(code[i]), v = change[i], u = deficit[i];                                             \
+            double s = fabs(code[i]), v = change[i], u = slack[i];                                             \
             smooth_point before = loss##_at(1 - u), at = loss##_at(1 - (u - step * v));                          \
             double a = -before.slope - before.curvature * v, gain;                                               \
             a = a > 0 ? a : 0;                                                                                   \
@@ -76,11 +76,11 @@ DEFINE_SMOOTH_ROWS(squared_hinge, 1e300)
 /* curvature: s h of every row at u - step change, 0 below the floor */
 #define DEFINE_SMOOTH_CURVATURES(loss)                                                                           \
     CLONES static void loss##_curvatures(double step, double floor, ptrdiff_t n, const double *restrict code,    \
-                                         const double *restrict deficit, const double *restrict change,          \
+                                         const double *restrict slack, const double *restrict change,          \
                                          double *restrict curvature) {                                           \
         INDEPENDENT                                                                                              \
         for (ptrdiff_t i = 0; i < n; i++) {                                                                      \
-            double h = loss##_at(1 - (deficit[i] - step * change[i])).curvature;                                 \
+            double h = loss##_at(1 - (slack[i] - step * change[i])).curvature;                                 \
             curvature[i] = h > floor ? fabs(code[i]) * h : 0;                                                    \
         }                                                                                                        \
     }
@@ -92,7 +92,7 @@ DEFINE_SMOOTH_CURVATURES(squared_hinge)
 
 /* out: sum s F(1 - u + t change), its slope and curvature in the step t */
 #define DEFINE_SMOOTH_ALONG(loss)                                                                                \
-    CLONES static void loss##_along(ptrdiff_t n, const double *restrict code, const double *restrict deficit,    \
+    CLONES static void loss##_along(ptrdiff_t n, const double *restrict code, const double *restrict slack,    \
                                     const double *restrict change, double step, double *restrict out) {          \
         double value[AT_A_TIME], slope[AT_A_TIME], curvature[AT_A_TIME];                                         \
         out[0] = out[1] = out[2] = 0;                                                                            \
@@ -101,7 +101,7 @@ DEFINE_SMOOTH_CURVATURES(squared_hinge)
             INDEPENDENT                                                                                          \
             for (ptrdiff_t k = 0; k < count; k++) {                                                              \
                 double s = fabs(code[first + k]), v = change[first + k];                                         \
-                smooth_point at = loss##_at(1 - (deficit[first + k] - step * v));                                \
+                smooth_point at = loss##_at(1 - (slack[first + k] - step * v));                                \
                 value[k] = s * at.value;                                                                         \
                 slope[k] = s * at.slope * v;                                                                     \
                 curvature[k] = s * at.curvature * v * v;                                                         \

@@ -12,19 +12,19 @@ cdef extern from "_smooth_rows.h" nogil:
     double logistic_worth(double a) noexcept
     smooth_point squared_hinge_at(double z) noexcept
     double squared_hinge_worth(double a) noexcept
-    void logistic_rows(double step, double floor, Py_ssize_t n, const double *code, const double *deficit,
+    void logistic_rows(double step, double floor, Py_ssize_t n, const double *code, const double *slack,
                        const double *change, double *dual_next, double *parts, Py_ssize_t ld, double *r,
                        double *curvature) noexcept
-    void squared_hinge_rows(double step, double floor, Py_ssize_t n, const double *code, const double *deficit,
+    void squared_hinge_rows(double step, double floor, Py_ssize_t n, const double *code, const double *slack,
                             const double *change, double *dual_next, double *parts, Py_ssize_t ld, double *r,
                             double *curvature) noexcept
-    void logistic_curvatures(double step, double floor, Py_ssize_t n, const double *code, const double *deficit,
+    void logistic_curvatures(double step, double floor, Py_ssize_t n, const double *code, const double *slack,
                              const double *change, double *curvature) noexcept
-    void squared_hinge_curvatures(double step, double floor, Py_ssize_t n, const double *code, const double *deficit,
+    void squared_hinge_curvatures(double step, double floor, Py_ssize_t n, const double *code, const double *slack,
                                   const double *change, double *curvature) noexcept
-    void logistic_along(Py_ssize_t n, const double *code, const double *deficit, const double *change, double step,
+    void logistic_along(Py_ssize_t n, const double *code, const double *slack, const double *change, double step,
                         double *out) noexcept
-    void squared_hinge_along(Py_ssize_t n, const double *code, const double *deficit, const double *change, double step,
+    void squared_hinge_along(Py_ssize_t n, const double *code, const double *slack, const double *change, double step,
                              double *out) noexcept
 
 

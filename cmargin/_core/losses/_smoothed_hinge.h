@@ -13,7 +13,7 @@
 static inline double positive(double x) { return x > 0 ? x : 0; }
 static inline double at_most_1(double x) { return x > 1 ? 1 : x; }
 
-/* Smoothed hinge in the deficit u = 1 - z:   F = (u + root) / 2, a = F', root = sqrt(width^2 + u^2)    SmSVM eq. (6)
+/* Smoothed hinge in the slack u = 1 - z:   F = (u + root) / 2, a = F', root = sqrt(width^2 + u^2)    SmSVM eq. (6)
  * All that is asked of it comes from two quotients. (root - |u|) / 2 is written width^2 / (2 (root + |u|)): no
  * cancellation far from the hinge. */
 typedef struct {
@@ -61,14 +61,14 @@ typedef struct {
  * floor. */
 static inline void hinge_rows_by(const int primal, const int tangents, const hinge_step *at, ptrdiff_t n,
                                  const double *restrict code,
-                                 const double *restrict deficit, const double *restrict change,
+                                 const double *restrict slack, const double *restrict change,
                                  const double *restrict dual, double *restrict dual_next, double *restrict parts,
                                  ptrdiff_t ld, double *restrict r, double *restrict curvature) {
     const double step = at->step, w0 = at->line_width, w1 = at->width, floor = at->floor;
     const double keep = at_most_1(step); /* the dual variable goes as far as the primal one */
     INDEPENDENT
     for (ptrdiff_t i = 0; i < n; i++) {
-        double s = fabs(code[i]), v = change[i], u0 = deficit[i], u1 = u0 - step * v;
+        double s = fabs(code[i]), v = change[i], u0 = slack[i], u1 = u0 - step * v;
         hinge_point before = hinge_at(u0, w0), line = hinge_at(u1, w0), next = hinge_at(u1, w1);
         double slope0 = hinge_slope(before), slope1 = hinge_slope(next);
         double a0 = primal ? slope0 : dual[i];
@@ -88,19 +88,19 @@ static inline void hinge_rows_by(const int primal, const int tangents, const hin
     }
 }
 
-CLONES static void hinge_rows(const hinge_step *at, ptrdiff_t n, const double *code, const double *deficit,
+CLONES static void hinge_rows(const hinge_step *at, ptrdiff_t n, const double *code, const double *slack,
                               const double *change, const double *dual, double *dual_next, double *parts,
                               ptrdiff_t ld, double *r, double *curvature) {
     if (at->tangents)
-        hinge_rows_by(1, 1, at, n, code, deficit, change, dual, dual_next, parts, ld, r, curvature);
+        hinge_rows_by(1, 1, at, n, code, slack, change, dual, dual_next, parts, ld, r, curvature);
     else if (at->primal)
-        hinge_rows_by(1, 0, at, n, code, deficit, change, dual, dual_next, parts, ld, r, curvature);
+        hinge_rows_by(1, 0, at, n, code, slack, change, dual, dual_next, parts, ld, r, curvature);
     else
-        hinge_rows_by(0, 0, at, n, code, deficit, change, dual, dual_next, parts, ld, r, curvature);
+        hinge_rows_by(0, 0, at, n, code, slack, change, dual, dual_next, parts, ld, r, curvature);
 }
 
 /* out: sum s F(u - t change), its slope and curvature in the step t */
-CLONES static void hinge_along(ptrdiff_t n, const double *restrict code, const double *restrict deficit,
+CLONES static void hinge_along(ptrdiff_t n, const double *restrict code, const double *restrict slack,
                                const double *restrict change, double step, double width, double *restrict out) {
     double value[LANES] = {0}, slope[LANES] = {0}, curvature[LANES] = {0};
     ptrdiff_t i = 0;
@@ -108,7 +108,7 @@ CLONES static void hinge_along(ptrdiff_t n, const double *restrict code, const d
         int count = n - i < LANES ? (int)(n - i) : LANES;
         for (int l = 0; l < count; l++) {
             double s = fabs(code[i + l]), v = change[i + l];
-            hinge_point at = hinge_at(deficit[i + l] - step * v, width);
+            hinge_point at = hinge_at(slack[i + l] - step * v, width);
             value[l] += s * hinge_value(at);
             slope[l] -= s * hinge_slope(at) * v;
             curvature[l] += s * primal_curvature(at, width) * v * v;

@@ -24,10 +24,10 @@ cdef extern from "_smoothed_hinge.h" nogil:
     double hinge_slope(hinge_point at) noexcept
     double dual_curvature(double a, hinge_point at) noexcept
     double primal_curvature(hinge_point at, double width) noexcept
-    void hinge_rows(const hinge_step *at, Py_ssize_t n, const double *code, const double *deficit, const double *change,
+    void hinge_rows(const hinge_step *at, Py_ssize_t n, const double *code, const double *slack, const double *change,
                     const double *dual, double *dual_next, double *parts, Py_ssize_t ld, double *r,
                     double *curvature) noexcept
-    void hinge_along(Py_ssize_t n, const double *code, const double *deficit, const double *change, double step,
+    void hinge_along(Py_ssize_t n, const double *code, const double *slack, const double *change, double step,
                      double width, double *out) noexcept
 
 

@@ -75,6 +75,6 @@ cdef struct answering:           # a driver's questions, by rows in memory
 cdef class Driver(Worker):
     cdef request *question
     cdef answering here
-    cdef readonly object home
+    cdef readonly object source
     cdef object block_told
-    cdef int asks_of(self, object home, request *question, void *driver) except -1
+    cdef int asks_of(self, object source, request *question, void *driver) except -1

@@ -102,7 +102,7 @@ cdef class Worker:
     """What is brought to its end in slices, by compiled code where its rows are here."""
 
     @property
-    def home_is_here(self):
+    def source_is_here(self):
         """Whether compiled code reads the rows."""
         return self.task.work != NULL
 
@@ -124,23 +124,23 @@ cdef class Worker:
 cdef class Driver(Worker):
     """One binary problem on its way, by compiled steps; subclasses say which.
 
-    ``home`` is what holds the rows: ``n_rows``, ``n_features``, ``n_columns``, ``total_weight``, ``share``, and a
+    ``source`` is what holds the rows: ``n_rows``, ``n_features``, ``n_columns``, ``total_weight``, ``share``, and a
     `RowBlocks` where they are to be read here.
     """
 
-    cdef int asks_of(self, object home, request *question, void *driver) except -1:
+    cdef int asks_of(self, object source, request *question, void *driver) except -1:
         # question: of the driver, whose lifetime is this object's; who is to be told is for the caller to fill in
-        self.home = home
-        if isinstance(home, RowBlocks):
-            self.here.question, self.here.rows = question, &(<RowBlocks> home).rows
+        self.source = source
+        if isinstance(source, RowBlocks):
+            self.here.question, self.here.rows = question, &(<RowBlocks> source).rows
             self.task.of, self.task.work = &self.here, answer
         self.question = question
         question.left = seconds()
-        question.driver, question.n_columns, question.kind = driver, home.n_columns, DONE
+        question.driver, question.n_columns, question.kind = driver, source.n_columns, DONE
         return 0
 
     def use_threads(self, int n_threads):
-        return isinstance(self.home, RowBlocks) and self.home.use_threads(n_threads)
+        return isinstance(self.source, RowBlocks) and self.source.use_threads(n_threads)
 
     @property
     def asks(self):

@@ -128,7 +128,7 @@ cdef plain_rows *plain_rows_new(const row_source *source, Py_ssize_t n_rows, Py_
             or (rows.position == NULL and source.X.starts != NULL):
         plain_rows_free(plain)
         return NULL
-    rows.job.deficit, rows.job.change = plain.per_row, plain.per_row + n_rows
+    rows.job.slack, rows.job.change = plain.per_row, plain.per_row + n_rows
     rows.job.sums, rows.job.gradient = plain.sums, plain.gradient
     rows.job.diagonal = plain.gradient + rows.job.n_blocks * 3 * room
     pass_set_active(rows, n_columns, NULL)

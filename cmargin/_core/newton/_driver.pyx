@@ -42,7 +42,7 @@ from cmargin._core.newton.direction._pcg cimport (
     ask_for_sample, begin_hessp, begin_preconditioned, count_sample, foresee_curvature, hessp_told,
 )
 from cmargin._core.rows._evaluate cimport (
-    BLOCK, COMMIT_AND_MOVE, NO_BLOCK, RESTART, ROUGH_BLOCK, SAME_LINE, SAMPLED_BLOCK, TANGENTS, look_request,
+    BLOCK, COMMIT_AND_MOVE, NO_BLOCK, RESTART, SINGLE_BLOCK, SAME_LINE, SAMPLED_BLOCK, TANGENTS, look_request,
 )
 from cmargin._core.util._clock cimport seconds
 from cmargin._core.util._rounding cimport ROUNDING_OF_SUMS
@@ -74,7 +74,7 @@ cdef void compose_request(newton_state *at, move_kind move, const double *direct
     elif at.sampled.in_use:
         look.with_hessian = SAMPLED_BLOCK
     elif at.cholesky.single_ok:
-        look.with_hessian = ROUGH_BLOCK
+        look.with_hessian = SINGLE_BLOCK
     look.floor = floor_of(at)
     look.measure.norm = measure_at_first(at) if at.phase == FIRST_LOOK else NULL
     if at.sampled.in_use:
@@ -127,7 +127,7 @@ cdef void told_look(void *driver, const double *sums, const double *gradient, do
 cdef void newton_answers_to(newton_state *at) noexcept nogil:
     at.ask.told_look, at.ask.told_along = told_look, told_along
     at.ask.told_product, at.ask.told_model, at.ask.told_evaluation = told_product, told_model, told_evaluation
-    at.problem.rounding = ROUNDING_OF_SUMS       # unless the rows' home says otherwise
+    at.problem.rounding = ROUNDING_OF_SUMS       # unless the rows' data source says otherwise
 
 
 cdef void newton_begin(newton_state *at) noexcept nogil:

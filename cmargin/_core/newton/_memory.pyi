@@ -21,7 +21,7 @@ class Newton(Driver):
     curvature_of_columns: Any
     reads: Any
     def __init__(
-        self, home: Any, problem: Any, settings: Any, result: Any, w: Any, width: float, decay: float,
+        self, source: Any, problem: Any, settings: Any, result: Any, w: Any, width: float, decay: float,
         by_products: bool = ..., *, worth_products: int = ..., or_leave: bool = ..., sampled: Any = ...,
         column_scale: Any = ..., curvature: Any = ..., mean_curvature: float = ..., started: Any = ...,
         spent: float = ..., spent_seconds: Any = ...,

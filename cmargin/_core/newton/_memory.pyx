@@ -51,7 +51,7 @@ cdef class Newton(Driver):
 
     Parameters
     ----------
-    home : what holds the rows
+    source : what holds the rows
         ``n_rows``, ``n_features``, ``n_columns``, ``total_weight``, ``share``, and `RowBlocks` to be read here.
     problem : Problem
     settings : Settings
@@ -80,15 +80,15 @@ cdef class Newton(Driver):
         Clock, reads and times of what was done before.
     """
 
-    def __init__(self, home, problem, settings, result, w, double width, double decay, *, bint by_products=False,
+    def __init__(self, source, problem, settings, result, w, double width, double decay, *, bint by_products=False,
                  int worth_products=0, bint or_leave=False, sampled=None, column_scale=None, curvature=None,
                  double mean_curvature=0.0, started=None, double spent=0.0, spent_seconds=(0.0, 0.0, 0.0)):
         cdef newton_state *at = &self.at
-        self.asks_of(home, &at.ask, at)
+        self.asks_of(source, &at.ask, at)
         newton_answers_to(at)
         at.curvature.owner, at.curvature.make_room = <void *> self, room_for_block
-        at.p, at.problem.n_rows, at.problem.n_features = home.n_columns, home.n_rows, home.n_features
-        at.problem.n, at.problem.share, at.problem.rounding = home.total_weight, home.share, home.rounding
+        at.p, at.problem.n_rows, at.problem.n_features = source.n_columns, source.n_rows, source.n_features
+        at.problem.n, at.problem.share, at.problem.rounding = source.total_weight, source.share, source.rounding
         at.penalty.l2, at.penalty.l1 = problem.l2, problem.l1
         at.problem.free = -1 if problem.free is None else problem.free
         must_fit(at.problem.free == -1 or at.problem.free == at.p - 1, "free: the last column")
@@ -99,7 +99,7 @@ cdef class Newton(Driver):
         at.pcg.worth, at.pcg.or_leave = worth_products, or_leave
         if sampled is not None:
             at.sampled.rows, at.sampled.worth, at.sampled.seed = sampled.rows, sampled.worth, sampled.seed
-            home.let_sample()
+            source.let_sample()
             at.sampled.in_use, at.sampled.filled = worth_products == 0, 1
             at.pcg.worth, at.curvature.mean = worth_products or sampled.worth, mean_curvature
         at.pcg.by_products, at.l1_block.wide = by_products, at.penalty.l1 > 0 and at.p > FULL_BLOCK and not by_products
@@ -123,7 +123,7 @@ cdef class Newton(Driver):
     cdef int must_have_columns(self) except -1:
         # for the model of a step with l1, where there is no block of it
         cdef bint by_columns = self.at.pcg.by_products and self.at.penalty.l1 > 0
-        must_fit(not by_columns or getattr(self.home, "has_columns", False), "columns")
+        must_fit(not by_columns or getattr(self.source, "has_columns", False), "columns")
         return 0
 
     cdef take_memory(self):
@@ -228,7 +228,7 @@ cdef class Newton(Driver):
         newton_begin(&self.at)
         self.here.under_way = False
         if self.at.ask.look.measure.norm != NULL:
-            self.home.measure_rows(self.vectors[TAKEN, :self.at.p])
+            self.source.measure_rows(self.vectors[TAKEN, :self.at.p])
 
     def certify(self, status, total=None, v=None, double reads=0.0):
         """Only settle: the objective at the point, and the bound of dual variables found elsewhere in so many reads.
@@ -391,7 +391,7 @@ cdef class Newton(Driver):
         newton_spans(at, spans)
         restore(spans, N_SPANS, kept["numbers"])
         if at.sampled.rows > 0:
-            self.home.let_sample()
+            self.source.let_sample()
             at.sampled.forgotten = at.sampled.measured
         self.vectors[...], self.places[...] = kept["vectors"], kept["places"]
         at.counts.started, self.earlier = seconds() - kept["seconds"], list(kept["earlier"])

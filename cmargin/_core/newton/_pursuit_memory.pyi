@@ -12,7 +12,7 @@ class PursuitSteps(Driver):
     scale: Any
     reads: Any
     def __init__(
-        self, home: Any, settings: Any, w: Any, by_products: bool, *, tol: float, records: bool, pauses: bool,
+        self, source: Any, settings: Any, w: Any, by_products: bool, *, tol: float, records: bool, pauses: bool,
         levels: Any, started: float, fall: float = ..., reads: float = ..., spent_seconds: float = ...,
         units: Any = ...,
     ) -> None: ...

@@ -39,8 +39,8 @@ cdef class PursuitSteps(Driver):
 
     Parameters
     ----------
-    home : what holds the rows, as `Driver` has it; told by ``home.pursue`` which level and scale they are summed at
-    settings : Settings of `cmargin.solvers.first_order.margin_pursuit`
+    source : what holds the rows, as `Driver` has it; told by ``source.pursue`` which level and scale they are
+    summed at settings : Settings of `cmargin.solvers.first_order.margin_pursuit`
     w : (n_columns,) array
         To begin with.
     by_products : bool
@@ -64,12 +64,12 @@ cdef class PursuitSteps(Driver):
     cdef pursuit_state at
     cdef object vectors, levels, traced
 
-    def __init__(self, home, settings, w, *, bint by_products, double tol, bint records, bint pauses, levels,
+    def __init__(self, source, settings, w, *, bint by_products, double tol, bint records, bint pauses, levels,
                  double started, double fall=1.0, double reads=0.0, double spent_seconds=0.0, units=None):
         cdef pursuit_state *at = &self.at
-        self.asks_of(home, &at.ask, at)
+        self.asks_of(source, &at.ask, at)
         pursuit_answers_to(at)
-        at.p, at.n, at.share = home.n_columns, home.total_weight, home.share
+        at.p, at.n, at.share = source.n_columns, source.total_weight, source.share
         at.level, at.scale = settings.level, settings.scale
         at.tol, at.max_passes, at.by_products, at.fall = tol, settings.max_passes, by_products, fall
         at.one_shot, at.ask.pauses, at.records, at.started = settings.one_shot, pauses, records, started

@@ -1,8 +1,8 @@
-"""What a look of the dual makes of all deficits at once: the best intercept, the best multiple of w, a balanced bound.
+"""What a look of the dual makes of all slacks at once: the best intercept, the best multiple of w, a balanced bound.
 
 Intercept and multiple are roots of a sum that rises from breakpoint to breakpoint. Only one place of their order is
 wanted, so they are never sorted: a pivot splits those still in question, and one side of it is done with. Where the
-rows have ridges, that sum has no jumps, and Newton's method finds the root in a few passes over the deficits.
+rows have ridges, that sum has no jumps, and Newton's method finds the root in a few passes over the slacks.
 """
 
 import numpy as np
@@ -163,7 +163,7 @@ cdef void ask_for(balancing *by, const dual_rows *rows, bint face) noexcept nogi
 
 
 cdef void begin_balancing(balancing *by, const dual_rows *rows, double balance) noexcept nogil:
-    # a, w are copies; on the face deficits are near 0, so the bound loses only the square of what was missing
+    # a, w are copies; on the face slacks are near 0, so the bound loses only the square of what was missing
     by.missing, by.heavier, by.removed = fabs(balance), balance > 0, 0
     ask_for(by, rows, True)
 

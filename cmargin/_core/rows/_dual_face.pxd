@@ -20,7 +20,7 @@ cdef struct face_step:
     double *a                        # (n,) of these rows, and so on
     double *upper
     double *square
-    double *r                        # slopes: deficits less ridge a
+    double *r                        # slopes: slacks less ridge a
     double *z                        # r / square
     double *p                        # direction in a
     unsigned char *hit               # where the last step ended at a bound

@@ -209,7 +209,7 @@ cdef bint next_iteration(face_step *at) noexcept nogil:
 
 def newton_step(DualBlocks blocks, double[::1] a, double[::1] w, const Py_ssize_t[::1] active, double target,
                 int iterations=ITERATIONS, most=None):
-    """One from ``a``, ``w``, in parts of ``most`` rows: iterations, gap, the rows it ended with and their deficits.
+    """One from ``a``, ``w``, in parts of ``most`` rows: iterations, gap, the rows it ended with and their slacks.
 
     ``active``: rows at work, ascending.
     """
@@ -225,8 +225,8 @@ def newton_step(DualBlocks blocks, double[::1] a, double[::1] w, const Py_ssize_
     with nogil:
         while face_part(&at, part):
             pass
-    face, deficits = np.empty(at.n, np.intp), np.empty(at.n)
+    face, slacks = np.empty(at.n, np.intp), np.empty(at.n)
     for i in range(at.n):
-        face[i], deficits[i] = at.face[i], at.r[i]
+        face[i], slacks[i] = at.face[i], at.r[i]
     face_end(&at)
-    return iterations - at.left, at.gap, face, deficits
+    return iterations - at.left, at.gap, face, slacks

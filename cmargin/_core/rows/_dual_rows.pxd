@@ -30,7 +30,7 @@ cdef inline double worth_of(double a, double ridge) noexcept nogil:
     return a * (1 - ridge * a / 2)
 
 
-# the dual variable that a deficit u points to, argmax over 0 <= a <= upper of a u - ridge a^2 / 2,
+# the dual variable that a slack u points to, argmax over 0 <= a <= upper of a u - ridge a^2 / 2,
 cdef inline double pointed_to(double u, double upper, double ridge) noexcept nogil:
     if not u > 0:
         return 0

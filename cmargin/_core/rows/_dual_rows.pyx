@@ -1,7 +1,7 @@
 """Rows of one binary problem, dense or CSR, seen from their dual variables.
 
 (a) w = sum_i a_i y_i x_i, 0 <= a_i <= upper_i: whatever changes a_i adds a multiple of one row to w, and the slope in
-    a_i is the deficit u_i = 1 - y_i <w, x_i>, less ridge_i a_i. Ridges are 0 where the loss is the hinge; where its
+    a_i is the slack u_i = 1 - y_i <w, x_i>, less ridge_i a_i. Ridges are 0 where the loss is the hinge; where its
     dual variables are worth less the larger they are, they say how much. The last entry of w belongs to a column of
     constants ``bias``, 0 without an intercept.
 (b) Every function reads the rows of a list, in its order, on one thread: the same bits for any number of threads,

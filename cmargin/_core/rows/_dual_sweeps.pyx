@@ -140,7 +140,7 @@ cdef class DualSweeps:
         return self.at.wish, self.at.done
 
     def choose(self, const double[::1] u):
-        """From all deficits: the rows to be at work from now on. Returns how many are on the face."""
+        """From all slacks: the rows to be at work from now on. Returns how many are on the face."""
         must_fit(u.shape[0] == self.at.rows.n, "choose")
         choose_rows(&self.at, &u[0])
         return self.at.on_face
@@ -201,7 +201,7 @@ cdef bint call_part(dual_sweeps *at, Py_ssize_t most) noexcept nogil:
 
 
 cdef void choose_rows(dual_sweeps *at, const double *u) noexcept nogil:
-    # from all deficits: the rows to be at work from now on
+    # from all slacks: the rows to be at work from now on
     cdef const double *upper = at.rows.upper
     cdef Py_ssize_t n = 0, i
     cdef double slope

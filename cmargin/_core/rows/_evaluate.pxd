@@ -12,13 +12,13 @@ from cmargin._core.rows._tiles cimport row_source
 
 cdef enum block_wanted:          # curvature of a look: none, one,
     NO_BLOCK, BLOCK,
-    ROUGH_BLOCK,                 # one that may be summed in single precision,
+    SINGLE_BLOCK,                 # one that may be summed in single precision,
     TANGENTS,                    # none, and as dual variables the slopes of the smoothed hinge where the look is,
     SAMPLED_BLOCK                # or one of a sample of dense rows, `take_sample`, in single precision too
 
 
 cdef inline bint has_block(int wanted) noexcept nogil:
-    return wanted == BLOCK or wanted == ROUGH_BLOCK or wanted == SAMPLED_BLOCK
+    return wanted == BLOCK or wanted == SINGLE_BLOCK or wanted == SAMPLED_BLOCK
 
 
 cdef enum move_kind:             # from where to where rows move for a look
@@ -134,5 +134,5 @@ cdef bint pass_evaluate(row_pass *rows, const double *w, bint squares) noexcept 
 # gradient = sum c_i x_i; False: no memory
 cdef bint pass_combine(row_pass *rows, const double *c) noexcept nogil
 
-# gradient (2, n_columns) and sums[DUAL_POS], [DUAL_NEG]: straight lines that touch the smoothed hinge at ``deficits``
-cdef bint pass_lines(row_pass *rows, const double *deficits, double width) noexcept nogil
+# gradient (2, n_columns) and sums[DUAL_POS], [DUAL_NEG]: straight lines that touch the smoothed hinge at ``slacks``
+cdef bint pass_lines(row_pass *rows, const double *slacks, double width) noexcept nogil

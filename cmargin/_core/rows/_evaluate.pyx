@@ -32,11 +32,11 @@ cdef double SLICE_FLOPS = 4e9                # of a look between two moments at 
 
 
 cdef void pass_start(row_pass *rows, bint primal) noexcept nogil:
-    cdef double *deficit = rows.job.deficit - rows.first
+    cdef double *slack = rows.job.slack - rows.first
     cdef double *change = rows.job.change - rows.first
     cdef Py_ssize_t i
     for i in range(rows.n_all):
-        deficit[i], change[i] = 1, 0
+        slack[i], change[i] = 1, 0
     rows.job.pending = 0
     rows.begun, rows.fresh, rows.forgets = False, True, primal
 
@@ -118,7 +118,7 @@ cdef bint has_room(row_pass *rows, Py_ssize_t order) noexcept nogil:
 cdef bint pass_begin_look(row_pass *rows, const look_request *request) noexcept nogil:
     cdef pass_job *job = &rows.job
     cdef Py_ssize_t order = job.block.n_active if has_block(request.with_hessian) else 0
-    cdef bint rough = request.with_hessian == ROUGH_BLOCK or request.with_hessian == SAMPLED_BLOCK
+    cdef bint rough = request.with_hessian == SINGLE_BLOCK or request.with_hessian == SAMPLED_BLOCK
     job.block.single = rough and job.source.X.starts == NULL and \
         order >= packed_syrk_single_from(job.block.lanes, rows.n_all)
     job.block.room = packed_room(rows, order)
@@ -220,7 +220,7 @@ cdef void pass_along(row_pass *rows, double step, double width) noexcept nogil:
 cdef void pass_margins(const row_pass *rows, double *out) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(rows.job.n_rows):
-        out[i] = 1 - (rows.job.deficit[i] - rows.job.pending * rows.job.change[i])
+        out[i] = 1 - (rows.job.slack[i] - rows.job.pending * rows.job.change[i])
 
 
 cdef double pass_product(row_pass *rows, const double *x, double width, double floor) noexcept nogil:
@@ -270,11 +270,11 @@ cdef bint pass_combine(row_pass *rows, const double *c) noexcept nogil:
     return True
 
 
-cdef bint pass_lines(row_pass *rows, const double *deficits, double width) noexcept nogil:
+cdef bint pass_lines(row_pass *rows, const double *slacks, double width) noexcept nogil:
     cdef block_question asked
     if not has_room(rows, 0):
         return False
-    asked.x, asked.width = deficits, width
+    asked.x, asked.width = slacks, width
     over_blocks(rows, lines_block, &asked)
     fold(rows.job.sums, rows.job.n_blocks, N_SUMS)
     fold(rows.job.gradient, rows.job.n_blocks, 2 * rows.job.n_columns)

@@ -31,14 +31,14 @@ cdef struct pass_job:
     double *leverage             # INOUT (n_rows,) sum of column_weight x^2, or NULL: all are the same
     const double *column_weight  # IN    (n_columns,) where the look measures it, or NULL
     const double *code           # IN    (n_rows,) s_i y_i
-    double *deficit              # INOUT (n_rows,) u = 1 - y <w, x>
+    double *slack              # INOUT (n_rows,) u = 1 - y <w, x>
     double *change               # INOUT (n_rows,) y <e, x>
     double *dual                 # IN    (n_rows,) a at the point before the step
     double *dual_next            # OUT   (n_rows,) a after it
     const double *norm_weight    # IN    (n_columns,), read with `norms`
     double *norms                # OUT   (n_rows,) sum of weight x^2, or NULL
     const double *direction      # IN    (n_columns,) e, or NULL: keep `change`
-    double pending               # step along the old change that deficit still lacks
+    double pending               # step along the old change that slack still lacks
     curvature_block block        # active columns; its scratch belongs to a thread, its output to a block of rows
     Py_ssize_t n_rows
     Py_ssize_t n_columns
@@ -87,7 +87,7 @@ cdef void evaluate_block(pass_job *job, Py_ssize_t block, const block_question *
 # x (n_rows,): gradient[block] = sum x_i times row i
 cdef void combine_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil
 
-# x (n_rows,) deficits, width: of straight lines that touch the smoothed hinge there, gradient[block] (2, n_columns) =
+# x (n_rows,) slacks, width: of straight lines that touch the smoothed hinge there, gradient[block] (2, n_columns) =
 # sums of s a y x over positive rows and over negative ones, and sums[DUAL_POS], sums[DUAL_NEG] those of s a
 cdef void lines_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil
 

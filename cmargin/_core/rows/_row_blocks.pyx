@@ -1,7 +1,7 @@
 """What one block of rows adds up for a look: a loss and its derivatives row by row, sums of rows, curvature.
 
 (a) One pass reads X once. Tile by tile, while the rows are in cache: the change of every margin along a direction,
-    the new deficits u, slopes, gradient, the predicted dual variables, and the curvature rows, whose sum of outer
+    the new slacks u, slopes, gradient, the predicted dual variables, and the curvature rows, whose sum of outer
     products is one ``dsyrk`` per packed tile, or ``ssyrk`` where single precision will do (CSR rows with few active
     entries are added entry by entry). Wide rows with curvature are read once more for it, after the pass
     (`_curved_rows`).
@@ -24,7 +24,7 @@ from cmargin._core.losses._losses cimport (
 from cmargin._core.losses._smoothed_hinge cimport (
     dual_curvature, hinge_along, hinge_at, hinge_point, hinge_rows, hinge_slope, primal_curvature,
 )
-from cmargin._core.rows._deficits cimport deficits_move, hinge_losses
+from cmargin._core.rows._slacks cimport slacks_move, hinge_losses
 from cmargin._core.util._random cimport number_of
 from cmargin._core.util._simd cimport lane_sum
 from cmargin._core.rows._tiles cimport (
@@ -39,7 +39,7 @@ ON_DIAGONAL = LEAST                      # the same for Python
 
 
 cdef inline point loss_at(const pass_job *job, double u) noexcept nogil:
-    # a loss that needs no smoothing and its derivatives in the deficit u = 1 - z
+    # a loss that needs no smoothing and its derivatives in the slack u = 1 - z
     cdef point at = point_loss(&job.loss, 1 - u)
     at.slope = -at.slope
     return at
@@ -47,7 +47,7 @@ cdef inline point loss_at(const pass_job *job, double u) noexcept nogil:
 
 cdef inline double curvature_at(const pass_job *job, Py_ssize_t i, double width) noexcept nogil:
     # h of row i where the last look was taken
-    cdef double u = job.deficit[i] - job.pending * job.change[i]
+    cdef double u = job.slack[i] - job.pending * job.change[i]
     cdef hinge_point at
     if job.loss.id != SMOOTHED_HINGE:
         return loss_at(job, u).curvature
@@ -72,7 +72,7 @@ cdef void look_at_hinge_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, doub
                              double *curvature, double *sums) noexcept nogil:
     # parts (N_PARTS, tile_rows), r and curvature (n,) are overwritten
     cdef Py_ssize_t ld = job.tile_rows
-    hinge_rows(&job.at, n, job.code + first, job.deficit + first, job.change + first, job.dual + first,
+    hinge_rows(&job.at, n, job.code + first, job.slack + first, job.change + first, job.dual + first,
                job.dual_next + first, parts, ld, r, curvature)
     sums[LINE_VALUE] += lane_sum(parts, n)
     sums[LINE_SLOPE] += lane_sum(parts + ld, n)
@@ -87,7 +87,7 @@ cdef void look_at_smooth_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, dou
                               double *curvature, double *sums) noexcept nogil:
     # the same for a loss that is smooth itself: one value serves the line, the next step and the objective
     cdef Py_ssize_t ld = job.tile_rows
-    if not vectorised_rows(&job.loss, job.at.step, job.at.floor, n, job.code + first, job.deficit + first,
+    if not vectorised_rows(&job.loss, job.at.step, job.at.floor, n, job.code + first, job.slack + first,
                            job.change + first, job.dual_next + first, parts, ld, r, curvature):
         smooth_rows(job, first, n, parts, r, curvature)
     sums[LINE_VALUE] += lane_sum(parts, n)
@@ -111,7 +111,7 @@ cdef void smooth_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *par
     for i in range(n):
         s = fabs(job.code[first + i])
         v = job.change[first + i]
-        u = job.deficit[first + i]
+        u = job.slack[first + i]
         at = loss_at(job, u - job.at.step * v)
         parts[i] = s * at.value
         parts[ld + i] = -s * at.slope * v
@@ -190,7 +190,7 @@ cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked
             tile_row_squares(&tile, job.column_weight, job.leverage + first)
         if job.direction != NULL:
             tile_products(&tile, job.direction, r)
-            deficits_move(tile.n, job.code + first, job.pending, r, job.deficit + first, job.change + first)
+            slacks_move(tile.n, job.code + first, job.pending, r, job.slack + first, job.change + first)
         if job.loss.id == SMOOTHED_HINGE:
             look_at_hinge_rows(job, first, tile.n, parts, r, curvature, sums)
         else:
@@ -221,15 +221,15 @@ cdef void along_block(pass_job *job, Py_ssize_t block, const block_question *ask
     cdef double s, v
     cdef point at
     if job.loss.id == SMOOTHED_HINGE:
-        hinge_along(hi - lo, job.code + lo, job.deficit + lo, job.change + lo, asked.step, asked.width, out)
+        hinge_along(hi - lo, job.code + lo, job.slack + lo, job.change + lo, asked.step, asked.width, out)
         return
-    if vectorised_along(&job.loss, asked.step, hi - lo, job.code + lo, job.deficit + lo, job.change + lo, out):
+    if vectorised_along(&job.loss, asked.step, hi - lo, job.code + lo, job.slack + lo, job.change + lo, out):
         return
     out[0] = out[1] = out[2] = 0
     for i in range(lo, hi):
         s = fabs(job.code[i])
         v = job.change[i]
-        at = loss_at(job, job.deficit[i] - asked.step * v)
+        at = loss_at(job, job.slack[i] - asked.step * v)
         out[0] += s * at.value
         out[1] -= s * at.slope * v
         out[2] += s * at.curvature * v * v
@@ -239,7 +239,7 @@ cdef void weigh_by_curvature(const pass_job *job, Py_ssize_t first, Py_ssize_t n
                              double *weight) noexcept nogil:
     cdef double h
     cdef Py_ssize_t i
-    if vectorised_curvatures(&job.loss, job.pending, asked.floor, n, job.code + first, job.deficit + first,
+    if vectorised_curvatures(&job.loss, job.pending, asked.floor, n, job.code + first, job.slack + first,
                              job.change + first, weight):
         return
     for i in range(n):
@@ -248,7 +248,7 @@ cdef void weigh_by_curvature(const pass_job *job, Py_ssize_t first, Py_ssize_t n
 
 
 cdef void product_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil:
-    # deficit and change stay as they are
+    # slack and change stay as they are
     cdef Py_ssize_t end = block_begin(job, block + 1), i
     cdef double *weight = scratch                         # (tile_rows,)
     cdef double *product = weight + job.tile_rows         # (tile_rows,)

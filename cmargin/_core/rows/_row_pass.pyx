@@ -76,7 +76,7 @@ cdef class RowBlocks:
         per_row = self.per_row
         if n > 0:
             job.code = &code[0]
-            job.deficit = &per_row[0, 0]
+            job.slack = &per_row[0, 0]
             job.change = &per_row[1, 0]
         job.n_rows, job.n_columns = window if window > 0 else n, self.n_columns
         pass_plan(&self.rows)
@@ -295,8 +295,8 @@ cdef class RowBlocks:
         self.must_have(done)
         return self.first_sum()
 
-    def lines(self, const double[::1] deficits, double width):
-        """Straight lines that touch the smoothed hinge where the rows are at ``deficits`` (n_rows,), a read.
+    def lines(self, const double[::1] slacks, double width):
+        """Straight lines that touch the smoothed hinge where the rows are at ``slacks`` (n_rows,), a read.
 
         Returns
         -------
@@ -305,9 +305,9 @@ cdef class RowBlocks:
         """
         cdef bint done
         cdef Py_ssize_t p = self.n_columns
-        check_length("deficits", deficits.shape[0], self.n_rows)
+        check_length("slacks", slacks.shape[0], self.n_rows)
         with nogil:
-            done = pass_lines(&self.rows, &deficits[0] if deficits.shape[0] > 0 else NULL, width)
+            done = pass_lines(&self.rows, &slacks[0] if slacks.shape[0] > 0 else NULL, width)
         self.must_have(done)
         return (self.gradient_.reshape(-1)[:2 * p].reshape(2, p).copy(),
                 self.sums_[0, DUAL_POS:DUAL_NEG + 1].copy())
@@ -326,8 +326,8 @@ cdef class RowBlocks:
             pass_along(&self.rows, step, width)
         return self.rows.job.sums[0], self.rows.job.sums[1], self.rows.job.sums[2]
 
-    def hessian_product(self, const double[::1] x, double width, double curvature_floor=0):
-        """sum s h x_i <x_i, x> at the deficits last looked at, and the share of the rows that have curvature.
+    def hessp(self, const double[::1] x, double width, double curvature_floor=0):
+        """sum s h x_i <x_i, x> at the slacks last looked at, and the share of the rows that have curvature.
 
         ``x`` None: the diagonal sum s h x_i^2 instead. A new (n_columns,) array.
         """

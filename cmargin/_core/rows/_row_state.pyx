@@ -39,7 +39,7 @@ def take_back_rows(RowBlocks blocks, dict kept, bint copy=True):
         blocks.duals = None if kept["duals"] is None else kept["duals"].copy()
     if blocks.n_rows > 0:
         per_row, duals = blocks.per_row, blocks.duals
-        job.deficit, job.change = &per_row[0, 0], &per_row[1, 0]
+        job.slack, job.change = &per_row[0, 0], &per_row[1, 0]
         if duals is not None:
             job.dual, job.dual_next = &duals[turned, 0], &duals[1 - turned, 0]
     (job.loss.id, job.loss.a, job.loss.b, job.pending, job.at.step, job.at.line_width, job.at.primal,

@@ -37,7 +37,7 @@ cdef class RowWindows(RowBlocks):
         self.rows.first, job.n_rows, job.source.X = first, n_rows, X.view
         if self.n_rows == 0:
             return 0
-        job.code, job.deficit, job.change = job.code + by, job.deficit + by, job.change + by
+        job.code, job.slack, job.change = job.code + by, job.slack + by, job.change + by
         if job.dual != NULL:
             job.dual, job.dual_next = job.dual + by, job.dual_next + by
         if job.norms != NULL:

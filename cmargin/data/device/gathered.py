@@ -36,14 +36,14 @@ def are_chosen(rows, seed, chance):
     return rows.at.put(numbers(seed, len(rows))) < chance
 
 
-def beside_lines(home, width, sample):
+def beside_lines(source, width, sample):
     """Near rows of a `DeviceRowPass`, and those of a sample; their codes, and slopes where straight lines touch."""
-    xp, at, sampled = home.xp, home.rows.at, None
+    xp, at, sampled = source.xp, source.rows.at, None
     if sample is not None:
-        code = np.array(to_host(home.code)).astype(float)
+        code = np.array(to_host(source.code)).astype(float)
         sampled = chosen(None, code, *sample, 0)[:2]
-    index, weights = home.nearest.beside(sampled)
+    index, weights = source.nearest.beside(sampled)
     there = at.put(index.astype(np.int64))
-    a = at.put(SmoothedHinge(np, home.nearest.u[index], width).slope)
-    code = xp.take(home.code, there)
-    return (DeviceRows(xp.take(home.rows.X, there, axis=0)), code if sampled is None else code * at.put(weights), a)
+    a = at.put(SmoothedHinge(np, source.nearest.u[index], width).slope)
+    code = xp.take(source.code, there)
+    return (DeviceRows(xp.take(source.rows.X, there, axis=0)), code if sampled is None else code * at.put(weights), a)

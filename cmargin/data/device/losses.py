@@ -1,7 +1,7 @@
 """The losses as expressions of arrays, for rows that compiled code cannot reach.
 
 What `_core/losses` says of one margin at a time is said here of arrays of any library; `tests/data/test_device.py`
-holds the two to each other. ``xp`` are the library's functions, z margins, u = 1 - z deficits.
+holds the two to each other. ``xp`` are the library's functions, z margins, u = 1 - z slacks.
 
 Each function of the library that is called here costs a launch on the device, and a number beside an array in `where`
 or `maximum` three: constants are arrays.

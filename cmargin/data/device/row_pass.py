@@ -17,7 +17,7 @@ from cmargin._core.rows._row_pass import ROUNDING
 from cmargin.data.device.arrays import to_host
 from cmargin.data.device.gathered import beside_lines, sample_of
 from cmargin.data.device.losses import GAINS, LOSSES, SmoothedHinge, clipped, dual_curvature, positive
-from cmargin.data.source import ROUGH_BLOCK, TANGENTS
+from cmargin.data.source import SINGLE_BLOCK, TANGENTS
 from cmargin.data.working_set import Answered, ChoosesNearest
 
 N_SUMS = 16                    # of a look, in the order of ``sum_id``
@@ -31,7 +31,7 @@ class RowState:
     code: object               # s y
     weight: object             # s
     up: object                 # whether y = +1
-    deficit: object = None     # u = 1 - y <w, x> before the last step,
+    slack: object = None     # u = 1 - y <w, x> before the last step,
     change: object = None      # y <e, x>, and how far along it the last look was
     dual: object = None        # a before the last step,
     dual_next: object = None   # and after it
@@ -42,7 +42,7 @@ class RowState:
         return cls(code, xp.abs(code), code >= 0)
 
     def begun(self, xp):
-        return replace(self, deficit=xp.ones_like(self.code), change=xp.zeros_like(self.code), dual=None,
+        return replace(self, slack=xp.ones_like(self.code), change=xp.zeros_like(self.code), dual=None,
                        dual_next=None)
 
 
@@ -70,7 +70,7 @@ class DeviceRowPass(ChoosesNearest):
     code : (n,) array on the device, in the precision of sums
         Sample weight with the sign of the class.
     intercept : bool
-    place : DeviceHome
+    place : DeviceSource
     """
 
     def __init__(self, rows, code, intercept, place):
@@ -112,7 +112,7 @@ class DeviceRowPass(ChoosesNearest):
         return HingeLook if self.loss == "smoothed_hinge" else SmoothLook
 
     def point(self, u):
-        """A loss that needs no smoothing at deficits u: value, slope in u, curvature."""
+        """A loss that needs no smoothing at slacks u: value, slope in u, curvature."""
         at = LOSSES[self.loss](self.xp, 1 - u, *self.parameters)
         return at._replace(slope=-at.slope)
 
@@ -122,7 +122,7 @@ class DeviceRowPass(ChoosesNearest):
         moves, tangents = direction is not None, with_hessian == TANGENTS
         swap = moves and self.begun                          # the last look was the step taken
         asked = Asked(self.rows.of_columns(direction) if moves else None, step, self.widths_of(line_width, width),
-                      curvature_floor, with_hessian in (True, ROUGH_BLOCK) and self.order > 0, self.pending,
+                      curvature_floor, with_hessian in (True, SINGLE_BLOCK) and self.order > 0, self.pending,
                       self.forgets or (self.fresh and not swap) or tangents, not self.begun, tangents)
         after, curved = [], []
 
@@ -183,7 +183,7 @@ class DeviceRowPass(ChoosesNearest):
         product = X @ asked.direction[0]
         if self.intercept:
             product = product + asked.direction[1]
-        return replace(state, deficit=state.deficit - asked.pending * state.change,
+        return replace(state, slack=state.slack - asked.pending * state.change,
                        change=xp.where(state.up, product, -product))
 
     def unpacked(self, told, curved):
@@ -242,7 +242,7 @@ class DeviceRowPass(ChoosesNearest):
 
         def packs():
             for state in self.state:
-                v, u = state.change, state.deficit - step * state.change
+                v, u = state.change, state.slack - step * state.change
                 at = SmoothedHinge(xp, u, width) if self.loss == "smoothed_hinge" else self.point(u)
                 yield xp.sum(xp.stack([at.value, at.slope * v, at.curvature * v * v]) * state.weight, axis=1)
 
@@ -251,13 +251,13 @@ class DeviceRowPass(ChoosesNearest):
 
     def curvature_at(self, state, width):
         """h of rows where the last look was."""
-        u = state.deficit - self.pending * state.change
+        u = state.slack - self.pending * state.change
         if self.loss != "smoothed_hinge":
             return self.point(u).curvature
         at = SmoothedHinge(self.xp, u, width)
         return at.curvature if self.primal else at.dual_curvature(state.dual_next)
 
-    def hessian_product(self, x, width, curvature_floor=0.0):
+    def hessp(self, x, width, curvature_floor=0.0):
         xp, rows = self.xp, self.rows
         w = None if x is None else rows.of_columns(x)
 
@@ -299,7 +299,7 @@ class DeviceRowPass(ChoosesNearest):
         return float(told[0]), told[1:1 + self.n_columns] if squares else None
 
     def margins(self):
-        parts = [to_host(1 - (state.deficit - self.pending * state.change)) for state in self.state]
+        parts = [to_host(1 - (state.slack - self.pending * state.change)) for state in self.state]
         return np.concatenate(parts).astype(float) if parts else np.empty(0)
 
     def sides(self):
@@ -385,8 +385,8 @@ class HingeLook:
 
     PLACES = 0, 3, 2, 1, 7
 
-    def __init__(self, home, state, asked):
-        xp, v, u0 = home.xp, state.change, state.deficit
+    def __init__(self, source, state, asked):
+        xp, v, u0 = source.xp, state.change, state.slack
         u1, zeros = u0 - asked.step * v, xp.zeros_like(v)
         ends = [u0, u1] if isinstance(asked.widths, float) else [u0, u1, u1]     # of the line, and the next begins
         at = SmoothedHinge(xp, xp.stack(ends), asked.widths)
@@ -411,15 +411,15 @@ class SmoothLook:
 
     PLACES = 0, 1, 7, 8, 9
 
-    def __init__(self, home, state, asked):
-        xp, v, u0, largest = home.xp, state.change, state.deficit, home.largest
+    def __init__(self, source, state, asked):
+        xp, v, u0, largest = source.xp, state.change, state.slack, source.largest
         u1, zeros = u0 - asked.step * v, xp.zeros_like(v)
-        at = home.point(xp.stack([u0, u1] if largest else [u1]))
+        at = source.point(xp.stack([u0, u1] if largest else [u1]))
         slope, h = at.slope[-1, :], at.curvature[-1, :]
         parts, self.columns, self.state = [at.value[-1, :], slope * v, h], [state.code * slope], state
         if largest:                              # a after the step, as the model before it predicts it
             a = clipped(xp, at.slope[0, :] - at.curvature[0, :] * v, largest)
-            gain, worth = GAINS[home.loss](xp, a), state.weight * a
+            gain, worth = GAINS[source.loss](xp, a), state.weight * a
             parts += [xp.where(state.up, gain, zeros), xp.where(state.up, zeros, gain)]
             self.columns += [xp.where(state.up, worth, zeros), xp.where(state.up, zeros, worth)]
             self.state = replace(state, dual_next=a)

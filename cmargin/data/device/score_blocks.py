@@ -16,11 +16,11 @@ def parameters_of(name, level, scale):
 
 
 class DeviceScoreBlocks(ScoreBlocks):
-    """`ScoreBlocks` over a `DeviceHome`, without its single rows."""
+    """`ScoreBlocks` over a `DeviceSource`, without its single rows."""
 
-    def __init__(self, home, Y, weight, n_threads):
-        super().__init__(home, Y, weight, n_threads)
-        at, self.on_device = home.rows.at, home.rows.blocks
+    def __init__(self, source, Y, weight, n_threads):
+        super().__init__(source, Y, weight, n_threads)
+        at, self.on_device = source.rows.at, source.rows.blocks
         self.row_weight = at.put(np.ones(self.n_rows) if weight is None else np.asarray(weight, float))
         counts, self.label = np.diff(self.Y.indptr), None
         if counts.max(initial=0) <= 1:               # the column a row is positive in, -1: in none
@@ -34,7 +34,7 @@ class DeviceScoreBlocks(ScoreBlocks):
 
     def signs(self, block, group):
         """(n, n_problems) of -1 and 1, of a block of rows and a slice of problems."""
-        rows, xp = self.home.rows, self.home.rows.xp
+        rows, xp = self.source.rows, self.source.rows.xp
         if self.label is None:
             return rows.at.put(2.0 * self.Y[block][:, group].toarray() - 1.0)
         columns = rows.at.put(np.arange(group.start, group.stop))
@@ -43,11 +43,11 @@ class DeviceScoreBlocks(ScoreBlocks):
 
     def margins_of(self, block, W, bias, group):
         """Margins (n, n_problems), signs, and the rows in the precision of sums."""
-        X, y = self.home.rows.wide(block), self.signs(block, group)
+        X, y = self.source.rows.wide(block), self.signs(block, group)
         return y * (X @ W + bias), y, X
 
     def sums(self, W, bias, loss):
-        rows, (K, m) = self.home.rows, W.shape
+        rows, (K, m) = self.source.rows, W.shape
         xp, at, name = rows.xp, rows.at, NAMES[loss[0]]
         columns, b = at.put(W.T.astype(float)), at.put(np.asarray(bias, float))
         asked = parameters_of(name, loss[1], at.put(np.asarray(loss[2], float)))
@@ -64,7 +64,7 @@ class DeviceScoreBlocks(ScoreBlocks):
         return told[:K], told[2 * K:].reshape(K, m), told[K:2 * K]
 
     def margins(self, W, bias):
-        at, per_group = self.home.rows.at, max(1, GROUP_SCORES // max(1, self.n_rows))
+        at, per_group = self.source.rows.at, max(1, GROUP_SCORES // max(1, self.n_rows))
         for lo in range(0, self.n_problems, per_group):
             group = slice(lo, min(lo + per_group, self.n_problems))
             columns, b = at.put(W[group].T.astype(float)), at.put(np.asarray(bias[group], float))
@@ -74,7 +74,7 @@ class DeviceScoreBlocks(ScoreBlocks):
             yield group, out
 
     def moment_product(self, v, intercept):
-        rows, xp = self.home.rows, self.home.rows.xp
+        rows, xp = self.source.rows, self.source.rows.xp
         w = rows.of_columns(v)
 
         def packs():
@@ -86,10 +86,10 @@ class DeviceScoreBlocks(ScoreBlocks):
         return rows.folded(packs())
 
     def rows(self, block):
-        self.home.refuse("This solver")
+        self.source.refuse("This solver")
 
     def row_squares(self):
-        self.home.refuse("A stochastic method, which reads one row at a time,")
+        self.source.refuse("A stochastic method, which reads one row at a time,")
 
     def sums_of(self, block, W, bias, loss):
-        self.home.refuse("Training on batches of rows")
+        self.source.refuse("Training on batches of rows")

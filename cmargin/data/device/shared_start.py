@@ -4,13 +4,13 @@ from cmargin.data.memory.shared_start import SharedStart
 
 
 class DeviceStart(SharedStart):
-    """`SharedStart` over a `DeviceHome`."""
+    """`SharedStart` over a `DeviceSource`."""
 
     def evaluate(self, out_of_time):
-        m = self.home.n_features
+        m = self.source.n_features
         for c, w in enumerate(self.W):
             if out_of_time():
                 return
-            rows = self.home.row_pass(self.codes.code(c, self.weights), intercept=self.intercept, n_threads=1)
+            rows = self.source.row_pass(self.codes.code(c, self.weights), intercept=self.intercept, n_threads=1)
             rows.set_loss(self.loss)
-            self.objective[c] = self.l2 / 2 * w[:m] @ w[:m] + rows.evaluate(w)[0] / self.home.n_rows
+            self.objective[c] = self.l2 / 2 * w[:m] @ w[:m] + rows.evaluate(w)[0] / self.source.n_rows

@@ -12,11 +12,13 @@ from cmargin.data.device.arrays import to_host
 
 
 class DevicePasses:
-    """`SoftmaxPasses` over a tensor ``Z`` of whitened rows; parameters as there, ``home`` a `DeviceStochasticRows`."""
+    """`SoftmaxPasses` over a tensor ``Z`` of whitened rows; parameters as there, ``source`` a
+    `DeviceStochasticRows`.
+    """
 
-    def __init__(self, home, inverse, Z, order, truth, weight, n_classes, batch):
-        self.home, self.inverse, self.Z, self.batch = home, inverse, Z, batch
-        self.rows, self.at, self.xp = home.home.rows, home.home.rows.at, home.home.rows.xp
+    def __init__(self, source, inverse, Z, order, truth, weight, n_classes, batch):
+        self.source, self.inverse, self.Z, self.batch = source, inverse, Z, batch
+        self.rows, self.at, self.xp = source.source.rows, source.source.rows.at, source.source.rows.xp
         self.weight = np.zeros(0) if weight is None else weight
         self.places, self.truth = self.at.put(order), self.at.put(truth)[:, None]
         length = self.at.widened(self.xp.sum(Z * Z, axis=1))
@@ -36,7 +38,7 @@ class DevicePasses:
         factor, base, met, first, done = self.factors(order, eta, bias_rate), self.based(weights.base), [], 0, 0
         try:
             for k, rows in enumerate(slices):
-                self.home.between_chunks()
+                self.source.between_chunks()
                 Z, last = self.Z[rows, :], first + rows.stop - rows.start
                 truth, shares, *of_loss = self.shares(rows, Z, U, b, base)
                 G = (shares - truth) * factor[first:last, :]               # eta s worth (softmax - indicator)

@@ -1,4 +1,4 @@
-"""The home of rows that live on a device: products are made there, sums and a few rows come to memory."""
+"""The data source of rows that live on a device: products are made there, sums and a few rows come to memory."""
 
 import numpy as np
 
@@ -18,8 +18,8 @@ def refuse_device(what):
                      "BSNClassifier (l2=0) train there; give the others the rows as a NumPy array.")
 
 
-class DeviceHome(RowsElsewhere):
-    """`Home` over a tensor.
+class DeviceSource(RowsElsewhere):
+    """`DataSource` over a tensor.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class DeviceHome(RowsElsewhere):
         return np.ascontiguousarray(self.rows.take(rows).in_memory(), dtype=dtype)
 
     def keep(self, rows):
-        return DeviceHome(self.rows.take(rows), None if self.y is None else self.y[rows])
+        return DeviceSource(self.rows.take(rows), None if self.y is None else self.y[rows])
 
     def over_columns(self, scale):
         self.refuse("Scaling of columns")
@@ -57,7 +57,7 @@ class DeviceHome(RowsElsewhere):
     def in_units(self, columns):
         at = self.rows.at
         centre, inverse = at.put(columns.centre, at.dtype), at.put(1 / columns.unit, at.dtype)
-        return DeviceHome(DeviceRows((self.rows.X - centre) * inverse), self.y)
+        return DeviceSource(DeviceRows((self.rows.X - centre) * inverse), self.y)
 
     def largest(self):
         xp = self.rows.xp

@@ -6,27 +6,27 @@ from cmargin.data.remote import FewInMemory
 
 
 class DeviceStochasticRows(FewInMemory):
-    """`StochasticRows` over a `DeviceHome`, without its single rows.
+    """`StochasticRows` over a `DeviceSource`, without its single rows.
 
     What is made of a few rows, the second moment behind an inverse above all, is made in memory from a copy of them.
 
     Parameters
     ----------
-    home : DeviceHome
+    source : DeviceSource
     n_threads : int
         For what is done in memory.
     """
 
     sparse = False
 
-    def __init__(self, home, n_threads):
-        self.home, self.n_threads, self.dtype = home, n_threads, home.dtype
-        self.n_rows, self.n_features = home.n_rows, home.n_features
+    def __init__(self, source, n_threads):
+        self.source, self.n_threads, self.dtype = source, n_threads, source.dtype
+        self.n_rows, self.n_features = source.n_rows, source.n_features
         self.between_chunks = lambda: None       # called between two batches; may raise
 
     def whiten(self, inverse, order=None, out=None):
         """A tensor; ``out`` is let go."""
-        rows, xp = self.home.rows, self.home.rows.xp
+        rows, xp = self.source.rows, self.source.rows.xp
         at, n = rows.at, self.n_rows if order is None else len(order)
         P, factor = at.put(inverse.eigenvectors[0], at.dtype), at.put(inverse.factor[0], at.dtype)
         centre = None if inverse.centre is None else at.put(inverse.centre, at.dtype)

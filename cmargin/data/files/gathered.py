@@ -21,9 +21,9 @@ class Growing:
 class GatheredRows:
     """Copies of rows, dense in C order or CSR."""
 
-    def __init__(self, home):
-        self.sparse, self.shape = home.sparse, (home.n_features,)
-        self.numbers = Growing(() if home.sparse else self.shape, home.dtype)
+    def __init__(self, source):
+        self.sparse, self.shape = source.sparse, (source.n_features,)
+        self.numbers = Growing(() if source.sparse else self.shape, source.dtype)
         self.columns, self.lengths = None, [np.zeros(1, np.int64)]
 
     def add(self, X, rows):
@@ -51,9 +51,9 @@ class SampleQuestion:
 
     wanted, answer, expected = True, None, 0
 
-    def __init__(self, home, code, positives, negatives, seed, column_weight):
+    def __init__(self, source, code, positives, negatives, seed, column_weight):
         self.code, self.asked = code, (positives, negatives, seed)
-        self.weight, self.rows = column_weight, GatheredRows(home)
+        self.weight, self.rows = column_weight, GatheredRows(source)
         self.places, self.chances = [np.empty(0, np.intp)], [np.empty(0)]
 
     def begin(self):
@@ -75,8 +75,8 @@ class ListedQuestion:
 
     wanted, answer = True, None
 
-    def __init__(self, home, places, made):
-        self.places, self.made, self.expected, self.rows = places, made, len(places), GatheredRows(home)
+    def __init__(self, source, places, made):
+        self.places, self.made, self.expected, self.rows = places, made, len(places), GatheredRows(source)
 
     def begin(self):
         pass

@@ -12,7 +12,7 @@ from cmargin._core.rows._row_state import kept_of_rows, take_back_rows
 from cmargin._core.rows._row_windows import RowWindows
 from cmargin.data.files.gathered import ListedQuestion, SampleQuestion
 from cmargin.data.memory.row_pass import MemoryRowPass
-from cmargin.data.memory.source import MemoryHome
+from cmargin.data.memory.source import MemorySource
 from cmargin.data.working_set import BEYOND, ChoosesNearest
 
 
@@ -65,7 +65,7 @@ class ProductQuestion(Question):
         super().over(chunk)
 
     def part(self):
-        product, share = self.blocks.hessian_product(**self.asked)
+        product, share = self.blocks.hessp(**self.asked)
         return product, share * self.n
 
     def end(self):
@@ -79,11 +79,11 @@ class EvaluateQuestion(Question):
 
 
 class FileRowPass(ChoosesNearest):
-    """`RowPass` over a `FileHome`.
+    """`RowPass` over a `FileSource`.
 
     Parameters
     ----------
-    home : FileHome
+    source : FileSource
     code : (n_rows,) array
         Sample weight with the sign of the class.
     intercept : bool
@@ -94,11 +94,11 @@ class FileRowPass(ChoosesNearest):
     share, rounding = 1.0, ROUNDING
     posts, not_when_late = ("look", "product", "evaluate"), ("evaluate",)
 
-    def __init__(self, home, code, intercept, n_threads):
-        self.place, self.intercept = home, intercept
+    def __init__(self, source, code, intercept, n_threads):
+        self.place, self.intercept = source, intercept
         self.code = np.ascontiguousarray(code, float)
-        self.blocks = RowWindows(home.no_rows, self.code, intercept, n_threads, home.most_rows)
-        self.n_rows, self.n_features, self.n_columns = home.n_rows, home.n_features, self.blocks.n_columns
+        self.blocks = RowWindows(source.no_rows, self.code, intercept, n_threads, source.most_rows)
+        self.n_rows, self.n_features, self.n_columns = source.n_rows, source.n_features, self.blocks.n_columns
         self.n_threads = n_threads
         self.both = sides_of(self.code)          # once: it takes the memory of another code
         self.total_weight = float(np.abs(self.code).sum())
@@ -145,7 +145,7 @@ class FileRowPass(ChoosesNearest):
             self.blocks, restart=False, primal=False, active=self.active, direction=direction, step=step,
             line_width=line_width, width=width, curvature_floor=curvature_floor, with_hessian=with_hessian))
 
-    def hessian_product(self, x, width, curvature_floor=0.0):
+    def hessp(self, x, width, curvature_floor=0.0):
         return self.place.answer(ProductQuestion(self.blocks, x=x, width=width, curvature_floor=curvature_floor))
 
     def evaluate(self, w, squares=False):
@@ -155,7 +155,7 @@ class FileRowPass(ChoosesNearest):
     # ------------------------------------------------------------ a few rows, in memory
 
     def gathered(self, X, rows, weights):
-        part = MemoryRowPass(MemoryHome(X).rows, self.code[rows] * weights, intercept=self.intercept,
+        part = MemoryRowPass(MemorySource(X).rows, self.code[rows] * weights, intercept=self.intercept,
                              n_threads=self.n_threads)
         part.share = len(rows) / max(1, self.n_rows)
         return part

@@ -3,16 +3,16 @@
 import numpy as np
 
 from cmargin.data.memory.score_blocks import GROUP_SCORES, ScoreBlocks
-from cmargin.data.memory.source import MemoryHome
+from cmargin.data.memory.source import MemorySource
 
 
 class FileScoreBlocks(ScoreBlocks):
-    """`ScoreBlocks` over a `FileHome`."""
+    """`ScoreBlocks` over a `FileSource`."""
 
     def parts(self, group=slice(None)):
         """Rows (lo, hi) and the problems of ``group`` on them, chunk by chunk."""
-        for lo, hi in self.home.chunks:
-            rows = MemoryHome(self.home.take(slice(lo, hi), self.home.dtype))
+        for lo, hi in self.source.chunks:
+            rows = MemorySource(self.source.take(slice(lo, hi), self.source.dtype))
             weight = None if self.weight is None else self.weight[lo:hi]
             yield lo, hi, ScoreBlocks(rows, self.Y[lo:hi][:, group], weight, self.n_threads)
 

@@ -1,4 +1,6 @@
-"""The home of rows that stay in files: a look is one read of them, chunk by chunk, and serves all who ask by then."""
+"""The data source of rows that stay in files: a look is one read of them, chunk by chunk, and serves all who ask by
+then.
+"""
 
 import threading
 from dataclasses import dataclass
@@ -18,7 +20,7 @@ from cmargin.data.files.stochastic_rows import FileStochasticRows
 from cmargin.data.remote import RowsElsewhere
 
 CHUNK = 1 << 25              # bytes; doc/lab-notebook
-STATE = 57                   # bytes kept of a row: code, 2 deficits, change, 2 dual variables, measure, whether near
+STATE = 57                   # bytes kept of a row: code, 2 slacks, change, 2 dual variables, measure, whether near
 PATIENCE = 0.5               # seconds
 GATHERED = 0.25              # of the memory left that gathered rows may take
 
@@ -38,8 +40,8 @@ class Chunk:
     rows: Rows
 
 
-class FileHome(RowsElsewhere):
-    """`Home` over files.
+class FileSource(RowsElsewhere):
+    """`DataSource` over files.
 
     Parameters
     ----------
@@ -205,7 +207,7 @@ class FileHome(RowsElsewhere):
                 wait_for(future, until)
         for ahead in self.readers:
             ahead.forget()
-        self.being_read, self.waiting, self.reading = None, [], []         # which hold what holds this home
+        self.being_read, self.waiting, self.reading = None, [], []         # which hold what holds this data source
 
     def room_for_rows(self):
         """So many rows may be gathered, beside those that questions will gather."""

@@ -2,38 +2,38 @@
 
 from cmargin.data.files.formats import Room
 from cmargin.data.files.walkers import FileWalkers
-from cmargin.data.memory.source import MemoryHome
+from cmargin.data.memory.source import MemorySource
 from cmargin.data.remote import FewInMemory
 
 
 class FileStochasticRows(FewInMemory):
-    """`StochasticRows` over a `FileHome`, without its single rows.
+    """`StochasticRows` over a `FileSource`, without its single rows.
 
     Parameters
     ----------
-    home : FileHome
+    source : FileSource
     n_threads : int
     """
 
-    def __init__(self, home, n_threads):
-        self.home, self.n_threads, self.dtype, self.sparse = home, n_threads, home.dtype, home.sparse
-        self.n_rows, self.n_features, self.room = home.n_rows, home.n_features, Room()
+    def __init__(self, source, n_threads):
+        self.source, self.n_threads, self.dtype, self.sparse = source, n_threads, source.dtype, source.sparse
+        self.n_rows, self.n_features, self.room = source.n_rows, source.n_features, Room()
 
     @property
     def between_chunks(self):
         """Called between two batches, and while a disk is waited for; may raise."""
-        return self.home.between_chunks
+        return self.source.between_chunks
 
     @between_chunks.setter
     def between_chunks(self, heard):
-        self.home.between_chunks = heard
+        self.source.between_chunks = heard
 
     def walkers(self, kinds, n_kinds, seed, work):
         return FileWalkers(self, kinds, n_kinds, seed, work)
 
     def window(self, X):
         """`StochasticRows` in memory over the rows of a window."""
-        rows = MemoryHome(X).stochastic_rows(self.n_threads)
+        rows = MemorySource(X).stochastic_rows(self.n_threads)
         rows.between_chunks = self.between_chunks
         return rows
 
@@ -47,4 +47,4 @@ class FileStochasticRows(FewInMemory):
         return self.few(order).whiten(inverse, None, out)
 
     def row_numbers(self, entry_cost):
-        return max(1.0, (entry_cost if self.sparse else 1) * self.home.entries / self.n_rows)
+        return max(1.0, (entry_cost if self.sparse else 1) * self.source.entries / self.n_rows)

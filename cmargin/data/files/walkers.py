@@ -21,7 +21,7 @@ class FileWalkers:
     """
 
     def __init__(self, source, kinds, n_kinds, seed, work):
-        self.source, self.work, self.windows = source, work, Windows(source.home, kinds, n_kinds, seed)
+        self.source, self.work, self.windows = source, work, Windows(source.source, kinds, n_kinds, seed)
         self.rows, self.of_shard = [source.n_rows], [0]
 
     def share_out(self, shares, parts):

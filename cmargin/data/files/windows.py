@@ -23,7 +23,7 @@ class Windows:
 
     Parameters
     ----------
-    home : FileHome
+    source : FileSource
     truth : (n_rows,) int64 array
         The class of every row.
     n_classes, seed : int
@@ -34,21 +34,21 @@ class Windows:
         Windows of a pass.
     """
 
-    def __init__(self, home, truth, n_classes, seed):
-        self.home, self.truth, self.n_classes, self.seed = home, truth, n_classes, seed
-        self.size = max(1, home.chunk // home.files.row_bytes)
-        self.n = max(1, -(-home.n_rows // self.size))
+    def __init__(self, source, truth, n_classes, seed):
+        self.source, self.truth, self.n_classes, self.seed = source, truth, n_classes, seed
+        self.size = max(1, source.chunk // source.files.row_bytes)
+        self.n = max(1, -(-source.n_rows // self.size))
         self.edges = self._pieces()
         self.n = min(self.n, len(self.edges) - 1)
         self.seen = np.zeros(len(self.edges) - 1, bool)
         self.planned = None, None
-        self.ahead = home.reader(ReadAhead(ENDLESS, home.given_up))
+        self.ahead = source.reader(ReadAhead(ENDLESS, source.given_up))
 
     # ------------------------------------------------------------ which rows
 
     def _pieces(self):
         """Where each begins, and the end of the last."""
-        files, n = self.home.files, self.home.n_rows
+        files, n = self.source.files, self.source.n_rows
         if not files.any_rows:
             return np.array([*(lo for lo, _ in files.chunks(1)), n])
         length = max(1, self.size // PIECES)
@@ -93,7 +93,7 @@ class Windows:
     def of_pass(self, number):
         """Yield (rows, X) of all windows of a pass: places of rows among all, and the rows, until the next is taken."""
         for w in range(self.n):
-            yield self.ahead.take(self.load, number * self.n + w, heard=self.home.heard)
+            yield self.ahead.take(self.load, number * self.n + w, heard=self.source.heard)
 
     def load(self, k, room):
         """On a thread of its own."""
@@ -101,14 +101,14 @@ class Windows:
         pieces = self.plan(number)[w]
         spans = [(int(self.edges[piece]), int(self.edges[piece + 1])) for piece in pieces]
         parts, n = [], sum(hi - lo for lo, hi in spans)
-        out = None if self.home.sparse else room.array("window", (n, self.home.n_features), self.home.dtype)
+        out = None if self.source.sparse else room.array("window", (n, self.source.n_features), self.source.dtype)
         at = 0
         for piece, (lo, hi) in zip(pieces, spans, strict=True):
-            X = self.home.files.read(lo, hi, Room(self.home.given_up))
-            if not self.seen[piece] and self.home.check is not None:
-                self.home.check(X)
+            X = self.source.files.read(lo, hi, Room(self.source.given_up))
+            if not self.seen[piece] and self.source.check is not None:
+                self.source.check(X)
             self.seen[piece] = True
-            X = self.home.translated(X)
+            X = self.source.translated(X)
             if out is None:
                 parts.append(X)
             else:

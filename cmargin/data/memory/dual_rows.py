@@ -26,7 +26,7 @@ class DualRows:
 
     Parameters
     ----------
-    home : MemoryHome
+    source : MemorySource
         Its CSR rows store no entry in parts.
     intercept : bool
         Append a column of constants ``bias``, the last entry of every vector of columns: ones,
@@ -41,11 +41,11 @@ class DualRows:
         One whose dual variables are worth a - bend a^2 / 2 each.
     """
 
-    def __init__(self, home, intercept, free, weights, l2, loss):
-        self.n_rows, self.n_features = home.n_rows, home.n_features
-        self.rows = home.rows if home.row_is_contiguous else Rows(np.ascontiguousarray(home.X))
-        self.dense = not home.sparse
-        self.density = 1.0 if self.dense else home.entries / max(1, self.n_rows * self.n_features)
+    def __init__(self, source, intercept, free, weights, l2, loss):
+        self.n_rows, self.n_features = source.n_rows, source.n_features
+        self.rows = source.rows if source.row_is_contiguous else Rows(np.ascontiguousarray(source.X))
+        self.dense = not source.sparse
+        self.density = 1.0 if self.dense else source.entries / max(1, self.n_rows * self.n_features)
         weights = np.ones(self.n_rows) if weights is None else weights
         self.cost = weights / (l2 * weights.sum())
         self.upper, self.ridge = box_of(self.cost, loss)

@@ -27,12 +27,12 @@ NEARLY = 0.1                   # what the first factor may leave of Q'Q - 1 for 
 class WideRows:
     """R' of X' = Q R, and the maps between w and t. X is seen as float64."""
 
-    def __init__(self, home):
-        self.n_features, self.rank = home.n_features, min(home.n_rows, home.n_features)
+    def __init__(self, source):
+        self.n_features, self.rank = source.n_features, min(source.n_rows, source.n_features)
         self.turn = self.reflectors = None
         with np.errstate(over="ignore", invalid="ignore"):         # numbers too large: the solver says so, once
-            A = home.as_dense()
-            R = self.by_gram_matrix(A) if home.n_rows <= home.n_features else None
+            A = source.as_dense()
+            R = self.by_gram_matrix(A) if source.n_rows <= source.n_features else None
             if R is None:
                 self.reflectors, self.tau = self.factor(A.copy().T)
                 R = np.triu(self.reflectors[:self.rank])

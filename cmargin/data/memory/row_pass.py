@@ -1,4 +1,4 @@
-"""Rows in memory: the home of `RowPass` over a dense array or a CSR matrix, read where it lies."""
+"""Rows in memory: the data source of `RowPass` over a dense array or a CSR matrix, read where it lies."""
 
 from copy import copy
 from dataclasses import dataclass, replace

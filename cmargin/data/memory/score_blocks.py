@@ -29,21 +29,21 @@ class ScoreBlocks:
 
     Parameters
     ----------
-    home : MemoryHome
+    source : MemorySource
         Never copied whole.
     Y : (n_rows, n_problems) sparse indicator of the positives
     weight : (n_rows,) float64 array of mean 1, or None for ones
     n_threads : int
     """
 
-    def __init__(self, home, Y, weight, n_threads):
-        self.home, self.Y, self.weight = home, Y.tocsr(), weight
+    def __init__(self, source, Y, weight, n_threads):
+        self.source, self.Y, self.weight = source, Y.tocsr(), weight
         self.starts, self.labels = self.Y.indptr.astype(np.int64), self.Y.indices.astype(np.int64)
-        self.n_rows, self.n_features = home.n_rows, home.n_features
+        self.n_rows, self.n_features = source.n_rows, source.n_features
         self.n_problems = Y.shape[1]
         self.n_threads = n_threads
         # a sparse block pays for a gradient of n_features x n_problems, however few its rows
-        width = home.entries // max(1, self.n_rows)
+        width = source.entries // max(1, self.n_rows)
         step = max(16, BLOCK_NUMBERS // max(1, width + self.n_problems))
         self.blocks = [slice(lo, min(lo + step, self.n_rows)) for lo in range(0, self.n_rows, step)]
         self.bounds = np.append(np.arange(0, self.n_rows, step), self.n_rows).astype(np.int64)
@@ -51,7 +51,7 @@ class ScoreBlocks:
     def reduce(self, columns=False):
         """Make ready for `row_pass`: with ``columns``, in as many columns as there are rows, at one read of X."""
         with single_threaded_blas():
-            self.reduced = self.home.reduced() if columns else None
+            self.reduced = self.source.reduced() if columns else None
         self.by_problem = self.Y.tocsc()
         return 0.0 if self.reduced is None else 1.0
 
@@ -64,7 +64,7 @@ class ScoreBlocks:
             with single_threaded_blas():
                 start = self.reduced.into(w, intercept) if w is not None else None
             return self.reduced.rows(code, intercept, n_threads), start
-        rows = self.home.row_pass(code, intercept=intercept, n_threads=n_threads)
+        rows = self.source.row_pass(code, intercept=intercept, n_threads=n_threads)
         return rows, (w[:rows.n_columns] if w is not None else None)
 
     def out_of(self, w, intercept):
@@ -88,7 +88,7 @@ class ScoreBlocks:
         else:                                    # rows of several labels, or of none
             order = np.arange(self.n_rows)
         with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            W = ridge_of_sample(self.home, order, self.n_problems, lambda rows: 2.0 * self.Y[rows].toarray().T - 1.0,
+            W = ridge_of_sample(self.source, order, self.n_problems, lambda rows: 2.0 * self.Y[rows].toarray().T - 1.0,
                                 self.weight, intercept, l2)
         return W[:, :self.n_features], (W[:, -1] if intercept else np.zeros(len(W)))
 
@@ -96,16 +96,16 @@ class ScoreBlocks:
         """As many rows that stand for all (float64, dense or CSR), their codes -1 and 1 (n_problems, size), weights."""
         places = some_places(self.n_rows, size)
         weight = np.ones(len(places)) if self.weight is None else self.weight[places]
-        return self.home.take(places, np.float64), 2.0 * self.Y[places].toarray().T - 1.0, weight
+        return self.source.take(places, np.float64), 2.0 * self.Y[places].toarray().T - 1.0, weight
 
     def rows(self, block):
         """Rows of one block, float64; dense ones in C order, so that the bits do not depend on the layout of X."""
-        return self.only_block if len(self.blocks) == 1 else self.home.take(block, np.float64)
+        return self.only_block if len(self.blocks) == 1 else self.source.take(block, np.float64)
 
     @cached_property
     def only_block(self):
         """Kept, since it is small: a copy wherever X is no such array itself, which a pass would make twice."""
-        return self.home.take(self.blocks[0], np.float64)
+        return self.source.take(self.blocks[0], np.float64)
 
     def map(self, function):
         """``function(block)`` of every block, in block order; the next ones are computed meanwhile."""
@@ -131,12 +131,12 @@ class ScoreBlocks:
     @cached_property
     def kernel(self):
         """The compiled sums, with workspace for every thread."""
-        d, K, sparse = self.n_features, self.n_problems, self.home.sparse
+        d, K, sparse = self.n_features, self.n_problems, self.source.sparse
         tile = TILE_ROWS if sparse else max(LEAST_TILE, min(TILE_ROWS, TILE_NUMBERS // (d + K)))
         weight = np.zeros(0) if self.weight is None else contiguous(self.weight, float)
         sizes = (0 if sparse else tile * d, tile * K, (2 + d) * K)
         room = [np.empty((self.at_once, size)) for size in sizes]
-        return ProblemRows(self.home.rows, self.home.dtype == np.float32, self.starts, self.labels, weight, K, tile,
+        return ProblemRows(self.source.rows, self.source.dtype == np.float32, self.starts, self.labels, weight, K, tile,
                            *room)
 
     @property
@@ -193,7 +193,7 @@ class ScoreBlocks:
         out = np.empty(self.n_rows)
         for block in self.blocks:
             X = self.rows(block)
-            out[block] = np.asarray(X.multiply(X).sum(axis=1)).ravel() if self.home.sparse else \
+            out[block] = np.asarray(X.multiply(X).sum(axis=1)).ravel() if self.source.sparse else \
                 np.einsum("ij,ij->i", X, X)
         return out
 

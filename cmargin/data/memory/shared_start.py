@@ -23,7 +23,7 @@ class SharedStart:
 
     Parameters
     ----------
-    home : MemoryHome
+    source : MemorySource
     codes : sequence of (n,) arrays of -1 and 1
         With ``sample(rows)``, (n_problems, len(rows)) of them, and ``order()``, rows of a class together.
     weights : (n,) array
@@ -38,28 +38,28 @@ class SharedStart:
         The objective without l1 at ``W``, inf where `evaluate` did not get to.
     """
 
-    def __init__(self, home, codes, weights, intercept, l2, loss):
-        self.home, self.codes, self.weights, self.intercept, self.l2 = home, codes, weights, intercept, l2
+    def __init__(self, source, codes, weights, intercept, l2, loss):
+        self.source, self.codes, self.weights, self.intercept, self.l2 = source, codes, weights, intercept, l2
         self.loss = loss
-        self.W = ridge_of_sample(home, codes.order(), len(codes), codes.sample, weights, intercept, l2)
+        self.W = ridge_of_sample(source, codes.order(), len(codes), codes.sample, weights, intercept, l2)
         self.objective = np.full(len(codes), np.inf)
 
     def evaluate(self, out_of_time):
         """Objectives, a few classes at a time, until ``out_of_time()``."""
-        n, m = self.home.n_rows, self.home.n_features
+        n, m = self.source.n_rows, self.source.n_features
         at_once = max(1, SCORES // max(1, n))
         for lo in range(0, len(self.codes), at_once):
             if out_of_time():
                 return
             W = self.W[lo:lo + at_once]
             codes = (self.codes[lo + k] for k in range(len(W)))
-            losses = losses_at(self.home, codes, self.weights, W, self.intercept, self.loss)
+            losses = losses_at(self.source, codes, self.weights, W, self.intercept, self.loss)
             self.objective[lo:lo + at_once] = [self.l2 / 2 * w[:m] @ w[:m] for w in W] + losses / n
 
 
-def losses_at(home, codes, weights, W, intercept, loss):
+def losses_at(source, codes, weights, W, intercept, loss):
     """(len(W),) sums of the weighted losses of problems, ``codes`` of -1 and 1, at weights W."""
-    X, m, values, sums = home.X, home.n_features, np.empty((3, home.n_rows)), np.zeros(len(W))
+    X, m, values, sums = source.X, source.n_features, np.empty((3, source.n_rows)), np.zeros(len(W))
     scores = np.asarray(X @ W[:, :m].T.astype(X.dtype), float)
     for k, (code, w) in enumerate(zip(codes, W, strict=True)):
         evaluate(LOSS_IDS[loss], code * (scores[:, k] + (w[m] if intercept else 0.0)), *values)
@@ -67,21 +67,21 @@ def losses_at(home, codes, weights, W, intercept, loss):
     return sums
 
 
-def ridge_of_sample(home, order, n_problems, codes_of, weights, intercept, l2):
+def ridge_of_sample(source, order, n_problems, codes_of, weights, intercept, l2):
     """`ridge` of all problems from a sample of rows: ``codes_of(rows)`` are (n_problems, len(rows)) of -1 and 1."""
-    rows = sample_rows(home, order, n_problems)
+    rows = sample_rows(source, order, n_problems)
     weights = np.ones(len(rows)) if weights is None else weights[rows]
-    return ridge(home.take(rows, np.float64), codes_of(rows), weights, intercept, l2)
+    return ridge(source.take(rows, np.float64), codes_of(rows), weights, intercept, l2)
 
 
-def sample_rows(home, order, n_problems):
+def sample_rows(source, order, n_problems):
     """Rows of a sample, ascending; nothing is drawn. ``order``: rows of a class together, so each has its share."""
-    return spaced(order, sample_size(home, n_problems))
+    return spaced(order, sample_size(source, n_problems))
 
 
-def sample_size(home, n_problems):
-    n, m = home.n_rows, home.n_features
-    width = max(1, home.entries // max(1, n))
+def sample_size(source, n_problems):
+    n, m = source.n_rows, source.n_features
+    width = max(1, source.entries // max(1, n))
     by_columns = FLOPS / max(1, m) ** 2 if m <= FEWEST else 0.0
     by_rows = np.sqrt(FLOPS / width)
     return int(min(n, max(by_columns, min(FEWEST, by_rows)), max(FEWEST, 20 * m, 5 * n_problems)))

@@ -23,7 +23,7 @@ class SoftmaxRowPass:
 
     Parameters
     ----------
-    home : MemoryHome
+    source : MemorySource
     labels : (n_rows,) int64 array of 0 .. n_classes - 1
     weight : (n_rows,) float64 array of mean 1, or None for ones
     n_classes : int
@@ -38,24 +38,24 @@ class SoftmaxRowPass:
         Of all rows; half a read is one product of the two that a gradient takes.
     """
 
-    def __init__(self, home, labels, weight, n_classes, intercept, n_threads):
-        self.home, self.labels, self.n_classes, self.intercept = home, labels, n_classes, intercept
-        self.n_rows, self.n_features, self.sparse = home.n_rows, home.n_features, home.sparse
-        self.n_columns, self.entries = self.n_features + intercept, home.entries
-        self.single = home.dtype == np.float32
+    def __init__(self, source, labels, weight, n_classes, intercept, n_threads):
+        self.source, self.labels, self.n_classes, self.intercept = source, labels, n_classes, intercept
+        self.n_rows, self.n_features, self.sparse = source.n_rows, source.n_features, source.sparse
+        self.n_columns, self.entries = self.n_features + intercept, source.entries
+        self.single = source.dtype == np.float32
         self.weight = np.ones(self.n_rows) if weight is None else contiguous(weight, np.float64)
         # a Newton step of few numbers is mostly threads that wait for each other, above all on a busy machine
-        n_threads = n_threads if home.entries * n_classes >= SMALL else 1
+        n_threads = n_threads if source.entries * n_classes >= SMALL else 1
         self.n_threads, self.reads = n_threads, 0.0
         self.between_slices = lambda: None       # called about ten times a second; may raise
         rows = self.entries * (8 if self.sparse else 1) // self.n_columns        # of equal work, were they dense
         most = min(SUM_NUMBERS // (self.n_columns * n_classes), rows // BLOCK_ROWS)
         blocks = int(np.clip(2 ** int(np.log2(max(1, most))), 4, 32))            # so that threads can divide them
-        self.kernel = SoftmaxRows(home.rows, contiguous(labels, np.int64), self.weight, n_classes,
+        self.kernel = SoftmaxRows(source.rows, contiguous(labels, np.int64), self.weight, n_classes,
                                   bool(intercept), blocks, n_threads)
-        slices = max(1, int(4.0 * home.entries * n_classes / SLICE_FLOPS))
+        slices = max(1, int(4.0 * source.entries * n_classes / SLICE_FLOPS))
         self.per_call = max(1, -(-self.kernel.n_blocks // slices) // n_threads) * n_threads
-        self.keep(home.dtype)
+        self.keep(source.dtype)
 
     def keep(self, dtype):
         """Room for scores of ``dtype``, the type products are made in from now on."""
@@ -128,9 +128,9 @@ class SoftmaxRowPass:
         for lo in range(0, self.n_rows, COPY_ROWS):
             self.between_slices()
             part = slice(lo, lo + COPY_ROWS)
-            own = np.zeros((len(self.labels[part]), self.n_classes), self.home.dtype)
+            own = np.zeros((len(self.labels[part]), self.n_classes), self.source.dtype)
             own[np.arange(len(own)), self.labels[part]] = self.weight[part]
-            total += self.home.X[part].T @ own
+            total += self.source.X[part].T @ own
         self.reads += 0.5
         return total / self.n_rows
 
@@ -142,7 +142,7 @@ class SoftmaxRowPass:
 
     def copy_of(self, subset):
         """float32 copy of the rows of ``subset``, CSR or dense in C order."""
-        return self.home.take(subset, np.float32)
+        return self.source.take(subset, np.float32)
 
     def dense_copy_of(self, subset):
         """The same, dense."""
@@ -150,5 +150,5 @@ class SoftmaxRowPass:
 
     def in_single_precision(self):
         """All rows, dense: themselves where they are float32 in C order, else a copy."""
-        X = self.home.X.astype(np.float32) if self.sparse else self.home.X         # no dense float64 copy on the way
+        X = self.source.X.astype(np.float32) if self.sparse else self.source.X    # no dense float64 copy on the way
         return np.ascontiguousarray(dense(X), dtype=np.float32)

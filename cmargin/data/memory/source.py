@@ -1,4 +1,4 @@
-"""The home of rows that live in memory: a dense array of any strides or a CSR matrix, read where it lies."""
+"""The data source of rows that live in memory: a dense array of any strides or a CSR matrix, read where it lies."""
 
 import numpy as np
 
@@ -17,8 +17,8 @@ from cmargin.data.stats import Described
 COLUMN_BLOCK = 64                # of columns: a multiple of what the kernels of a BLAS take at a time
 
 
-class MemoryHome(Described):
-    """`Home` over arrays in memory.
+class MemorySource(Described):
+    """`DataSource` over arrays in memory.
 
     Parameters
     ----------
@@ -51,16 +51,16 @@ class MemoryHome(Described):
         return X.astype(dtype, copy=False) if self.sparse else np.ascontiguousarray(X, dtype=dtype)
 
     def keep(self, rows):
-        return MemoryHome(self.X[rows], None if self.y is None else self.y[rows])
+        return MemorySource(self.X[rows], None if self.y is None else self.y[rows])
 
     def over_columns(self, scale):
         X, inverse = self.X, (1 / scale).astype(self.dtype)
         if not self.sparse:
-            return MemoryHome(np.multiply(X, inverse, order="C"), self.y)
-        return MemoryHome(type(X)((X.data * inverse[X.indices], X.indices, X.indptr), shape=X.shape), self.y)
+            return MemorySource(np.multiply(X, inverse, order="C"), self.y)
+        return MemorySource(type(X)((X.data * inverse[X.indices], X.indices, X.indptr), shape=X.shape), self.y)
 
     def in_units(self, columns):
-        return MemoryHome(columns.over(self.unrepeated().X), self.y)
+        return MemorySource(columns.over(self.unrepeated().X), self.y)
 
     def occurring(self, least):
         """Columns outside which no CSR row has an entry, ascending: those that occur, and others, ``least`` in all.
@@ -80,7 +80,7 @@ class MemoryHome(Described):
         """CSR rows over ``columns``, ascending, outside of which none has an entry; numbers are not copied."""
         X, place = self.unrepeated().X, np.empty(self.n_features, self.X.indices.dtype)
         place[columns] = np.arange(len(columns))
-        return MemoryHome(type(X)((X.data, place[X.indices], X.indptr), shape=(self.n_rows, len(columns))), self.y)
+        return MemorySource(type(X)((X.data, place[X.indices], X.indptr), shape=(self.n_rows, len(columns))), self.y)
 
     def as_dense(self):
         """All rows, float64, in C order: those that are here, not to be written to, where they are so."""
@@ -95,7 +95,7 @@ class MemoryHome(Described):
         return np.einsum("i,i", x, x, dtype=float), X.shape[0]
 
     def unrepeated(self):
-        """This home, or a copy that stores no entry in parts, which would be squared apart.
+        """This data source, or a copy that stores no entry in parts, which would be squared apart.
 
         A copy too of CSR rows whose columns are out of order: parts are found by putting them in order.
         """
@@ -104,7 +104,7 @@ class MemoryHome(Described):
         if self._unrepeated is None:
             X = self.X.copy()
             X.sum_duplicates()
-            self._unrepeated = MemoryHome(X, self.y)
+            self._unrepeated = MemorySource(X, self.y)
         return self._unrepeated
 
     def let_go(self):

@@ -22,22 +22,22 @@ class NonFiniteCurvature(ValueError):
 
 
 class StochasticRows:
-    """Rows of a home for one run, read where they are.
+    """Rows of a data source for one run, read where they are.
 
     Parameters
     ----------
-    home : MemoryHome
+    source : MemorySource
         One that stores no entry in parts: lengths of rows are sums over what is stored.
     n_threads : int
     """
 
     by_batches = False
 
-    def __init__(self, home, n_threads):
-        self.home, self.n_threads = home, n_threads
-        self._X, self.rows = home.X, home.rows
-        self.n_rows, self.n_features = home.n_rows, home.n_features
-        self.dtype, self.sparse = home.dtype, home.sparse
+    def __init__(self, source, n_threads):
+        self.source, self.n_threads = source, n_threads
+        self._X, self.rows = source.X, source.rows
+        self.n_rows, self.n_features = source.n_rows, source.n_features
+        self.dtype, self.sparse = source.dtype, source.sparse
         self.between_chunks = lambda: None       # called between two kernel calls; may raise
 
     def _parts(self, n):
@@ -189,7 +189,9 @@ class StochasticRows:
 
     def row_numbers(self, entry_cost):
         """Numbers read for one row on average, an entry of a CSR row counted ``entry_cost`` times."""
-        return max(1.0, entry_cost * self.home.entries / self.n_rows) if self.sparse else float(max(1, self.n_features))
+        if self.sparse:
+            return max(1.0, entry_cost * self.source.entries / self.n_rows)
+        return float(max(1, self.n_features))
 
     def column_scale(self, weight):
         """(n_features,) root mean square of every column, by ``weight`` (n_rows,) or None; 1 for columns of zeros."""
@@ -207,4 +209,4 @@ class StochasticRows:
 
     def over_columns(self, scale):
         """The rows with every column over its entry of ``scale``: a copy."""
-        return StochasticRows(self.home.over_columns(scale), self.n_threads)
+        return StochasticRows(self.source.over_columns(scale), self.n_threads)

@@ -1,7 +1,7 @@
 """Rows that live with the ranks of an MPI communicator: rank 0 drives, the others serve.
 
-Every rank has a `RankShard`, its own rows as a home in memory. Rank 0 has the `RankHome` besides, whose views ask all
-shards, its own among them, and fold what they say.
+Every rank has a `RankShard`, its own rows as a data source in memory. Rank 0 has the `RankSource` besides, whose views
+ask all shards, its own among them, and fold what they say.
 """
 
 import uuid
@@ -19,8 +19,8 @@ from cmargin.data.shards.walkers import RankWalkers
 class RankShard(Shard):
     """One rank's rows, and its part in what is asked."""
 
-    def __init__(self, ranks, home, labels, weights, first, n_threads):
-        super().__init__(home, labels, weights, first, n_threads, f"on rank {ranks.rank}", ranks.rank)
+    def __init__(self, ranks, source, labels, weights, first, n_threads):
+        super().__init__(source, labels, weights, first, n_threads, f"on rank {ranks.rank}", ranks.rank)
         self.ranks, self.break_off, self.file = ranks, ranks.interrupts.break_off, RankFile(ranks.rank)
 
     @property
@@ -29,7 +29,7 @@ class RankShard(Shard):
 
     def serve(self):
         """Answer until rank 0 says that it has done."""
-        request = Request(self.home.n_features)
+        request = Request(self.source.n_features)
         while True:
             self.ranks.spread(request.buffer)
             if request.kind == "end":
@@ -87,7 +87,7 @@ class RankPass(ShardedPass):
         self.call("take_back_pass", kept["name"])
 
 
-class RankHome(ShardedSource):
+class RankSource(ShardedSource):
     """`ShardedSource` on rank 0.
 
     Parameters
@@ -101,11 +101,11 @@ class RankHome(ShardedSource):
     pass_kind, storage = RankPass, "ranks"
 
     def __init__(self, ranks, shard, agreed):
-        home = shard.home
-        super().__init__(home.n_features, home.dtype, home.sparse, agreed)
+        source = shard.source
+        super().__init__(source.n_features, source.dtype, source.sparse, agreed)
         self.ranks, self.shard, self.n_threads = ranks, shard, shard.n_threads
         self.sizes = np.diff([*agreed.first, agreed.n_rows])
-        self.request = Request(home.n_features)
+        self.request = Request(source.n_features)
 
     def ask(self, kind, key, asked, n_columns):
         self.ranks.interrupts.holding = True

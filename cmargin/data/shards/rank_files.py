@@ -9,28 +9,28 @@ import uuid
 from contextlib import suppress
 
 from cmargin._runtime import checkpoint
-from cmargin._runtime.checkpoint import Keeper
+from cmargin._runtime.checkpoint import Checkpointer
 
 
-class RankKeeper(Keeper):
+class RankCheckpointer(Checkpointer):
     """Rank 0's.
 
     Parameters
     ----------
-    home : RankHome
-    checkpoint, identity, max_time : as of `Keeper`
+    source : RankSource
+    checkpoint, identity, max_time : as of `Checkpointer`
     """
 
-    def __init__(self, home, *arguments):
+    def __init__(self, source, *arguments):
         super().__init__(*arguments)
-        self.home, self.slot = home, 0
+        self.source, self.slot = source, 0
         if self.found is not None:
             self.slot, token = self.found.pop("slot"), self.found.pop("token")
-            home.call("open_file", self.path, self.slot, token)
+            source.call("open_file", self.path, self.slot, token)
 
     def put(self, state):
         slot, token = 1 - self.slot, uuid.uuid4().hex
-        failed = [error for error in self.home.call("write_file", self.path, slot, token) if error is not None]
+        failed = [error for error in self.source.call("write_file", self.path, slot, token) if error is not None]
         if failed:
             raise OSError(*failed[0])
         super().put({**state, "slot": slot, "token": token})
@@ -39,7 +39,7 @@ class RankKeeper(Keeper):
     def close(self):
         super().close()
         if self.active and self.ended:
-            self.home.call("forget_files", self.path)
+            self.source.call("forget_files", self.path)
 
 
 class RankFile:

@@ -1,4 +1,4 @@
-"""Rows of all ranks of a communicator as one home, for a solver of one's own: `open_rows(X, codes, comm=comm)`.
+"""Rows of all ranks of a communicator as one data source, for a solver of one's own: `open_rows(X, codes, comm=comm)`.
 
 `fit(X_local, y_local, comm=comm)` agrees on classes and weights besides, and keeps a Ctrl-C back.
 """
@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from cmargin._core.util._openmp import effective_n_threads
 from cmargin.data.failure import agreed_on
 from cmargin.data.open_here import open_here
-from cmargin.data.shards.mpi import RankHome, RankShard
+from cmargin.data.shards.mpi import RankShard, RankSource
 from cmargin.data.shards.ranks import ON_RANKS, Ranks
 
 
@@ -60,26 +60,26 @@ class Codes:
 
 
 def open_ranks(X, codes, comm):
-    """The `RankHome` of all ranks' rows on rank 0; on the others their `RankShard`, which is to `serve`. Collective.
+    """The `RankSource` of all ranks' rows on rank 0; on the others their `RankShard`, which is to `serve`. Collective.
 
     What is wrong on one rank is raised on all.
     """
     ranks = Ranks(comm)
-    (home, codes), agreed = ranks.settle(lambda: opened_here(X, codes), put_together)
-    shard = RankShard(ranks, home, Codes(codes), np.ones(home.n_rows), agreed.first[ranks.rank],
+    (source, codes), agreed = ranks.settle(lambda: opened_here(X, codes), put_together)
+    shard = RankShard(ranks, source, Codes(codes), np.ones(source.n_rows), agreed.first[ranks.rank],
                       effective_n_threads(None))
-    return RankHome(ranks, shard, agreed) if ranks.rank == 0 else shard
+    return RankSource(ranks, shard, agreed) if ranks.rank == 0 else shard
 
 
 def opened_here(X, codes):
-    """This rank's home and codes, and what it says of them."""
-    home = open_here(X, codes)
-    if not home.in_memory:
+    """This rank's data source and codes, and what it says of them."""
+    source = open_here(X, codes)
+    if not source.in_memory:
         raise ValueError("Rows in files or on a device do not take comm= yet; read those of each rank into memory.")
-    codes = np.zeros((home.n_rows, 0)) if home.y is None else np.asarray(home.y, float)
+    codes = np.zeros((source.n_rows, 0)) if source.y is None else np.asarray(source.y, float)
     codes = codes[:, None] if codes.ndim == 1 else codes
-    return (home, codes), Rows(home.n_rows, home.entries, home.n_features, str(home.dtype),
-                               "CSR" if home.sparse else "dense", codes.shape[1])
+    return (source, codes), Rows(source.n_rows, source.entries, source.n_features, str(source.dtype),
+                               "CSR" if source.sparse else "dense", codes.shape[1])
 
 
 def put_together(said):

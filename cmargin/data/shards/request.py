@@ -10,7 +10,7 @@ questions; what a shard answers is an array of sums, and the sum of all shards' 
 
 import numpy as np
 
-from cmargin.data.source import ROUGH_BLOCK
+from cmargin.data.source import SINGLE_BLOCK
 
 KINDS = "end", "call", "average", "look", "along", "product", "evaluate"
 NUMBERS = "step", "line_width", "width", "curvature_floor"                # of a question, after kind, key and flags
@@ -63,7 +63,7 @@ def n_sums(kind, asked, n_columns):
     """Length of the sums of a pass over so many columns."""
     if kind == "look":
         order = n_columns if asked["active"] is None else len(asked["active"])
-        has_block = asked["with_hessian"] in (True, ROUGH_BLOCK)
+        has_block = asked["with_hessian"] in (True, SINGLE_BLOCK)
         return N_SUMS + 3 * n_columns + (order * (order + 1) // 2 if has_block else 0)
     return 3 if kind == "along" else n_columns + 1
 
@@ -84,7 +84,7 @@ def add_up(kind, asked, rows, out):
     elif kind == "along":
         out[:] = rows.along(asked["step"], asked["width"])
     elif kind == "product":
-        out[:-1], share = rows.hessian_product(_first(asked["x"], p), asked["width"], asked["curvature_floor"])
+        out[:-1], share = rows.hessp(_first(asked["x"], p), asked["width"], asked["curvature_floor"])
         out[-1] = share * rows.n_rows
     else:
         out[-1], squares = rows.evaluate(_first(asked["x"], p), asked["squares"])

@@ -21,7 +21,7 @@ from cmargin.data.working_set import Answered, choose
 
 
 class ShardedSource(Described):
-    """`Home` of the driver over all shards; of the views, those that sums over all rows can answer.
+    """`DataSource` of the driver over all shards; of the views, those that sums over all rows can answer.
 
     A subclass has `ask`, the sum of all shards' answers to a question (`shards/request.py`), and `call`, the list of
     their answers to a call by name; the first failure among them is raised; ``sizes``, rows of every shard,
@@ -107,32 +107,32 @@ class ShardedPass:
 
     rounding = ROUNDING
 
-    def __init__(self, home, key, intercept, abouts):
-        self.home, self.key, self.intercept = home, key, intercept
-        self.n_features, self.n_columns = home.n_features, home.n_features + intercept
+    def __init__(self, source, key, intercept, abouts):
+        self.source, self.key, self.intercept = source, key, intercept
+        self.n_features, self.n_columns = source.n_features, source.n_features + intercept
         self.restart = self.primal = False
         self.active, self.block = None, None
         self.learn(abouts)
 
     def __del__(self):
-        self.home.gone.append(self.key)
+        self.source.gone.append(self.key)
 
     def learn(self, abouts):
         sizes, counts, weights, totals = zip(*(about[:4] for about in abouts), strict=True)
         self.n_rows, self.total_weight = sum(sizes), float(sum(totals))
         self.both = tuple(np.sum(counts, axis=0).tolist()), tuple(np.sum(weights, axis=0).tolist())
-        self.share = self.n_rows / max(1, self.home.n_rows)
+        self.share = self.n_rows / max(1, self.source.n_rows)
 
     def call(self, method, *arguments):
-        return self.home.call(method, self.key, *arguments)
+        return self.source.call(method, self.key, *arguments)
 
     # ------------------------------------------------------------ sums
 
     def set_loss(self, name):
-        self.home.order("tell_pass", self.key, "set_loss", name)
+        self.source.order("tell_pass", self.key, "set_loss", name)
 
     def pursue(self, level, scale):
-        self.home.order("tell_pass", self.key, "pursue", level, scale)
+        self.source.order("tell_pass", self.key, "pursue", level, scale)
 
     def start(self, primal=False):
         self.restart, self.primal = True, primal
@@ -141,7 +141,7 @@ class ShardedPass:
         self.active = active
 
     def ask(self, kind, **asked):
-        return answer_of(kind, asked, self.home.ask(kind, self.key, asked, self.n_columns), self)
+        return answer_of(kind, asked, self.source.ask(kind, self.key, asked, self.n_columns), self)
 
     def look(self, direction, step, line_width, width, curvature_floor, with_hessian=True):
         restart, self.restart = self.restart, False
@@ -151,7 +151,7 @@ class ShardedPass:
     def along(self, step, width):
         return self.ask("along", step=step, width=width)
 
-    def hessian_product(self, x, width, curvature_floor=0.0):
+    def hessp(self, x, width, curvature_floor=0.0):
         return self.ask("product", x=x, width=width, curvature_floor=curvature_floor)
 
     def evaluate(self, w, squares=False):
@@ -167,16 +167,16 @@ class ShardedPass:
 
     def gather_sample(self, positives, negatives, seed, column_weight=None):
         """A pass over rows that stay where they are, so that all shards read them; the share that was read."""
-        key = self.home.new_key()
-        abouts = self.home.call("sample", key, self.key, positives, negatives, seed, column_weight)
-        read = sum(about[4] for about in abouts) / self.home.n_rows
-        return type(self)(self.home, key, self.intercept, abouts), read
+        key = self.source.new_key()
+        abouts = self.source.call("sample", key, self.key, positives, negatives, seed, column_weight)
+        read = sum(about[4] for about in abouts) / self.source.n_rows
+        return type(self)(self.source, key, self.intercept, abouts), read
 
     def foresee_nearest(self):
-        self.home.order("tell_pass", self.key, "foresee_nearest")
+        self.source.order("tell_pass", self.key, "foresee_nearest")
 
     def forget_nearest(self):
-        self.home.order("tell_pass", self.key, "forget_nearest")
+        self.source.order("tell_pass", self.key, "forget_nearest")
 
     def nearest_apart(self, share, most, moved, width, sample=None):
         others, near, distance = choose(partial(self.call, "ask_nearest"), self.n_rows, share, most, moved)
@@ -187,15 +187,15 @@ class ShardedPass:
 
     def beside_lines(self, near, width, sample):
         """A pass over the near rows, which stay where they are too, and their sums."""
-        key = self.home.new_key()
-        said = self.home.call("beside_lines", key, self.key, width, sample)
-        return type(self)(self.home, key, self.intercept, said), *sums_of(own for *_, own in said)
+        key = self.source.new_key()
+        said = self.source.call("beside_lines", key, self.key, width, sample)
+        return type(self)(self.source, key, self.intercept, said), *sums_of(own for *_, own in said)
 
     def weigh_sides(self, positives, negatives):
         self.learn(self.call("weigh_sides", positives, negatives))
 
     def measure_rows(self, weight):
-        self.home.order("tell_pass", self.key, "measure_rows", np.array(weight))
+        self.source.order("tell_pass", self.key, "measure_rows", np.array(weight))
 
     def mean_measure(self):
         return sum(self.call("sum_of_measures")) / self.total_weight
@@ -203,7 +203,7 @@ class ShardedPass:
     def brought(self, rows, codes):
         """A pass here, over rows that shards have sent."""
         code = np.concatenate(codes)
-        n_threads = self.home.n_threads if len(code) * self.n_columns >= SMALL else 1
+        n_threads = self.source.n_threads if len(code) * self.n_columns >= SMALL else 1
         return open_here(joined(rows)).row_pass(code, intercept=self.intercept, n_threads=n_threads)
 
 
@@ -215,19 +215,19 @@ def sums_of(said):
     return [sum(parts) for parts in zip(*said, strict=True)]
 
 
-def ridge_of_all(home, n_problems, intercept, l2):
+def ridge_of_all(source, n_problems, intercept, l2):
     """One ridge regression of all problems, from a sample of every shard's rows."""
-    size = sample_size(home, n_problems)
-    rows, codes, weights = zip(*home.call("start_rows", size, home.n_rows), strict=True)
+    size = sample_size(source, n_problems)
+    rows, codes, weights = zip(*source.call("start_rows", size, source.n_rows), strict=True)
     return ridge(joined(rows), np.hstack(codes), np.concatenate(weights), intercept, l2)
 
 
 class ShardedStart:
     """`SharedStart` over all shards."""
 
-    def __init__(self, home, n_problems, intercept, l2, loss):
-        self.home, self.intercept, self.l2, self.loss = home, intercept, l2, loss
-        self.W = ridge_of_all(home, n_problems, intercept, l2)
+    def __init__(self, source, n_problems, intercept, l2, loss):
+        self.source, self.intercept, self.l2, self.loss = source, intercept, l2, loss
+        self.W = ridge_of_all(source, n_problems, intercept, l2)
         self.objective = np.full(n_problems, np.inf)
 
     def evaluate(self, out_of_time):
@@ -236,9 +236,9 @@ class ShardedStart:
             if out_of_time():
                 return
             W = self.W[lo:lo + at_once]
-            losses = sum(self.home.call("start_losses", W, lo, self.intercept, self.loss))
-            squares = (W[:, :self.home.n_features] ** 2).sum(axis=1)
-            self.objective[lo:lo + at_once] = self.l2 / 2 * squares + losses / self.home.n_rows
+            losses = sum(self.source.call("start_losses", W, lo, self.intercept, self.loss))
+            squares = (W[:, :self.source.n_features] ** 2).sum(axis=1)
+            self.objective[lo:lo + at_once] = self.l2 / 2 * squares + losses / self.source.n_rows
 
 
 class ShardedBlocks:
@@ -247,14 +247,15 @@ class ShardedBlocks:
     n_threads = 1                  # of the driver: shards have their own
     weight = None                  # known to the shards
 
-    def __init__(self, home):
-        self.home, self.n_rows, self.n_features, self.n_problems = home, home.n_rows, home.n_features, len(home.agreed)
+    def __init__(self, source):
+        self.source, self.n_problems = source, len(source.agreed)
+        self.n_rows, self.n_features = source.n_rows, source.n_features
 
     def reduce(self, columns=False):
         return 0.0
 
     def row_pass(self, c, intercept, n_threads, w=None):
-        rows = self.home.row_pass(c, intercept=intercept, n_threads=n_threads)
+        rows = self.source.row_pass(c, intercept=intercept, n_threads=n_threads)
         return rows, (w[:rows.n_columns] if w is not None else None)
 
     def out_of(self, w, intercept):
@@ -265,28 +266,28 @@ class ShardedBlocks:
 
     def ridge_start(self, intercept, l2):
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            W = ridge_of_all(self.home, self.n_problems, intercept, l2)
+            W = ridge_of_all(self.source, self.n_problems, intercept, l2)
         return W[:, :self.n_features], (W[:, -1] if intercept else np.zeros(len(W)))
 
     def some_rows(self, size):
-        rows, codes, weights = zip(*self.home.call("some_rows", size, self.n_rows), strict=True)
+        rows, codes, weights = zip(*self.source.call("some_rows", size, self.n_rows), strict=True)
         return joined(rows), np.hstack(codes).astype(float), np.concatenate(weights)
 
     def sums(self, W, bias, loss):
-        there = [sums for sums in self.home.call("score_sums", "sums", W, bias, loss) if sums is not None]
+        there = [sums for sums in self.source.call("score_sums", "sums", W, bias, loss) if sums is not None]
         return sums_of(there)
 
     def moment_product(self, v, intercept):
-        return sum(sums for sums in self.home.call("score_sums", "moment_product", v, intercept) if sums is not None)
+        return sum(sums for sums in self.source.call("score_sums", "moment_product", v, intercept) if sums is not None)
 
     largest_curvature = ScoreBlocks.largest_curvature
 
     def margins(self, W, bias):
         """All problems in one group: their margins come to the driver, 8 bytes a row and problem."""
-        yield slice(0, len(W)), np.concatenate(self.home.call("score_margins", W, bias), axis=1)
+        yield slice(0, len(W)), np.concatenate(self.source.call("score_margins", W, bias), axis=1)
 
     def mean_losses(self, W, bias, loss, level, scale):
-        yield slice(0, len(W)), sum(self.home.call("score_losses", W, bias, loss, level, scale)) / self.n_rows
+        yield slice(0, len(W)), sum(self.source.call("score_losses", W, bias, loss, level, scale)) / self.n_rows
 
 
 class ShardedRows:
@@ -294,9 +295,9 @@ class ShardedRows:
 
     by_batches = False
 
-    def __init__(self, home):
-        self.home = home
+    def __init__(self, source):
+        self.source = source
 
     def brought(self, parts):
         """`StochasticRows`, here, of a few rows that shards have sent."""
-        return open_here(joined(parts)).stochastic_rows(self.home.n_threads)
+        return open_here(joined(parts)).stochastic_rows(self.source.n_threads)

@@ -21,7 +21,7 @@ class Shard:
 
     Parameters
     ----------
-    home : MemoryHome
+    source : MemorySource
     labels : object
         ``labels.code(c, weights)`` (n_rows,) of every problem, ``sample(rows)``, ``order()``, ``columns()``.
     weights : (n_rows,) array
@@ -37,10 +37,10 @@ class Shard:
     interrupted, break_off = False, None             # whether a Ctrl-C came; called between two slices of a look
     file = None                                      # a rank's, for checkpoints
 
-    def __init__(self, home, labels, weights, first, n_threads, where, number=0):
-        self.home, self.labels, self.weights, self.first = home, labels, weights, first
+    def __init__(self, source, labels, weights, first, n_threads, where, number=0):
+        self.source, self.labels, self.weights, self.first = source, labels, weights, first
         self.where, self.number = where, number
-        self.n_threads = n_threads if home.entries >= SMALL else 1
+        self.n_threads = n_threads if source.entries >= SMALL else 1
         self.passes, self.works, self.failure = {}, {}, None
 
     # ------------------------------------------------------------ answering
@@ -56,7 +56,7 @@ class Shard:
     def reply(self, kind, key, asked):
         """The state, and sums, which are zeros where there is trouble."""
         rows = self.passes.get(key)
-        n_columns = self.home.n_features + 1 if rows is None else rows.n_columns
+        n_columns = self.source.n_features + 1 if rows is None else rows.n_columns
         part = np.zeros(STATE + n_sums(kind, asked, n_columns))
         try:
             add_up(kind, asked, rows, part[STATE:])
@@ -76,7 +76,7 @@ class Shard:
     # ------------------------------------------------------------ passes
 
     def open_pass(self, key, c, intercept):
-        rows = self.home.row_pass(self.labels.code(c, self.weights), intercept=intercept, n_threads=self.n_threads)
+        rows = self.source.row_pass(self.labels.code(c, self.weights), intercept=intercept, n_threads=self.n_threads)
         rows.first, rows.between_slices = self.first, self.break_off
         self.passes[key] = rows
         return self.about(key)
@@ -105,7 +105,7 @@ class Shard:
         return *self.to_send(part), own
 
     def to_send(self, part):
-        return self.home.unrepeated().take(part.rows, self.home.dtype), part.code
+        return self.source.unrepeated().take(part.rows, self.source.dtype), part.code
 
     def weigh_sides(self, key, positives, negatives):
         self.passes[key].weigh_sides(positives, negatives)
@@ -130,28 +130,28 @@ class Shard:
 
     def start_rows(self, size, n_rows):
         """Its part of a sample of ``size`` of all rows: rows, codes, weights."""
-        n = self.home.n_rows
+        n = self.source.n_rows
         rows = spaced(self.labels.order(), min(n, -(-size * n // max(1, n_rows))))
-        return self.home.take(rows, np.float64), self.labels.sample(rows).astype(np.int8), self.weights[rows]
+        return self.source.take(rows, np.float64), self.labels.sample(rows).astype(np.int8), self.weights[rows]
 
     def some_rows(self, size, n_rows):
         """Its part of ``size`` rows that stand for all ``n_rows``, their codes and weights."""
         rows = some_places(n_rows, size) - self.first
-        rows = rows[(rows >= 0) & (rows < self.home.n_rows)]
-        return self.home.take(rows, np.float64), self.labels.sample(rows).astype(np.int8), self.weights[rows]
+        rows = rows[(rows >= 0) & (rows < self.source.n_rows)]
+        return self.source.take(rows, np.float64), self.labels.sample(rows).astype(np.int8), self.weights[rows]
 
     def in_units(self, columns):
         """Its rows in `Columns` from here on."""
-        self.home = self.home.in_units(columns)
+        self.source = self.source.in_units(columns)
         vars(self).pop("blocks", None)
 
     def start_losses(self, W, first, intercept, loss):
         """Sums of the losses of the problems from ``first`` on at weights W."""
         codes = [self.labels.code(first + k, 1.0) for k in range(len(W))]
-        return losses_at(self.home, codes, self.weights, W, intercept, loss)
+        return losses_at(self.source, codes, self.weights, W, intercept, loss)
 
     def largest(self):
-        return self.home.largest() if self.home.entries else 0.0
+        return self.source.largest() if self.source.entries else 0.0
 
     # ------------------------------------------------------------ steps on these rows alone
 
@@ -171,20 +171,20 @@ class Shard:
 
     @cached_property
     def blocks(self):
-        return self.home.score_blocks(self.labels.columns(), self.weights, self.n_threads)
+        return self.source.score_blocks(self.labels.columns(), self.weights, self.n_threads)
 
     def score_sums(self, method, *arguments):
         """What a method of `ScoreBlocks` sums; None without rows."""
-        return getattr(self.blocks, method)(*arguments) if self.home.n_rows else None
+        return getattr(self.blocks, method)(*arguments) if self.source.n_rows else None
 
     def score_margins(self, W, bias):
         """(len(W), n_rows) margins of these problems, which are the first ones."""
-        if not self.home.n_rows:
+        if not self.source.n_rows:
             return np.empty((len(W), 0))
         return np.concatenate([margins for _, margins in self.blocks.margins(W, bias)])
 
     def score_losses(self, *arguments):
         """Sums of the losses of every problem; 0 without rows, of which there is no mean."""
-        if not self.home.n_rows:
+        if not self.source.n_rows:
             return 0.0
         return np.concatenate([value for _, value in self.blocks.mean_losses(*arguments)]) * self.weights.sum()

@@ -5,11 +5,11 @@ import uuid
 
 
 class RankWalkers:
-    """`Walkers` on a `RankHome`, one of every rank.
+    """`Walkers` on a `RankSource`, one of every rank.
 
     Parameters
     ----------
-    source : RankHome
+    source : RankSource
     work : type
         Every rank makes ``work(shard, *about)`` of its `RankShard` and keeps it.
     about : tuple

@@ -4,7 +4,7 @@ The dual of the hinge with C_i = s_i / (l2 N), in units of 1/l2, is a quadratic 
 
     max over 0 <= a_i <= C_i of   sum a - |w|^2 / 2,     w = sum a_i y_i x_i,
 
-whose slope in a_i is the deficit u_i = 1 - y_i <w, x_i>. Rows at a bound are settled; the others, the *face*, solve the
+whose slope in a_i is the slack u_i = 1 - y_i <w, x_i>. Rows at a bound are settled; the others, the *face*, solve the
 linear system K_FF d = u_F with K_FF = (y_i y_j <x_i, x_j>). Few rows are free, so both stages read few rows:
 
 1. **Sweeps** find the face: one dual variable after the other goes to its own minimum, a Newton step in one unknown
@@ -76,7 +76,7 @@ class DualNewton(InSlices, DualDriver):
                          cost.SWEEPS_LEFT_FOR_A_STEP, LARGEST_SCALE)
 
     def begin(self):
-        super().begin(None if self.warm is None else self.home.shared.from_the_mean(self.warm))
+        super().begin(None if self.warm is None else self.source.shared.from_the_mean(self.warm))
 
     def state(self):
         return self.kept()
@@ -89,10 +89,10 @@ class DualNewton(InSlices, DualDriver):
 
     def certain(self):
         """Whether rounding, added up over the sweeps, is nothing beside the objective and the tolerance."""
-        size = self.home.shared.length * self.size
+        size = self.source.shared.length * self.size
         return ROUNDING * size <= 1e-10 and ROUNDING * size * self.result.n_iter <= 0.01 * self.settings.tol
 
     def dual_variables(self):
         """-F'(z) of the rows, about: balanced where the intercept is free."""
-        a, cost = self.sweeps.balanced()[0] if self.home.shared.free else self.a, self.home.shared.cost
+        a, cost = self.sweeps.balanced()[0] if self.source.shared.free else self.a, self.source.shared.cost
         return a / np.where(cost > 0, cost, 1.0)

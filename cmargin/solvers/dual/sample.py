@@ -14,14 +14,14 @@ class SampleOfDual:
 
     Parameters
     ----------
-    home : Home
+    source : DataSource
     stats : DataStats
     code : (n_rows,) array
         Sample weight with the sign of the class.
     l2, loss, intercept, free : as of `DualRows`
     """
 
-    def __init__(self, home, stats, code, l2, loss, intercept, free):
+    def __init__(self, source, stats, code, l2, loss, intercept, free):
         n, m = stats.n_rows, stats.n_features
         wanted = cost.SPARSE_ROWS_WEIGHED if stats.sparse else max(cost.SWEPT_ROWS_PER_COLUMN * m,
                                                                    n // cost.ROWS_PER_SWEPT_ROW)
@@ -32,7 +32,7 @@ class SampleOfDual:
             return
         try:
             with np.errstate(over="ignore"):
-                rows = home.keep(picked).dual_rows(intercept, free, weights, l2 * n / weights.sum(), loss)
+                rows = source.keep(picked).dual_rows(intercept, free, weights, l2 * n / weights.sum(), loss)
         except FloatingPointError:               # Newton's method scales columns
             return
         if rows.ridge.any():                     # else nothing costs anything beside such a penalty

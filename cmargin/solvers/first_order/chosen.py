@@ -12,7 +12,7 @@ FEWEST, NUMBERS = 100, 1 << 22   # fewer, where they hold more than 32 MB of flo
 
 
 def sample_size(blocks):
-    width = max(1, blocks.home.entries // max(1, blocks.n_rows))
+    width = max(1, blocks.source.entries // max(1, blocks.n_rows))
     size = min(MOST_ROWS, max(ROWS, 20 * blocks.n_problems))
     return max(FEWEST, min(size, NUMBERS // width))
 
@@ -27,7 +27,7 @@ def settled(blocks, settings):
     """
     X, codes, weights = blocks.some_rows(sample_size(blocks))
     columns = columns_of(X, settings.fit_intercept, np.float64)
-    settings = replace(settings, columns=columns, lost=tuple(without_digits(X, blocks.home.dtype).tolist()))
+    settings = replace(settings, columns=columns, lost=tuple(without_digits(X, blocks.source.dtype).tolist()))
     if not settings.chooses_l2:
         return settings
     counted = weights > 0

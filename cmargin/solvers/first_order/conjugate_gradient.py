@@ -114,7 +114,7 @@ class CGDescent(FullBatch):
         try:
             for passes in self.steps(self.line, at, self.settings.tol * at.at_zero):
                 self.keep(c, passes, self.line.v, risk, at.at_zero, on_pass)
-                self.keeper.offer(self.fit.reads, self.snapshot)
+                self.checkpointer.offer(self.fit.reads, self.snapshot)
         except OutOfTrials:
             pass                 # no step lowers the objective any more: to within rounding, this is the minimum
         finally:

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from cmargin._core.losses._losses import LOSS_IDS, evaluate
 from cmargin._core.util import _catoni
 from cmargin._core.util._arrays import total
-from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
+from cmargin._runtime.checkpoint import NO_CHECKPOINTER, Resumable
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin._runtime.deferred import Deferred
 from cmargin.solvers.first_order.margin_pursuit import Fit
@@ -213,7 +213,7 @@ class FullBatch(Resumable):
     again, without a read of the rows, they lead it to the same point.
     """
 
-    made_again: tuple[str, ...] = ("blocks", "make", "widths", "settings", "trace", "keeper")
+    made_again: tuple[str, ...] = ("blocks", "make", "widths", "settings", "trace", "checkpointer")
 
     def __init__(self, blocks, make, widths, settings, start, trace):
         self.blocks, self.make, self.widths, self.settings = blocks, make, widths, settings
@@ -224,14 +224,14 @@ class FullBatch(Resumable):
         self.fit = Fit(W, bias, np.full(K, settings.scale), np.full(K, np.inf), np.full(K, np.inf))
         self.reads = np.zeros(K)         # of every problem
         self.n_done, self.progress = 0, None             # problems at their end, and how far the next has come
-        self.keeper = NO_KEEPER
+        self.checkpointer = NO_CHECKPOINTER
 
-    def run(self, on_pass=None, keeper=NO_KEEPER):
+    def run(self, on_pass=None, checkpointer=NO_CHECKPOINTER):
         """Train; returns the fit and the KeyboardInterrupt that ended it, `Deferred`, or None."""
-        if keeper.found is not None:
-            self.clock.go_on_from(keeper.found.pop("clock"))
-            self.go_on_from(keeper.found)
-        fit, self.keeper = self.fit, keeper
+        if checkpointer.found is not None:
+            self.clock.go_on_from(checkpointer.found.pop("clock"))
+            self.go_on_from(checkpointer.found)
+        fit, self.checkpointer = self.fit, checkpointer
         try:
             for c in range(self.n_done, self.blocks.n_problems):
                 self.one_class(c, on_pass)
@@ -248,7 +248,7 @@ class FullBatch(Resumable):
             return fit, Deferred(interruption)
         else:
             fit.stopped = "tol" if np.all(fit.gradient_norm <= self.settings.tol) else "max_passes"
-        keeper.end(fit.stopped)
+        checkpointer.end(fit.stopped)
         return fit, None
 
     def use_ridge(self):
@@ -293,7 +293,7 @@ class FullBatch(Resumable):
             if answer is None:
                 self.clock.watch()
                 answer = objective(v)
-                if self.keeper.active:
+                if self.checkpointer.active:
                     at.answers.append((answer[0], answer[1].copy()))
             return answer
 
@@ -301,7 +301,7 @@ class FullBatch(Resumable):
             at.passes += 1
             if at.passes > told:
                 self.keep(c, at.passes, v, objective, at.at_zero, on_pass)
-                self.keeper.offer(self.fit.reads, self.snapshot)
+                self.checkpointer.offer(self.fit.reads, self.snapshot)
 
         # the largest entry of the gradient is looked at: its norm is at most sqrt(d) times that
         return minimize(value, at.v, jac=True, method="L-BFGS-B", callback=after, options={

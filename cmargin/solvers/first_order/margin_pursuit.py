@@ -13,7 +13,7 @@ import numpy as np
 from cmargin._core.losses._losses import LOSS_IDS, mean_losses
 from cmargin._core.sgd import _alias, _gradient_rules, _projected_sgd
 from cmargin._core.util._arrays import all_finite, lines_finite
-from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
+from cmargin._runtime.checkpoint import NO_CHECKPOINTER, Resumable
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin._runtime.deferred import Deferred
 from cmargin._runtime.workspace import aligned_rows
@@ -80,7 +80,7 @@ def one_shot_scale(margins, l2, n_rows, delta=ONE_SHOT_DELTA):
 
 
 def loss_of(settings, scale):
-    """What the home's sums take for a loss: its number, its level, and each problem's own scale."""
+    """What the data source's sums take for a loss: its number, its level, and each problem's own scale."""
     return LOSS_IDS[settings.loss], float(settings.level), scale
 
 
@@ -100,16 +100,16 @@ class FirstOrder(Resumable):
         self.fit = Fit(self.W.copy(), self.bias.copy(), self.scale, np.full(K, np.inf), np.full(K, np.nan),
                        steps_taken=start.steps_taken)
 
-    def run(self, on_pass=None, keeper=NO_KEEPER):
+    def run(self, on_pass=None, checkpointer=NO_CHECKPOINTER):
         """Train; returns the fit and the KeyboardInterrupt that ended it, `Deferred`, or None."""
-        if keeper.found is not None:
-            self.go_on_from(keeper.found)
+        if checkpointer.found is not None:
+            self.go_on_from(checkpointer.found)
         fit, settings = self.fit, self.settings
         try:
-            if keeper.found is None:
+            if checkpointer.found is None:
                 self.prepare()
             while fit.passes < settings.max_passes and not self.converged():
-                keeper.offer(fit.reads, self.snapshot)
+                checkpointer.offer(fit.reads, self.snapshot)
                 self.clock.timed("steps", self.one_pass)
                 fit.passes += 1
                 objective = self.clock.timed("trace", self.look)
@@ -133,7 +133,7 @@ class FirstOrder(Resumable):
             return fit, Deferred(interruption)
         if self.converged():
             fit.stopped = "tol"
-        keeper.end(fit.stopped)
+        checkpointer.end(fit.stopped)
         return fit, None
 
     def go_on_from(self, state):
@@ -281,11 +281,11 @@ class ProjectedSGD(FirstOrder):
     1 / (l2 (1 + t)), takes the weights from one end of the ball to the other until t is about E|x|^2 / l2.
     """
 
-    made_again = (*FirstOrder.made_again, "home", "squares", "cut", "other", "positives", "starts", "smooth", "delay")
+    made_again = (*FirstOrder.made_again, "source", "squares", "cut", "other", "positives", "starts", "smooth", "delay")
 
-    def __init__(self, blocks, settings, start, trace, home, entropy):
-        super().__init__(blocks, settings, start, trace, home.dtype)
-        self.home = home
+    def __init__(self, blocks, settings, start, trace, source, entropy):
+        super().__init__(blocks, settings, start, trace, source.dtype)
+        self.source = source
         K, d = self.W.shape
         self.streams = class_streams([entropy, 0], K)
         self.radius = 1 / math.sqrt(settings.l2) if settings.l2 > 0 else np.inf
@@ -330,18 +330,19 @@ class ProjectedSGD(FirstOrder):
         return 1 / (self.scale * math.sqrt(s.l2)) if s.loss == "margin_pursuit" else np.full(len(self.W), 1 / s.l2)
 
     def one_pass(self):
-        s, home, K = self.settings, self.home, len(self.W)
-        numbers = home.n_features + STEP_OVERHEAD
-        threads = worthwhile_threads(min(home.n_threads, K), home.n_rows * K * numbers)
+        s, source, K = self.settings, self.source, len(self.W)
+        numbers = source.n_features + STEP_OVERHEAD
+        threads = worthwhile_threads(min(source.n_threads, K), source.n_rows * K * numbers)
         per_slice = max(64, int(SLICE_NUMBERS / numbers / K))
-        positive = np.zeros((threads, home.n_rows), np.uint8)
-        work = aligned_rows((threads, 2, home.n_features), home.dtype)
+        positive = np.zeros((threads, source.n_rows), np.uint8)
+        work = aligned_rows((threads, 2, source.n_features), source.dtype)
         first = np.ascontiguousarray(self.first_steps(), dtype=float)
-        rows = _projected_sgd.ProjectedPass(home.rows, self.squares, self.cut, self.other, self.positives, self.starts)
+        rows = _projected_sgd.ProjectedPass(source.rows, self.squares, self.cut, self.other, self.positives,
+                                            self.starts)
         rows.rule(LOSS_IDS[s.loss], s.level, self.scale, s.l2, first, self.delay, s.l2 > 0, self.radius,
                   s.fit_intercept)
-        for lo in range(0, home.n_rows, per_slice):
-            rows.take(min(per_slice, home.n_rows - lo), self.streams, self.W, self.state, self.t, positive, work,
+        for lo in range(0, source.n_rows, per_slice):
+            rows.take(min(per_slice, source.n_rows - lo), self.streams, self.W, self.state, self.t, positive, work,
                       threads)
             self.clock.watch()
         self.bias = self.state[:, 0].copy()

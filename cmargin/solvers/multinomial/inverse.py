@@ -77,25 +77,25 @@ def no_pairs(X, weight, centred):
     return (mean, np.array([total / min(X.shape)]), np.empty((X.shape[1], 0), np.float32)), total
 
 
-def pairs_cost(home):
+def pairs_cost(source):
     """Work of `centred_pairs`, over that of a read of all rows.
 
     The time of the pairs is close to linear in the order of the matrix: 7e5 operations of a read a row of it (measured
     from 50 to 1,024). The matrix itself is made four times as fast as a read goes, and CSR rows are read at an eighth.
     """
-    n = min(home.n_rows, SAMPLE)
-    order, read = min(n, home.n_features), 4.0 * home.entries * home.n_classes
-    return (7e5 * order + 0.5 * n * home.n_features * order) / max(1.0, read * (8 if home.sparse else 1))
+    n = min(source.n_rows, SAMPLE)
+    order, read = min(n, source.n_features), 4.0 * source.entries * source.n_classes
+    return (7e5 * order + 0.5 * n * source.n_features * order) / max(1.0, read * (8 if source.sparse else 1))
 
 
-def are_worth_pairs(home, total, curvature, l2):
+def are_worth_pairs(source, total, curvature, l2):
     """Whether so many products without pairs are to be expected that making these costs less.
 
     ``total``: sum of the eigenvalues of S; ``curvature``: A. The Hessian, close to A (x) S + l2, has a condition of at
     most 1 + |A| total / l2, |A| by the sums of its rows; conjugate gradients take about twice its root of products.
     """
     condition = 1.0 + min(0.5, 2.0 * np.max(np.diag(curvature))) * total / l2
-    return not 2.0 * np.sqrt(condition) + 1.0 < pairs_cost(home)         # nor where it overflows
+    return not 2.0 * np.sqrt(condition) + 1.0 < pairs_cost(source)         # nor where it overflows
 
 
 def pairs_of(S, k):
@@ -133,31 +133,31 @@ class KroneckerInverse(Kronecker):
 
     cost = 0.0
 
-    def __init__(self, home, pairs, l2):
+    def __init__(self, source, pairs, l2):
         self.pairs = self.mean, values, vectors = pairs
-        super().__init__(self.mean, values, np.ascontiguousarray(vectors), home.n_classes, l2, home.intercept,
-                         home.n_threads)
+        super().__init__(self.mean, values, np.ascontiguousarray(vectors), source.n_classes, l2, source.intercept,
+                         source.n_threads)
 
 
-def class_inverse_sample(home):
+def class_inverse_sample(source):
     """Rows that a `ClassInverse` is made from, or 0 where it would be too large, or CSR rows have many zeros."""
-    d = home.n_features
-    if home.sparse and home.n_rows * d > FULL * home.entries:
+    d = source.n_features
+    if source.sparse and source.n_rows * d > FULL * source.entries:
         return 0
-    n = min(home.n_rows, max(8 * d, 2000))
-    small = d <= MOST_FEATURES and d * d * home.n_classes <= MOST_NUMBERS
-    quick = n * d * d <= MOST_FLOPS or class_inverse_cost(home, n) <= LITTLE_READS
+    n = min(source.n_rows, max(8 * d, 2000))
+    small = d <= MOST_FEATURES and d * d * source.n_classes <= MOST_NUMBERS
+    quick = n * d * d <= MOST_FLOPS or class_inverse_cost(source, n) <= LITTLE_READS
     return n if small and quick else 0
 
 
-def class_inverse_cost(home, n):
+def class_inverse_cost(source, n):
     """Work of making a `ClassInverse` from n rows, over that of a read of all rows.
 
     n d^2 + d^3 / 3 a class beside 4 n_rows d, which run at two fifths of the speed, or at four fifths where rows are in
     single precision, as the former always are (measured on mnist and on random rows). The same is said of
     CSR rows with few zeros (`FULL`), though their reads take longer.
     """
-    return (n * home.n_features + home.n_features**2 / 3) / ((5.0 if home.single else 10.0) * home.n_rows)
+    return (n * source.n_features + source.n_features**2 / 3) / ((5.0 if source.single else 10.0) * source.n_rows)
 
 
 def rows_that_count(probs, weight):
@@ -170,7 +170,7 @@ class ClassInverse(ClassBlocks):
 
     Parameters
     ----------
-    home : SoftmaxRowPass
+    source : SoftmaxRowPass
     X : (n, n_features) float32 array
         The rows ``subset``.
     subset : (n,) array
@@ -185,13 +185,13 @@ class ClassInverse(ClassBlocks):
         Whether single precision could hold it.
     """
 
-    def __init__(self, home, X, subset, l2, probs=None):
-        probs = home.probs[subset].astype(np.float32, copy=False) if probs is None else probs
-        self.probs, weight = probs, home.weight[subset]
-        super().__init__(X, probs, weight / weight.sum(), l2, home.intercept, home.n_threads, LITTLE)
-        self.cost, self.sound = class_inverse_cost(home, rows_that_count(probs, weight)), True
-        flops = len(X) * float(home.n_features) ** 2
-        together = max(1, int(SLICE_FLOPS / (flops * home.n_threads))) * home.n_threads
-        for first in range(0, home.n_classes, together):
-            home.between_slices()
-            self.sound &= self.make(first, min(first + together, home.n_classes))
+    def __init__(self, source, X, subset, l2, probs=None):
+        probs = source.probs[subset].astype(np.float32, copy=False) if probs is None else probs
+        self.probs, weight = probs, source.weight[subset]
+        super().__init__(X, probs, weight / weight.sum(), l2, source.intercept, source.n_threads, LITTLE)
+        self.cost, self.sound = class_inverse_cost(source, rows_that_count(probs, weight)), True
+        flops = len(X) * float(source.n_features) ** 2
+        together = max(1, int(SLICE_FLOPS / (flops * source.n_threads))) * source.n_threads
+        for first in range(0, source.n_classes, together):
+            source.between_slices()
+            self.sound &= self.make(first, min(first + together, source.n_classes))

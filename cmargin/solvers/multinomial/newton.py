@@ -36,7 +36,7 @@ from cmargin._core.multinomial._newton import (
 from cmargin._core.multinomial._step import MultinomialStep, penalised
 from cmargin._core.util._arrays import copied, transposed
 from cmargin._runtime.blas_threads import single_threaded_blas
-from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
+from cmargin._runtime.checkpoint import NO_CHECKPOINTER, Resumable
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin._runtime.deferred import Deferred
 from cmargin.solvers.history import MULTINOMIAL_OPTIMUM
@@ -138,12 +138,12 @@ class Result:
     history: dict = field(default_factory=lambda: {name: [] for name in MULTINOMIAL_OPTIMUM})
 
 
-def solve(home, labels, weight, n_classes, settings, start=None, on_step=None, keeper=NO_KEEPER):
-    """Minimise P over the rows of ``home``.
+def solve(source, labels, weight, n_classes, settings, start=None, on_step=None, checkpointer=NO_CHECKPOINTER):
+    """Minimise P over the rows of ``source``.
 
     Parameters
     ----------
-    home : Home
+    source : DataSource
     labels : (n_rows,) array of 0 .. n_classes - 1
     weight : (n_rows,) array, or None for ones; only its shape matters, its mean is made 1
     n_classes : int
@@ -152,7 +152,7 @@ def solve(home, labels, weight, n_classes, settings, start=None, on_step=None, k
     start : (W, bias) or None
     on_step : callable or None
         Called with the `Result` so far after every Newton step; a true answer stops.
-    keeper : Keeper
+    checkpointer : Checkpointer
         Writes checkpoints, before steps.
 
     Returns
@@ -161,13 +161,13 @@ def solve(home, labels, weight, n_classes, settings, start=None, on_step=None, k
     interruption : Deferred or None
         The KeyboardInterrupt that ended the run, for the caller to raise once the result is stored.
     """
-    return Optima(home, labels, weight, n_classes, settings, start).found(on_step, keeper)
+    return Optima(source, labels, weight, n_classes, settings, start).found(on_step, checkpointer)
 
 
 class Optima:
     """Of one set of rows at one penalty and then, from there, at another one; parameters are those of `solve`."""
 
-    def __init__(self, home, labels, weight, n_classes, settings, start=None):
+    def __init__(self, source, labels, weight, n_classes, settings, start=None):
         labels = np.asarray(labels, dtype=np.int64)
         s = np.ones(len(labels)) if weight is None else np.asarray(weight, dtype=np.float64)
         if not (np.all(np.isfinite(s)) and np.all(s >= 0) and s.sum() > 0):
@@ -176,21 +176,21 @@ class Optima:
         self.n_classes, self.met = n_classes, np.flatnonzero(np.bincount(labels, s, n_classes) > 0)
         place = np.zeros(n_classes, np.int64)
         place[self.met] = np.arange(len(self.met))
-        self.run = Run(home, place[labels], s, len(self.met), settings)
+        self.run = Run(source, place[labels], s, len(self.met), settings)
         if start is not None:
             self.run.begin_at(start[0][self.met], start[1][self.met])
 
-    def found(self, on_step=None, keeper=NO_KEEPER):
+    def found(self, on_step=None, checkpointer=NO_CHECKPOINTER):
         """What `solve` returns."""
         run, interrupted = self.run, None
         with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):     # numbers too large are refused
             try:
-                run.go(None if on_step is None else lambda result: on_step(self.of_all_classes(result)), keeper)
+                run.go(None if on_step is None else lambda result: on_step(self.of_all_classes(result)), checkpointer)
             except TimeUp:
                 run.result.stopped = "max_time"
             except KeyboardInterrupt as interruption:
                 run.result.stopped, interrupted = "interrupted", Deferred(interruption)
-        keeper.end(run.result.stopped)
+        checkpointer.end(run.result.stopped)
         return self.of_all_classes(run.result), interrupted
 
     def of_all_classes(self, result):
@@ -237,19 +237,19 @@ def dual_value(entropy, gradient, class_sums, share, l2, intercept):
 class Run(Resumable):
     """The data of `Optima`, its point, its clock."""
 
-    made_again = ("settings", "home", "share", "order", "newton", "inverse", "kronecker", "mean", "class_rows",
+    made_again = ("settings", "source", "share", "order", "newton", "inverse", "kronecker", "mean", "class_rows",
                   "class_copy", "here")
 
-    def __init__(self, home, labels, weight, n_classes, settings):
+    def __init__(self, source, labels, weight, n_classes, settings):
         self.settings, self.clock = settings, RunClock(settings.deadline)
-        self.home = home.softmax_pass(labels, weight, n_classes, settings.fit_intercept, settings.n_threads)
-        self.home.between_slices = self.clock.watch
+        self.source = source.softmax_pass(labels, weight, n_classes, settings.fit_intercept, settings.n_threads)
+        self.source.between_slices = self.clock.watch
         self.share = np.bincount(labels, weight, n_classes) / len(labels)
-        self.V = np.zeros((self.home.n_columns, n_classes))
+        self.V = np.zeros((self.source.n_columns, n_classes))
         if settings.fit_intercept:
             self.V[-1] = np.log(self.share) - np.log(self.share).mean()
-        self.stride = max(1, self.home.n_rows // TELLING)
-        self.order = np.random.default_rng(0).permutation(self.home.n_rows)      # of rows in subsets
+        self.stride = max(1, self.source.n_rows // TELLING)
+        self.order = np.random.default_rng(0).permutation(self.source.n_rows)      # of rows in subsets
         self.inverse = self.kronecker = self.class_rows = self.class_copy = self.class_sums = None
         self.plain, self.mean = False, None      # whether the Kronecker inverse has no pairs; mean row of a sample
         self.here, self.start = None, self.V.copy()      # risk and its gradient at V if known; a point without weights
@@ -257,50 +257,50 @@ class Run(Resumable):
 
     def pose(self, l2):
         """Begin at V, with this penalty."""
-        home, self.settings = self.home, replace(self.settings, l2=l2)
+        source, self.settings = self.source, replace(self.settings, l2=l2)
         known = self.kronecker
         if known is not None:
-            self.kronecker = None if self.plain else KroneckerInverse(home, known.pairs, l2)
+            self.kronecker = None if self.plain else KroneckerInverse(source, known.pairs, l2)
             if self.inverse is known:
                 self.inverse = self.kronecker
         self.spent, self.products, self.built = 0, 0, 0.0
-        self.newton = MultinomialNewton(MultinomialStep(home.kernel, l2, MOST_PRODUCTS, home.per_call),
+        self.newton = MultinomialNewton(MultinomialStep(source.kernel, l2, MOST_PRODUCTS, source.per_call),
                                         self.settings.tol, self.stride)
         self.newton.standing = np.inf, self.V, np.inf, 0         # the lowest point as long as there is no other
-        self.best, self.vain, home.reads = np.inf, 0, 0.0
+        self.best, self.vain, source.reads = np.inf, 0, 0.0
         self.result = Result(*self.split(self.V))
 
     def begin_at(self, W, bias):
-        self.V[:self.home.n_features] = W.T
+        self.V[:self.source.n_features] = W.T
         if self.settings.fit_intercept:
             self.V[-1] = bias
         self.V = without_mean(self.V)
         self.result = Result(*self.split(self.V))
 
     def split(self, V):
-        W = transposed(V[:self.home.n_features])
+        W = transposed(V[:self.source.n_features])
         return W, V[-1].copy() if self.settings.fit_intercept else np.zeros(V.shape[1])
 
     def looked_at(self, risk, gradient):
         """(P, its gradient, the gap left to features) at V, from the risk's."""
-        home = self.home
-        penalty, G, gap = penalised(self.V, gradient, self.settings.l2, home.n_features, self.mean)
+        source = self.source
+        penalty, G, gap = penalised(self.V, gradient, self.settings.l2, source.n_features, self.mean)
         return risk + penalty, G, gap
 
-    def go(self, on_step, keeper=NO_KEEPER):
-        if keeper.found is not None:
-            self.go_on_from(keeper.found)
-        most = ALL_OF_THEM if on_step is None and keeper.path is None else 1
-        ended = keeper.found is None and self.arrive(*(self.here or self.home.risk(self.V)), on_step)
+    def go(self, on_step, checkpointer=NO_CHECKPOINTER):
+        if checkpointer.found is not None:
+            self.go_on_from(checkpointer.found)
+        most = ALL_OF_THEM if on_step is None and checkpointer.path is None else 1
+        ended = checkpointer.found is None and self.arrive(*(self.here or self.source.risk(self.V)), on_step)
         while not ended:
-            keeper.offer(self.result.reads, self.snapshot)
+            checkpointer.offer(self.result.reads, self.snapshot)
             n, limit = self.result.n_newton, self.settings.max_newton
-            found = self.steps(min(most, (limit if self.home.precise or n >= LATE else min(limit, LATE)) - n))
+            found = self.steps(min(most, (limit if self.source.precise or n >= LATE else min(limit, LATE)) - n))
             ended = self.arrive(self.newton.step.risk, self.newton.step.gradient, on_step, found)
 
     def arrive(self, risk, gradient, on_step, found=None):
         """Look at the point V, with its risk and gradient; whether this is the end. ``found``: what it is, if known."""
-        home, s, result = self.home, self.settings, self.result
+        source, s, result = self.source, self.settings, self.result
         self.here = risk, gradient
         value, G, gap = self.looked_at(risk, gradient)
         found = self.newton.judged(self.V, value, gap) if found is None else found
@@ -311,10 +311,10 @@ class Run(Resumable):
                 return True
             if self.turn_back() if found == ASTRAY else self.certify(VAIN if found == NEAR else 1):
                 return True
-            value, G, gap = self.looked_at(*home.risk(self.V))
-        elif result.n_newton >= LATE and not home.precise:
-            home.keep(np.float64)
-            self.here = home.risk(self.V)
+            value, G, gap = self.looked_at(*source.risk(self.V))
+        elif result.n_newton >= LATE and not source.precise:
+            source.keep(np.float64)
+            self.here = source.risk(self.V)
             value, G, gap = self.looked_at(*self.here)
         self.note(value, gap)
         if on_step is not None and self.clock.asked_to_stop(on_step, result):
@@ -342,17 +342,17 @@ class Run(Resumable):
     # ---- a checkpoint
 
     def snapshot(self):
-        home, inverse = self.home, self.inverse
-        return {**super().snapshot(), "reads": home.reads, "scores": home.scores, "probs": home.probs,
+        source, inverse = self.source, self.inverse
+        return {**super().snapshot(), "reads": source.reads, "scores": source.scores, "probs": source.probs,
                 "standing": self.newton.standing, "prepared": self.kronecker is not None,
                 "n_class_rows": 0 if self.class_rows is None else len(self.class_rows),
                 "probs_of_inverse": None if inverse is self.kronecker else inverse.probs}
 
     def go_on_from(self, state):
-        home, reads = self.home, state.pop("reads")
+        source, reads = self.source, state.pop("reads")
         self.clock.go_on_from(state.pop("clock"))
-        home.keep(state["scores"].dtype)
-        home.scores[:], home.probs[:] = state.pop("scores"), state.pop("probs")
+        source.keep(state["scores"].dtype)
+        source.scores[:], source.probs[:] = state.pop("scores"), state.pop("probs")
         prepared, probs, n = state.pop("prepared"), state.pop("probs_of_inverse"), state.pop("n_class_rows", 0)
         self.newton.standing = state.pop("standing")
         super().go_on_from(state)
@@ -361,18 +361,18 @@ class Run(Resumable):
             self.class_rows = np.sort(self.order[:n]) if n else self.class_rows
         if probs is not None:
             self.take_rows(len(probs))
-            self.inverse = ClassInverse(home, self.class_copy, self.class_rows, self.settings.l2, probs)
-        home.reads = reads
+            self.inverse = ClassInverse(source, self.class_copy, self.class_rows, self.settings.l2, probs)
+        source.reads = reads
 
     # ---- steps
 
     def note(self, value, gap):
         self.result_here(value)
-        self.enter(value, gap, self.home.reads, self.products, self.clock.seconds)
+        self.enter(value, gap, self.source.reads, self.products, self.clock.seconds)
 
     def result_here(self, value):
         self.result.W, self.result.bias = self.split(self.V)
-        self.result.objective, self.result.gap, self.result.reads = value, np.inf, self.home.reads + self.built
+        self.result.objective, self.result.gap, self.result.reads = value, np.inf, self.source.reads + self.built
 
     def enter(self, value, gap, reads, products, seconds):
         """A line of the history."""
@@ -386,22 +386,22 @@ class Run(Resumable):
         It is within tol, or as the ``vain``-th certificate that does not halve the gap: one step may not halve what is
         left for the intercepts, whose slope ends no system of conjugate gradients.
         """
-        home, s, result, self.here = self.home, self.settings, self.result, None
-        self.V, risk, entropy, gradient = home.exact(self.V, BALANCED * min(s.tol, 1e-4) * min(1.0, self.newton.low))
+        source, s, result, self.here = self.source, self.settings, self.result, None
+        self.V, risk, entropy, gradient = source.exact(self.V, BALANCED * min(s.tol, 1e-4) * min(1.0, self.newton.low))
         value = self.looked_at(risk, gradient)[0]
         if self.class_sums is None and s.fit_intercept:
-            self.class_sums = home.class_sums()
+            self.class_sums = source.class_sums()
         bound = dual_value(entropy, gradient, self.class_sums, self.share, s.l2, s.fit_intercept)
         result.W, result.bias = self.split(self.V)
         result.objective, result.gap = value, max(0.0, value - bound) / max(value, TINY)
         if not np.isfinite(value - bound):
             result.gap = np.inf
-        result.reads = home.reads + self.built
+        result.reads = source.reads + self.built
         result.stopped = "tol" if result.gap <= s.tol else "max_newton"
         if result.gap <= s.tol:
             return True
-        if not home.precise:
-            home.keep(np.float64)
+        if not source.precise:
+            source.keep(np.float64)
         else:
             self.vain = 0 if result.gap < 0.5 * self.best else self.vain + 1
             if self.vain >= vain:
@@ -412,12 +412,12 @@ class Run(Resumable):
 
     def steps(self, most):
         """Newton steps until one is to be looked at, or there were ``most``; what the point V then is."""
-        home, newton = self.home, self.newton
+        source, newton = self.source, self.newton
         self.clock.watch()
         self.renew_inverse()
         newton.tol = self.settings.tol * SHARPER**self.vain
         self.here = None                         # scores and V part until a step has ended
-        newton.begin(self.inverse, self.mean, self.V, self.G, self.value, home.scores, home.probs, home.change,
+        newton.begin(self.inverse, self.mean, self.V, self.G, self.value, source.scores, source.probs, source.change,
                      self.products_left(), self.result.n_newton)
         try:
             while (found := newton.go(SLICE, most)) == SLICE_OVER:
@@ -428,10 +428,10 @@ class Run(Resumable):
 
     def take_over(self):
         """What the steps have come to, those that were passed noted; a step under way is none."""
-        home, newton, result = self.home, self.newton, self.result
+        source, newton, result = self.source, self.newton, self.result
         for value, gap, reads, products, when in newton.noted[:newton.n_noted]:
-            self.enter(value, gap, home.reads + reads, self.products + int(products), when - self.clock.begin)
-        home.reads += newton.products + newton.n_taken
+            self.enter(value, gap, source.reads + reads, self.products + int(products), when - self.clock.begin)
+        source.reads += newton.products + newton.n_taken
         self.spent, self.products = self.spent + newton.products, self.products + newton.products
         self.V, result.n_newton = copied(newton.V), result.n_newton + newton.n_taken
         if newton.n_noted == newton.n_taken > 0:
@@ -439,7 +439,7 @@ class Run(Resumable):
 
     def renew_inverse(self):
         """A preconditioner at the present point; a better one once as much has been spent as it costs."""
-        home, s = self.home, self.settings
+        source, s = self.source, self.settings
         if self.kronecker is None:
             self.prepare(None)
         elif self.products_left() <= 0 and self.plain:
@@ -448,50 +448,51 @@ class Run(Resumable):
         elif self.products_left() <= 0:
             self.inverse = self.kronecker                    # what was in use need not be kept beside the new one
             self.take_enough_rows()
-            inverse = ClassInverse(home, self.class_copy, self.class_rows, s.l2)
+            inverse = ClassInverse(source, self.class_copy, self.class_rows, s.l2)
             self.spent, self.built = 0, self.built + inverse.cost
             self.inverse = inverse if inverse.sound else self.kronecker
         if self.inverse is self.kronecker:
-            self.inverse.update(home.class_curvature(home.probs, self.stride))
+            self.inverse.update(source.class_curvature(source.probs, self.stride))
 
     def products_left(self):
         """How many more there may be before pairs, or then blocks of the classes, are worth their cost."""
         if self.plain:
-            return int(np.ceil(pairs_cost(self.home) - self.products))
+            return int(np.ceil(pairs_cost(self.source) - self.products))
         if self.class_rows is None or not len(self.class_rows):
             return ALL_OF_THEM
-        cost = self.inverse.cost or max(FIRST, class_inverse_cost(self.home, len(self.class_rows)))
+        cost = self.inverse.cost or max(FIRST, class_inverse_cost(self.source, len(self.class_rows)))
         return int(np.ceil(cost - self.spent))
 
     def take_enough_rows(self):
         """Behind the blocks of the classes: as many of them as it takes for enough to count, the sample at least; as
         many as there were where more would make the blocks too dear, take too much memory or too long."""
-        home, known, least = self.home, len(self.class_rows), class_inverse_sample(self.home)
-        count = rows_that_count(home.probs[self.class_rows], home.weight[self.class_rows])
-        n = int(min(home.n_rows, max(least, np.ceil(known * (PLENTY * home.n_features / max(count, 1e-9))))))
-        dear = class_inverse_cost(home, count * n / known) > max(LITTLE_READS, class_inverse_cost(home, least))
-        slow = count * n / known * home.n_features**2 > MOST_FLOPS
-        if n > known and (dear or slow or n * home.n_features > MOST_NUMBERS):
+        source, known, least = self.source, len(self.class_rows), class_inverse_sample(self.source)
+        count = rows_that_count(source.probs[self.class_rows], source.weight[self.class_rows])
+        n = int(min(source.n_rows, max(least, np.ceil(known * (PLENTY * source.n_features / max(count, 1e-9))))))
+        dear = class_inverse_cost(source, count * n / known) > max(LITTLE_READS, class_inverse_cost(source, least))
+        slow = count * n / known * source.n_features**2 > MOST_FLOPS
+        if n > known and (dear or slow or n * source.n_features > MOST_NUMBERS):
             n = known
         if n != known or self.class_copy is None:
             self.take_rows(n)
 
     def take_rows(self, n):
         """Behind the blocks of the classes: the first ``n`` of the random order; and a dense copy of them."""
-        home, self.class_rows, self.class_copy = self.home, np.sort(self.order[:n]), None     # no two copies at a time
-        self.class_copy = home.in_single_precision() if n == home.n_rows else home.dense_copy_of(self.class_rows)
+        source, self.class_rows = self.source, np.sort(self.order[:n])
+        self.class_copy = None                                    # no two copies at a time
+        self.class_copy = source.in_single_precision() if n == source.n_rows else source.dense_copy_of(self.class_rows)
 
     def prepare(self, plain):
         """What preconditioners have of the rows; pairs of their second moment, or None: where these are worth it."""
-        home, l2, subset = self.home, self.settings.l2, np.sort(self.order[:SAMPLE])
-        X, weight, pairs = home.copy_of(subset), home.weight[subset], None
+        source, l2, subset = self.source, self.settings.l2, np.sort(self.order[:SAMPLE])
+        X, weight, pairs = source.copy_of(subset), source.weight[subset], None
         if plain is not False:
-            pairs, total = no_pairs(X, weight, home.intercept)
+            pairs, total = no_pairs(X, weight, source.intercept)
             if plain is None:
-                plain = not are_worth_pairs(home, total, home.class_curvature(home.probs, self.stride), l2)
+                plain = not are_worth_pairs(source, total, source.class_curvature(source.probs, self.stride), l2)
         self.plain = plain
         if not plain:
-            pairs = centred_pairs(X, weight, RANK, home.intercept)
-        self.kronecker = self.inverse = KroneckerInverse(home, pairs, l2)
-        self.mean = self.kronecker.mean if home.intercept else None
-        self.class_rows = np.sort(self.order[:class_inverse_sample(home)])
+            pairs = centred_pairs(X, weight, RANK, source.intercept)
+        self.kronecker = self.inverse = KroneckerInverse(source, pairs, l2)
+        self.mean = self.kronecker.mean if source.intercept else None
+        self.class_rows = np.sort(self.order[:class_inverse_sample(source)])

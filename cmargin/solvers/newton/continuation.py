@@ -40,7 +40,7 @@ class ContinuationNewton(InSlices, Newton):
 
     def attend(self):
         if self.asks == "measure":
-            self.take_mean(self.home.mean_measure())
+            self.take_mean(self.source.mean_measure())
         elif self.asks == "nearest" and not self.left:
             if not self.near:                    # the next look is the first of these
                 self.begin_near()
@@ -61,9 +61,9 @@ class ContinuationNewton(InSlices, Newton):
             self.begin_near()
 
     def begin_near(self):
-        self.home.foresee_nearest()
+        self.source.foresee_nearest()
         if self.asks == "nearest":
-            self.home.measure_rows(1 / np.maximum(self.curvature_of_columns, 1e-300))
+            self.source.measure_rows(1 / np.maximum(self.curvature_of_columns, 1e-300))
         super().begin_near()
 
     def state(self):
@@ -100,7 +100,7 @@ class ContinuationNewton(InSlices, Newton):
         if a is None or not (problem.l1 or problem.l2):
             self.certify(status)
             return
-        n = self.home.total_weight
-        vectors, totals, worth = self.home.dual_sums(a, problem.loss, problem.free is not None)
+        n = self.source.total_weight
+        vectors, totals, worth = self.source.dual_sums(a, problem.loss, problem.free is not None)
         bound = feasible(vectors / n, totals[0] / n, totals[1] / n, problem.free, [part / n for part in worth])
-        self.certify(status, *bound, reads=self.home.share)
+        self.certify(status, *bound, reads=self.source.share)

@@ -1,6 +1,6 @@
 """The checkpoint of problems that are at work side by side: the state of each, taken at a moment of its own."""
 
-from cmargin._runtime.checkpoint import NO_KEEPER
+from cmargin._runtime.checkpoint import NO_CHECKPOINTER
 
 STOPPED = ("stopped", "max_time", "callback", "interrupted")
 
@@ -13,17 +13,17 @@ class Parts:
 
     Parameters
     ----------
-    keeper : Keeper
+    checkpointer : Checkpointer
     rest : callable
         ``rest(places)``: what belongs into the checkpoint besides the problems at work, a dictionary.
     """
 
-    def __init__(self, keeper=NO_KEEPER, rest=None):
-        self.keeper, self.rest = keeper, rest
+    def __init__(self, checkpointer=NO_CHECKPOINTER, rest=None):
+        self.checkpointer, self.rest = checkpointer, rest
         self.at_work, self.given, self.reads = set(), {}, {}
-        self.closed, self.due, self.number = not keeper.active, False, 0
-        self.by_passes = keeper.active and keeper.passes is not None       # asked after every look
-        self.found = {} if keeper.found is None else keeper.found["parts"]
+        self.closed, self.due, self.number = not checkpointer.active, False, 0
+        self.by_passes = checkpointer.active and checkpointer.passes is not None       # asked after every look
+        self.found = {} if checkpointer.found is None else checkpointer.found["parts"]
 
     def begin(self, c):
         """Problem ``c`` is at work from here on; its part of the checkpoint that the fit goes on from, or None."""
@@ -42,7 +42,7 @@ class Parts:
         if self.closed:
             return False
         self.reads[way[0]] = reads
-        self.due = self.due or self.keeper.due(sum(self.reads.values()))
+        self.due = self.due or self.checkpointer.due(sum(self.reads.values()))
         return self.due and way[0] not in self.given
 
     def take(self, way, kept):
@@ -58,7 +58,7 @@ class Parts:
     def write_if_complete(self):
         if self.due and not self.closed and self.at_work <= self.given.keys():
             parts = {**self.found, **self.given}         # what was found of problems not yet begun again is kept on
-            self.keeper.write(sum(self.reads.values()), {**self.rest(self.at_work), "parts": parts})
+            self.checkpointer.write(sum(self.reads.values()), {**self.rest(self.at_work), "parts": parts})
             self.given, self.due, self.number = {}, False, self.number + 1
 
 

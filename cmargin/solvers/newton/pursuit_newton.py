@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from cmargin._core.newton._pursuit_memory import PursuitSteps
-from cmargin._runtime.checkpoint import NO_KEEPER
+from cmargin._runtime.checkpoint import NO_CHECKPOINTER
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin._runtime.deferred import Deferred
 from cmargin.data.memory.row_pass import SMALL
@@ -65,7 +65,7 @@ class PursuitNewton(InSlices, PursuitSteps):
                          levels=None if trace is None else trace.levels, started=started, units=units, **spent)
 
     def begin(self):
-        self.home.pursue(self.settings.level, self.settings.scale)
+        self.source.pursue(self.settings.level, self.settings.scale)
         super().begin()
 
     @property
@@ -75,7 +75,7 @@ class PursuitNewton(InSlices, PursuitSteps):
     def attend(self):
         """What the compiled steps leave to Python, between two slices."""
         if self.asks == "margins":
-            self.tell(self.trace.of(np.ascontiguousarray(self.home.margins())[None], [self.scale])[0])
+            self.tell(self.trace.of(np.ascontiguousarray(self.source.margins())[None], [self.scale])[0])
         elif self.asks == "pause":
             self.look_in()
         elif self.asks is not None and self.settings.deadline is not None:
@@ -90,8 +90,8 @@ class PursuitNewton(InSlices, PursuitSteps):
                 self.leave("callback")
                 return
         if self.settings.one_shot and self.passes == 1:
-            scale = one_shot_scale(self.home.margins(), self.settings.l2, self.home.n_rows)
-            self.home.pursue(self.settings.level, scale)
+            scale = one_shot_scale(self.source.margins(), self.settings.l2, self.source.n_rows)
+            self.source.pursue(self.settings.level, scale)
             self.rescale(scale)
         else:
             self.go_on()
@@ -126,12 +126,12 @@ class NewtonClasses:
         self.ridge, self.reads_before, self.stops = None, 0.0, False
         self.units = None
 
-    def run(self, on_pass=None, keeper=NO_KEEPER):
+    def run(self, on_pass=None, checkpointer=NO_CHECKPOINTER):
         """Train; returns the fit and the KeyboardInterrupt that ended it, `Deferred`, or None."""
-        interruption, parts = None, Parts(keeper, self.rest)     # no attribute: it would be held by what it holds
-        if keeper.found is not None:
-            self.go_on_from(keeper.found)
-        self.blocks.home.between_chunks = self.clock.watch
+        interruption, parts = None, Parts(checkpointer, self.rest)     # no attribute: it would be held by what it holds
+        if checkpointer.found is not None:
+            self.go_on_from(checkpointer.found)
+        self.blocks.source.between_chunks = self.clock.watch
         try:
             if not self.clock.late:
                 self.settings = settled(self.blocks, self.settings)
@@ -147,7 +147,7 @@ class NewtonClasses:
         except KeyboardInterrupt as ended:
             interruption = Deferred(ended)
         self.publish(interruption)
-        keeper.end(self.fit.stopped)
+        checkpointer.end(self.fit.stopped)
         return self.fit, interruption
 
     def rest(self, at_work):
@@ -163,7 +163,7 @@ class NewtonClasses:
 
     def begin_plan(self):
         """What is known of all problems, and what is done for all of them."""
-        self.stats, s = self.blocks.home.describe(), self.settings
+        self.stats, s = self.blocks.source.describe(), self.settings
         self.about = ProblemStats("margin_pursuit", s.l2, 0.0, self.stats.n_features + s.fit_intercept,
                                   len(self.results), self.start.W is not None)
         stage = next_pursuit_stage(self.stats, self.about, s, [])
@@ -173,13 +173,13 @@ class NewtonClasses:
     def solve(self, on_pass, parts):
         blocks, n_problems = self.blocks, self.blocks.n_problems
         n_threads = blocks.n_threads
-        together = blocks.home.shares_reads      # all share every read, and a thread is one of those who read
+        together = blocks.source.shares_reads      # all share every read, and a thread is one of those who read
         many = n_problems >= max(2, 1 if together else n_threads)
         if blocks.n_rows * blocks.n_features < SMALL and not many:
             n_threads = 1
         if many and on_pass is None:
             side_by_side((self.ways(c, n_threads if together else 1, parts) for c in range(n_problems)), n_threads,
-                         "interrupted", at_once=blocks.home.problems_at_once(n_problems) if together else None,
+                         "interrupted", at_once=blocks.source.problems_at_once(n_problems) if together else None,
                          parts=parts)
             return
         for c in range(n_problems):
@@ -276,7 +276,7 @@ class NewtonClasses:
         fit.stopped = min(stopped, key=ORDER.index)                  # the worst of what became of the classes
         if fit.stopped in ("interrupted", "max_time", "callback"):
             clock = RunClock(time.perf_counter() + LATE)
-            self.blocks.home.between_chunks = clock.watch
+            self.blocks.source.between_chunks = clock.watch
             self.keep_the_better(trained, clock)
 
     def keep_the_better(self, trained, clock):
@@ -307,7 +307,7 @@ class NewtonClasses:
     def objectives(self, W, bias, clock):
         """Q of all problems at weights in the columns of X; inf where the clock's time was over first."""
         s, value, losses = self.settings, np.full(len(W), np.inf), iter(())      # of rows in files each is a read
-        if self.blocks.home.in_memory or not self.blocks.home.shares_reads:
+        if self.blocks.source.in_memory or not self.blocks.source.shares_reads:
             losses = self.blocks.mean_losses(W, bias, s.loss, s.level, self.fit.scale)
         while not clock.late and (found := next(losses, None)) is not None:
             value[found[0]] = found[1]

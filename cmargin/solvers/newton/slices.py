@@ -12,20 +12,20 @@ from cmargin.solvers.newton.parts import NO_PARTS
 SLICE = 0.1                    # seconds between two moments at which Python is heard
 
 
-def _look(home, asked):
+def _look(source, asked):
     restart, primal = asked.pop("restart"), asked.pop("primal")
     if restart:
-        home.start(primal)
-    home.set_active(asked.pop("active"))
-    return home.look(**asked)
+        source.start(primal)
+    source.set_active(asked.pop("active"))
+    return source.look(**asked)
 
 
 # how rows that are elsewhere answer, as `cmargin.data.source` has it
 ANSWERS = {
     "look": _look,
-    "along": lambda home, asked: home.along(**asked)[1:],
-    "product": lambda home, asked: home.hessian_product(**asked),
-    "evaluate": lambda home, asked: home.evaluate(asked["x"], True),
+    "along": lambda source, asked: source.along(**asked)[1:],
+    "product": lambda source, asked: source.hessp(**asked),
+    "evaluate": lambda source, asked: source.evaluate(asked["x"], True),
 }
 
 
@@ -109,7 +109,7 @@ class InSlices:
 
     def state(self):
         """What is kept of it for a checkpoint, at a pause."""
-        return {"driver": self.kept(), "rows": self.home.kept(), **self.more}
+        return {"driver": self.kept(), "rows": self.source.kept(), **self.more}
 
     def of_problem(self, c, parts):
         """It works on problem ``c``, whose checkpoint is of ``parts``; before it is attended to."""
@@ -126,26 +126,26 @@ class InSlices:
 
     def go_on_from(self, kept):
         """At the pause where another driver gave ``kept``."""
-        self.home.take_back(kept["rows"])
+        self.source.take_back(kept["rows"])
         self.take_back(kept["driver"])
 
     def advance(self, until):
         """Until a question is for Python, or the clock says ``until``; rows that are not here answer through Python."""
-        if self.home_is_here:
+        if self.source_is_here:
             return super().advance(until)
         self.put_question(until)
         if self.posted is not None:
-            self.home.work(until)
+            self.source.work(until)
             self.take_answer()
 
     def put_question(self, until):
         """To rows that are elsewhere; one that takes long, a read of files, is ``posted`` for others to join."""
-        posts = getattr(self.home, "posts", ())
+        posts = getattr(self.source, "posts", ())
         while self.asks in ANSWERS and self.posted is None and perf_counter() < until:
             if self.asks in posts:
-                self.posted = self.home.post(self.asks, self.ask())
+                self.posted = self.source.post(self.asks, self.ask())
             else:
-                self.tell(*ANSWERS[self.asks](self.home, self.ask()))
+                self.tell(*ANSWERS[self.asks](self.source, self.ask()))
 
     def take_answer(self):
         if self.posted.answer is not None:
@@ -159,8 +159,8 @@ class InSlices:
             if self.posted is not None:
                 self.posted.wanted, self.posted = False, None
             self.leave(status)
-            while self.asks in getattr(self.home, "not_when_late", ()):        # an evaluation that reads files
-                self.tell(np.inf, np.zeros(self.home.n_columns))
+            while self.asks in getattr(self.source, "not_when_late", ()):        # an evaluation that reads files
+                self.tell(np.inf, np.zeros(self.source.n_columns))
 
 
 def side_by_side(ways, n_threads, status, interrupted=lambda: None, at_once=None, parts=NO_PARTS):
@@ -190,7 +190,7 @@ def side_by_side(ways, n_threads, status, interrupted=lambda: None, at_once=None
                 return
             end = perf_counter() + SLICE
             workers = [driver.worker for _, driver in at_work]
-            here = [worker for worker in workers if worker.home_is_here]
+            here = [worker for worker in workers if worker.source_is_here]
             are_last = len(at_work) < at_once and cost.THREADS_PER_LAST_PROBLEM * len(here) <= n_threads
             if are_last and all([worker.use_threads(n_threads) for worker in here]):
                 for worker in here:
@@ -202,10 +202,10 @@ def side_by_side(ways, n_threads, status, interrupted=lambda: None, at_once=None
                 at_once = min(4 * at_once, most)
             until = now + SLICE
             for worker in workers:
-                if not worker.home_is_here:
+                if not worker.source_is_here:
                     worker.put_question(until)                           # one read answers all that wait for one
             for worker, (_, driver) in zip(workers, at_work, strict=True):
-                if not worker.home_is_here:
+                if not worker.source_is_here:
                     worker.advance(until)
                 driver.attend_to(parts)
             come_to = [driver if driver.asks is not None else next(way, None) for way, driver in at_work]

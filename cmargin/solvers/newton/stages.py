@@ -23,7 +23,7 @@ class Shared:
 
     Parameters
     ----------
-    home : Home
+    source : DataSource
     problem : Problem
     about : ProblemStats
     weights : (n_rows,) array or None
@@ -31,8 +31,8 @@ class Shared:
     intercept : bool
     """
 
-    def __init__(self, home, problem, about, weights, intercept):
-        self.home, self.problem, self.about, self.stats = home, problem, about, home.describe()
+    def __init__(self, source, problem, about, weights, intercept):
+        self.source, self.problem, self.about, self.stats = source, problem, about, source.describe()
         self.weights, self.intercept = weights, intercept
         self.known = []                          # outcomes of probes that concern all problems
         self._dual = self._reduced = None
@@ -41,19 +41,19 @@ class Shared:
         """Measure what decides for all problems alike."""
         stage = next_stage(self.stats, self.about, settings, self.known)
         if stage is not None and stage.what == "row_lengths":
-            self.known.append(Outcome("probe", what=stage.what, numbers=self.home.sum_of_squares(cost.ROWS_WEIGHED)))
+            self.known.append(Outcome("probe", what=stage.what, numbers=self.source.sum_of_squares(cost.ROWS_WEIGHED)))
 
     def dual_rows(self):
         """`DualRows`."""
         if self._dual is None:
-            self._dual = self.home.dual_rows(self.intercept, self.problem.free is not None, self.weights,
+            self._dual = self.source.dual_rows(self.intercept, self.problem.free is not None, self.weights,
                                              self.problem.l2, self.problem.loss)
         return self._dual
 
     def reduced(self):
         """`WideRows`."""
         if self._reduced is None:
-            self._reduced = self.home.reduced()
+            self._reduced = self.source.reduced()
         return self._reduced
 
 
@@ -91,7 +91,7 @@ class Stages:
     @property
     def rows(self):
         if self._rows is None:
-            self._rows = self.shared.home.row_pass(self.code, intercept=self.shared.intercept,
+            self._rows = self.shared.source.row_pass(self.code, intercept=self.shared.intercept,
                                                    n_threads=self.n_threads)
         return self._rows
 
@@ -133,7 +133,7 @@ class Stages:
 
     def length_ratio(self):
         s = self.shared
-        self.sample = SampleOfDual(s.home, s.stats, self.code, s.problem.l2, s.problem.loss, s.intercept,
+        self.sample = SampleOfDual(s.source, s.stats, self.code, s.problem.l2, s.problem.loss, s.intercept,
                                    s.problem.free is not None)
         return self.sample.length_ratio()
 
@@ -261,7 +261,7 @@ class Stages:
             return Outcome("newton")
         rows, seed, w = self.rows, self.seed, None
         if stage.columns:
-            rows.take_columns(self.shared.home.columns())
+            rows.take_columns(self.shared.source.columns())
         given = {}
         if self.found is None:
             w, sampled = self.start_of(stage), stage.sampled

@@ -72,7 +72,7 @@ class NearRows:
             newton.store(newton.result)
             self.posted = self.next_rows(newton)
         if self.posted is None:
-            newton.home.forget_nearest()
+            newton.source.forget_nearest()
             newton.end_near(self.open)
             return True
         if self.posted.answer is not None:
@@ -88,14 +88,14 @@ class NearRows:
 
     def next_rows(self, newton):
         """The question for the near rows; None where steps have failed, or where no read is left for one."""
-        result, home = newton.result, newton.home
+        result, source = newton.result, newton.source
         moved = result.objective < self.objective
         if not self.bends:                       # which says nothing of the bound
             self.failures = 0 if result.gap <= BETTER * self.gap else self.failures + 1
         elif self.told is not None:
             self.open = max(abs(result.objective - self.told), UNSURE * result.objective)
         self.gap, self.objective = min(self.gap, result.gap), result.objective
-        if self.failures == FAILURES or newton.reads + (1 + FEWEST * SHARE) * home.share > newton.settings.max_passes:
+        if self.failures == FAILURES or newton.reads + (1 + FEWEST * SHARE) * source.share > newton.settings.max_passes:
             return None
         if moved:
             self.anchor, self.lines = newton.point, newton.dual_sums_told()
@@ -103,17 +103,17 @@ class NearRows:
 
     def rows(self, newton, moved, sample=None):
         self.bends, self.told = sample is not None, None
-        return newton.home.nearest_apart(SHARE, MOST, moved, newton.width, sample)
+        return newton.source.nearest_apart(SHARE, MOST, moved, newton.width, sample)
 
     def begin_small(self, newton, part, vectors, totals, distance, reads):
         """Let a solver begin with the small problem."""
         settings, result = newton.settings, newton.result
-        most = min(LOOKS * part.share, settings.max_passes - newton.reads - newton.home.share - reads)
+        most = min(LOOKS * part.share, settings.max_passes - newton.reads - newton.source.share - reads)
         self.distance = min(self.distance, distance)
         tol = max(DEEPER * settings.tol, ROUGHLY if self.bends else 0.0)
         asked = replace(settings, tol=tol, max_passes=most, width_end=np.finfo(float).tiny, stop=None, tell=None)
         small = type(newton)(part, newton.problem, asked, None, NARROWER * self.distance, self.anchor)
-        small.stand_beside(self.lines[0] - vectors, self.lines[1] - totals, newton.home.total_weight,
+        small.stand_beside(self.lines[0] - vectors, self.lines[1] - totals, newton.source.total_weight,
                            result.objective, result.objective * (1 - DEEPER * settings.tol))
         small.begin()
         self.small, self.reads, self.posted = small, reads, None

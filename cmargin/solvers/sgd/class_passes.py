@@ -17,7 +17,7 @@ class ClassPasses:
 
     Parameters
     ----------
-    home : StochasticRows
+    source : StochasticRows
     lists : ClassLists
     row_weight : (n_rows,) float64 array, or None
     loss : str
@@ -25,12 +25,12 @@ class ClassPasses:
         State of every class's random stream; goes on from pass to pass.
     """
 
-    def __init__(self, home, lists, row_weight, loss, streams):
-        self.home, self.lists, self.streams = home, lists, streams
+    def __init__(self, source, lists, row_weight, loss, streams):
+        self.source, self.lists, self.streams = source, lists, streams
         self.row_weight = np.zeros(0) if row_weight is None else row_weight
         self.loss = LOSS_IDS[loss]
-        self.threads = self.most_threads = min(home.n_threads, max(1, lists.n_classes))
-        self.taken = np.zeros((self.most_threads, home.n_rows), np.uint8)
+        self.threads = self.most_threads = min(source.n_threads, max(1, lists.n_classes))
+        self.taken = np.zeros((self.most_threads, source.n_rows), np.uint8)
 
     def _batches(self):
         """Yield (first class, offsets): runs of classes whose lists fit into LIST_ENTRIES, one class at least."""
@@ -53,7 +53,7 @@ class ClassPasses:
 
     def pass_into(self, sums):
         """The `ClassPass` whose ``sums`` (n_classes, 3) of loss, errors and weight are added to."""
-        return _class_pass.ClassPass(self.home.rows, self.row_weight, self.loss, sums)
+        return _class_pass.ClassPass(self.source.rows, self.row_weight, self.loss, sums)
 
     def _wake(self, numbers):
         """As many threads as are worth it for so many numbers to be read."""
@@ -74,7 +74,7 @@ class ClassPasses:
         visits = _class_pass.Visits(class_lo, offsets, visits)
         for first in range(0, longest, per_slice):
             take_steps(visits, first, min(first + per_slice, longest))
-            self.home.between_chunks()
+            self.source.between_chunks()
 
     def plain(self, Z, inverse, weights, step, bias_rate, lists=None):
         """Pass over whitened rows; returns sums (n_classes, 3): loss, errors, weight.
@@ -93,10 +93,10 @@ class ClassPasses:
 
     def refreshed(self, inverse, weights, step, bias_rate, lists=None):
         """Pass with an inverse per class, or a new shared one: rows are whitened when visited; as `plain`."""
-        sums, d, k = np.zeros((self.lists.n_classes, 3)), self.home.n_features, inverse.rank
+        sums, d, k = np.zeros((self.lists.n_classes, 3)), self.source.n_features, inverse.rank
         by = weights.as_weights_of(self.pass_into(sums), inverse, bias_rate)
-        factor = inverse.factor.astype(self.home.dtype)
-        work = np.empty((self.most_threads, _refreshed_sgd.work_size(d, k, inverse.width)), self.home.dtype)
+        factor = inverse.factor.astype(self.source.dtype)
+        work = np.empty((self.most_threads, _refreshed_sgd.work_size(d, k, inverse.width)), self.source.dtype)
 
         def take_steps(visits, first, last):
             with single_threaded_blas():
@@ -111,7 +111,7 @@ class ClassPasses:
         sums, longest = np.zeros((self.lists.n_classes, 3)), max(1, int(np.diff(subset_offsets).max()))
         by = weights.as_weights_of(self.pass_into(sums), inverse, bias_rate)
         work = aligned_rows((self.most_threads, 2, longest), float)
-        dense = np.empty((self.most_threads, self.home.n_features if inverse.low_sign < 0 else 0), Z.dtype)
+        dense = np.empty((self.most_threads, self.source.n_features if inverse.low_sign < 0 else 0), Z.dtype)
 
         def take_steps(visits, first, last):
             _theory_sgd.run_theory_steps(by, visits, first, last, curvature, Z, subset_offsets, subset, dense, work,

@@ -206,12 +206,12 @@ class LowRankInverse:
         return bool(np.linalg.norm(lost) <= 1e3 * np.finfo(W.dtype).eps * np.linalg.norm(W))
 
 
-def build_inverse(home, subset, curvature, rank, tail, weight=None, centre=None):
+def build_inverse(source, subset, curvature, rank, tail, weight=None, centre=None):
     """Estimate H from ``subset`` and invert it.
 
     Parameters
     ----------
-    home : StochasticRows
+    source : StochasticRows
     subset : (m,) int64 array of rows
     curvature : (n_groups, m) array, the c_i
     rank : "auto" or int
@@ -226,7 +226,7 @@ def build_inverse(home, subset, curvature, rank, tail, weight=None, centre=None)
     inverse : LowRankInverse
     spectrum : (n_values,) array, the eigenvalues of the first group that were computed
     """
-    order = min(len(subset), home.n_features)
+    order = min(len(subset), source.n_features)
     wanted = (SCALE_SPECTRUM if tail == "scale" else DROP_SPECTRUM) if rank == "auto" else rank + 1
     n_values = min(order, wanted)
 
@@ -234,15 +234,15 @@ def build_inverse(home, subset, curvature, rank, tail, weight=None, centre=None)
         return min(automatic_rank(spectrum, trace, tail, len(subset)), n_values)
 
     k = chosen if rank == "auto" else min(rank, n_values)
-    values, _, vectors = home.leading_pairs(subset, curvature, k, n_values, centre)
+    values, _, vectors = source.leading_pairs(subset, curvature, k, n_values, centre)
     spectrum, kept = values[0].copy(), vectors.shape[2]
     d = values[:, :kept]
     d_tail = values[:, kept] if tail == "scale" and n_values > kept else np.zeros(len(values))
-    if tail == "scale" and kept < home.n_features:
+    if tail == "scale" and kept < source.n_features:
         # where the next eigenvalue is zero or was not to be had, the tail takes the smallest one inverted: dropping
         # it would be another method
         smallest = np.where(d > 0, d, np.inf).min(axis=1)
         d_tail = np.where(d_tail > 0, d_tail, np.where(np.isfinite(smallest), smallest, 1.0))
-    inverse = LowRankInverse(vectors, d, d_tail, np.zeros(len(d)), curvature.mean(axis=1), home.sparse, centre)
-    inverse.mean_square = home.mean_square(inverse, subset, weight)
+    inverse = LowRankInverse(vectors, d, d_tail, np.zeros(len(d)), curvature.mean(axis=1), source.sparse, centre)
+    inverse.mean_square = source.mean_square(inverse, subset, weight)
     return inverse, spectrum

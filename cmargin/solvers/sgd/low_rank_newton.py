@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cmargin._core.losses._losses import AT_ZERO, LARGEST_CURVATURE, LOSS_IDS, evaluate
-from cmargin._runtime.checkpoint import NO_KEEPER, Resumable
+from cmargin._runtime.checkpoint import NO_CHECKPOINTER, Resumable
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin._runtime.deferred import Deferred
 from cmargin.solvers.history import SLND
@@ -80,12 +80,13 @@ class Fit:
         self.passes = whole
 
 
-def train(home, lists, row_weight, settings, entropy, start=None, on_pass=None, make=None, keeper=NO_KEEPER):
-    """Train every class of ``lists`` on the rows of ``home``.
+def train(source, lists, row_weight, settings, entropy, start=None, on_pass=None, make=None,
+          checkpointer=NO_CHECKPOINTER):
+    """Train every class of ``lists`` on the rows of ``source``.
 
     Parameters
     ----------
-    home : StochasticRows
+    source : StochasticRows
     lists : ClassLists
     row_weight : (n_rows,) float64 array or None
     settings : Settings
@@ -96,7 +97,7 @@ def train(home, lists, row_weight, settings, entropy, start=None, on_pass=None, 
         Called with the `Fit` so far after every pass; a true answer stops.
     make : callable or None
         A `Run` of another kind; what is given to it is what is given to `Run`.
-    keeper : Keeper
+    checkpointer : Checkpointer
         Writes checkpoints, after passes.
 
     Returns
@@ -105,16 +106,16 @@ def train(home, lists, row_weight, settings, entropy, start=None, on_pass=None, 
     interruption : Deferred or None
         The KeyboardInterrupt that ended the run, for the caller to raise once the fit is stored.
     """
-    run = (make or Run)(home, lists, row_weight, settings, entropy, start or Start())
+    run = (make or Run)(source, lists, row_weight, settings, entropy, start or Start())
     interrupted = None
     try:
         if settings.interrupted:
             raise KeyboardInterrupt
-        if keeper.found is None:
+        if checkpointer.found is None:
             run.prepare()
         else:
-            run.go_on_from(keeper.found)
-        run.passes(on_pass, keeper)
+            run.go_on_from(checkpointer.found)
+        run.passes(on_pass, checkpointer)
     except TimeUp:
         run.fit.stopped = "max_time" if run.fit.passes < settings.max_passes else "max_passes"
         run.undo_divergence()
@@ -123,7 +124,7 @@ def train(home, lists, row_weight, settings, entropy, start=None, on_pass=None, 
         run.fit.drop_what_is_half_recorded()
         run.undo_divergence()
     run.keep_weights()
-    keeper.end(run.fit.stopped)
+    checkpointer.end(run.fit.stopped)
     return run.fit, interrupted
 
 
@@ -131,24 +132,24 @@ class Run(Resumable):
     """One call of `train`: its data, its weights, its clock."""
 
     made_again: tuple[str, ...] = (
-        "home", "lists", "row_weight", "settings", "start", "runner", "earlier", "Z", "rng")
+        "source", "lists", "row_weight", "settings", "start", "runner", "earlier", "Z", "rng")
     tried = None               # classes that steps are tried on some of; None: any
 
-    def __init__(self, home, lists, row_weight, settings, entropy, start):
-        self.home, self.lists, self.row_weight = home, lists, row_weight
+    def __init__(self, source, lists, row_weight, settings, entropy, start):
+        self.source, self.lists, self.row_weight = source, lists, row_weight
         self.settings, self.start, self.entropy = settings, start, entropy
         self.clock = RunClock(settings.deadline, PHASES)
         self.rng = np.random.default_rng(np.random.SeedSequence([entropy, 1]))
         n, streams = lists.n_classes, start.streams
         if streams is None:
             streams = class_streams([entropy, 0], n)
-        W = np.zeros((n, home.n_features), home.dtype) if start.W is None else start.W
+        W = np.zeros((n, source.n_features), source.dtype) if start.W is None else start.W
         bias = self._constant_bias() if start.bias is None else start.bias
         self.fit = Fit(W, bias, start.inverse, np.zeros(0), streams, start.step, diverged=np.zeros(n, bool))
-        self.runner = ClassPasses(home, lists, row_weight, settings.loss, streams)
+        self.runner = ClassPasses(source, lists, row_weight, settings.loss, streams)
         self.weights = self.Z = self.earlier = None
-        home.between_chunks = self.clock.watch
-        if W.shape != (n, home.n_features) or len(bias) != n or streams.shape != (n, STREAM_WORDS):
+        source.between_chunks = self.clock.watch
+        if W.shape != (n, source.n_features) or len(bias) != n or streams.shape != (n, STREAM_WORDS):
             raise ValueError("the fit to go on from has other classes or features")
         self.halvings = np.zeros(n)
 
@@ -168,7 +169,7 @@ class Run(Resumable):
             fit.inverse, fit.spectrum = self.clock.timed("hessian", self._invert, None)
         keep_base = start.W is not None and not fit.inverse.spans(start.W)
         average = s.average and s.step_size != "theory"
-        self.weights = ClassWeights.start(fit.inverse, self.lists.n_classes, self.home.dtype, average, start.W,
+        self.weights = ClassWeights.start(fit.inverse, self.lists.n_classes, self.source.dtype, average, start.W,
                                           fit.bias, keep_base)
         if keep_base:
             if s.step_size == "theory":
@@ -185,18 +186,18 @@ class Run(Resumable):
 
     def _whiten(self):
         self.fit.reads += 1
-        return self.home.whiten(self.fit.inverse)
+        return self.source.whiten(self.fit.inverse)
 
     def _fixed_step(self):
         return 0.1 if isinstance(self.settings.step_size, str) else float(self.settings.step_size)
 
     def _invert(self, scores_from):
         """Second moment of a fresh random subset, inverted; per class where curvature at weights is asked for."""
-        s, home = self.settings, self.home
-        wanted = s.hessian_samples or default_samples(home.n_rows, home.n_features, s.rank, s.tail)
-        m = min(wanted, home.n_rows)
-        subset = np.sort(self.rng.choice(home.n_rows, m, replace=False)).astype(np.int64)
-        self.fit.reads += m / home.n_rows
+        s, source = self.settings, self.source
+        wanted = s.hessian_samples or default_samples(source.n_rows, source.n_features, s.rank, s.tail)
+        m = min(wanted, source.n_rows)
+        subset = np.sort(self.rng.choice(source.n_rows, m, replace=False)).astype(np.int64)
+        self.fit.reads += m / source.n_rows
         weight = np.ones(m) if self.row_weight is None else self.row_weight[subset]
         weight = weight * (m / weight.sum()) if weight.sum() > 0 else np.ones(m)
         at_zero = LARGEST_CURVATURE[s.loss] if s.curvature == "loss" else 1.0
@@ -204,11 +205,11 @@ class Run(Resumable):
         if scores_from is not None and s.curvature == "loss":
             curvature = self._curvature_at(subset, *scores_from) * weight[None, :]
         rank = s.rank if scores_from is None else self.fit.inverse.rank
-        return build_inverse(home, subset, np.ascontiguousarray(curvature), rank, s.tail, weight)
+        return build_inverse(source, subset, np.ascontiguousarray(curvature), rank, s.tail, weight)
 
     def _curvature_at(self, subset, W, bias):
         """c_i = F''(y_i <w_c, x_i>) of every class, (n_classes, m); F'' is even for these losses."""
-        scores = np.ascontiguousarray(self.home.scores(W, bias, subset).T)
+        scores = np.ascontiguousarray(self.source.scores(W, bias, subset).T)
         out = [np.empty(scores.size) for _ in range(3)]
         evaluate(LOSS_IDS[self.settings.loss], scores.ravel(), *out)
         return out[2].reshape(scores.shape)
@@ -275,10 +276,10 @@ class Run(Resumable):
 
     # ---- passes
 
-    def passes(self, on_pass, keeper):
+    def passes(self, on_pass, checkpointer):
         s, fit = self.settings, self.fit
         while fit.passes < s.max_passes:
-            keeper.offer(fit.reads, self.snapshot)
+            checkpointer.offer(fit.reads, self.snapshot)
             if s.hessian_refresh and fit.passes and fit.passes % s.hessian_refresh == 0:
                 self.clock.timed("hessian", self._refresh)
             self.earlier = self.weights.copy()
@@ -300,7 +301,7 @@ class Run(Resumable):
 
     def _n_rows(self):
         """That the passes are over."""
-        return self.home.n_rows
+        return self.source.n_rows
 
     def _read_in_a_pass(self):
         """Part of the data, on average over the classes."""
@@ -319,7 +320,7 @@ class Run(Resumable):
         """A new inverse at the weights reached; from here on rows are whitened as they are visited."""
         W, bias = self.weights.linear(self.fit.inverse)
         inverse, spectrum = self._invert((W, bias))
-        weights = ClassWeights.start(inverse, self.lists.n_classes, self.home.dtype, self.settings.average, W, bias,
+        weights = ClassWeights.start(inverse, self.lists.n_classes, self.source.dtype, self.settings.average, W, bias,
                                      keep_base=True)
         # all at once: a Ctrl-C must not find the weights of one basis beside the other
         self.earlier, self.Z, self.fit.spectrum = None, None, spectrum
@@ -364,4 +365,4 @@ class Run(Resumable):
         W, bias = self._linear()
         lost = ~(np.isfinite(W).all(axis=1) & np.isfinite(bias))
         W[lost], bias[lost] = self.fit.W[lost], self.fit.bias[lost]
-        self.fit.W, self.fit.bias = W.astype(self.home.dtype, copy=False), bias
+        self.fit.W, self.fit.bias = W.astype(self.source.dtype, copy=False), bias

@@ -45,13 +45,13 @@ class MultinomialRun(Run):
     """One call of `train` for the multinomial risk; ``truth`` (n_rows,) int64 holds the class of every row."""
 
     made_again: tuple[str, ...] = (
-        "home", "row_weight", "settings", "start", "truth", "passes_over", "Z", "rng")
+        "source", "row_weight", "settings", "start", "truth", "passes_over", "Z", "rng")
     trial_batch = None         # rows of a trial's batch; None: as many as a pass over all rows takes
     passes_of: type = SoftmaxPasses
     in_one_memory = True       # whether a penalised end may be tried, on `_whiten_few`
 
-    def __init__(self, home, lists, row_weight, settings, entropy, start, truth, n_classes):
-        self.home, self.row_weight, self.settings, self.start = home, row_weight, settings, start
+    def __init__(self, source, lists, row_weight, settings, entropy, start, truth, n_classes):
+        self.source, self.row_weight, self.settings, self.start = source, row_weight, settings, start
         self.truth, self.n_classes, self.entropy = truth, n_classes, entropy
         self.clock = RunClock(settings.deadline, PHASES)
         self.rng = np.random.default_rng(np.random.SeedSequence([entropy, 1]))
@@ -61,7 +61,7 @@ class MultinomialRun(Run):
         self.sweep, self.n_swept, self.halvings = "plain", 0, 0       # what the passes are for, how many there were
         self.idle = 0              # passes in a row that hardly lowered the held-out loss
         self.factor = 1.0          # that suits the scores of the weights which were best on the rows held out
-        home.between_chunks = self.clock.watch
+        source.between_chunks = self.clock.watch
         self.W, self.bias = self._start_weights()
         n_problems = lists.n_classes
         self.fit = Fit(self._problems(self.W), self._problems(self.bias), start.inverse, np.zeros(0),
@@ -77,8 +77,8 @@ class MultinomialRun(Run):
         """(W, bias) of all classes: those of the start, or zero and the log shares."""
         start, n = self.start, self.n_classes
         if start.W is None:
-            return zeros((n, self.home.n_features), self.home.dtype), self._log_shares()
-        if start.W.shape != (1 if n == 2 else n, self.home.n_features):
+            return zeros((n, self.source.n_features), self.source.dtype), self._log_shares()
+        if start.W.shape != (1 if n == 2 else n, self.source.n_features):
             raise ValueError("the fit to go on from has other classes or features")
         if n > 2:
             return start.W, np.asarray(start.bias, dtype=float)
@@ -101,9 +101,9 @@ class MultinomialRun(Run):
             fit.inverse, fit.spectrum = self.clock.timed("hessian", self._invert, None)
             inverses = [fit.inverse]
             # with none held out 1 is better for dense rows, the knee for CSR rows (doc/methods/slnd.md)
-            both = n_held or not self.home.sparse
+            both = n_held or not self.source.sparse
             if s.rank == "auto" and s.tail == "scale" and both and fit.inverse.rank > cost.LOW_RANK:
-                lower = of_rank(self.home, fit.inverse, cost.LOW_RANK, self.subset, self.subset_weight)
+                lower = of_rank(self.source, fit.inverse, cost.LOW_RANK, self.subset, self.subset_weight)
                 low_will_do = lower_rank_will_do(fit.spectrum, cost.LOW_RANK)
                 inverses = [lower, fit.inverse] if low_will_do else [fit.inverse, lower]
         fit.inverse = inverses[0]                # where no rows can be held out to choose
@@ -125,33 +125,33 @@ class MultinomialRun(Run):
         return split_order(self.truth, self.n_classes, self.rng)
 
     def _choose(self, inverses, n_held, step):
-        trial = self._trial(self.home, self.truth, self.row_weight, self.order, n_held)
+        trial = self._trial(self.source, self.truth, self.row_weight, self.order, n_held)
         inverse, losses = automatic_rank(trial, inverses, cost.MULTINOMIAL_FIRST_STEP if step is None else step)
         if step is None:
             step = automatic_step(trial, losses)
         self.fit.reads += trial.reads
         return inverse, step
 
-    def _trial(self, home, truth, row_weight, order, n_held):
-        return Trial(home, truth, row_weight, order, n_held, self.W, self.bias, self._eta, self._bias_rate(),
+    def _trial(self, source, truth, row_weight, order, n_held):
+        return Trial(source, truth, row_weight, order, n_held, self.W, self.bias, self._eta, self._bias_rate(),
                      np.random.default_rng(self.rng.integers(1 << 62)), self.trial_batch)
 
     def _whiten(self, out=None):
         self.fit.reads += 1
-        return self.home.whiten(self.fit.inverse, self.order, out)
+        return self.source.whiten(self.fit.inverse, self.order, out)
 
     def _begin(self, W, bias):
         """Weights in the basis of the inverse there is, and the passes that move them."""
         self.weights = self.passes_over = None               # let go of before others are made
         self.weights = SoftmaxWeights.start(self.fit.inverse, W, bias, self.settings.average, MEAN_STRIDE)
         batch = self._open_passes()
-        self.starts = np.arange(0, self.home.n_rows, batch, dtype=np.int64)
-        self.held = np.arange(self.home.n_rows - self.n_held, self.home.n_rows, batch, dtype=np.int64)
+        self.starts = np.arange(0, self.source.n_rows, batch, dtype=np.int64)
+        self.held = np.arange(self.source.n_rows - self.n_held, self.source.n_rows, batch, dtype=np.int64)
 
     def _open_passes(self):
         weight = None if self.row_weight is None else self.row_weight[self.order]
         batch = self._batch()
-        self.passes_over = self.passes_of(self.home, self.fit.inverse, self.Z, self.order, self.truth[self.order],
+        self.passes_over = self.passes_of(self.source, self.fit.inverse, self.Z, self.order, self.truth[self.order],
                                           weight, self.n_classes, batch)
         return batch
 
@@ -164,14 +164,14 @@ class MultinomialRun(Run):
 
     def _batch(self):
         """Rows of one."""
-        return batch_size(self.home.n_rows, self.home.sparse)
+        return batch_size(self.source.n_rows, self.source.sparse)
 
     def _invert(self, scores_from):
         """Covariance of a fresh random subset, inverted; weighted by mean p(1 - p) at weights, if so asked."""
-        s, home = self.settings, self.home
-        m = min(s.hessian_samples or default_samples(home.n_rows, home.n_features, s.rank, s.tail), home.n_rows)
-        subset = np.sort(self.rng.choice(home.n_rows, m, replace=False)).astype(np.int64)
-        self.fit.reads += m / home.n_rows
+        s, source = self.settings, self.source
+        m = min(s.hessian_samples or default_samples(source.n_rows, source.n_features, s.rank, s.tail), source.n_rows)
+        subset = np.sort(self.rng.choice(source.n_rows, m, replace=False)).astype(np.int64)
+        self.fit.reads += m / source.n_rows
         weight = np.ones(m) if self.row_weight is None else self.row_weight[subset]
         curvature = weight
         if scores_from is not None and s.curvature == "loss":
@@ -181,14 +181,14 @@ class MultinomialRun(Run):
         if curvature is not weight or self.row_weight is not None:
             curvature = curvature * (m / total(curvature))
         weight = weight if total(weight) > 0 else np.ones(m)
-        centre = home.mean_row(subset, curvature) if s.fit_intercept else np.zeros(home.n_features)
+        centre = source.mean_row(subset, curvature) if s.fit_intercept else np.zeros(source.n_features)
         rank = s.rank if scores_from is None else self.fit.inverse.rank
         self.subset, self.subset_weight = subset, weight
-        return build_inverse(home, subset, copied(curvature[None, :]), rank, s.tail, weight, centre)
+        return build_inverse(source, subset, copied(curvature[None, :]), rank, s.tail, weight, centre)
 
     def _curvature_at(self, subset, W, bias):
         """(m,) mean over the classes of p (1 - p)."""
-        p = softmax(self.home.scores(W, bias, subset), axis=1)
+        p = softmax(self.source.scores(W, bias, subset), axis=1)
         return (p * (1 - p)).mean(axis=1)
 
     # ---- the size of a step
@@ -208,10 +208,10 @@ class MultinomialRun(Run):
 
     # ---- passes
 
-    def passes(self, on_pass, keeper):
+    def passes(self, on_pass, checkpointer):
         """What `next_softmax_stage` says, stage by stage."""
         while (stage := next_softmax_stage(self._stats(), self.outcomes)) is not None:
-            self.outcomes.append(getattr(self, f"_{stage.kind}")(on_pass, keeper))
+            self.outcomes.append(getattr(self, f"_{stage.kind}")(on_pass, checkpointer))
 
     def _stats(self):
         inverse = self.fit.inverse
@@ -219,22 +219,22 @@ class MultinomialRun(Run):
                             self.n_held, self.chosen, self.start.W is not None, self._few_in_memory,
                             self.in_one_memory)
 
-    def _passes(self, on_pass, keeper):
-        stopped = self._sweep(self.settings.max_passes, on_pass, keeper)
+    def _passes(self, on_pass, checkpointer):
+        stopped = self._sweep(self.settings.max_passes, on_pass, checkpointer)
         return Outcome("passes", "stopped" if stopped or not self.best[1] else "done", numbers=(self.n_held,))
 
-    def _refit(self, on_pass, keeper):
+    def _refit(self, on_pass, checkpointer):
         if self.sweep != "all rows":             # else it goes on from a checkpoint
             self.n_held, self.sweep, self.n_swept = 0, "all rows", 0
             self._begin(self.W, self.bias)
-        self._sweep(self.best[1], on_pass, keeper)
+        self._sweep(self.best[1], on_pass, checkpointer)
         return Outcome("refit")
 
-    def _path(self, on_pass, keeper):
+    def _path(self, on_pass, checkpointer):
         """Go to the penalised optimum of all rows unless passes are surely better on those held out."""
         fit = self.fit
         problem = self._problem(self._whiten_few())
-        parts = parts_left_out(self.home.n_rows, self.n_held)
+        parts = parts_left_out(self.source.n_rows, self.n_held)
         best, reads = self.clock.timed("steps", best_strength, problem, parts)
         fit.reads += reads
         if surely_worse(best.first, self.best_losses[problem.learnt(parts[0])]):
@@ -250,7 +250,7 @@ class MultinomialRun(Run):
     def _whiten_few(self):
         return self.Z
 
-    def _optimum(self, on_pass, keeper):
+    def _optimum(self, on_pass, checkpointer):
         """The penalised optimum of rows too few to hold any out for passes."""
         problem = self._problem(self._whiten_few())
         strength, reads = self.clock.timed("steps", strength_of_few, problem)
@@ -282,14 +282,14 @@ class MultinomialRun(Run):
 
     def _n_rows(self):
         """That the passes are over."""
-        return self.home.n_rows
+        return self.source.n_rows
 
-    def _sweep(self, n_passes, on_pass, keeper):
+    def _sweep(self, n_passes, on_pass, checkpointer):
         """Passes until there were ``n_passes`` of this kind, at most; True if the callback or tol ended them."""
         kind, s, fit = self.sweep, self.settings, self.fit
         for number in range(self.n_swept + 1, n_passes + 1):
             self.n_swept = number - 1
-            keeper.offer(fit.reads, self.snapshot)
+            checkpointer.offer(fit.reads, self.snapshot)
             if s.hessian_refresh and number > 1 and (number - 1) % s.hessian_refresh == 0:
                 self.clock.timed("hessian", self._refresh)
             step = self._step(number)
@@ -315,10 +315,10 @@ class MultinomialRun(Run):
         return False
 
     def _one_pass(self, step):
-        n_train, batch = self.home.n_rows - self.n_held, self.passes_over.batch
+        n_train, batch = self.source.n_rows - self.n_held, self.passes_over.batch
         batches = self.starts[:-(-n_train // batch)].copy()
         shuffle(batches, self.stream)
-        self.fit.reads += n_train / self.home.n_rows
+        self.fit.reads += n_train / self.source.n_rows
         self.passes_over.run(self.weights, batches, np.full(len(batches), step), self._bias_rate(), n_train, self.held)
         return (*self.passes_over.met(n_train), n_train)
 
@@ -329,7 +329,7 @@ class MultinomialRun(Run):
             return False
         mean = self.weights.mean(self.fit.inverse, copy=False)
         factor, losses, plain = self._of_held(mean)
-        loss = total(losses) / self.passes_over.weight_of(self.home.n_rows - self.n_held, self.home.n_rows)
+        loss = total(losses) / self.passes_over.weight_of(self.source.n_rows - self.n_held, self.source.n_rows)
         self.idle = 0 if loss < (1 - cost.PASS_GAIN) * self.best[0] else self.idle + 1
         if loss < self.best[0]:
             self.best, self.factor, self.best_losses = (loss, number), sure_factor(factor, losses, plain), losses
@@ -338,7 +338,7 @@ class MultinomialRun(Run):
 
     def _of_held(self, mean):
         """`best_factor` of the rows held out."""
-        n_train, n = self.home.n_rows - self.n_held, self.home.n_rows
+        n_train, n = self.source.n_rows - self.n_held, self.source.n_rows
         rows = self.order[n_train:]
         weight = np.zeros(0) if self.row_weight is None else self.row_weight[rows]
         return best_factor(self.passes_over.scores(self.weights, self.held, n, mean), self.truth[rows], weight)

@@ -53,11 +53,11 @@ def trial_rows(n_classes):
     return max(cost.TRIAL_ROWS, cost.TRIAL_ROWS_PER_CLASS * n_classes)
 
 
-def of_rank(home, inverse, rank, subset, weight):
+def of_rank(source, inverse, rank, subset, weight):
     """The inverse of the ``rank`` leading pairs of ``inverse``, its tail scaled by the next eigenvalue."""
     lower = replace(inverse, eigenvectors=np.ascontiguousarray(inverse.eigenvectors[:, :, :rank]),
                     eigenvalues=inverse.eigenvalues[:, :rank], tail_eigenvalue=inverse.eigenvalues[:, rank])
-    lower.mean_square = home.mean_square(lower, subset, weight)
+    lower.mean_square = source.mean_square(lower, subset, weight)
     return lower
 
 
@@ -69,7 +69,7 @@ class Trial:
 
     Parameters
     ----------
-    home : StochasticRows
+    source : StochasticRows
     truth : (n_rows,) int64 array
     row_weight : (n_rows,) array or None
     order : (n,) int64 array, n_held : int
@@ -84,14 +84,14 @@ class Trial:
         Rows of a batch; None: as many as for all rows of ``order``.
     """
 
-    def __init__(self, home, truth, row_weight, order, n_held, W, bias, step_of, bias_rate, rng, batch=None):
+    def __init__(self, source, truth, row_weight, order, n_held, W, bias, step_of, bias_rate, rng, batch=None):
         self.n_all = len(order) - n_held         # rows to be trained on
         self.n_train = min(trial_rows(len(bias)), self.n_all)
-        self.home, self.W, self.bias, self.step_of, self.bias_rate = home, W, bias, step_of, bias_rate
+        self.source, self.W, self.bias, self.step_of, self.bias_rate = source, W, bias, step_of, bias_rate
         self.rows = np.concatenate([order[:self.n_train], order[self.n_all:]])
         self.truth = truth[self.rows]
         self.weight = None if row_weight is None else row_weight[self.rows]
-        self.batch = batch or batch_size(len(order), home.sparse)
+        self.batch = batch or batch_size(len(order), source.sparse)
         splits = [(np.arange(len(self.rows)), n_held)]
         if self.n_train == self.n_all:
             more = min(cost.TRIAL_SPLITS, -(-cost.TRIAL_JUDGED // n_held)) - 1
@@ -102,12 +102,12 @@ class Trial:
     def use(self, inverse):
         """Whiten the trial's rows, and those held out, by ``inverse``."""
         self.inverse = inverse
-        Z = self.home.whiten(inverse, self.rows)
+        Z = self.source.whiten(inverse, self.rows)
         for k, one in enumerate(self.splits):
             at, weight = one.at, None if self.weight is None else self.weight[one.at]
-            one.passes = SoftmaxPasses(self.home, inverse, Z[at] if k else Z, self.rows[at], self.truth[at], weight,
+            one.passes = SoftmaxPasses(self.source, inverse, Z[at] if k else Z, self.rows[at], self.truth[at], weight,
                                        len(self.bias), self.batch)
-        self.reads += len(self.rows) / self.home.n_rows
+        self.reads += len(self.rows) / self.source.n_rows
 
     def losses(self, relative):
         """Weighted log-loss of every held-out row, of the running mean at the factor that suits all of them; the mean
@@ -124,7 +124,7 @@ class Trial:
         n, last = split.n_train, len(split.at)
         weights = SoftmaxWeights.start(self.inverse, self.W, self.bias, True, MEAN_STRIDE)
         split.passes.run(weights, split.batches, step * split.fall, self.bias_rate, n, split.held)
-        self.reads += (cost.TRIAL_PASSES * n + last - n) / self.home.n_rows
+        self.reads += (cost.TRIAL_PASSES * n + last - n) / self.source.n_rows
         return split.passes.scores(weights, split.held, last)
 
 

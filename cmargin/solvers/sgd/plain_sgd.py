@@ -16,12 +16,12 @@ from cmargin.solvers.sgd.low_rank_newton import Run
 from cmargin.solvers.sgd.multinomial import MultinomialRun
 
 
-def identity(home, subset, weight=None):
+def identity(source, subset, weight=None):
     """H* = I: a scaled tail over an empty leading part; the mean square from the rows of ``subset``."""
-    d = home.n_features
-    inverse = LowRankInverse(np.zeros((1, d, 1), home.dtype), np.zeros((1, 1)), np.ones(1), np.ones(1), np.ones(1),
-                             home.sparse)
-    inverse.mean_square = home.mean_square(inverse, subset, weight)
+    d = source.n_features
+    inverse = LowRankInverse(np.zeros((1, d, 1), source.dtype), np.zeros((1, 1)), np.ones(1), np.ones(1), np.ones(1),
+                             source.sparse)
+    inverse.mean_square = source.mean_square(inverse, subset, weight)
     return inverse
 
 
@@ -32,13 +32,13 @@ class PlainBatches(MultinomialRun):
 
     def _invert(self, scores_from):
         inverse, spectrum = super()._invert(scores_from)
-        plain = identity(self.home, self.subset, self.subset_weight)
+        plain = identity(self.source, self.subset, self.subset_weight)
         plain.centre = self._centre(inverse)
-        plain.mean_square = self.home.mean_square(plain, self.subset, self.subset_weight)
+        plain.mean_square = self.source.mean_square(plain, self.subset, self.subset_weight)
         return plain, spectrum
 
     def _centre(self, inverse):
-        return np.zeros(self.home.n_features)
+        return np.zeros(self.source.n_features)
 
 
 class CentredBatches(PlainBatches):
@@ -52,32 +52,32 @@ class PlainRun(Run):
     """SGD: rows are read as they are, dense ones in C order without a copy."""
 
     def _invert(self, scores_from):
-        home, m = self.home, min(1000, self.home.n_rows)
-        subset = np.sort(self.rng.choice(home.n_rows, m, replace=False)).astype(np.int64)
-        self.fit.reads += m / home.n_rows
+        source, m = self.source, min(1000, self.source.n_rows)
+        subset = np.sort(self.rng.choice(source.n_rows, m, replace=False)).astype(np.int64)
+        self.fit.reads += m / source.n_rows
         weight = None if self.row_weight is None else self.row_weight[subset]
         if weight is not None and not weight.sum() > 0:
             weight = None
-        return identity(home, subset, weight), np.zeros(0)
+        return identity(source, subset, weight), np.zeros(0)
 
     def _whiten(self):
-        return self.home.as_they_are()
+        return self.source.as_they_are()
 
 
 class DiagonalRun(PlainRun):
     """SGD on columns over their root mean square: H* = diag(1 / mean x_j^2)."""
 
     def prepare(self):
-        self.column_scale = self.clock.timed("hessian", self.home.column_scale, self.row_weight)
+        self.column_scale = self.clock.timed("hessian", self.source.column_scale, self.row_weight)
         self.clock.timed("whiten", self._scale_rows)
         self.fit.reads += 2
         if self.start.W is not None:
-            self.start = replace(self.start, W=(self.start.W * self.column_scale).astype(self.home.dtype))
+            self.start = replace(self.start, W=(self.start.W * self.column_scale).astype(self.source.dtype))
         super().prepare()
 
     def _scale_rows(self):
-        self.home = self.runner.home = self.home.over_columns(self.column_scale)
-        self.home.between_chunks = self.clock.watch
+        self.source = self.runner.source = self.source.over_columns(self.column_scale)
+        self.source.between_chunks = self.clock.watch
 
     def _share_again(self):
         super()._share_again()
@@ -91,11 +91,11 @@ class DiagonalRun(PlainRun):
 class WhitenRun(Run):
     """SGD on rows whitened by every direction with an eigenvalue of at least 1e-4 of the largest."""
 
-    def __init__(self, home, lists, row_weight, settings, entropy, start):
-        d = home.n_features
-        samples = settings.hessian_samples or min(home.n_rows, max(1000, 20 * d))
+    def __init__(self, source, lists, row_weight, settings, entropy, start):
+        d = source.n_features
+        samples = settings.hessian_samples or min(source.n_rows, max(1000, 20 * d))
         settings = replace(settings, rank=d, tail="drop", curvature="covariance", hessian_samples=samples)
-        super().__init__(home, lists, row_weight, settings, entropy, start)
+        super().__init__(source, lists, row_weight, settings, entropy, start)
 
     def _invert(self, scores_from):
         inverse, spectrum = super()._invert(None)

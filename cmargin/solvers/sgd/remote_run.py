@@ -26,20 +26,20 @@ class MultinomialRemote(MultinomialRun):
 
     in_one_memory = False
 
-    def _trial(self, home, truth, row_weight, order, n_held):
+    def _trial(self, source, truth, row_weight, order, n_held):
         """On rows in memory: those that a trial on all rows takes."""
-        self.trial_batch, n_train = batch_size(home.n_rows, home.sparse), len(order) - n_held
+        self.trial_batch, n_train = batch_size(source.n_rows, source.sparse), len(order) - n_held
         rows = np.concatenate([order[:min(trial_rows(self.n_classes), n_train)], order[n_train:]])
         weight = None if row_weight is None else row_weight[rows]
-        trial = super()._trial(home.few(rows), truth[rows], weight, np.arange(len(rows)), n_held)
+        trial = super()._trial(source.few(rows), truth[rows], weight, np.arange(len(rows)), n_held)
         trial.n_all = n_train
         return trial
 
     def _whiten_few(self):
-        return self.home.few(self.order).whiten(self.fit.inverse, np.arange(len(self.order)))
+        return self.source.few(self.order).whiten(self.fit.inverse, np.arange(len(self.order)))
 
     def _choose(self, inverses, n_held, step):
-        before, n = self.fit.reads, self.home.n_rows
+        before, n = self.fit.reads, self.source.n_rows
         found = super()._choose(inverses, n_held, step)
         self.fit.reads = before + (self.fit.reads - before) * min(n, trial_rows(self.n_classes) + n_held) / n
         return found
@@ -53,7 +53,7 @@ class MultinomialOnDevice(MultinomialRemote):
     def _batch(self):
         """A batch costs the launches of its operations, whatever its rows."""
         size = super()._batch()
-        while size < cost.DEVICE_BATCH and self.home.n_rows >= 2 * size * cost.DEVICE_BATCHES_OF_A_PASS:
+        while size < cost.DEVICE_BATCH and self.source.n_rows >= 2 * size * cost.DEVICE_BATCHES_OF_A_PASS:
             size *= 2
         return size
 
@@ -78,25 +78,25 @@ class MultinomialOverFiles(MultinomialRemote):
     def __init__(self, *given, **named):
         super().__init__(*given, **named)
         self.work = SoftmaxWindows(self.truth, self.row_weight, self.n_classes)
-        self.walkers = self.home.walkers(self.truth, self.n_classes, self.entropy, self.work)
+        self.walkers = self.source.walkers(self.truth, self.n_classes, self.entropy, self.work)
 
     def _whiten(self, out=None):
         """Rows are whitened as they are read."""
 
     def _open_passes(self):
-        held, batch = self.order[self.home.n_rows - self.n_held:], self._batch()
+        held, batch = self.order[self.source.n_rows - self.n_held:], self._batch()
         self.walkers.share_out([(batch, held, self.stream)], [1.0])
         self.walkers.begin(self.fit.inverse, self.weights)
         self.passes_over = None
         if len(held):
-            few = self.home.few(held)
+            few = self.source.few(held)
             self.passes_over = self.work.passes(HeldOutPasses, few, held, np.arange(len(held)), self.fit.inverse,
                                                 few.whiten(self.fit.inverse))
         return batch
 
     def _one_pass(self, step):
-        n_train = self.home.n_rows - self.n_held
-        self.fit.reads += n_train / self.home.n_rows
+        n_train = self.source.n_rows - self.n_held
+        self.fit.reads += n_train / self.source.n_rows
         self.n_read += 1
         _, sums = self.walkers.walk(self.weights, Steps(self.n_read, 0, 1, step, self._bias_rate()))
         return (*sums, n_train)
@@ -122,10 +122,10 @@ class ClassesOverFiles(Run):
     made_again = (*Run.made_again, "walkers", "work")
     n_read = 0                                               # passes over the files
 
-    def __init__(self, home, lists, row_weight, settings, entropy, start, Y):
-        super().__init__(home, lists, row_weight, settings, entropy, start)
+    def __init__(self, source, lists, row_weight, settings, entropy, start, Y):
+        super().__init__(source, lists, row_weight, settings, entropy, start)
         self.work = ClassListWindows(lists, Y, row_weight, settings.loss)
-        self.walkers = home.walkers(kinds_of(lists), lists.n_classes + 1, entropy, self.work)
+        self.walkers = source.walkers(kinds_of(lists), lists.n_classes + 1, entropy, self.work)
 
     def _whiten(self):
         """Rows are whitened as they are read."""
@@ -135,10 +135,10 @@ class ClassesOverFiles(Run):
 
     def _trial(self, _, __, drawn, rng):
         rows, drawn = by_place(drawn)
-        home = self.home.few(rows)
-        self.fit.reads += len(rows) / self.home.n_rows
+        source = self.source.few(rows)
+        self.fit.reads += len(rows) / self.source.n_rows
         self._share_out()
-        return super()._trial(self.work.passes(home, rows, self.lists), home.whiten(self.fit.inverse), drawn, rng)
+        return super()._trial(self.work.passes(source, rows, self.lists), source.whiten(self.fit.inverse), drawn, rng)
 
     def _one_pass(self, step):
         self.n_read += 1

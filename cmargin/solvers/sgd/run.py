@@ -34,7 +34,7 @@ ENOUGH = cost.BATCHES_OF_A_PASS * cost.DENSE_BATCH
 
 
 class OverShards:
-    """A run whose ``home`` is a sample of all rows that was brought here, and whose passes walkers take.
+    """A run whose ``source`` is a sample of all rows that was brought here, and whose passes walkers take.
 
     To be put first among the bases.
     """
@@ -63,7 +63,7 @@ class OverShards:
         """``work``, whose reads of the sample count as those of so few rows."""
         before = self.fit.reads
         found = work(*arguments)
-        self.fit.reads = before + (self.fit.reads - before) * self.home.n_rows / self.n_rows
+        self.fit.reads = before + (self.fit.reads - before) * self.source.n_rows / self.n_rows
         return found
 
     def _invert(self, scores_from):
@@ -106,7 +106,7 @@ class MultinomialOverShards(OverShards, MultinomialRun):
     Parameters
     ----------
     there : object
-        With ``home``, a `ShardedSource`, and ``brought(parts)``, `StochasticRows` of rows that shards have sent.
+        With ``source``, a `ShardedSource`, and ``brought(parts)``, `StochasticRows` of rows that shards have sent.
     lists : object with ``n_classes``, problems
     others : as of `MultinomialRun`
     """
@@ -115,7 +115,7 @@ class MultinomialOverShards(OverShards, MultinomialRun):
     in_one_memory = False
 
     def __init__(self, there, lists, row_weight, settings, entropy, start, n_classes):
-        source = there.home
+        source = there.source
         _, self.uneven = self._open(source, ShardCounts(source), SoftmaxWork, entropy, source.n_rows, n_classes)
         self.shares = self.all.agreed.class_weights
         share = min(1.0, max(trial_rows(n_classes), self._wanted(settings)) / self.n_rows)
@@ -130,7 +130,7 @@ class MultinomialOverShards(OverShards, MultinomialRun):
 
     @property
     def _few_in_memory(self):
-        return self.home.n_rows == self.n_rows           # few rows are all in the sample
+        return self.source.n_rows == self.n_rows           # few rows are all in the sample
 
     def _log_shares(self):
         if not self.settings.fit_intercept:
@@ -144,7 +144,7 @@ class MultinomialOverShards(OverShards, MultinomialRun):
     def _choose(self, inverses, n_held, step):
         inverse, found = self._counted(super()._choose, inverses, n_held, step)
         if step is None:                         # chosen for as many rows as the sample has
-            found *= ((self.home.n_rows - n_held) / (self.n_rows - n_held)) ** 0.25
+            found *= ((self.source.n_rows - n_held) / (self.n_rows - n_held)) ** 0.25
         return inverse, found
 
     def _begin(self, W, bias):
@@ -182,7 +182,7 @@ class ClassesOverShards(OverShards, Run):
     made_again = (*Run.made_again, "all", "shares", "tried", "walkers")
 
     def __init__(self, there, shares, row_weight, settings, entropy, start, negatives_per_positive):
-        self.shares, source = shares, there.home
+        self.shares, source = shares, there.source
         shares.counts, uneven = self._open(source, shares.counts, ClassListWork, entropy, settings.loss)
         divide = uneven and source.entries * source.dtype.itemsize <= cost.SHARED_BYTES
         if uneven and not divide:

@@ -80,17 +80,17 @@ class SGDQNRun(PlainRun):
 
     Parameters
     ----------
-    home, lists, row_weight, settings, entropy, start : as in `Run`
+    data source, lists, row_weight, settings, entropy, start : as in `Run`
     l2 : float > 0
     skip : int or "auto"
         "auto": 16, and for CSR rows as many times more as a sweep over all weights costs more than a row.
     """
 
-    def __init__(self, home, lists, row_weight, settings, entropy, start, l2, skip):
-        super().__init__(home, lists, row_weight, settings, entropy, start)
+    def __init__(self, source, lists, row_weight, settings, entropy, start, l2, skip):
+        super().__init__(source, lists, row_weight, settings, entropy, start)
         self.l2 = l2
-        self.numbers = home.row_numbers(ENTRY_COST)
-        self.skip = max(SKIP, round(SKIP * home.n_features / self.numbers)) if skip == "auto" else skip
+        self.numbers = source.row_numbers(ENTRY_COST)
+        self.skip = max(SKIP, round(SKIP * source.n_features / self.numbers)) if skip == "auto" else skip
 
     def prepare(self):
         s, start, fit = self.settings, self.start, self.fit
@@ -108,17 +108,18 @@ class SGDQNRun(PlainRun):
         fit.inverse = LearnedGains(**{**vars(fit.inverse), "gain": self.weights.gain, "state": self.weights.state})
 
     def _trial(self, passes, Z, drawn, rng):
-        return QNTrial(self, passes, np.empty((0, 0), self.home.dtype), self.fit.inverse, drawn, self._constant_bias(),
-                       self._bias_rate(), self._scale(), rng)
+        nothing = np.empty((0, 0), self.source.dtype)
+        return QNTrial(self, passes, nothing, self.fit.inverse, drawn, self._constant_bias(), self._bias_rate(),
+                       self._scale(), rng)
 
     def _step(self):
         """(n_classes,) mean gain, for the history; the steps are the gains' own."""
         return self.weights.gain.mean(axis=1, dtype=float)
 
     def _one_pass(self, step):
-        home, weights, runner = self.home, self.weights, self.runner
+        source, weights, runner = self.source, self.weights, self.runner
         sums = np.zeros((self.lists.n_classes, 3))
-        by, work = runner.pass_into(sums), aligned_rows((runner.most_threads, 3, home.n_features), home.dtype)
+        by, work = runner.pass_into(sums), aligned_rows((runner.most_threads, 3, source.n_features), source.dtype)
 
         def take_steps(visits, first, last):
             _sgdqn.run_qn_steps(by, visits, first, last, self.l2, self.skip, weights.W, weights.gain, weights.state,

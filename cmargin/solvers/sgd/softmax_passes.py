@@ -27,7 +27,7 @@ class SoftmaxPasses:
 
     Parameters
     ----------
-    home : StochasticRows
+    source : StochasticRows
     inverse : LowRankInverse
         With a centre.
     Z : (n, width) array
@@ -40,8 +40,8 @@ class SoftmaxPasses:
     n_classes, batch : int
     """
 
-    def __init__(self, home, inverse, Z, order, truth, weight, n_classes, batch):
-        self.home, self.inverse, self.Z, self.order, self.truth = home, inverse, Z, order, truth
+    def __init__(self, source, inverse, Z, order, truth, weight, n_classes, batch):
+        self.source, self.inverse, self.Z, self.order, self.truth = source, inverse, Z, order, truth
         self.weight = np.zeros(0) if weight is None else weight
         self.batch, self.n_classes = batch, n_classes
         tail_inverse = float(inverse.tail_inverse[0])
@@ -50,19 +50,19 @@ class SoftmaxPasses:
         self.column_block = Z.shape[1] if tail else even_blocks(Z.shape[1], COLUMN_BLOCK)
         self.mean_length = min(float(inverse.mean_square[0]), _softmax_sgd.LARGEST_LENGTH)
         self.loss, self.wrong = np.empty(len(Z)), np.empty(len(Z))       # of rows met
-        centre_dot = home.scores(inverse.centre[None, :], 0.0, order).ravel() if tail else np.zeros(0)
-        self.kernel = _softmax_sgd.Batches(home.rows, order, truth, self.weight, centre_dot,
+        centre_dot = source.scores(inverse.centre[None, :], 0.0, order).ravel() if tail else np.zeros(0)
+        self.kernel = _softmax_sgd.Batches(source.rows, order, truth, self.weight, centre_dot,
                                            float(inverse.centre @ inverse.centre), inverse.low_sign, tail_inverse,
                                            self.loss, self.wrong)
         parts = np.empty((-(-Z.shape[1] // self.column_block), batch, n_classes), Z.dtype)
         self.length = self.kernel.whitened(Z, parts, self.class_block, self.column_block, self.mean_length,
-                                           home.n_threads if Z.size > LARGE else 1)
+                                           source.n_threads if Z.size > LARGE else 1)
         self.flops = 4.0 * batch * n_classes * Z.shape[1]
         if tail:
-            self.flops += SPARSE_COST * 4.0 * batch * n_classes * home.row_numbers(1)
+            self.flops += SPARSE_COST * 4.0 * batch * n_classes * source.row_numbers(1)
         self.looked = None, 0                    # weights whose scores are there, and how many batches they knew
         self.seen = None                         # those scores
-        self.n_threads = home.n_threads if self.flops > FLOPS_PER_THREAD else 1
+        self.n_threads = source.n_threads if self.flops > FLOPS_PER_THREAD else 1
 
     def run(self, weights, batches, step, bias_rate, n_train, held=NONE):
         """Step through ``batches`` (their first rows) with steps ``step`` (n_batches,).
@@ -82,7 +82,7 @@ class SoftmaxPasses:
             k = last
             if len(looks):
                 self.looked = weights, weights.n_done
-            self.home.between_chunks()
+            self.source.between_chunks()
 
     def _in_one_call(self, weights):
         return weights.base is None and len(weights.shift) == 0
@@ -126,5 +126,5 @@ class SoftmaxPasses:
         out = np.zeros((len(batches) * self.batch, self.n_classes))
         for k, lo in enumerate(batches):
             rows = self.order[lo:min(lo + self.batch, n)]
-            out[k * self.batch:k * self.batch + len(rows)] = self.home.scores(base, -base @ self.inverse.centre, rows)
+            out[k * self.batch:k * self.batch + len(rows)] = self.source.scores(base, -base @ self.inverse.centre, rows)
         return out

@@ -86,7 +86,7 @@ class Trial:
             for first, last in pairwise(self.offsets):
                 shuffle(visits[first:last], stream)
             self.passes_drawn.append(visits)
-        self.threads = worthwhile_threads(self.passes.home.n_threads,
+        self.threads = worthwhile_threads(self.passes.source.n_threads,
                                           self.offsets[-1] * (self.Z.shape[1] + STEP_OVERHEAD))
         self.work = aligned_rows((self.threads, 2, self.Z.shape[1]), self.Z.dtype)
 
@@ -103,7 +103,7 @@ class Trial:
     def losses(self, relative):
         """Weighted loss of every held-out visit under the running mean, at a relative step; inf on overflow."""
         (W, bias), losses = self.trained(relative), np.empty(len(self.held))
-        _class_sgd.visit_losses(self.passes.home.rows, W, bias, self.held_offsets, self.held, self.passes.row_weight,
+        _class_sgd.visit_losses(self.passes.source.rows, W, bias, self.held_offsets, self.held, self.passes.row_weight,
                                 self.passes.loss, np.empty(W.shape[1], W.dtype), losses)
         return losses
 

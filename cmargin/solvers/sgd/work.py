@@ -48,9 +48,9 @@ class Work:
     weights = Z = drawn = None
 
     def __init__(self, shard, entropy):
-        self.source, self.number, self.n_threads = shard.home, shard.number, shard.n_threads
+        self.source, self.number, self.n_threads = shard.source, shard.number, shard.n_threads
         self.row_weight, self.file, self.entropy = shard.weights, shard.file, entropy
-        self.rows = shard.home.stochastic_rows(shard.n_threads)
+        self.rows = shard.source.stochastic_rows(shard.n_threads)
         self.rows.between_chunks = shard.break_off or self.rows.between_chunks
 
     def share_out(self, share, part):

@@ -1,9 +1,9 @@
 """Directions by conjugate gradients: products with the rows in place of their curvature and its factor.
 
 Where the block is dear beside the rows, products may be on trial (`solvers/prices.py`): while a step takes fewer of
-them than a look with curvature costs reads, they are what steps are made by; from the first that takes more on it is the
-block, of which this driver asks from there on, or which another driver has (``or_leave``). What that step has of its
-direction is taken all the same, so that little is lost where it was one too many. All of a trial is limited too.
+them than a look with curvature costs reads, they are what steps are made by; from the first that takes more on it is
+the block, of which this driver asks from there on, or which another driver has (``or_leave``). What that step has of
+its direction is taken all the same, so that little is lost where it was one too many. All of a trial is limited too.
 
 Wide dense rows have products in between, for every loss: looks tell the block of a sample of the rows, likelier ones
 those of more curvature and of uncommon columns, and its factor preconditions the products (`take_sample` in

@@ -11,11 +11,12 @@ from distributed import futures_of
 
 from cmargin.data.containers import arrays_of
 from cmargin.data.shards.dask.cluster import Cluster, check_imports, client_of
-from cmargin.data.shards.dask.source import DaskHome
+from cmargin.data.shards.dask.source import DaskSource
 
 
 def open_partitions(X, y=None, client=None, sample_weight=None):
-    """The `DaskHome` of a dask array or dataframe ``X``, which is made on the workers, and of labels and weights beside
+    """The `DaskSource` of a dask array or dataframe ``X``, which is made on the workers, and of labels and weights
+    beside
     it, which are Dask collections or in memory."""
     client = client_of(client)
     check_imports(client)
@@ -23,11 +24,11 @@ def open_partitions(X, y=None, client=None, sample_weight=None):
         X = client.persist(X)
     X, y, sample_weight = arrays_of(X, y, sample_weight)
     X = rows_of(X)
-    home = DaskHome(Cluster(client), partitions_of(X, client), None, X.chunks[0], X.shape[1], X.dtype,
+    source = DaskSource(Cluster(client), partitions_of(X, client), None, X.chunks[0], X.shape[1], X.dtype,
                     sp.issparse(X._meta))
-    home.labels = None if y is None else beside(home, y, "y")
-    home.weights = None if sample_weight is None else beside(home, sample_weight, "sample_weight")
-    return home
+    source.labels = None if y is None else beside(source, y, "y")
+    source.weights = None if sample_weight is None else beside(source, sample_weight, "sample_weight")
+    return source
 
 
 def rows_of(X):
@@ -75,17 +76,17 @@ def unwarned(message):
         yield
 
 
-def beside(home, column, name):
+def beside(source, column, name):
     """Futures of labels or weights, cut as the rows are."""
-    client = home.cluster.client
+    client = source.cluster.client
     if hasattr(column, "to_dask_array"):
         column = as_array(client.persist(column))
     if isinstance(column, dask.array.Array):
         check_known(column, name)
     n = column.shape[0] if np.ndim(column) else 1
-    if n != home.n_rows:
-        raise ValueError(f"Found input variables with inconsistent numbers of samples: [{home.n_rows}, {n}]")
-    chunks = (tuple(home.sizes), *((size,) for size in column.shape[1:]))
+    if n != source.n_rows:
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: [{source.n_rows}, {n}]")
+    chunks = (tuple(source.sizes), *((size,) for size in column.shape[1:]))
     if not isinstance(column, dask.array.Array):             # once in a graph, what a lost worker had comes again
         with unwarned("Sending large graph"):
             return partitions_of(dask.array.from_array(column, chunks), client)

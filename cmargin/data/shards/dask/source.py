@@ -1,4 +1,4 @@
-"""The home of rows in partitions on workers: a round of tasks answers all questions asked by then.
+"""The data source of rows in partitions on workers: a round of tasks answers all questions asked by then.
 
 X, labels and weights stay on the workers, and so does what passes keep of every row: the task of a round takes the
 result of the one before. The old one is let go when the new one is there; the scheduler remembers how all of them were
@@ -58,40 +58,40 @@ class DaskPass(ShardedPass):
             found = answer_of(kind, asked, folded(told), self)
             return found[1:] if kind == "along" else found
 
-        return self.home.post(Question("asked", (kind, self.key, asked), fold))
+        return self.source.post(Question("asked", (kind, self.key, asked), fold))
 
     def work(self, until):
-        self.home.work(until)
+        self.source.work(until)
 
     def gather_sample(self, positives, negatives, seed, column_weight=None):
         """Few rows come here, where their questions need no rounds."""
         if self.too_many(positives, negatives):
             return super().gather_sample(positives, negatives, seed, column_weight)
         X, codes, reads = zip(*self.call("chosen_rows", positives, negatives, seed, column_weight), strict=True)
-        return self.part(X, codes), sum(reads) / max(1, self.home.n_rows)
+        return self.part(X, codes), sum(reads) / max(1, self.source.n_rows)
 
     def beside_lines(self, near, width, sample):
         counts = self.sides()[0]
         if sample is not None:
             near += sample[0] * counts[0] + sample[1] * counts[1]
-        if near * self.home.row_bytes * len(self.home.agreed) > BROUGHT:
+        if near * self.source.row_bytes * len(self.source.agreed) > BROUGHT:
             return super().beside_lines(near, width, sample)
         X, codes, own = zip(*self.call("rows_beside_lines", width, sample), strict=True)
         return self.part(X, codes), *sums_of(own)
 
     def too_many(self, positives, negatives):
         """To bring so large a part of either side here."""
-        counts, home = self.sides()[0], self.home
-        return (positives * counts[0] + negatives * counts[1]) * home.row_bytes * len(home.agreed) > BROUGHT
+        counts, source = self.sides()[0], self.source
+        return (positives * counts[0] + negatives * counts[1]) * source.row_bytes * len(source.agreed) > BROUGHT
 
     def part(self, X, codes):
         """Rows that came here."""
         rows = self.brought(X, codes)
-        rows.share = rows.n_rows / max(1, self.home.n_rows)
+        rows.share = rows.n_rows / max(1, self.source.n_rows)
         return rows
 
 
-class DaskHome(ShardedSource):
+class DaskSource(ShardedSource):
     """`ShardedSource` over the partitions of a cluster.
 
     Parameters

@@ -66,12 +66,13 @@ class Passes(dict):
     """Passes of a partition by their keys, made of their states when they are asked for; ``moved``: keys of those that
     will look, which writes to what is kept of every row."""
 
-    def __init__(self, states, home, n_threads, moved):
-        self.states, self.home, self.n_threads, self.moved = states, home, n_threads, moved
+    def __init__(self, states, source, n_threads, moved):
+        self.states, self.source, self.n_threads, self.moved = states, source, n_threads, moved
 
     def __missing__(self, key):
         reads_only = key not in self.moved
-        self[key] = MemoryRowPass.from_state(self.home.unrepeated().rows, self.states[key], self.n_threads, reads_only)
+        rows = self.source.unrepeated().rows
+        self[key] = MemoryRowPass.from_state(rows, self.states[key], self.n_threads, reads_only)
         return self[key]
 
     def get(self, key, default=None):
@@ -87,8 +88,8 @@ class Partition(Shard):
                          labelled.number)
         states = {} if before is None else {key: state for key, state in before.states.items()
                                             if key not in this_round.gone}
-        # The home and not this object, which would keep itself, and its memory, until the collector comes.
-        self.passes = Passes(states, self.home, self.n_threads, this_round.moved)
+        # The data source and not this object, which would keep itself, and its memory, until the collector comes.
+        self.passes = Passes(states, self.source, self.n_threads, this_round.moved)
 
     def answers(self, calls):
         with single_threaded_blas(), np.errstate(all="ignore"):

@@ -77,11 +77,11 @@ def groups_of(sizes, most, enough):
 
 
 class WorkerWalkers:
-    """`Walkers` on a `DaskHome`, one of every group of partitions.
+    """`Walkers` on a `DaskSource`, one of every group of partitions.
 
     Parameters
     ----------
-    source : DaskHome
+    source : DaskSource
     groups : lists of partitions, as of `groups_of`
     work : type
         Every task makes ``work(partition, *about)``, and writes to nothing else.

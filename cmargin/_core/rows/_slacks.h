@@ -1,4 +1,4 @@
-/* What products with the rows do to their deficits u = 1 - y <w, x>, row by row, vectorised (CLONES of _simd.h). */
+/* What products with the rows do to their slacks u = 1 - y <w, x>, row by row, vectorised (CLONES of _simd.h). */
 #ifndef CMARGIN_DEFICITS_H
 #define CMARGIN_DEFICITS_H
 
@@ -8,11 +8,11 @@
 #include "_simd.h"
 
 /* the part of the last step that is pending is taken, and `change` becomes y <e, x> */
-CLONES static void deficits_move(ptrdiff_t n, const double *restrict code, double pending,
-                                 const double *restrict product, double *restrict deficit, double *restrict change) {
+CLONES static void slacks_move(ptrdiff_t n, const double *restrict code, double pending,
+                                 const double *restrict product, double *restrict slack, double *restrict change) {
     INDEPENDENT
     for (ptrdiff_t i = 0; i < n; i++) {
-        deficit[i] -= pending * change[i];
+        slack[i] -= pending * change[i];
         change[i] = code[i] >= 0 ? product[i] : -product[i];
     }
 }
