@@ -160,7 +160,7 @@ def test_a_width_that_goes_up_in_every_home(place):
 
 
 class AfterASubset:
-    """Curvatures of the columns are known, so the heaviest rows are asked for."""
+    """Curvatures of the columns are known, so the mean of the rows' measures is asked for."""
 
     def hand_over(self):
         return {"column_scale": np.ones(19)}

@@ -85,7 +85,8 @@ cdef void compose_request(newton_state *at, move_kind move, const double *direct
 
 
 cdef const double *measure_at_first(newton_state *at) noexcept nogil:
-    # rows beside the curvature of columns, where a subset has told it: the columns' sizes, and which rows are near
+    # where a subset has told the curvature of columns, rows are measured beside it: for the columns' sizes, and for
+    # which rows are near
     cdef Py_ssize_t j
     if not at.curvature.has_scale or at.l1_block.wide or at.sampled.in_use:
         return NULL

@@ -71,7 +71,7 @@ cdef class Newton(Driver):
         With them: rows whose curvature preconditions products from the first on, or in place of those that are no
         longer worth it.
     column_scale : (n_columns,) array or None
-        Curvature of every column: asks for the heaviest rows, once.
+        Curvature of every column: asks for the mean of the rows' measures, once.
     curvature : (n_columns, n_columns) array or None
         Of a subset of the rows, for the first step.
     mean_curvature : float
