@@ -8,20 +8,16 @@ from libc.string cimport memcpy, memset, strcmp
 
 from cmargin._api_table cimport cmargin_table
 from cmargin._core.losses._losses cimport HINGE, N_LOSSES, has_dual, in_newton_steps, point_loss
-from cmargin._core.losses._losses cimport facts_of as facts_of_loss
-from cmargin._core.losses._losses cimport dual_gain as gain_of_dual
-from cmargin._core.losses._point cimport loss_of, loss_t, point
-from cmargin._core.losses._point cimport loss_facts as core_facts
-from cmargin._core.newton._asking cimport ALONG, EVALUATE, LOOK, PRODUCT
-from cmargin._core.newton._asking cimport request as driver_request
+from cmargin._core.losses._losses cimport dual_gain as gain_of_dual, facts_of as facts_of_loss
+from cmargin._core.losses._point cimport loss_facts as core_facts, loss_of, loss_t, point
+from cmargin._core.newton._asking cimport ALONG, EVALUATE, LOOK, PRODUCT, request as driver_request
 from cmargin._core.newton._line cimport line_search, search_begin, search_told
 from cmargin._core.newton._c_memory cimport (
     plain_line_new, plain_newton, plain_newton_block, plain_newton_free, plain_newton_new, plain_newton_question,
     plain_newton_result, plain_newton_stop, plain_result, plain_rows, plain_rows_free, plain_rows_new,
     plain_settings,
 )
-from cmargin._core.rows._row_blocks cimport HINGE as LOSS_SUM
-from cmargin._core.rows._row_blocks cimport N_SUMS
+from cmargin._core.rows._row_blocks cimport HINGE as LOSS_SUM, N_SUMS
 from cmargin._core.rows._evaluate cimport (
     COMMIT_AND_MOVE, NO_BLOCK, RESTART, SAME_LINE, look_request, pass_along, pass_begin_look, pass_evaluate,
     pass_look_part, pass_product, pass_set_active, pass_start, row_pass,

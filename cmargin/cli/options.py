@@ -48,6 +48,20 @@ def add_commands(commands):
     evaluate.add_argument("--out", metavar="FILE", help="default: standard output")
     evaluate.set_defaults(run="evaluate")
 
+    _add_explain(commands)
+
+    convert = commands.add_parser("convert", help="make svmlight text into files that rows are trained from",
+                                  description="Make svmlight text, which may be larger than memory, into a folder of "
+                                              "the arrays of a CSR matrix and its labels.")
+    convert.add_argument("text", metavar="TEXT", help="the text")
+    convert.add_argument("folder", metavar="FOLDER", help="where to put the arrays")
+    convert.add_argument("--dtype", choices=("float32", "float64"), default="float32", help="default: float32")
+    convert.add_argument("--features", type=int, metavar="N", help="columns (default: as many as there are)")
+    convert.add_argument("--zero-based", action="store_true", help="the first column is called 0, not 1")
+    convert.set_defaults(run="convert")
+
+
+def _add_explain(commands):
     explain = commands.add_parser("explain", help="print how a classifier would be trained, and why", description=(
         "Print the stages of a fit and why each is chosen, without training: for the rows of DATA, or for a shape that "
         "is given by --rows and --columns."))
@@ -63,16 +77,6 @@ def add_commands(commands):
     explain.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], type=_assignment,
                          help="a parameter of the method's class, such as l2=1e-3; may be repeated")
     explain.set_defaults(run="explain")
-
-    convert = commands.add_parser("convert", help="make svmlight text into files that rows are trained from",
-                                  description="Make svmlight text, which may be larger than memory, into a folder of "
-                                              "the arrays of a CSR matrix and its labels.")
-    convert.add_argument("text", metavar="TEXT", help="the text")
-    convert.add_argument("folder", metavar="FOLDER", help="where to put the arrays")
-    convert.add_argument("--dtype", choices=("float32", "float64"), default="float32", help="default: float32")
-    convert.add_argument("--features", type=int, metavar="N", help="columns (default: as many as there are)")
-    convert.add_argument("--zero-based", action="store_true", help="the first column is called 0, not 1")
-    convert.set_defaults(run="convert")
 
 
 def _data(command, **more):
