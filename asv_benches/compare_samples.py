@@ -14,6 +14,7 @@ import numpy as np
 from compare_products import KINDS, seconds
 
 from cmargin import SmSVMClassifier
+from cmargin.data.loss import Loss
 from cmargin.data.open import open_rows
 from cmargin.solvers.prices import sample_for_products
 from cmargin.solvers.problem import Problem, Settings
@@ -44,7 +45,7 @@ def main():
     ratios = []
     for seed in range(*options.seeds):
         name, X, y, loss, C = drawn(seed, options.numbers)
-        problem = Problem(1 / (C * len(y)), 0.0, None, loss)
+        problem = Problem(1 / (C * len(y)), 0.0, None, Loss(loss))
         if sample_for_products(open_rows(X).describe(), problem, Settings(max_passes=1000.0)) is None:
             continue
         took, reads = {}, {}

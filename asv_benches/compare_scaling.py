@@ -24,6 +24,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
 from cmargin.data import open_rows
+from cmargin.data.loss import Loss
 from cmargin.data.shards import mpi
 from cmargin.data.shards import row_pass as sharded
 from cmargin.data.source import SINGLE_BLOCK
@@ -64,7 +65,7 @@ def row_constants(barrier, scale):
         direction = np.full(m + 1, 1e-6)
         for loss, curved in (("hinge", False), ("hinge", True), ("logistic", False)):
             rows = open_rows(X).row_pass(y, intercept=True, n_threads=1)
-            rows.set_loss(loss)
+            rows.set_loss(Loss(loss))
             rows.start()
             barrier()
             spent = least(lambda rows=rows, d=direction, c=curved: rows.look(d, 1.0, WIDE, WIDE, 0.0, c)) / len(y)

@@ -13,6 +13,7 @@ from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE, InvalidParame
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.deferred import Deferred
 from cmargin.data.device.arrays import to_host
+from cmargin.data.loss import Loss
 
 SOLVERS = ("auto", "cholesky", "woodbury", "cg", "dual")
 
@@ -174,6 +175,10 @@ class SmSVMClassifier(LinearClassifier):
         check_flag(self, "penalize_intercept", self.penalize_intercept)
         check_parameter(self, "class_weight_on", self.class_weight_on, options=("rows", "positives"))
         self._check_shared()
+
+    def _loss(self):
+        """`Loss`: a parameter of a loss joins its name here."""
+        return Loss(self.loss)
 
     _takes_places = True
     _leaves_out_weightless = False

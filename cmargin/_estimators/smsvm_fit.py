@@ -8,7 +8,6 @@ from time import perf_counter
 import numpy as np
 from sklearn.utils import check_random_state
 
-from cmargin._core.losses._losses import AT_ZERO
 from cmargin._core.util._openmp import effective_n_threads
 from cmargin._estimators.base import untrained
 from cmargin._estimators.progress import say
@@ -61,7 +60,7 @@ class SmSVMFit:
         self.n_threads = threads if self.n * self.m >= SMALL or several else 1
         self.intercept = bool(estimator.fit_intercept)
         self.free = self.m if self.intercept and not estimator.penalize_intercept else None    # column, not penalised
-        self.problem = Problem(self.l2, float(e.l1), self.free, e.loss)
+        self.problem = Problem(self.l2, float(e.l1), self.free, e._loss())
         self.clock = RunClock(None if estimator.max_time is None else started + estimator.max_time)
         self.interrupted = threading.Event()
         p = self.m + self.intercept
@@ -69,7 +68,7 @@ class SmSVMFit:
         self.results = [Result(np.zeros(p), status="waiting") for _ in range(len(labels))]
         self.start, self.checkpointer = None, checkpointer
         self.settings = settings_of(e, clock=self.clock)
-        about = ProblemStats(e.loss, self.l2, float(e.l1), p, len(labels), self.warm is not None)
+        about = ProblemStats(self.problem.loss, self.l2, float(e.l1), p, len(labels), self.warm is not None)
         refuse(about, self.settings, source.describe())
         self.shared = Shared(source, self.problem, about, weights, self.intercept)
         self.shared.learn(self.settings)
@@ -127,14 +126,13 @@ class SmSVMFit:
                                                                 {told.what: told for told in s.known})
 
     def start_all(self, out_of_time):
-        e = self.estimator
         if self.warm is not None:
             return                               # the last fit's weights are a start of their own
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"), suppress(TimeUp):
             weights = self.weights
             if weights is None and self.source.agreed is None:
                 weights = np.ones(self.n)
-            self.start = self.source.shared_start(self.labels, weights, self.intercept, self.l2, e.loss)
+            self.start = self.source.shared_start(self.labels, weights, self.intercept, self.l2, self.problem.loss)
             self.start.evaluate(out_of_time)
 
     # ------------------------------------------------------------ a checkpoint
@@ -174,7 +172,7 @@ class SmSVMFit:
         result = self.results[c]
         if self.start is None:
             at_zero = result.status == "waiting" and not result.w.any()        # every margin is 0
-            return result.w, (AT_ZERO[self.estimator.loss] if at_zero else result.objective)
+            return result.w, (self.problem.loss.facts["at_zero"] if at_zero else result.objective)
         if result.status not in UNFINISHED:
             return result.w, result.objective
         w = self.start.W[c]

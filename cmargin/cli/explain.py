@@ -9,6 +9,7 @@ from cmargin._estimators.validation import InvalidParameterError
 from cmargin.cli import estimators
 from cmargin.cli.data import read
 from cmargin.data import open_rows
+from cmargin.data.loss import Loss
 from cmargin.data.stats import DataStats
 from cmargin.solvers import cost
 from cmargin.solvers.explain import STAGES, description, explanation, sentence
@@ -25,16 +26,17 @@ def run(options):
     if options.method == "slnd":
         lines = _slnd(estimator, stats, n_classes)
     else:
-        problem = ProblemStats("", 0.0, 0.0, stats.n_features + bool(estimator.fit_intercept),
-                               1 if n_classes == 2 else n_classes)
-        lines = (_pursuit if options.method == "pursuit" else _smsvm)(estimator, stats, problem)
+        pursues = options.method == "pursuit"
+        problem = ProblemStats(Loss("margin_pursuit") if pursues else estimator._loss(), 0.0, 0.0,
+                               stats.n_features + bool(estimator.fit_intercept), 1 if n_classes == 2 else n_classes)
+        lines = (_pursuit if pursues else _smsvm)(estimator, stats, problem)
     for line in lines:
         print(line)
     return 0
 
 
 def _smsvm(estimator, stats, problem):
-    problem = replace(problem, loss=estimator.loss, l2=l2_of(estimator, stats.n_rows), l1=float(estimator.l1))
+    problem = replace(problem, l2=l2_of(estimator, stats.n_rows), l1=float(estimator.l1))
     settings = settings_of(estimator)
     refuse(problem, settings, stats)
     yield description(stats, problem)
@@ -43,7 +45,7 @@ def _smsvm(estimator, stats, problem):
 
 def _pursuit(estimator, stats, problem):
     l2 = np.nan if estimator.l2 == "auto" else float(estimator.l2)
-    yield description(stats, replace(problem, loss="margin_pursuit", l2=l2))
+    yield description(stats, replace(problem, l2=l2))
     if estimator.solver == "newton":
         yield from explanation(stats, problem, estimator._settings(None), following=next_pursuit_stage)
     else:
@@ -56,7 +58,7 @@ def _slnd(estimator, stats, n_classes):
     if loss == "auto":
         many = n_classes > cost.MULTINOMIAL_CLASSES and not softmax_is_cheap(stats, n_classes)
         loss = "logistic" if n_classes < (2 if l2 else 3) or (many and not l2) else "multinomial"
-    problem = ProblemStats(loss, l2, 0.0, stats.n_features, 1 if n_classes == 2 else n_classes)
+    problem = ProblemStats(Loss(loss), l2, 0.0, stats.n_features, 1 if n_classes == 2 else n_classes)
     yield description(stats, problem, f"{n_classes} classes together" if loss == "multinomial" else None)
     if l2:
         yield f"1. {STAGES['optimum']}, as l2 is above 0."

@@ -111,9 +111,9 @@ class RowPass(Protocol):
     def start(self, primal=False):
         """w = 0: u = 1 in every row."""
 
-    def set_loss(self, name):
-        """"hinge", smoothed; or a smooth loss with a dual, "logistic" say: widths mean nothing then, the objective
-        is where the hinge is among the sums, and two sums more say what the dual variables are worth."""
+    def set_loss(self, loss):
+        """The hinge, smoothed; or a smooth `Loss` with a dual, the logistic one say: widths mean nothing then, the
+        objective is where the hinge is among the sums, and two sums more say what the dual variables are worth."""
 
     def pursue(self, level, scale):
         """Of margin pursuit, with this level and scale, instead: line value, slope and curvature are among the sums, no

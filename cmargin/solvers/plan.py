@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cmargin.data.loss import HINGE, Loss
 from cmargin.solvers import cost, prices
 from cmargin.solvers.prices import BY_DUAL, Sampled
 
@@ -27,7 +28,7 @@ from cmargin.solvers.prices import BY_DUAL, Sampled
 class ProblemStats:
     """What is known of one binary problem besides the rows; all problems of a fit are alike in it."""
 
-    loss: str
+    loss: Loss
     l2: float
     l1: float
     n_columns: int             # features, and the intercept's column
@@ -117,9 +118,9 @@ def refuse(problem, settings, stats):
     solver, search = settings.linear_solver, settings.line_search
     if solver == "cg" and problem.l1 > 0:
         raise ValueError("linear_solver='cg' needs l1=0: an l1 model is solved on its active block, by 'cholesky'.")
-    if search != "exact" and problem.loss != "hinge":
+    if search != "exact" and problem.loss.name != "hinge":
         raise ValueError("line_search='quadratic' needs loss='hinge'.")
-    if solver == "dual" and problem.loss not in BY_DUAL:
+    if solver == "dual" and not prices.has_dual_steps(problem.loss):
         raise ValueError(f"linear_solver='dual' needs loss={' or '.join(map(repr, BY_DUAL))}.")
     if stats.divided:                            # sums over all rows only
         return
@@ -136,7 +137,7 @@ def dual_is_tried(stats, problem, settings, told):
 
     A smooth loss is looked at closer, problem by problem (`reads_foreseen`).
     """
-    if stats.divided or problem.loss not in BY_DUAL:
+    if stats.divided or not prices.has_dual_steps(problem.loss):
         return False
     if settings.linear_solver == "dual":
         return True
@@ -284,15 +285,15 @@ def newton_next(stats, problem, settings, told):
     grows = settings.subset_growth == "auto" and start == "zero" and not products and settings.max_passes >= 2 \
         and (stats.in_memory or not stats.reads_are_shared or problem.n_problems == 1) \
         and prices.subset_is_large(stats.n_rows, problem.n_columns, problem.loss)
-    near = problem.loss == "hinge" and problem.l2 > 0 and problem.l1 == 0 and sampled is None \
+    near = problem.loss.name == "hinge" and problem.l2 > 0 and problem.l1 == 0 and sampled is None \
         and stats.n_rows >= cost.WORKING_SET_FROM_ROWS \
-        and prices.subset_is_large(stats.n_rows, problem.n_columns, "hinge")
+        and prices.subset_is_large(stats.n_rows, problem.n_columns, HINGE)
     if grows or near:
         if "class_sizes" not in told:
             return Stage("probe", "rows of weight 0 are no part of a subset", what="class_sizes")
         counted = sum(told["class_sizes"].numbers)
         grows = grows and prices.subset_is_large(counted, problem.n_columns, problem.loss)
-        near = near and prices.subset_is_large(counted, problem.n_columns, "hinge")
+        near = near and prices.subset_is_large(counted, problem.n_columns, HINGE)
     if grows and "subset" not in told:
         return Stage("subset", f"a tenth of {stats.n_rows:,} rows settles most of {problem.n_columns:,} unknowns")
     if grows and told["subset"].status == "done":

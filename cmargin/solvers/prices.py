@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cmargin._core.losses._losses import CALIBRATED, FACTS
+from cmargin._core.losses._losses import FACTS
 from cmargin.solvers import cost
 
-BY_DUAL = tuple(loss for loss, facts in FACTS.items() if not np.isnan(facts["dual_bend"]))
+BY_DUAL = tuple(loss for loss, facts in FACTS.items() if not np.isnan(facts["dual_bend"]))     # names
 
 
 class Sampled(NamedTuple):
@@ -24,14 +24,19 @@ class Sampled(NamedTuple):
 
 # ---------------------------------------------------------------- what is known of a loss
 
+def has_dual_steps(loss):
+    """Whether the dual's own solver takes the loss: each dual variable is worth a - bend a^2 / 2."""
+    return not np.isnan(loss.facts["dual_bend"])
+
+
 def dual_is_smooth(loss):
     """Whether the conjugate of the loss bends, as that of the squared hinge does: the dual has no kinks then."""
-    return FACTS[loss]["dual_bend"] > 0
+    return loss.facts["dual_bend"] > 0
 
 
 def curvature_jumps(loss):
     """Whether rows beyond the margin have no curvature; the hinge is smoothed."""
-    return loss not in CALIBRATED and loss != "hinge"
+    return not loss.facts["calibrated"] and loss.name != "hinge"
 
 
 # ---------------------------------------------------------------- sizes
@@ -56,7 +61,7 @@ def subset_saves_evaluations(stats):
 def subset_is_large(n_rows, n_columns, loss):
     """Whether a tenth of ``n_rows``, those whose weight is not 0, says enough about all of them."""
     each = cost.SUBSET_ROWS_PER_COLUMN
-    if loss != "hinge":
+    if loss.name != "hinge":
         each = min(each, cost.SMOOTH_SUBSET_ROWS_PER_COLUMN)
     return n_rows >= cost.SUBSET_FROM_ROWS and cost.SUBSET_SHARE * n_rows >= each * n_columns
 
@@ -131,7 +136,7 @@ def sample_for_products(stats, problem, settings, seed=0):
 
 def may_choose(stats, problem, settings):
     """Whether a smooth loss on rows in memory may go another way than by a factor."""
-    return settings.linear_solver == "auto" and stats.here and problem.loss != "hinge"
+    return settings.linear_solver == "auto" and stats.here and problem.loss.name != "hinge"
 
 
 def worth_columns(stats, problem, settings):
@@ -148,7 +153,7 @@ def worth_products(stats, problem, settings):
     """Products with the rows that a step may take in place of an evaluation with curvature and its factor; 0: none."""
     if not may_choose(stats, problem, settings):
         return 0
-    if problem.l1 > 0 or not problem.l2 > 0 or (problem.loss not in CALIBRATED and not stats.sparse):
+    if problem.l1 > 0 or not problem.l2 > 0 or (not problem.loss.facts["calibrated"] and not stats.sparse):
         return 0                                                          # a curvature that jumps asks for more steps
     if worth_reducing(stats):
         stored = stats.n_features / stats.entries_per_row                 # they are made dense for it

@@ -6,6 +6,7 @@ import numpy as np
 
 from cmargin._runtime.clock import RunClock
 from cmargin.data.columns import Columns
+from cmargin.data.loss import HINGE, Loss
 from cmargin.solvers.first_order.penalty import Penalty
 
 
@@ -16,7 +17,7 @@ class Problem:
     l2: float
     l1: float
     free: int | None = None
-    loss: str = "hinge"                    # or a smooth loss that has a dual
+    loss: Loss = HINGE                     # or a smooth loss that has a dual
 
 
 @dataclass

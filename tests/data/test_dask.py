@@ -20,6 +20,7 @@ from workers_in_place import InPlace, Losing, source_of
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, SmSVMClassifierCV
 from cmargin.data import open_rows
+from cmargin.data.loss import Loss
 from cmargin.data.shards.dask import source as dask_source
 from cmargin.solvers.problem import Problem, Settings
 
@@ -242,7 +243,8 @@ def test_what_is_lost_is_made_again_to_the_bit(loss):
     for cluster in (InPlace(), Losing()):
         source = source_of(many, code, [5000, 17_000], cluster)
         rows = source.row_pass(0, intercept=True, n_threads=1)
-        *_, last = (driver.finish() for driver in drivers_of(source, rows, Problem(1e-4, 0.0, 5, loss), Settings(), 3))
+        problem = Problem(1e-4, 0.0, 5, Loss(loss))
+        *_, last = (driver.finish() for driver in drivers_of(source, rows, problem, Settings(), 3))
         found.append((last.w.tobytes(), last.objective, last.dual, last.passes))
     assert cluster.lost > 5
     assert found[0] == found[1]

@@ -39,6 +39,7 @@ from cmargin.data.files.row_pass import FileRowPass
 from cmargin.data.files.source import FileSource
 from cmargin.data.files.stochastic_rows import FileStochasticRows
 from cmargin.data.files.walkers import FileWalkers
+from cmargin.data.loss import Loss
 from cmargin.data.memory import dual_rows, row_pass, score_blocks, softmax_rows, stochastic_rows
 from cmargin.data.memory import source as memory
 from cmargin.data.open_here import source_of
@@ -104,7 +105,7 @@ def test_sums_of_every_home(place, any_format, dtype, weighted):
     loss, squares = source.evaluate(w, True)
     assert loss == pytest.approx(s @ np.maximum(u, 0), rel=rough)
     np.testing.assert_allclose(squares, s @ A**2, rtol=rough)
-    source.set_loss("squared_hinge")
+    source.set_loss(Loss("squared_hinge"))
     source.start()
     source.set_active(None)
     sums, gradient, hessian = source.look(direction=w, step=1.0, line_width=1.0, width=1.0, curvature_floor=0.0)
@@ -139,9 +140,9 @@ def test_rows_below_the_floor_in_every_home(place, any_format):
 def test_the_driver_ends_at_the_optimum_in_every_home(place, any_format, dtype, weighted, loss):
     X, code = problem(dtype, weighted)
     with single_threaded_blas():
-        found = ContinuationNewton(place(any_format(X), code), Problem(1e-2, 0.0, 7, loss), Settings(tol=1e-5)).run()
-        told = ContinuationNewton(PLACES["open_rows"](X.astype(float), code), Problem(1e-2, 0.0, 7, loss),
-                                  Settings(tol=1e-7)).run()
+        asked = Problem(1e-2, 0.0, 7, Loss(loss))
+        found = ContinuationNewton(place(any_format(X), code), asked, Settings(tol=1e-5)).run()
+        told = ContinuationNewton(PLACES["open_rows"](X.astype(float), code), asked, Settings(tol=1e-7)).run()
     assert found.status == "converged"
     assert found.objective == pytest.approx(told.objective, rel=1e-4 if dtype == np.float32 else 2e-5)
 
@@ -213,7 +214,7 @@ def test_what_lines_told_of_the_near_rows(place, any_format, dtype):
     X, code = problem(dtype, True)
     told = []
     for rows in (PLACES["open_rows"](X, code), place(any_format(X), code)):
-        rows.set_loss("hinge")
+        rows.set_loss(Loss("hinge"))
         rows.foresee_nearest()
         rows.measure_rows(np.ones(8))
         sums, gradient, block = rows.look(direction=np.linspace(-1, 1, 8), step=1.0, line_width=1e-4, width=1e-4,

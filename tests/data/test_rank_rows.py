@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from ranks_in_threads import on_ranks
 
 from cmargin.data import open_rows
+from cmargin.data.loss import Loss
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((60, 5))
@@ -50,7 +51,7 @@ def test_views_of_all_problems():
     W, bias = rng.standard_normal((2, 5)), np.array([0.1, -0.2])
     margins = driven(lambda source: np.vstack([m for _, m in source.score_blocks(None, None, 1).margins(W, bias)]))
     np.testing.assert_allclose(margins, CODES.T * (W @ X.T + bias[:, None]))
-    start = driven(lambda source: source.shared_start([0, 1], [60.0, 60.0], True, 1e-3, "hinge").W)
+    start = driven(lambda source: source.shared_start([0, 1], [60.0, 60.0], True, 1e-3, Loss("hinge")).W)
     assert start.shape == (2, 6) and (np.sign(X @ start[0, :5] + start[0, 5]) == CODES[:, 0]).mean() > 0.5
 
 

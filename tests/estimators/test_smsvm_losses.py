@@ -18,6 +18,7 @@ from cmargin import SmSVMClassifier
 from cmargin._core.losses._losses import LOSS_IDS, gains
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
+from cmargin.data.loss import Loss
 from cmargin.solvers import cost
 from cmargin.solvers.problem import Problem, Settings
 
@@ -60,7 +61,7 @@ def test_a_look_equals_the_formulas(name, dtype, fmt):
     for n_threads in (1, 2):
         rows = open_rows({"C": X, "F": np.asfortranarray(X), "csr": sparse.csr_matrix(X)}[fmt]).row_pass(code,
                              intercept=True, n_threads=n_threads)
-        rows.set_loss(name)
+        rows.set_loss(Loss(name))
         rows.look(w, 1.0, 1.0, 1.0, 0.0)
         sums, gradient, hessian = rows.look(e, 0.5, 1.0, 1.0, 0.0)
         bits.add((sums.tobytes(), gradient.tobytes(), hessian.tobytes()))
@@ -210,7 +211,7 @@ def test_a_subset_is_left_where_its_end_cannot_be_seen_in_the_gaps_of_the_whole(
     source = open_rows(X)
     rows = source.row_pass(code, intercept=False, n_threads=1)
     with single_threaded_blas():
-        first = next(drivers_of(source, rows, Problem(1e-3, 0.0, None, loss), Settings(), seed))
+        first = next(drivers_of(source, rows, Problem(1e-3, 0.0, None, Loss(loss)), Settings(), seed))
         assert first.finish().gap <= 3e-4
 
 

@@ -1,3 +1,4 @@
+import pickle
 import re
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import cmargin
 from cmargin import SmSVMClassifier
 from cmargin._core.losses import _losses
 from cmargin.data import open_rows
+from cmargin.data.loss import Loss
 
 PARAMETERS = {
     "smoothed_hinge": [(1.0,), (1e-3,)],
@@ -151,7 +153,7 @@ def test_a_loss_without_dual_is_refused_where_a_bound_is_wanted():
             with pytest.raises(ValueError, match=name):
                 _losses.gains(_losses.LOSS_IDS[name], np.zeros(1), np.zeros(1))
             with pytest.raises(ValueError, match=name):
-                open_rows(np.eye(3)).row_pass(np.ones(3), intercept=True, n_threads=1).set_loss(name)
+                open_rows(np.eye(3)).row_pass(np.ones(3), intercept=True, n_threads=1).set_loss(Loss(name))
 
 
 def test_an_unknown_loss_is_refused():
@@ -161,6 +163,16 @@ def test_an_unknown_loss_is_refused():
                      lambda loss=loss: _losses.posterior(loss, *np.zeros((2, 1)))):
             with pytest.raises(ValueError, match=f"unknown loss id {loss}"):
                 call()
+
+
+def test_a_loss_is_one_value_that_may_be_sent():
+    # a loss was its name alone, and a parameter of it would have had to travel beside it to every place of rows
+    loss = Loss("margin_pursuit", (0.3, 2.0))
+    assert pickle.loads(pickle.dumps(loss)) == loss != Loss("margin_pursuit")
+    assert [Loss("smoothed_hinge", p).numbers for p in ((), (0.3,))] == [(1.0, 1.0), (0.3, 1.0)]
+    for name, facts in _losses.FACTS.items():
+        assert repr(Loss(name).facts) == repr(facts)
+        assert Loss(name).id == _losses.LOSS_IDS[name]
 
 
 def test_a_smooth_loss_is_its_file_a_line_of_the_table_and_an_option():

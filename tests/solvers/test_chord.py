@@ -7,6 +7,7 @@ import pytest
 from scipy.special import expit
 
 from cmargin import SmSVMClassifier
+from cmargin.data.loss import Loss
 from cmargin.data.open import open_rows
 from cmargin.solvers.newton.continuation import ContinuationNewton
 from cmargin.solvers.problem import Problem, Settings
@@ -22,7 +23,7 @@ def test_sums_of_a_look_are_those_of_the_formulas(loss, scale):
     rng = np.random.default_rng(3)
     X, code = scale * rng.standard_normal((203, 1)), rng.uniform(0.5, 2, 203) * np.where(rng.random(203) < 0.4, 1, -1)
     rows = open_rows(X).row_pass(code, intercept=False, n_threads=1)
-    rows.set_loss(loss)
+    rows.set_loss(Loss(loss))
     s, y, w = np.abs(code), np.sign(code), np.ones(1)
     rows.start()
     rows.look(w, 1.0, 1.0, 1.0, 0.0)
@@ -49,7 +50,7 @@ def test_a_product_is_that_of_the_formula_at_the_end_of_the_last_step(loss, dtyp
     rng = np.random.default_rng(5)
     X, code = rng.standard_normal((203, 9)).astype(dtype), rng.uniform(0.5, 2, 203) * rng.choice([-1, 1], 203)
     rows = open_rows(X).row_pass(code, intercept=False, n_threads=1)
-    rows.set_loss(loss)
+    rows.set_loss(Loss(loss))
     w, d, x = rng.standard_normal((3, 9))
     rows.start()
     rows.look(w, 1.0, 1.0, 1.0, 0.0)
@@ -190,7 +191,7 @@ def test_a_fit_that_goes_on_sums_its_next_curvature_as_it_would_have():
 
     def driver(stop):
         rows = open_rows(X).row_pass(y, intercept=True, n_threads=1)
-        return ContinuationNewton(rows, Problem(1e-2, 0.0, 150, "logistic"),
+        return ContinuationNewton(rows, Problem(1e-2, 0.0, 150, Loss("logistic")),
                                   Settings(tol=1e-5, max_passes=100.0, stop=stop))
 
     def stop():

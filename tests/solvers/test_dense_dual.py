@@ -13,6 +13,7 @@ from plans import begins_with_dual
 from sklearn.exceptions import ConvergenceWarning
 
 from cmargin.data import open_rows
+from cmargin.data.loss import Loss
 from cmargin.smsvm import SmSVMClassifier
 from cmargin.solvers import cost, prices
 from cmargin.solvers.dual import dual_newton
@@ -87,7 +88,7 @@ def test_rows_are_copied_only_where_their_columns_lie_apart():
     X = np.zeros((50, 8))
     for array, copied in ((X, False), (X[::2], False), (X[:, ::2], True), (X[:, :1], False), (X.copy("F"), True)):
         source = open_rows(array)
-        assert (source.dual_rows(False, False, None, 1.0, "hinge").rows is not source.rows) == copied
+        assert (source.dual_rows(False, False, None, 1.0, Loss("hinge")).rows is not source.rows) == copied
 
 
 @pytest.mark.parametrize("intercept", INTERCEPTS)

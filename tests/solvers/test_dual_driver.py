@@ -12,6 +12,7 @@ from test_dual_newton import nearly_repeated
 from cmargin import SmSVMClassifier
 from cmargin._runtime.clock import RunClock
 from cmargin.data import open_rows
+from cmargin.data.loss import Loss
 from cmargin.solvers.dual import dual_newton
 from cmargin.solvers.newton import slices
 from cmargin.solvers.prices import BY_DUAL
@@ -25,10 +26,10 @@ def drivers(n=4, m=900, loss="hinge", **chosen):
     """A driver for each of some problems on the same rows, with looks at 0.4 of the tolerance and Newton steps."""
     X, y = nearly_repeated(m=m)
     code = [np.where(np.random.default_rng(seed).random(len(y)) < 0.1, -y, y) for seed in range(n)]
-    shared = open_rows(X).dual_rows(True, True, None, 1e-5, loss)
+    shared = open_rows(X).dual_rows(True, True, None, 1e-5, Loss(loss))
     settings = Settings(**{"tol": 1e-6, "max_passes": 400.0, **chosen})
-    return [dual_newton.DualNewton(shared.row_pass(one), Problem(1e-5, 0.0, m, loss), settings, Result(np.zeros(m + 1)))
-            for one in code]
+    problem = Problem(1e-5, 0.0, m, Loss(loss))
+    return [dual_newton.DualNewton(shared.row_pass(one), problem, settings, Result(np.zeros(m + 1))) for one in code]
 
 
 def bits(driver):

@@ -17,6 +17,7 @@ from cmargin._core.rows._dual_face import newton_step
 from cmargin._core.rows._dual_sweeps import WISHES, DualSweeps
 from cmargin._core.util._sampling import shuffle
 from cmargin.data import open_rows
+from cmargin.data.loss import Loss
 from cmargin.smsvm import SmSVMClassifier
 from cmargin.solvers import cost
 from cmargin.solvers.dual import dual_newton
@@ -53,7 +54,7 @@ def kernel_case(request, tmp_path):
     X = as_format(dense, name, tmp_path)
     rng = np.random.default_rng(8)
     weight = rng.integers(0, 3, len(y)).astype(float)
-    rows = open_rows(X).dual_rows(True, True, weight, 1 / weight.sum(), loss)
+    rows = open_rows(X).dual_rows(True, True, weight, 1 / weight.sum(), Loss(loss))
     mean = 0.0 if rows.mean is None else rows.mean
     Z = np.column_stack([dense.astype(float) - mean, np.full(X.shape[0], rows.bias)])
     a = np.clip(rng.standard_normal(len(y)) + 0.5, 0, rows.upper)

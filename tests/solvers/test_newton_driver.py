@@ -19,6 +19,7 @@ from cmargin._core.util._sorting import sorted_places
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.clock import RunClock
 from cmargin.data import open_rows
+from cmargin.data.loss import Loss
 from cmargin.solvers.newton import slices
 from cmargin.solvers.newton.continuation import ContinuationNewton
 from cmargin.solvers.newton.published import PaperNewton
@@ -33,10 +34,10 @@ PROBLEMS = {
     "ridge": (X_bc, y_bc, Problem(1e-3, 0.0, 30), {}),
     "l1": (X_bc, y_bc, Problem(1e-4, 1e-2, 30), {}),
     "l1 alone": (X_bc, y_bc, Problem(0.0, 1e-2, 30), {}),
-    "logistic": (X_bc, y_bc, Problem(1e-3, 0.0, 30, "logistic"), {}),
-    "squared hinge, l1": (X_bc, y_bc, Problem(1e-3, 1e-3, 30, "squared_hinge"), {}),
+    "logistic": (X_bc, y_bc, Problem(1e-3, 0.0, 30, Loss("logistic")), {}),
+    "squared hinge, l1": (X_bc, y_bc, Problem(1e-3, 1e-3, 30, Loss("squared_hinge")), {}),
     "products": (X_bc, y_bc, Problem(1e-2, 0.0, 30), {"linear_solver": "cg"}),
-    "no penalty": (X_bc, y_bc, Problem(0.0, 0.0, 30, "logistic"), {"max_passes": 8.0}),
+    "no penalty": (X_bc, y_bc, Problem(0.0, 0.0, 30, Loss("logistic")), {"max_passes": 8.0}),
     "columns in use": (X_wide, y_wide, Problem(1e-3, 1e-2, None), {}),
     "columns in use, CSR": (sparse.csr_matrix(X_wide), y_wide, Problem(1e-3, 1e-2, 400), {}),
 }

@@ -16,6 +16,7 @@ from cmargin._core.newton.direction._l1_model import model_minimum
 from cmargin._core.newton.direction._system import l1_model_minimum
 from cmargin._core.rows._rows import Rows
 from cmargin._runtime.blas_threads import single_threaded_blas
+from cmargin.data.loss import Loss
 from cmargin.data.open import open_rows
 from cmargin.solvers.newton.continuation import ContinuationNewton
 from cmargin.solvers.prices import worth_columns
@@ -138,11 +139,11 @@ def test_a_looser_model_takes_fewer_reads_and_no_more_than_are_allowed():
     (texts(400, 256)[0], {}, {}, 0),                               # a block of so few columns is cheap
     (texts(400, 3000)[0].toarray(), {}, {}, 0),
     (texts(400, 3000)[0], {"l1": 0.0}, {}, 0),
-    (texts(400, 3000)[0], {"loss": "hinge"}, {}, 0),
+    (texts(400, 3000)[0], {"loss": Loss("hinge")}, {}, 0),
     (texts(400, 3000)[0], {}, {"linear_solver": "cholesky"}, 0),
 ])
 def test_what_columns_are_worth(X, problem, settings, worth):
-    problem = Problem(**{"l2": 0.0, "l1": 1e-3, "loss": "logistic"} | problem)
+    problem = Problem(**{"l2": 0.0, "l1": 1e-3, "loss": Loss("logistic")} | problem)
     assert worth_columns(open_rows(X).describe(), problem, Settings(**settings)) == worth
 
 
@@ -186,7 +187,7 @@ def by_columns(X, y, worth, **settings):
     if worth:
         rows.take_columns(source.columns())
     with single_threaded_blas():
-        return ContinuationNewton(rows, Problem(0.0, 1e-4, X.shape[1], "logistic"), Settings(1e-7, **settings),
+        return ContinuationNewton(rows, Problem(0.0, 1e-4, X.shape[1], Loss("logistic")), Settings(1e-7, **settings),
                                   products=worth).run()
 
 
@@ -248,7 +249,7 @@ def test_rows_without_columns_are_refused():
     X, y = texts(50, 400)
     rows = open_rows(X).row_pass(np.where(y, 1.0, -1.0), intercept=False, n_threads=1)
     with pytest.raises(ValueError, match="columns"):
-        ContinuationNewton(rows, Problem(0.0, 1e-3, None, "logistic"), Settings(), products=5)
+        ContinuationNewton(rows, Problem(0.0, 1e-3, None, Loss("logistic")), Settings(), products=5)
     with pytest.raises(ValueError, match="take_columns"):
         rows.take_columns(Rows(X))
 

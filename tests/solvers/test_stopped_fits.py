@@ -16,6 +16,7 @@ from cmargin import MarginPursuitClassifier, PegasosClassifier, SLNDClassifier, 
 from cmargin._runtime import clock
 from cmargin.data import open_rows
 from cmargin.data.files import open_files
+from cmargin.data.loss import Loss
 from cmargin.data.memory.shared_start import ridge, sample_rows
 from cmargin.solvers.dual.dual_newton import DualNewton
 from cmargin.solvers.multinomial import newton as multinomial_newton
@@ -211,7 +212,7 @@ def test_the_sample_of_rows_is_small_and_has_every_class():
 
 def test_evaluation_of_the_start_ends_with_the_time():
     from cmargin._estimators.labels import Labels
-    start = open_rows(X).shared_start(Labels(np.arange(10), y), np.ones(len(y)), True, 1e-4, "hinge")
+    start = open_rows(X).shared_start(Labels(np.arange(10), y), np.ones(len(y)), True, 1e-4, Loss("hinge"))
     start.evaluate(lambda: True)
     assert np.isinf(start.objective).all()
     start.evaluate(lambda: False)

@@ -34,8 +34,8 @@ class Elsewhere:
         self.asked.append(method)
         return [getattr(part, method)(*args, **kwargs) for part in self.parts]
 
-    def set_loss(self, name):
-        self.everywhere("set_loss", name)
+    def set_loss(self, loss):
+        self.everywhere("set_loss", loss)
 
     def pursue(self, level, scale):
         self.everywhere("pursue", level, scale)

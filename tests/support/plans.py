@@ -3,6 +3,7 @@
 import numpy as np
 
 from cmargin.data import open_rows
+from cmargin.data.loss import Loss
 from cmargin.solvers import plan
 from cmargin.solvers.newton.stages import Shared, Stages
 from cmargin.solvers.problem import Problem, Settings
@@ -16,7 +17,7 @@ def shared_of(source, problem, intercept=True, n_problems=1):
 
 def begins_with_dual(X, l2, *, l1=0.0, loss="hinge", **chosen):
     """Whether the dual is tried before Newton's method; of a smooth loss, whether it may be."""
-    shared, settings = shared_of(open_rows(X), Problem(l2, l1, X.shape[1], loss)), Settings(**chosen)
+    shared, settings = shared_of(open_rows(X), Problem(l2, l1, X.shape[1], Loss(loss))), Settings(**chosen)
     plan.refuse(shared.about, settings, shared.stats)
     shared.learn(settings)
     return bool(plan.dual_is_tried(shared.stats, shared.about, settings, {told.what: told for told in shared.known}))
@@ -24,7 +25,7 @@ def begins_with_dual(X, l2, *, l1=0.0, loss="hinge", **chosen):
 
 def foreseen(X, code, l2, loss="squared_hinge"):
     """Reads after which the dual of a smooth loss is known not to cost less; 0: it is not tried."""
-    shared = shared_of(open_rows(X), Problem(l2, 0.0, X.shape[1], loss))
+    shared = shared_of(open_rows(X), Problem(l2, 0.0, X.shape[1], Loss(loss)))
     stages, told = Stages(shared, code, Settings(), Result(), 0), {}
     while isinstance(asked := plan.reads_foreseen(shared.stats, told), plan.Stage):
         told[asked.what] = stages.probe(asked)

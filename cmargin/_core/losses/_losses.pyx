@@ -7,9 +7,14 @@ from cmargin._core.losses._point cimport loss_facts, loss_of, loss_t
 from cmargin._core.util._shapes cimport must_fit
 
 
-cdef loss_facts facts(int id) noexcept nogil:
-    cdef loss_t loss = loss_of(id, 1, 1)
+cdef loss_facts facts(int id, double a=1, double b=1) noexcept nogil:
+    cdef loss_t loss = loss_of(id, a, b)
     return facts_of(&loss)
+
+
+def facts_at(int loss, double a=1.0, double b=1.0):
+    """What a loss with these parameters says of itself; `FACTS` has what it says at 1."""
+    return facts(loss, a, b)
 
 
 FACTS = {facts(loss).name.decode(): facts(loss) for loss in range(N_LOSSES)}
@@ -82,10 +87,13 @@ def posterior(int loss, const double[::1] scores, double[::1] posterior_out):
             posterior_out[i] = f if 0 <= f <= 1 else (NAN if f != f else (1.0 if f > 1 else 0.0))
 
 
-def gains(int loss, const double[::1] a, double[::1] gain_out):
-    """-F*(-a), what a dual variable is worth in the bound (see `dual_gain`); both arrays (n,)."""
+def gains(int loss, const double[::1] a, double[::1] gain_out, double parameter=1.0):
+    """-F*(-a), what a dual variable is worth in the bound (see `dual_gain`); both arrays (n,).
+
+    ``parameter`` is the a of `loss_t`.
+    """
     cdef Py_ssize_t i
-    cdef loss_t of = loss_of(loss, NAN, NAN)
+    cdef loss_t of = loss_of(loss, parameter, NAN)
     if loss < 0 or loss >= N_LOSSES:
         raise unknown(loss)
     must_fit(a.shape[0] == gain_out.shape[0], "gains")

@@ -6,7 +6,6 @@ import numpy as np
 
 from cmargin._core.newton._asking import Driver
 
-LOSS_IDS: dict[str, Any]
 STATUS: tuple[str, ...]
 
 class Newton(Driver):

@@ -23,8 +23,6 @@ from cmargin._core.newton._vectors cimport n_vectors, point_at_vectors
 from cmargin._core.util._shapes cimport must_fit
 from cmargin._core.newton._smoothing cimport begin_rule
 
-from cmargin._core.losses._losses import LOSS_IDS
-
 # names of `status_id`. "decrement": no certificate exists; "width": a subset is done; "stalled": the width cannot
 # shrink further; "rounding": nor can the gap; "left": steps by products are not worth their reads
 STATUS = ("waiting", "running", "converged", "decrement", "width", "stalled", "rounding", "stopped", "max_time",
@@ -92,7 +90,7 @@ cdef class Newton(Driver):
         at.penalty.l2, at.penalty.l1 = problem.l2, problem.l1
         at.problem.free = -1 if problem.free is None else problem.free
         must_fit(at.problem.free == -1 or at.problem.free == at.p - 1, "free: the last column")
-        at.problem.loss = loss_of(LOSS_IDS[problem.loss], 1, 1)
+        at.problem.loss = loss_of(problem.loss.id, problem.loss.numbers[0], problem.loss.numbers[1])
         at.problem.facts = facts_of(&at.problem.loss)
         at.stop.tol, at.stop.max_passes, at.stop.width_end = settings.tol, settings.max_passes, settings.width_end
         at.stop.deadline, at.ask.pauses = settings.deadline, settings.pauses

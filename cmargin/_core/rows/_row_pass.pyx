@@ -21,8 +21,6 @@ from cmargin._core.rows._tiles cimport source_of
 from cmargin._core.util._rounding cimport ROUNDING_OF_SUMS
 from cmargin._core.util._shapes cimport check_ascending, check_length, must_fit
 
-from cmargin._core.losses._losses import LOSS_IDS
-
 ROUNDING = ROUNDING_OF_SUMS              # the same for Python
 
 
@@ -144,12 +142,12 @@ cdef class RowBlocks:
         cdef pass_job *job = &self.rows.job
         job.loss = loss_of(MARGIN_PURSUIT, level, scale)
 
-    def set_loss(self, name):
-        """From here on the loss is one with a dual: "hinge", smoothed as before, or one that needs no width."""
-        cdef loss_t loss = loss_of(LOSS_IDS[name], 1, 1)
+    def set_loss(self, of):
+        """From here on the loss is a `Loss` with a dual: the hinge, smoothed as before, or one that needs no width."""
+        cdef loss_t loss = loss_of(of.id, of.numbers[0], of.numbers[1])
         if not has_dual(&loss):
-            raise ValueError(f"a loss without a dual has no certificate: {name}")
-        self.rows.job.loss = loss_of(in_newton_steps(loss.id), 1, 1)
+            raise ValueError(f"a loss without a dual has no certificate: {of.name}")
+        self.rows.job.loss = loss_of(in_newton_steps(loss.id), loss.a, loss.b)
 
     def set_active(self, const Py_ssize_t[::1] active):
         """Columns of the curvature block: an ascending intp array, or None for all."""

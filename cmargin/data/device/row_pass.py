@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cmargin._core.losses._losses import FACTS
 from cmargin._core.rows._row_blocks import ON_DIAGONAL
 from cmargin._core.rows._row_pass import ROUNDING
 from cmargin.data.device.arrays import to_host
@@ -92,11 +91,11 @@ class DeviceRowPass(ChoosesNearest):
         self.state = [state.begun(self.xp) for state in self.state]
         self.forgets, self.fresh, self.begun, self.pending, self.primal = bool(primal), True, False, 0.0, True
 
-    def set_loss(self, name):
-        if name not in GAINS:
-            raise ValueError(f"a loss without a dual has no certificate: {name}")
-        self.loss, self.parameters = "smoothed_hinge" if name == "hinge" else name, ()
-        self.largest = FACTS[name]["dual_largest"]
+    def set_loss(self, loss):
+        if loss.name not in GAINS:
+            raise ValueError(f"a loss without a dual has no certificate: {loss.name}")
+        self.loss, self.parameters = "smoothed_hinge" if loss.name == "hinge" else loss.name, loss.parameters
+        self.largest = loss.facts["dual_largest"]
 
     def pursue(self, level, scale):
         self.loss, self.parameters, self.largest = "margin_pursuit", (level, scale), 0.0
@@ -419,7 +418,7 @@ class SmoothLook:
         parts, self.columns, self.state = [at.value[-1, :], slope * v, h], [state.code * slope], state
         if largest:                              # a after the step, as the model before it predicts it
             a = clipped(xp, at.slope[0, :] - at.curvature[0, :] * v, largest)
-            gain, worth = GAINS[source.loss](xp, a), state.weight * a
+            gain, worth = GAINS[source.loss](xp, a, *source.parameters), state.weight * a
             parts += [xp.where(state.up, gain, zeros), xp.where(state.up, zeros, gain)]
             self.columns += [xp.where(state.up, worth, zeros), xp.where(state.up, zeros, worth)]
             self.state = replace(state, dual_next=a)

@@ -107,8 +107,8 @@ class FileRowPass(ChoosesNearest):
     def start(self, primal=False):
         self.blocks.start(primal)
 
-    def set_loss(self, name):
-        self.blocks.set_loss(name)
+    def set_loss(self, loss):
+        self.blocks.set_loss(loss)
 
     def pursue(self, level, scale):
         self.blocks.pursue(level, scale)

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from cmargin._core.losses._losses import FACTS
 from cmargin._core.rows._dual_rows import DualBlocks, squares
 from cmargin._core.rows._rows import Rows
 
@@ -14,7 +13,7 @@ LARGEST_RIDGE = 1e200  # of a row that costs anything at all
 
 def box_of(cost, loss):
     """(upper, ridge) of dual variables in units of 1/l2, where a unit of the loss costs ``cost``."""
-    facts = FACTS[loss]
+    facts = loss.facts
     with np.errstate(over="ignore"):                                      # no bound
         counts = cost * LARGEST_RIDGE > facts["dual_bend"]                # the bound of a row without is 0
         upper = np.where(counts, cost * facts["dual_largest"], 0.0)
@@ -37,7 +36,7 @@ class DualRows:
     weights : (n,) array or None
         Of the rows; ones.
     l2 : float
-    loss : str
+    loss : Loss
         One whose dual variables are worth a - bend a^2 / 2 each.
     """
 

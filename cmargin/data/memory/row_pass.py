@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from cmargin._core.losses._losses import LOSS_IDS, gains
+from cmargin._core.losses._losses import gains
 from cmargin._core.rows._row_pass import ROUNDING, RowBlocks
 from cmargin._core.rows._row_sample import chosen, sides_of
 from cmargin._core.rows._row_state import kept_of_rows, take_back_rows
@@ -124,7 +124,7 @@ class MemoryRowPass(ChoosesNearest, RowBlocks):
         worth : two sums of s G(a)
         """
         worth, positive, c = np.empty(len(a)), self.code >= 0, a * self.code
-        gains(LOSS_IDS[loss], a, worth)
+        gains(loss.id, a, worth, *loss.parameters)
         worth *= np.abs(self.code)
         totals = [c[positive].sum(), -c[~positive].sum()]
         if must_balance and abs(totals[0] - totals[1]) > ROUNDING * totals[0]:

@@ -8,7 +8,7 @@ made from a sample of the rows, so that it costs about a tenth of a second whate
 
 import numpy as np
 
-from cmargin._core.losses._losses import LOSS_IDS, evaluate
+from cmargin._core.losses._losses import evaluate
 from cmargin.data.arrays import dense
 
 FLOPS = 4e9                  # of the second moment of the sample, at most
@@ -29,7 +29,7 @@ class SharedStart:
     weights : (n,) array
     intercept : bool
     l2 : float
-    loss : str
+    loss : Loss
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ def losses_at(source, codes, weights, W, intercept, loss):
     X, m, values, sums = source.X, source.n_features, np.empty((3, source.n_rows)), np.zeros(len(W))
     scores = np.asarray(X @ W[:, :m].T.astype(X.dtype), float)
     for k, (code, w) in enumerate(zip(codes, W, strict=True)):
-        evaluate(LOSS_IDS[loss], code * (scores[:, k] + (w[m] if intercept else 0.0)), *values)
+        evaluate(loss.id, code * (scores[:, k] + (w[m] if intercept else 0.0)), *values, *loss.parameters)
         sums[k] = weights @ values[0]
     return sums
 

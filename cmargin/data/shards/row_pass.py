@@ -128,8 +128,8 @@ class ShardedPass:
 
     # ------------------------------------------------------------ sums
 
-    def set_loss(self, name):
-        self.source.order("tell_pass", self.key, "set_loss", name)
+    def set_loss(self, loss):
+        self.source.order("tell_pass", self.key, "set_loss", loss)
 
     def pursue(self, level, scale):
         self.source.order("tell_pass", self.key, "pursue", level, scale)

@@ -13,6 +13,7 @@ from cmargin._core.newton._pursuit_memory import PursuitSteps
 from cmargin._runtime.checkpoint import NO_CHECKPOINTER
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin._runtime.deferred import Deferred
+from cmargin.data.loss import Loss
 from cmargin.data.memory.row_pass import SMALL
 from cmargin.solvers import cost
 from cmargin.solvers.first_order.chosen import settled
@@ -164,7 +165,7 @@ class NewtonClasses:
     def begin_plan(self):
         """What is known of all problems, and what is done for all of them."""
         self.stats, s = self.blocks.source.describe(), self.settings
-        self.about = ProblemStats("margin_pursuit", s.l2, 0.0, self.stats.n_features + s.fit_intercept,
+        self.about = ProblemStats(Loss("margin_pursuit"), s.l2, 0.0, self.stats.n_features + s.fit_intercept,
                                   len(self.results), self.start.W is not None)
         stage = next_pursuit_stage(self.stats, self.about, s, [])
         self.known = [Outcome("reduced")] if stage.kind == "reduced" else []

@@ -1,0 +1,30 @@
+"""A loss as it goes from the estimator to the rows, wherever they are: its name and its parameters, as one value."""
+
+from dataclasses import dataclass
+
+from cmargin._core.losses._losses import LOSS_IDS, facts_at
+
+
+@dataclass(frozen=True)
+class Loss:
+    """``parameters``: a, or a and b, of `loss_t`, where the loss has them."""
+
+    name: str
+    parameters: tuple[float, ...] = ()
+
+    @property
+    def id(self):
+        return LOSS_IDS[self.name]
+
+    @property
+    def numbers(self):
+        """a and b of `loss_t`, 1 where the loss has none."""
+        return (*self.parameters, 1.0, 1.0)[:2]
+
+    @property
+    def facts(self):
+        """What compiled code says of the loss at these parameters: the fields of `loss_facts`."""
+        return facts_at(self.id, *self.numbers)
+
+
+HINGE = Loss("hinge")
