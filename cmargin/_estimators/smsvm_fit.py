@@ -2,7 +2,7 @@
 
 import threading
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from time import perf_counter
 
 import numpy as np
@@ -26,6 +26,7 @@ from cmargin.solvers.problem import Problem, Settings
 from cmargin.solvers.result import Result
 
 SMALLEST_NUMBER, LARGEST_NUMBER = float(np.finfo(float).tiny), float(np.finfo(float).max)
+CHOSEN = {field.name for field in fields(Settings)}
 UNFINISHED = ("waiting", "running", "stopped", "max_time")
 LATE = 0.3                     # seconds that an interrupted fit may take to say how good the classes are
 
@@ -40,9 +41,8 @@ def l2_of(estimator, total_weight):
 
 
 def settings_of(estimator, **more):
-    e = estimator
-    return Settings(e.tol, e.max_passes, e.smoothing, e.smoothing_decay, e.linear_solver, line_search=e.line_search,
-                    subset_growth=e.subset_growth, newton_tol=e.newton_tol, **more)
+    """`Settings`: every field that the estimator has by the same name, and ``more``."""
+    return Settings(**{name: value for name, value in vars(estimator).items() if name in CHOSEN}, **more)
 
 
 class SmSVMFit:

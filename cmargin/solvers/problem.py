@@ -46,6 +46,10 @@ class Settings:
     def pauses(self):
         return self.stop is not None or self.tell is not None
 
+    def for_near_rows(self, tol, most):
+        """``most``: passes that they may take."""
+        return replace(self, tol=tol, max_passes=most, width_end=np.finfo(float).tiny, stop=None, tell=None)
+
     def for_subset(self, width_end, whole):
         """``whole``: passes that must be left for a first look at all rows."""
         return replace(self, width_end=width_end, max_passes=self.max_passes - whole)

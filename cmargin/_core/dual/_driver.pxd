@@ -4,6 +4,7 @@ from cmargin._core.rows._dual_face cimport face_step
 from cmargin._core.rows._dual_evaluate cimport balancing
 from cmargin._core.rows._dual_rows cimport dual_rows
 from cmargin._core.rows._dual_sweeps cimport dual_sweeps
+from cmargin._core.util._stop cimport stop_rule
 
 
 cdef enum dual_stage:
@@ -34,12 +35,11 @@ cdef struct dual_state:
     double l2
     Py_ssize_t n_result          # numbers of w that are wanted: m, and 1 with an intercept
     # ---- what the user chose
-    double tol
+    stop_rule stop
     bint gives_up                # with "left" rather than "max_passes"
     double trial                 # of the limit, after which it leaves where the gap does not fall fast enough
     double first_look            # reads after which there is a look, if there has been none
     double largest               # multiple of w
-    double deadline
     bint pauses                  # after every look
     # ---- the point
     double *best_w               # (n_result,)

@@ -24,6 +24,7 @@ from cmargin._core.rows._dual_sweeps cimport (
 )
 from cmargin._core.util._clock cimport seconds
 from cmargin._core.util._history cimport history_row
+from cmargin._core.util._stop cimport is_done
 
 cdef enum:
     PART = 1000000               # entries of rows between two looks at the clock: a millisecond
@@ -60,7 +61,7 @@ cdef void dual_work(void *of, double until) noexcept nogil:
     cdef Py_ssize_t most = max(1, <Py_ssize_t> (PART / entries_of_a_row(at)))
     cdef int kind
     while at.stage not in (WAITING, PAUSED, ENDED) and begun < until:
-        if begun > at.deadline and at.leaving == RUNNING:
+        if begun > at.stop.deadline and at.leaving == RUNNING:
             dual_leave(at, MAX_TIME)
             continue
         kind = 2 if at.stage == SWEEPS else 1 if at.stage == STEP else 0
@@ -99,7 +100,7 @@ cdef void sweep_on(dual_state *at) noexcept nogil:
     cdef double hopeless = HOPELESS * at.limit if at.gives_up and not dense else INFINITY
     cdef double allowed = at.limit if at.history_rows > 0 else min(at.limit, HOPELESS_FROM * at.first_look + 1)
     at.stage = SWEEPS
-    begin_call(at.sweeps, SWEEPS_PER_LOOK - at.since % SWEEPS_PER_LOOK, at.tol,
+    begin_call(at.sweeps, SWEEPS_PER_LOOK - at.since % SWEEPS_PER_LOOK, at.stop.tol,
                max(1.0, <double> <Py_ssize_t> (SLICE / entries_of_a_row(at))),
                (allowed - reads_of(at.rows) - 1) * at.rows.n, hopeless * at.rows.n)
 
@@ -125,7 +126,7 @@ cdef void after_sweeps(dual_state *at) noexcept nogil:
 cdef bint is_hopeless(const dual_state *at) noexcept nogil:
     # before the first look of a trial, which is a read: hardly a row is at rest, and the gap is larger than the bound
     return at.history_rows == 0 and reads_of(at.rows) > HOPELESS_FROM * at.first_look \
-        and at.sweeps.n_active > STILL_AT_WORK * at.rows.n and at.sweeps.gap * at.tol > at.sweeps.enough
+        and at.sweeps.n_active > STILL_AT_WORK * at.rows.n and at.sweeps.gap * at.stop.tol > at.sweeps.enough
 
 
 cdef void after_step(dual_state *at) noexcept nogil:
@@ -266,11 +267,11 @@ cdef void note(dual_state *at) noexcept nogil:
 
 cdef void judge(dual_state *at) noexcept nogil:
     cdef double gap = gap_of(at), spent = reads_of(at.rows)
-    if gap <= at.tol:
+    if is_done(&at.stop, gap, spent):
         at.status = CONVERGED
     elif at.leaving != RUNNING:
         at.status = at.leaving
-    elif spent > at.trial * at.limit and spent * log(at.tol) < at.limit * log(min(1.0, gap)):
+    elif spent > at.trial * at.limit and spent * log(at.stop.tol) < at.limit * log(min(1.0, gap)):
         at.status = LEFT                 # the tolerance costs too many reads at the rate at which the gap came from 1
     elif no_read_left(at):
         at.status = LEFT if at.gives_up else MAX_PASSES

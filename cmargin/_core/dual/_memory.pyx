@@ -17,6 +17,7 @@ from cmargin._core.rows._dual_sweeps cimport DualSweeps
 from cmargin._core.util._serialise cimport copied, numbers_between, restore, serialised, span
 from cmargin._core.util._clock cimport seconds
 from cmargin._core.util._shapes cimport must_fit
+from cmargin._core.util._stop cimport take_rule
 
 # names of `dual_status`; "left": Newton's method on all columns had better go on
 STATUS = ("running", "converged", "stopped", "max_time", "max_passes", "left")
@@ -63,7 +64,8 @@ cdef class DualDriver(Worker):
         must_fit(n_result == rows.rows.m + (rows.rows.bias > 0) and n_result > 0, "DualDriver")
         self.source, self.sweeps = rows, DualSweeps(rows, self.a, self.w, stream, patience)
         at.rows, at.sweeps, at.l2, at.n_result = &rows.rows, &self.sweeps.at, problem.l2, n_result
-        at.tol, at.deadline, at.pauses = settings.tol, settings.deadline, settings.pauses
+        take_rule(&at.stop, settings)
+        at.pauses = settings.pauses
         at.limit, at.gives_up, at.trial, at.largest = limit, gives_up, trial, largest
         at.first_look = first_look
         at.best_w, at.objective, at.best_dual, at.gap = &best_w[0], INFINITY, 0, INFINITY
@@ -154,7 +156,7 @@ cdef class DualDriver(Worker):
     def pass_over(self, double pause):
         """Seconds that do not count: those of a callback, and of what is made for it to look at."""
         self.at.started += pause
-        self.at.deadline += pause
+        self.at.stop.deadline += pause
 
     def hand_over(self):
         """What Newton's method on all columns may go on with."""

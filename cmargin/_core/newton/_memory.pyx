@@ -21,6 +21,7 @@ from cmargin._core.newton.direction._block cimport block_work_size
 from cmargin._core.newton._vectors cimport BEST_V, BEST_W, D, L2_EACH, RMS, SCALE, TAKEN, W, X
 from cmargin._core.newton._vectors cimport n_vectors, point_at_vectors
 from cmargin._core.util._shapes cimport must_fit
+from cmargin._core.util._stop cimport take_rule
 from cmargin._core.newton._smoothing cimport begin_rule
 
 # names of `status_id`. "decrement": no certificate exists; "width": a subset is done; "stalled": the width cannot
@@ -92,8 +93,8 @@ cdef class Newton(Driver):
         must_fit(at.problem.free == -1 or at.problem.free == at.p - 1, "free: the last column")
         at.problem.loss = loss_of(problem.loss.id, problem.loss.numbers[0], problem.loss.numbers[1])
         at.problem.facts = facts_of(&at.problem.loss)
-        at.stop.tol, at.stop.max_passes, at.stop.width_end = settings.tol, settings.max_passes, settings.width_end
-        at.stop.deadline, at.ask.pauses = settings.deadline, settings.pauses
+        take_rule(&at.stop, settings)
+        at.ask.pauses = settings.pauses
         at.pcg.worth, at.pcg.or_leave = worth_products, or_leave
         if sampled is not None:
             at.sampled.rows, at.sampled.worth, at.sampled.seed = sampled.rows, sampled.worth, sampled.seed

@@ -15,6 +15,7 @@ from cmargin._core.newton._state cimport (
 )
 from cmargin._core.util._clock cimport seconds
 from cmargin._core.util._history cimport history_row
+from cmargin._core.util._stop cimport is_done
 
 cdef double SKIP = 1e-6                  # rows of less than this part of the mean curvature are on its diagonal at most
 cdef Py_ssize_t SKIP_FROM = 4096         # rows; fewer are all summed
@@ -135,7 +136,7 @@ cdef void record(newton_state *at, double objective, double step) noexcept nogil
 
 cdef void judge(newton_state *at) noexcept nogil:
     cdef double gap = gap_of(at)
-    if gap <= at.stop.tol or (at.linearised.linear != NULL and says_enough(at)):
+    if is_done(&at.stop, gap, at.counts.passes) or (at.linearised.linear != NULL and says_enough(at)):
         at.status = CONVERGED
     elif at.linearised.linear != NULL and says_nothing(at):
         at.status = LEFT

@@ -14,6 +14,7 @@ from cmargin._core.newton._line cimport line_search
 from cmargin._core.newton._smoothing cimport width_rule
 from cmargin._core.newton.direction._conjugate_gradients cimport conjugate_gradients
 from cmargin._core.newton.direction._l1_model cimport step_model
+from cmargin._core.util._stop cimport stop_rule
 
 
 cdef enum status_id:             # names in `STATUS`
@@ -73,13 +74,6 @@ cdef struct linearised_rows:     # rows beside the problem's own, whose dual var
     double *linear               # (p,) mean s a y x over them, or NULL: there are none
     double *sums                 # (2, p) sums of s a y x over the positive and the negative ones
     double *sums_of_all          # (2, p) the same with the problem's own rows
-
-
-cdef struct stop_rule:           # what the user chose
-    double tol
-    double max_passes
-    double deadline              # on the clock of `seconds`
-    double width_end             # leave once the smoothing is below: a subset
 
 
 cdef struct newton_point:        # where the steps are, and the step from there

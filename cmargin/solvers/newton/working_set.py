@@ -21,8 +21,6 @@ each for as many as it stands for, bends too. That is no bound, but leads to a p
 its minimum says how far from the end that point is where no bound does yet.
 """
 
-from dataclasses import replace
-
 import numpy as np
 
 SHARE = 0.115                  # of the rows, that are near; with those that crossed,
@@ -111,7 +109,7 @@ class NearRows:
         most = min(LOOKS * part.share, settings.max_passes - newton.reads - newton.source.share - reads)
         self.distance = min(self.distance, distance)
         tol = max(DEEPER * settings.tol, ROUGHLY if self.bends else 0.0)
-        asked = replace(settings, tol=tol, max_passes=most, width_end=np.finfo(float).tiny, stop=None, tell=None)
+        asked = settings.for_near_rows(tol, most)
         small = type(newton)(part, newton.problem, asked, None, NARROWER * self.distance, self.anchor)
         small.stand_beside(self.lines[0] - vectors, self.lines[1] - totals, newton.source.total_weight,
                            result.objective, result.objective * (1 - DEEPER * settings.tol))
