@@ -267,7 +267,7 @@ cdef void note(dual_state *at) noexcept nogil:
 
 cdef void judge(dual_state *at) noexcept nogil:
     cdef double gap = gap_of(at), spent = reads_of(at.rows)
-    if is_done(&at.stop, gap, spent):
+    if is_done(&at.stop, gap):
         at.status = CONVERGED
     elif at.leaving != RUNNING:
         at.status = at.leaving

@@ -46,6 +46,7 @@ from cmargin._core.rows._evaluate cimport (
 )
 from cmargin._core.util._clock cimport seconds
 from cmargin._core.util._rounding cimport ROUNDING_OF_SUMS
+from cmargin._core.util._stop cimport is_done
 
 cdef double VANISHING = 1e-16            # decrease, beside the value, that no sum in double could show
 cdef double DRIFT = 1e-10                # of the objective: rounding of steps added up that calls for an evaluation
@@ -436,7 +437,7 @@ cdef void settled(newton_state *at) noexcept nogil:
         at.history.table[(at.history.n_rows - 1) * HISTORY_COLUMNS] = at.counts.passes
         at.history.table[(at.history.n_rows - 1) * HISTORY_COLUMNS + 6] = gap_of(at)
     at.ask.kind = DONE
-    if at.status == CONVERGED and not gap_of(at) <= at.stop.tol:
+    if at.status == CONVERGED and not is_done(&at.stop, gap_of(at)):
         at.status = RUNNING                      # it called itself converged and is not, so evaluated: it goes on
         memcpy(at.point.w, at.bound.best_w, at.p * sizeof(double))
     if at.status == RUNNING and not at.bound.only_settles:

@@ -136,7 +136,7 @@ cdef void record(newton_state *at, double objective, double step) noexcept nogil
 
 cdef void judge(newton_state *at) noexcept nogil:
     cdef double gap = gap_of(at)
-    if is_done(&at.stop, gap, at.counts.passes) or (at.linearised.linear != NULL and says_enough(at)):
+    if is_done(&at.stop, gap) or (at.linearised.linear != NULL and says_enough(at)):
         at.status = CONVERGED
     elif at.linearised.linear != NULL and says_nothing(at):
         at.status = LEFT

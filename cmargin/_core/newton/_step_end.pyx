@@ -8,6 +8,7 @@ from libc.math cimport fabs
 from cmargin._core.newton._bound cimport relative_gap
 from cmargin._core.newton._line cimport ARMIJO, l1_slope, search_begin
 from cmargin._core.newton._point cimport n_kinks, penalty_of, penalty_of_path, slope_of_penalty
+from cmargin._core.util._stop cimport is_done
 
 cdef double SLOPE_KEPT = 0.5             # a full step is kept if the slope at its end is at most this part of the first
 cdef double FIRST_SLOPE_KEPT = 0.1       # and the first step from w = 0 of a smooth loss, see `leaves_zero`
@@ -43,7 +44,7 @@ cdef bint is_good_enough(const newton_state *at, double step) noexcept nogil:
 
 cdef bint is_certified(newton_state *at) noexcept nogil:
     cdef double objective = at.point.sums[2] + penalty_of(at, at.point.scratch) - penalty_of_path(at)
-    return relative_gap(objective, at.bound.dual) <= at.stop.tol
+    return is_done(&at.stop, relative_gap(objective, at.bound.dual))
 
 
 cdef void begin_line(newton_state *at) noexcept nogil:

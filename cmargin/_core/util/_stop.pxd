@@ -14,6 +14,6 @@ cdef inline int take_rule(stop_rule *rule, settings) except -1:
     return 0
 
 
-cdef inline bint is_done(const stop_rule *rule, double gap, double passes) noexcept nogil:
-    # ``passes``: what the driver has read, in reads of all rows; no rule asks for it yet
+cdef inline bint is_done(const stop_rule *rule, double gap) noexcept nogil:
+    # ``gap``: the relative duality gap; NaN, where there is no bound, is not done
     return gap <= rule.tol
