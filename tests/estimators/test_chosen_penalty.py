@@ -15,7 +15,7 @@ from tensors import LIBRARIES
 from cmargin import MarginPursuitClassifier
 from cmargin.data import open_rows
 from cmargin.data.spectrum import spectrum
-from cmargin.solvers.first_order import chosen
+from cmargin.solvers.first_order import chosen, leave_one_out
 from cmargin.solvers.first_order.leave_one_out import best_penalty, judged
 
 X_digits, y_digits = load_digits(return_X_y=True)
@@ -187,3 +187,11 @@ def test_the_sample_is_of_rows_wherever_they_lie():
     whole = blocks.some_rows(5000)
     np.testing.assert_array_equal(whole[0], X_digits)
     np.testing.assert_array_equal(whole[1].argmax(axis=0), y_digits)
+
+
+@pytest.mark.parametrize("more, taken", [(6, 1), (8, 0), (30, 0)])
+def test_the_least_loss_is_taken_within_one_standard_error_of_the_fewest_errors(more, taken):
+    # One penalty errs on 4 of 100 rows, the other on ``more`` others: (more - 4) / 100 beside sqrt(more + 4) / 100.
+    wrong, lost = np.zeros((2, 100)), np.array([0.5, 0.1])
+    wrong[0, :4] = wrong[1, 4:4 + more] = 1
+    assert leave_one_out.chosen(wrong, lost, np.ones(100)) == taken
