@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_limits
 from cmargin import SmSVMClassifier
 from cmargin.data.loss import Loss
 from cmargin.data.open import open_rows
+from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.prices import worth_products, worth_reducing
 from cmargin.solvers.problem import Problem, Settings
 
@@ -110,7 +111,7 @@ def best_other(X, y, C, loss, best, options):
 
 def compared(name, X, y, C, loss, options):
     """(auto over factor, auto over the best other), or None where no products are tried."""
-    stats, problem = open_rows(X).describe(), Problem(1 / (C * len(y)), 0.0, None, Loss(loss))
+    stats, problem = open_rows(X).describe(), Problem(ElasticNet(1 / (C * len(y))), None, Loss(loss))
     if not worth_products(stats, problem, Settings(max_passes=1000.0)):
         return None
     factor = "woodbury" if worth_reducing(stats) else "cholesky"

@@ -16,6 +16,7 @@ from compare_products import KINDS, seconds
 from cmargin import SmSVMClassifier
 from cmargin.data.loss import Loss
 from cmargin.data.open import open_rows
+from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.prices import sample_for_products
 from cmargin.solvers.problem import Problem, Settings
 
@@ -45,7 +46,7 @@ def main():
     ratios = []
     for seed in range(*options.seeds):
         name, X, y, loss, C = drawn(seed, options.numbers)
-        problem = Problem(1 / (C * len(y)), 0.0, None, Loss(loss))
+        problem = Problem(ElasticNet(1 / (C * len(y))), None, Loss(loss))
         if sample_for_products(open_rows(X).describe(), problem, Settings(max_passes=1000.0)) is None:
             continue
         took, reads = {}, {}

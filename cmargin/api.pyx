@@ -400,10 +400,10 @@ cdef int line_new(Py_ssize_t n, const double *w, const double *d, const double *
     out[0] = NULL
     if n < 0 or not s_max > 0 or not tol > 0 or max_trials < 1:
         return CMARGIN_BAD_ARGUMENT
-    line = plain_line_new(n)
+    line = plain_line_new(n, weight)
     if line == NULL:
         return CMARGIN_NO_MEMORY
-    line.w, line.d, line.weight, line.s_max, line.tol, line.max_trials = w, d, weight, s_max, tol, max_trials
+    line.w, line.d, line.s_max, line.tol, line.max_trials = w, d, s_max, tol, max_trials
     search_begin(line)
     out[0] = <cmargin_line *> line
     return CMARGIN_OK

@@ -21,6 +21,7 @@ from cmargin.solvers.newton.continuation import ContinuationNewton
 from cmargin.solvers.newton.parts import Parts
 from cmargin.solvers.newton.slices import side_by_side
 from cmargin.solvers.newton.stages import Shared, Stages
+from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.plan import ProblemStats, chooses_rows, dual_is_tried, refuse
 from cmargin.solvers.problem import Problem, Settings
 from cmargin.solvers.result import Result
@@ -31,13 +32,15 @@ UNFINISHED = ("waiting", "running", "stopped", "max_time")
 LATE = 0.3                     # seconds that an interrupted fit may take to say how good the classes are
 
 
-def l2_of(estimator, total_weight):
-    """The penalty that ``l2`` or ``C`` says, for sample weights of that sum."""
+def penalty_of(estimator, total_weight):
+    """The penalty that ``l2`` or ``C``, and ``l1``, say for sample weights of that sum."""
     if estimator.C is None:
-        return 1e-4 if estimator.l2 is None else float(estimator.l2)
-    if np.isinf(estimator.C):
-        return 0.0
-    return 1 / min(max(float(estimator.C) * total_weight, SMALLEST_NUMBER), LARGEST_NUMBER)
+        l2 = 1e-4 if estimator.l2 is None else float(estimator.l2)
+    elif np.isinf(estimator.C):
+        l2 = 0.0
+    else:
+        l2 = 1 / min(max(float(estimator.C) * total_weight, SMALLEST_NUMBER), LARGEST_NUMBER)
+    return ElasticNet(l2, float(estimator.l1))
 
 
 def settings_of(estimator, **more):
@@ -53,14 +56,13 @@ class SmSVMFit:
         self.estimator, self.source, self.labels, self.weights = estimator, source, labels, weights
         self.n, self.m = source.n_rows, source.n_features
         e = estimator
-        self.l2 = l2_of(e, total_weight)
         threads = effective_n_threads(estimator.n_jobs) if source.agreed is None else 1     # ranks have their own
         several = len(labels) >= threads > 1 and \
             self.n * self.m * len(labels) >= cost.THREADS_FROM_ENTRIES_OF_ALL_CLASSES
         self.n_threads = threads if self.n * self.m >= SMALL or several else 1
         self.intercept = bool(estimator.fit_intercept)
         self.free = self.m if self.intercept and not estimator.penalize_intercept else None    # column, not penalised
-        self.problem = Problem(self.l2, float(e.l1), self.free, e._loss())
+        self.problem = Problem(penalty_of(e, total_weight), self.free, e._loss())
         self.clock = RunClock(None if estimator.max_time is None else started + estimator.max_time)
         self.interrupted = threading.Event()
         p = self.m + self.intercept
@@ -68,7 +70,7 @@ class SmSVMFit:
         self.results = [Result(np.zeros(p), status="waiting") for _ in range(len(labels))]
         self.start, self.checkpointer = None, checkpointer
         self.settings = settings_of(e, clock=self.clock)
-        about = ProblemStats(self.problem.loss, self.l2, float(e.l1), p, len(labels), self.warm is not None)
+        about = ProblemStats(self.problem.loss, self.problem.penalty, p, len(labels), self.warm is not None)
         refuse(about, self.settings, source.describe())
         self.shared = Shared(source, self.problem, about, weights, self.intercept)
         self.shared.learn(self.settings)
@@ -132,7 +134,8 @@ class SmSVMFit:
             weights = self.weights
             if weights is None and self.source.agreed is None:
                 weights = np.ones(self.n)
-            self.start = self.source.shared_start(self.labels, weights, self.intercept, self.l2, self.problem.loss)
+            self.start = self.source.shared_start(self.labels, weights, self.intercept,
+                                                  self.problem.penalty.l2, self.problem.loss)
             self.start.evaluate(out_of_time)
 
     # ------------------------------------------------------------ a checkpoint
@@ -178,7 +181,7 @@ class SmSVMFit:
         w = self.start.W[c]
         known = self.start.objective[c] + self.estimator.l1 * np.abs(w[:self.m]).sum()
         if self.intercept and self.free is None:
-            known += self.l2 / 2 * w[self.m]**2 + self.estimator.l1 * abs(w[self.m])
+            known += self.problem.penalty.value(w[self.m:])
         better = known < result.objective or not np.isfinite(result.objective) or not result.w.any()
         return (w, known) if better else (result.w, result.objective)
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cmargin._estimators.smsvm_fit import l2_of, settings_of
+from cmargin._estimators.smsvm_fit import penalty_of, settings_of
 from cmargin._estimators.validation import InvalidParameterError
 from cmargin.cli import estimators
 from cmargin.cli.data import read
@@ -13,6 +13,7 @@ from cmargin.data.loss import Loss
 from cmargin.data.stats import DataStats
 from cmargin.solvers import cost
 from cmargin.solvers.explain import STAGES, description, explanation, sentence
+from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.plan import ProblemStats, refuse
 from cmargin.solvers.pursuit_plan import next_pursuit_stage
 from cmargin.solvers.slnd_plan import SoftmaxStats, softmax_is_cheap, softmax_plan
@@ -27,7 +28,7 @@ def run(options):
         lines = _slnd(estimator, stats, n_classes)
     else:
         pursues = options.method == "pursuit"
-        problem = ProblemStats(Loss("margin_pursuit") if pursues else estimator._loss(), 0.0, 0.0,
+        problem = ProblemStats(Loss("margin_pursuit") if pursues else estimator._loss(), ElasticNet(),
                                stats.n_features + bool(estimator.fit_intercept), 1 if n_classes == 2 else n_classes)
         lines = (_pursuit if pursues else _smsvm)(estimator, stats, problem)
     for line in lines:
@@ -36,7 +37,7 @@ def run(options):
 
 
 def _smsvm(estimator, stats, problem):
-    problem = replace(problem, l2=l2_of(estimator, stats.n_rows), l1=float(estimator.l1))
+    problem = replace(problem, penalty=penalty_of(estimator, stats.n_rows))
     settings = settings_of(estimator)
     refuse(problem, settings, stats)
     yield description(stats, problem)
@@ -45,7 +46,7 @@ def _smsvm(estimator, stats, problem):
 
 def _pursuit(estimator, stats, problem):
     l2 = np.nan if estimator.l2 == "auto" else float(estimator.l2)
-    yield description(stats, replace(problem, l2=l2))
+    yield description(stats, replace(problem, penalty=ElasticNet(l2)))
     if estimator.solver == "newton":
         yield from explanation(stats, problem, estimator._settings(None), following=next_pursuit_stage)
     else:
@@ -58,7 +59,7 @@ def _slnd(estimator, stats, n_classes):
     if loss == "auto":
         many = n_classes > cost.MULTINOMIAL_CLASSES and not softmax_is_cheap(stats, n_classes)
         loss = "logistic" if n_classes < (2 if l2 else 3) or (many and not l2) else "multinomial"
-    problem = ProblemStats(Loss(loss), l2, 0.0, stats.n_features, 1 if n_classes == 2 else n_classes)
+    problem = ProblemStats(Loss(loss), ElasticNet(l2), stats.n_features, 1 if n_classes == 2 else n_classes)
     yield description(stats, problem, f"{n_classes} classes together" if loss == "multinomial" else None)
     if l2:
         yield f"1. {STAGES['optimum']}, as l2 is above 0."

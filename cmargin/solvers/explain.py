@@ -1,7 +1,5 @@
 """The plan of a fit in words."""
 
-from math import isnan
-
 from cmargin.solvers.plan import next_stage, plan
 
 STAGES = {
@@ -35,7 +33,7 @@ def description(stats, problem, count=None):
         count = "1 binary problem" if problem.n_problems == 1 else f"{problem.n_problems} binary problems"
     return (f"{stats.n_rows:,} rows of {stats.n_features:,} columns ({kind} float{8 * stats.itemsize}{stored}, "
             f"{PLACES[stats.place]}), {count}, loss {problem.loss.name!r}, "
-            f"l2={'chosen by the rows' if isnan(problem.l2) else f'{problem.l2:.3g}'}, l1={problem.l1:.3g}")
+            f"{problem.penalty}")
 
 
 def sentence(stage):

@@ -21,6 +21,7 @@ import numpy as np
 
 from cmargin.data.loss import HINGE, Loss
 from cmargin.solvers import cost, prices
+from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.prices import BY_DUAL, Sampled
 
 
@@ -29,8 +30,7 @@ class ProblemStats:
     """What is known of one binary problem besides the rows; all problems of a fit are alike in it."""
 
     loss: Loss
-    l2: float
-    l1: float
+    penalty: ElasticNet
     n_columns: int             # features, and the intercept's column
     n_problems: int = 1        # of the fit
     warm: bool = False         # weights to begin with are given
@@ -116,7 +116,7 @@ def plan(stats, problem, settings, known=(), following=next_stage):
 def refuse(problem, settings, stats):
     """ValueError where what the user chose does not go together."""
     solver, search = settings.linear_solver, settings.line_search
-    if solver == "cg" and problem.l1 > 0:
+    if solver == "cg" and problem.penalty.has_kinks:
         raise ValueError("linear_solver='cg' needs l1=0: an l1 model is solved on its active block, by 'cholesky'.")
     if search != "exact" and problem.loss.name != "hinge":
         raise ValueError("line_search='quadratic' needs loss='hinge'.")
@@ -124,9 +124,9 @@ def refuse(problem, settings, stats):
         raise ValueError(f"linear_solver='dual' needs loss={' or '.join(map(repr, BY_DUAL))}.")
     if stats.divided:                            # sums over all rows only
         return
-    if solver == "dual" and (problem.l1 > 0 or not problem.l2 > 0 or search != "exact"):
+    if solver == "dual" and (problem.penalty.has_kinks or not problem.penalty.l2 > 0 or search != "exact"):
         raise ValueError("linear_solver='dual' needs l1=0, l2>0 and line_search='exact'.")
-    if solver == "woodbury" and (problem.l1 > 0 or search != "exact"):
+    if solver == "woodbury" and (problem.penalty.has_kinks or search != "exact"):
         raise ValueError("linear_solver='woodbury' needs l1=0 and line_search='exact'.")
 
 
@@ -141,8 +141,9 @@ def dual_is_tried(stats, problem, settings, told):
         return False
     if settings.linear_solver == "dual":
         return True
-    if not stats.in_memory or settings.linear_solver != "auto" or settings.line_search != "exact" or problem.l1 > 0 \
-            or not problem.l2 > 0 or (not stats.sparse and settings.max_passes < cost.DUAL_FROM_MAX_PASSES):
+    if not stats.in_memory or settings.linear_solver != "auto" or settings.line_search != "exact" \
+            or problem.penalty.has_kinks or not problem.penalty.l2 > 0 \
+            or (not stats.sparse and settings.max_passes < cost.DUAL_FROM_MAX_PASSES):
         return False
     if not stats.contiguous_rows and stats.entries > cost.COPY_UP_TO_ENTRIES:
         return False                                                      # they would have to be copied
@@ -176,7 +177,7 @@ def are_light(stats, problem, most, told):
         return Stage("probe", "the dual is tried only where they are short beside the penalty",
                      what="row_lengths")
     total, seen = told["row_lengths"].numbers
-    return total <= most * problem.l2 * stats.n_rows * seen
+    return total <= most * problem.penalty.l2 * stats.n_rows * seen
 
 
 def dual_first(stats, problem, settings, told):
@@ -261,8 +262,8 @@ def is_reduced(stats, problem, settings):
     if stats.divided:
         return False
     return settings.linear_solver == "woodbury" or (
-        settings.linear_solver == "auto" and stats.in_memory and settings.line_search == "exact" and problem.l1 == 0
-        and prices.worth_reducing(stats))
+        settings.linear_solver == "auto" and stats.in_memory and settings.line_search == "exact"
+        and not problem.penalty.has_kinks and prices.worth_reducing(stats))
 
 
 def newton_next(stats, problem, settings, told):
@@ -285,8 +286,8 @@ def newton_next(stats, problem, settings, told):
     grows = settings.subset_growth == "auto" and start == "zero" and not products and settings.max_passes >= 2 \
         and (stats.in_memory or not stats.reads_are_shared or problem.n_problems == 1) \
         and prices.subset_is_large(stats.n_rows, problem.n_columns, problem.loss)
-    near = problem.loss.name == "hinge" and problem.l2 > 0 and problem.l1 == 0 and sampled is None \
-        and stats.n_rows >= cost.WORKING_SET_FROM_ROWS \
+    near = problem.loss.name == "hinge" and problem.penalty.l2 > 0 and not problem.penalty.has_kinks \
+        and sampled is None and stats.n_rows >= cost.WORKING_SET_FROM_ROWS \
         and prices.subset_is_large(stats.n_rows, problem.n_columns, HINGE)
     if grows or near:
         if "class_sizes" not in told:
@@ -312,7 +313,7 @@ def newton_reason(stats, problem, settings, products, columns, sampled):
         by.append(f"up to {products} Hessian-vector products a step")
     if sampled is not None:
         by.append(f"up to {sampled.worth} products a step, preconditioned by the Hessian of {sampled.rows:,} rows")
-    if settings.linear_solver == "cg" or (settings.linear_solver != "cholesky" and not problem.l1
+    if settings.linear_solver == "cg" or (settings.linear_solver != "cholesky" and not problem.penalty.has_kinks
                                           and prices.too_wide(stats.n_rows, problem.n_columns)):
         by.append("conjugate gradients")
     else:

@@ -127,7 +127,8 @@ def sample_for_products(stats, problem, settings, seed=0):
     """`Sampled`, or None where the curvature of all rows is cheaper."""
     block, sampled = sampled_reads(stats, curvature_jumps(problem.loss))
     worth = int(min(block - sampled, cost.MOST_PRODUCTS, settings.max_passes / cost.STEPS_IN_MAX_PASSES))
-    if settings.linear_solver != "auto" or problem.l1 > 0 or not problem.l2 > 0 or worth < cost.FEWEST_PRODUCTS \
+    if settings.linear_solver != "auto" or problem.penalty.has_kinks or not problem.penalty.l2 > 0 \
+            or worth < cost.FEWEST_PRODUCTS \
             or settings.max_passes < cost.SAMPLE_FROM_MAX_PASSES:
         return None
     rows = cost.SAMPLE_ROWS_PER_COLUMN
@@ -143,7 +144,7 @@ def worth_columns(stats, problem, settings):
     """Reads of columns that a step with l1 may take in place of a block, factors not counted; 0: none."""
     if not may_choose(stats, problem, settings):
         return 0
-    if not problem.l1 > 0 or not stats.sparse or stats.n_features <= cost.L1_COLUMNS_FROM \
+    if not problem.penalty.has_kinks or not stats.sparse or stats.n_features <= cost.L1_COLUMNS_FROM \
             or stats.entries > cost.COPY_UP_TO_ENTRIES:
         return 0
     return max(cost.FEWEST_PRODUCTS, int(cost.OUTER_PRODUCT_READS * stats.entries_per_row))
@@ -153,7 +154,8 @@ def worth_products(stats, problem, settings):
     """Products with the rows that a step may take in place of an evaluation with curvature and its factor; 0: none."""
     if not may_choose(stats, problem, settings):
         return 0
-    if problem.l1 > 0 or not problem.l2 > 0 or (not problem.loss.facts["calibrated"] and not stats.sparse):
+    if problem.penalty.has_kinks or not problem.penalty.l2 > 0 \
+            or (not problem.loss.facts["calibrated"] and not stats.sparse):
         return 0                                                          # a curvature that jumps asks for more steps
     if worth_reducing(stats):
         stored = stats.n_features / stats.entries_per_row                 # they are made dense for it

@@ -8,14 +8,14 @@ from cmargin._runtime.clock import RunClock
 from cmargin.data.columns import Columns
 from cmargin.data.loss import HINGE, Loss
 from cmargin.solvers.first_order.penalty import Penalty
+from cmargin.solvers.penalty import ElasticNet
 
 
 @dataclass
 class Problem:
-    """(l2/2) |w|^2 + (1/N) sum s F(y <w, x>) + l1 |w|_1; column ``free`` is not penalised."""
+    """(1/N) sum s F(y <w, x>) and the penalty; column ``free`` is not penalised."""
 
-    l2: float
-    l1: float
+    penalty: ElasticNet
     free: int | None = None
     loss: Loss = HINGE                     # or a smooth loss that has a dual
 

@@ -22,6 +22,7 @@ from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, Sm
 from cmargin.data import open_rows
 from cmargin.data.loss import Loss
 from cmargin.data.shards.dask import source as dask_source
+from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.problem import Problem, Settings
 
 da = pytest.importorskip("dask.array")
@@ -243,7 +244,7 @@ def test_what_is_lost_is_made_again_to_the_bit(loss):
     for cluster in (InPlace(), Losing()):
         source = source_of(many, code, [5000, 17_000], cluster)
         rows = source.row_pass(0, intercept=True, n_threads=1)
-        problem = Problem(1e-4, 0.0, 5, Loss(loss))
+        problem = Problem(ElasticNet(1e-4), 5, Loss(loss))
         *_, last = (driver.finish() for driver in drivers_of(source, rows, problem, Settings(), 3))
         found.append((last.w.tobytes(), last.objective, last.dual, last.passes))
     assert cluster.lost > 5
@@ -269,7 +270,7 @@ def test_where_partitions_are_changes_no_bit():
     for cluster in (Elsewhere([0], [1], [2], [3]), Elsewhere([2, 0], [3, 1]), Elsewhere([3, 2, 1, 0])):
         source = source_of(X, code, [500, 2500, 5500], cluster)
         rows = source.row_pass(0, intercept=True, n_threads=1)
-        *_, last = (driver.finish() for driver in drivers_of(source, rows, Problem(1e-4, 0.0, 5), Settings(), 3))
+        *_, last = (driver.finish() for driver in drivers_of(source, rows, Problem(ElasticNet(1e-4), 5), Settings(), 3))
         found.append((last.w.tobytes(), last.objective, last.dual, last.passes))
     assert found[0] == found[1] == found[2]
 

@@ -52,6 +52,7 @@ from cmargin.data.source import TANGENTS
 from cmargin.data.stats import DataStats
 from cmargin.solvers.newton import working_set as near_rows
 from cmargin.solvers.newton.continuation import ContinuationNewton
+from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.problem import Problem, Settings
 
 
@@ -140,7 +141,7 @@ def test_rows_below_the_floor_in_every_home(place, any_format):
 def test_the_driver_ends_at_the_optimum_in_every_home(place, any_format, dtype, weighted, loss):
     X, code = problem(dtype, weighted)
     with single_threaded_blas():
-        asked = Problem(1e-2, 0.0, 7, Loss(loss))
+        asked = Problem(ElasticNet(1e-2), 7, Loss(loss))
         found = ContinuationNewton(place(any_format(X), code), asked, Settings(tol=1e-5)).run()
         told = ContinuationNewton(PLACES["open_rows"](X.astype(float), code), asked, Settings(tol=1e-7)).run()
     assert found.status == "converged"
@@ -152,7 +153,8 @@ def test_a_width_that_goes_up_in_every_home(place):
     told = []
     with single_threaded_blas():
         for rows in (PLACES["open_rows"](X, code), place(X, code)):
-            told.append(ContinuationNewton(rows, Problem(0.0, 1 / 3000, 48), Settings(tol=1e-3, max_passes=60)).run())
+            told.append(ContinuationNewton(rows, Problem(ElasticNet(0.0, 1 / 3000), 48),
+                                           Settings(tol=1e-3, max_passes=60)).run())
     here, there = told
     widths = np.array(here.history)[:, 8]
     assert (widths[1:] > 10 * widths[:-1]).any() and here.status == "converged"      # rows looked at anew, in mid-fit
@@ -170,7 +172,7 @@ class AfterASubset:
 def stepped(rows, monkeypatch):
     """A fit whose steps are those of rows near the hinge: its result, and what they offered."""
     asked, offer = [], ContinuationNewton.offer
-    newton = ContinuationNewton(rows, Problem(1e-4, 0.0, 18), Settings(tol=1e-5), before=AfterASubset(),
+    newton = ContinuationNewton(rows, Problem(ElasticNet(1e-4), 18), Settings(tol=1e-5), before=AfterASubset(),
                                 w=np.append(np.zeros(18), 0.3))
     newton.let_near([0.1, 0.15], True)
     newton.begin()

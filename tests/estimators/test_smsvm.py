@@ -18,6 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from started import python
 
 from cmargin._core.newton import _bound as certificate
+from cmargin._core.penalties import _penalties as penalties
 from cmargin._core.rows._row_sample import chosen
 from cmargin._core.rows._rows import Rows
 from cmargin._runtime.blas_threads import single_threaded_blas
@@ -27,6 +28,7 @@ from cmargin.solvers import cost
 from cmargin.solvers.history import SMSVM
 from cmargin.solvers.newton import published as paper_newton
 from cmargin.solvers.newton import subset
+from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.problem import Problem, Settings
 from cmargin.solvers.result import Result
 
@@ -97,14 +99,14 @@ def test_dual_value_is_the_dual_at_its_own_variables():
     X, y, s, a = rng.standard_normal((50, 4)), np.where(rng.random(50) < 0.3, 1, -1), np.ones(50), rng.random(50)
     parts = np.stack([X.T @ (a * y * (y == side)) for side in (1, -1)]) / 50
     sums = [a[y == side].sum() / 50 for side in (1, -1)]
-    got = certificate.dual_value(parts, *sums, 0.5, 0.1, None)
+    got = penalties.bound(*certificate.feasible(parts, *sums, None), 0.5, 0.1)
     assert got == pytest.approx(max(0, dual_value(X, y, s, a, 0.5, 0.1)))
     # free intercept: the heavier side shrunk until the classes balance
     heavy = 1 if sums[0] > sums[1] else -1
     b = np.where(y == heavy, a * min(sums) / max(sums), a)
     assert abs(b @ y) < 1e-12
     with_column = np.hstack([parts, np.zeros((2, 1))])
-    got = certificate.dual_value(with_column, *sums, 0.5, 0.1, 4)
+    got = penalties.bound(*certificate.feasible(with_column, *sums, 4), 0.5, 0.1)
     assert got == pytest.approx(max(0, dual_value(X, y, s, b, 0.5, 0.1)))
 
 
@@ -274,7 +276,7 @@ def test_a_subset_that_chance_left_empty_is_no_subset(monkeypatch):
     rows = source.row_pass(2.0 * y - 1, intercept=True, n_threads=1)
     empty = [seed for seed in range(60) if subset.subset_of(rows, seed)[0] is None]
     assert 0 < len(empty) < 30
-    problem, settings = Problem(1e-2, 0.0, 3), Settings()
+    problem, settings = Problem(ElasticNet(1e-2), 3), Settings()
     with single_threaded_blas():
         drivers = [driver.finish() for driver in drivers_of(source, rows, problem, settings, empty[0])]
     assert len(drivers) == 1 and drivers[0].gap <= 1e-4
@@ -352,7 +354,7 @@ def test_published_algorithm_step_for_step(l2, l1, monkeypatch):
     settings = Settings(tol=1e-300, max_passes=1e9, smoothing_decay=0.1)
     result = Result(np.zeros(30))
     settings.tell, seen = lambda _: seen.update([newton.active_set]), {}
-    newton = paper_newton.PaperNewton(rows, Problem(l2, l1), settings, 0.1, result)
+    newton = paper_newton.PaperNewton(rows, Problem(ElasticNet(l2, l1)), settings, 0.1, result)
     with single_threaded_blas():
         newton.run()
     seen.pop(0)                                    # before the first direction

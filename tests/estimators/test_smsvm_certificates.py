@@ -11,12 +11,14 @@ from scipy import sparse
 from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
 
-from cmargin._core.newton import _bound as certificate
+from cmargin._core.newton._bound import ROUNDING
 from cmargin._core.newton.direction._system import cholesky_solve, l1_model_minimum
+from cmargin._core.penalties import _penalties as penalties
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
 from cmargin.smsvm import SmSVMClassifier
 from cmargin.solvers.newton import continuation as continuation_newton
+from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.problem import Problem, Settings
 
 
@@ -139,7 +141,8 @@ def test_a_certificate_that_falls_short_when_evaluated_is_worked_on():
             super().start(primal)
 
     source = Flattering([open_rows(X).row_pass(y, intercept=False, n_threads=1)])
-    newton = continuation_newton.ContinuationNewton(source, Problem(1e-2, 0.0), Settings(tol=1e-3), w=np.full(5, 0.1))
+    newton = continuation_newton.ContinuationNewton(source, Problem(ElasticNet(1e-2)), Settings(tol=1e-3),
+                                                    w=np.full(5, 0.1))
     with single_threaded_blas():
         result = newton.run()
     assert starts == [False, True]
@@ -154,9 +157,9 @@ def test_best_multiple_of_dual_variables(l1):
         v, l2, total = rng.standard_normal(6), 10.0 ** rng.uniform(-3, 1), rng.random()
         t = np.linspace(0, 1, 20001)[:, None]
         value = t[:, 0] * total - (np.maximum(t * np.abs(v) - l1, 0) ** 2).sum(axis=1) / (2 * l2)
-        assert certificate.bound(total, v, l2, l1) == pytest.approx(value.max(), abs=1e-6)
-        noisy = certificate.bound(total, v, l2, l1, np.full(6, 0.1))
-        assert noisy <= certificate.bound(total, v, l2, l1)
+        assert penalties.bound(total, v, l2, l1) == pytest.approx(value.max(), abs=1e-6)
+        noisy = penalties.bound(total, v, l2, l1, np.full(6, 0.1))
+        assert noisy <= penalties.bound(total, v, l2, l1)
 
 
 @pytest.mark.parametrize("offset, l1", [(3, 1e-2), (10, 1e-2), (10, 1e-4), (1000, 1e-2)])
@@ -287,8 +290,8 @@ def test_wide_rows_lose_no_digits_however_nearly_they_depend_on_each_other(apart
 def test_a_large_free_intercept_costs_the_bound_its_rounding():
     # sum a y is 0 to rounding only, and that much times the intercept is not covered by the bound
     rows = open_rows(np.zeros((4, 1))).row_pass(np.array([1.0, 1, -1, -1]), intercept=True, n_threads=1)
-    for intercept, least in ((0.0, 0.0), (1e10, 0.5 * certificate.ROUNDING * 1e10)):
-        newton = continuation_newton.ContinuationNewton(rows, Problem(1.0, 0.0, 1), Settings(),
+    for intercept, least in ((0.0, 0.0), (1e10, 0.5 * ROUNDING * 1e10)):
+        newton = continuation_newton.ContinuationNewton(rows, Problem(ElasticNet(1.0), 1), Settings(),
                                                         w=np.array([0.0, intercept]))
         newton.certify("stopped", 0.5, np.zeros(1))
         result = newton.finish()
@@ -297,7 +300,7 @@ def test_a_large_free_intercept_costs_the_bound_its_rounding():
 
 def test_large_columns_cost_the_bound_the_rounding_of_their_sums():
     rows = open_rows(np.full((4, 1), 1e14)).row_pass(np.array([1.0, 1, -1, -1]), intercept=False, n_threads=1)
-    newton = continuation_newton.ContinuationNewton(rows, Problem(1.0, 0.0), Settings())
+    newton = continuation_newton.ContinuationNewton(rows, Problem(ElasticNet(1.0)), Settings())
     newton.certify("stopped", 0.5, np.zeros(1))
-    noise = certificate.ROUNDING * 1e14
+    noise = ROUNDING * 1e14
     assert newton.finish().dual == pytest.approx(0.5 - noise**2 / 2, rel=1e-12) and noise > 0.1

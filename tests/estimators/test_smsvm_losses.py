@@ -20,6 +20,7 @@ from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
 from cmargin.data.loss import Loss
 from cmargin.solvers import cost
+from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.problem import Problem, Settings
 
 X_bc, y_bc = load_breast_cancer(return_X_y=True)
@@ -211,7 +212,7 @@ def test_a_subset_is_left_where_its_end_cannot_be_seen_in_the_gaps_of_the_whole(
     source = open_rows(X)
     rows = source.row_pass(code, intercept=False, n_threads=1)
     with single_threaded_blas():
-        first = next(drivers_of(source, rows, Problem(1e-3, 0.0, None, Loss(loss)), Settings(), seed))
+        first = next(drivers_of(source, rows, Problem(ElasticNet(1e-3), None, Loss(loss)), Settings(), seed))
         assert first.finish().gap <= 3e-4
 
 

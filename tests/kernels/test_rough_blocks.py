@@ -11,6 +11,7 @@ from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
 from cmargin.data.source import SINGLE_BLOCK
 from cmargin.solvers.newton.continuation import ContinuationNewton
+from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.problem import Problem, Settings
 
 
@@ -81,7 +82,7 @@ def kinds_asked(X, y, problem, **settings):
 
 def test_the_first_block_says_whether_the_next_may_be_rough():
     X, y = data(dtype=float)
-    kinds = kinds_asked(X, y, Problem(1e-3, 0.0, 150), tol=1e-3)
+    kinds = kinds_asked(X, y, Problem(ElasticNet(1e-3), 150), tol=1e-3)
     assert kinds[0] == 1 and set(kinds[1:]) == {SINGLE_BLOCK}
 
 
@@ -97,7 +98,7 @@ def test_nothing_is_rounded_where_it_matters(name):
         X, l2 = X * 1e20, 1e31
     else:
         l2, l1 = 1e-3, 1e-3
-    assert set(kinds_asked(X, y, Problem(l2, l1, 150), tol=1e-2, max_passes=1e3)) == {1}
+    assert set(kinds_asked(X, y, Problem(ElasticNet(l2, l1), 150), tol=1e-2, max_passes=1e3)) == {1}
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])

@@ -10,6 +10,7 @@ from cmargin import SmSVMClassifier
 from cmargin.data.loss import Loss
 from cmargin.data.open import open_rows
 from cmargin.solvers.newton.continuation import ContinuationNewton
+from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.problem import Problem, Settings
 
 ROW_SUMS = {"logistic": lambda z: (np.logaddexp(0, -z), expit(-z), expit(z) * expit(-z)),
@@ -191,7 +192,7 @@ def test_a_fit_that_goes_on_sums_its_next_curvature_as_it_would_have():
 
     def driver(stop):
         rows = open_rows(X).row_pass(y, intercept=True, n_threads=1)
-        return ContinuationNewton(rows, Problem(1e-2, 0.0, 150, Loss("logistic")),
+        return ContinuationNewton(rows, Problem(ElasticNet(1e-2), 150, Loss("logistic")),
                                   Settings(tol=1e-5, max_passes=100.0, stop=stop))
 
     def stop():

@@ -15,6 +15,7 @@ from cmargin.data import open_rows
 from cmargin.data.loss import Loss
 from cmargin.solvers.dual import dual_newton
 from cmargin.solvers.newton import slices
+from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.prices import BY_DUAL
 from cmargin.solvers.problem import Problem, Settings
 from cmargin.solvers.result import Result
@@ -28,7 +29,7 @@ def drivers(n=4, m=900, loss="hinge", **chosen):
     code = [np.where(np.random.default_rng(seed).random(len(y)) < 0.1, -y, y) for seed in range(n)]
     shared = open_rows(X).dual_rows(True, True, None, 1e-5, Loss(loss))
     settings = Settings(**{"tol": 1e-6, "max_passes": 400.0, **chosen})
-    problem = Problem(1e-5, 0.0, m, Loss(loss))
+    problem = Problem(ElasticNet(1e-5), m, Loss(loss))
     return [dual_newton.DualNewton(shared.row_pass(one), problem, settings, Result(np.zeros(m + 1))) for one in code]
 
 

@@ -12,6 +12,7 @@ from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
 from cmargin.data.loss import Loss
 from cmargin.solvers.newton.continuation import ContinuationNewton
+from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.problem import Problem, Settings
 
 SMOOTH = ("squared_hinge", "logistic")
@@ -68,7 +69,7 @@ def test_what_a_stop_on_the_path_leaves_is_told_for_the_penalty_asked_for(passes
 def test_rows_elsewhere_go_the_same_way(container, loss):
     X, y = wide(m=90, n=120)
     X = container(X)
-    problem, settings = Problem(0.0, 1e-3, 90, Loss(loss)), Settings(tol=1e-4, max_passes=1e3)
+    problem, settings = Problem(ElasticNet(0.0, 1e-3), 90, Loss(loss)), Settings(tol=1e-4, max_passes=1e3)
     with single_threaded_blas():
         here = ContinuationNewton(open_rows(X).row_pass(y, intercept=True, n_threads=1), problem, settings).run()
         there = ContinuationNewton(Elsewhere.of(X, y, [30, 80], True), problem, settings).run()

@@ -12,6 +12,7 @@ from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
 from cmargin.data.loss import Loss
 from cmargin.solvers.newton.continuation import ContinuationNewton
+from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.problem import Problem, Settings
 
 
@@ -78,7 +79,7 @@ def test_what_a_stop_on_the_path_leaves_is_told_for_the_penalty_asked_for(passes
 def test_rows_elsewhere_go_the_same_way(container):
     X, y = nearly_separable(n=400, m=90)
     X = container(X)
-    problem, settings = Problem(1e-5, 0.0, 90, Loss("squared_hinge")), Settings(tol=1e-4, max_passes=1e3)
+    problem, settings = Problem(ElasticNet(1e-5), 90, Loss("squared_hinge")), Settings(tol=1e-4, max_passes=1e3)
     with single_threaded_blas():
         here = ContinuationNewton(open_rows(X).row_pass(y, intercept=True, n_threads=1), problem, settings).run()
         there = ContinuationNewton(Elsewhere.of(X, y, [100, 250], True), problem, settings).run()

@@ -23,6 +23,7 @@ from cmargin.solvers import cost
 from cmargin.solvers.newton import working_set as near_rows
 from cmargin.solvers.newton.continuation import ContinuationNewton
 from cmargin.solvers.newton.slices import _look
+from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.problem import Problem, Settings
 
 X_rare, y_rare = rows_with_rare_columns()
@@ -191,13 +192,14 @@ def test_the_small_problem_is_that_of_the_rows_beside_straight_lines():
     # its minimum, found by SciPy in a smoothed form of its own, and its bound meet, below the true minimum
     X, y, l2 = X_rare[:400], y_rare[:400], 1e-2
     with single_threaded_blas():
-        whole = ContinuationNewton(open_rows(X).row_pass(y, intercept=True, n_threads=1), Problem(l2, 0.0, 18),
+        whole = ContinuationNewton(open_rows(X).row_pass(y, intercept=True, n_threads=1), Problem(ElasticNet(l2), 18),
                                    Settings(tol=1e-7)).run()
     rows, (sums, gradient) = looked_at(X, y, 0.9 * whole.w, 1e-4)
     part, vectors, totals, *_ = rows.nearest_apart(0.5, 0.6, True, 1e-4).answer
     pull = (gradient[1:] - vectors).sum(axis=0) / 400
     ones, signs = np.hstack([X, np.ones((400, 1))])[part.rows], y[part.rows]
-    small = ContinuationNewton(part, Problem(l2, 0.0, 18), Settings(tol=1e-7, max_passes=100.0, width_end=1e-300))
+    small = ContinuationNewton(part, Problem(ElasticNet(l2), 18),
+                               Settings(tol=1e-7, max_passes=100.0, width_end=1e-300))
     small.stand_beside(gradient[1:] - vectors, sums[4:6] - totals, 400.0)
     with single_threaded_blas():
         result = small.run()
@@ -223,7 +225,8 @@ def test_the_small_problem_is_that_of_the_rows_beside_straight_lines():
 
 def small_problem(*told):
     part = open_rows(X_rare[:400]).row_pass(y_rare[:400], intercept=True, n_threads=1)
-    small = ContinuationNewton(part, Problem(1e-2, 0.0, 18), Settings(tol=1e-7, max_passes=100.0, width_end=1e-300))
+    small = ContinuationNewton(part, Problem(ElasticNet(1e-2), 18),
+                               Settings(tol=1e-7, max_passes=100.0, width_end=1e-300))
     small.stand_beside(np.zeros((2, 19)), [0.0, 0.0], 400.0, *told)
     with single_threaded_blas():
         return small.run()
@@ -239,7 +242,7 @@ def test_a_small_problem_without_a_finite_curvature_ends_quietly():
     # whoever begins it alone is told
     source = Elsewhere.of(X_rare[:400], y_rare[:400], [], True)
     for beside in (True, False):
-        small = ContinuationNewton(source, Problem(1e-2, 0.0, 18), Settings(width_end=1e-300))
+        small = ContinuationNewton(source, Problem(ElasticNet(1e-2), 18), Settings(width_end=1e-300))
         if beside:
             small.stand_beside(np.zeros((2, 19)), [0.0, 0.0], 400.0)
         small.begin()
@@ -273,7 +276,7 @@ def test_a_step_that_brings_no_bound_has_not_failed():
 
 def test_a_dual_point_that_is_no_better_is_not_taken():
     rows = open_rows(X_rare[:500]).row_pass(y_rare[:500], intercept=True, n_threads=1)
-    newton = ContinuationNewton(rows, Problem(1e-4, 0.0, 18), Settings(max_passes=5.0, tol=1e-9))
+    newton = ContinuationNewton(rows, Problem(ElasticNet(1e-4), 18), Settings(max_passes=5.0, tol=1e-9))
     newton.run()
     before, reads = newton.dual_point(), newton.reads
     newton.offer(before[0] / 2, 1.0, np.ones(18), 0.25)

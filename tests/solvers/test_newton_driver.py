@@ -23,6 +23,7 @@ from cmargin.data.loss import Loss
 from cmargin.solvers.newton import slices
 from cmargin.solvers.newton.continuation import ContinuationNewton
 from cmargin.solvers.newton.published import PaperNewton
+from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.problem import Problem, Settings
 
 X_bc, y_bc = load_breast_cancer(return_X_y=True)
@@ -31,15 +32,15 @@ RNG = np.random.default_rng(0)
 X_wide = np.where(RNG.random((300, 400)) < 0.1, RNG.standard_normal((300, 400)), 0.0)
 y_wide = np.where(X_wide[:, :5].sum(axis=1) + 0.1 * RNG.standard_normal(300) > 0, 1.0, -1.0)
 PROBLEMS = {
-    "ridge": (X_bc, y_bc, Problem(1e-3, 0.0, 30), {}),
-    "l1": (X_bc, y_bc, Problem(1e-4, 1e-2, 30), {}),
-    "l1 alone": (X_bc, y_bc, Problem(0.0, 1e-2, 30), {}),
-    "logistic": (X_bc, y_bc, Problem(1e-3, 0.0, 30, Loss("logistic")), {}),
-    "squared hinge, l1": (X_bc, y_bc, Problem(1e-3, 1e-3, 30, Loss("squared_hinge")), {}),
-    "products": (X_bc, y_bc, Problem(1e-2, 0.0, 30), {"linear_solver": "cg"}),
-    "no penalty": (X_bc, y_bc, Problem(0.0, 0.0, 30, Loss("logistic")), {"max_passes": 8.0}),
-    "columns in use": (X_wide, y_wide, Problem(1e-3, 1e-2, None), {}),
-    "columns in use, CSR": (sparse.csr_matrix(X_wide), y_wide, Problem(1e-3, 1e-2, 400), {}),
+    "ridge": (X_bc, y_bc, Problem(ElasticNet(1e-3), 30), {}),
+    "l1": (X_bc, y_bc, Problem(ElasticNet(1e-4, 1e-2), 30), {}),
+    "l1 alone": (X_bc, y_bc, Problem(ElasticNet(0.0, 1e-2), 30), {}),
+    "logistic": (X_bc, y_bc, Problem(ElasticNet(1e-3), 30, Loss("logistic")), {}),
+    "squared hinge, l1": (X_bc, y_bc, Problem(ElasticNet(1e-3, 1e-3), 30, Loss("squared_hinge")), {}),
+    "products": (X_bc, y_bc, Problem(ElasticNet(1e-2), 30), {"linear_solver": "cg"}),
+    "no penalty": (X_bc, y_bc, Problem(ElasticNet(0.0), 30, Loss("logistic")), {"max_passes": 8.0}),
+    "columns in use": (X_wide, y_wide, Problem(ElasticNet(1e-3, 1e-2), None), {}),
+    "columns in use, CSR": (sparse.csr_matrix(X_wide), y_wide, Problem(ElasticNet(1e-3, 1e-2), 400), {}),
 }
 
 
@@ -95,12 +96,12 @@ def test_published_steps_have_the_whole_block(l1, solver):
     # more columns than a block of SmSVM's own l1 steps holds at first, or directions by products: a crash
     settings = Settings(tol=1e-2, linear_solver=solver, smoothing_decay=0.1, max_passes=1e3)
     with single_threaded_blas():
-        result = PaperNewton(in_memory(X_wide, y_wide, False), Problem(1e-3, l1), settings, 0.1, None).run()
+        result = PaperNewton(in_memory(X_wide, y_wide, False), Problem(ElasticNet(1e-3, l1)), settings, 0.1, None).run()
     assert result.status == "converged" and result.gap <= 1e-2
 
 
 def test_published_steps_elsewhere():
-    problem, settings = Problem(1e-2, 1e-2), Settings(tol=1e-3, max_passes=1e3, smoothing_decay=0.1)
+    problem, settings = Problem(ElasticNet(1e-2, 1e-2)), Settings(tol=1e-3, max_passes=1e3, smoothing_decay=0.1)
     with single_threaded_blas():
         here = PaperNewton(in_memory(X_bc, y_bc, False), problem, settings, 0.1, None).run()
         there = PaperNewton(Elsewhere.of(X_bc, y_bc, [300], False), problem, settings, 0.1, None).run()
@@ -130,7 +131,7 @@ def test_the_clock_is_that_of_python():
 
 
 def test_a_slice_that_is_over_asks_nothing_of_the_rows():
-    newton = ContinuationNewton(in_memory(X_bc, y_bc, True), Problem(1e-3, 0.0, 30), Settings())
+    newton = ContinuationNewton(in_memory(X_bc, y_bc, True), Problem(ElasticNet(1e-3), 30), Settings())
     newton.begin()
     newton.advance(-np.inf)
     assert newton.asks == "look" and newton.result.n_iter == 0
@@ -138,7 +139,8 @@ def test_a_slice_that_is_over_asks_nothing_of_the_rows():
 
 def test_a_long_look_is_left_between_its_parts():
     X = RNG.standard_normal((20_000, 500), dtype=np.float32)
-    newton = ContinuationNewton(in_memory(X, np.sign(X[:, 0]).astype(float), False), Problem(1e-3, 0.0), Settings())
+    rows = in_memory(X, np.sign(X[:, 0]).astype(float), False)
+    newton = ContinuationNewton(rows, Problem(ElasticNet(1e-3)), Settings())
     newton.begin()
     with single_threaded_blas():
         newton.advance(time.perf_counter() + 1e-4)
@@ -152,7 +154,7 @@ def test_a_long_look_is_left_between_its_parts():
 def test_classes_side_by_side_are_those_alone(n_threads):
     rng = np.random.default_rng(3)
     codes = [np.where(rng.random(len(y_bc)) < 0.3, -y_bc, y_bc) for _ in range(7)]
-    problem = Problem(1e-3, 0.0, 30)
+    problem = Problem(ElasticNet(1e-3), 30)
     with single_threaded_blas():
         alone = [ContinuationNewton(in_memory(X_bc, code, True), problem, Settings()).run() for code in codes]
         drivers = [ContinuationNewton(in_memory(X_bc, code, True), problem, Settings()) for code in codes]
@@ -168,7 +170,7 @@ def test_more_problems_are_begun_where_they_end_within_a_slice(monkeypatch):
         real(drivers, until, n_threads)
 
     def way():
-        driver = ContinuationNewton(in_memory(X_bc, y_bc, True), Problem(1e-1, 0.0, 30), Settings(tol=0.1))
+        driver = ContinuationNewton(in_memory(X_bc, y_bc, True), Problem(ElasticNet(1e-1), 30), Settings(tol=0.1))
         driver.begin()
         yield driver
 
@@ -192,7 +194,7 @@ def test_the_last_problem_has_all_threads(monkeypatch):
     seen, drivers = [], []
 
     def way(code):
-        driver = ContinuationNewton(in_memory(X, code, False), Problem(1e-3, 0.0), Settings())
+        driver = ContinuationNewton(in_memory(X, code, False), Problem(ElasticNet(1e-3)), Settings())
         driver.begin()
         drivers.append(driver)
         yield driver
@@ -218,7 +220,8 @@ def test_the_last_problem_has_all_threads(monkeypatch):
 
 @pytest.mark.parametrize("moment", [0, 1, 5])
 def test_leaving_keeps_the_best_point(moment):
-    newton = ContinuationNewton(in_memory(X_bc, y_bc, True), Problem(1e-3, 0.0, 30), Settings(stop=lambda: False))
+    newton = ContinuationNewton(in_memory(X_bc, y_bc, True), Problem(ElasticNet(1e-3), 30),
+                                Settings(stop=lambda: False))
     newton.begin()
     for _ in range(moment):
         newton.advance(np.inf)
@@ -232,7 +235,8 @@ def test_leaving_keeps_the_best_point(moment):
 
 def test_answers_of_the_wrong_length_are_refused():
     def at_first_look(**chosen):
-        newton = ContinuationNewton(Elsewhere.of(X_bc, y_bc, [], True), Problem(1e-3, 0.0, 30), Settings(**chosen))
+        newton = ContinuationNewton(Elsewhere.of(X_bc, y_bc, [], True), Problem(ElasticNet(1e-3), 30),
+                                    Settings(**chosen))
         newton.begin()
         assert newton.asks == "look"
         return newton
@@ -254,11 +258,11 @@ def test_answers_of_the_wrong_length_are_refused():
     with pytest.raises(ValueError, match="elsewhere"):
         advance_all([newton], np.inf, 1)
     with pytest.raises(ValueError, match="shapes do not fit"):
-        ContinuationNewton(in_memory(X_bc, y_bc, True), Problem(1e-3, 0.0, 30), Settings(), w=np.zeros(30))
+        ContinuationNewton(in_memory(X_bc, y_bc, True), Problem(ElasticNet(1e-3), 30), Settings(), w=np.zeros(30))
 
 
 def test_a_curvature_that_is_not_finite_ends_in_an_error():
-    newton = ContinuationNewton(Elsewhere.of(X_bc, y_bc, [], False), Problem(1e-3, 0.0), Settings())
+    newton = ContinuationNewton(Elsewhere.of(X_bc, y_bc, [], False), Problem(ElasticNet(1e-3)), Settings())
     newton.begin()
     sums, gradient, block = newton.source.look(direction=np.zeros(30), step=1.0, line_width=1.0, width=1.0,
                                              curvature_floor=0.0)
@@ -270,7 +274,7 @@ def test_a_curvature_that_is_not_finite_ends_in_an_error():
 def test_the_block_of_many_columns_holds_the_steepest():
     rng = np.random.default_rng(5)
     X, code = rng.standard_normal((60, 1000)), np.where(rng.random(60) < 0.5, 1.0, -1.0)
-    newton = ContinuationNewton(Elsewhere.of(X, code, [], False), Problem(1e-3, 1e-6), Settings())
+    newton = ContinuationNewton(Elsewhere.of(X, code, [], False), Problem(ElasticNet(1e-3, 1e-6)), Settings())
     newton.begin()
     newton.tell(*newton.source.look(direction=np.zeros(1000), step=1.0, line_width=1.0, width=1.0, curvature_floor=0.0,
                                   with_hessian=False))
@@ -283,7 +287,7 @@ def test_what_is_reported_is_evaluated_where_rounding_may_have_gathered(mean):
     X = X_bc[:, :5] + mean
     source = Elsewhere.of(X, y_bc, [], True)
     with single_threaded_blas():
-        result = ContinuationNewton(source, Problem(1e-2, 0.0, 5), Settings(tol=1e-2)).run()
+        result = ContinuationNewton(source, Problem(ElasticNet(1e-2), 5), Settings(tol=1e-2)).run()
     assert ("evaluate" in source.asked) == (mean > 0)
     loss = np.maximum(0, 1 - y_bc * (X @ result.w[:5] + result.w[5])).mean()     # which rounds a margin by 1e-9 too
     assert result.objective == pytest.approx(loss + 5e-3 * result.w[:5] @ result.w[:5], rel=1e-8)
@@ -301,7 +305,7 @@ class Uncertain(Elsewhere):
 @pytest.mark.parametrize("width_end", [0.0, 1e-6])
 def test_a_subset_whose_gap_does_not_fall_is_left_where_all_rows_would_widen(width_end):
     # covtype, class 7, l2 = 1e-7: fifty times through the same widths, 45 reads of the whole data on a tenth of it
-    newton = ContinuationNewton(Uncertain.of(X_bc, y_bc, [], False), Problem(1e-3, 0.0),
+    newton = ContinuationNewton(Uncertain.of(X_bc, y_bc, [], False), Problem(ElasticNet(1e-3)),
                                 Settings(width_end=width_end, max_passes=60.0))
     with single_threaded_blas():
         result = newton.run()
@@ -380,7 +384,7 @@ def test_a_width_that_goes_up_begins_anew(widest):
     rows = Recorded.of(X, y, [70], True)
     settings = Settings(tol=1e-9, max_passes=150, smoothing=widest)
     with single_threaded_blas():
-        ContinuationNewton(rows, Problem(0.0, 1 / 1600, 48), settings, width=widest).run()
+        ContinuationNewton(rows, Problem(ElasticNet(0.0, 1 / 1600), 48), settings, width=widest).run()
     begun = [i for i, one in enumerate(rows.asked) if one == "anew"]
     assert begun[0] == 0 and len(begun) > 2
     for i in begun[1:]:

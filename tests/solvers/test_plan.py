@@ -14,6 +14,7 @@ from cmargin import SmSVMClassifier
 from cmargin.data.loss import Loss
 from cmargin.data.stats import DataStats
 from cmargin.solvers import cost, plan, prices
+from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.plan import Outcome, ProblemStats, next_stage
 from cmargin.solvers.problem import Settings
 from cmargin.solvers.slnd_plan import SoftmaxStats, next_softmax_stage
@@ -33,7 +34,8 @@ def about(case):
     place = case["place"]
     stats = DataStats(case["rows"], case["cols"], case["entries"], case["itemsize"], case["sparse"], place,
                       place in ("files", "workers"), case["contiguous"])
-    problem = ProblemStats(Loss(case["loss"]), *(case[name] for name in ("l2", "l1", "columns", "n_problems", "warm")))
+    problem = ProblemStats(Loss(case["loss"]), ElasticNet(case["l2"], case["l1"]),
+                           *(case[name] for name in ("columns", "n_problems", "warm")))
     settings = Settings(max_passes=case["max_passes"], smoothing=case["smoothing"], linear_solver=case["solver"],
                         line_search=case["search"], subset_growth=case["growth"])
     return stats, problem, settings
@@ -87,7 +89,7 @@ def test_ways_and_prices_are_those_of_the_table():
 
 def test_the_plan_of_a_fit_is_its_way_where_all_goes_well():
     stats = DataStats(100_000, 30, 3_000_000, 8, False, "memory", False, True)
-    problem, settings = ProblemStats(Loss("hinge"), 1e-4, 0.0, 31), Settings()
+    problem, settings = ProblemStats(Loss("hinge"), ElasticNet(1e-4), 31), Settings()
     stages = plan.plan(stats, problem, settings)
     assert [stage.what or stage.kind for stage in stages] == ["class_sizes", "subset", "newton"]
     assert stages[-1].start == "last" and stages[-1].working_set

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from killed_fits import blobs
+from plans import problem_of
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import scale
 from zipf_texts import texts
@@ -14,6 +15,7 @@ from cmargin.data.memory.source import MemorySource
 from cmargin.data.open import open_rows
 from cmargin.solvers import prices
 from cmargin.solvers.newton.continuation import ContinuationNewton
+from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.problem import Problem, Settings
 
 
@@ -48,7 +50,7 @@ def numbers(shape, stored=1.0):
     (numbers((3000, 500), 0.02), {"loss": Loss("squared_hinge")}, {}, 13),
 ])
 def test_what_products_are_worth(X, problem, settings, worth):
-    problem, settings = Problem(**{"l2": 1e-3, "l1": 0.0, "loss": Loss("logistic")} | problem), \
+    problem, settings = problem_of(**{"l2": 1e-3, "l1": 0.0, "loss": Loss("logistic")} | problem), \
         Settings(**{"max_passes": 1000.0} | settings)
     assert prices.worth_products(open_rows(X).describe(), problem, settings) == worth
 
@@ -68,7 +70,7 @@ def test_few_rows_of_text_are_not_made_dense(loss, C, monkeypatch):
 def test_the_first_direction_leaves_a_tenth_of_the_gradient():
     X, y = numbers((600, 100)), np.where(np.random.default_rng(2).random(600) < 0.4, 1.0, -1.0)
     rows = open_rows(X).row_pass(y, intercept=False, n_threads=1)
-    newton = ContinuationNewton(rows, Problem(1e-3, 0.0, None, Loss("logistic")), Settings(1e-9, max_passes=3.0),
+    newton = ContinuationNewton(rows, Problem(ElasticNet(1e-3), None, Loss("logistic")), Settings(1e-9, max_passes=3.0),
                                 products=50)
     newton.run()
     d = newton.point / newton.result.history[1][7]                 # the step along it
@@ -80,13 +82,13 @@ def test_the_first_direction_leaves_a_tenth_of_the_gradient():
 def test_a_step_that_takes_too_many_is_the_last_by_products():
     X, y = alike(600, 90)
     rows = open_rows(X).row_pass(np.where(y, 1.0, -1.0), intercept=True, n_threads=1)
-    newton = ContinuationNewton(rows, Problem(1e-5, 0.0, 90, Loss("logistic")), Settings(1e-8), products=6)
+    newton = ContinuationNewton(rows, Problem(ElasticNet(1e-5), 90, Loss("logistic")), Settings(1e-8), products=6)
     result = newton.run()
     reads = np.diff([row[0] for row in result.history])
     last = np.flatnonzero(reads > 2)[-1]                           # by products; then looks with curvature
     assert result.status == "converged" and reads[last] == 7 and last < len(reads) - 3   # six products, look
     whole = ContinuationNewton(open_rows(X).row_pass(np.where(y, 1.0, -1.0), intercept=True, n_threads=1),
-                               Problem(1e-5, 0.0, 90, Loss("logistic")), Settings(1e-8)).run()
+                               Problem(ElasticNet(1e-5), 90, Loss("logistic")), Settings(1e-8)).run()
     assert result.objective == pytest.approx(whole.objective, rel=2e-8)
 
 
@@ -95,17 +97,17 @@ def test_all_of_a_trial_is_limited_too():
     X, y = alike(100, 300)
     code = np.where(y, 1.0, -1.0)
     rows = open_rows(X).row_pass(code, intercept=False, n_threads=1)
-    newton = ContinuationNewton(rows, Problem(1e-9, 0.0, None, Loss("squared_hinge")), Settings(1e-9), products=3,
-                                or_leave=True)
+    newton = ContinuationNewton(rows, Problem(ElasticNet(1e-9), None, Loss("squared_hinge")), Settings(1e-9),
+                                products=3, or_leave=True)
     assert newton.run().status == "left" and newton.result.passes <= 6
     patient = ContinuationNewton(open_rows(X).row_pass(code, intercept=False, n_threads=1),
-                                 Problem(1e-9, 0.0, None, Loss("squared_hinge")), Settings(1e-9, 1e6), products=40,
-                                 or_leave=True)
+                                 Problem(ElasticNet(1e-9), None, Loss("squared_hinge")), Settings(1e-9, 1e6),
+                                 products=40, or_leave=True)
     assert patient.run().status == "left" and patient.result.passes <= 10 * 40 + 42 + 100      # and looks
     assert np.isfinite(patient.result.objective) and patient.result.objective < 1
     part = ContinuationNewton(open_rows(X).row_pass(code, intercept=False, n_threads=1),
-                              Problem(1e-9, 0.0, None, Loss("squared_hinge")), Settings(1e-9, 100.0), products=40,
-                              or_leave=True)
+                              Problem(ElasticNet(1e-9), None, Loss("squared_hinge")), Settings(1e-9, 100.0),
+                              products=40, or_leave=True)
     assert part.run().status == "left" and part.result.passes <= 0.3 * 100 + 42 + 20
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from naive_smsvm import look, sampled_curvature, smoothed, with_ones
+from plans import problem_of
 from scipy.linalg import cholesky
 from test_row_pass import problem
 
@@ -18,6 +19,7 @@ from cmargin.data.memory.row_pass import MemoryRowPass
 from cmargin.data.stats import DataStats
 from cmargin.solvers import cost
 from cmargin.solvers.newton.continuation import ContinuationNewton
+from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.prices import (
     Sampled,
     price_of_evaluation,
@@ -53,13 +55,14 @@ def driver(X, y, l2, loss, *, worth=30, products=0, w=None, n_threads=1, seed=3,
     source = open_rows(X).row_pass(np.where(y, 1.0, -1.0), intercept=True, n_threads=n_threads)
     m = X.shape[1]
     settings = Settings(tol, **{"max_passes": 1e3} | settings)
-    return ContinuationNewton(source, Problem(l2, 0.0, m, Loss(loss)), settings, w=w, products=products,
+    return ContinuationNewton(source, Problem(ElasticNet(l2), m, Loss(loss)), settings, w=w, products=products,
                               sampled=Sampled(rows or 10 * m, worth, seed))
 
 
 def whole(X, y, l2, loss, tol=1e-6):
     source = open_rows(X).row_pass(np.where(y, 1.0, -1.0), intercept=True, n_threads=1)
-    return ContinuationNewton(source, Problem(l2, 0.0, X.shape[1], Loss(loss)), Settings(tol, max_passes=1e3)).run()
+    return ContinuationNewton(source, Problem(ElasticNet(l2), X.shape[1], Loss(loss)),
+                              Settings(tol, max_passes=1e3)).run()
 
 
 # ---------------------------------------------------------------- the block
@@ -146,7 +149,7 @@ def test_long_rows_are_likelier_in_it(loss):
     # of columns that few rows have anything in a sample had none: mnist, standardised, took four times as long
     X, y = rare(6000, 40, 2)
     rows = Forgetful(open_rows(X).rows, np.where(y, 1.0, -1.0), intercept=True, n_threads=1)
-    equal = ContinuationNewton(rows, Problem(1e-5, 0.0, 40, Loss(loss)), Settings(1e-4, max_passes=1e3),
+    equal = ContinuationNewton(rows, Problem(ElasticNet(1e-5), 40, Loss(loss)), Settings(1e-4, max_passes=1e3),
                                sampled=Sampled(400, 100, 3)).run()
     assert driver(X, y, 1e-5, loss, worth=100, tol=1e-4).run().passes < 0.8 * equal.passes
 
@@ -232,7 +235,7 @@ def test_what_goes_on_from_a_checkpoint_is_the_same(loss):
     assert one.status == "converged" and sum(after for after, _ in kept[:-1]) > 2
     for _, state in kept[:-1]:
         source = open_rows(X).row_pass(np.where(y, 1.0, -1.0), intercept=True, n_threads=1)
-        other = ContinuationNewton(source, Problem(1e-6, 0.0, 40, Loss(loss)),
+        other = ContinuationNewton(source, Problem(ElasticNet(1e-6), 40, Loss(loss)),
                                    Settings(1e-5, max_passes=1e3, stop=lambda: False))
         other.go_on_from(pickle.loads(state))
         other.finish()
@@ -299,7 +302,7 @@ def test_the_sample_is_the_seeds(small):
     ((20480, 256), "f", {}, {"linear_solver": "cg"}, None),
 ])
 def test_when_a_sample_is_taken(shape, dtype, problem, settings, expected):
-    problem = Problem(**{"l2": 1e-3, "l1": 0.0, "loss": Loss("logistic")} | problem)
+    problem = problem_of(**{"l2": 1e-3, "l1": 0.0, "loss": Loss("logistic")} | problem)
     settings = Settings(**{"max_passes": 1000.0} | settings)
     stats = open_rows(np.zeros(shape, dtype)).describe()
     assert sample_for_products(stats, problem, settings) == expected
@@ -308,7 +311,7 @@ def test_when_a_sample_is_taken(shape, dtype, problem, settings, expected):
 def test_what_it_changes_of_other_choices():
     many, few = (open_rows(np.zeros((n, 512), "f")).describe() for n in (40_000, 16_000))
     assert price_of_step(few, False) == price_of_evaluation(few, False) > 3 * price_of_step(many, False)
-    logistic = Problem(1e-3, 0.0, None, Loss("logistic")), Settings(max_passes=1000.0)
+    logistic = Problem(ElasticNet(1e-3), None, Loss("logistic")), Settings(max_passes=1000.0)
     assert worth_products(few, *logistic) == 10 and worth_products(many, *logistic) == 6
     assert worth_products(many, logistic[0], Settings(max_passes=99.0)) == 9         # nothing comes after them
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from killed_fits import blobs
+from plans import problem_of
 from sklearn.base import clone
 from zipf_texts import texts
 
@@ -19,6 +20,7 @@ from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data.loss import Loss
 from cmargin.data.open import open_rows
 from cmargin.solvers.newton.continuation import ContinuationNewton
+from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.prices import worth_columns
 from cmargin.solvers.problem import Problem, Settings
 
@@ -143,7 +145,7 @@ def test_a_looser_model_takes_fewer_reads_and_no_more_than_are_allowed():
     (texts(400, 3000)[0], {}, {"linear_solver": "cholesky"}, 0),
 ])
 def test_what_columns_are_worth(X, problem, settings, worth):
-    problem = Problem(**{"l2": 0.0, "l1": 1e-3, "loss": Loss("logistic")} | problem)
+    problem = problem_of(**{"l2": 0.0, "l1": 1e-3, "loss": Loss("logistic")} | problem)
     assert worth_columns(open_rows(X).describe(), problem, Settings(**settings)) == worth
 
 
@@ -187,8 +189,8 @@ def by_columns(X, y, worth, **settings):
     if worth:
         rows.take_columns(source.columns())
     with single_threaded_blas():
-        return ContinuationNewton(rows, Problem(0.0, 1e-4, X.shape[1], Loss("logistic")), Settings(1e-7, **settings),
-                                  products=worth).run()
+        return ContinuationNewton(rows, Problem(ElasticNet(0.0, 1e-4), X.shape[1], Loss("logistic")),
+                                  Settings(1e-7, **settings), products=worth).run()
 
 
 def test_a_step_that_takes_too_many_reads_is_the_last_by_columns():
@@ -249,7 +251,7 @@ def test_rows_without_columns_are_refused():
     X, y = texts(50, 400)
     rows = open_rows(X).row_pass(np.where(y, 1.0, -1.0), intercept=False, n_threads=1)
     with pytest.raises(ValueError, match="columns"):
-        ContinuationNewton(rows, Problem(0.0, 1e-3, None, Loss("logistic")), Settings(), products=5)
+        ContinuationNewton(rows, Problem(ElasticNet(0.0, 1e-3), None, Loss("logistic")), Settings(), products=5)
     with pytest.raises(ValueError, match="take_columns"):
         rows.take_columns(Rows(X))
 

@@ -16,6 +16,7 @@ from libc.string cimport memcpy, memset
 from cmargin._core.linalg._blas cimport dot
 from cmargin._core.newton._bound cimport dual_bound, dual_point, relative_gap
 from cmargin._core.newton._state cimport HISTORY_COLUMNS
+from cmargin._core.penalties._penalty cimport penalty_of, penalty_t
 from cmargin._core.rows._dual_face cimport face_begin, face_end, face_part
 from cmargin._core.rows._dual_evaluate cimport balance_part, begin_balancing, best_multiple, multiple_of
 from cmargin._core.rows._dual_rows cimport add_listed, add_rest, dual_products, pointed_to, reads_of, worth_of
@@ -220,11 +221,12 @@ cdef void keep_best(dual_state *at, const double *u) noexcept nogil:
 cdef void look_done(dual_state *at, const double *a, const double *w) noexcept nogil:
     cdef Py_ssize_t n_columns = at.rows.m + 1, j
     cdef dual_point point
+    cdef penalty_t ridge = penalty_of(at.l2, 0)
     cdef double *scratch = at.room + 4 * at.rows.n + n_columns
     point.total, point.n, point.v = at.l2 * worth_of_all(at.rows, a), n_columns, at.room + 4 * at.rows.n
     for j in range(n_columns):
         point.v[j] = at.l2 * w[j]
-    at.best_dual = max(at.best_dual, dual_bound(&point, at.l2, 0, NULL, scratch))
+    at.best_dual = max(at.best_dual, dual_bound(&point, &ridge, NULL, scratch))
     choose_rows(at.sweeps, at.room)
     free(at.room)
     at.room = NULL

@@ -63,7 +63,7 @@ cdef class DualDriver(Worker):
         self.a, self.w, self.best_w = np.zeros(rows.rows.n), np.zeros(rows.rows.m + 1), best_w.base
         must_fit(n_result == rows.rows.m + (rows.rows.bias > 0) and n_result > 0, "DualDriver")
         self.source, self.sweeps = rows, DualSweeps(rows, self.a, self.w, stream, patience)
-        at.rows, at.sweeps, at.l2, at.n_result = &rows.rows, &self.sweeps.at, problem.l2, n_result
+        at.rows, at.sweeps, at.l2, at.n_result = &rows.rows, &self.sweeps.at, problem.penalty.l2, n_result
         take_rule(&at.stop, settings)
         at.pauses = settings.pauses
         at.limit, at.gives_up, at.trial, at.largest = limit, gives_up, trial, largest

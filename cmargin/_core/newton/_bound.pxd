@@ -1,5 +1,8 @@
 """Dual values without the interpreter; formulas and their reasons in ``_bound.pyx``."""
 
+from cmargin._core.penalties._penalties cimport penalty_bound
+from cmargin._core.penalties._penalty cimport penalty_t
+
 
 cdef struct dual_point:          # S and v of feasible dual variables
     double total
@@ -14,5 +17,8 @@ cdef double relative_gap(double objective, double dual) noexcept nogil
 cdef void make_feasible(dual_point *at, const double *gradient, Py_ssize_t ld, double dual_pos, double dual_neg,
                         double worth_pos, double worth_neg, bint free) noexcept nogil
 
-# max over 0 <= t <= 1 of D(t a) with |v_j| + noise_j, noise (n,) or NULL; scratch (n,). NaN without a bound
-cdef double dual_bound(const dual_point *at, double l2, double l1, const double *noise, double *scratch) noexcept nogil
+
+cdef inline double dual_bound(const dual_point *at, const penalty_t *penalty, const double *noise,
+                              double *scratch) noexcept nogil:
+    # max over 0 <= t <= 1 of D(t a) with |v_j| + noise_j, noise (n,) or NULL; scratch (n,). NaN without a bound
+    return penalty_bound(penalty, at.total, at.n, at.v, noise, scratch)

@@ -75,4 +75,4 @@ cdef plain_rows *plain_rows_new(const row_source *source, Py_ssize_t n_rows, Py_
 cdef void plain_rows_free(plain_rows *plain) noexcept nogil
 
 # n and scratch are set; to be freed with `free`
-cdef line_search *plain_line_new(Py_ssize_t n) noexcept nogil
+cdef line_search *plain_line_new(Py_ssize_t n, const double *weight) noexcept nogil

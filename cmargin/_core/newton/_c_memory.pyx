@@ -13,6 +13,8 @@ from cmargin._core.newton._smoothing cimport begin_rule
 from cmargin._core.newton._state cimport FULL_BLOCK, RUNNING, STOPPED, WAITING, newton_state
 from cmargin._core.newton.direction._block cimport block_work_size
 from cmargin._core.newton._vectors cimport n_vectors, point_at_vectors
+from cmargin._core.penalties._penalties cimport has_kinks
+from cmargin._core.penalties._penalty cimport kinks_of, penalty_of, penalty_t
 from cmargin._core.rows._row_blocks cimport N_SUMS
 from cmargin._core.rows._evaluate cimport (
     hessians_wanted, pass_plan, pass_set_active, pass_start, scratch_wanted, sums_later,
@@ -25,13 +27,15 @@ from cmargin._core.util._clock cimport seconds
 cdef void settle_problem(newton_state *at, const plain_settings *settings) noexcept nogil:
     # the problem and what the user chose, as `Newton` has it
     at.problem.n_features, at.p = settings.n_features, settings.n_features + settings.intercept
-    at.problem.free = at.p - 1 if settings.intercept and not settings.penalize_intercept else -1
     at.problem.n_rows, at.problem.n = settings.n_rows, settings.total_weight
-    at.penalty.l2, at.penalty.l1 = settings.l2, settings.l1
+    at.penalty.user = penalty_of(settings.l2, settings.l1)
+    at.penalty.user.n = at.p
+    at.penalty.user.free = at.p - 1 if settings.intercept and not settings.penalize_intercept else -1
     at.problem.loss = loss_of(settings.loss, 1, 1)
     at.problem.facts = facts_of(&at.problem.loss)
     at.stop.tol, at.stop.max_passes, at.stop.deadline = settings.tol, settings.max_passes, seconds() + settings.max_time
-    at.pcg.by_products, at.l1_block.wide = settings.by_products, at.penalty.l1 > 0 and at.p > FULL_BLOCK
+    at.pcg.by_products = settings.by_products
+    at.l1_block.wide = has_kinks(&at.penalty.user) and at.p > FULL_BLOCK
     begin_rule(&at.smoothing, settings.smoothing, settings.smoothing, settings.smoothing_decay, settings.tol)
 
 
@@ -69,7 +73,7 @@ cdef request *plain_newton_question(plain_newton *newton) noexcept nogil:
 cdef bint room_for_work(newton_state *at, Py_ssize_t order) noexcept nogil:
     if order > at.curvature.work_order or at.curvature.work == NULL:
         free(at.curvature.work)
-        at.curvature.work = <double *> malloc((block_work_size(order, at.penalty.l1 > 0) + 1) * sizeof(double))
+        at.curvature.work = <double *> malloc((block_work_size(order, &at.penalty.user) + 1) * sizeof(double))
         at.curvature.work_order = order if at.curvature.work != NULL else 0
     return at.curvature.work != NULL
 
@@ -177,10 +181,13 @@ cdef void plain_rows_free(plain_rows *plain) noexcept nogil:
 
 # ---------------------------------------------------------------- a line search
 
-cdef line_search *plain_line_new(Py_ssize_t n) noexcept nogil:
-    # its scratch lies behind it
-    cdef line_search *line = <line_search *> malloc(sizeof(line_search) + n * (sizeof(double) + sizeof(Py_ssize_t)))
+cdef line_search *plain_line_new(Py_ssize_t n, const double *weight) noexcept nogil:
+    # its penalty and its scratch lie behind it
+    cdef line_search *line = <line_search *> malloc(sizeof(line_search) + sizeof(penalty_t)
+                                                    + n * (sizeof(double) + sizeof(Py_ssize_t)))
+    cdef penalty_t *penalty = <penalty_t *> (line + 1)
     if line != NULL:
-        line.n, line.steps = n, <double *> (line + 1)
+        penalty[0] = kinks_of(n, weight)
+        line.penalty, line.steps = penalty, <double *> (penalty + 1)
         line.index = <Py_ssize_t *> (line.steps + n)
     return line

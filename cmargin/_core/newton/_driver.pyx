@@ -22,10 +22,10 @@ from libc.string cimport memcpy, memset
 from cmargin._core.linalg._blas cimport dot
 from cmargin._core.newton._asking cimport ALONG, DONE, EVALUATE, MEASURE, LOOK, MODEL, NEAREST, PAUSE, PRODUCT
 from cmargin._core.newton._bound cimport dual_bound, dual_point
-from cmargin._core.newton._line cimport l1_slope, search_told
+from cmargin._core.newton._line cimport search_told
 from cmargin._core.newton._penalty_path cimport begin_l1_path, follow_path, leave_path
 from cmargin._core.newton._point cimport (
-    after_look, floor_of, gap_of, judge, measure_columns, n_kinks, no_read_left, rounding_of,
+    after_look, floor_of, gap_of, judge, measure_columns, no_read_left, rounding_of,
     smoothing_error, take_evaluation, take_sums,
 )
 from cmargin._core.newton._smoothing cimport back_up, next_width, width_after
@@ -41,6 +41,7 @@ from cmargin._core.newton.direction._l1_columns cimport begin_columns, columns_t
 from cmargin._core.newton.direction._pcg cimport (
     ask_for_sample, begin_hessp, begin_preconditioned, count_sample, foresee_curvature, hessp_told,
 )
+from cmargin._core.penalties._penalties cimport has_kinks, penalty_slope
 from cmargin._core.rows._evaluate cimport (
     BLOCK, COMMIT_AND_MOVE, NO_BLOCK, RESTART, SINGLE_BLOCK, SAME_LINE, SAMPLED_BLOCK, TANGENTS, look_request,
 )
@@ -133,7 +134,7 @@ cdef void newton_answers_to(newton_state *at) noexcept nogil:
 
 
 cdef void newton_begin(newton_state *at) noexcept nogil:
-    at.status, at.curvature.n_active, at.penalty.path_l2, at.penalty.path_l1 = RUNNING, -1, 0, 0
+    at.status, at.curvature.n_active, at.penalty.path_begun = RUNNING, -1, False
     if at.sampled.in_use and not at.bound.knows_rms:
         at.phase, at.ask.kind, at.ask.x = MEASURING, EVALUATE, at.point.w
     else:
@@ -208,14 +209,14 @@ cdef void newton_leave(newton_state *at, status_id status) noexcept nogil:
 cdef action_id begin_direction(newton_state *at) noexcept nogil:
     if at.sampled.in_use:
         return begin_preconditioned(at)
-    if at.curvature.n_active == 0:               # l1 holds every column at 0
+    if at.curvature.n_active == 0:               # the penalty holds every column at 0
         memset(at.point.d, 0, at.p * sizeof(double))
         return FOUND
     if not at.curvature.has_block and at.curvature.has_factor:
         chord_direction(at)
         return FOUND
     if not at.curvature.has_block:
-        return begin_columns(at) if at.penalty.l1 > 0 else begin_hessp(at)
+        return begin_columns(at) if has_kinks(&at.penalty.user) else begin_hessp(at)
     if not at.curvature.make_room(at, at.curvature.order):
         at.ask.out_of_memory = True
         return FAILED
@@ -275,7 +276,7 @@ cdef next_width width_of_step(const newton_state *at, double step) noexcept nogi
 cdef void direction_found(newton_state *at) noexcept nogil:
     at.counts.seconds_system += seconds() - at.counts.clock
     at.point.slope = dot(at.p, at.point.g, at.point.d)
-    at.point.slope += l1_slope(n_kinks(at), at.point.w, at.point.d, at.penalty.l1_each, 0, 1)
+    at.point.slope += penalty_slope(&at.penalty.step, at.point.w, at.point.d, 0, 1)
     at.point.columns_wait = at.curvature.n_active >= 0 and at.point.predicted > 0 and columns_wait(at)
     at.point.predicted, at.point.step = -at.point.slope, 1
     if not at.point.predicted > VANISHING * max(fabs(at.point.value), 1e-300) or not isfinite(at.point.predicted):
@@ -427,12 +428,12 @@ cdef void settled(newton_state *at) noexcept nogil:
     cdef dual_point best = at.bound.best
     cdef Py_ssize_t j
     if at.bound.has_best:
-        if at.problem.free >= 0:
+        if at.penalty.user.free >= 0:
             # The sum of a y is 0 to rounding only, and costs the intercept times that.
-            best.total -= at.problem.rounding * fabs(at.bound.best_w[at.problem.free]) * best.total
+            best.total -= at.problem.rounding * fabs(at.bound.best_w[at.penalty.user.free]) * best.total
         for j in range(at.p):
             at.point.taken[j] = at.problem.rounding * at.bound.rms[j]
-        at.bound.best_dual = dual_bound(&best, at.penalty.l2, at.penalty.l1, at.point.taken, at.point.scratch)
+        at.bound.best_dual = dual_bound(&best, &at.penalty.user, at.point.taken, at.point.scratch)
     if at.history.n_rows > 0:
         at.history.table[(at.history.n_rows - 1) * HISTORY_COLUMNS] = at.counts.passes
         at.history.table[(at.history.n_rows - 1) * HISTORY_COLUMNS + 6] = gap_of(at)

@@ -1,4 +1,4 @@
-"""Minimum of a convex function along a line with the breakpoints of an l1 term inside, asked one trial at a time.
+"""Minimum of a convex function along a line with the kinks of a penalty inside, asked one trial at a time.
 
 Whoever searches begins, then tells slope and curvature of the smooth part at ``s`` until no other trial is wanted:
 
@@ -6,6 +6,8 @@ Whoever searches begins, then tells slope and curvature of the smooth part at ``
     while search_told(&line, slope at line.s, curvature at line.s):
         pass
 """
+
+from cmargin._core.penalties._penalty cimport penalty_t
 
 
 cdef double ARMIJO                # part of the first slope that a step must gain, for every unit of its length
@@ -16,10 +18,9 @@ cdef enum search_phase:
 
 
 cdef struct line_search:
-    Py_ssize_t n                 # components with an l1 term, 0 without one
+    const penalty_t *penalty     # IN    whose kinks are on the line, of n columns; its quadratic part is not counted
     const double *w              # IN    (n,) where the line begins
     const double *d              # IN    (n,) its direction
-    const double *weight         # IN    (n,) of |w_j + s d_j|
     double s_max                 # the step is at most this; may be infinite
     double tol                   # slope at the end, beside that at 0
     int max_trials
@@ -32,10 +33,6 @@ cdef struct line_search:
     double lo, hi, first, right
     Py_ssize_t a, b
 
-
-# derivative of sum weight_j |w_j + s d_j| along d, from the left (side -1) or from the right (side 1)
-cdef double l1_slope(Py_ssize_t n, const double *w, const double *d, const double *weight, double s,
-                     int side) noexcept nogil
 
 cdef void search_begin(line_search *line) noexcept nogil
 

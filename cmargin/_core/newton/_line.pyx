@@ -1,6 +1,6 @@
-"""Minimum of a convex function along a line with the breakpoints of an l1 term inside.
+"""Minimum of a convex function along a line with the kinks of a penalty inside.
 
-Along w + s d the penalty |w + s d|_1 has kinks where a component vanishes. The index of the breakpoint on which the
+Along w + s d an l1 penalty has kinks where a component vanishes. The index of the breakpoint on which the
 minimum falls is returned, because w_j + s d_j need not evaluate to zero there (SmSVM, section 2.2). The slope only
 grows along the line: it is bracketed, bisected over the breakpoints, and between two of them found by Newton's method.
 """
@@ -9,6 +9,8 @@ import numpy as np
 
 from libc.math cimport fabs
 
+from cmargin._core.penalties._penalties cimport penalty_kinks, penalty_slope
+from cmargin._core.penalties._penalty cimport kinks_of, penalty_t
 from cmargin._core.util._shapes cimport must_fit
 from cmargin._core.util._sorting cimport sort_with_index
 
@@ -16,34 +18,12 @@ ARMIJO = 1e-4
 cdef int MAX_DOUBLINGS = 60
 
 
-cdef double l1_slope(Py_ssize_t n, const double *w, const double *d, const double *weight, double s,
-                     int side) noexcept nogil:
-    cdef Py_ssize_t j
-    cdef double total = 0, at
-    for j in range(n):
-        if d[j] == 0:
-            continue
-        at = w[j] + s * d[j]
-        if s * d[j] != 0 and fabs(at) <= 4e-16 * fabs(w[j]):   # on its own breakpoint, up to rounding
-            at = 0
-        if at == 0:
-            total += side * weight[j] * fabs(d[j])
-        else:
-            total += weight[j] * (d[j] if at > 0 else -d[j])
-    return total
-
-
-cdef inline double slope_of_l1(const line_search *line, int side) noexcept nogil:
-    return l1_slope(line.n, line.w, line.d, line.weight, line.s, side)
+cdef inline double slope_of_kinks(const line_search *line, int side) noexcept nogil:
+    return penalty_slope(line.penalty, line.w, line.d, line.s, side)
 
 
 cdef void find_breakpoints(line_search *line, double s_max) noexcept nogil:
-    # steps in (0, s_max) at which a component of w + s d vanishes, ascending, and their indices
-    cdef Py_ssize_t j, found = 0
-    for j in range(line.n):
-        if line.w[j] * line.d[j] < 0 and -line.w[j] / line.d[j] < s_max:
-            line.steps[found], line.index[found] = -line.w[j] / line.d[j], j
-            found += 1
+    cdef Py_ssize_t found = penalty_kinks(line.penalty, line.w, line.d, s_max, line.steps, line.index)
     sort_with_index(found, line.steps, line.index)
     line.a, line.b = 0, found
 
@@ -63,12 +43,12 @@ cdef bint next_inside(line_search *line) noexcept nogil:
         line.phase, line.s = BREAKPOINTS, line.steps[(line.a + line.b) // 2]
     else:
         line.phase, line.trials, line.s = NEWTON, 0, (line.lo + line.hi) / 2
-        line.right = slope_of_l1(line, 1)          # constant between two breakpoints
+        line.right = slope_of_kinks(line, 1)          # constant between two breakpoints
     return True
 
 
 cdef bint told_bracket(line_search *line, double slope) noexcept nogil:
-    if slope + slope_of_l1(line, -1) >= 0:
+    if slope + slope_of_kinks(line, -1) >= 0:
         find_breakpoints(line, line.hi * (1 + 1e-15))
         return next_inside(line)
     if line.hi >= line.s_max:
@@ -84,11 +64,11 @@ cdef bint told_bracket(line_search *line, double slope) noexcept nogil:
 cdef bint told_breakpoint(line_search *line, double slope) noexcept nogil:
     # the first breakpoint whose right slope is not negative is looked for
     cdef Py_ssize_t middle = (line.a + line.b) // 2
-    if slope + slope_of_l1(line, 1) < 0:
+    if slope + slope_of_kinks(line, 1) < 0:
         line.lo = max(line.lo, line.s)
         line.a = middle + 1
         return next_inside(line)
-    if slope + slope_of_l1(line, -1) <= 0:
+    if slope + slope_of_kinks(line, -1) <= 0:
         line.hit = line.index[middle]
         return False
     line.hi = min(line.hi, line.s)
@@ -114,7 +94,7 @@ cdef bint told_inside(line_search *line, double slope, double curvature) noexcep
 
 cdef bint search_told(line_search *line, double slope, double curvature) noexcept nogil:
     if line.phase == AT_START:
-        line.first = slope + slope_of_l1(line, 1)
+        line.first = slope + slope_of_kinks(line, 1)
         if not line.first < 0:
             return False
         line.phase, line.s = BRACKET, min(1.0, line.s_max)
@@ -168,11 +148,12 @@ def exact_step(along, const double[::1] w, const double[::1] d, const double[::1
     must_fit(w.shape[0] == d.shape[0] == weight.shape[0], "exact_step")
     cdef line_search line
     cdef Py_ssize_t n = w.shape[0]
+    cdef penalty_t penalty = kinks_of(n, &weight[0] if n > 0 else NULL)
     cdef double[::1] steps = np.empty(n)
     cdef Py_ssize_t[::1] index = np.empty(n, np.intp)
-    line.n, line.s_max, line.tol, line.max_trials = n, s_max, tol, max_trials
+    line.penalty, line.s_max, line.tol, line.max_trials = &penalty, s_max, tol, max_trials
     if n > 0:
-        line.w, line.d, line.weight, line.steps, line.index = &w[0], &d[0], &weight[0], &steps[0], &index[0]
+        line.w, line.d, line.steps, line.index = &w[0], &d[0], &steps[0], &index[0]
     search_begin(&line)
     slope, curvature = along(0.0)
     while search_told(&line, slope, curvature):

@@ -23,4 +23,4 @@ cdef inline void told_with_others(newton_state *at, const double *vectors) noexc
     cdef Py_ssize_t i
     for i in range(2 * at.p):
         at.linearised.sums_of_all[i] = vectors[i] + at.linearised.sums[i]
-    make_feasible(&at.bound.told, at.linearised.sums_of_all, at.p, pos, neg, pos, neg, at.problem.free >= 0)
+    make_feasible(&at.bound.told, at.linearised.sums_of_all, at.p, pos, neg, pos, neg, at.penalty.user.free >= 0)

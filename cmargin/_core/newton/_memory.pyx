@@ -11,6 +11,7 @@ from cmargin._core.losses._losses cimport facts_of
 from cmargin._core.losses._point cimport loss_of
 from cmargin._core.newton.direction._chord cimport serves_all_rows
 from cmargin._core.newton._asking cimport PAUSE, Driver
+from cmargin._core.penalties._penalties cimport has_bound, has_kinks, take_penalty
 from cmargin._core.util._serialise cimport copied, restore, serialised, span
 from cmargin._core.util._clock cimport seconds
 from cmargin._core.newton._driver cimport go_on, newton_answers_to, newton_begin, newton_leave, newton_settle
@@ -88,9 +89,9 @@ cdef class Newton(Driver):
         at.curvature.owner, at.curvature.make_room = <void *> self, room_for_block
         at.p, at.problem.n_rows, at.problem.n_features = source.n_columns, source.n_rows, source.n_features
         at.problem.n, at.problem.share, at.problem.rounding = source.total_weight, source.share, source.rounding
-        at.penalty.l2, at.penalty.l1 = problem.l2, problem.l1
-        at.problem.free = -1 if problem.free is None else problem.free
-        must_fit(at.problem.free == -1 or at.problem.free == at.p - 1, "free: the last column")
+        take_penalty(&at.penalty.user, problem.penalty)
+        at.penalty.user.n, at.penalty.user.free = at.p, -1 if problem.free is None else problem.free
+        must_fit(at.penalty.user.free == -1 or at.penalty.user.free == at.p - 1, "free: the last column")
         at.problem.loss = loss_of(problem.loss.id, problem.loss.numbers[0], problem.loss.numbers[1])
         at.problem.facts = facts_of(&at.problem.loss)
         take_rule(&at.stop, settings)
@@ -101,7 +102,8 @@ cdef class Newton(Driver):
             source.let_sample()
             at.sampled.in_use, at.sampled.filled = worth_products == 0, 1
             at.pcg.worth, at.curvature.mean = worth_products or sampled.worth, mean_curvature
-        at.pcg.by_products, at.l1_block.wide = by_products, at.penalty.l1 > 0 and at.p > FULL_BLOCK and not by_products
+        at.pcg.by_products = by_products
+        at.l1_block.wide = has_kinks(&at.penalty.user) and at.p > FULL_BLOCK and not by_products
         begin_rule(&at.smoothing, width, settings.smoothing, decay, settings.tol)
         at.bound.objective, at.bound.best_dual, at.point.predicted = result.objective, result.dual, INFINITY
         at.counts.passes, at.counts.n_iter, self.earlier = result.passes, result.n_iter, list(result.history)
@@ -121,7 +123,7 @@ cdef class Newton(Driver):
 
     cdef int must_have_columns(self) except -1:
         # for the model of a step with l1, where there is no block of it
-        cdef bint by_columns = self.at.pcg.by_products and self.at.penalty.l1 > 0
+        cdef bint by_columns = self.at.pcg.by_products and has_kinks(&self.at.penalty.user)
         must_fit(not by_columns or getattr(self.source, "has_columns", False), "columns")
         return 0
 
@@ -136,7 +138,7 @@ cdef class Newton(Driver):
         cdef double[::1] room
         self.room_ = None
         self.at.curvature.work_order = 0
-        room = self.room_ = np.empty(block_work_size(order, self.at.penalty.l1 > 0) + 1)
+        room = self.room_ = np.empty(block_work_size(order, &self.at.penalty.user) + 1)
         self.at.curvature.work, self.at.curvature.work_order = &room[0], order
         return 0
 
@@ -236,7 +238,7 @@ cdef class Newton(Driver):
         """
         cdef newton_state *at = &self.at
         at.counts.passes += reads
-        at.bound.objective, at.bound.best_dual = INFINITY, (0 if at.penalty.l1 > 0 or at.penalty.l2 > 0 else NAN)
+        at.bound.objective, at.bound.best_dual = INFINITY, (0 if has_bound(&at.penalty.user) else NAN)
         if v is not None:
             must_fit(len(v) == at.bound.best.n, "v")
             self.vectors[BEST_V, :at.bound.best.n] = v

@@ -17,6 +17,8 @@ from libc.math cimport fabs
 from cmargin._core.newton._bound cimport dual_bound, relative_gap
 from cmargin._core.newton._point cimport gap_of, penalty_of
 from cmargin._core.newton._state cimport RUNNING
+from cmargin._core.penalties._penalties cimport has_kinks
+from cmargin._core.penalties._penalty cimport lay_out, penalty_t
 
 # chosen on 40 problems; those and their passes are in doc/lab-notebook
 cdef double SHORT = 0.3                  # a step that begins the path of l2,
@@ -34,16 +36,17 @@ cdef double L1_ENOUGH = 0.5              # once the gap at the one is as small
 
 cdef void move_to(newton_state *at, double l2, double l1) noexcept nogil:
     # value and gradient at w follow
-    cdef double change = l2 - max(at.penalty.path_l2, at.penalty.l2)
+    cdef penalty_t *step = &at.penalty.step
+    cdef double change = l2 - step.l2
     cdef Py_ssize_t j
     at.point.value -= penalty_of(at, at.point.w)
     for j in range(at.p):
-        if j != at.problem.free:
+        if j != step.free:
             at.point.g[j] += change * at.point.w[j]
-            at.penalty.l2_each[j], at.penalty.l1_each[j] = l2, l1
+    step.l2, step.l1 = l2, l1
+    lay_out(step, step.l2_each, step.l1_each)
     at.point.value += penalty_of(at, at.point.w)
-    at.penalty.path_l2 = l2 if l2 > at.penalty.l2 or at.penalty.path_l2 > 0 else 0
-    at.penalty.path_l1 = l1
+    at.penalty.path_begun = at.penalty.path_begun or l2 > at.penalty.user.l2
 
 
 cdef double first_l2(const newton_state *at) noexcept nogil:
@@ -51,7 +54,7 @@ cdef double first_l2(const newton_state *at) noexcept nogil:
     cdef Py_ssize_t j
     if not at.curvature.has_block:               # products know the diagonal only
         for j in range(at.p):
-            total += at.pcg.diagonal[j] - at.penalty.l2_each[j]
+            total += at.pcg.diagonal[j] - at.penalty.step.l2_each[j]
         return BEGIN * total / max(1, at.p)
     for j in range(at.curvature.order):
         total += at.curvature.block[j * at.curvature.order + j]
@@ -62,57 +65,59 @@ cdef void begin_l1_path(newton_state *at) noexcept nogil:
     cdef double largest = 0
     cdef Py_ssize_t j
     # steps by columns make their way without: on one a step that asks for many reads is the last of them
-    if not at.problem.facts.smooth or not at.penalty.l1 > 0 or at.pcg.by_products or at.status != RUNNING:
+    if not at.problem.facts.smooth or not has_kinks(&at.penalty.user) or at.pcg.by_products or at.status != RUNNING:
         return
     if at.p * (L1_FROM_JUMPING if at.problem.facts.jumping else L1_FROM) < at.problem.n_rows:
         return
     for j in range(at.p):
         if at.point.w[j] != 0:                   # a start of the user's, as good as any on the path
             return
-        if j != at.problem.free:
+        if j != at.penalty.user.free:
             largest = max(largest, fabs(at.point.g[j]))
-    if L1_BEGIN * largest > at.penalty.l1:
-        move_to(at, at.penalty.l2, L1_BEGIN * largest)
+    if L1_BEGIN * largest > at.penalty.user.l1:
+        move_to(at, at.penalty.user.l2, L1_BEGIN * largest)
 
 
 cdef bint is_settled(newton_state *at, double enough) noexcept nogil:
-    cdef double l2 = max(at.penalty.path_l2, at.penalty.l2), l1 = max(at.penalty.path_l1, at.penalty.l1)
-    cdef double bound = dual_bound(&at.bound.told, l2, l1, NULL, at.point.scratch)
+    cdef double bound = dual_bound(&at.bound.told, &at.penalty.step, NULL, at.point.scratch)
     return not (at.point.predicted > 0 or at.point.columns_wait) or relative_gap(at.point.value, bound) <= enough
 
 
 cdef bint knows_diagonal(const newton_state *at) noexcept nogil:
-    return at.pcg.by_products and at.penalty.l1 == 0 and at.pcg.mean_then > 0
+    return at.pcg.by_products and not has_kinks(&at.penalty.user) and at.pcg.mean_then > 0
 
 
 cdef bint follow_path(newton_state *at) noexcept nogil:
+    cdef const penalty_t *step = &at.penalty.step
+    cdef const penalty_t *user = &at.penalty.user
     cdef double l2
     if at.status != RUNNING:
         return False
-    if at.penalty.path_l1 > at.penalty.l1:
+    if step.l1 > user.l1:
         if is_settled(at, L1_ENOUGH):
-            move_to(at, at.penalty.l2, max(at.penalty.l1, at.penalty.path_l1 / L1_DECAY))
+            move_to(at, user.l2, max(user.l1, step.l1 / L1_DECAY))
             return True
         return False
     # the logistic loss has curvature everywhere: its steps are longer without a path
-    if not at.problem.facts.jumping or not at.penalty.l2 > 0 or at.penalty.path_l2 == at.penalty.l2:
+    if not at.problem.facts.jumping or not user.l2 > 0 or (at.penalty.path_begun and step.l2 == user.l2):
         return False
-    if at.penalty.path_l2 == 0:
+    if not at.penalty.path_begun:
         if at.point.step >= SHORT or gap_of(at) < LATE:
             return False
         if not at.curvature.has_block and not knows_diagonal(at):
             return False
         l2 = first_l2(at)
-        if not l2 > at.penalty.l2:
+        if not l2 > user.l2:
             return False
     elif is_settled(at, ENOUGH):
-        l2 = max(at.penalty.l2, at.penalty.path_l2 / DECAY)
+        l2 = max(user.l2, step.l2 / DECAY)
     else:
         return False
-    move_to(at, l2, at.penalty.l1)
+    move_to(at, l2, user.l1)
     return True
 
 
 cdef void leave_path(newton_state *at) noexcept nogil:
-    if at.penalty.path_l2 > at.penalty.l2 or at.penalty.path_l1 > at.penalty.l1:
-        move_to(at, at.penalty.l2, at.penalty.l1)
+    cdef const penalty_t *user = &at.penalty.user
+    if at.penalty.step.l2 > user.l2 or at.penalty.step.l1 > user.l1:
+        move_to(at, user.l2, user.l1)

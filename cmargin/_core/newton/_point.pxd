@@ -5,17 +5,12 @@ from cmargin._core.newton._state cimport newton_state
 
 
 cdef inline double slope_of_penalty(const newton_state *at, Py_ssize_t j, double w) noexcept nogil:
-    # without l1, in column j
-    return at.penalty.l2_each[j] * w - (at.linearised.linear[j] if at.linearised.linear != NULL else 0)
+    # of its quadratic part and of linearised rows, in column j
+    return at.penalty.step.l2_each[j] * w - (at.linearised.linear[j] if at.linearised.linear != NULL else 0)
 
 
 cdef inline double gap_of(const newton_state *at) noexcept nogil:
     return relative_gap(at.bound.objective, at.bound.best_dual)
-
-
-cdef inline Py_ssize_t n_kinks(const newton_state *at) noexcept nogil:
-    # of |w| along a line, at most
-    return at.p if at.penalty.l1 > 0 else 0
 
 
 cdef inline double smoothing_error(const newton_state *at) noexcept nogil:

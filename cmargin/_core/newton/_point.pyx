@@ -13,6 +13,8 @@ from cmargin._core.newton._smoothing cimport NARROWEST
 from cmargin._core.newton._state cimport (
     CONVERGED, DECREMENT, HISTORY_COLUMNS, LEFT, MAX_PASSES, MAX_TIME, STALLED, WIDTH,
 )
+from cmargin._core.penalties._penalties cimport penalty_value
+from cmargin._core.penalties._penalty cimport penalty_t
 from cmargin._core.util._clock cimport seconds
 from cmargin._core.util._history cimport history_row
 from cmargin._core.util._stop cimport is_done
@@ -23,28 +25,24 @@ cdef double ENOUGH_OF_A_SUBSET = 3e-4    # gap of a subset, with a smooth loss: 
 
 
 cdef double penalty_of(const newton_state *at, const double *w) noexcept nogil:
-    cdef double squares = 0, sizes = 0
-    cdef Py_ssize_t j
-    for j in range(at.p):
-        squares += at.penalty.l2_each[j] * w[j] * w[j]
-        sizes += at.penalty.l1_each[j] * fabs(w[j])
+    cdef double value = penalty_value(&at.penalty.step, w)
     if at.linearised.linear != NULL:             # other rows are straight lines
-        return squares / 2 + sizes + at.linearised.constant[0] + at.linearised.constant[1] \
-            - dot(at.p, at.linearised.linear, w)
-    return squares / 2 + sizes
+        return value + at.linearised.constant[0] + at.linearised.constant[1] - dot(at.p, at.linearised.linear, w)
+    return value
 
 
 cdef double penalty_of_path(const newton_state *at) noexcept nogil:
+    cdef const penalty_t *step = &at.penalty.step
+    cdef const penalty_t *user = &at.penalty.user
     cdef double squares = 0, sizes = 0
     cdef Py_ssize_t j
-    if at.penalty.path_l2 <= at.penalty.l2 and at.penalty.path_l1 <= at.penalty.l1:
+    if step.l2 <= user.l2 and step.l1 <= user.l1:
         return 0
     for j in range(at.p):
-        if j != at.problem.free:
+        if j != user.free:
             squares += at.point.w[j] * at.point.w[j]
             sizes += fabs(at.point.w[j])
-    return max(0.0, at.penalty.path_l2 - at.penalty.l2) / 2 * squares \
-        + max(0.0, at.penalty.path_l1 - at.penalty.l1) * sizes
+    return (step.l2 - user.l2) / 2 * squares + (step.l1 - user.l1) * sizes
 
 
 cdef double rounding_of(const newton_state *at, const double *e) noexcept nogil:
@@ -88,13 +86,13 @@ cdef void take_sums(newton_state *at, const double *sums, const double *gradient
         told_with_others(at, gradient + at.p)
     elif at.problem.facts.smooth:
         make_feasible(&at.bound.told, gradient + at.p, at.p, at.point.sums[4], at.point.sums[5], sums[8] / n,
-                      sums[9] / n, at.problem.free >= 0)
+                      sums[9] / n, at.penalty.user.free >= 0)
     else:
         make_feasible(&at.bound.told, gradient + at.p, at.p, at.point.sums[4], at.point.sums[5], at.point.sums[4],
-                      at.point.sums[5], at.problem.free >= 0)
+                      at.point.sums[5], at.penalty.user.free >= 0)
     for j in range(at.bound.told.n):
         at.bound.told.v[j] /= n
-    at.bound.dual = dual_bound(&at.bound.told, at.penalty.l2, at.penalty.l1, NULL, at.point.scratch)
+    at.bound.dual = dual_bound(&at.bound.told, &at.penalty.user, NULL, at.point.scratch)
     at.curvature.block, at.curvature.has_block = block, block != NULL
     at.curvature.order = at.p if at.curvature.n_active < 0 else at.curvature.n_active
     at.counts.seconds_look += seconds() - at.counts.clock

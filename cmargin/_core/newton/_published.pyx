@@ -37,7 +37,7 @@ cdef void begin_active_set(published_steps *steps) noexcept nogil:
     cdef Py_ssize_t j
     cdef double l1
     for j in range(at.p):
-        l1 = at.penalty.l1_each[j]
+        l1 = at.penalty.step.l1_each[j]
         steps.in_use[j] = at.point.w[j] != 0 or fabs(at.point.g[j]) > l1 or l1 == 0
     steps.kept.adjust = True
 
@@ -46,7 +46,7 @@ cdef void whole_block(newton_state *at) noexcept nogil:
     # both triangles of the curvature of the smoothed objective, where its upper triangle was summed
     cdef Py_ssize_t p = at.p, i, j
     for i in range(p):
-        at.curvature.block[i * p + i] = at.curvature.block[i * p + i] / at.problem.n + at.penalty.l2_each[i]
+        at.curvature.block[i * p + i] = at.curvature.block[i * p + i] / at.problem.n + at.penalty.step.l2_each[i]
         for j in range(i + 1, p):
             at.curvature.block[i * p + j] /= at.problem.n
             at.curvature.block[j * p + i] = at.curvature.block[i * p + j]
@@ -62,11 +62,11 @@ cdef bint newton_direction(published_steps *steps, double *slope) noexcept nogil
     cdef double *d = own + p                     # (m,)
     cdef double ridge
     for j in range(p):
-        slope[j] = at.point.g[j] + at.penalty.l1_each[j] * sign_of(at.point.w[j])
+        slope[j] = at.point.g[j] + at.penalty.step.l1_each[j] * sign_of(at.point.w[j])
         at.point.d[j] = 0
         if steps.in_use[j]:
             if at.point.w[j] == 0:
-                slope[j] -= at.penalty.l1_each[j] * sign_of(at.point.g[j])
+                slope[j] -= at.penalty.step.l1_each[j] * sign_of(at.point.g[j])
             at.l1_block.index[m], own[m] = j, slope[j]
             m += 1
     for i in range(m):
@@ -86,9 +86,9 @@ cdef bint admit(published_steps *steps, double *slope) noexcept nogil:
     if not steps.kept.adjust:
         return False
     for j in range(at.p):
-        if not steps.in_use[j] and fabs(at.point.g[j]) > at.penalty.l1_each[j]:
+        if not steps.in_use[j] and fabs(at.point.g[j]) > at.penalty.step.l1_each[j]:
             some, steps.in_use[j] = True, True
-            slope[j] = at.point.g[j] - at.penalty.l1_each[j] * sign_of(at.point.g[j])
+            slope[j] = at.point.g[j] - at.penalty.step.l1_each[j] * sign_of(at.point.g[j])
             at.point.d[j] = -slope[j]
     steps.kept.adjust = not some
     return some
@@ -111,8 +111,7 @@ cdef void start_step(published_steps *steps) noexcept nogil:
     memcpy(steps.used, steps.in_use, at.p)
     at.point.slope = dot(at.p, at.point.d, slope)
     at.line.slope, at.line.curvature = dot(at.p, at.point.d, at.point.g), curvature_along(at)
-    at.line.search.n, at.line.search.w, at.line.search.d = at.p, at.point.w, at.point.d
-    at.line.search.weight = at.penalty.l1_each
+    at.line.search.penalty, at.line.search.w, at.line.search.d = &at.penalty.step, at.point.w, at.point.d
     at.line.search.steps, at.line.search.index, at.line.search.s_max = at.l1_block.keys, at.l1_block.index, INFINITY
     at.line.search.tol, at.line.search.max_trials = 1e-8, 100
     search_begin(&at.line.search)                # Algorithm 4

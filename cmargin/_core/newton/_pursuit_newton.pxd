@@ -5,6 +5,7 @@ from cmargin._core.newton.direction._conjugate_gradients cimport conjugate_gradi
 from cmargin._core.newton._asking cimport request
 from cmargin._core.newton.direction._lagged cimport kept_curvature
 from cmargin._core.newton._line cimport line_search
+from cmargin._core.penalties._penalty cimport penalty_t
 
 
 cdef enum status_id:                     # names in `STATUS`
@@ -69,6 +70,7 @@ cdef struct pursuit_state:
     # ---- the machine
     request ask
     phase_id phase
+    penalty_t penalty            # without kinks
     line_search line
     double line_slope                    # of the penalty along d where the step began,
     double line_curvature                # and its change along it

@@ -25,6 +25,7 @@ from cmargin._core.newton.direction._lagged cimport kept_add, kept_factor, kept_
 from cmargin._core.newton._line cimport ARMIJO, search_begin, search_told
 from cmargin._core.rows._evaluate cimport COMMIT_AND_MOVE, RESTART, SAME_LINE
 from cmargin._core.rows._row_blocks cimport CURVATURE, LINE_SLOPE, LINE_VALUE
+from cmargin._core.penalties._penalty cimport penalty_of
 from cmargin._core.util._clock cimport seconds
 from cmargin._core.util._history cimport history_row
 from cmargin._core.util._margin_summary cimport N_TRACED
@@ -268,7 +269,8 @@ cdef void full_step_taken(pursuit_state *at) noexcept nogil:
             and fabs(last) <= SLOPE_KEPT * -at.first:
         step_done(at)
         return
-    at.line.n, at.line.s_max, at.line.tol, at.line.max_trials = 0, INFINITY, SEARCHED, 100
+    at.penalty = penalty_of(0, 0)
+    at.line.penalty, at.line.s_max, at.line.tol, at.line.max_trials = &at.penalty, INFINITY, SEARCHED, 100
     search_begin(&at.line)
     at.ask.kind, at.ask.step = ALONG, at.line.s
 

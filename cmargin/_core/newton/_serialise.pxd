@@ -11,7 +11,7 @@ cdef enum:
 cdef inline void newton_spans(newton_state *at, span *out) noexcept nogil:
     # out (N_SPANS,): a component up to its first pointer
     out[0] = numbers_between(&at.status, &at.status + 1)
-    out[1] = numbers_between(&at.penalty, &at.penalty.l2_each)
+    out[1] = numbers_between(&at.penalty, &at.penalty.step.l2_each)
     out[2] = numbers_between(&at.point, &at.point.w)
     out[3] = numbers_between(&at.smoothing, &at.smoothing + 1)
     out[4] = numbers_between(&at.bound, &at.bound.told)

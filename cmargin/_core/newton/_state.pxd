@@ -14,6 +14,7 @@ from cmargin._core.newton._line cimport line_search
 from cmargin._core.newton._smoothing cimport width_rule
 from cmargin._core.newton.direction._conjugate_gradients cimport conjugate_gradients
 from cmargin._core.newton.direction._l1_model cimport step_model
+from cmargin._core.penalties._penalty cimport penalty_t
 from cmargin._core.util._stop cimport stop_rule
 
 
@@ -45,8 +46,7 @@ cdef enum:
 cdef struct newton_state
 
 
-cdef struct newton_problem:      # (l2/2) |w|^2 + (1/n) sum s F(y <w, x>) + l1 |w|_1
-    Py_ssize_t free              # the column that is not penalised, the last, or -1
+cdef struct newton_problem:      # (1/n) sum s F(y <w, x>) and the penalty
     Py_ssize_t n_rows
     Py_ssize_t n_features
     double n                     # sum of s
@@ -56,14 +56,10 @@ cdef struct newton_problem:      # (l2/2) |w|^2 + (1/n) sum s F(y <w, x>) + l1 |
     double rounding              # of a sum over the rows, beside the root mean square of a term
 
 
-cdef struct newton_penalty:      # the user's, and that of the steps, which `_penalty_path` may make larger
-    double l2
-    double l1
-    double path_l2               # of the steps, where it is not ``l2``; 0: not yet
-    double path_l1               # the same of ``l1``
-    # ---- pointers from here on
-    double *l2_each              # (p,) of the steps, 0 for the free column
-    double *l1_each              # (p,)
+cdef struct newton_penalty:
+    bint path_begun              # of l2, see `_penalty_path`
+    penalty_t step               # that of the steps, which a path may make larger than the user's; with its columns
+    penalty_t user               # that of objective, bound and history
 
 
 cdef struct linearised_rows:     # rows beside the problem's own, whose dual variables stay as they are

@@ -6,8 +6,9 @@ Value and slope along the line are exact there, from the look; a better length i
 from libc.math cimport fabs
 
 from cmargin._core.newton._bound cimport relative_gap
-from cmargin._core.newton._line cimport ARMIJO, l1_slope, search_begin
-from cmargin._core.newton._point cimport n_kinks, penalty_of, penalty_of_path, slope_of_penalty
+from cmargin._core.newton._line cimport ARMIJO, search_begin
+from cmargin._core.newton._point cimport penalty_of, penalty_of_path, slope_of_penalty
+from cmargin._core.penalties._penalties cimport has_kinks, penalty_slope
 from cmargin._core.util._stop cimport is_done
 
 cdef double SLOPE_KEPT = 0.5             # a full step is kept if the slope at its end is at most this part of the first
@@ -18,7 +19,7 @@ cdef double WORTH_A_READ = 0.2           # of the first slope: what a length tha
 
 
 cdef double slope_at_end(const newton_state *at) noexcept nogil:
-    cdef double last = at.point.sums[1] + l1_slope(n_kinks(at), at.point.w, at.point.d, at.penalty.l1_each, 1, -1)
+    cdef double last = at.point.sums[1] + penalty_slope(&at.penalty.step, at.point.w, at.point.d, 1, -1)
     cdef Py_ssize_t j
     for j in range(at.p):
         last += slope_of_penalty(at, j, at.point.scratch[j]) * at.point.d[j]
@@ -52,11 +53,10 @@ cdef void begin_line(newton_state *at) noexcept nogil:
     cdef bint stops = False                      # where a component comes to 0: its kink is the end
     at.line.slope = at.line.curvature = 0
     for j in range(at.p):
-        stops = stops or (at.point.scratch[j] == 0 and at.point.w[j] != 0 and at.penalty.l1 > 0)
+        stops = stops or (at.point.scratch[j] == 0 and at.point.w[j] != 0 and has_kinks(&at.penalty.step))
         at.line.slope += slope_of_penalty(at, j, at.point.w[j]) * at.point.d[j]
-        at.line.curvature += at.penalty.l2_each[j] * at.point.d[j] * at.point.d[j]
-    at.line.search.n, at.line.search.w, at.line.search.d = n_kinks(at), at.point.w, at.point.d
-    at.line.search.weight = at.penalty.l1_each
+        at.line.curvature += at.penalty.step.l2_each[j] * at.point.d[j] * at.point.d[j]
+    at.line.search.penalty, at.line.search.w, at.line.search.d = &at.penalty.step, at.point.w, at.point.d
     at.line.search.steps, at.line.search.index = at.l1_block.keys, at.l1_block.index
     at.line.search.s_max, at.line.search.tol, at.line.search.max_trials = 1 if stops else LONGEST, SEARCHED, 100
     search_begin(&at.line.search)

@@ -3,6 +3,8 @@
 from cmargin._core.newton._state cimport newton_state
 from cmargin._core.newton.direction._conjugate_gradients cimport conjugate_gradients
 from cmargin._core.newton.direction._l1_model cimport step_model
+from cmargin._core.penalties._penalties cimport has_kinks
+from cmargin._core.penalties._penalty cimport lay_out
 
 
 cdef enum:
@@ -15,7 +17,7 @@ cdef enum:
 cdef inline Py_ssize_t n_vectors(const newton_state *at) noexcept nogil:
     if not at.pcg.by_products:
         return X
-    return N_BY_COLUMNS if at.penalty.l1 > 0 else N_BY_PRODUCTS
+    return N_BY_COLUMNS if has_kinks(&at.penalty.user) else N_BY_PRODUCTS
 
 
 cdef inline void point_at_product_vectors(newton_state *at, double *v, Py_ssize_t *places) noexcept nogil:
@@ -26,7 +28,7 @@ cdef inline void point_at_product_vectors(newton_state *at, double *v, Py_ssize_
     cg.n, cg.x, cg.r, cg.product = at.p, v + X * room, v + R * room, v + PRODUCT_OF * room
     cg.search, at.pcg.diagonal = v + SEARCHED * room, v + CURVATURE * room
     cg.diagonal, at.sampled.column_weight = at.pcg.diagonal, v + WEIGHT * room
-    if at.penalty.l1 > 0:
+    if has_kinks(&at.penalty.user):
         model.cg, model.curvature, model.across = cg[0], at.pcg.diagonal, v + ACROSS * room
         model.slope, model.signed, model.l1_used = v + SLOPE * room, v + SIGNED * room, v + L1_USED * room
         model.scale, model.place = v + SCALE_OF_X * room, v + PLACE * room
@@ -34,17 +36,16 @@ cdef inline void point_at_product_vectors(newton_state *at, double *v, Py_ssize_
 
 
 cdef inline void point_at_vectors(newton_state *at, double *v, Py_ssize_t *places) noexcept nogil:
-    # all 0: v (n_vectors, max(1, p)), places (4 p + 1,); p, free, l2, l1 and by_products are set
-    cdef Py_ssize_t room = max(1, at.p), j
+    # all 0: v (n_vectors, max(1, p)), places (4 p + 1,); p, the user's penalty and by_products are set
+    cdef Py_ssize_t room = max(1, at.p)
     at.point.w, at.point.d, at.point.taken = v + W * room, v + D * room, v + TAKEN * room
     at.point.g, at.point.scratch, at.point.zero = v + G * room, v + SCRATCH * room, v + ZERO * room
-    at.penalty.l2_each, at.penalty.l1_each = v + L2_EACH * room, v + L1_EACH * room
+    at.penalty.step = at.penalty.user
+    lay_out(&at.penalty.step, v + L2_EACH * room, v + L1_EACH * room)
     at.bound.best_w, at.bound.told.v, at.bound.best.v = v + BEST_W * room, v + TOLD_V * room, v + BEST_V * room
     at.bound.rms, at.bound.dual_sums = v + RMS * room, v + SUMS_POS * room
     at.l1_block.index, at.l1_block.keys = places, v + KEYS * room
     at.curvature.active, at.curvature.column_scale = places + 3 * at.p, v + SCALE * room
     if at.pcg.by_products:
         point_at_product_vectors(at, v, places)
-    at.bound.told.n = at.bound.best.n = at.p if at.problem.free < 0 else at.p - 1
-    for j in range(at.bound.told.n):
-        at.penalty.l2_each[j], at.penalty.l1_each[j] = at.penalty.l2, at.penalty.l1
+    at.bound.told.n = at.bound.best.n = at.p if at.penalty.user.free < 0 else at.p - 1

@@ -34,7 +34,7 @@ class ContinuationNewton(InSlices, Newton):
             given["column_scale"] = given["curvature"] = None       # of other columns, or none
         by_products = settings.linear_solver == "cg" or products > 0 or sampled is not None
         if settings.linear_solver not in ("cg", "cholesky"):
-            by_products = by_products or (not problem.l1 and too_wide(rows.n_rows, rows.n_columns))
+            by_products = by_products or (not problem.penalty.has_kinks and too_wide(rows.n_rows, rows.n_columns))
         super().__init__(rows, problem, settings, self.result, w, settings.smoothing if width is None else width,
                          by_products=by_products, worth_products=products, or_leave=or_leave, sampled=sampled, **given)
 
@@ -97,7 +97,7 @@ class ContinuationNewton(InSlices, Newton):
     def certify_with(self, status, a):
         """`certify` with dual variables ``a`` (n_rows,) found elsewhere, or None, before any look at these rows."""
         problem = self.problem
-        if a is None or not (problem.l1 or problem.l2):
+        if a is None or not problem.penalty.has_bound:
             self.certify(status)
             return
         n = self.source.total_weight

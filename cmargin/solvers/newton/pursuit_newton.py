@@ -21,6 +21,7 @@ from cmargin.solvers.first_order.margin_pursuit import Fit, one_shot_scale
 from cmargin.solvers.newton.parts import Parts
 from cmargin.solvers.newton.slices import InSlices, side_by_side
 from cmargin.solvers.newton.subset import subset_of
+from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.plan import Outcome, ProblemStats
 from cmargin.solvers.pursuit_plan import next_pursuit_stage
 from cmargin.solvers.result import Result
@@ -165,7 +166,7 @@ class NewtonClasses:
     def begin_plan(self):
         """What is known of all problems, and what is done for all of them."""
         self.stats, s = self.blocks.source.describe(), self.settings
-        self.about = ProblemStats(Loss("margin_pursuit"), s.l2, 0.0, self.stats.n_features + s.fit_intercept,
+        self.about = ProblemStats(Loss("margin_pursuit"), ElasticNet(s.l2), self.stats.n_features + s.fit_intercept,
                                   len(self.results), self.start.W is not None)
         stage = next_pursuit_stage(self.stats, self.about, s, [])
         self.known = [Outcome("reduced")] if stage.kind == "reduced" else []

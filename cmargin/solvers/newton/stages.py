@@ -47,7 +47,7 @@ class Shared:
         """`DualRows`."""
         if self._dual is None:
             self._dual = self.source.dual_rows(self.intercept, self.problem.free is not None, self.weights,
-                                             self.problem.l2, self.problem.loss)
+                                             self.problem.penalty.l2, self.problem.loss)
         return self._dual
 
     def reduced(self):
@@ -133,7 +133,7 @@ class Stages:
 
     def length_ratio(self):
         s = self.shared
-        self.sample = SampleOfDual(s.source, s.stats, self.code, s.problem.l2, s.problem.loss, s.intercept,
+        self.sample = SampleOfDual(s.source, s.stats, self.code, s.problem.penalty.l2, s.problem.loss, s.intercept,
                                    s.problem.free is not None)
         return self.sample.length_ratio()
 

@@ -1,9 +1,10 @@
 """The curvature block of a Newton step of SmSVM."""
 
 from cmargin._core.newton._state cimport newton_state
+from cmargin._core.penalties._penalty cimport penalty_t
 
 
-cdef Py_ssize_t block_work_size(Py_ssize_t order, bint l1) noexcept nogil       # doubles, in `work`
+cdef Py_ssize_t block_work_size(Py_ssize_t order, const penalty_t *penalty) noexcept nogil       # doubles, in `work`
 
 # whether column j is in use, or its gradient near the l1 weight
 cdef bint may_be_used(const newton_state *at, Py_ssize_t j) noexcept nogil

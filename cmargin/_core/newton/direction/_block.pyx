@@ -8,6 +8,7 @@ from cmargin._core.newton.direction._system cimport (
     MODEL_LEFT, MODEL_ROUNDS, MODEL_TOL, SMOOTH_MODEL_TOL, allows_rounding, curvature_is_lost, l1_minimum,
     l1_work_size, solve_after_ridge, solve_upper,
 )
+from cmargin._core.penalties._penalties cimport has_kinks, holds_at_zero, is_sharp
 from cmargin._core.util._sorting cimport sort_with_index
 
 cdef double NEAR = 0.8                   # of the l1 weight: columns with such a gradient may soon be in use
@@ -15,12 +16,12 @@ cdef double HIDDEN = 1e-4                # of the objective, or of itself if mor
 cdef Py_ssize_t WORKING_SET = 400        # columns in the block beside those in use, at most
 
 
-cdef Py_ssize_t block_work_size(Py_ssize_t order, bint l1) noexcept nogil:
-    return 4 * order + (l1_work_size(order) if l1 else order * order)
+cdef Py_ssize_t block_work_size(Py_ssize_t order, const penalty_t *penalty) noexcept nogil:
+    return 4 * order + (l1_work_size(order) if has_kinks(penalty) else order * order)
 
 
 cdef bint may_be_used(const newton_state *at, Py_ssize_t j) noexcept nogil:
-    return at.point.w[j] != 0 or fabs(at.point.g[j]) > NEAR * at.penalty.l1_each[j]
+    return not holds_at_zero(&at.penalty.step, j, at.point.w, at.point.g, NEAR)
 
 
 cdef void choose_columns(newton_state *at) noexcept nogil:
@@ -30,7 +31,7 @@ cdef void choose_columns(newton_state *at) noexcept nogil:
     cdef bint always
     for j in range(at.p):
         used += at.point.w[j] != 0
-        always = at.point.w[j] != 0 or at.penalty.l1_each[j] == 0
+        always = at.point.w[j] != 0 or not is_sharp(&at.penalty.step, j)
         if always or may_be_used(at, j):
             at.curvature.active[found], at.l1_block.keys[found] = j, (-INFINITY if always else -fabs(at.point.g[j]))
             found += 1
@@ -49,7 +50,7 @@ cdef bint columns_wait(const newton_state *at) noexcept nogil:
     for j in range(at.p):
         if i < at.curvature.n_active and at.curvature.active[i] == j:
             i += 1
-        elif fabs(at.point.g[j]) > at.penalty.l1_each[j]:
+        elif not holds_at_zero(&at.penalty.step, j, at.point.w, at.point.g, 1):
             return True
     return False
 
@@ -74,16 +75,15 @@ cdef bint solve_block(newton_state *at) noexcept nogil:
         for j in range(i, order):
             at.curvature.block[i * order + j] /= at.problem.n
         j = i if at.curvature.n_active < 0 else at.curvature.active[i]
-        at.curvature.block[i * order + i] += at.penalty.l2_each[j]
+        at.curvature.block[i * order + i] += at.penalty.step.l2_each[j]
     for i in range(order):
         j = i if at.curvature.n_active < 0 else at.curvature.active[i]
-        g[i], w[i], l1[i] = at.point.g[j], at.point.w[j], at.penalty.l1_each[j]
+        g[i], w[i], l1[i] = at.point.g[j], at.point.w[j], at.penalty.step.l1_each[j]
     at.point.unreliable = curvature_is_lost(order, at.curvature.block, order + 1, g)
-    if at.penalty.l1 > 0:
+    if has_kinks(&at.penalty.step):
         tol = SMOOTH_MODEL_TOL if at.problem.facts.smooth and not at.problem.facts.jumping else MODEL_TOL
         done = l1_minimum(order, at.curvature.block, g, w, l1, MODEL_ROUNDS, tol, MODEL_LEFT * at.stop.tol,
-                          at.stop.deadline, d,
-                          l1 + order, at.l1_block.index)
+                          at.stop.deadline, d, l1 + order, at.l1_block.index)
     else:
         ridge = solve_upper(order, at.curvature.block, 1, g, d, l1 + order)
         while ridge <= 1 and goes_too_far(at, d):

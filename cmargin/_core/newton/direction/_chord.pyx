@@ -14,6 +14,7 @@ from libc.string cimport memcpy
 
 from cmargin._core.linalg._blas cimport potrs
 from cmargin._core.losses._losses cimport point, point_loss
+from cmargin._core.penalties._penalties cimport has_kinks
 
 # part of the objective that the step's model promises, d: with a curvature that is smooth itself the gap after it is
 # 0.3 to 3 d^2 as a rule, 33 d^2 on forest cover at l2 = 1e-5; with one that jumps up to 250 d (doc/lab-notebook)
@@ -41,7 +42,7 @@ cdef bint may_be_the_last(const newton_state *at) noexcept nogil:
     cdef double promised = at.point.predicted / at.bound.objective if at.bound.objective > 0 else 0
     if not at.problem.facts.smooth or not at.curvature.has_factor or not at.curvature.has_block:
         return False
-    if at.stop.width_end > 0 or at.penalty.path_l2 > at.penalty.l2:
+    if at.stop.width_end > 0 or at.penalty.step.l2 > at.penalty.user.l2:
         return False
     if at.problem.facts.jumping:
         return JUMPING * promised <= at.stop.tol
@@ -52,7 +53,7 @@ cdef bint leaves_zero(const newton_state *at) noexcept nogil:
     cdef double explained, mean = 0              # share of the squares of the codes, mean code that an intercept takes
     cdef point zero = point_loss(&at.problem.loss, 0)
     cdef Py_ssize_t j
-    if not at.problem.facts.smooth or at.penalty.l1 > 0 or not at.point.predicted > 0:
+    if not at.problem.facts.smooth or has_kinks(&at.penalty.user) or not at.point.predicted > 0:
         return False
     explained = at.point.predicted * zero.curvature / (zero.slope * zero.slope)
     if at.p > at.problem.n_features:
@@ -67,5 +68,5 @@ cdef bint leaves_zero(const newton_state *at) noexcept nogil:
 
 cdef bint serves_all_rows(const newton_state *at) noexcept nogil:
     cdef double off = <double> at.p / max(1, at.problem.n_rows)
-    return at.problem.facts.smooth and not at.problem.facts.jumping and at.penalty.l1 == 0 \
+    return at.problem.facts.smooth and not at.problem.facts.jumping and not has_kinks(&at.penalty.user) \
         and off * off > ALREADY * at.stop.tol

@@ -9,7 +9,10 @@ from cmargin._core.newton._state cimport ASK_MODEL, FOUND, action_id, newton_sta
 from cmargin._core.newton.direction._block cimport may_be_used
 from cmargin._core.newton.direction._pcg cimport give_hessp_up, without_hessp
 from cmargin._core.newton.direction._system cimport all_finite
-from cmargin._core.newton.direction._l1_model cimport step_model, violation
+from cmargin._core.newton.direction._l1_model cimport step_model
+from cmargin._core.penalties._elastic_net cimport l1_violation
+from cmargin._core.penalties._penalties cimport is_sharp
+from cmargin._core.penalties._penalty cimport penalty_t
 
 cdef double ENOUGH = 0.25                # of the tolerance: what the last step may leave,
 cdef double FORCING = 0.3                # and, of what the step began with, any other:
@@ -20,18 +23,19 @@ cdef double MOST = 1000                  # reads of a step
 
 cdef action_id begin_columns(newton_state *at) noexcept nogil:
     cdef step_model *model = &at.l1_columns.model
+    cdef const penalty_t *penalty = &at.penalty.step
     cdef double worst = 0
     cdef Py_ssize_t j, found = 0
     for j in range(at.p):
-        if at.penalty.l1_each[j] > 0:
-            worst = max(worst, violation(at.point.g[j], at.point.w[j], at.penalty.l1_each[j]) / at.penalty.l1_each[j])
+        if is_sharp(penalty, j):
+            worst = max(worst, l1_violation(at.point.g[j], at.point.w[j], penalty.l1_each[j]) / penalty.l1_each[j])
         if j < at.problem.n_features and may_be_used(at, j):
             at.curvature.active[found] = j
             found += 1
-    model.p, model.n, model.l1, model.free = at.p, at.problem.n, at.penalty.l1, at.problem.free >= 0
+    model.p, model.n, model.l1, model.free = at.p, at.problem.n, at.penalty.user.l1, penalty.free >= 0
     model.intercept = at.problem.n_features if at.p > at.problem.n_features else -1
     model.g, model.w, model.d = at.point.g, at.point.w, at.point.d
-    model.l2_each, model.l1_each = at.penalty.l2_each, at.penalty.l1_each
+    model.l2_each, model.l1_each = penalty.l2_each, penalty.l1_each
     model.listed, model.n_listed, model.used = at.curvature.active, found, at.l1_block.index
     model.enough = ENOUGH * at.stop.tol
     if worst > NEAR_END:

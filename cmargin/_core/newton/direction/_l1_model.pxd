@@ -12,10 +12,9 @@ An intercept is no column of the rows: it goes by the sums over them. One that i
 the others move, d_b = -(g_b + sum across d) / total, so that columns with a mean meet as if they were centred.
 """
 
-from libc.math cimport fabs
-
 from cmargin._core.newton.direction._conjugate_gradients cimport conjugate_gradients
 from cmargin._core.newton._line cimport line_search
+from cmargin._core.penalties._penalty cimport penalty_t
 from cmargin._core.rows._evaluate cimport columns_view
 
 
@@ -60,6 +59,7 @@ cdef struct step_model:
     double *scale                # diagonal for `cg`
     double *place                # where a search along the line begins
     conjugate_gradients cg
+    penalty_t of_used             # kinks of what is in use
     line_search line
     double least                 # |residual|^2 met so far
     bint flat                    # in this fit there was a system without a solution
@@ -67,13 +67,6 @@ cdef struct step_model:
     double change                # of the model by x, without its l1 term
     int in_turn                  # products in turn, at most
     model_stage stage
-
-
-cdef inline double violation(double slope, double x, double l1) noexcept nogil:
-    # of the optimality condition of a column whose smooth part has that slope at x
-    if x != 0:
-        return fabs(slope + (l1 if x > 0 else -l1))
-    return max(0.0, fabs(slope) - l1)
 
 
 # the weights of the rows are set

@@ -8,11 +8,13 @@ from libc.string cimport memcpy, memset
 
 from cmargin._core.linalg._blas cimport dot
 from cmargin._core.newton.direction._conjugate_gradients cimport cg_begin, cg_told
-from cmargin._core.newton._line cimport l1_slope, search_begin, search_told
+from cmargin._core.newton._line cimport search_begin, search_told
+from cmargin._core.penalties._elastic_net cimport l1_minimum_of_one, l1_violation
+from cmargin._core.penalties._penalties cimport penalty_slope
+from cmargin._core.penalties._penalty cimport kinks_of
 from cmargin._core.rows._rows cimport Rows
 from cmargin._core.rows._tiles cimport add_row, add_weighted_row, row_moments, row_product, source_of
 from cmargin._core.util._shapes cimport must_fit
-from cmargin._core.util._soft_threshold cimport l1_minimum_of_one
 
 cdef double LEFT = 0.01                  # of |residual|^2 that conjugate gradients may leave: signs change after them
 cdef int MOST = 100                      # products in turn; fewer once such a step was no good: what many of them
@@ -106,7 +108,7 @@ cdef double move_column(step_model *at, columns_view *of, Py_ssize_t j) noexcept
         row_moments(&of.source, j, of.weight, &at.across[j], &at.curvature[j])
     slope, own = slope_at(at, of, j), own_curvature(at, j)
     at.read += entries_of(of, j)
-    found = violation(slope, x, at.l1_each[j]) / at.l1_each[j]
+    found = l1_violation(slope, x, at.l1_each[j]) / at.l1_each[j]
     if own > 0:
         to = l1_minimum_of_one(own, x, slope, at.l1_each[j])
     else:                                        # no row of it has curvature: two straight lines
@@ -125,7 +127,7 @@ cdef double move_intercept(step_model *at) noexcept nogil:
     cdef double x = at.w[b] + at.d[b], slope = slope_at_intercept(at), own = at.total + at.l2_each[b]
     if own > 0:
         at.d[b] = l1_minimum_of_one(own, x, slope, at.l1_each[b]) - at.w[b]
-    return violation(slope, x, at.l1_each[b]) / at.l1_each[b]
+    return l1_violation(slope, x, at.l1_each[b]) / at.l1_each[b]
 
 
 # ---------------------------------------------------------------- what is in use
@@ -233,9 +235,10 @@ cdef bint find_kink(step_model *at, double slope, double curvature, double end) 
     cdef Py_ssize_t k
     for k in range(at.n_unknowns):
         at.place[k] = at.w[at.used[k]] + at.d[at.used[k]] + at.cg.x[k]
-    line.n, line.w, line.d, line.weight = at.n_unknowns, at.place, at.cg.search, at.l1_used
+    at.of_used = kinks_of(at.n_unknowns, at.l1_used)
+    line.penalty, line.w, line.d = &at.of_used, at.place, at.cg.search
     line.s_max, line.tol, line.max_trials = end, SEARCHED, 100
-    if slope + KEPT * end * curvature + l1_slope(line.n, line.w, line.d, line.weight, KEPT * end, -1) <= 0:
+    if slope + KEPT * end * curvature + penalty_slope(line.penalty, line.w, line.d, KEPT * end, -1) <= 0:
         return False
     search_begin(line)
     while search_told(line, slope + line.s * curvature, curvature):

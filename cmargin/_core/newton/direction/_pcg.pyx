@@ -24,6 +24,7 @@ from cmargin._core.newton._state cimport (
 )
 from cmargin._core.newton.direction._block cimport choose_columns
 from cmargin._core.newton.direction._system cimport all_finite, curvature_is_lost, upper_is_finite
+from cmargin._core.penalties._penalties cimport has_kinks
 from cmargin._core.rows._evaluate cimport SAMPLED_BLOCK
 
 cdef int MOST_PRODUCTS = 100
@@ -49,7 +50,7 @@ cdef action_id begin_hessp(newton_state *at) noexcept nogil:
         return ASK_HESSP
     change = at.curvature.mean / at.pcg.mean_then
     for j in range(at.p):
-        at.pcg.diagonal[j] = (at.pcg.diagonal[j] - at.penalty.l2_each[j]) * change + at.penalty.l2_each[j]
+        at.pcg.diagonal[j] = (at.pcg.diagonal[j] - at.penalty.step.l2_each[j]) * change + at.penalty.step.l2_each[j]
     at.pcg.mean_then = at.curvature.mean
     return go_on_with(at, begin_products(at))
 
@@ -70,7 +71,7 @@ cdef action_id hessp_told(newton_state *at, const double *product, double share)
         wanted = begin_products(at)
     else:
         for j in range(at.p):
-            cg.product[j] = product[j] / at.problem.n + at.penalty.l2_each[j] * cg.search[j]
+            cg.product[j] = product[j] / at.problem.n + at.penalty.step.l2_each[j] * cg.search[j]
         wanted = cg_told(cg)
     return go_on_with(at, wanted)
 
@@ -105,7 +106,7 @@ cdef void give_hessp_up(newton_state *at) noexcept nogil:
         at.status = LEFT
         return
     at.pcg.by_products = False
-    at.l1_block.wide = at.penalty.l1 > 0 and at.p > FULL_BLOCK
+    at.l1_block.wide = has_kinks(&at.penalty.user) and at.p > FULL_BLOCK
     if at.l1_block.wide:
         choose_columns(at)
 
@@ -122,7 +123,7 @@ cdef void take_diagonal(newton_state *at, const double *product) noexcept nogil:
     measure_columns(at, product, 1)
     at.pcg.mean_then = at.curvature.mean
     for j in range(at.p):
-        at.pcg.diagonal[j] = product[j] / at.problem.n + at.penalty.l2_each[j]
+        at.pcg.diagonal[j] = product[j] / at.problem.n + at.penalty.step.l2_each[j]
     at.point.unreliable = curvature_is_lost(at.p, at.pcg.diagonal, 1, at.point.g)
     for j in range(at.p):
         at.pcg.diagonal[j] = at.pcg.diagonal[j] if at.pcg.diagonal[j] > 0 else 1
@@ -133,9 +134,9 @@ cdef bint begin_products(newton_state *at) noexcept nogil:
     gap = gap if gap < 1 else 1.0                # it is NaN where no penalty bounds anything
     # a residual r costs the certificate |r|^2 / (2 l2), and one of a free intercept about |r|
     cost = max(PART_OF_GAP * gap, PART_OF_END * at.stop.tol) * at.bound.objective
-    at.pcg.cg.enough = 2 * max(at.penalty.path_l2, at.penalty.l2) * cost
+    at.pcg.cg.enough = 2 * at.penalty.step.l2 * cost
     at.pcg.cg.most = at.pcg.worth if at.pcg.worth > 0 else MOST_PRODUCTS
-    if at.problem.free >= 0:
+    if at.penalty.user.free >= 0:
         at.pcg.cg.enough = min(at.pcg.cg.enough, cost * cost)
     if at.pcg.worth > 0 or (at.problem.facts.smooth and not at.problem.facts.jumping):
         forcing = FORCING if at.problem.facts.smooth else min(FORCING, max(LEAST_FORCING, HINGE_FORCING * sqrt(gap)))
@@ -179,7 +180,7 @@ cdef double mean_square(const newton_state *at, Py_ssize_t j) noexcept nogil:
     # of a column, or where products have told no more, of its rows as they are curved; 0: beyond the range
     cdef double square = at.bound.rms[j] * at.bound.rms[j]
     if not at.bound.knows_rms:
-        square = (at.pcg.diagonal[j] - at.penalty.l2_each[j]) / at.pcg.mean_then
+        square = (at.pcg.diagonal[j] - at.penalty.step.l2_each[j]) / at.pcg.mean_then
     return square if square >= DBL_MIN and isfinite(square) else 0
 
 
@@ -218,6 +219,6 @@ cdef bint factor_sample(newton_state *at) noexcept nogil:
     for i in range(at.p):
         for j in range(i, at.p):
             factor[i * at.p + j] = at.curvature.block[i * at.p + j] / at.problem.n
-        factor[i * at.p + i] = (1 + SINGLE) * factor[i * at.p + i] + at.penalty.l2_each[i]
+        factor[i * at.p + i] = (1 + SINGLE) * factor[i * at.p + i] + at.penalty.step.l2_each[i]
     at.curvature.has_factor = upper_is_finite(at.p, factor) and potrf(at.p, factor) == 0
     return at.curvature.has_factor

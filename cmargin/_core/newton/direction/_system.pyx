@@ -12,9 +12,9 @@ from libc.string cimport memcpy
 
 from cmargin._core.linalg._blas cimport NO_TRANS, axpy, dot, gemv, potrf, potrs
 from cmargin._core.newton.direction._l1_pivots cimport minimise_on
+from cmargin._core.penalties._elastic_net cimport l1_minimum_of_one
 from cmargin._core.util._clock cimport seconds
 from cmargin._core.util._shapes cimport must_fit
-from cmargin._core.util._soft_threshold cimport l1_minimum_of_one
 
 MODEL_ROUNDS = 20
 MODEL_TOL = 1e-3

@@ -1,0 +1,59 @@
+"""The table of penalties: a penalty is a file here, and a line in each of these functions.
+
+A penalty gives its value, its slope along a line with the places of its kinks, which columns it holds at zero, and
+its conjugate, which the dual value needs. All have a quadratic part, ``l2_each``, which is on the diagonal of the
+curvature; the rest has kinks. The minimum of a block's model is found in ``newton/direction``.
+"""
+
+from libc.math cimport fabs
+
+from cmargin._core.penalties._elastic_net cimport elastic_net_value, l1_kinks, l1_slope
+from cmargin._core.penalties._penalty cimport RIDGE, penalty_t
+from cmargin._core.penalties._ridge cimport ridge_value
+
+
+cdef inline bint has_kinks(const penalty_t *penalty) noexcept nogil:
+    # it is no quadratic, and columns may stay at zero
+    return penalty.kind != RIDGE
+
+
+cdef inline bint has_bound(const penalty_t *penalty) noexcept nogil:
+    # there is no dual value without a penalty
+    return has_kinks(penalty) or penalty.l2 > 0
+
+
+cdef inline double penalty_value(const penalty_t *penalty, const double *w) noexcept nogil:
+    return ridge_value(penalty, w) if penalty.kind == RIDGE else elastic_net_value(penalty, w)
+
+
+cdef inline double penalty_slope(const penalty_t *penalty, const double *w, const double *d, double s,
+                                 int side) noexcept nogil:
+    # derivative along d at w + s d of all but the quadratic part, from the left (side -1) or from the right (side 1)
+    return 0 if penalty.kind == RIDGE else l1_slope(penalty, w, d, s, side)
+
+
+cdef inline Py_ssize_t penalty_kinks(const penalty_t *penalty, const double *w, const double *d, double most,
+                                     double *steps, Py_ssize_t *index) noexcept nogil:
+    # steps in (0, most) where w + s d has a kink, in no order, and which column vanishes there; how many
+    return 0 if penalty.kind == RIDGE else l1_kinks(penalty, w, d, most, steps, index)
+
+
+cdef inline bint holds_at_zero(const penalty_t *penalty, Py_ssize_t j, const double *w, const double *g,
+                               double part) noexcept nogil:
+    # whether column j is at 0 and, as the rest of the objective has the gradient g, stays there under that part of the
+    # penalty
+    return w[j] == 0 and not fabs(g[j]) > part * penalty.l1_each[j]
+
+
+cdef inline bint is_sharp(const penalty_t *penalty, Py_ssize_t j) noexcept nogil:
+    # column j can be held at zero
+    return penalty.l1_each[j] > 0
+
+
+# ``penalty`` is a `cmargin.solvers.penalty.ElasticNet`; n and free are for the caller to set.
+cdef int take_penalty(penalty_t *to, penalty) except -1
+
+# The best of D(t a), 0 <= t <= 1, for S = ``total`` and |v_j| + noise_j, both (n,), noise may be NULL; n penalised
+# columns. Scratch (n,). It is 0, the bound of a = 0, at worst; NaN where there is no penalty, and so no bound.
+cdef double penalty_bound(const penalty_t *penalty, double total, Py_ssize_t n, const double *v, const double *noise,
+                          double *scratch) noexcept nogil

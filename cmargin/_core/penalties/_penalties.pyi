@@ -1,0 +1,8 @@
+# Written by `python -m build_tools.stubs`.
+
+from typing import Any
+
+import numpy as np
+
+def bound(total: float, v: np.ndarray, l2: float, l1: float, noise: Any = ...) -> Any: ...
+def best_multiple(total: float, size: Any, l2: float, l1: float) -> Any: ...

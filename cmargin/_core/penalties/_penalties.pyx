@@ -1,0 +1,85 @@
+"""Dual values of a penalty: what it takes from a bound of the objective.
+
+For dual variables a with v = (1/N) sum s a y x and S = (1/N) sum s G(a), D(a) = S - sum phi_j*(v_j). G is concave and
+G(0) = 0, so that a part t of the dual variables is worth t S at least: D(t a) >= t S - sum phi_j*(t v_j).
+"""
+
+import numpy as np
+
+from libc.math cimport INFINITY, NAN, fabs, isfinite
+
+from cmargin._core.penalties._elastic_net cimport elastic_net_multiple
+from cmargin._core.penalties._penalty cimport penalty_of
+from cmargin._core.penalties._ridge cimport ridge_multiple
+
+
+cdef int take_penalty(penalty_t *to, penalty) except -1:
+    to[0] = penalty_of(penalty.l2, penalty.l1)
+    return 0
+
+
+cdef double best_multiple_of(const penalty_t *penalty, double total, Py_ssize_t n, double *size) noexcept nogil:
+    # argmax over 0 <= t <= 1 of t S - sum phi_j*(t |v_j|); size (n,) may be sorted
+    if penalty.kind == RIDGE:
+        return ridge_multiple(penalty.l2, total, n, size)
+    return elastic_net_multiple(penalty.l2, penalty.l1, total, n, size)
+
+
+cdef double conjugate(const penalty_t *penalty, double t, Py_ssize_t n, const double *size) noexcept nogil:
+    # sum phi_j*(t |v_j|) for t as `best_multiple_of` has it
+    cdef double squares = 0, over
+    cdef Py_ssize_t j
+    if penalty.l2 == 0:
+        return 0
+    for j in range(n):
+        over = t * size[j] - penalty.l1
+        squares += over * over if over > 0 else 0
+    return squares / (2 * penalty.l2)
+
+
+cdef double penalty_bound(const penalty_t *penalty, double total, Py_ssize_t n, const double *v, const double *noise,
+                          double *scratch) noexcept nogil:
+    cdef double largest = 0, t, bound
+    cdef Py_ssize_t j
+    if not has_bound(penalty):
+        return NAN
+    for j in range(n):
+        scratch[j] = fabs(v[j]) + (noise[j] if noise != NULL else 0)
+        if not scratch[j] <= largest:          # NaN too
+            largest = scratch[j]
+    if not (isfinite(total) and largest < INFINITY and total > 0):
+        return 0
+    t = best_multiple_of(penalty, total, n, scratch)
+    bound = t * total - conjugate(penalty, t, n, scratch)
+    return bound if bound > 0 else 0
+
+
+# ---------------------------------------------------------------- the same for those who have arrays
+
+def bound(double total, const double[::1] v, double l2, double l1, noise=0.0):
+    """The best of D(t a), 0 <= t <= 1: a lower bound of the objective; 0, the bound of a = 0, at worst.
+
+    Parameters
+    ----------
+    total : float, S
+    v : (p,) array
+    l2, l1 : float
+    noise : (p,) array or 0
+        What rounding may have taken from |v|.
+
+    Returns
+    -------
+    float, NaN where there is no bound (l1 = l2 = 0)
+    """
+    cdef penalty_t penalty = penalty_of(l2, l1)
+    cdef double[::1] held = np.append(np.asarray(v), 0.0), scratch = np.empty(len(v) + 1)
+    cdef double[::1] errors = np.zeros(len(v) + 1)
+    np.asarray(errors)[:len(v)] = noise
+    return penalty_bound(&penalty, total, v.shape[0], &held[0], &errors[0], &scratch[0])
+
+
+def best_multiple(double total, size, double l2, double l1):
+    """argmax over 0 <= t <= 1 of t S - sum max(0, t |v_j| - l1)^2 / (2 l2), ``size`` (p,) the |v_j|."""
+    cdef penalty_t penalty = penalty_of(l2, l1)
+    cdef double[::1] held = np.append(np.asarray(size, float), 0.0)
+    return best_multiple_of(&penalty, total, held.shape[0] - 1, &held[0])

@@ -1,0 +1,39 @@
+"""What every penalty is: its kind, and its numbers for the columns of one problem."""
+
+
+cdef enum penalty_kind:          # which line of ``_penalties``
+    RIDGE, ELASTIC_NET
+
+
+cdef struct penalty_t:           # sum over all columns but a free one of (l2/2) w_j^2, and what its kind adds
+    penalty_kind kind
+    Py_ssize_t n                 # columns
+    Py_ssize_t free              # the one that is not penalised, the last, or -1
+    double l2
+    double l1                    # of ELASTIC_NET, over 0
+    # ---- pointers from here on; of a penalty that is not asked column by column they are NULL
+    double *l2_each              # (n,), 0 for a free column
+    double *l1_each              # (n,)
+
+
+cdef inline penalty_t penalty_of(double l2, double l1) noexcept nogil:
+    cdef penalty_t penalty
+    penalty.kind = ELASTIC_NET if l1 > 0 else RIDGE
+    penalty.n, penalty.free, penalty.l2, penalty.l1 = 0, -1, l2, l1
+    penalty.l2_each = penalty.l1_each = NULL
+    return penalty
+
+
+cdef inline penalty_t kinks_of(Py_ssize_t n, const double *l1_each) noexcept nogil:
+    # sum l1_each_j |w_j| alone, for a search along a line
+    cdef penalty_t penalty = penalty_of(0, 1)
+    penalty.n, penalty.l1_each = n, <double *> l1_each
+    return penalty
+
+
+cdef inline void lay_out(penalty_t *penalty, double *l2_each, double *l1_each) noexcept nogil:
+    # the numbers of every column, into memory that is the penalty's from now on; n, free, l2 and l1 are set
+    cdef Py_ssize_t j
+    penalty.l2_each, penalty.l1_each = l2_each, l1_each
+    for j in range(penalty.n):
+        l2_each[j], l1_each[j] = (penalty.l2, penalty.l1) if j != penalty.free else (0.0, 0.0)
