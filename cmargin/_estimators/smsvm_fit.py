@@ -179,9 +179,7 @@ class SmSVMFit:
         if result.status not in UNFINISHED:
             return result.w, result.objective
         w = self.start.W[c]
-        known = self.start.objective[c] + self.estimator.l1 * np.abs(w[:self.m]).sum()
-        if self.intercept and self.free is None:
-            known += self.problem.penalty.value(w[self.m:])
+        known = self.start.risk[c] + self.problem.penalty.value(w[:self.free])
         better = known < result.objective or not np.isfinite(result.objective) or not result.w.any()
         return (w, known) if better else (result.w, result.objective)
 

@@ -81,7 +81,7 @@ class DataSource(Protocol):
         """`SoftmaxPass`: the multinomial problem of ``labels``, (n_rows,) of 0 .. n_classes - 1."""
 
     def shared_start(self, codes, weights, intercept, l2, loss):
-        """Weights of all problems from one factor of a sample of rows, and their objectives (`SharedStart`)."""
+        """Weights of all problems from one factor of a sample of rows, and their mean losses (`SharedStart`)."""
 
     def stochastic_rows(self, n_threads):
         """`StochasticRows`: one row at a time, as it is or whitened."""

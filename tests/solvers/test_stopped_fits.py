@@ -214,9 +214,9 @@ def test_evaluation_of_the_start_ends_with_the_time():
     from cmargin._estimators.labels import Labels
     start = open_rows(X).shared_start(Labels(np.arange(10), y), np.ones(len(y)), True, 1e-4, Loss("hinge"))
     start.evaluate(lambda: True)
-    assert np.isinf(start.objective).all()
+    assert np.isinf(start.risk).all()
     start.evaluate(lambda: False)
-    assert (start.objective < 1).all()
+    assert (start.risk < 1).all()
 
 
 def test_an_interrupt_in_the_middle_of_a_record_leaves_whole_entries(monkeypatch):

@@ -7,10 +7,9 @@ class DeviceStart(SharedStart):
     """`SharedStart` over a `DeviceSource`."""
 
     def evaluate(self, out_of_time):
-        m = self.source.n_features
         for c, w in enumerate(self.W):
             if out_of_time():
                 return
             rows = self.source.row_pass(self.codes.code(c, self.weights), intercept=self.intercept, n_threads=1)
             rows.set_loss(self.loss)
-            self.objective[c] = self.l2 / 2 * w[:m] @ w[:m] + rows.evaluate(w)[0] / self.source.n_rows
+            self.risk[c] = rows.evaluate(w)[0] / self.source.n_rows

@@ -19,7 +19,7 @@ SEED = 12                    # of rows that are drawn at random, of which the re
 
 
 class SharedStart:
-    """Weights of all problems from one factor, and their objectives.
+    """Weights of all problems from one factor, and their mean losses.
 
     Parameters
     ----------
@@ -34,19 +34,19 @@ class SharedStart:
     Attributes
     ----------
     W : (n_problems, m + intercept) array
-    objective : (n_problems,) array
-        The objective without l1 at ``W``, inf where `evaluate` did not get to.
+    risk : (n_problems,) array
+        The mean loss at ``W``, inf where `evaluate` did not get to.
     """
 
     def __init__(self, source, codes, weights, intercept, l2, loss):
-        self.source, self.codes, self.weights, self.intercept, self.l2 = source, codes, weights, intercept, l2
+        self.source, self.codes, self.weights, self.intercept = source, codes, weights, intercept
         self.loss = loss
         self.W = ridge_of_sample(source, codes.order(), len(codes), codes.sample, weights, intercept, l2)
-        self.objective = np.full(len(codes), np.inf)
+        self.risk = np.full(len(codes), np.inf)
 
     def evaluate(self, out_of_time):
-        """Objectives, a few classes at a time, until ``out_of_time()``."""
-        n, m = self.source.n_rows, self.source.n_features
+        """Mean losses, a few classes at a time, until ``out_of_time()``."""
+        n = self.source.n_rows
         at_once = max(1, SCORES // max(1, n))
         for lo in range(0, len(self.codes), at_once):
             if out_of_time():
@@ -54,7 +54,7 @@ class SharedStart:
             W = self.W[lo:lo + at_once]
             codes = (self.codes[lo + k] for k in range(len(W)))
             losses = losses_at(self.source, codes, self.weights, W, self.intercept, self.loss)
-            self.objective[lo:lo + at_once] = [self.l2 / 2 * w[:m] @ w[:m] for w in W] + losses / n
+            self.risk[lo:lo + at_once] = losses / n
 
 
 def losses_at(source, codes, weights, W, intercept, loss):

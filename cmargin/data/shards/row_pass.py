@@ -226,9 +226,9 @@ class ShardedStart:
     """`SharedStart` over all shards."""
 
     def __init__(self, source, n_problems, intercept, l2, loss):
-        self.source, self.intercept, self.l2, self.loss = source, intercept, l2, loss
+        self.source, self.intercept, self.loss = source, intercept, loss
         self.W = ridge_of_all(source, n_problems, intercept, l2)
-        self.objective = np.full(n_problems, np.inf)
+        self.risk = np.full(n_problems, np.inf)
 
     def evaluate(self, out_of_time):
         at_once = 8
@@ -237,8 +237,7 @@ class ShardedStart:
                 return
             W = self.W[lo:lo + at_once]
             losses = sum(self.source.call("start_losses", W, lo, self.intercept, self.loss))
-            squares = (W[:, :self.source.n_features] ** 2).sum(axis=1)
-            self.objective[lo:lo + at_once] = self.l2 / 2 * squares + losses / self.source.n_rows
+            self.risk[lo:lo + at_once] = losses / self.source.n_rows
 
 
 class ShardedBlocks:
