@@ -314,9 +314,16 @@ cdef class RowBlocks:
         return self.gradient_.reshape(-1)[:self.n_columns].copy()
 
     def dual_variables(self):
-        """a >= 0 that the last look predicted, a new (n_rows,) array."""
+        """a >= 0 that the last look predicted, and that its bound is of; a new (n_rows,) array."""
         cdef double[:, ::1] duals = self.duals
-        return self.duals[0 if self.rows.job.dual_next == &duals[0, 0] else 1].copy()
+        cdef pass_job *job = &self.rows.job
+        cdef int after = 0 if job.dual_next == &duals[0, 0] else 1
+        a = self.duals[after].copy()
+        if job.loss.id == SMOOTHED_HINGE and not job.at.primal and 0 < job.at.step < 1:
+            # of a shorter step rows keep what lies as far on the way as it does
+            before = self.duals[1 - after]
+            a = np.clip(before + (a - before) / job.at.step, 0, 1)
+        return a
 
     def along(self, double step, double width):
         """(value, slope, curvature) in the step of sum s F(u - step change); no read of X."""
