@@ -20,7 +20,7 @@ class Result:
     width: float = 1.0                     # smoothing at which the solver was left
     passes: float = 0
     n_iter: int = 0
-    status: str = "running"                # see `STATUS` in `cmargin._core.newton._memory` and `._pursuit_memory`
+    status: str = "running"                # see `STATUS` in `cmargin._core.newton._memory` and `._pursuit`
     history: list = field(default_factory=list)
     gradient_norm: float = np.inf          # relative to w = 0; of margin pursuit, as what follows
     scale: float = np.nan

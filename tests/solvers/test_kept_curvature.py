@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from naive import bfgs_inverse
 
-from cmargin._core.newton.direction._lagged import KeptCurvature
+from cmargin._core.newton.direction._bfgs import KeptCurvature
 
 
 def curved(rng, p, condition):

@@ -61,6 +61,16 @@ class Recording(Elsewhere):
         return super().look(**asked)
 
 
+class Overflowing(Elsewhere):
+    """Rows elsewhere whose losses grow beyond the range of doubles."""
+
+    value = 0.0
+
+    def look(self, **asked):
+        sums, gradient, block = super().look(**asked)
+        return sums + np.where(np.arange(len(sums)) == 0, self.value, 0.0), gradient, block
+
+
 class Points:
     """Called after every pass: keeps the points."""
 
@@ -202,6 +212,20 @@ def test_a_curvature_that_is_not_finite_ends_the_fit():
     block[3, 4] = np.inf
     newton.tell(sums, gradient, block)
     assert newton.asks is None and newton.status == "diverged" and not newton.finish().w.any()
+
+
+def test_a_step_to_no_finite_value_leaves_the_point_before_it():
+    # the step counts, but nobody looks in after it, no margins are asked and it is not in the history
+    after = Points()
+    newton = PursuitNewton(Overflowing.of(X_bc, y_bc, [], True), settings(), trace=MarginTrace(), after_pass=after)
+    newton.begin()
+    while len(after.seen) < 2:
+        newton.advance(np.inf)
+        newton.attend()
+    newton.source.value = np.inf
+    result = newton.finish()
+    assert (result.status, result.passes, len(result.history), len(after.seen)) == ("diverged", 3, 2, 2)
+    assert result.w.tobytes() == after.seen[-1].tobytes() and result.objective == result.history[-1][5]
 
 
 @pytest.mark.parametrize("moment", [0, 1, 3])

@@ -9,6 +9,8 @@ cdef struct column_units:
     Py_ssize_t n                 # columns, that of ones included
     const double *centre         # (n,), 0 for the column of ones
     const double *inverse        # (n,) 1 / unit, 1 for the column of ones; NULL: columns are as they are
+    const double *last           # (n,) 1 for the last column, 0 for the others
+    double *asked                # (n,) scratch of `in_rows`
 
 
 cdef inline void weights_of_rows(const column_units *by, const double *x, double *out) noexcept nogil:
@@ -19,6 +21,14 @@ cdef inline void weights_of_rows(const column_units *by, const double *x, double
         out[j] = x[j] * by.inverse[j]
         shift += by.centre[j] * out[j]
     out[last] -= shift
+
+
+cdef inline const double *in_rows(const column_units *by, const double *x) noexcept nogil:
+    # the same, as rows are asked by it; NULL for NULL
+    if x == NULL or by.inverse == NULL:
+        return x
+    weights_of_rows(by, x, by.asked)
+    return by.asked
 
 
 cdef inline void sums_in_units(const column_units *by, double *g) noexcept nogil:

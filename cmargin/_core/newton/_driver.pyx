@@ -1,6 +1,7 @@
-"""Newton's method on the smoothed hinge while the smoothing width goes to zero (SmSVM), with a certificate.
+"""Newton's method, for the smoothed hinge while the smoothing width goes to zero (SmSVM), with a certificate.
 
-Losses that are smooth themselves, squared hinge and logistic, take the same steps; widths mean nothing there.
+Losses that are smooth themselves, squared hinge and logistic, take the same steps; widths mean nothing there. That of
+margin pursuit has no dual: there is no certificate then, the gradient's norm ends the fit (`stop_rule.by_gradient`).
 
 The rows are read once per Newton step. The step is taken at full length, the rows are summed at its end, and only if
 the function along the line says that the end is a poor place (it is known exactly there: value and slope are among the
@@ -12,6 +13,7 @@ The certificate comes from the same read: dual variables a + h du predicted *bef
 Each function ends with a question, in `ask`, and the one that is told the answer goes on:
 
     newton_begin > LOOK > [MEASURE] > next_step > direction > LOOK > [[ALONG ...] > LOOK] > accept > next_step ...
+                                                                       accept > [MARGINS] > next_step ...
                                      next_step > NEAREST > [step_proposed > LOOK > accept] > next_step ...
                                                                      ... > newton_settle > [EVALUATE] > DONE
 """
@@ -20,24 +22,29 @@ from libc.math cimport fabs, isfinite
 from libc.string cimport memcpy, memset
 
 from cmargin._core.linalg._blas cimport dot
-from cmargin._core.newton._asking cimport ALONG, DONE, EVALUATE, MEASURE, LOOK, MODEL, NEAREST, PAUSE, PRODUCT
+from cmargin._core.newton._asking cimport ALONG, DONE, EVALUATE, LOOK, MARGINS, MEASURE, MODEL, NEAREST, PAUSE, PRODUCT
 from cmargin._core.newton._bound cimport dual_bound, dual_point
+from cmargin._core.newton._column_units cimport in_rows
 from cmargin._core.newton._line cimport search_told
 from cmargin._core.newton._penalty_path cimport begin_l1_path, follow_path, leave_path
 from cmargin._core.newton._point cimport (
-    after_look, floor_of, gap_of, judge, measure_columns, no_read_left, rounding_of,
-    smoothing_error, take_evaluation, take_sums,
+    after_look, at_work, floor_of, gap_of, is_counted, judge, measure_columns, measure_gradient_at_zero,
+    no_read_left, record_margins, rounding_of, smoothing_error, take_evaluation, take_sums,
 )
 from cmargin._core.newton._smoothing cimport back_up, next_width, width_after
 from cmargin._core.newton._state cimport (
-    ASK_AFRESH, ASK_EVALUATE, ASK_HESSP, ASK_MODEL, CONVERGED, FIRST_LOOK, FOUND, FRESH_LOOK, FULL_STEP, GIVE_UP,
-    FAILED, HISTORY_COLUMNS, LEFT, MEASURING, ROUNDED, RUNNING, SEARCH, SETTLING, SHORTER_STEP, WIDTH, action_id,
+    ASK_AFRESH, ASK_EVALUATE, ASK_HESSP, ASK_MODEL, CONVERGED, DIVERGED, FIRST_LOOK, FOUND, FRESH_LOOK, FULL_STEP,
+    GIVE_UP, FAILED, HISTORY_COLUMNS, LEFT, MEASURING, ROUNDED, RUNNING, SEARCH, SETTLING, SHORTER_STEP, WIDTH,
+    action_id,
 )
-from cmargin._core.newton._step_end cimport begin_line, is_certified, is_good_enough, is_poor
+from cmargin._core.newton._step_end cimport begin_line, is_certified, is_good_enough, is_poor, rule_of
 from cmargin._core.newton._working_set cimport is_too_short, wants_near, width_after_near
 from cmargin._core.newton.direction._block cimport choose_columns, columns_wait, solve_block
 from cmargin._core.newton.direction._chord cimport chord_direction, leaves_zero, may_be_the_last
 from cmargin._core.newton.direction._l1_columns cimport begin_columns, columns_told
+from cmargin._core.newton.direction._lagged cimport (
+    begin_lagged, is_straight, keeps_curvature, lagged_step_told, lagged_take, steepest_descent,
+)
 from cmargin._core.newton.direction._pcg cimport (
     ask_for_sample, begin_hessp, begin_preconditioned, count_sample, foresee_curvature, hessp_told,
 )
@@ -49,7 +56,6 @@ from cmargin._core.util._clock cimport seconds
 from cmargin._core.util._rounding cimport ROUNDING_OF_SUMS
 from cmargin._core.util._stop cimport is_done
 
-cdef double VANISHING = 1e-16            # decrease, beside the value, that no sum in double could show
 cdef double DRIFT = 1e-10                # of the objective: rounding of steps added up that calls for an evaluation
 cdef int RESUMED = 3                     # times that a fit goes on whose certificate, evaluated anew, falls short
 
@@ -66,7 +72,7 @@ cdef void compose_request(newton_state *at, move_kind move, const double *direct
     # everything that a look is asked for, in this order: where rows move, smoothing, curvature, sample, columns
     cdef look_request *look = &at.ask.look
     at.ask.kind = LOOK
-    look.move, look.direction, look.step = move, direction, step
+    look.move, look.direction, look.step = move, in_rows(&at.units, direction), step
     look.line_width, look.width = at.smoothing.width, width
     look.with_hessian = BLOCK
     if at.working_set.in_use:
@@ -99,7 +105,7 @@ cdef const double *measure_at_first(newton_state *at) noexcept nogil:
 
 cdef void ask_look(newton_state *at, phase_id phase, move_kind move, const double *direction, double step, double width,
                    bint with_hessian) noexcept nogil:
-    at.phase, at.counts.clock = phase, seconds()
+    at.phase, at.counts.clock = phase, at_work(at)
     compose_request(at, move, direction, step, width, with_hessian)
 
 
@@ -114,6 +120,8 @@ cdef void told_look(void *driver, const double *sums, const double *gradient, do
     take_sums(at, sums, gradient, block)
     if at.ask.look.with_hessian == SAMPLED_BLOCK:
         count_sample(at)
+    if at.lagged.in_use and at.curvature.has_block:
+        lagged_take(at)
     if at.phase == FIRST_LOOK:
         first_look_done(at)
     elif at.phase == FRESH_LOOK:
@@ -130,6 +138,7 @@ cdef void told_look(void *driver, const double *sums, const double *gradient, do
 cdef void newton_answers_to(newton_state *at) noexcept nogil:
     at.ask.told_look, at.ask.told_along = told_look, told_along
     at.ask.told_product, at.ask.told_model, at.ask.told_evaluation = told_product, told_model, told_evaluation
+    at.ask.told_margins = told_margins
     at.problem.rounding = ROUNDING_OF_SUMS       # unless the rows' data source says otherwise
 
 
@@ -149,6 +158,8 @@ cdef void look_first(newton_state *at) noexcept nogil:
 
 
 cdef void first_look_done(newton_state *at) noexcept nogil:
+    if at.stop.by_gradient:
+        measure_gradient_at_zero(at)
     after_look(at, 1.0)
     if at.ask.look.measure.norm != NULL:
         at.ask.kind = MEASURE
@@ -190,7 +201,7 @@ cdef void go_on(newton_state *at) noexcept nogil:
 
 cdef void next_step(newton_state *at) noexcept nogil:
     at.ask.kind = PAUSE
-    if not at.ask.pauses:
+    if not at.ask.pauses or not is_counted(at):
         go_on(at)
 
 
@@ -207,6 +218,11 @@ cdef void newton_leave(newton_state *at, status_id status) noexcept nogil:
 # ---------------------------------------------------------------- the direction
 
 cdef action_id begin_direction(newton_state *at) noexcept nogil:
+    if at.stop.by_gradient and is_straight(at):
+        steepest_descent(at)
+        return FOUND
+    if at.lagged.in_use:
+        return begin_lagged(at)
     if at.sampled.in_use:
         return begin_preconditioned(at)
     if at.curvature.n_active == 0:               # the penalty holds every column at 0
@@ -225,7 +241,7 @@ cdef action_id begin_direction(newton_state *at) noexcept nogil:
 
 
 cdef void start_step(newton_state *at) noexcept nogil:
-    at.counts.clock = seconds()
+    at.counts.clock = at_work(at)
     act(at, begin_direction(at))
 
 
@@ -234,7 +250,7 @@ cdef void act(newton_state *at, action_id action) noexcept nogil:
     if action == FOUND:
         direction_found(at)
     elif action == ASK_HESSP:
-        at.ask.kind, at.ask.x = PRODUCT, at.pcg.asked
+        at.ask.kind, at.ask.x = PRODUCT, in_rows(&at.units, at.pcg.asked)
         at.ask.look.width, at.ask.look.floor = at.smoothing.width, floor_of(at)
     elif action == ASK_MODEL:
         at.ask.kind, at.ask.model = MODEL, &at.l1_columns.model
@@ -249,6 +265,9 @@ cdef void act(newton_state *at, action_id action) noexcept nogil:
         # The curvature is that of few rows; whoever asked goes on without them.
         at.ask.not_finite = False
         newton_leave(at, LEFT)
+    elif at.ask.not_finite and at.stop.by_gradient:
+        at.ask.not_finite = False
+        newton_leave(at, DIVERGED)
     else:
         at.ask.kind = DONE
 
@@ -274,34 +293,45 @@ cdef next_width width_of_step(const newton_state *at, double step) noexcept nogi
 
 
 cdef void direction_found(newton_state *at) noexcept nogil:
-    at.counts.seconds_system += seconds() - at.counts.clock
+    cdef double least
+    at.counts.seconds_system += at_work(at) - at.counts.clock
     at.point.slope = dot(at.p, at.point.g, at.point.d)
     at.point.slope += penalty_slope(&at.penalty.step, at.point.w, at.point.d, 0, 1)
+    if at.stop.by_gradient and not at.point.slope < 0:
+        steepest_descent(at)
+        at.point.slope = dot(at.p, at.point.g, at.point.d)
     at.point.columns_wait = at.curvature.n_active >= 0 and at.point.predicted > 0 and columns_wait(at)
     at.point.predicted, at.point.step = -at.point.slope, 1
-    if not at.point.predicted > VANISHING * max(fabs(at.point.value), 1e-300) or not isfinite(at.point.predicted):
+    least = rule_of(at).vanishing * max(fabs(at.point.value), 1e-300)
+    if not at.point.predicted > least or not isfinite(at.point.predicted):
         at.point.predicted = 0                   # nothing left to gain at this width
         memset(at.point.d, 0, at.p * sizeof(double))
+        if at.stop.by_gradient:
+            newton_leave(at, ROUNDED)
+            return
     if at.curvature.n_active >= 0:
         choose_columns(at)
     at.smoothing.next = width_of_step(at, 1.0)
-    at.line.leaves_zero = leaves_zero(at)
+    at.line.leaves_zero = not at.stop.by_gradient and leaves_zero(at)
+    if at.lagged.in_use:
+        memcpy(at.lagged.change, at.point.g, at.p * sizeof(double))
     ask_look(at, FULL_STEP, COMMIT_AND_MOVE, at.point.d, 1.0, at.smoothing.next.width,
-             tells_block(at) and not (may_be_the_last(at) or at.line.leaves_zero))
+             tells_block(at) and not (may_be_the_last(at) or at.line.leaves_zero or keeps_curvature(at)))
 
 
 cdef void full_step_taken(newton_state *at) noexcept nogil:
+    cdef bint spent = no_read_left(at) and not at.stop.by_gradient       # whose passes are steps, each with its search
     cdef Py_ssize_t j
     memcpy(at.point.taken, at.point.d, at.p * sizeof(double))
     for j in range(at.p):
         at.point.scratch[j] = at.point.w[j] + at.point.d[j]
-    if at.point.predicted == 0 or no_read_left(at) or (at.line.leaves_zero and is_certified(at)):
+    if at.point.predicted == 0 or spent or (at.line.leaves_zero and is_certified(at)):
         accept(at)
         return
     if not is_poor(at):
         accept_with_curvature(at)
         return
-    at.counts.clock = seconds()
+    at.counts.clock = at_work(at)
     begin_line(at)
     at.phase, at.ask.kind, at.ask.step = SEARCH, ALONG, at.line.search.s
     at.ask.look.width = at.smoothing.width
@@ -314,7 +344,7 @@ cdef void told_along(void *driver, double slope, double curvature) noexcept nogi
                    curvature / at.problem.n + at.line.curvature):
         at.ask.step = at.line.search.s
         return
-    at.counts.seconds_search += seconds() - at.counts.clock
+    at.counts.seconds_search += at_work(at) - at.counts.clock
     at.point.step = at.line.search.s
     if (not at.line.leaves_zero and at.line.search.hit < 0 and is_good_enough(at, at.point.step)) or is_too_short(at):
         at.point.step = 1
@@ -346,6 +376,8 @@ cdef void accept(newton_state *at) noexcept nogil:
         at.bound.drift += rounding_of(at, at.point.taken)
     at.smoothing.width, at.smoothing.decay = at.smoothing.next.width, at.smoothing.next.decay
     after_look(at, at.point.step)
+    if at.lagged.in_use:
+        lagged_step_told(at)
     if at.working_set.in_use:
         told_near(at)
         return
@@ -364,8 +396,16 @@ cdef void accept(newton_state *at) noexcept nogil:
         at.status = ROUNDED
     if wants_near(at, smoothing_error(at)):
         at.ask.kind = NEAREST
+    elif at.ask.traced != NULL and at.status != DIVERGED:
+        at.counts.clock, at.ask.kind, at.ask.scale = at_work(at), MARGINS, at.problem.loss.b
     else:
         next_step(at)
+
+
+cdef void told_margins(void *driver) noexcept nogil:
+    cdef newton_state *at = <newton_state *> driver
+    record_margins(at)
+    next_step(at)
 
 
 # ---------------------------------------------------------------- steps to the optimum of the rows near the hinge
@@ -406,7 +446,7 @@ cdef void newton_settle(newton_state *at) noexcept nogil:
     # The objective and the bound to report: of the rows as given, at the numbers returned
     leave_path(at)
     at.ask.kind = DONE
-    if at.stop.width_end > 0:                    # a subset's are not reported
+    if at.stop.width_end > 0 or at.stop.by_gradient:     # a subset's are not reported; nor is there a bound
         return
     if at.bound.knows_rms and at.bound.drift + rounding_of(at, at.bound.best_w) <= DRIFT * at.bound.objective:
         settled(at)

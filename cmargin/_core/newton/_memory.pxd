@@ -1,4 +1,4 @@
-"""SmSVM's Newton driver with its memory, to be extended; see ``_memory.pyx``."""
+"""The Newton driver with its memory, to be extended; see ``_memory.pyx``."""
 
 from cmargin._core.newton._asking cimport Driver
 from cmargin._core.newton._state cimport newton_state

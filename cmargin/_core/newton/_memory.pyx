@@ -1,4 +1,4 @@
-"""SmSVM's Newton driver with its memory: what Python makes, begins, looks at and leaves."""
+"""The Newton driver with its memory: what Python makes, begins, looks at and leaves."""
 
 import numpy as np
 
@@ -15,9 +15,9 @@ from cmargin._core.penalties._penalties cimport has_bound, has_kinks, take_penal
 from cmargin._core.util._serialise cimport copied, restore, serialised, span
 from cmargin._core.util._clock cimport seconds
 from cmargin._core.newton._driver cimport go_on, newton_answers_to, newton_begin, newton_leave, newton_settle
-from cmargin._core.newton._point cimport rounding_of
+from cmargin._core.newton._point cimport history_columns, rounding_of
 from cmargin._core.newton._serialise cimport N_SPANS, newton_spans
-from cmargin._core.newton._state cimport FULL_BLOCK, HISTORY_COLUMNS, WAITING, newton_state, status_id
+from cmargin._core.newton._state cimport FULL_BLOCK, WAITING, newton_state, status_id
 from cmargin._core.newton.direction._block cimport block_work_size
 from cmargin._core.newton._vectors cimport BEST_V, BEST_W, D, L2_EACH, RMS, SCALE, TAKEN, W, X
 from cmargin._core.newton._vectors cimport n_vectors, point_at_vectors
@@ -26,9 +26,10 @@ from cmargin._core.util._stop cimport take_rule
 from cmargin._core.newton._smoothing cimport begin_rule
 
 # names of `status_id`. "decrement": no certificate exists; "width": a subset is done; "stalled": the width cannot
-# shrink further; "rounding": nor can the gap; "left": steps by products are not worth their reads
+# shrink further; "rounding": nor can the gap; "left": steps by products are not worth their reads; the last three are
+# margin pursuit's
 STATUS = ("waiting", "running", "converged", "decrement", "width", "stalled", "rounding", "stopped", "max_time",
-          "max_passes", "left")
+          "max_passes", "left", "diverged", "callback", "interrupted")
 
 
 cdef bint room_for_block(newton_state *at, Py_ssize_t order) noexcept nogil:
@@ -197,11 +198,11 @@ cdef class Newton(Driver):
         result.passes, result.n_iter, result.status = at.counts.passes, at.counts.n_iter, STATUS[at.status]
         result.history = self.earlier + self.history()
 
-    def history(self):
-        """A list of ``HISTORY_COLUMNS`` numbers for every look."""
-        cdef Py_ssize_t i
-        return [[self.at.history.table[i * HISTORY_COLUMNS + j] for j in range(HISTORY_COLUMNS)]
-                for i in range(self.at.history.n_rows)]
+    def history(self, Py_ssize_t first=0):
+        """A list of `history_columns` numbers for every look from ``first`` on."""
+        cdef Py_ssize_t size = history_columns(&self.at), i, j
+        return [[self.at.history.table[i * size + j] for j in range(size)]
+                for i in range(first, self.at.history.n_rows)]
 
     def pass_over(self, double pause):
         """Seconds that do not count: those of a callback, and of what is made for it to look at."""

@@ -1,7 +1,8 @@
-"""What is known of the point where SmSVM's driver is; see ``_point.pyx``."""
+"""What is known of the point where the driver is; see ``_point.pyx``."""
 
 from cmargin._core.newton._bound cimport relative_gap
-from cmargin._core.newton._state cimport newton_state
+from cmargin._core.newton._state cimport FIRST_LOOK, FRESH_LOOK, newton_state
+from cmargin._core.util._clock cimport seconds
 
 
 cdef inline double slope_of_penalty(const newton_state *at, Py_ssize_t j, double w) noexcept nogil:
@@ -9,8 +10,19 @@ cdef inline double slope_of_penalty(const newton_state *at, Py_ssize_t j, double
     return at.penalty.step.l2_each[j] * w - (at.linearised.linear[j] if at.linearised.linear != NULL else 0)
 
 
+cdef inline double at_work(const newton_state *at) noexcept nogil:
+    # a clock that stands still while others are at work
+    return seconds() - at.ask.away
+
+
 cdef inline double gap_of(const newton_state *at) noexcept nogil:
-    return relative_gap(at.bound.objective, at.bound.best_dual)
+    # how far the best point is from the optimum: what `tol` is of
+    return at.bound.gradient_norm if at.stop.by_gradient else relative_gap(at.bound.objective, at.bound.best_dual)
+
+
+cdef inline bint is_counted(const newton_state *at) noexcept nogil:
+    # whether the look is one of those that callers are told about: by the gradient, the end of a step
+    return not at.stop.by_gradient or (at.phase != FIRST_LOOK and at.phase != FRESH_LOOK)
 
 
 cdef inline double smoothing_error(const newton_state *at) noexcept nogil:
@@ -33,6 +45,16 @@ cdef double floor_of(const newton_state *at) noexcept nogil
 
 # The sums of a look, per weight, with the bound that its dual variables make; the gradient is that of the loss alone.
 cdef void take_sums(newton_state *at, const double *sums, const double *gradient, double *block) noexcept nogil
+
+# Numbers of a row of the history: SmSVM's, then, where margins are traced, the seconds of that and what was told.
+cdef Py_ssize_t history_columns(const newton_state *at) noexcept nogil
+cdef void record_margins(newton_state *at) noexcept nogil
+
+# After the first look of a fit by the gradient: the norm at w = 0.
+cdef void measure_gradient_at_zero(newton_state *at) noexcept nogil
+
+# Whether the reads that products may take are taken, in a fit whose passes are steps.
+cdef bint products_are_spent(const newton_state *at) noexcept nogil
 
 # The look is at w, after a step of that length: its objective, gradient and bound, a row of the history, the status.
 cdef void after_look(newton_state *at, double step) noexcept nogil

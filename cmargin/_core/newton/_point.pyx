@@ -1,26 +1,30 @@
-"""What is known of the point where SmSVM's driver is: values, gradient, bound and history, from the sums of a look.
+"""What is known of the point where the driver is: values, gradient, bound and history, from the sums of a look.
 
 Nothing here asks a question; the driver does, and every direction may look here.
 """
 
-from libc.math cimport INFINITY, fabs, isfinite, sqrt
+from libc.math cimport INFINITY, fabs, isfinite, isnan, sqrt
 from libc.string cimport memcpy
 
 from cmargin._core.linalg._blas cimport dot
+from cmargin._core.losses._losses cimport point_loss
 from cmargin._core.newton._bound cimport dual_bound, make_feasible
+from cmargin._core.newton._column_units cimport block_in_units, sums_in_units
 from cmargin._core.newton._linearised_rows cimport says_enough, says_nothing, told_with_others
 from cmargin._core.newton._smoothing cimport NARROWEST
 from cmargin._core.newton._state cimport (
-    CONVERGED, DECREMENT, HISTORY_COLUMNS, LEFT, MAX_PASSES, MAX_TIME, STALLED, WIDTH,
+    CONVERGED, DECREMENT, DIVERGED, HISTORY_COLUMNS, LEFT, MAX_PASSES, MAX_TIME, STALLED, WIDTH,
 )
 from cmargin._core.penalties._penalties cimport penalty_value
 from cmargin._core.penalties._penalty cimport penalty_t
 from cmargin._core.util._clock cimport seconds
 from cmargin._core.util._history cimport history_row
+from cmargin._core.util._margin_summary cimport N_TRACED
 from cmargin._core.util._stop cimport is_done
 
 cdef double SKIP = 1e-6                  # rows of less than this part of the mean curvature are on its diagonal at most
 cdef Py_ssize_t SKIP_FROM = 4096         # rows; fewer are all summed
+cdef int PRODUCTS_A_PASS = 10            # reads by conjugate gradients that count as one pass with curvature
 cdef double ENOUGH_OF_A_SUBSET = 3e-4    # gap of a subset, with a smooth loss: below, its own noise is fitted
 
 
@@ -56,8 +60,15 @@ cdef double rounding_of(const newton_state *at, const double *e) noexcept nogil:
     return at.problem.facts.steepest * at.problem.rounding * total
 
 
+cdef bint products_are_spent(const newton_state *at) noexcept nogil:
+    # of which a step may take hundreds
+    return at.stop.by_gradient and at.pcg.by_products and at.counts.passes >= PRODUCTS_A_PASS * at.stop.max_passes
+
+
 cdef bint no_read_left(const newton_state *at) noexcept nogil:
     # none for another look and, where the columns' sizes are not known, for the evaluation at the end
+    if at.stop.by_gradient:
+        return at.counts.n_iter >= at.stop.max_passes or products_are_spent(at)
     return at.counts.spent + (1 if at.bound.knows_rms else 2) * at.problem.share > at.stop.max_passes
 
 
@@ -79,9 +90,26 @@ cdef void take_sums(newton_state *at, const double *sums, const double *gradient
     for i in range(10):
         at.point.sums[i] = sums[i] / n if i < 6 else sums[i]
     at.curvature.mean = sums[7] / n
+    memcpy(at.point.g, gradient, at.p * sizeof(double))
+    if at.units.inverse != NULL:
+        sums_in_units(&at.units, at.point.g)
+        if block != NULL:
+            block_in_units(&at.units, block)
     for j in range(at.p):
-        at.point.g[j] = gradient[j] / -n
+        at.point.g[j] = at.point.g[j] / -n
     memcpy(at.bound.dual_sums, gradient + at.p, 2 * at.p * sizeof(double))
+    if at.stop.by_gradient:
+        at.point.sums[2] = at.point.sums[3] = at.point.sums[0]     # nothing is smoothed
+    else:
+        take_dual(at, sums, gradient)
+    at.curvature.block, at.curvature.has_block = block, block != NULL
+    at.curvature.order = at.p if at.curvature.n_active < 0 else at.curvature.n_active
+    at.counts.seconds_look += at_work(at) - at.counts.clock
+
+
+cdef void take_dual(newton_state *at, const double *sums, const double *gradient) noexcept nogil:
+    cdef double n = at.problem.n
+    cdef Py_ssize_t j
     if at.linearised.linear != NULL:
         told_with_others(at, gradient + at.p)
     elif at.problem.facts.smooth:
@@ -93,9 +121,6 @@ cdef void take_sums(newton_state *at, const double *sums, const double *gradient
     for j in range(at.bound.told.n):
         at.bound.told.v[j] /= n
     at.bound.dual = dual_bound(&at.bound.told, &at.penalty.user, NULL, at.point.scratch)
-    at.curvature.block, at.curvature.has_block = block, block != NULL
-    at.curvature.order = at.p if at.curvature.n_active < 0 else at.curvature.n_active
-    at.counts.seconds_look += seconds() - at.counts.clock
 
 
 cdef void after_look(newton_state *at, double step) noexcept nogil:
@@ -104,7 +129,12 @@ cdef void after_look(newton_state *at, double step) noexcept nogil:
     for j in range(at.p):
         at.point.g[j] += slope_of_penalty(at, j, at.point.w[j])
     at.point.value = at.point.sums[3] + penalty
-    if objective < at.bound.objective:
+    at.counts.n_iter += is_counted(at)
+    if at.stop.by_gradient:
+        if not keep_point(at):
+            at.status = DIVERGED
+            return
+    elif objective < at.bound.objective:
         at.bound.objective = objective
         memcpy(at.bound.best_w, at.point.w, at.p * sizeof(double))
     if at.bound.dual > at.bound.best_dual:
@@ -112,15 +142,43 @@ cdef void after_look(newton_state *at, double step) noexcept nogil:
         memcpy(at.bound.best.v, at.bound.told.v, at.bound.told.n * sizeof(double))
     elif at.bound.dual != at.bound.dual:
         at.bound.best_dual = at.bound.dual
-    at.counts.n_iter += 1
-    record(at, objective, step)
+    if is_counted(at):
+        record(at, objective, step)
     judge(at)
+
+
+cdef void measure_gradient_at_zero(newton_state *at) noexcept nogil:
+    # where the look has told sum s y x in place of dual sums: the gradient there is F'(0) times their mean
+    if at.units.inverse != NULL:
+        sums_in_units(&at.units, at.bound.dual_sums)
+    at.bound.norm_at_zero = -point_loss(&at.problem.loss, 0).slope \
+        * sqrt(dot(at.p, at.bound.dual_sums, at.bound.dual_sums)) / at.problem.n
+
+
+cdef bint keep_point(newton_state *at) noexcept nogil:
+    # the last one: no step raises the objective but by rounding. False: it is of no use
+    cdef double norm = sqrt(dot(at.p, at.point.g, at.point.g))
+    if at.bound.norm_at_zero > 0:
+        norm /= at.bound.norm_at_zero
+    elif norm > 0:
+        norm = INFINITY
+    if not isfinite(at.point.value) or isnan(norm):
+        return False
+    at.bound.objective, at.bound.gradient_norm = at.point.value, norm
+    memcpy(at.bound.best_w, at.point.w, at.p * sizeof(double))
+    return True
+
+
+# ---------------------------------------------------------------- the history
+
+cdef Py_ssize_t history_columns(const newton_state *at) noexcept nogil:
+    return HISTORY_COLUMNS + (1 + N_TRACED + at.ask.n_levels if at.ask.traced != NULL else 0)
 
 
 cdef void record(newton_state *at, double objective, double step) noexcept nogil:
     # columns as in `HISTORY` of `continuation_newton`
     cdef Py_ssize_t j, used = 0
-    cdef double *row = history_row(&at.history.table, &at.history.n_rows, &at.history.room, HISTORY_COLUMNS)
+    cdef double *row = history_row(&at.history.table, &at.history.n_rows, &at.history.room, history_columns(at))
     if row == NULL:
         at.ask.out_of_memory = True
         return
@@ -130,6 +188,17 @@ cdef void record(newton_state *at, double objective, double step) noexcept nogil
     row[2], row[3], row[4] = at.counts.seconds_look, at.counts.seconds_system, at.counts.seconds_search
     row[5], row[6], row[7], row[8] = objective, gap_of(at), step, at.smoothing.width
     row[9], row[10] = used, at.point.sums[6]
+    if at.stop.by_gradient:
+        row[8] = at.problem.loss.b               # no width, but the scale of margin pursuit
+
+
+cdef void record_margins(newton_state *at) noexcept nogil:
+    # into the row that the look has begun
+    cdef Py_ssize_t size = history_columns(at)
+    cdef double *row = at.history.table + (at.history.n_rows - 1) * size
+    at.counts.seconds_trace += at_work(at) - at.counts.clock
+    row[1], row[HISTORY_COLUMNS] = seconds() - at.counts.started, at.counts.seconds_trace
+    memcpy(row + HISTORY_COLUMNS + 1, at.ask.traced, (size - HISTORY_COLUMNS - 1) * sizeof(double))
 
 
 cdef void judge(newton_state *at) noexcept nogil:

@@ -1,11 +1,11 @@
-"""SmSVM's driver between two steps, beside its vectors and what its maker tells it: the numbers of every component."""
+"""The driver between two steps, beside its vectors and what its maker tells it: the numbers of every component."""
 
 from cmargin._core.newton._state cimport newton_state
 from cmargin._core.util._serialise cimport numbers_between, span
 
 
 cdef enum:
-    N_SPANS = 15
+    N_SPANS = 16
 
 
 cdef inline void newton_spans(newton_state *at, span *out) noexcept nogil:
@@ -25,3 +25,4 @@ cdef inline void newton_spans(newton_state *at, span *out) noexcept nogil:
     out[12] = numbers_between(&at.l1_columns, &at.l1_columns.model)
     out[13] = numbers_between(&at.working_set, &at.working_set + 1)
     out[14] = numbers_between(&at.counts, &at.counts + 1)
+    out[15] = numbers_between(&at.lagged, &at.lagged.kept.matrix)

@@ -1,4 +1,4 @@
-"""The state of SmSVM's Newton driver: structs alone, so that whoever needs them imports no function.
+"""The state of the Newton driver: structs alone, so that whoever needs them imports no function.
 
 A component holds what one idea needs. Its plain numbers come first, and where it has any, "pointers from here on" says
 where they end: `_serialise.pxd` puts the numbers of a component into a checkpoint, and a new number of it with them.
@@ -10,8 +10,10 @@ from libc.stdint cimport uint64_t
 from cmargin._core.losses._point cimport loss_facts, loss_t
 from cmargin._core.newton._asking cimport request
 from cmargin._core.newton._bound cimport dual_point
+from cmargin._core.newton._column_units cimport column_units
 from cmargin._core.newton._line cimport line_search
 from cmargin._core.newton._smoothing cimport width_rule
+from cmargin._core.newton.direction._bfgs cimport kept_curvature
 from cmargin._core.newton.direction._conjugate_gradients cimport conjugate_gradients
 from cmargin._core.newton.direction._l1_model cimport step_model
 from cmargin._core.penalties._penalty cimport penalty_t
@@ -20,7 +22,9 @@ from cmargin._core.util._stop cimport stop_rule
 
 cdef enum status_id:             # names in `STATUS`
     WAITING, RUNNING, CONVERGED, DECREMENT, WIDTH, STALLED, ROUNDED, STOPPED, MAX_TIME, MAX_PASSES,
-    LEFT                         # products are not worth their reads
+    LEFT,                        # products are not worth their reads
+    DIVERGED,                    # a number is not finite
+    CALLBACK, INTERRUPTED        # as whoever leaves it may say
 
 
 cdef enum phase_id:              # what was asked for
@@ -105,6 +109,8 @@ cdef struct newton_bound:        # the best point and the best bound, and what r
     bint knows_rms
     bint only_settles            # no step follows the evaluation at the end
     int resumed                  # times that a fit went on because its certificate, evaluated anew, fell short
+    double gradient_norm         # of a fit that has no bound: at best_w, relative to w = 0,
+    double norm_at_zero          # and there
     # ---- pointers from here on
     dual_point told              # dual variables of the last evaluation,
     double *dual_sums            # (2, max(1, p)) and their sums s a y x over the positive and the negative rows
@@ -172,6 +178,14 @@ cdef struct l1_columns_state:
     step_model model
 
 
+cdef struct lagged_state:        # the Hessian of an earlier point, corrected by BFGS pairs
+    double fall                  # of the gradient in a step with it
+    Py_ssize_t n_steps           # with it
+    bint in_use
+    kept_curvature kept          # its pointers, and others, from here on
+    double *change               # (p,) of the gradient in a step; before it is known, the gradient before
+
+
 cdef struct working_set_state:   # steps to the optimum of the rows near the hinge: `solvers/newton/working_set.py`
     double width_then            # where the other steps go on at most, once these are over,
     double open_then             # and what the objective is then believed to be too high
@@ -188,11 +202,12 @@ cdef struct newton_counts:
     double seconds_look
     double seconds_system
     double seconds_search
-    Py_ssize_t n_iter
+    double seconds_trace         # of the margins
+    Py_ssize_t n_iter            # looks, of a fit by the gradient those that end a step
 
 
 cdef struct newton_history:
-    double *table                # (n_rows, HISTORY_COLUMNS)
+    double *table                # (n_rows, `history_columns`)
     Py_ssize_t n_rows
     Py_ssize_t room
 
@@ -204,6 +219,7 @@ cdef struct newton_state:
     request ask
     newton_problem problem
     newton_penalty penalty
+    column_units units           # all vectors are of columns in units
     linearised_rows linearised
     stop_rule stop
     newton_point point
@@ -216,6 +232,7 @@ cdef struct newton_state:
     sampled_state sampled
     l1_block_state l1_block
     l1_columns_state l1_columns
+    lagged_state lagged
     working_set_state working_set
     newton_counts counts
     newton_history history

@@ -3,6 +3,17 @@
 from cmargin._core.newton._state cimport newton_state
 
 
+cdef struct line_rule:           # what a step must reach
+    double slope_kept            # a full step is kept if the slope at its end is at most this part of the first
+    double longest               # a step is at most so many Newton steps long
+    double searched              # part of the first slope that a search may leave
+    double worth_a_read          # of the first slope: what a length that was searched for has to win
+    double vanishing             # decrease, beside the value, that no sum could show
+
+
+cdef line_rule rule_of(const newton_state *at) noexcept nogil
+
+
 # whether it is a poor place to stay: value and slope there are among the sums
 cdef bint is_poor(const newton_state *at) noexcept nogil
 

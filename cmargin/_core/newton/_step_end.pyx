@@ -3,7 +3,7 @@
 Value and slope along the line are exact there, from the look; a better length is found on numbers kept per row.
 """
 
-from libc.math cimport fabs
+from libc.math cimport INFINITY, fabs
 
 from cmargin._core.newton._bound cimport relative_gap
 from cmargin._core.newton._line cimport ARMIJO, search_begin
@@ -11,11 +11,15 @@ from cmargin._core.newton._point cimport penalty_of, penalty_of_path, slope_of_p
 from cmargin._core.penalties._penalties cimport has_kinks, penalty_slope
 from cmargin._core.util._stop cimport is_done
 
-cdef double SLOPE_KEPT = 0.5             # a full step is kept if the slope at its end is at most this part of the first
-cdef double FIRST_SLOPE_KEPT = 0.1       # and the first step from w = 0 of a smooth loss, see `leaves_zero`
-cdef double LONGEST = 16                 # a step is at most so many Newton steps long
-cdef double SEARCHED = 1e-4              # part of the first slope that a search may leave
-cdef double WORTH_A_READ = 0.2           # of the first slope: what a length that was searched for has to win
+cdef double FIRST_SLOPE_KEPT = 0.1       # `slope_kept` of the first step from w = 0 of a smooth loss, see `leaves_zero`
+cdef line_rule WITH_BOUND = line_rule(slope_kept=0.5, longest=16, searched=1e-4, worth_a_read=0.2, vanishing=1e-16)
+# a fit by the gradient's norm takes steps that its value no longer shows
+cdef line_rule BY_GRADIENT = line_rule(slope_kept=0.9, longest=INFINITY, searched=1e-3, worth_a_read=0, vanishing=1e-17)
+cdef double ROUNDING = 1e-14             # and the value may grow by so much of itself in one of them
+
+
+cdef line_rule rule_of(const newton_state *at) noexcept nogil:
+    return BY_GRADIENT if at.stop.by_gradient else WITH_BOUND
 
 
 cdef double slope_at_end(const newton_state *at) noexcept nogil:
@@ -27,11 +31,14 @@ cdef double slope_at_end(const newton_state *at) noexcept nogil:
 
 
 cdef bint descends(const newton_state *at) noexcept nogil:
-    return at.point.sums[0] + penalty_of(at, at.point.scratch) <= at.point.value + ARMIJO * at.point.slope
+    cdef double most = at.point.value + ARMIJO * at.point.slope
+    if at.stop.by_gradient:
+        most += ROUNDING * fabs(at.point.value)
+    return at.point.sums[0] + penalty_of(at, at.point.scratch) <= most
 
 
 cdef bint is_poor(const newton_state *at) noexcept nogil:
-    cdef double kept = FIRST_SLOPE_KEPT if at.line.leaves_zero else SLOPE_KEPT
+    cdef double kept = FIRST_SLOPE_KEPT if at.line.leaves_zero else rule_of(at).slope_kept
     if at.working_set.in_use:
         # There is no curvature in these steps, and slopes leap at the hinge.
         return not descends(at)
@@ -40,7 +47,7 @@ cdef bint is_poor(const newton_state *at) noexcept nogil:
 
 cdef bint is_good_enough(const newton_state *at, double step) noexcept nogil:
     # beside the minimum, at ``step``: by convexity it is lower by the slope at the end times the way there at most
-    return descends(at) and fabs(slope_at_end(at) * (step - 1)) <= WORTH_A_READ * -at.point.slope
+    return descends(at) and fabs(slope_at_end(at) * (step - 1)) <= rule_of(at).worth_a_read * -at.point.slope
 
 
 cdef bint is_certified(newton_state *at) noexcept nogil:
@@ -49,6 +56,7 @@ cdef bint is_certified(newton_state *at) noexcept nogil:
 
 
 cdef void begin_line(newton_state *at) noexcept nogil:
+    cdef line_rule rule = rule_of(at)
     cdef Py_ssize_t j
     cdef bint stops = False                      # where a component comes to 0: its kink is the end
     at.line.slope = at.line.curvature = 0
@@ -58,5 +66,6 @@ cdef void begin_line(newton_state *at) noexcept nogil:
         at.line.curvature += at.penalty.step.l2_each[j] * at.point.d[j] * at.point.d[j]
     at.line.search.penalty, at.line.search.w, at.line.search.d = &at.penalty.step, at.point.w, at.point.d
     at.line.search.steps, at.line.search.index = at.l1_block.keys, at.l1_block.index
-    at.line.search.s_max, at.line.search.tol, at.line.search.max_trials = 1 if stops else LONGEST, SEARCHED, 100
+    at.line.search.s_max, at.line.search.tol = 1 if stops else rule.longest, rule.searched
+    at.line.search.max_trials = 100
     search_begin(&at.line.search)

@@ -1,4 +1,4 @@
-"""Where the vectors of SmSVM's driver lie in the memory that its owner gives: NumPy's arrays, or memory of C's own."""
+"""Where the vectors of the driver lie in the memory that its owner gives: NumPy's arrays, or memory of C's own."""
 
 from cmargin._core.newton._state cimport newton_state
 from cmargin._core.newton.direction._conjugate_gradients cimport conjugate_gradients

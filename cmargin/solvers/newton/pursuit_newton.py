@@ -1,6 +1,6 @@
 """Margin pursuit by Newton's method, on the row pass of the smoothed hinge: what Python does of it.
 
-The steps are compiled (``_core/newton/_pursuit_newton.pyx``). Many rows are begun on a tenth of them. Classes advance
+The steps are compiled (``_core/newton/_driver.pyx``). Many rows are begun on a tenth of them. Classes advance
 side by side; where somebody looks in after every pass, one after the other.
 """
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cmargin._core.newton._pursuit_memory import PursuitSteps
+from cmargin._core.newton._pursuit import PursuitSteps
 from cmargin._runtime.checkpoint import NO_CHECKPOINTER
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin._runtime.deferred import Deferred
@@ -23,6 +23,7 @@ from cmargin.solvers.newton.slices import InSlices, side_by_side
 from cmargin.solvers.newton.subset import subset_of
 from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.plan import Outcome, ProblemStats
+from cmargin.solvers.problem import Problem, Settings
 from cmargin.solvers.pursuit_plan import next_pursuit_stage
 from cmargin.solvers.result import Result
 
@@ -56,15 +57,20 @@ class PursuitNewton(InSlices, PursuitSteps):
                  units=None, started=0.0):
         self.settings, self.trace, self.after_pass = settings, trace, after_pass
         self.result = Result(status="waiting") if result is None else result
-        tol, spent = (cost.PURSUIT_SUBSET_GRADIENT if self.of_subset else settings.tol), {}
+        p, tol = rows.n_columns, cost.PURSUIT_SUBSET_GRADIENT if self.of_subset else settings.tol
+        spent = {}
         if before is not None:
-            spent = {"reads": before.result.reads, "spent_seconds": before.result.seconds[0]}
+            spent["spent_seconds"] = before.result.seconds[0], 0.0, 0.0
             if before.status != "diverged":
                 start, spent["fall"] = before.result.w, np.inf
-        super().__init__(rows, settings, np.zeros(rows.n_columns) if start is None else start,
-                         by_products=rows.n_columns > cost.PURSUIT_FACTOR_UP_TO_COLUMNS, tol=tol,
-                         records=not self.of_subset, pauses=after_pass is not None,
-                         levels=None if trace is None else trace.levels, started=started, units=units, **spent)
+        super().__init__(
+            rows, Problem(ElasticNet(settings.l2), p - 1 if settings.fit_intercept else None,
+                          Loss("margin_pursuit", (settings.level, settings.scale))),
+            Settings(tol=tol, max_passes=settings.max_passes, clock=RunClock(settings.deadline)),
+            Result(passes=0 if before is None else before.result.reads), np.zeros(p) if start is None else start,
+            by_products=p > cost.PURSUIT_FACTOR_UP_TO_COLUMNS, levels=None if trace is None else trace.levels,
+            started=started, units=units, **spent)
+        self.pauses = self.pauses_anyway
 
     def begin(self):
         self.source.pursue(self.settings.level, self.settings.scale)
@@ -72,7 +78,7 @@ class PursuitNewton(InSlices, PursuitSteps):
 
     @property
     def pauses_anyway(self):
-        return self.after_pass is not None
+        return self.after_pass is not None or self.settings.one_shot
 
     def attend(self):
         """What the compiled steps leave to Python, between two slices."""
@@ -86,12 +92,12 @@ class PursuitNewton(InSlices, PursuitSteps):
             self.store(self.result)
 
     def look_in(self):
-        if self.after_pass is not None:
+        if self.after_pass is not None and self.status != "diverged":
             self.store(self.result)
             if self.after_pass(self):
                 self.leave("callback")
                 return
-        if self.settings.one_shot and self.passes == 1:
+        if self.settings.one_shot and self.passes == 1 and self.status != "diverged":
             scale = one_shot_scale(self.source.margins(), self.settings.l2, self.source.n_rows)
             self.source.pursue(self.settings.level, scale)
             self.rescale(scale)
@@ -107,7 +113,7 @@ class OnSubset(PursuitNewton):
     def store(self, result):
         super().store(result)
         result.objective = result.gradient_norm = np.inf
-        result.passes, result.status = 0, "running"
+        result.passes, result.status, result.history = 0, "running", []
 
 
 class NewtonClasses:

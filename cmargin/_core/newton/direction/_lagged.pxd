@@ -1,33 +1,20 @@
-"""Curvature of one point, in use for some steps more; see ``_lagged.pyx``."""
+"""Directions by the Hessian of an earlier point; see ``_lagged.pyx``."""
+
+from cmargin._core.newton._state cimport action_id, newton_state
 
 
-cdef struct kept_curvature:
-    Py_ssize_t n
-    double *matrix               # (n, n) upper triangle of H, then its factor, or its eigenvectors as rows
-    double *own                  # (n,) diagonal of H, or the inverse of its eigenvalues
-    bint ready                   # to be solved with
-    bint out_of_memory
-    bint whole                   # matrix is a factor
-    Py_ssize_t n_pairs           # steps since
-    Py_ssize_t room
-    double *pairs                # (room, 2 n + 2): step, change of the gradient along it, product of both, work
+# whether there is no curvature to speak of, nor any direction but that of the gradient; and that
+cdef bint is_straight(const newton_state *at) noexcept nogil
+cdef void steepest_descent(newton_state *at) noexcept nogil
 
+# `FOUND`, or `FAILED`
+cdef action_id begin_lagged(newton_state *at) noexcept nogil
 
-# numbers of a pair
-cdef inline Py_ssize_t kept_row_size(Py_ssize_t n) noexcept nogil:
-    return 2 * n + 2
+# whether the end of the next step is better looked at without curvature
+cdef bint keeps_curvature(const newton_state *at) noexcept nogil
 
+# a look has told a block: steps are by it from the next on
+cdef void lagged_take(newton_state *at) noexcept nogil
 
-# H = upper / total + diag(ridge); nothing is factored yet, no pairs
-cdef void kept_take(kept_curvature *kept, const double *upper, double total, const double *ridge) noexcept nogil
-
-# ready for `kept_solve`; False: H is not finite, or there is no memory
-cdef bint kept_factor(kept_curvature *kept) noexcept nogil
-
-# a step and the change of the gradient along it
-cdef void kept_add(kept_curvature *kept, const double *step, const double *change) noexcept nogil
-
-# x = factor * H^-1 rhs; x and rhs (n,) apart, scratch (n,)
-cdef void kept_solve(kept_curvature *kept, const double *rhs, double factor, double *x, double *scratch) noexcept nogil
-
-cdef void kept_free(kept_curvature *kept) noexcept nogil
+# at the end of a step: how the gradient fell, and a pair to correct the Hessian by
+cdef void lagged_step_told(newton_state *at) noexcept nogil

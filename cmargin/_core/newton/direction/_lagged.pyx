@@ -1,168 +1,62 @@
-"""Curvature of one point, in use for some steps more: a look without curvature costs a fraction of one with it.
+"""Directions by the Hessian of an earlier point, corrected by the steps since (``_bfgs.pyx``).
 
-Its inverse is corrected by the steps taken since: BFGS, its matrix at the start being that inverse. The two loops over
-the pairs are those of limited-memory BFGS (Nocedal and Wright, algorithm 7.4).
-
-Where columns depend on each other a factor, or one with a ridge, would let rounding pick one solution among many.
-There the eigenvectors are inverted one by one, and what H cannot reach is a plain gradient step.
+A look with curvature takes about 1 + p/15 times one without, and Newton's step gains two digits or more
+(doc/lab-notebook): curvature is kept as long as the gradient falls at a better rate for the work.
 """
 
-import numpy as np
+from libc.math cimport log, sqrt
+from libc.math cimport pow as power
 
-from libc.math cimport INFINITY, isnan, sqrt
-from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcpy
+from cmargin._core.linalg._blas cimport dot
+from cmargin._core.newton._state cimport FAILED, FOUND, action_id, newton_state
+from cmargin._core.newton.direction._bfgs cimport kept_add, kept_factor, kept_solve, kept_take
 
-from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, axpy, dot, gemv, potrf, potrs, scal
-from cmargin._core.linalg._eigh cimport EIGH_OK, blas_int, eigh_iwork_size, eigh_top, eigh_work_size
-from cmargin._core.util._shapes cimport must_fit
-
-cdef double FLAT = 1e-12             # a step whose change of gradient is less than this part of both lengths is no pair
-cdef double DEPENDENT = 1e-10        # squared ratio of pivots below which columns may depend on each other
-cdef double NO_EIGENVALUE = 1e-12    # eigenvalues below this share of the largest count as 0
+cdef double COLUMNS_A_LOOK = 15          # whose curvature costs as much as a look without
+cdef double NO_CURVATURE = 1e-6          # mean of a row's, below which the gradient is a better direction than Newton's
+cdef double GAIN = log(100)              # of a Newton step
 
 
-cdef void kept_take(kept_curvature *kept, const double *upper, double total, const double *ridge) noexcept nogil:
-    cdef Py_ssize_t n = kept.n, i, j
-    kept.ready, kept.n_pairs = False, 0
-    if kept.matrix == NULL:
-        kept.matrix, kept.own = <double *> malloc(n * n * sizeof(double)), <double *> malloc(n * sizeof(double))
-        kept.out_of_memory = kept.matrix == NULL or kept.own == NULL
-    if kept.out_of_memory:
+cdef bint is_straight(const newton_state *at) noexcept nogil:
+    # every row is on a straight end of the loss
+    return not at.curvature.mean > NO_CURVATURE
+
+
+cdef void steepest_descent(newton_state *at) noexcept nogil:
+    cdef Py_ssize_t j
+    for j in range(at.p):
+        at.point.d[j] = -at.point.g[j]
+
+
+cdef void lagged_take(newton_state *at) noexcept nogil:
+    kept_take(&at.lagged.kept, at.curvature.block, at.problem.n, at.penalty.step.l2_each)
+    at.curvature.has_block = False               # it is the rows', and overwritten by the next
+
+
+cdef action_id begin_lagged(newton_state *at) noexcept nogil:
+    if not at.lagged.kept.ready:
+        at.lagged.n_steps = 0
+        if not kept_factor(&at.lagged.kept):
+            at.ask.out_of_memory = at.lagged.kept.out_of_memory
+            at.ask.not_finite = not at.ask.out_of_memory
+            return FAILED
+    kept_solve(&at.lagged.kept, at.point.g, -1, at.point.d, at.point.scratch)
+    return FOUND
+
+
+cdef bint keeps_curvature(const newton_state *at) noexcept nogil:
+    return at.lagged.in_use and at.lagged.fall > 1 and log(at.lagged.fall) * (1 + at.p / COLUMNS_A_LOOK) > GAIN
+
+
+cdef void lagged_step_told(newton_state *at) noexcept nogil:
+    cdef double *change = at.lagged.change       # until here the gradient before the step
+    cdef double fall = sqrt(dot(at.p, change, change)) / max(sqrt(dot(at.p, at.point.g, at.point.g)), 1e-300)
+    cdef Py_ssize_t j
+    if not at.lagged.kept.ready:
+        at.lagged.fall = fall
         return
-    for i in range(n):
-        for j in range(i, n):                # both triangles: the lower one is there when the factor fails
-            kept.matrix[i * n + j] = kept.matrix[j * n + i] = upper[i * n + j] / total
-        kept.matrix[i * n + i] += ridge[i]
-        kept.own[i] = kept.matrix[i * n + i]
-
-
-cdef bint invert_spectrum(kept_curvature *kept) noexcept nogil:
-    # the eigenvectors of what the lower triangle and the diagonal still hold
-    cdef Py_ssize_t n = kept.n, i, j
-    cdef double *vectors = <double *> malloc(n * n * sizeof(double))
-    cdef double *work = <double *> malloc(eigh_work_size(n) * sizeof(double))
-    cdef blas_int *iwork = <blas_int *> malloc(eigh_iwork_size(n) * sizeof(blas_int))
-    cdef bint done = False
-    cdef double top
-    kept.out_of_memory = vectors == NULL or work == NULL or iwork == NULL
-    if not kept.out_of_memory:
-        for i in range(n):
-            kept.matrix[i * n + i] = kept.own[i]
-            for j in range(i):
-                kept.matrix[j * n + i] = kept.matrix[i * n + j]
-        done = eigh_top(kept.matrix, n, n, kept.own, vectors, work, iwork) == EIGH_OK
-    free(work)
-    free(iwork)
-    if not done:
-        free(vectors)
-        return False
-    free(kept.matrix)
-    kept.matrix = vectors
-    top = kept.own[0] if kept.own[0] > 0 else 1
-    for i in range(n):
-        kept.own[i] = 1 / (kept.own[i] if kept.own[i] > NO_EIGENVALUE * top else top)
-    return True
-
-
-cdef bint kept_factor(kept_curvature *kept) noexcept nogil:
-    cdef Py_ssize_t n = kept.n, i
-    cdef double low = INFINITY, high = 0
-    if kept.out_of_memory:
-        return False
-    kept.whole = potrf(n, kept.matrix) == 0
-    for i in range(n):
-        if isnan(kept.matrix[i * n + i]):
-            kept.whole = False
-        low, high = min(low, kept.matrix[i * n + i]), max(high, kept.matrix[i * n + i])
-    kept.whole = kept.whole and low * low > DEPENDENT * high * high
-    kept.ready = kept.whole or invert_spectrum(kept)
-    return kept.ready
-
-
-cdef void kept_add(kept_curvature *kept, const double *step, const double *change) noexcept nogil:
-    cdef Py_ssize_t n = kept.n, size = kept_row_size(n), room
-    cdef double bend = dot(n, step, change)
-    cdef double *pair
-    if not bend > FLAT * sqrt(dot(n, step, step)) * sqrt(dot(n, change, change)):
-        return                                   # a straight line tells nothing
-    if kept.n_pairs == kept.room:
-        room = 2 * kept.room + 4
-        pair = <double *> realloc(kept.pairs, room * size * sizeof(double))
-        if pair == NULL:
-            kept.out_of_memory = True
-            return
-        kept.pairs, kept.room = pair, room
-    pair = kept.pairs + kept.n_pairs * size
-    memcpy(pair, step, n * sizeof(double))
-    memcpy(pair + n, change, n * sizeof(double))
-    pair[2 * n] = bend
-    kept.n_pairs += 1
-
-
-cdef void solve_start(const kept_curvature *kept, double *x, double *scratch) noexcept nogil:
-    # x = inverse of H as it was summed, times x
-    cdef Py_ssize_t n = kept.n, i
-    if kept.whole:
-        potrs(n, 1, kept.matrix, x)
-        return
-    gemv(NO_TRANS, n, n, 1.0, kept.matrix, n, x, 0.0, scratch)
-    for i in range(n):
-        scratch[i] *= kept.own[i]
-    gemv(TRANS, n, n, 1.0, kept.matrix, n, scratch, 0.0, x)
-
-
-cdef void kept_solve(kept_curvature *kept, const double *rhs, double factor, double *x, double *scratch) noexcept nogil:
-    cdef Py_ssize_t n = kept.n, size = kept_row_size(n), k
-    cdef double *pair
-    memcpy(x, rhs, n * sizeof(double))
-    scal(n, factor, x)
-    for k in range(kept.n_pairs):
-        pair = kept.pairs + (kept.n_pairs - 1 - k) * size
-        pair[2 * n + 1] = dot(n, pair, x) / pair[2 * n]
-        axpy(n, -pair[2 * n + 1], pair + n, x)
-    solve_start(kept, x, scratch)
-    for k in range(kept.n_pairs):
-        pair = kept.pairs + k * size
-        axpy(n, pair[2 * n + 1] - dot(n, pair + n, x) / pair[2 * n], pair, x)
-
-
-cdef void kept_free(kept_curvature *kept) noexcept nogil:
-    free(kept.matrix)
-    free(kept.own)
-    free(kept.pairs)
-
-
-cdef class KeptCurvature:
-    """The same for tests: ``upper`` (n, n) holds the upper triangle of H, row-major.
-
-    Raises
-    ------
-    ValueError
-        Where H is not finite.
-    """
-
-    cdef kept_curvature kept
-
-    def __init__(self, const double[:, ::1] upper):
-        cdef double[::1] none = np.zeros(upper.shape[0])
-        must_fit(upper.shape[1] == upper.shape[0] > 0, "KeptCurvature")
-        self.kept.n = upper.shape[0]
-        kept_take(&self.kept, &upper[0, 0], 1, &none[0])
-        if not kept_factor(&self.kept):
-            raise MemoryError if self.kept.out_of_memory else ValueError("the curvature is not finite")
-
-    def __dealloc__(self):
-        kept_free(&self.kept)
-
-    def add(self, const double[::1] step, const double[::1] change):
-        """A step and the change of the gradient along it."""
-        must_fit(step.shape[0] == change.shape[0] == self.kept.n, "add")
-        kept_add(&self.kept, &step[0], &change[0])
-
-    def solve(self, const double[::1] rhs):
-        """H^-1 rhs, (n,)."""
-        must_fit(rhs.shape[0] == self.kept.n, "solve")
-        cdef double[::1] x = np.empty(self.kept.n), scratch = np.empty(self.kept.n)
-        kept_solve(&self.kept, &rhs[0], 1, &x[0], &scratch[0])
-        return np.asarray(x)
+    for j in range(at.p):
+        change[j] = at.point.g[j] - change[j]
+    kept_add(&at.lagged.kept, at.point.taken, change)
+    at.ask.out_of_memory = at.lagged.kept.out_of_memory
+    at.lagged.fall = power(fall * power(at.lagged.fall, at.lagged.n_steps), 1.0 / (at.lagged.n_steps + 1))
+    at.lagged.n_steps += 1

@@ -17,8 +17,9 @@ from libc.string cimport memcpy
 from cmargin._core.linalg._blas cimport dot, potrf
 from cmargin._core.losses._losses cimport point_loss
 from cmargin._core.losses._smoothed_hinge cimport hinge_at, primal_curvature
+from cmargin._core.newton._column_units cimport diagonal_in_units, sums_in_units
 from cmargin._core.newton.direction._conjugate_gradients cimport cg_begin, cg_told, conjugate_gradients
-from cmargin._core.newton._point cimport gap_of, measure_columns
+from cmargin._core.newton._point cimport gap_of, measure_columns, products_are_spent
 from cmargin._core.newton._state cimport (
     ASK_AFRESH, ASK_EVALUATE, ASK_HESSP, FAILED, FOUND, FULL_BLOCK, GIVE_UP, LEFT, action_id, newton_state,
 )
@@ -28,6 +29,7 @@ from cmargin._core.penalties._penalties cimport has_kinks
 from cmargin._core.rows._evaluate cimport SAMPLED_BLOCK
 
 cdef int MOST_PRODUCTS = 100
+cdef int MOST_BY_GRADIENT = 200          # in a fit that the gradient's norm ends
 cdef int TRIED = 10                      # steps of as many products as are worth it: what all of a trial may read,
 cdef double SHARE = 0.3                  # and this part of ``max_passes``: the rest is for steps by a factor
 cdef double ROUNDING_LEFT = 1e-16        # of |g|^2
@@ -46,7 +48,7 @@ cdef action_id begin_hessp(newton_state *at) noexcept nogil:
     cdef double change
     cdef Py_ssize_t j
     if at.pcg.worth == 0 or not (at.pcg.mean_then > 0 and at.curvature.mean > 0):
-        at.pcg.asked = NULL
+        at.pcg.asked = at.units.last             # in units the diagonal wants that of ones first
         return ASK_HESSP
     change = at.curvature.mean / at.pcg.mean_then
     for j in range(at.p):
@@ -64,15 +66,22 @@ cdef action_id hessp_told(newton_state *at, const double *product, double share)
     if at.pcg.worth > 0:
         at.counts.spent += share * at.problem.share
         at.pcg.tried += share * at.problem.share
+    if at.pcg.asked != NULL and at.pcg.asked == at.units.last:
+        memcpy(at.point.scratch, product, at.p * sizeof(double))
+        at.pcg.asked = NULL
+        return ASK_HESSP
     if at.pcg.asked == NULL:
         take_diagonal(at, product)
         if at.pcg.worth > 0 and not all_finite(at.p, at.pcg.diagonal):
             return without_hessp(at)
         wanted = begin_products(at)
     else:
+        memcpy(cg.product, product, at.p * sizeof(double))
+        if at.units.inverse != NULL:
+            sums_in_units(&at.units, cg.product)
         for j in range(at.p):
-            cg.product[j] = product[j] / at.problem.n + at.penalty.step.l2_each[j] * cg.search[j]
-        wanted = cg_told(cg)
+            cg.product[j] = cg.product[j] / at.problem.n + at.penalty.step.l2_each[j] * cg.search[j]
+        wanted = cg_told(cg) and not products_are_spent(at)
     return go_on_with(at, wanted)
 
 
@@ -122,16 +131,22 @@ cdef void take_diagonal(newton_state *at, const double *product) noexcept nogil:
     cdef Py_ssize_t j
     measure_columns(at, product, 1)
     at.pcg.mean_then = at.curvature.mean
+    memcpy(at.pcg.diagonal, product, at.p * sizeof(double))
+    if at.units.inverse != NULL:
+        diagonal_in_units(&at.units, at.point.scratch, at.pcg.diagonal)
     for j in range(at.p):
-        at.pcg.diagonal[j] = product[j] / at.problem.n + at.penalty.step.l2_each[j]
+        at.pcg.diagonal[j] = at.pcg.diagonal[j] / at.problem.n + at.penalty.step.l2_each[j]
     at.point.unreliable = curvature_is_lost(at.p, at.pcg.diagonal, 1, at.point.g)
     for j in range(at.p):
         at.pcg.diagonal[j] = at.pcg.diagonal[j] if at.pcg.diagonal[j] > 0 else 1
 
 
 cdef bint begin_products(newton_state *at) noexcept nogil:
-    cdef double cost, squares, forcing = 0, gap = gap_of(at)
+    cdef double cost, squares = dot(at.p, at.point.g, at.point.g), forcing = 0, gap = gap_of(at)
     gap = gap if gap < 1 else 1.0                # it is NaN where no penalty bounds anything
+    if at.stop.by_gradient:
+        at.pcg.cg.enough, at.pcg.cg.most = min(FORCING * FORCING, gap) * squares, MOST_BY_GRADIENT
+        return cg_begin(&at.pcg.cg, at.point.g, -1)
     # a residual r costs the certificate |r|^2 / (2 l2), and one of a free intercept about |r|
     cost = max(PART_OF_GAP * gap, PART_OF_END * at.stop.tol) * at.bound.objective
     at.pcg.cg.enough = 2 * at.penalty.step.l2 * cost
@@ -140,7 +155,6 @@ cdef bint begin_products(newton_state *at) noexcept nogil:
         at.pcg.cg.enough = min(at.pcg.cg.enough, cost * cost)
     if at.pcg.worth > 0 or (at.problem.facts.smooth and not at.problem.facts.jumping):
         forcing = FORCING if at.problem.facts.smooth else min(FORCING, max(LEAST_FORCING, HINGE_FORCING * sqrt(gap)))
-    squares = dot(at.p, at.point.g, at.point.g)
     if at.pcg.cg.enough >= squares:              # of a warm start no gap is known yet: some step all the same
         at.pcg.cg.enough = squares / 4
     at.pcg.cg.enough = max(at.pcg.cg.enough, max(ROUNDING_LEFT, forcing * forcing) * squares)
