@@ -7,19 +7,11 @@ import numpy as np
 
 @dataclass
 class ClassLists:
-    """Positives of every class, and how many negatives it draws a pass.
+    """Positives of every class, and how many negatives it draws a pass."""
 
-    Attributes
-    ----------
-    positives : (nnz,) int64 array, rows of class c at ``starts[c]:starts[c + 1]``, ascending
-    starts : (n_classes + 1,) int64 array
-    n_negatives : (n_classes,) int64 array
-    n_rows : int
-    """
-
-    positives: np.ndarray
-    starts: np.ndarray
-    n_negatives: np.ndarray
+    positives: np.ndarray          # (nnz,) int64, rows of class c at ``starts[c]:starts[c + 1]``, ascending
+    starts: np.ndarray             # (n_classes + 1,) int64
+    n_negatives: np.ndarray        # (n_classes,) int64
     n_rows: int
 
     @classmethod
@@ -65,13 +57,7 @@ class ClassLists:
         return self.positives[self.starts[c] : self.starts[c + 1]]
 
     def shares(self, weight):
-        """Positive share of every class among all rows, and among the rows of a pass, by weight.
-
-        Returns
-        -------
-        total, positive, visited : (n_classes,) arrays
-            Weight of all rows, of the positives, and expected weight of a pass.
-        """
+        """(n_classes,) arrays: weight of all rows, of the positives of every class, and expected weight of a pass."""
         if weight is None:
             positive, total = self.n_positives.astype(float), np.full(self.n_classes, float(self.n_rows))
         else:

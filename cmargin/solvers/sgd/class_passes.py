@@ -15,14 +15,8 @@ SLICE_BLOCK = 64  # steps that a slice is a multiple of
 class ClassPasses:
     """Passes of every class over its list.
 
-    Parameters
-    ----------
-    source : StochasticRows
-    lists : ClassLists
-    row_weight : (n_rows,) float64 array, or None
-    loss : str
-    streams : (n_classes, 4) uint64 array
-        State of every class's random stream; goes on from pass to pass.
+    ``row_weight``: (n_rows,) float64 array, or None; ``streams``: (n_classes, 4) uint64 array, the state of every
+    class's random stream, which goes on from pass to pass.
     """
 
     def __init__(self, source, lists, row_weight, loss, streams):

@@ -10,28 +10,15 @@ from cmargin._runtime.blas_threads import single_threaded_blas
 
 @dataclass
 class ClassWeights:
-    """Iterates of all classes (doc/methods/slnd.md, "Whitened coordinates").
+    """Iterates of all classes (doc/methods/slnd.md, "Whitened coordinates")."""
 
-    Attributes
-    ----------
-    U, U_mean : (n_classes, width) arrays
-        Whitened weights and their mean over every eighth step, late ones weighing more; ``U_mean`` has no row where
-        no mean is kept.
-    V, V_lag : (n_classes, n_features) arrays, or (0, 0)
-        Sum of changes times rows, where CSR rows carry the tail; ``V_lag / samples`` is what its mean falls short.
-    bias : (n_classes, 2) array, intercept and its mean
-    n_steps : (n_classes,) int64 array
-    base : (n_classes, n_features) array or None
-        Weights that U starts from after a refresh of H.
-    """
-
-    U: np.ndarray
-    U_mean: np.ndarray
-    V: np.ndarray
-    V_lag: np.ndarray
-    bias: np.ndarray
-    n_steps: np.ndarray
-    base: np.ndarray | None = None
+    U: np.ndarray                      # (n_classes, width) whitened weights
+    U_mean: np.ndarray                 # mean of U over every eighth step, late ones weighing more; no rows: none is kept
+    V: np.ndarray                      # (n_classes, n_features) sum of changes times rows where CSR rows carry the tail
+    V_lag: np.ndarray                  # ``V_lag / samples`` is what the mean of V falls short; (0, 0) as V without tail
+    bias: np.ndarray                   # (n_classes, 2) intercept and its mean
+    n_steps: np.ndarray                # (n_classes,) int64
+    base: np.ndarray | None = None     # (n_classes, n_features) weights that U starts from after a refresh of H
 
     @classmethod
     @single_threaded_blas()

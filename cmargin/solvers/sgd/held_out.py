@@ -32,18 +32,8 @@ def best_factor(scores, truth, weight):
     One row more counts, whose scores are those of an average row and whose class is drawn by the shares of the classes
     (Laplace's rule): without it the factor would be infinite where all rows are classified correctly.
 
-    Parameters
-    ----------
-    scores : (n, n_classes) array
-    truth : (n,) int64 array
-    weight : (n,) float64 array, or (0,) for ones
-
-    Returns
-    -------
-    factor : float
-        1 where scores are not finite.
-    losses, plain : (n,) arrays
-        Weighted log-loss of every row at that factor, and at 1; inf where scores are not finite.
+    Of ``scores`` (n, n_classes), the classes ``truth`` (n,) and ``weight`` (n,), or (0,) for ones. Returns the factor
+    and the (n,) weighted log-losses of the rows at it, and at 1; 1 and inf where scores are not finite.
     """
     n, losses = len(truth), np.full(len(truth), np.inf)
     if not all_finite(scores.reshape(-1)):

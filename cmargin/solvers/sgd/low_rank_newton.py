@@ -82,29 +82,11 @@ class Fit:
 
 def train(source, lists, row_weight, settings, entropy, start=None, on_pass=None, make=None,
           checkpointer=NO_CHECKPOINTER):
-    """Train every class of ``lists`` on the rows of ``source``.
+    """Train every class of ``lists`` on the rows of ``source``, by a `Run`, or what ``make`` makes of its arguments.
 
-    Parameters
-    ----------
-    source : StochasticRows
-    lists : ClassLists
-    row_weight : (n_rows,) float64 array or None
-    settings : Settings
-    entropy : int
-        Seeds every random draw.
-    start : Start or None
-    on_pass : callable or None
-        Called with the `Fit` so far after every pass; a true answer stops.
-    make : callable or None
-        A `Run` of another kind; what is given to it is what is given to `Run`.
-    checkpointer : Checkpointer
-        Writes checkpoints, after passes.
-
-    Returns
-    -------
-    Fit
-    interruption : Deferred or None
-        The KeyboardInterrupt that ended the run, for the caller to raise once the fit is stored.
+    ``row_weight``: (n_rows,) float64 array or None; ``entropy`` seeds every random draw. ``on_pass`` is called with the
+    `Fit` so far after every pass, and stops the run by a true answer. Returns the `Fit`, and the KeyboardInterrupt that
+    ended the run, `Deferred` until the fit is stored, or None.
     """
     run = (make or Run)(source, lists, row_weight, settings, entropy, start or Start())
     interrupted = None

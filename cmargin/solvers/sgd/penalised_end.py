@@ -53,29 +53,15 @@ def parts_left_out(n, n_held):
 
 @dataclass
 class Problem:
-    """Whitened rows and what they are to be, in the order of the passes.
+    """Whitened rows and what they are to be, in the order of the passes."""
 
-    Parameters
-    ----------
-    Z : (n, width) array
-    truth : (n,) int64 array
-    weight : (n,) float64 array, or (0,) for ones
-    n_classes : int
-    mean_square : float
-        Mean of z'z.
-    intercept : bool
-    stride : int
-        Of the weights' mean, as `SoftmaxWeights` has it.
-    deadline : float or None
-    """
-
-    Z: np.ndarray
-    truth: np.ndarray
-    weight: np.ndarray
+    Z: np.ndarray                  # (n, width)
+    truth: np.ndarray              # (n,) int64
+    weight: np.ndarray             # (n,) float64, or (0,) for ones
     n_classes: int
-    mean_square: float
+    mean_square: float             # mean of z'z
     intercept: bool
-    stride: int
+    stride: int                    # of the weights' mean, as `SoftmaxWeights` has it
     deadline: float | None
 
     def without(self, left_out, start=None):
@@ -165,48 +151,24 @@ class Rest:
 
 @dataclass
 class Strength:
-    """What rows left out say of one strength.
-
-    Attributes
-    ----------
-    C : float
-    point : (U, b)
-        The optimum of all rows but the first part; None if unknown, or if that part has all rows of a class: from an
-        intercept that keeps a class from being predicted no optimum is found.
-    losses, errors : (n,) arrays
-        Of the rows of all parts, each by the optimum of the others; only of classes that had others.
-    factor : float
-        For the scores of the optimum of all rows.
-    first : array
-        Losses of the first part's rows by the best factor on the scores of all parts.
-    """
+    """What rows left out say of one strength."""
 
     C: float
+    # (U, b), the optimum of all rows but the first part; None if unknown, or if that part has all rows of a class: from
+    # an intercept that keeps a class from being predicted no optimum is found
     point: tuple | None
-    losses: np.ndarray
-    errors: np.ndarray
-    factor: float
-    first: np.ndarray
+    losses: np.ndarray             # (n,) of rows of all parts whose class has others, each by the optimum of the others
+    errors: np.ndarray             # (n,) of the same rows, by weight
+    factor: float                  # for the scores of the optimum of all rows
+    first: np.ndarray              # losses of the first part's rows by the best factor on the scores of all parts
 
 
 def best_strength(problem, parts, first=FIRST_C):
     """The `Strength` that rows left out prefer: with the fewest errors of those whose log-loss is about the least.
 
     As many columns as rows fit any labels at every strength, and what the loss then rewards is scale; there it is the
-    strength with the least loss at the best factor on the scores.
-
-    Parameters
-    ----------
-    problem : Problem
-    parts : list of (int, int)
-        Runs of rows to be left out, each to be judged by the optimum of the others.
-    first : float
-        The smallest C.
-
-    Returns
-    -------
-    Strength
-    reads : float
+    strength with the least loss at the best factor on the scores. ``parts``: runs of rows to be left out, each to be
+    judged by the optimum of the others; ``first``: the smallest C. Returns the reads that it took, too.
     """
     rests, path, reads = [problem.without(part) for part in parts], [], 0.0
     for C in first * RATIO ** np.arange(MOST):

@@ -111,13 +111,7 @@ def kinds_of(lists):
 
 
 class ClassesOverFiles(Run):
-    """`Run` on `FileStochasticRows`.
-
-    Parameters
-    ----------
-    as of `Run`
-    Y : (n_rows, n_classes) indicator of the positives
-    """
+    """`Run` on `FileStochasticRows`; ``Y``: (n_rows, n_classes) indicator of the positives."""
 
     made_again = (*Run.made_again, "walkers", "work")
     n_read = 0                                               # passes over the files

@@ -103,12 +103,8 @@ class OverShards:
 class MultinomialOverShards(OverShards, MultinomialRun):
     """`MultinomialRun` on the rows of shards.
 
-    Parameters
-    ----------
-    there : object
-        With ``source``, a `ShardedSource`, and ``brought(parts)``, `StochasticRows` of rows that shards have sent.
-    lists : object with ``n_classes``, problems
-    others : as of `MultinomialRun`
+    ``there`` has ``source``, a `ShardedSource`, and ``brought(parts)``, `StochasticRows` of rows that shards have sent;
+    of ``lists`` the number of problems is used.
     """
 
     made_again = (*MultinomialRun.made_again, "all", "walkers")
@@ -169,15 +165,7 @@ class MultinomialOverShards(OverShards, MultinomialRun):
 
 
 class ClassesOverShards(OverShards, Run):
-    """`Run` on the rows of shards.
-
-    Parameters
-    ----------
-    there : ShardedRows
-    shares : ShardShares
-    others : as of `Run`
-    negatives_per_positive : float or None
-    """
+    """`Run` on the rows of shards; ``there``: as of `MultinomialOverShards`, ``shares``: a `ShardShares`."""
 
     made_again = (*Run.made_again, "all", "shares", "tried", "walkers")
 

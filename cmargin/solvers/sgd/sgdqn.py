@@ -76,14 +76,9 @@ class QNTrial(Trial):
 
 
 class SGDQNRun(PlainRun):
-    """One call of `train` with learned gains.
+    """One call of `train` with learned gains; ``l2`` is above 0.
 
-    Parameters
-    ----------
-    data source, lists, row_weight, settings, entropy, start : as in `Run`
-    l2 : float > 0
-    skip : int or "auto"
-        "auto": 16, and for CSR rows as many times more as a sweep over all weights costs more than a row.
+    ``skip`` "auto": 16, and for CSR rows as many times more as a sweep over all weights costs more than a row.
     """
 
     def __init__(self, source, lists, row_weight, settings, entropy, start, l2, skip):

@@ -23,21 +23,9 @@ def even_blocks(total, most):
 
 
 class SoftmaxPasses:
-    """Passes over whitened rows.
+    """Passes over whitened rows ``Z`` (n, width) of an ``inverse`` that has a centre.
 
-    Parameters
-    ----------
-    source : StochasticRows
-    inverse : LowRankInverse
-        With a centre.
-    Z : (n, width) array
-        Whitened rows.
-    order : (n,) int64 array
-        The row of X that each is.
-    truth : (n,) int64 array
-        Class of each.
-    weight : (n,) float64 array, or None
-    n_classes, batch : int
+    Of each row ``order`` (n,) int64 has the row of X, ``truth`` (n,) int64 the class, ``weight`` (n,) float64 or None.
     """
 
     def __init__(self, source, inverse, Z, order, truth, weight, n_classes, batch):

@@ -10,36 +10,21 @@ from cmargin._runtime.blas_threads import single_threaded_blas
 
 @dataclass
 class SoftmaxWeights:
-    """Iterates of `_core/sgd/_softmax_sgd.pyx`, and the way from and to ``W``.
+    """Iterates of `_core/sgd/_softmax_sgd.pyx`, and the way from and to ``W``."""
 
-    Attributes
-    ----------
-    U, U_mean : (n_classes, width) arrays
-        Whitened weights and their mean over every ``stride``-th batch, sample s weighing s; ``U_mean`` has no row
-        where no mean is kept.
-    V, V_lag : (n_features, n_classes) arrays, or (0, 0)
-        Sum of changes times rows, where CSR rows carry the tail, classes beside each other, because a batch touches
-        the columns of its rows only; ``V_lag / samples`` is what its mean falls short.
-    shift : (n_classes, 3) array, or (0, 3)
-        Sum of the changes, sum of changes times what the centre takes from a row, and the mean of the first.
-    bias : (n_classes, 2) array
-        Score of the centre, b + <w, centre>, and its mean.
-    stride : int
-    n_done : int
-        Batches behind U.
-    base : (n_classes, n_features) array or None
-        Weights that U starts from where the basis does not span them.
-    """
-
-    U: np.ndarray
-    U_mean: np.ndarray
+    U: np.ndarray                      # (n_classes, width) whitened weights
+    U_mean: np.ndarray                 # mean of U over every ``stride``-th batch, sample s weighing s; no rows: none kept
+    # (n_features, n_classes) sum of changes times rows where CSR rows carry the tail, else (0, 0). Classes lie beside
+    # each other, because a batch touches the columns of its rows only
     V: np.ndarray
-    V_lag: np.ndarray
+    V_lag: np.ndarray                  # ``V_lag / samples`` is what the mean of V falls short; (0, 0) as V without tail
+    # (n_classes, 3) sum of the changes, sum of changes times what the centre takes from a row, and the mean of the
+    # first; (0, 3) where no row carries the tail
     shift: np.ndarray
-    bias: np.ndarray
+    bias: np.ndarray                   # (n_classes, 2) score of the centre, b + <w, centre>, and its mean
     stride: int
-    n_done: int = 0
-    base: np.ndarray | None = None
+    n_done: int = 0                    # batches behind U
+    base: np.ndarray | None = None     # (n_classes, n_features) weights that U starts from where the basis lacks them
 
     @classmethod
     @single_threaded_blas()

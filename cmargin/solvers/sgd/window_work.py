@@ -11,11 +11,7 @@ from cmargin.solvers.sgd.softmax_passes import SoftmaxPasses
 class SoftmaxWindows:
     """Batches of the multinomial risk, in a random order of the rows of a window.
 
-    Parameters
-    ----------
-    truth : (n_rows,) int64 array
-    row_weight : (n_rows,) float64 array, or None
-    n_classes : int
+    ``truth`` (n_rows,) int64 and ``row_weight`` (n_rows,) float64, or None, are of all rows.
     """
 
     def __init__(self, truth, row_weight, n_classes):
@@ -48,13 +44,7 @@ class SoftmaxWindows:
 class ClassListWindows:
     """A class's visits to the positives of a window, and to its share of negatives by the rows of other classes there.
 
-    Parameters
-    ----------
-    lists : ClassLists
-        Of all rows.
-    Y : (n_rows, n_classes) sparse indicator of the positives
-    row_weight : (n_rows,) float64 array, or None
-    loss : str
+    ``lists``, ``Y``, the (n_rows, n_classes) sparse indicator of the positives, and ``row_weight`` are of all rows.
     """
 
     def __init__(self, lists, Y, row_weight, loss):

@@ -33,14 +33,7 @@ class Steps:
 
 
 class Work:
-    """What the works of both methods have in common.
-
-    Parameters
-    ----------
-    shard : Shard
-        Not kept, because it keeps this object.
-    entropy : int
-    """
+    """What the works of both methods have in common. ``shard`` is not kept, because it keeps this object."""
 
     streams_go_on = False                # whether this object lives as long as the fit
     keeps_drawn = False                  # whether what a pass draws is worth sending to the tasks of all its parts
@@ -99,14 +92,7 @@ class Work:
 
 
 class SoftmaxWork(Work):
-    """Batches of the multinomial risk, over one shard's rows.
-
-    Parameters
-    ----------
-    shard, entropy : as of `Work`
-    n_rows, n_classes : int
-        Of all shards.
-    """
+    """Batches of the multinomial risk, over one shard's rows; ``n_rows`` and ``n_classes``: of all shards."""
 
     checkpointed = "stream", "drawn"
 
@@ -181,13 +167,7 @@ class SoftmaxWork(Work):
 
 
 class ClassListWork(Work):
-    """The visits of every one-vs-rest class, over one shard's rows.
-
-    Parameters
-    ----------
-    shard, entropy : as of `Work`
-    loss : str
-    """
+    """The visits of every one-vs-rest class, over one shard's rows."""
 
     keeps_drawn = True
     checkpointed = ("streams",)
