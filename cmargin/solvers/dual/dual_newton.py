@@ -42,26 +42,11 @@ def stream_of(seed):
 
 
 class DualNewton(InSlices, DualDriver):
-    """One binary problem on its way; `run` does the work, ``result`` can be looked at whenever it is left.
+    """One binary problem, l1 = 0 and l2 > 0, on its way; ``result`` can be looked at whenever it is left.
 
-    Parameters
-    ----------
-    rows : DualRowPass
-    problem : Problem
-        l1 = 0, l2 > 0.
-    settings : Settings
-    result : Result
-        ``w`` (m,), or (m + 1,) with an intercept, is replaced.
-    seed : int
-        Of the order of the sweeps.
-    w : array like ``result.w``, optional
-        A warm start.
-    enough_reads : float, optional
-        Reads after which the status is "left": Newton's method on all columns had better go on.
-    on_trial : bool, optional
-        Leave far sooner where the gap does not fall fast enough.
-    first_look : float, optional
-        Reads after which a trial first looks at the gap, if not after some sweeps.
+    ``seed`` is of the order of the sweeps, ``w`` a warm start. After ``enough_reads`` the status is "left": Newton's
+    method on all columns had better go on; ``on_trial``: far sooner where the gap does not fall fast enough, which is
+    first looked at after ``first_look`` reads, if not after some sweeps.
     """
 
     way = (None, "dual")

@@ -10,16 +10,7 @@ SEED = 31                      # of the order of its sweep
 
 
 class SampleOfDual:
-    """Rows of one problem, evenly spread.
-
-    Parameters
-    ----------
-    source : DataSource
-    stats : DataStats
-    code : (n_rows,) array
-        Sample weight with the sign of the class.
-    l2, loss, intercept, free : as of `DualRows`
-    """
+    """Rows of one problem, evenly spread; ``code``: (n_rows,) sample weights with the sign of the class."""
 
     def __init__(self, source, stats, code, l2, loss, intercept, free):
         n, m = stats.n_rows, stats.n_features

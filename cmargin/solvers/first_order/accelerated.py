@@ -71,18 +71,11 @@ class Adam:
 
 
 class RuledDescent(GradientDescent):
-    """Passes of one rule.
+    """Passes of the rule that ``make_rule(V)`` makes.
 
-    Parameters
-    ----------
-    blocks, settings, start, trace : as in `GradientDescent`
-        ``settings.level`` is the width of the smoothed hinge; ``step_size`` None: one over the largest curvature.
-    make_rule : callable
-        V -> rule.
-    batch_size : int or None
-        Rows of a step; None: all, and the gradient of a step then is the one that ends the pass before.
-    entropy : int
-        Seeds the order of the batches.
+    ``settings.level`` is the width of the smoothed hinge; ``step_size`` None: one over the largest curvature.
+    ``batch_size``: rows of a step; None: all, and the gradient of a step then is the one that ends the pass before.
+    ``entropy`` seeds the order of the batches.
     """
 
     def __init__(self, blocks, settings, start, trace, make_rule, batch_size=None, entropy=0):

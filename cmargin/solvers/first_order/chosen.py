@@ -18,13 +18,7 @@ def sample_size(blocks):
 
 
 def settled(blocks, settings):
-    """``settings`` with what the rows of ``blocks`` say: ``columns``, and ``l2`` where it is chosen by them.
-
-    Parameters
-    ----------
-    blocks : ScoreBlocks
-    settings : PursuitSettings
-    """
+    """`PursuitSettings` with what the rows of ``blocks`` say: ``columns``, and ``l2`` where it is chosen by them."""
     X, codes, weights = blocks.some_rows(sample_size(blocks))
     columns = columns_of(X, settings.fit_intercept, np.float64)
     settings = replace(settings, columns=columns, lost=tuple(without_digits(X, blocks.source.dtype).tolist()))

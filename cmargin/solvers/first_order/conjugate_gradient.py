@@ -25,15 +25,7 @@ POINT_NUMBERS = 4            # numbers read for one row along a line: fewer than
 
 
 class SmoothRisk(Objective):
-    """(1/n) sum s_i F(z_i) + (l2/2) |w|^2 + l1 |w|_1, smoothed, of one problem.
-
-    Parameters
-    ----------
-    blocks, c, l2, fit_intercept, l1 : as in `Objective`
-    loss : str
-    width : float
-        Of the smoothed hinge; others ignore it.
-    """
+    """(1/n) sum s_i F(z_i) + (l2/2) |w|^2 + l1 |w|_1, smoothed, of one problem; ``width``: of the smoothed hinge."""
 
     def __init__(self, blocks, c, l2, fit_intercept, loss, width=0.0, l1=0.0):
         super().__init__(blocks, c, l2, fit_intercept, l1)

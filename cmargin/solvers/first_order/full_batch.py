@@ -28,18 +28,9 @@ class AskedToStop(Exception):
 
 
 class Objective:
-    """Rows of one problem: scores at v, and gradients of sums of functions of them.
+    """Rows of problem ``c``: scores at v, and gradients of sums of functions of them.
 
-    Parameters
-    ----------
-    blocks : ScoreBlocks
-    c : int
-        The problem.
-    l2 : float
-    fit_intercept : bool
-        Otherwise b stays 0.
-    l1 : float
-        Smoothed, see `Penalty`.
+    Without ``fit_intercept`` b stays 0; ``l1`` is smoothed, see `Penalty`.
     """
 
     def __init__(self, blocks, c, l2, fit_intercept, l1=0.0):
@@ -194,23 +185,11 @@ class Progress:
 
 
 class FullBatch(Resumable):
-    """All problems of an estimator, one after the other, by L-BFGS-B.
+    """All problems of an estimator, one after the other, by L-BFGS-B on ``make(problem, smoothing width)``.
 
-    Parameters
-    ----------
-    blocks : ScoreBlocks
-    make : callable
-        (problem, smoothing width) -> Objective.
-    widths : sequence of float
-        Smoothing widths gone through, each from the optimum of the one before; (0,) where nothing is smoothed.
-    settings : Settings of `cmargin.solvers.first_order.margin_pursuit`
-    start : Start
-    trace : MarginTrace or None
-
-    Notes
-    -----
-    The state of L-BFGS is SciPy's own and cannot be taken out. A checkpoint has the answers it was given instead: given
-    again, without a read of the rows, they lead it to the same point.
+    ``widths`` of the smoothing are gone through, each from the optimum of the one before; (0,) where nothing is
+    smoothed. The state of L-BFGS is SciPy's own and cannot be taken out. A checkpoint has the answers it was given
+    instead: given again, without a read of the rows, they lead it to the same point.
     """
 
     made_again: tuple[str, ...] = ("blocks", "make", "widths", "settings", "trace", "checkpointer")

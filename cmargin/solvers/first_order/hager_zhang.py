@@ -35,15 +35,7 @@ class Trial:
 
 
 class LineSearch:
-    """One line.
-
-    Parameters
-    ----------
-    phi : callable
-        step -> (value, slope).
-    value, slope : float
-        phi(0) and phi'(0) < 0.
-    """
+    """One line, ``phi(step)`` being value and slope there; ``value``, ``slope``: phi(0) and phi'(0) < 0."""
 
     def __init__(self, phi, value, slope, delta=DELTA, sigma=SIGMA):
         self.phi, self.start = phi, Trial(0.0, value, slope)

@@ -33,15 +33,8 @@ def best_penalty(X, codes, weights, intercept, graded=False):
     """r of the penalty r/2 |w|² beside the sum over rows (not their mean) of s/2 (y - f(x))², for all problems.
 
     A sum's, since that does not depend on how many rows there are: a prior of the weights is worth so many rows.
-
-    Parameters
-    ----------
-    X : (n, m) float64 array or CSR matrix
-    codes : (n_problems, n) array of -1 and 1
-    weights : (n,) array, positive
-    intercept : bool
-    graded : bool
-        Whether the columns are very different.
+    X is (n, m) float64, dense or CSR; ``codes`` (n_problems, n) of -1 and 1; ``weights`` (n,) positive; ``graded``:
+    whether the columns are very different.
     """
     values, vectors, size = spectrum(X, weights, intercept, graded)
     if not len(values):

@@ -38,13 +38,8 @@ def centred_pairs(X, weight, rank, centred):
     """Mean of the rows of X (float32, dense or CSR) and leading eigenpairs of their second moment about it.
 
     From the Gram matrix of the rows or, where they have fewer columns than there are rows, the second moment itself.
-    Without ``centred``, about 0.
-
-    Returns
-    -------
-    mean : (n_features,) float64 array
-    values : (k + 1,) array, descending; the last one is that of the rest
-    vectors : (n_features, k) float32 array
+    Without ``centred``, about 0. Returns the mean (n_features,), values (k + 1,), descending, the last one that of the
+    rest, and vectors (n_features, k) float32.
     """
     n, m = X.shape
     s = weight / weight.sum()
@@ -168,21 +163,8 @@ def rows_that_count(probs, weight):
 class ClassInverse(ClassBlocks):
     """((1/N) sum_i s_i p_ic (1 - p_ic) (x_i - m_c)(x_i - m_c)' + l2)^-1 of every class, m_c their mean by that weight.
 
-    Parameters
-    ----------
-    source : SoftmaxRowPass
-    X : (n, n_features) float32 array
-        The rows ``subset``.
-    subset : (n,) array
-    l2 : float
-    probs : (n, n_classes) float32 array or None
-        Of these rows; None: those at hand.
-
-    Attributes
-    ----------
-    probs : as above
-    sound : bool
-        Whether single precision could hold it.
+    X (n, n_features) float32 is the rows ``subset`` of ``source``, ``probs`` (n, n_classes) float32 theirs; None: those
+    at hand. ``sound`` says whether single precision could hold it.
     """
 
     def __init__(self, source, X, subset, l2, probs=None):

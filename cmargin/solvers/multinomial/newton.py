@@ -74,29 +74,15 @@ ABSENT = -60.0               # intercept of a class without rows: exp of it adds
 
 @dataclass
 class Settings:
-    """What a run is told.
+    """What a run is told."""
 
-    Parameters
-    ----------
-    l2 : float
-        Penalty, > 0; 1 / (C N) for scikit-learn's C, of two classes 2 / (C N).
-    tol : float
-        Relative duality gap, (P - D) / P, that ends the run.
-    fit_intercept : bool
-    max_newton : int
-    certified : bool
-        Otherwise the gradient says when the gap is within tol, but for what the intercepts are off their best by.
-    deadline : float or None
-        On the clock of `time.perf_counter`.
-    n_threads : int
-    """
-
-    l2: float
-    tol: float = 1e-4
+    l2: float                           # > 0; 1 / (C N) for scikit-learn's C, of two classes 2 / (C N)
+    tol: float = 1e-4                   # relative duality gap, (P - D) / P, that ends the run
     fit_intercept: bool = True
     max_newton: int = 200
+    # otherwise the gradient says when the gap is within tol, but for what the intercepts are off their best by
     certified: bool = True
-    deadline: float | None = None
+    deadline: float | None = None       # on the clock of `time.perf_counter`
     n_threads: int = 1
 
     def __post_init__(self):
@@ -108,58 +94,27 @@ class Settings:
 
 @dataclass
 class Result:
-    """What a run leaves; complete at every moment.
+    """What a run leaves; complete at every moment."""
 
-    Attributes
-    ----------
-    W : (n_classes, n_features) float64 array
-    bias : (n_classes,) float64 array
-    objective : float
-        P at W and bias; in float64, on the rows as given, where `gap` is finite.
-    gap : float
-        (P - D) / P there; infinite where the run ended before a certificate.
-    stopped : str
-        "tol", "rounding", "max_newton", "max_time", "callback" or "interrupted".
-    n_newton : int
-    reads : float
-        Of all rows; what making preconditioners cost is counted in.
-    history : dict of lists
-        One entry a Newton step; its gap is an estimate from the gradient.
-    """
-
-    W: np.ndarray
-    bias: np.ndarray
-    objective: float = np.inf
-    gap: float = np.inf
-    stopped: str = "max_newton"
+    W: np.ndarray                    # (n_classes, n_features) float64
+    bias: np.ndarray                 # (n_classes,) float64
+    objective: float = np.inf        # P at W and bias; in float64, on the rows as given, where ``gap`` is finite
+    gap: float = np.inf              # (P - D) / P there; infinite where the run ended before a certificate
+    stopped: str = "max_newton"      # or "tol", "rounding", "max_time", "callback", "interrupted"
     from_ridge: bool = False         # stopped before a step had ended, and no better than ridge regression was then
     n_newton: int = 0
-    reads: float = 0.0
+    reads: float = 0.0               # of all rows; what making preconditioners cost is counted in
+    # one entry a Newton step, whose gap is an estimate from the gradient
     history: dict = field(default_factory=lambda: {name: [] for name in MULTINOMIAL_OPTIMUM})
 
 
 def solve(source, labels, weight, n_classes, settings, start=None, on_step=None, checkpointer=NO_CHECKPOINTER):
-    """Minimise P over the rows of ``source``.
+    """Minimise P over the rows of ``source``, from ``start``, a pair (W, bias), or None.
 
-    Parameters
-    ----------
-    source : DataSource
-    labels : (n_rows,) array of 0 .. n_classes - 1
-    weight : (n_rows,) array, or None for ones; only its shape matters, its mean is made 1
-    n_classes : int
-        A class without rows gets weights 0 and an intercept that keeps it from being predicted.
-    settings : Settings
-    start : (W, bias) or None
-    on_step : callable or None
-        Called with the `Result` so far after every Newton step; a true answer stops.
-    checkpointer : Checkpointer
-        Writes checkpoints, before steps.
-
-    Returns
-    -------
-    Result
-    interruption : Deferred or None
-        The KeyboardInterrupt that ended the run, for the caller to raise once the result is stored.
+    ``labels`` (n_rows,) are 0 .. n_classes - 1; a class without rows gets weights 0 and an intercept that keeps it from
+    being predicted. ``weight`` (n_rows,), or None for ones, is given a mean of 1. ``on_step`` is called with the
+    `Result` so far after every Newton step, and stops the run by a true answer. Returns the `Result`, and the
+    KeyboardInterrupt that ended the run, `Deferred` until the result is stored, or None.
     """
     return Optima(source, labels, weight, n_classes, settings, start).found(on_step, checkpointer)
 
@@ -212,16 +167,8 @@ def spread(part, met, n_classes):
 def dual_value(entropy, gradient, class_sums, share, l2, intercept):
     """D of the module's text, from sums at the p_i of one point.
 
-    Parameters
-    ----------
-    entropy : float
-    gradient : (n_columns, n_classes) array
-        Of the risk: -V', and with an intercept -r in the last row.
-    class_sums : (n_features, n_classes) array
-        (1/N) sum_i s_i x_i e_{y_i}'.
-    share : (n_classes,) array of positive numbers with sum 1
-    l2 : float
-    intercept : bool
+    ``gradient`` (n_columns, n_classes) is the risk's, -V', and with an intercept -r in the last row; ``class_sums``
+    (n_features, n_classes) is (1/N) sum_i s_i x_i e_{y_i}'; ``share`` (n_classes,) are positive and add up to 1.
     """
     if not intercept:
         return entropy - np.sum(gradient**2) / (2 * l2)

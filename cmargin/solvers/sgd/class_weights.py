@@ -13,7 +13,7 @@ class ClassWeights:
     """Iterates of all classes (doc/methods/slnd.md, "Whitened coordinates")."""
 
     U: np.ndarray                      # (n_classes, width) whitened weights
-    U_mean: np.ndarray                 # mean of U over every eighth step, late ones weighing more; no rows: none is kept
+    U_mean: np.ndarray                 # mean of U over every eighth step, late ones weighing more; no rows: none kept
     V: np.ndarray                      # (n_classes, n_features) sum of changes times rows where CSR rows carry the tail
     V_lag: np.ndarray                  # ``V_lag / samples`` is what the mean of V falls short; (0, 0) as V without tail
     bias: np.ndarray                   # (n_classes, 2) intercept and its mean

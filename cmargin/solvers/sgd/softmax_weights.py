@@ -13,7 +13,7 @@ class SoftmaxWeights:
     """Iterates of `_core/sgd/_softmax_sgd.pyx`, and the way from and to ``W``."""
 
     U: np.ndarray                      # (n_classes, width) whitened weights
-    U_mean: np.ndarray                 # mean of U over every ``stride``-th batch, sample s weighing s; no rows: none kept
+    U_mean: np.ndarray                 # mean of U over every ``stride``-th batch, sample s weighing s, or no rows
     # (n_features, n_classes) sum of changes times rows where CSR rows carry the tail, else (0, 0). Classes lie beside
     # each other, because a batch touches the columns of its rows only
     V: np.ndarray
