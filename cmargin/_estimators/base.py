@@ -217,13 +217,8 @@ class LinearClassifier(LinearPredictions, ClassifierMixin, VersionInPickle, Base
                              "infinity; fit another estimator, or without a warm start.")
 
     def _weights(self, sample_weight, source, classes, codes):
-        """Row weights times class weights.
-
-        Returns
-        -------
-        weight : (n,) array, the largest about 1, or None where all rows weigh 1
-        total : float, the sum of the weights as given, at most the largest double
-        """
+        """Row weights times class weights, (n,), the largest about 1, or None where all rows weigh 1; and their sum as
+        they were given, at most the largest double."""
         if sample_weight is None and self.class_weight is None:
             return None, float(source.n_rows)
         sample_weight = _check_sample_weight(sample_weight, source.y, dtype=np.float64, ensure_non_negative=True)
@@ -268,17 +263,9 @@ class LinearClassifier(LinearPredictions, ClassifierMixin, VersionInPickle, Base
     def _leave(self, fit, interruption, store, shortfall):
         """Store the fit; then let the interrupt go on, or say how far it got.
 
-        Parameters
-        ----------
-        fit : what was trained, complete also where it was stopped
-        interruption : Deferred or None
-            The KeyboardInterrupt that ended the run.
-        store : function of ``fit`` that sets the fitted attributes
-        shortfall : function of ``fit``: a sentence on how far it got and what to try, None where it went to its end
-
-        Returns
-        -------
-        str or None, of ``shortfall``
+        ``fit``, which is complete also where it was stopped, is stored by ``store(fit)``. ``interruption``, `Deferred`
+        or None, is what ended the run. Returns what ``shortfall(fit)`` says: a sentence on how far the fit got and what
+        to try, or None where it went to its end.
         """
         store(fit)
         if interruption is not None:

@@ -164,23 +164,11 @@ def priors(counts, multilabel, loss, signs):
 
 
 def weights_with_more(coef, intercept, places, n_classes, as_softmax, score):
-    """Weights and intercepts of ``n_classes`` classes or labels.
+    """Weights (n_classes, n_features) and intercepts (n_classes,) of all classes or labels.
 
-    Parameters
-    ----------
-    coef, intercept : (n_problems, n_features) and (n_problems,) arrays
-        Of the classes there were; one problem of two classes has the scores of the second.
-    places : (n_before,) array
-        Of these classes among all.
-    as_softmax : bool
-        Whether the difference of two classes' scores is to stay as it is, not the score of each.
-    score : float
-        Intercept of the classes that join, whose weights are 0.
-
-    Returns
-    -------
-    coef : (n_classes, n_features) array
-    intercept : (n_classes,) array
+    ``coef`` and ``intercept`` are those of the classes there were, whose ``places`` among all are (n_before,); one
+    problem of two classes has the scores of the second. ``as_softmax``: whether the difference of two classes' scores
+    is to stay as it is, not the score of each. Classes that join have weights 0 and the intercept ``score``.
     """
     if len(coef) < len(places):
         share = 0.5 if as_softmax else 1.0

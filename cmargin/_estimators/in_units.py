@@ -17,27 +17,14 @@ ROWS = 1000
 
 @dataclass
 class InUnits:
-    """What a fit is trained on.
+    """What a fit is trained on."""
 
-    Attributes
-    ----------
-    source : DataSource of the rows in units, or as they are
-    columns : Columns or None
-    said : sentence on columns that nothing helps, or None
-    interrupted : bool
-        Whether a Ctrl-C came while rows were looked at: the run is to end as if it had heard it.
-    occurring : (n_kept,) int64 array or None
-        The columns that the rows of ``source`` have, as of `without_empty_columns`; None: all.
-    n_features : int
-        Columns of X.
-    """
-
-    source: object
+    source: object                          # DataSource of the rows in units, or as they are
     columns: Columns | None = None
-    said: str | None = None
-    interrupted: bool = False
-    occurring: np.ndarray | None = None
-    n_features: int = 0
+    said: str | None = None                 # a sentence on columns that nothing helps
+    interrupted: bool = False               # by a Ctrl-C while rows were looked at: the run ends as if it had heard it
+    occurring: np.ndarray | None = None     # (n_kept,) int64, the columns that `without_empty_columns` left; None: all
+    n_features: int = 0                     # columns of X
 
     def without_empty_columns(self, estimator, n_problems):
         """These, or with CSR rows over the columns alone that occur, where that takes less memory.

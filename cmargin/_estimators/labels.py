@@ -155,24 +155,11 @@ def positives_of(y):
 
 
 def code_labels(y, classes=None):
-    """Classes, and which rows are in which.
+    """Classes, ascending, and for labels ``y`` (n,) the place of each row's among them (n,), and None.
 
-    Parameters
-    ----------
-    y : (n,) labels, or (n, n_labels) indicator, dense or sparse; as `label_array` makes them
-    classes : array or None
-        All classes; from ``y`` if None. Not used for an indicator.
-
-    Returns
-    -------
-    classes : (n_classes,) array, ascending; for an indicator ``0 .. n_labels - 1``
-    codes : (n,) int array of class indices, or None for an indicator
-    positives : CSC indicator (n, n_labels), or None for labels
-
-    Raises
-    ------
-    ValueError
-        For continuous targets, fewer than two classes, or labels outside ``classes``.
+    For an indicator (n, n_labels), dense or sparse, the classes ``0 .. n_labels - 1``, None, and the positives as a CSC
+    indicator. ``classes``: all of them where ``y`` holds labels, None: those that it holds. Raises ValueError for
+    continuous targets, fewer than two classes, and labels outside ``classes``.
     """
     if sp.issparse(y) and y.shape[1] == 1:               # an indicator of one label; scikit-learn knows none
         return np.arange(1), None, positives_of(y)
@@ -184,22 +171,8 @@ def code_labels(y, classes=None):
 
 
 def encode_labels(y, classes=None):
-    """Labels as one-vs-rest problems.
-
-    Parameters
-    ----------
-    y, classes : as in `code_labels`; ``classes`` for `partial_fit`
-
-    Returns
-    -------
-    classes, codes : as from `code_labels`
-    Y : CSC indicator (n, n_problems): one column for two classes (positive: ``classes[1]``), else one a class
-
-    Raises
-    ------
-    ValueError
-        As `code_labels`.
-    """
+    """As `code_labels`, with the positives of one-vs-rest problems in any case, one column for two classes, else one a
+    class."""
     classes, codes, Y = code_labels(y, classes)
     return classes, codes, indicator_of(codes, len(classes)) if Y is None else Y
 

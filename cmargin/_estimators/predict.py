@@ -140,14 +140,8 @@ class LinearPredictions:
         return self
 
     def _linear_form(self):
-        """Weights and intercepts whose scores `predict` goes by, and what makes probabilities of these scores.
-
-        Returns
-        -------
-        coef : (n_problems, n_features) array
-        intercept : (n_problems,) array
-        posterior : "logistic", "softmax" or None
-        """
+        """Weights and intercepts whose scores `predict` goes by, and what makes probabilities of these scores:
+        "logistic", "softmax" or None."""
         return dense(self.coef_), self.intercept_, "logistic" if getattr(self, "loss", None) == "logistic" else None
 
     def _decisions(self, X):

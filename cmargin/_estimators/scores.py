@@ -9,21 +9,11 @@ from cmargin.data.device.arrays import namespace_of, on_device
 
 
 def linear_scores(X, coef, intercept):
-    """<w_c, x_i> + b_c of every row and problem.
+    """<w_c, x_i> + b_c of every row and problem, (n, n_problems), of the dtype of X and coef; on the device of X.
 
     A row whose sums leave the range of its dtype is summed scaled down by powers of 2; the scores of such a row are
     then given in the proportions they have, the largest as the largest finite number, so that their signs and their
     order are right and none is NaN.
-
-    Parameters
-    ----------
-    X : (n, n_features) array or CSR matrix, finite; or rows in files, or on a device
-    coef : (n_problems, n_features) array or CSR matrix, finite
-    intercept : (n_problems,) array, finite
-
-    Returns
-    -------
-    (n, n_problems) array of the dtype of X and coef; of the library of X and where X is, for rows on a device
     """
     if getattr(X, "linear_scores", None) is not None:
         return _scores_on_device(X, coef, intercept)
@@ -66,15 +56,9 @@ def log_softmax_of(scores):
 
 
 def shares_of(odds, multilabel):
-    """Probabilities of log-odds of one problem each, normalised over the classes unless ``multilabel``.
+    """(n, n_classes) probabilities of log-odds of one problem each, normalised over the classes unless ``multilabel``.
 
-    Parameters
-    ----------
-    odds : (n, n_problems) array; one column: of two classes, the log-odds of the second
-
-    Returns
-    -------
-    (n, n_classes) array
+    One column of odds: of two classes, the log-odds of the second.
     """
     share = expit(odds)
     if multilabel:

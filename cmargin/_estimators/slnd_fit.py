@@ -24,16 +24,8 @@ TOL = 1e-4               # relative duality gap where ``tol`` is None
 def automatic_loss(estimator, classes, codes, source, before):
     """"multinomial" or "logistic"; a line where ``verbose`` asks for it if only the cost speaks against the former.
 
-    Parameters
-    ----------
-    estimator : SLNDClassifier
-    classes : array
-    codes : array or None
-        None: labels do not exclude each other.
-    source : DataSource or None
-        None, where weights were set by hand or a batch has no rows that count: then the cost is none.
-    before : str or None
-        Loss of the fit to go on from, which the number of rows does not change.
+    ``codes`` None: labels do not exclude each other. ``source`` None: weights were set by hand, or a batch has no rows
+    that count; then the cost is none. ``before``: loss of the fit to go on from, which other rows do not change.
     """
     penalised = estimator._penalised and estimator.l2 > 0
     n, fewest = len(classes), 2 if penalised else 3          # to an optimum, two are as many
@@ -157,21 +149,9 @@ def refuse_penalty(estimator, loss, partial):
 
 
 def fit_optimum(estimator, source, codes, weight, about, begin, checkpointer):
-    """Minimise the penalised multinomial objective.
+    """Minimise the penalised multinomial objective; the arguments of `LinearClassifier._leave`.
 
-    Parameters
-    ----------
-    estimator : SLNDClassifier
-    source : DataSource
-    codes : (n,) places in the classes
-    weight : (n,) array of mean 1 or None
-    about : dict of what is known of the classes
-    begin : float, on the clock of `time.perf_counter`
-    checkpointer : Checkpointer
-
-    Returns
-    -------
-    The arguments of `LinearClassifier._leave`
+    ``codes``: (n,) places in the classes; ``weight``: (n,) of mean 1 or None; ``about``: what is known of the classes.
     """
     n_classes = len(about["classes_"])
     settings = Settings(

@@ -121,33 +121,13 @@ def check_flag(estimator, name, value):
 def check_data(estimator, X, y, sample_weight=None, *, reset=True, n_threads=1, may_be_empty=False):
     """What is given to train on, rows, labels and weights, in whatever they come; the first that is done with it.
 
-    X and y are left as scikit-learn's `validate_data` leaves them. The arrays of sparse input are checked before
-    anything follows them, SciPy's and scikit-learn's methods included.
+    X is left as scikit-learn's `validate_data` leaves it, an array or CSR matrix of float32 or float64, the one given
+    wherever that is possible, or as `RowFiles` where it is too large, as `DeviceRows` of a tensor; y as an array or CSR
+    matrix; of the weights no number is looked at. The arrays of sparse input are checked before anything follows them,
+    SciPy's and scikit-learn's methods included. Raises ValueError for broken sparse matrices, NaN, infinities, shapes.
 
-    Parameters
-    ----------
-    estimator : the estimator whose ``n_features_in_`` and ``feature_names_in_`` are set, or compared with
-    X : (n, n_features) array or sparse matrix of any format; or rows in files, as `open_files` takes them; or a tensor
-    y : (n,) or (n, n_labels) array or sparse matrix, or paths of labels
-    sample_weight : array or None
-    reset : bool
-        False where X must be as at the last fit.
-    n_threads : int
-        That may read a large array.
-    may_be_empty : bool
-        Whether there may be no rows; labels and weights are None then.
-
-    Returns
-    -------
-    X : (n, n_features) array or CSR matrix, float32 or float64, the one given wherever that is possible; `RowFiles`
-        where they are too large, `DeviceRows` of a tensor
-    y : array or CSR matrix
-    sample_weight : array, its numbers not looked at, or None
-
-    Raises
-    ------
-    ValueError
-        For broken sparse matrices, NaN, infinities and shapes.
+    ``estimator`` gets ``n_features_in_`` and ``feature_names_in_``; ``reset`` False: X must have the same. As many as
+    ``n_threads`` read a large array. ``may_be_empty``: there may be no rows; labels and weights are None then.
     """
     refuse_partitions(estimator, X)
     X, y, sample_weight = opened(X, y, sample_weight)

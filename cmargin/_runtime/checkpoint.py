@@ -73,19 +73,10 @@ class Checkpoint:
 
 
 class Checkpointer:
-    """The checkpoint of one fit.
+    """The checkpoint of one fit, of which nothing is ever due where ``checkpoint`` is None.
 
-    Parameters
-    ----------
-    checkpoint : Checkpoint or None
-        None: nothing is ever due.
-    identity : dict of strings
-        What must be the same for a fit to go on, by names for the user.
-    max_time : float or None
-
-    Attributes
-    ----------
-    found : the state that an earlier process left, or None
+    ``identity``: what must be the same for a fit to go on, strings by names for the user; ``found``: the state that an
+    earlier process left, or None.
     """
 
     def __init__(self, checkpoint=None, identity=None, max_time=None):

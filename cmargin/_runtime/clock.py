@@ -12,12 +12,7 @@ class TimeUp(Exception):
 class RunClock:
     """Begins when it is made. What a callback takes is nobody's time: neither the run's, nor that of its deadline.
 
-    Parameters
-    ----------
-    deadline : float or None
-        On the clock of `time.perf_counter`.
-    phases : sequence of str
-        Whose seconds are counted apart.
+    ``deadline`` is on the clock of `time.perf_counter`, or None; the seconds of each of the ``phases`` count apart.
     """
 
     def __init__(self, deadline, phases=("steps", "trace")):

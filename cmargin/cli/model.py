@@ -16,25 +16,13 @@ BATCH = 1 << 22                # Scores that are held in memory together.
 
 @dataclass
 class Model:
-    """A trained classifier and how rows get to it.
+    """A trained classifier and how rows get to it."""
 
-    Attributes
-    ----------
-    classifier : estimator of this package
-    scaler : transformer of scikit-learn, or None
-    columns : list of str or None
-        Names of the features, in order, where the data had some.
-    label : str, int or None
-        Column of the labels in a table.
-    facts : dict
-        Method, rows, seconds, and so on; numbers and texts.
-    """
-
-    classifier: object
-    scaler: object = None
-    columns: list | None = None
-    label: object = None
-    facts: dict = field(default_factory=dict)
+    classifier: object                             # an estimator of this package
+    scaler: object = None                          # a transformer of scikit-learn
+    columns: list | None = None                    # Names of the features, in order, where the data had some.
+    label: object = None                           # Name or number of the column of the labels in a table.
+    facts: dict = field(default_factory=dict)      # Method, rows, seconds, and so on; numbers and texts.
 
     @property
     def n_features(self):

@@ -17,22 +17,12 @@ NO_NAMES = ("", "Unnamed: 0")    # The first column has these names where pandas
 
 @dataclass
 class Table:
-    """Rows, their labels, and the names of the columns.
+    """Rows, their labels, and the names of the columns."""
 
-    Attributes
-    ----------
-    X : (n, m) array, CSR matrix or `RowFiles`
-    y : (n,) array or None
-    columns : list of str or None
-        Names of the features.
-    label : str, int or None
-        Column of the labels.
-    """
-
-    X: object
-    y: object = None
-    columns: list | None = None
-    label: object = None
+    X: object                      # (n, m) array, CSR matrix or `RowFiles`
+    y: object = None               # (n,) array
+    columns: list | None = None    # Names of the features.
+    label: object = None           # Name or number of the column of labels.
 
 
 def read_csv(path, *, header, label, known=None, delimiter=""):
