@@ -1,13 +1,14 @@
 import numpy as np
 import pytest
+from c_functions import ARRAY, NUMBER, SIZE, c_function
 from naive_margins import power_of_two, summary
 
-from cmargin._core.util import _margin_summary
-from cmargin._core.util._catoni import location_in_one_call
+from cmargin._core.util import _catoni, _margin_summary
 from cmargin._core.util._sorting import with_sorted_places
 from cmargin.margins import confidence_scale, location_estimate, margin_summary
 from cmargin.margins.summary import summary_of
 
+location_root = c_function(_catoni, "location_root", NUMBER, ARRAY, SIZE, NUMBER, NUMBER)
 rng = np.random.default_rng(61)
 LARGEST = np.finfo(float).max
 
@@ -92,7 +93,7 @@ def test_more_margins_than_the_location_takes_in_one_go():
     q = np.random.default_rng(47).standard_normal((1 << 22) + 12_345)
     got = summary_of(q, 0.7, 0.05, np.array([0.5]))
     assert got["location"] == location_estimate(q, 0.7)
-    assert got["location"] == pytest.approx(location_in_one_call(q, got["median"], 0.7), abs=1e-14)
+    assert got["location"] == pytest.approx(location_root(q, len(q), got["median"], 0.7), abs=1e-14)
     assert got["mean"] == pytest.approx(q.mean(), abs=1e-15) and got["variance"] == pytest.approx(np.var(q), rel=1e-14)
     far = summary_of(q * 2.0**600, 0.7 * 2.0**600, 0.05, np.array([0.5]))
     assert far["location"] == got["location"] * 2.0**600

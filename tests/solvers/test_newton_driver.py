@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from c_functions import ARRAY, SIZE, c_function
 from correlated_columns import correlated_columns
 from elsewhere import Elsewhere
 from scipy import sparse
@@ -15,7 +16,7 @@ from sklearn.preprocessing import scale
 from cmargin import SmSVMClassifier
 from cmargin._core.newton._asking import advance_all, now
 from cmargin._core.newton._smoothing import widths
-from cmargin._core.util._sorting import sorted_places
+from cmargin._core.util import _sorting
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.clock import RunClock
 from cmargin.data import open_rows
@@ -394,8 +395,9 @@ def test_a_width_that_goes_up_begins_anew(widest):
 
 
 def test_equal_values_are_sorted_by_place():
-    values = [3.0, 1.0, 2.0, 1.0, 1.0, -1.0]
-    np.testing.assert_array_equal(sorted_places(values), np.argsort(values, kind="stable"))
-    values = RNG.integers(0, 20, 300).astype(float)
-    np.testing.assert_array_equal(sorted_places(values), np.argsort(values, kind="stable"))
-    assert len(sorted_places([])) == 0
+    sort = c_function(_sorting, "sort_with_index", None, SIZE, ARRAY, ARRAY)
+    for values in ([3.0, 1.0, 2.0, 1.0, 1.0, -1.0], RNG.integers(0, 20, 300), []):
+        values, places = np.array(values, float), np.arange(len(values))
+        expected = np.argsort(values, kind="stable")
+        sort(len(values), values, places)
+        np.testing.assert_array_equal(places, expected)

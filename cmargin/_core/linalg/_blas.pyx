@@ -1,4 +1,4 @@
-"""Row-major wrappers of BLAS; their Python twins at the end exist for the tests."""
+"""Row-major wrappers of BLAS."""
 
 from cython cimport floating
 from scipy.linalg cimport cython_blas as blas
@@ -96,44 +96,7 @@ cdef void potrs(Py_ssize_t n, Py_ssize_t k, const floating *A, floating *x) noex
         lapack.dpotrs(&lower, &n_, &k_, <double *> A, &lda, x, &lda, &info)
 
 
-# ---------------------------------------------------------------- the same for tests
-
-def dot_memview(const floating[::1] x, const floating[::1] y):
-    """<x, y>; x, y (n,)."""
-    return dot(x.shape[0], &x[0], &y[0]) if x.shape[0] else 0.0
-
-
-def axpy_memview(double alpha, const floating[::1] x, floating[::1] y):
-    """y += alpha x; x, y (n,)."""
-    if x.shape[0]:
-        axpy(x.shape[0], alpha, &x[0], &y[0])
-
-
-def scal_memview(double alpha, floating[::1] x):
-    """x *= alpha; x (n,)."""
-    if x.shape[0]:
-        scal(x.shape[0], alpha, &x[0])
-
-
-def gemv_memview(bint trans, double alpha, const floating[:, ::1] A, const floating[::1] x, double beta,
-                 floating[::1] y):
-    """y = alpha op(A) x + beta y; A (m, n)."""
-    gemv(TRANS if trans else NO_TRANS, A.shape[0], A.shape[1], alpha, &A[0, 0], A.shape[1], &x[0], beta, &y[0])
-
-
-def gemm_memview(bint trans_a, bint trans_b, double alpha, const floating[:, ::1] A, const floating[:, ::1] B,
-                 double beta, floating[:, ::1] C):
-    """C = alpha op(A) op(B) + beta C; C (m, n)."""
-    cdef Py_ssize_t k = A.shape[0] if trans_a else A.shape[1]
-    gemm(TRANS if trans_a else NO_TRANS, TRANS if trans_b else NO_TRANS, C.shape[0], C.shape[1], k, alpha,
-         &A[0, 0], A.shape[1], &B[0, 0], B.shape[1], beta, &C[0, 0], C.shape[1])
-
-
-def syrk_memview(bint trans, double alpha, const floating[:, ::1] A, double beta, floating[:, ::1] C):
-    """Upper triangle of C = alpha A' A + beta C (trans) or alpha A A' + beta C."""
-    cdef Py_ssize_t k = A.shape[0] if trans else A.shape[1]
-    syrk(TRANS if trans else NO_TRANS, C.shape[0], k, alpha, &A[0, 0], A.shape[1], beta, &C[0, 0], C.shape[1])
-
+# ---------------------------------------------------------------- for Python callers
 
 def packed_syrk_memview(int lanes, const floating[:, ::1] A, floating[:, ::1] C):
     """Upper triangle of C += A' A by registers of so many doubles, rows of A padded with zeros; False: not done."""

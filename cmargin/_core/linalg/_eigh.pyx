@@ -4,8 +4,6 @@ LAPACK's syevr answers ``info = 0`` with no eigenvalue found, and leaves its out
 holds a single NaN or infinity; so the input is looked at first and the number found is checked along with info.
 """
 
-import numpy as np
-
 from cython cimport floating
 from libc.math cimport isfinite
 from scipy.linalg cimport cython_lapack as lapack
@@ -49,48 +47,3 @@ cdef eigh_status eigh_top(floating *A, Py_ssize_t n, Py_ssize_t k, floating *val
             vectors[i * n + j] = vectors[(k - 1 - i) * n + j]
             vectors[(k - 1 - i) * n + j] = held
     return EIGH_OK
-
-
-def top_eigenpairs(floating[:, ::1] A, Py_ssize_t k):
-    """The ``k`` largest eigenvalues, descending, and their eigenvectors as rows.
-
-    Parameters
-    ----------
-    A : (n, n) array, float32 or float64
-        Symmetric; the upper triangle is read. Destroyed.
-    k : int, 1 <= k <= n
-
-    Returns
-    -------
-    values : (k,) array
-    vectors : (k, n) array
-        Orthonormal rows; the sign of each makes its entry of largest modulus positive.
-
-    Raises
-    ------
-    ValueError
-        For a shape or ``k`` that does not fit, or a NaN or infinity in ``A``.
-    numpy.linalg.LinAlgError
-        If LAPACK fails or returns fewer pairs than asked.
-    """
-    cdef Py_ssize_t n = A.shape[0]
-    if A.shape[1] != n:
-        raise ValueError(f"A must be square, got shape ({n}, {A.shape[1]})")
-    if not 1 <= k <= n:
-        raise ValueError(f"the number of eigenpairs must be between 1 and {n}, got {k}")
-    dtype = np.float32 if floating is float else np.float64
-    cdef floating[::1] values = np.empty(n, dtype)
-    cdef floating[:, ::1] vectors = np.empty((k, n), dtype)
-    cdef floating[::1] work = np.empty(eigh_work_size(n), dtype)
-    cdef blas_int[::1] iwork = np.empty(eigh_iwork_size(n), np.int32 if sizeof(blas_int) == 4 else np.int64)
-    cdef eigh_status status
-    with nogil:
-        status = eigh_top(&A[0, 0], n, k, &values[0], &vectors[0, 0], &work[0], &iwork[0])
-    if status == EIGH_NOT_FINITE:
-        raise ValueError("the matrix contains NaN or infinity, so it has no eigenvalues")
-    if status != EIGH_OK:
-        raise np.linalg.LinAlgError(f"LAPACK's syevr found fewer than {k} eigenpairs of a matrix of order {n}")
-    found = np.asarray(vectors)
-    peak = np.abs(found).argmax(axis=1)
-    found *= np.where(found[np.arange(k), peak] < 0, -1, 1).astype(dtype)[:, None]
-    return np.asarray(values)[:k].copy(), found

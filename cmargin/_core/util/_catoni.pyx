@@ -368,14 +368,6 @@ def location(const double[::1] q, double median, double scale):
     return search.at
 
 
-def location_in_one_call(const double[::1] q, double median, double scale):
-    """`location` through the kernel that other kernels use; for tests."""
-    cdef double at
-    with nogil:
-        at = location_root(&q[0], q.shape[0], median, scale)
-    return at
-
-
 def cubic_roots(const double[::1] a, const double[::1] b, const double[::1] c, const double[::1] d,
                 double[:, ::1] roots_out, int[::1] count_out):
     """Real roots, ascending, of n cubics; ``roots_out`` (n, 3), NaN after the first ``count_out[i]`` of a row.

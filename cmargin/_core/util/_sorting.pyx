@@ -114,12 +114,3 @@ def with_sorted_places(values, const double[::1] places, int rounds=-1):
     if n > 0 and places.shape[0] > 0:
         sort_parts(n, &held[0], 0, places.shape[0], &places[0], rounds_for(n) if rounds < 0 else rounds)
     return np.asarray(held)
-
-
-def sorted_places(values):
-    """Places of ``values`` (n,), the smallest first; for the tests."""
-    cdef double[::1] held = np.array(values, float)
-    cdef Py_ssize_t[::1] index = np.arange(held.shape[0])
-    if held.shape[0] > 0:
-        sort_with_index(held.shape[0], &held[0], &index[0])
-    return np.asarray(index)
