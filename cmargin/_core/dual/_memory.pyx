@@ -24,30 +24,10 @@ STATUS = ("running", "converged", "stopped", "max_time", "max_passes", "left")
 
 
 cdef class DualDriver(Worker):
-    """One binary problem on its way by the dual. `cmargin.solvers.dual.dual_newton` puts it to use.
+    """One binary problem, l1 = 0 and l2 > 0, by the dual. `cmargin.solvers.dual.dual_newton` puts it to use.
 
-    Parameters
-    ----------
-    rows : DualBlocks
-    problem : Problem
-        l1 = 0, l2 > 0.
-    settings : Settings
-    n_result : int
-        Numbers of the w that is wanted.
-    stream : (4,) uint64 array
-        Of the order of the sweeps.
-    limit : float
-        Reads after which it ends,
-    gives_up : bool
-        with the status "left".
-    trial : float
-        Part of the limit after which it leaves where the gap does not fall fast enough.
-    first_look : float
-        Reads after which there is a look, if there has been none.
-    patience : float
-        Sweeps still needed from which on a Newton step is tried.
-    largest : float
-        Multiple of w that a look may take.
+    ``n_result``: numbers of the w that is wanted; ``stream``: (4,) uint64, of the order of the sweeps; ``patience``:
+    sweeps still needed from which on a Newton step is tried. The other arguments are fields of `dual_state`.
     """
 
     cdef dual_state at

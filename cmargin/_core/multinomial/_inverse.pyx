@@ -369,17 +369,8 @@ cdef class Inverse:
 cdef class Kronecker(Inverse):
     """(A (x) S + l2)^-1; A is 1 until it is told by `update`.
 
-    Parameters
-    ----------
-    mean : (n_features,) array
-        Of the rows; not looked at without intercept.
-    values : (rank + 1,) array
-        Eigenvalues of S, the last one that of everything else.
-    vectors : (n_features, rank) float32 array
-    n_classes : int
-    l2 : float
-    intercept : bool
-    n_threads : int
+    ``mean`` (n_features,) of the rows is not looked at without intercept; ``values`` (rank + 1,) are eigenvalues of S,
+    the last one that of everything else, ``vectors`` (n_features, rank) theirs.
     """
 
     def __init__(self, const double[::1] mean, const double[::1] values, const float[:, ::1] vectors,
@@ -420,16 +411,8 @@ cdef class Kronecker(Inverse):
 cdef class ClassBlocks(Inverse):
     """The inverse of every class's own block; `make` them all before the first use.
 
-    Parameters
-    ----------
-    X : (n, n_features) float32 array
-    probs : (n, n_classes) float32 array
-    weight : (n,) array of sum 1
-    l2 : float
-    intercept : bool
-    n_threads : int
-    little : float
-        Part of a class's mean weight, weight_i p_ic (1 - p_ic), up to which a row does not count.
+    Of X (n, n_features), ``probs`` (n, n_classes) and ``weight`` (n,) of sum 1. ``little``: part of a class's mean
+    weight, weight_i p_ic (1 - p_ic), up to which a row does not count.
     """
 
     cdef class_blocks at

@@ -17,12 +17,12 @@ class MultinomialNewton:
     standing: Any
     step: Any
     tol: float
+    V: Any
+    low_V: Any
     low: Any
     n_noted: Any
     n_taken: Any
     products: Any
-    V: Any
-    low_V: Any
     noted: Any
     def __init__(self, step: MultinomialStep, tol: float, stride: int) -> None: ...
     def judged(self, V: np.ndarray, value: float, gap: float) -> Any: ...

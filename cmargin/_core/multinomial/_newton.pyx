@@ -37,36 +37,19 @@ cdef Py_ssize_t PATIENCE = 10   # steps without a lower objective before its cer
 
 
 cdef class MultinomialNewton:
-    """The point that steps have reached, and what is known of those before.
-
-    Parameters
-    ----------
-    step : MultinomialStep
-    tol : float
-        Relative duality gap to be reached.
-    stride : int
-        Every so many rows tell a Kronecker inverse the curvature of the classes.
-
-    Attributes
-    ----------
-    V, low_V : (n_columns, n_classes) arrays
-        The point, and the lowest one so far.
-    low : float
-        The objective there.
-    noted : (MOST_NOTED, 5) array
-        Of every point passed since `begin`: objective, absolute gap, reads and products since `begin`, time.
-    n_noted, n_taken, products : int
-        Points passed, steps, and products with the Hessian, since `begin`.
-    """
+    """The point that steps have reached, and what is known of those before."""
 
     cdef readonly MultinomialStep step
     cdef Kronecker kronecker            # None where another inverse is in use
-    cdef public double tol
+    cdef public double tol              # relative duality gap to be reached
     cdef double value, gap, lowest
-    cdef Py_ssize_t idle, may_spend, stride, n_before, most
-    cdef readonly double low
-    cdef readonly Py_ssize_t n_noted, n_taken, products
-    cdef readonly object V, low_V, noted
+    cdef Py_ssize_t idle, may_spend, n_before, most
+    cdef Py_ssize_t stride              # every so many rows tell a Kronecker inverse the curvature of the classes
+    cdef readonly object V, low_V       # (n_columns, n_classes) the point, and the lowest one so far
+    cdef readonly double low            # the objective there
+    cdef readonly Py_ssize_t n_noted, n_taken, products     # points passed, steps, and products, since `begin`
+    # (MOST_NOTED, 5) of every point passed since `begin`: objective, absolute gap, reads and products since then, time
+    cdef readonly object noted
     cdef object objective_gradient
     cdef double *at_V
     cdef double *at_low

@@ -230,14 +230,9 @@ def penalised(const double[:, ::1] V, const double[:, ::1] gradient, double l2, 
               const double[::1] mean):
     """What the penalty l2 / 2 |W|^2 makes of a risk's gradient at V, both (n_columns, n_classes).
 
-    Returns
-    -------
-    penalty : float
-    G : (n_columns, n_classes) array
-        Gradient of the objective, its mean over the classes taken off.
-    gap : float
-        P - D once the intercepts are the best: to first order that takes their slope times ``mean``, (n_features,) of
-        the rows, off. None: as they are.
+    Returns the penalty; the gradient of the objective, its mean over the classes taken off; and the gap P - D once the
+    intercepts are the best: to first order that takes their slope times ``mean``, (n_features,) of the rows, off. None:
+    as they are.
     """
     cdef Py_ssize_t p = V.shape[0], k = V.shape[1]
     must_fit(0 < n_features <= p and k > 0 and gradient.shape[0] == p and gradient.shape[1] == k, "penalised: gradient")
@@ -255,21 +250,10 @@ def penalised(const double[:, ::1] V, const double[:, ::1] gradient, double l2, 
 
 
 cdef class MultinomialStep:
-    """Newton steps over one set of rows.
+    """Newton steps over one set of rows, l2 > 0, of ``most`` products with the Hessian each.
 
-    Parameters
-    ----------
-    rows : SoftmaxRows
-    l2 : float, > 0
-    most : int
-        Products with the Hessian, of one step.
-    per_call : int
-        Blocks of rows between two looks at the clock.
-
-    Attributes
-    ----------
-    direction, gradient : (n_columns, n_classes) arrays
-        Of the last step: D, and the risk's gradient ahead.
+    ``per_call``: blocks of rows between two looks at the clock. ``direction`` and ``gradient`` (n_columns, n_classes)
+    are D and the risk's gradient ahead, of the last step.
     """
 
     def __init__(self, SoftmaxRows rows, double l2, Py_ssize_t most, Py_ssize_t per_call):

@@ -13,14 +13,10 @@ from cmargin._core.util._shapes cimport must_fit
 
 def mean_gradient(const double[:, :] sums, const double[::1] slope, double n, const double[:, ::1] V, double l2,
                   double l1, double width, bint intercept, double[:, ::1] out):
-    """Gradient of the mean loss plus the penalty, (n_problems, n_features + 1), the intercept's last.
+    """Gradient of the mean loss plus the penalty at V, (n_problems, n_features + 1), the intercept's last.
 
-    Parameters
-    ----------
-    sums : (n_problems, n_features) array of any strides, slope : (n_problems,) array
-        Sums of the gradients over ``n`` rows, of W and of b.
-    V : (n_problems, n_features + 1) array
-    l2, l1, width : of `solvers.first_order.penalty.Penalty`
+    ``sums`` (n_problems, n_features), of any strides, and ``slope`` (n_problems,) are sums of the gradients over ``n``
+    rows, of W and of b; ``l2``, ``l1`` and ``width`` those of `solvers.first_order.penalty.Penalty`.
     """
     cdef Py_ssize_t c, j, k = V.shape[0], d = V.shape[1] - 1
     must_fit(sums.shape[1] == d and sums.shape[0] == k == slope.shape[0] and out.shape[0] == k

@@ -16,12 +16,8 @@ cdef enum:
 
 
 def count_codes(const int64_t[::1] y):
-    """The distinct numbers of ``y`` (n,), ascending, and the place of every row's among them.
-
-    Returns
-    -------
-    found : (n_classes,) int64 array, codes : (n,) int64 array; None where the numbers lie too far apart, or n = 0
-    """
+    """The distinct numbers of ``y`` (n,), ascending, (n_classes,) int64, and the place of every row's among them, (n,)
+    int64; None where the numbers lie too far apart, or n = 0."""
     cdef Py_ssize_t n = y.shape[0], i, k = 0
     cdef int64_t low, high
     cdef int64_t[::1] place, out, distinct
@@ -52,14 +48,8 @@ def count_codes(const int64_t[::1] y):
 
 
 def rows_by_class(const int64_t[::1] codes, index[::1] rows, index[::1] starts):
-    """Rows of every class, ascending, one class after the other, and where each begins.
-
-    Parameters
-    ----------
-    codes : (n,) array of 0 .. n_classes - 1
-    rows : (n,) int32 or int64 array, overwritten
-    starts : (n_classes + 1,) array likewise
-    """
+    """Rows (n,) of every class, ascending, one class after the other, and where each begins, ``starts``
+    (n_classes + 1,), of ``codes`` (n,) of 0 .. n_classes - 1."""
     cdef Py_ssize_t n = codes.shape[0], n_classes = starts.shape[0] - 1, i, c
     must_fit(rows.shape[0] == n and n_classes >= 1, "rows_by_class")
     for c in range(n_classes + 1):

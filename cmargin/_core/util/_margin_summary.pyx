@@ -186,23 +186,11 @@ cdef void trace_margins(Py_ssize_t n, const double *q, double scale, Py_ssize_t 
 
 
 def summarise(const double[::1] q, const double[::1] levels, double scale, double reach, double[::1] quantiles_out):
-    """What `margin_summary` says of one array of margins, without the interpreter up to `CHUNK` of them.
+    """What `margin_summary` says of margins q (n,), n >= 1, without the interpreter up to `CHUNK` of them: a dict.
 
-    Parameters
-    ----------
-    q : (n,) array, n >= 1
-        Finite. Of others the numbers mean nothing.
-    levels : (n_levels,) array
-        Of the quantiles, between 0 and 1.
-    scale : float
-        Of the location, positive; 0: ``reach`` standard deviations.
-    reach : float
-    quantiles_out : (n_levels,) array
-
-    Returns
-    -------
-    numbers : dict
-        All but the quantiles; the variance is infinite beyond the range of doubles.
+    Quantiles at ``levels`` go to ``quantiles_out``, both (n_levels,). ``scale`` is that of the location; 0: ``reach``
+    standard deviations. The variance is infinite beyond the range of doubles; of margins that are not finite the
+    numbers mean nothing.
     """
     cdef margin_sample at
     cdef margin_numbers found
@@ -231,16 +219,10 @@ cdef check_levels(const double[::1] levels):
 
 
 def summarise_problems(const double[:, ::1] q, const double[::1] levels, const double[::1] scale, double[:, ::1] out):
-    """`summarise` of the margins of many problems, without the interpreter in between up to `CHUNK` margins each.
+    """`summarise` of the margins q (n_problems, n), without the interpreter in between up to `CHUNK` margins each.
 
-    Parameters
-    ----------
-    q : (n_problems, n) array, n >= 1
-    levels : (n_levels,) array
-    scale : (n_problems,) array
-        Of the locations, positive.
-    out : (n_problems, 6 + n_levels) array
-        Mean, median, location, variance, skewness, quantiles, share of margins <= 0.
+    ``scale`` (n_problems,) is positive; ``out`` (n_problems, 6 + n_levels) gets mean, median, location, variance,
+    skewness, quantiles, share of margins <= 0.
     """
     cdef Py_ssize_t n = q.shape[1], n_levels = levels.shape[0], c
     must_fit(0 < n and scale.shape[0] == out.shape[0] == q.shape[0] and out.shape[1] == N_TRACED + n_levels,

@@ -16,18 +16,9 @@ def shuffle(int64_t[::1] a, uint64_t[::1] stream):
 
 
 def held_last(const int64_t[::1] order, const int64_t[::1] truth, int64_t[::1] wanted):
-    """``order`` with the rows of every class that come first in it put at the end, ``wanted[c]`` of class c.
+    """``order`` (n,) with the rows of every class that come first in it put at the end, ``wanted[c]`` of class c.
 
-    Parameters
-    ----------
-    order : (n,) array, a permutation of 0 .. n - 1
-    truth : (n,) array, the class of every row
-    wanted : (n_classes,) array
-        Overwritten.
-
-    Returns
-    -------
-    (n,) int64 array
+    ``truth`` (n,) has the class of every row; ``wanted`` (n_classes,) is overwritten.
     """
     cdef Py_ssize_t n = order.shape[0], kept = 0, held = 0, i, c
     must_fit(truth.shape[0] == n, "held_last")
