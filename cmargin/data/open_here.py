@@ -14,9 +14,15 @@ from cmargin.data.memory.source import MemorySource
 def opened(X, y=None, sample_weight=None):
     """What can be checked: rows as an array, a frame, a sparse matrix, `RowFiles` or `DeviceRows`; labels and weights
     as arrays in memory. Tensors are looked for first, then files, then containers of other libraries."""
-    X, y, sample_weight = of_tensors(X, y, sample_weight)
-    X, y = of_files(X, y)
+    if not (plain(X) and plain(y) and plain(sample_weight)):
+        X, y, sample_weight = of_tensors(X, y, sample_weight)
+        X, y = of_files(X, y)
     return arrays_of(X, y, sample_weight)
+
+
+def plain(a):
+    """Whether it is neither a tensor nor in files: a memory map may be too large to be read whole."""
+    return a is None or type(a) is np.ndarray or sp.issparse(a)
 
 
 def open_here(X, y=None):

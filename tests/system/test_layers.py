@@ -2,7 +2,12 @@
 
 import ast
 import re
+import sys
 from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
 
 import cmargin
 
@@ -136,3 +141,25 @@ def test_every_kind_of_import_is_read():
     assert found["_core.losses._losses", "_core.util._shapes"] is False     # a .pyx, which cimports
     assert found["_core.losses._hinge", "_core.losses._point"] is False     # a .pxd
     assert found["__main__", "demo.table"] is True                          # within a function
+
+
+@pytest.mark.parametrize("X", [np.eye(8), sparse.eye(8, format="csr")], ids=["dense", "CSR"])
+def test_rows_enter_eight_files_at_most_on_their_way_into_a_fit(X):
+    # X went through 17 of them, and an array in memory was asked whether it is a tensor, or names files
+    y, entered = np.arange(8) % 2, []
+    model = cmargin.SmSVMClassifier().fit(X, y)          # what is imported late is there
+
+    def watch(frame, event, _):
+        code = frame.f_code
+        if event == "call" and Path(code.co_filename).is_relative_to(PACKAGE) and \
+                any(frame.f_locals.get(name) is X for name in code.co_varnames[:code.co_argcount]):
+            entered.append(Path(code.co_filename).relative_to(PACKAGE).as_posix())
+
+    before = sys.getprofile()
+    sys.setprofile(watch)
+    try:
+        model.fit(X, y)
+    finally:
+        sys.setprofile(before)
+    assert entered[0] == "_estimators/base.py" and "data/memory/source.py" in entered
+    assert len(set(entered)) <= 8, entered
