@@ -11,7 +11,6 @@ AT_ZERO: dict[str, Any]
 LARGEST_CURVATURE: dict[str, Any]
 STEEPEST: dict[str, Any]
 def facts_at(loss: int, a: float = ..., b: float = ...) -> Any: ...
-def unknown(loss: int) -> Any: ...
 def evaluate(
     loss: int, margins: np.ndarray, value_out: np.ndarray, slope_out: np.ndarray, curvature_out: np.ndarray,
     a: float = ..., b: float = ...,

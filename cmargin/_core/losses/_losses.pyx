@@ -25,18 +25,18 @@ AT_ZERO, LARGEST_CURVATURE, STEEPEST = (
     for fact in ("at_zero", "largest_curvature", "steepest"))
 
 
-def unknown(int loss):
-    return ValueError(f"unknown loss id {loss}")
+cdef loss_t known(int loss, double a, double b) except *:
+    if loss < 0 or loss >= N_LOSSES:
+        raise ValueError(f"unknown loss id {loss}")
+    return loss_of(loss, a, b)
 
 
 def evaluate(int loss, const double[::1] margins, double[::1] value_out, double[::1] slope_out,
              double[::1] curvature_out, double a=1.0, double b=1.0):
     """Value, slope and curvature of a loss at every margin; all arrays (n,). ``a``, ``b``: see `point_loss`."""
     cdef Py_ssize_t i
-    cdef loss_t of = loss_of(loss, a, b)
+    cdef loss_t of = known(loss, a, b)
     cdef point at
-    if loss < 0 or loss >= N_LOSSES:
-        raise unknown(loss)
     must_fit(margins.shape[0] == value_out.shape[0] == slope_out.shape[0] == curvature_out.shape[0], "evaluate")
     with nogil:
         for i in range(margins.shape[0]):
@@ -54,15 +54,13 @@ def mean_losses(int loss, const double[:, ::1] margins, const double[::1] weight
     """
     cdef Py_ssize_t c, i, n = margins.shape[1]
     cdef double total, weights
-    cdef loss_t of
-    if loss < 0 or loss >= N_LOSSES:
-        raise unknown(loss)
+    cdef loss_t of = known(loss, a, NAN)
     must_fit(n > 0 and weight.shape[0] in (0, n) and b.shape[0] == mean_out.shape[0] == margins.shape[0],
              "mean_losses")
     with nogil:
         for c in range(margins.shape[0]):
             total = weights = 0
-            of = loss_of(loss, a, b[c])
+            of.b = b[c]
             for i in range(n):
                 if not isfinite(margins[c, i]):
                     total = NAN
@@ -74,10 +72,8 @@ def mean_losses(int loss, const double[:, ::1] margins, const double[::1] weight
 def posterior(int loss, const double[::1] scores, double[::1] posterior_out):
     """f(score) = 1 + F'(score), clipped to [0, 1], of a calibrated loss (BSN eq. 3-4); both arrays (n,)."""
     cdef Py_ssize_t i
-    cdef loss_t of = loss_of(loss, NAN, NAN)
+    cdef loss_t of = known(loss, NAN, NAN)
     cdef double f
-    if loss < 0 or loss >= N_LOSSES:
-        raise unknown(loss)
     if not facts_of(&of).calibrated:
         raise ValueError(f"only a calibrated loss has a posterior: {', '.join(CALIBRATED)}")
     must_fit(scores.shape[0] == posterior_out.shape[0], "posterior")
@@ -93,9 +89,7 @@ def gains(int loss, const double[::1] a, double[::1] gain_out, double parameter=
     ``parameter`` is the a of `loss_t`.
     """
     cdef Py_ssize_t i
-    cdef loss_t of = loss_of(loss, parameter, NAN)
-    if loss < 0 or loss >= N_LOSSES:
-        raise unknown(loss)
+    cdef loss_t of = known(loss, parameter, NAN)
     must_fit(a.shape[0] == gain_out.shape[0], "gains")
     if not has_dual(&of):
         raise ValueError(f"there is no dual: {list(FACTS)[loss]}")
