@@ -27,7 +27,6 @@ from cmargin._estimators.validation import (
     NOT_NEGATIVE,
     POSITIVE,
     InvalidParameterError,
-    check_flag,
     check_parameter,
 )
 from cmargin._runtime.blas_threads import single_threaded_blas
@@ -263,7 +262,7 @@ class SLNDClassifier(TrainedByParts):
         check_parameter(self, "tol", self.tol, real=POSITIVE, none=True)
         if self._penalised:
             check_parameter(self, "l2", self.l2, real=NOT_NEGATIVE)
-        check_flag(self, "average", self.average)
+        check_parameter(self, "average", self.average, flag=True)
         self._check_shared()
         if self.step_size == "theory" and self.hessian_refresh is not None:
             raise InvalidParameterError(

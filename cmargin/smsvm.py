@@ -9,7 +9,7 @@ from cmargin._estimators.labels import Labels, code_labels, of_mean_1, signs_met
 from cmargin._estimators.predict import lazy_on_workers
 from cmargin._estimators.scores import as_given, log_shares_of, shares_of
 from cmargin._estimators.smsvm_fit import SmSVMFit
-from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE, InvalidParameterError, check_flag, check_parameter
+from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE, InvalidParameterError, check_parameter
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.deferred import Deferred
 from cmargin.data.device.arrays import to_host
@@ -172,7 +172,7 @@ class SmSVMClassifier(LinearClassifier):
         check_parameter(self, "line_search", self.line_search, options=("exact", "quadratic"))
         check_parameter(self, "linear_solver", self.linear_solver, options=SOLVERS)
         check_parameter(self, "subset_growth", self.subset_growth, options=("auto",), none=True)
-        check_flag(self, "penalize_intercept", self.penalize_intercept)
+        check_parameter(self, "penalize_intercept", self.penalize_intercept, flag=True)
         check_parameter(self, "class_weight_on", self.class_weight_on, options=("rows", "positives"))
         self._check_shared()
 

@@ -25,16 +25,7 @@ from cmargin._estimators.labels import (
 )
 from cmargin._estimators.predict import LinearPredictions
 from cmargin._estimators.progress import say, warn_of
-from cmargin._estimators.validation import (
-    INT_MAX,
-    POSITIVE,
-    check_class_weight,
-    check_flag,
-    check_parameter,
-    check_seed,
-    check_verbose,
-    open_checked,
-)
+from cmargin._estimators.validation import INT_MAX, POSITIVE, check_parameter, check_seed, check_verbose, open_checked
 from cmargin._runtime.turns import Turn
 from cmargin.data.containers import on_workers
 
@@ -176,12 +167,13 @@ class LinearClassifier(LinearPredictions, ClassifierMixin, VersionInPickle, Base
         check_parameter(self, "max_time", self.max_time, real=POSITIVE, none=True)
         check_parameter(self, "n_jobs", self.n_jobs, integer=(-INT_MAX, INT_MAX, "(-inf, inf)"), none=True)
         check_verbose(self)
-        check_class_weight(self, self.class_weight)
+        # what it holds is checked where it is used
+        check_parameter(self, "class_weight", self.class_weight, mapping=True, options=("balanced",), none=True)
         check_seed(self)
         check_parameter(self, "callback", self.callback, none=True, call=True)
         check_checkpoint(self, self.checkpoint)
         for name in ("fit_intercept", "warm_start"):
-            check_flag(self, name, getattr(self, name))
+            check_parameter(self, name, getattr(self, name), flag=True)
 
     @property
     def _goes_on(self):

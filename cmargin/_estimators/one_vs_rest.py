@@ -9,7 +9,7 @@ from cmargin._core.util._openmp import effective_n_threads
 from cmargin._estimators.base import LinearClassifier, untrained
 from cmargin._estimators.labels import encode_labels, rows_of_weight, signs_met, told_constant
 from cmargin._estimators.progress import said_of_columns
-from cmargin._estimators.validation import COUNT, POSITIVE, check_flag, check_parameter
+from cmargin._estimators.validation import COUNT, POSITIVE, check_parameter
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.solvers.per_class import constant_score
 
@@ -88,7 +88,7 @@ class LinearOneVsRest(LinearClassifier):
     def _check_parameters(self):
         check_parameter(self, "tol", self.tol, real=POSITIVE)
         check_parameter(self, "max_passes", self.max_passes, integer=COUNT)
-        check_flag(self, "trace", self.trace)
+        check_parameter(self, "trace", self.trace, flag=True)
         self._check_shared()
 
     def _margin_trace(self):

@@ -40,7 +40,7 @@ class InvalidParameterError(ValueError, TypeError):
 
 
 def check_parameter(estimator, name, value, *, options=(), integer=None, real=None, none=False, call=False,
-                    mapping=False):
+                    mapping=False, flag=False):
     """Raise unless ``value`` is one of ``options``, or a number in the closed or open interval given.
 
     ``integer`` and ``real`` are (low, high, text): the number must satisfy low <= value <= high for integers and
@@ -74,6 +74,10 @@ def check_parameter(estimator, name, value, *, options=(), integer=None, real=No
         if callable(value):
             return
         allowed.append("a callable")
+    if flag:
+        if isinstance(value, (bool, np.bool_)):
+            return
+        allowed.append("an instance of 'bool'")
     wanted = allowed[0] if len(allowed) == 1 else ", ".join(allowed[:-1]) + " or " + allowed[-1]
     raise InvalidParameterError(
         f"The {name!r} parameter of {type(estimator).__name__} must be {wanted}. Got {value!r} instead."
@@ -88,11 +92,6 @@ def as_float(value):
         return math.inf if value > 0 else -math.inf
 
 
-def check_class_weight(estimator, value):
-    """Raise unless ``value`` is a dict, a list of dicts, "balanced" or None; what they hold is checked where used."""
-    check_parameter(estimator, "class_weight", value, mapping=True, options=("balanced",), none=True)
-
-
 def check_seed(estimator):
     """``random_state``, of fits that draw nothing too."""
     seed = getattr(estimator, "random_state", None)
@@ -101,21 +100,7 @@ def check_seed(estimator):
 
 
 def check_verbose(estimator):
-    """Raise unless ``estimator.verbose`` is a bool or a whole number of at least 0."""
-    value = estimator.verbose
-    if not (isinstance(value, (bool, np.bool_)) or (isinstance(value, numbers.Integral) and value >= 0)):
-        raise InvalidParameterError(
-            f"The 'verbose' parameter of {type(estimator).__name__} must be an int in the range [0, inf) or an "
-            f"instance of 'bool'. Got {value!r} instead.")
-
-
-def check_flag(estimator, name, value):
-    """Raise unless ``value`` is a bool."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise InvalidParameterError(
-            f"The {name!r} parameter of {type(estimator).__name__} must be an instance of 'bool'. "
-            f"Got {value!r} instead."
-        )
+    check_parameter(estimator, "verbose", estimator.verbose, integer=(0, math.inf, "[0, inf)"), flag=True)
 
 
 def check_data(estimator, X, y, sample_weight=None, *, reset=True, n_threads=1, may_be_empty=False):
