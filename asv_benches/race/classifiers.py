@@ -15,8 +15,32 @@ from sklearn.svm import LinearSVC
 
 from cmargin.slnd import BSNClassifier, SLNDClassifier
 from cmargin.smsvm import SmSVMClassifier
-from cmargin.solvers.sgd.plain_sgd import CentredBatches, PlainBatches
+from cmargin.solvers.sgd.multinomial import MultinomialRun
+from cmargin.solvers.sgd.plain_sgd import identity
 from race.traces import Point, TimeUp, Trace, quiet, trace, within
+
+
+class PlainBatches(MultinomialRun):
+    """SGD on the multinomial risk: SLND's batches, step rule and mean, with H* = I and rows as they are."""
+
+    in_one_memory = False      # SGD has no Newton steps at its end
+
+    def _invert(self, scores_from):
+        inverse, spectrum = super()._invert(scores_from)
+        plain = identity(self.source, self.subset, self.subset_weight)
+        plain.centre = self._centre(inverse)
+        plain.mean_square = self.source.mean_square(plain, self.subset, self.subset_weight)
+        return plain, spectrum
+
+    def _centre(self, inverse):
+        return np.zeros(self.source.n_features)
+
+
+class CentredBatches(PlainBatches):
+    """The same with the mean row taken from every row."""
+
+    def _centre(self, inverse):
+        return inverse.centre
 
 
 class SoftmaxSGD(SLNDClassifier):

@@ -13,7 +13,6 @@ import numpy as np
 
 from cmargin.solvers.sgd.low_rank import DROP_FLOOR, LowRankInverse
 from cmargin.solvers.sgd.low_rank_newton import Run
-from cmargin.solvers.sgd.multinomial import MultinomialRun
 
 
 def identity(source, subset, weight=None):
@@ -23,29 +22,6 @@ def identity(source, subset, weight=None):
                              source.sparse)
     inverse.mean_square = source.mean_square(inverse, subset, weight)
     return inverse
-
-
-class PlainBatches(MultinomialRun):
-    """SGD on the multinomial risk: SLND's batches, step rule and mean, with H* = I and rows as they are."""
-
-    in_one_memory = False      # SGD has no Newton steps at its end
-
-    def _invert(self, scores_from):
-        inverse, spectrum = super()._invert(scores_from)
-        plain = identity(self.source, self.subset, self.subset_weight)
-        plain.centre = self._centre(inverse)
-        plain.mean_square = self.source.mean_square(plain, self.subset, self.subset_weight)
-        return plain, spectrum
-
-    def _centre(self, inverse):
-        return np.zeros(self.source.n_features)
-
-
-class CentredBatches(PlainBatches):
-    """The same with the mean row taken from every row."""
-
-    def _centre(self, inverse):
-        return inverse.centre
 
 
 class PlainRun(Run):
