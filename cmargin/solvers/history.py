@@ -14,3 +14,9 @@ PURSUIT = ("pass", "class", "passes", "seconds", "seconds_steps", "seconds_trace
 SLND = ("pass", "class", "passes", "seconds", "seconds_hessian", "seconds_whiten", "seconds_steps", "objective",
         "error", "step", "visits")
 MULTINOMIAL_OPTIMUM = ("class", "passes", "seconds", "objective", "gap", "products")
+
+
+def add_entry(history, values):
+    """A value more for every column, in their order."""
+    for column, value in zip(history.values(), values, strict=True):
+        column.append(value)

@@ -223,13 +223,12 @@ def test_rows_that_are_only_looked_at_have_the_losses_of_the_mean_iterate(tail, 
     s.run(weights, passes=passes)
     before = {name: np.copy(getattr(weights, name)) for name in ("U", "U_mean", "V", "V_lag", "shift", "bias")}
     held = np.arange(s.n_train, N, BATCH)
-    losses = passes.losses(weights, held, N).copy()
+    passes.scores(weights, held, N)
+    losses = passes.loss[s.n_train:].copy()
     W, b = weights.linear(s.inverse)
     rows = s.order[s.n_train:]
     close(losses, s.weight[rows] * row_losses(s.X[rows] @ W.T + b, s.y[rows]))
     assert all(np.array_equal(getattr(weights, name), values) for name, values in before.items())
-    weights.bias[1] = np.nan
-    assert np.all(passes.losses(weights, held, N) == np.inf)
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -19,7 +19,7 @@ from cmargin._runtime.deferred import Deferred
 from cmargin._runtime.workspace import aligned_rows
 from cmargin.solvers.first_order.chosen import settled
 from cmargin.solvers.first_order.penalty import L1_WIDTH
-from cmargin.solvers.history import PURSUIT
+from cmargin.solvers.history import PURSUIT, add_entry
 from cmargin.solvers.per_class import SLICE_NUMBERS, STEP_OVERHEAD, class_streams, worthwhile_threads
 
 ONE_SHOT_DELTA = 0.05        # delta of the data-driven scale
@@ -62,15 +62,13 @@ class Fit:
         self.add_to_history(trace, (*row, *(trace.take() if trace is not None else ())))
 
     def name_history(self, trace):
-        """Its columns, there although no pass came to its end; their names."""
-        names = PURSUIT + (trace.names if trace is not None else ())
-        for name in names:
+        """Its columns, there although no pass came to its end."""
+        for name in PURSUIT + (trace.names if trace is not None else ()):
             self.history.setdefault(name, [])
-        return names
 
     def add_to_history(self, trace, row):
-        for name, value in zip(self.name_history(trace), row, strict=True):
-            self.history[name].append(value)
+        self.name_history(trace)
+        add_entry(self.history, row)
 
 
 def one_shot_scale(margins, l2, n_rows, delta=ONE_SHOT_DELTA):

@@ -39,7 +39,7 @@ from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.checkpoint import NO_CHECKPOINTER, Resumable
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin._runtime.deferred import Deferred
-from cmargin.solvers.history import MULTINOMIAL_OPTIMUM
+from cmargin.solvers.history import MULTINOMIAL_OPTIMUM, add_entry
 from cmargin.solvers.multinomial.inverse import (
     FIRST,
     LITTLE_READS,
@@ -324,8 +324,7 @@ class Run(Resumable):
     def enter(self, value, gap, reads, products, seconds):
         """A line of the history."""
         entry = (-1, reads + self.built, seconds, value, gap / max(value, TINY), products)
-        for name, number in zip(MULTINOMIAL_OPTIMUM, entry, strict=True):
-            self.result.history[name].append(number)
+        add_entry(self.result.history, entry)
 
     def certify(self, vain=VAIN):
         """Objective and gap in float64 at the point, its intercepts first made the best; is this the end?

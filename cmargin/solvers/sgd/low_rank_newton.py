@@ -12,7 +12,7 @@ from cmargin._core.losses._losses import AT_ZERO, LARGEST_CURVATURE, LOSS_IDS, e
 from cmargin._runtime.checkpoint import NO_CHECKPOINTER, Resumable
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin._runtime.deferred import Deferred
-from cmargin.solvers.history import SLND
+from cmargin.solvers.history import SLND, add_entry
 from cmargin.solvers.per_class import STREAM_WORDS, class_streams, constant_score
 from cmargin.solvers.sgd.class_passes import ClassPasses
 from cmargin.solvers.sgd.class_weights import ClassWeights
@@ -175,11 +175,8 @@ class Run(Resumable):
 
     def _invert(self, scores_from):
         """Second moment of a fresh random subset, inverted; per class where curvature at weights is asked for."""
-        s, source = self.settings, self.source
-        wanted = s.hessian_samples or default_samples(source.n_rows, source.n_features, s.rank, s.tail)
-        m = min(wanted, source.n_rows)
-        subset = np.sort(self.rng.choice(source.n_rows, m, replace=False)).astype(np.int64)
-        self.fit.reads += m / source.n_rows
+        s, subset = self.settings, self._rows_behind()
+        m = len(subset)
         weight = np.ones(m) if self.row_weight is None else self.row_weight[subset]
         weight = weight * (m / weight.sum()) if weight.sum() > 0 else np.ones(m)
         at_zero = LARGEST_CURVATURE[s.loss] if s.curvature == "loss" else 1.0
@@ -187,7 +184,15 @@ class Run(Resumable):
         if scores_from is not None and s.curvature == "loss":
             curvature = self._curvature_at(subset, *scores_from) * weight[None, :]
         rank = s.rank if scores_from is None else self.fit.inverse.rank
-        return build_inverse(source, subset, np.ascontiguousarray(curvature), rank, s.tail, weight)
+        return build_inverse(self.source, subset, np.ascontiguousarray(curvature), rank, s.tail, weight)
+
+    def _rows_behind(self):
+        """A random subset of the rows, ascending, that H is estimated on; what is read of them counts."""
+        s, source = self.settings, self.source
+        wanted = s.hessian_samples or default_samples(source.n_rows, source.n_features, s.rank, s.tail)
+        subset = np.sort(self.rng.choice(source.n_rows, min(wanted, source.n_rows), replace=False)).astype(np.int64)
+        self.fit.reads += len(subset) / source.n_rows
+        return subset
 
     def _curvature_at(self, subset, W, bias):
         """c_i = F''(y_i <w_c, x_i>) of every class, (n_classes, m); F'' is even for these losses."""
@@ -322,11 +327,13 @@ class Run(Resumable):
         total = sums.sum(axis=0)
         weight = total[2] if total[2] > 0 else 1.0
         risk = total[0] / weight
-        row = (self.fit.passes, -1, self.fit.reads, self.clock.seconds, *self.clock.phases.values(),
-               risk if np.isfinite(risk) else np.inf, total[1] / weight, float(np.mean(step)),
-               int(self.lists.lengths.sum()))
-        for name, value in zip(SLND, row, strict=True):
-            self.fit.history[name].append(value)
+        self._enter(risk if np.isfinite(risk) else np.inf, total[1] / weight, float(np.mean(step)),
+                    int(self.lists.lengths.sum()))
+
+    def _enter(self, *numbers):
+        """An entry of the history: objective, error, step and visits of the pass that has ended."""
+        add_entry(self.fit.history, (self.fit.passes, -1, self.fit.reads, self.clock.seconds,
+                                     *self.clock.phases.values(), *numbers))
 
     def _settled(self):
         """Whether the risk met on the way fell by less than tol F(0); never where the loss runs away to -infinity."""

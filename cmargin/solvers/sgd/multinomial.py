@@ -17,7 +17,7 @@ from cmargin.solvers import cost
 from cmargin.solvers.per_class import STREAM_WORDS, class_streams
 from cmargin.solvers.plan import Outcome
 from cmargin.solvers.sgd.held_out import best_factor, sure_factor, surely_worse
-from cmargin.solvers.sgd.low_rank import build_inverse, default_samples, lower_rank_will_do
+from cmargin.solvers.sgd.low_rank import build_inverse, lower_rank_will_do
 from cmargin.solvers.sgd.low_rank_newton import PHASES, Fit, Run
 from cmargin.solvers.sgd.multinomial_choice import (
     FALL,
@@ -168,10 +168,8 @@ class MultinomialRun(Run):
 
     def _invert(self, scores_from):
         """Covariance of a fresh random subset, inverted; weighted by mean p(1 - p) at weights, if so asked."""
-        s, source = self.settings, self.source
-        m = min(s.hessian_samples or default_samples(source.n_rows, source.n_features, s.rank, s.tail), source.n_rows)
-        subset = np.sort(self.rng.choice(source.n_rows, m, replace=False)).astype(np.int64)
-        self.fit.reads += m / source.n_rows
+        s, source, subset = self.settings, self.source, self._rows_behind()
+        m = len(subset)
         weight = np.ones(m) if self.row_weight is None else self.row_weight[subset]
         curvature = weight
         if scores_from is not None and s.curvature == "loss":
@@ -280,10 +278,6 @@ class MultinomialRun(Run):
             self._published()
             on_pass(fit)
 
-    def _n_rows(self):
-        """That the passes are over."""
-        return self.source.n_rows
-
     def _sweep(self, n_passes, on_pass, checkpointer):
         """Passes until there were ``n_passes`` of this kind, at most; True if the callback or tol ended them."""
         kind, s, fit = self.sweep, self.settings, self.fit
@@ -391,10 +385,7 @@ class MultinomialRun(Run):
 
     def _record(self, sums, step):
         loss, wrong, weight, visits = sums
-        row = (self.fit.passes, -1, self.fit.reads, self.clock.seconds, *self.clock.phases.values(), loss / weight,
-               wrong / weight, step, visits)
-        for name, value in zip(self.fit.history, row, strict=True):
-            self.fit.history[name].append(value)
+        self._enter(loss / weight, wrong / weight, step, visits)
 
     def _settled(self):
         """Whether the risk met on the way fell by less than tol ln(n_classes)."""

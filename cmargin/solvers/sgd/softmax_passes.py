@@ -82,14 +82,6 @@ class SoftmaxPasses:
     def weight_of(self, first, last):
         return total(self.weight[first:last]) if len(self.weight) else float(last - first)
 
-    def losses(self, weights, held, last, mean=None):
-        """Weighted log-loss of the rows of ``held`` to the last by the mean of ``weights``; inf on overflow."""
-        mean, first = weights.mean(self.inverse, copy=False) if mean is None else mean, held[0]
-        self._slice(mean, NONE, held, NO_STEPS, 0.0, first, self._room(NONE))
-        if not mean.finite():                    # the kernel passes over a class of NaN
-            self.loss[first:last] = np.inf
-        return self.loss[first:last]
-
     def scores(self, weights, held, last, mean=None):
         """(n, n_classes) scores of the rows of ``held`` to the last by the mean of ``weights``."""
         if self.looked[0] is not weights or self.looked[1] != weights.n_done:
