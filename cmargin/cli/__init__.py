@@ -7,7 +7,6 @@
     tables labels                 which columns of a table are the features and the label; labels written as text
     estimators                    the estimators by their names, and their parameters
     model                         what a model file holds
-    output                        files that appear complete or not at all
     progress                      a progress bar on a terminal
     report                        the numbers that ``evaluate`` reports
     report_text report_html       the report as text and JSON, and as a page with plots

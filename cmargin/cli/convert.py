@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from cmargin.cli.output import output_file
+from cmargin._runtime.output import output_file
 from cmargin.data.files.svmlight import svmlight_pieces
 
 HEADER = 128                 # Bytes of a .npy header in which any length fits.

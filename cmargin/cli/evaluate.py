@@ -2,9 +2,9 @@
 
 import os
 
+from cmargin._runtime.output import check_writable, output_file
 from cmargin.cli.data import read_labelled
 from cmargin.cli.model import load
-from cmargin.cli.output import check_writable, output_file
 from cmargin.cli.report import report
 from cmargin.cli.report_html import as_html
 from cmargin.cli.report_text import as_json, as_text

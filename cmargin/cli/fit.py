@@ -8,10 +8,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.utils import assert_all_finite
 
+from cmargin._runtime.output import check_writable
 from cmargin.cli import estimators
 from cmargin.cli.data import read_labelled
 from cmargin.cli.model import Model
-from cmargin.cli.output import check_writable
 from cmargin.cli.progress import progress
 from cmargin.data import open_rows
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from cmargin import __version__
 from cmargin._estimators.identity import InconsistentVersionWarning
+from cmargin._runtime.output import output_file
 from cmargin.cli.errors import print_error
-from cmargin.cli.output import output_file
 from cmargin.data.arrays import dense
 
 KIND = "cmargin model"

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from cmargin._runtime.output import check_writable, output_file
 from cmargin.cli.data import read
 from cmargin.cli.model import load
-from cmargin.cli.output import check_writable, output_file
 
 CALLS = {"labels": "predict", "scores": "decision_function", "probabilities": "predict_proba"}      # by --what
 

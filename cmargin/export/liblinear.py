@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from cmargin._runtime.output import output_file
+
 if TYPE_CHECKING:
     from cmargin.smsvm import SmSVMClassifier
 
@@ -59,16 +61,10 @@ def save_liblinear(estimator: Any, path: str | os.PathLike[str]) -> None:
     if len(coef) == 1:
         labels = labels[::-1]
     columns, bias = (np.vstack([coef.T, intercept]), 1) if intercept.any() else (coef.T, -1)
-    part = f"{os.fspath(path)}.part"
-    try:
-        with open(part, "w", encoding="ascii", newline="\n") as file:
-            file.write(f"solver_type {solver}\nnr_class {len(labels)}\nlabel {' '.join(map(str, labels))}\n"
-                       f"nr_feature {coef.shape[1]}\nbias {bias}\nw\n")
-            file.writelines(" ".join(map(repr, row)) + "\n" for row in columns.astype(float).tolist())
-        os.replace(part, path)
-    finally:
-        if os.path.exists(part):
-            os.remove(part)
+    with output_file(os.fspath(path), "w", newline="\n") as file:
+        file.write(f"solver_type {solver}\nnr_class {len(labels)}\nlabel {' '.join(map(str, labels))}\n"
+                   f"nr_feature {coef.shape[1]}\nbias {bias}\nw\n")
+        file.writelines(" ".join(map(repr, row)) + "\n" for row in columns.astype(float).tolist())
 
 
 def _whole_labels(classes):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from cmargin import Checkpoint
+from cmargin._runtime import output
 from cmargin._runtime.checkpoint import Checkpointer
-from cmargin.cli import output
 from cmargin.cli.tables import read_csv
 from cmargin.data.files import delimited
 

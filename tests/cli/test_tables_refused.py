@@ -10,10 +10,10 @@ import pytest
 import scipy.sparse as sp
 
 from cmargin import SmSVMClassifier
+from cmargin._runtime.output import check_writable, output_file
 from cmargin.cli import data
 from cmargin.cli.convert import convert
 from cmargin.cli.labels import labels_from
-from cmargin.cli.output import check_writable, output_file
 from cmargin.cli.tables import NO_LABEL, read_csv, read_parquet
 from cmargin.data.files import formats, open_files
 from cmargin.data.files.formats import open_one

@@ -28,23 +28,24 @@ def _is_written_in_place(path):
 
 
 @contextmanager
-def output_file(path, mode):
+def output_file(path, mode, newline=None):
     """An open file that gets the name ``path`` once it is complete; standard output for None.
 
     The target of a link is replaced, not the link; pipes and devices are written to directly.
+    ``newline`` is that of `open`.
     """
     if path is None:
         yield sys.stdout
         return
     encoding = None if "b" in mode else "utf-8"
     if _is_written_in_place(path):
-        with open(path, mode, encoding=encoding) as file:
+        with open(path, mode, encoding=encoding, newline=newline) as file:
             yield file
         return
     path = os.path.realpath(path)
     part = f"{path}.part"
     try:
-        with open(part, mode, encoding=encoding) as file:
+        with open(part, mode, encoding=encoding, newline=newline) as file:
             yield file
         os.replace(part, path)
     finally:
