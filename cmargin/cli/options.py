@@ -103,22 +103,20 @@ def _assignment(text):
 
 
 def _positive(text):
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected seconds above 0, got {text!r}")
-    return value
+    return _number(text, "seconds above 0", lambda seconds: 0 < seconds < float("inf"))
 
 
 def _share(text):
+    return _number(text, "a share above 0 and up to 1", lambda share: 0 < share <= 1)
+
+
+def _number(text, expected, is_good):
     try:
         value = float(text)
     except ValueError:
         value = -1.0
-    if not 0 < value <= 1:
-        raise argparse.ArgumentTypeError(f"expected a share above 0 and up to 1, got {text!r}")
+    if not is_good(value):
+        raise argparse.ArgumentTypeError(f"expected {expected}, got {text!r}")
     return value
 
 

@@ -4,7 +4,6 @@ The photographs come with scikit-learn; every second pixel of every second line 
 columns. No classifier has an intercept here, so that all three minimise the same l2/2 |w|² + mean hinge.
 """
 
-import time
 import warnings
 
 import numpy as np
@@ -48,7 +47,7 @@ def peer(name, iterations, n_rows):
 def run(split, fits):
     """A `Result` for each classifier; a curve of scikit-learn's has a fit for each number of iterations."""
     model = SmSVMClassifier(l2=L2, fit_intercept=False, random_state=0)
-    (seconds,) = shortest(lambda: timed(model, split), fits)
+    seconds = shortest(lambda: fit(model, split), fits)
     history, gap = model.history_, float(model.duality_gap_[0])
     least = model.objective_[0] * (1 - gap)                       # no weights have a lower objective: this is proven
     shown = np.isfinite(history["gap"])
@@ -61,16 +60,14 @@ def run(split, fits):
         curve = []
         for iterations in numbers:
             other = peer(name, iterations, len(split.y))
-            (seconds,) = shortest(lambda other=other: timed(other, split), fits)
+            seconds = shortest(lambda other=other: fit(other, split), fits)
             curve.append((seconds, (objective(other.coef_[0], split) - least) / least))
         results.append(Result(NAME, name, other.score(split.X_test, split.y_test), None, float(other.n_iter_),
                               curve[-1][1], seconds, distance=tuple(np.array(curve).T)))
     return results
 
 
-def timed(model, split):
+def fit(model, split):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)       # fewer iterations than it wants are the point
-        begin = time.perf_counter()
         model.fit(split.X, split.y)
-        return (time.perf_counter() - begin,)

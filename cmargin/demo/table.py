@@ -2,7 +2,6 @@
 
 import os
 import sys
-import time
 from importlib.util import find_spec
 
 import numpy as np
@@ -73,13 +72,7 @@ def margin_error_curve(model, split):
 def run_one(name, make, split, fits):
     """`Result` of one classifier."""
     model = make()
-
-    def fit():
-        begin = time.perf_counter()
-        model.fit(split.X, split.y)
-        return (time.perf_counter() - begin,)
-
-    (seconds,) = shortest(fit, fits)
+    seconds = shortest(lambda: model.fit(split.X, split.y), fits)
     passes, gap = getattr(model, "n_passes_", float(np.max(model.n_iter_))), None
     if hasattr(model, "duality_gap_"):
         passes, gap = passes / model.coef_.shape[0], float(np.max(model.duality_gap_))
