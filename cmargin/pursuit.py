@@ -121,23 +121,15 @@ class MarginPursuitClassifier(LinearOneVsRest):
                  fit_intercept: bool = True, class_weight: ClassWeight = None, warm_start: bool = False,
                  max_time: float | None = None, random_state: RandomState = None, n_jobs: int | None = None,
                  verbose: int = 0, callback: Callback = None, checkpoint: CheckpointFile = None) -> None:
+        super().__init__(tol=tol, max_passes=max_passes, trace=trace, fit_intercept=fit_intercept,
+                         class_weight=class_weight, warm_start=warm_start, max_time=max_time, n_jobs=n_jobs,
+                         verbose=verbose, callback=callback, checkpoint=checkpoint)
         self.margin = margin
         self.scale = scale
         self.l2 = l2
         self.solver = solver
         self.step_size = step_size
-        self.tol = tol
-        self.max_passes = max_passes
-        self.trace = trace
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.max_time = max_time
         self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
 
     def _check_parameters(self):
         check_parameter(self, "margin", self.margin, real=POSITIVE)
@@ -222,20 +214,12 @@ class PegasosClassifier(LinearOneVsRest):
                  warm_start: bool = False, max_time: float | None = None, random_state: RandomState = None,
                  n_jobs: int | None = None, verbose: int = 0, callback: Callback = None,
                  checkpoint: CheckpointFile = None) -> None:
+        super().__init__(tol=tol, max_passes=max_passes, trace=trace, fit_intercept=fit_intercept,
+                         class_weight=class_weight, warm_start=warm_start, max_time=max_time, n_jobs=n_jobs,
+                         verbose=verbose, callback=callback, checkpoint=checkpoint)
         self.l2 = l2
         self.step_size = step_size
-        self.tol = tol
-        self.max_passes = max_passes
-        self.trace = trace
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.max_time = max_time
         self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
 
     def _check_parameters(self):
         check_parameter(self, "l2", self.l2, real=POSITIVE)

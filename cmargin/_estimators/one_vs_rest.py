@@ -7,6 +7,7 @@ import numpy as np
 from cmargin._core.util._margin_summary import summarise_problems
 from cmargin._core.util._openmp import effective_n_threads
 from cmargin._estimators.base import LinearClassifier, untrained
+from cmargin._estimators.docs import Callback, CheckpointFile, ClassWeight
 from cmargin._estimators.labels import encode_labels, rows_of_weight, signs_met, told_constant
 from cmargin._estimators.progress import said_of_columns
 from cmargin._estimators.validation import COUNT, POSITIVE, check_parameter
@@ -56,6 +57,22 @@ class LinearOneVsRest(LinearClassifier):
     They give ``_run(blocks, start, deadline)``, the run of a solver from ``start``, a pair of weights and intercepts
     or of None; and check what is their own in `_check_parameters`.
     """
+
+    def __init__(self, *, tol: float, max_passes: int, trace: bool, fit_intercept: bool, class_weight: ClassWeight,
+                 warm_start: bool, max_time: float | None, n_jobs: int | None, verbose: int, callback: Callback,
+                 checkpoint: CheckpointFile) -> None:
+        """Parameters that all of them have."""
+        self.tol = tol
+        self.max_passes = max_passes
+        self.trace = trace
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callback = callback
+        self.checkpoint = checkpoint
 
     _wants_tol = True        # whether to warn where a fit ends above ``tol``
     _signs = None            # of an indicator: which of its labels are constant, as of `signs_of`

@@ -115,6 +115,9 @@ class NesterovClassifier(_RuledClassifier):
                  class_weight: ClassWeight = None, warm_start: bool = False, max_time: float | None = None,
                  random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0,
                  callback: Callback = None, checkpoint: CheckpointFile = None) -> None:
+        super().__init__(tol=tol, max_passes=max_passes, trace=trace, fit_intercept=fit_intercept,
+                         class_weight=class_weight, warm_start=warm_start, max_time=max_time, n_jobs=n_jobs,
+                         verbose=verbose, callback=callback, checkpoint=checkpoint)
         self.loss = loss
         self.l2 = l2
         self.l1 = l1
@@ -122,18 +125,7 @@ class NesterovClassifier(_RuledClassifier):
         self.step_size = step_size
         self.momentum = momentum
         self.batch_size = batch_size
-        self.tol = tol
-        self.max_passes = max_passes
-        self.trace = trace
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.max_time = max_time
         self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
 
     def _check_parameters(self):
         check_parameter(self, "step_size", self.step_size, options=("auto",), real=POSITIVE)
@@ -175,6 +167,9 @@ class AdaDeltaClassifier(_RuledClassifier):
                  class_weight: ClassWeight = None, warm_start: bool = False, max_time: float | None = None,
                  random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0,
                  callback: Callback = None, checkpoint: CheckpointFile = None) -> None:
+        super().__init__(tol=tol, max_passes=max_passes, trace=trace, fit_intercept=fit_intercept,
+                         class_weight=class_weight, warm_start=warm_start, max_time=max_time, n_jobs=n_jobs,
+                         verbose=verbose, callback=callback, checkpoint=checkpoint)
         self.loss = loss
         self.l2 = l2
         self.l1 = l1
@@ -183,18 +178,7 @@ class AdaDeltaClassifier(_RuledClassifier):
         self.epsilon = epsilon
         self.step_size = step_size
         self.batch_size = batch_size
-        self.tol = tol
-        self.max_passes = max_passes
-        self.trace = trace
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.max_time = max_time
         self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
 
     def _check_parameters(self):
         check_parameter(self, "step_size", self.step_size, real=POSITIVE)
@@ -238,6 +222,9 @@ class AdamClassifier(_RuledClassifier):
                  fit_intercept: bool = True, class_weight: ClassWeight = None, warm_start: bool = False,
                  max_time: float | None = None, random_state: RandomState = None, n_jobs: int | None = None,
                  verbose: int = 0, callback: Callback = None, checkpoint: CheckpointFile = None) -> None:
+        super().__init__(tol=tol, max_passes=max_passes, trace=trace, fit_intercept=fit_intercept,
+                         class_weight=class_weight, warm_start=warm_start, max_time=max_time, n_jobs=n_jobs,
+                         verbose=verbose, callback=callback, checkpoint=checkpoint)
         self.loss = loss
         self.l2 = l2
         self.l1 = l1
@@ -247,18 +234,7 @@ class AdamClassifier(_RuledClassifier):
         self.epsilon = epsilon
         self.step_size = step_size
         self.batch_size = batch_size
-        self.tol = tol
-        self.max_passes = max_passes
-        self.trace = trace
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.max_time = max_time
         self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
 
     def _check_parameters(self):
         check_parameter(self, "step_size", self.step_size, real=POSITIVE)
@@ -315,21 +291,13 @@ class CGDescentClassifier(FullBatchClassifier):
                  class_weight: ClassWeight = None, warm_start: bool = False, max_time: float | None = None,
                  n_jobs: int | None = None, verbose: int = 0, callback: Callback = None,
                  checkpoint: CheckpointFile = None) -> None:
+        super().__init__(tol=tol, max_passes=max_passes, trace=trace, fit_intercept=fit_intercept,
+                         class_weight=class_weight, warm_start=warm_start, max_time=max_time, n_jobs=n_jobs,
+                         verbose=verbose, callback=callback, checkpoint=checkpoint)
         self.loss = loss
         self.l2 = l2
         self.l1 = l1
         self.smoothing = smoothing
-        self.tol = tol
-        self.max_passes = max_passes
-        self.trace = trace
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.max_time = max_time
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
 
     def _check_parameters(self):
         check_parameter(self, "loss", self.loss, options=SMOOTH)

@@ -53,22 +53,14 @@ class ODMClassifier(FullBatchClassifier):
                  fit_intercept: bool = True, class_weight: ClassWeight = None, warm_start: bool = False,
                  max_time: float | None = None, n_jobs: int | None = None, verbose: int = 0, callback: Callback = None,
                  checkpoint: CheckpointFile = None) -> None:
+        super().__init__(tol=tol, max_passes=max_passes, trace=trace, fit_intercept=fit_intercept,
+                         class_weight=class_weight, warm_start=warm_start, max_time=max_time, n_jobs=n_jobs,
+                         verbose=verbose, callback=callback, checkpoint=checkpoint)
         self.variance_weight = variance_weight
         self.mean_weight = mean_weight
         self.hinge_weight = hinge_weight
         self.l2 = l2
         self.smoothing = smoothing
-        self.tol = tol
-        self.max_passes = max_passes
-        self.trace = trace
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.max_time = max_time
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
 
     @property
     def _widths(self):
@@ -105,20 +97,12 @@ class ProjectionProfileClassifier(FullBatchClassifier):
                  class_weight: ClassWeight = None, warm_start: bool = False, max_time: float | None = None,
                  n_jobs: int | None = None, verbose: int = 0, callback: Callback = None,
                  checkpoint: CheckpointFile = None) -> None:
+        super().__init__(tol=tol, max_passes=max_passes, trace=trace, fit_intercept=fit_intercept,
+                         class_weight=class_weight, warm_start=warm_start, max_time=max_time, n_jobs=n_jobs,
+                         verbose=verbose, callback=callback, checkpoint=checkpoint)
         self.alpha = alpha
         self.beta = beta
         self.l2 = l2
-        self.tol = tol
-        self.max_passes = max_passes
-        self.trace = trace
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.max_time = max_time
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
 
     def _objective(self, blocks, c, width):
         return ProjectionProfile(blocks, c, float(self.l2), self.fit_intercept, float(self.alpha), float(self.beta))
@@ -153,20 +137,12 @@ class CatoniHingeClassifier(FullBatchClassifier):
                  class_weight: ClassWeight = None, warm_start: bool = False, max_time: float | None = None,
                  n_jobs: int | None = None, verbose: int = 0, callback: Callback = None,
                  checkpoint: CheckpointFile = None) -> None:
+        super().__init__(tol=tol, max_passes=max_passes, trace=trace, fit_intercept=fit_intercept,
+                         class_weight=class_weight, warm_start=warm_start, max_time=max_time, n_jobs=n_jobs,
+                         verbose=verbose, callback=callback, checkpoint=checkpoint)
         self.scale = scale
         self.l2 = l2
         self.smoothing = smoothing
-        self.tol = tol
-        self.max_passes = max_passes
-        self.trace = trace
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.max_time = max_time
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
 
     @property
     def _widths(self):
