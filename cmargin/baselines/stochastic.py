@@ -168,7 +168,7 @@ class SGDQNClassifier(BalancedSGDClassifier):
     {example("SGDQNClassifier", "random_state=0")}
     """
 
-    average = False          # there is no mean
+    average = False          # there is no mean; here for models that were pickled without it
 
     def __init__(self, *, loss: str = "logistic", l2: float = 1e-5, skip: int | str = "auto",
                  negatives_per_positive: float | None = 9, step_size: float | str = "auto", max_passes: int = 10,
@@ -176,22 +176,13 @@ class SGDQNClassifier(BalancedSGDClassifier):
                  warm_start: bool = False, max_time: float | None = None, random_state: RandomState = None,
                  n_jobs: int | None = None, verbose: int = 0, callback: Callback = None,
                  checkpoint: CheckpointFile = None) -> None:
-        self.loss = loss
+        super().__init__(
+            loss=loss, negatives_per_positive=negatives_per_positive, step_size=step_size, average=False,
+            max_passes=max_passes, tol=tol, fit_intercept=fit_intercept, class_weight=class_weight,
+            warm_start=warm_start, max_time=max_time, random_state=random_state, n_jobs=n_jobs, verbose=verbose,
+            callback=callback, checkpoint=checkpoint)
         self.l2 = l2
         self.skip = skip
-        self.negatives_per_positive = negatives_per_positive
-        self.step_size = step_size
-        self.max_passes = max_passes
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.max_time = max_time
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
 
     def _check_parameters(self):
         check_parameter(self, "l2", self.l2, real=POSITIVE)
