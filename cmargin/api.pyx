@@ -20,8 +20,9 @@ from cmargin._core.newton._c_memory cimport (
 from cmargin._core.rows._row_blocks cimport HINGE as LOSS_SUM, N_SUMS
 from cmargin._core.rows._evaluate cimport (
     COMMIT_AND_MOVE, NO_BLOCK, RESTART, SAME_LINE, look_request, pass_along, pass_begin_look, pass_evaluate,
-    pass_look_part, pass_product, pass_set_active, pass_start, row_pass,
+    pass_look_part, pass_product, pass_set_active, pass_start,
 )
+from cmargin._core.rows._pass_state cimport row_pass
 from cmargin._core.rows._rows cimport structure_is_sound
 from cmargin._core.rows._tiles cimport row_source
 from cmargin._core.util._catoni cimport (

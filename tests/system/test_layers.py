@@ -25,7 +25,6 @@ AGAINST = {}                     # {who: whom}, at the head of a file
 AGAINST_WITHIN = {}              # within a function
 CIRCLES = [
     {"_api_table", "api"},
-    {"_core.rows._curved_rows", "_core.rows._evaluate", "_core.rows._over_blocks"},
 ]
 CIMPORT = re.compile(r"^( *)(?:from\s+(cmargin[\w.]*)\s+c?import\s+(\([^)]*\)|(?:[^\\\n]|\\\n)*)"
                      r"|c?import\s+(cmargin[\w.]*))", re.MULTILINE)

@@ -9,7 +9,8 @@ told it may wait for as long as anybody likes. Nothing here needs the interprete
 """
 
 from cmargin._core.newton.direction._l1_model cimport step_model
-from cmargin._core.rows._evaluate cimport look_request, row_pass
+from cmargin._core.rows._evaluate cimport look_request
+from cmargin._core.rows._pass_state cimport row_pass
 
 
 cdef enum ask_kind:

@@ -8,8 +8,9 @@ from cmargin._core.newton.direction._l1_model cimport model_begin, model_part
 from cmargin._core.rows._row_blocks cimport HINGE, N_SUMS
 from cmargin._core.rows._evaluate cimport (
     RESTART, SAME_LINE, has_block, look_request, pass_along, pass_begin_look, pass_evaluate, pass_look_part,
-    pass_margins, pass_product, pass_set_active, pass_start, pass_weigh, row_pass,
+    pass_margins, pass_product, pass_set_active, pass_start, pass_weigh,
 )
+from cmargin._core.rows._pass_state cimport row_pass
 from cmargin._core.rows._row_pass cimport RowBlocks
 from cmargin._core.util._catoni cimport CHUNK
 from cmargin._core.util._clock cimport seconds

@@ -7,7 +7,7 @@ from cmargin._core.losses._point cimport loss_t
 from cmargin._core.newton._asking cimport request
 from cmargin._core.newton._line cimport line_search
 from cmargin._core.newton._state cimport newton_state
-from cmargin._core.rows._evaluate cimport row_pass
+from cmargin._core.rows._pass_state cimport row_pass
 from cmargin._core.rows._tiles cimport row_source
 
 

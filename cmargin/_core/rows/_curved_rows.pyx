@@ -7,8 +7,8 @@ and blocks are folded in the order of the groups: the same bits for any number o
 """
 
 from cmargin._core.rows._over_blocks cimport over_items
+from cmargin._core.rows._pass_state cimport MOST_GROUPS, curved_rows, row_pass
 from cmargin._core.rows._row_blocks cimport CURVED, block_question, fold_curvature, pass_job
-from cmargin._core.rows._evaluate cimport MOST_GROUPS, curved_rows, row_pass
 from cmargin._core.rows._tiles cimport (
     begin_curvature, curvature_block, finish_curvature, open_tile, row_tile, tile_add_curvature,
 )

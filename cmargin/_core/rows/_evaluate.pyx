@@ -12,6 +12,7 @@ from cmargin._core.linalg._packed_syrk cimport packed_syrk_lanes, packed_syrk_si
 from cmargin._core.losses._losses cimport has_dual
 from cmargin._core.rows._curved_rows cimport curved_begin, curved_part
 from cmargin._core.rows._over_blocks cimport over_blocks
+from cmargin._core.rows._pass_state cimport MOST_GROUPS, row_pass
 from cmargin._core.rows._row_blocks cimport (
     CURVED, N_PARTS, N_SUMS, along_block, block_question, combine_block, evaluate_block, fold, fold_curvature,
     lines_block, pass_job, product_block, run_block, weigh_by_curvature,

@@ -3,8 +3,8 @@
 Who takes which block makes no difference: each sums into a place of its own.
 """
 
+from cmargin._core.rows._pass_state cimport row_pass
 from cmargin._core.rows._row_blocks cimport block_kernel, block_question
-from cmargin._core.rows._evaluate cimport row_pass
 from cmargin._core.util._team cimport share_out
 
 

@@ -1,6 +1,7 @@
 """Rows in memory with the state of one binary problem, as Python asks them; see `cmargin.data.source`."""
 
-from cmargin._core.rows._evaluate cimport look_request, row_pass
+from cmargin._core.rows._evaluate cimport look_request
+from cmargin._core.rows._pass_state cimport row_pass
 
 
 cdef class RowBlocks:

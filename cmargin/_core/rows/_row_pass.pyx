@@ -11,10 +11,11 @@ from libc.stdint cimport uint64_t
 from cmargin._core.losses._losses cimport MARGIN_PURSUIT, SMOOTHED_HINGE, has_dual, in_newton_steps
 from cmargin._core.losses._point cimport loss_of, loss_t
 from cmargin._core.rows._evaluate cimport (
-    COMMIT_AND_MOVE, RESTART, SAME_LINE, SAMPLED_BLOCK, columns_view, hessians_wanted, look_request,
+    COMMIT_AND_MOVE, RESTART, SAME_LINE, SAMPLED_BLOCK, hessians_wanted, look_request,
     pass_along, pass_begin_look, pass_combine, pass_evaluate, pass_lines, pass_look_part, pass_margins, pass_plan,
-    pass_product, pass_set_active, pass_start, row_pass, scratch_wanted, sums_later,
+    pass_product, pass_set_active, pass_start, scratch_wanted, sums_later,
 )
+from cmargin._core.rows._pass_state cimport columns_view, row_pass
 from cmargin._core.rows._row_blocks cimport DUAL_NEG, DUAL_POS, HINGE, N_SUMS, pass_job
 from cmargin._core.rows._rows cimport Rows
 from cmargin._core.rows._tiles cimport source_of

@@ -15,7 +15,7 @@ the others move, d_b = -(g_b + sum across d) / total, so that columns with a mea
 from cmargin._core.newton.direction._conjugate_gradients cimport conjugate_gradients
 from cmargin._core.newton._line cimport line_search
 from cmargin._core.penalties._penalty cimport penalty_t
-from cmargin._core.rows._evaluate cimport columns_view
+from cmargin._core.rows._pass_state cimport columns_view
 
 
 cdef enum model_stage:

@@ -1,0 +1,56 @@
+"""What is kept of the rows of one binary problem, of a look under way and of its memory: `row_pass`, its parts, alone.
+
+No function is here, so that whoever moves a part of it knows nothing of who moves the others: looks are taken in
+`_evaluate`, their blocks shared out in `_over_blocks`, curvature that is summed after a pass in `_curved_rows`.
+"""
+
+from cmargin._core.rows._row_blocks cimport pass_job
+from cmargin._core.rows._tiles cimport row_source
+
+
+cdef struct columns_view:        # of CSR rows, with the state of one problem
+    row_source source            # X', a column a row; X.starts NULL: there are none
+    double *weight               # (n_rows,) s h / n
+    double *product              # (n_rows,) scratch, as the next
+    double *other
+
+
+cdef enum:
+    MOST_GROUPS = 32             # of curved rows, side by side
+
+
+cdef struct curved_rows:         # those of a look whose curvature is summed after the pass: `_curved_rows`
+    double *memory               # (most_rows,) for the curvature of every row, or NULL
+    double flops                 # to add up
+    Py_ssize_t n                 # of the look under way,
+    Py_ssize_t n_groups          # in so many groups,
+    Py_ssize_t group             # of which this is the next
+    Py_ssize_t row               # and begins here
+    Py_ssize_t bounds[MOST_GROUPS + 1]
+
+
+cdef struct row_pass:
+    pass_job job
+    int n_threads
+    bint begun                   # a look was made since `pass_start`,
+    bint fresh                   # none whose dual variables the next may carry on,
+    bint forgets                 # and none ever will be
+    Py_ssize_t most_rows         # that are read at a time
+    Py_ssize_t n_all             # rows of the data, and of the window on them that is read next,
+    Py_ssize_t first             # its first one; the job's pointers and number of rows are of the window
+    bint windowed                # the look under way goes on with another window
+    Py_ssize_t part              # of the look under way,
+    Py_ssize_t n_parts           # out of so many
+    bint summed                  # the look under way, or the last one, has a curvature block
+    double *scratch
+    Py_ssize_t scratch_size      # doubles of a thread
+    Py_ssize_t hessian_order     # for which there is memory
+    Py_ssize_t n_hessians
+    bint sums_later              # where few blocks would have room: `pass_plan`
+    double *all_hessian          # (n_hessians, hessian_order, hessian_order)
+    curved_rows curved
+    columns_view columns
+    Py_ssize_t *active           # (n_columns,) memory for `pass_set_active`
+    Py_ssize_t *position         # (n_columns,), CSR only
+    bint (*make_room)(row_pass *rows, Py_ssize_t order) noexcept nogil      # scratch, block, duals; False: no memory
+    void *owner                  # whose memory this is
