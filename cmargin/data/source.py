@@ -3,11 +3,11 @@
 `open_rows` makes a `DataSource` of whatever is given, once for all problems posed on it; every solver has a view of the
 data source that it reads the rows by, and knows nothing else of X. `RowPass` is the view of Newton's method, and the
 one that rows which are not here can answer: it holds the rows of one binary problem, labels and sample weights folded
-into a code s_i y_i, and what it keeps of every row besides: the slack u_i = 1 - y_i <w, x_i>, its change, a dual
-variable. None of that crosses the seam, in either direction, but for `margins`. What a solver is told is a **sum over
-all rows**, so places compose: chunks in order, ranks by one reduction of a packed buffer, partitions folded in order
-(`tests/support/elsewhere.py` is a data source made of data sources). What it gathers are a few rows, in memory on its
-own side.
+into a code s_i y_i, and what it keeps of every row besides: the slack u_i = 1 - y_i <w, x_i> (or t_i - y_i <w, x_i>,
+where rows have offsets t_i), its change, a dual variable. None of that crosses the seam, in either direction, but for
+`margins`. What a solver is told is a **sum over all rows**, so places compose: chunks in order, ranks by one reduction
+of a packed buffer, partitions folded in order (`tests/support/elsewhere.py` is a data source made of data sources).
+What it gathers are a few rows, in memory on its own side.
 
 The other views are of rows in memory: their compiled steps read one row, or a list of rows, at a time. How a method
 is done and what its arguments are is written where it is done, in the file of that view.
@@ -65,8 +65,12 @@ class DataSource(Protocol):
 
     # ------------------------------------------------------------ views
 
-    def row_pass(self, code, *, intercept, n_threads):
-        """`RowPass` of the problem ``code``, (n_rows,): sample weights with the signs of the class."""
+    def row_pass(self, code, *, intercept, n_threads, offset=None):
+        """`RowPass` of the problem ``code``, (n_rows,): sample weights with the signs of the class.
+
+        ``offset``: (n_rows,) t_i of slacks u_i = t_i - y_i <w, x_i>, None: 1 in every row. A target t of a regression
+        has code s, a base margin b of a class the offset 1 - y b. With a source of rows in memory or in files alone.
+        """
 
     def reduced(self):
         """The rows in as many columns as there are rows, and the way there and back (`WideRows`); a read."""
@@ -109,7 +113,7 @@ class RowPass(Protocol):
     # ------------------------------------------------------------ sums
 
     def start(self, primal=False):
-        """w = 0: u = 1 in every row."""
+        """w = 0: u = 1 in every row, or its offset."""
 
     def set_loss(self, loss):
         """The hinge, smoothed; or a smooth `Loss` with a dual, the logistic one say: widths mean nothing then, the

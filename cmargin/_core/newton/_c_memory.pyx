@@ -119,7 +119,7 @@ cdef plain_rows *plain_rows_new(const row_source *source, Py_ssize_t n_rows, Py_
     if plain == NULL:
         return NULL
     rows = &plain.rows
-    rows.job.source, rows.job.code, rows.job.loss = source[0], code, loss
+    rows.job.source, rows.job.signed_weight, rows.job.loss = source[0], code, loss
     rows.job.n_rows, rows.job.n_columns, rows.n_threads = n_rows, n_columns, n_threads
     rows.owner, rows.make_room = plain, room_for_pass
     pass_plan(rows)

@@ -53,7 +53,7 @@ cdef Py_ssize_t scratch_wanted(const row_pass *rows, Py_ssize_t order) noexcept 
 cdef Py_ssize_t hessians_wanted(const row_pass *rows, Py_ssize_t order) noexcept nogil
 cdef bint sums_later(const row_pass *rows, Py_ssize_t order) noexcept nogil
 
-# w = 0: u = 1 in every row
+# w = 0: u = 1 in every row, or its offset
 cdef void pass_start(row_pass *rows, bint primal) noexcept nogil
 
 # columns of the curvature block from the next look on, ascending; NULL: all. They are copied

@@ -36,8 +36,9 @@ cdef void pass_start(row_pass *rows, bint primal) noexcept nogil:
     cdef double *slack = rows.job.slack - rows.first
     cdef double *change = rows.job.change - rows.first
     cdef Py_ssize_t i
+    cdef const double *offset = rows.job.offset - rows.first if rows.job.offset != NULL else NULL
     for i in range(rows.n_all):
-        slack[i], change[i] = 1, 0
+        slack[i], change[i] = offset[i] if offset != NULL else 1, 0
     rows.job.pending = 0
     rows.begun, rows.fresh, rows.forgets = False, True, primal
 
@@ -221,7 +222,8 @@ cdef void pass_along(row_pass *rows, double step, double width) noexcept nogil:
 cdef void pass_margins(const row_pass *rows, double *out) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(rows.job.n_rows):
-        out[i] = 1 - (rows.job.slack[i] - rows.job.pending * rows.job.change[i])
+        out[i] = (rows.job.offset[i] if rows.job.offset != NULL else 1) \
+            - (rows.job.slack[i] - rows.job.pending * rows.job.change[i])
 
 
 cdef double pass_product(row_pass *rows, const double *x, double width, double floor) noexcept nogil:

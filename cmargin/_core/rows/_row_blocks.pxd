@@ -15,7 +15,7 @@ cdef enum:                       # sum_id: what one block of rows adds up, in th
     DUAL_NEG = 5                 # sum s a_hat over y = -1
     CURVED = 6                   # number of rows that entered the curvature block
     CURVATURE = 7                # sum s h over all rows
-    GAIN_POS = 8                 # sum s G(a_hat) over y = +1, G what a dual variable is worth: not for the hinge, a_hat
+    GAIN_POS = 8                 # sum s (G(a_hat) + (t - 1) a_hat) over y = +1: not of a hinge without offsets, a_hat
     GAIN_NEG = 9                 # the same over y = -1
     N_SUMS = 16                  # two cache lines
     N_PARTS = 7                  # numbers per row that `hinge_rows` leaves for the sums
@@ -30,8 +30,9 @@ cdef struct pass_job:
     uint64_t seed                # mixed
     double *leverage             # INOUT (n_rows,) sum of column_weight x^2, or NULL: all are the same
     const double *column_weight  # IN    (n_columns,) where the look measures it, or NULL
-    const double *code           # IN    (n_rows,) s_i y_i
-    double *slack              # INOUT (n_rows,) u = 1 - y <w, x>
+    const double *signed_weight  # IN    (n_rows,) s_i y_i
+    const double *offset         # IN    (n_rows,) t_i, or NULL: 1 in every row
+    double *slack                # INOUT (n_rows,) u = t - y <w, x>
     double *change               # INOUT (n_rows,) y <e, x>
     double *dual                 # IN    (n_rows,) a at the point before the step
     double *dual_next            # OUT   (n_rows,) a after it

@@ -72,7 +72,7 @@ cdef void look_at_hinge_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, doub
                              double *curvature, double *sums) noexcept nogil:
     # parts (N_PARTS, tile_rows), r and curvature (n,) are overwritten
     cdef Py_ssize_t ld = job.tile_rows
-    hinge_rows(&job.at, n, job.code + first, job.slack + first, job.change + first, job.dual + first,
+    hinge_rows(&job.at, n, job.signed_weight + first, job.slack + first, job.change + first, job.dual + first,
                job.dual_next + first, parts, ld, r, curvature)
     sums[LINE_VALUE] += lane_sum(parts, n)
     sums[LINE_SLOPE] += lane_sum(parts + ld, n)
@@ -81,13 +81,15 @@ cdef void look_at_hinge_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, doub
     sums[DUAL_POS] += lane_sum(parts + 4 * ld, n)
     sums[DUAL_NEG] -= lane_sum(parts + 5 * ld, n)
     sums[CURVATURE] += lane_sum(parts + 6 * ld, n)
+    if job.offset != NULL:
+        add_worth_of_offsets(job, first, n, 0, parts, sums)
 
 
 cdef void look_at_smooth_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *parts, double *r,
                               double *curvature, double *sums) noexcept nogil:
     # the same for a loss that is smooth itself: one value serves the line, the next step and the objective
     cdef Py_ssize_t ld = job.tile_rows
-    if not vectorised_rows(&job.loss, job.at.step, job.at.floor, n, job.code + first, job.slack + first,
+    if not vectorised_rows(&job.loss, job.at.step, job.at.floor, n, job.signed_weight + first, job.slack + first,
                            job.change + first, job.dual_next + first, parts, ld, r, curvature):
         smooth_rows(job, first, n, parts, r, curvature)
     sums[LINE_VALUE] += lane_sum(parts, n)
@@ -99,6 +101,20 @@ cdef void look_at_smooth_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, dou
         sums[DUAL_POS] += lane_sum(parts + 4 * ld, n)
         sums[DUAL_NEG] -= lane_sum(parts + 5 * ld, n)
         sums[HINGE] = sums[VALUE] = sums[LINE_VALUE]
+        if job.offset != NULL:
+            add_worth_of_offsets(job, first, n, 1, parts, sums)
+
+
+cdef void add_worth_of_offsets(const pass_job *job, Py_ssize_t first, Py_ssize_t n, double known, const double *parts,
+                               double *sums) noexcept nogil:
+    # a row's dual variable a is worth G(a) + (t - 1) a at offset t; ``known``: 1 where G(a) is among the sums, and 0 of
+    # the hinge, whose G(a) = a is not: t a is
+    cdef Py_ssize_t ld = job.tile_rows, i
+    cdef double c, worth
+    for i in range(n):
+        c = parts[4 * ld + i] + parts[5 * ld + i]            # s y a, of either side
+        worth = (job.offset[first + i] - known) * (c if job.signed_weight[first + i] >= 0 else -c)
+        sums[GAIN_POS if c >= 0 else GAIN_NEG] += worth
 
 
 cdef void smooth_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *parts, double *r,
@@ -109,23 +125,23 @@ cdef void smooth_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *par
     cdef bint positive
     cdef point at
     for i in range(n):
-        s = fabs(job.code[first + i])
+        s = fabs(job.signed_weight[first + i])
         v = job.change[first + i]
         u = job.slack[first + i]
         at = loss_at(job, u - job.at.step * v)
         parts[i] = s * at.value
         parts[ld + i] = -s * at.slope * v
         parts[6 * ld + i] = s * at.curvature
-        r[i] = job.code[first + i] * at.slope
+        r[i] = job.signed_weight[first + i] * at.slope
         curvature[i] = s * at.curvature if at.curvature > job.at.floor else 0
         if largest == 0:
             continue                             # there is no dual
         at = loss_at(job, u)                     # a after the step, as the model before it predicts it
         a = min(max(at.slope - at.curvature * v, 0), largest)
         job.dual_next[first + i] = a
-        positive = job.code[first + i] >= 0
-        parts[4 * ld + i] = a * s if positive else 0
-        parts[5 * ld + i] = 0 if positive else -a * s
+        positive = (job.signed_weight[first + i] >= 0) == (a >= 0)       # of s y a, whatever the sign of a
+        parts[4 * ld + i] = fabs(a) * s if positive else 0
+        parts[5 * ld + i] = 0 if positive else -fabs(a) * s
         a = s * dual_gain(&job.loss, a)
         parts[2 * ld + i] = a if positive else 0
         parts[3 * ld + i] = 0 if positive else a
@@ -138,7 +154,7 @@ cdef bint left_out(const pass_job *job, Py_ssize_t first, Py_ssize_t n, const do
     cdef Py_ssize_t i
     cdef bint any_is = False
     for i in range(n):
-        if curvature[i] > 0 or not h[i] > least * fabs(job.code[first + i]):
+        if curvature[i] > 0 or not h[i] > least * fabs(job.signed_weight[first + i]):
             out[i] = 0
         else:
             out[i], any_is = h[i], True
@@ -190,7 +206,7 @@ cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked
             tile_row_squares(&tile, job.column_weight, job.leverage + first)
         if job.direction != NULL:
             tile_products(&tile, job.direction, r)
-            slacks_move(tile.n, job.code + first, job.pending, r, job.slack + first, job.change + first)
+            slacks_move(tile.n, job.signed_weight + first, job.pending, r, job.slack + first, job.change + first)
         if job.loss.id == SMOOTHED_HINGE:
             look_at_hinge_rows(job, first, tile.n, parts, r, curvature, sums)
         else:
@@ -200,7 +216,7 @@ cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked
         else:
             tile_add_rows(&tile, r, gradient)
             if job.totals:
-                tile_add_rows(&tile, job.code + first, gradient + p)
+                tile_add_rows(&tile, job.signed_weight + first, gradient + p)
         if has_block:
             if job.stands_for > 0:
                 take_sample(job, first, tile.n, curvature)
@@ -221,13 +237,13 @@ cdef void along_block(pass_job *job, Py_ssize_t block, const block_question *ask
     cdef double s, v
     cdef point at
     if job.loss.id == SMOOTHED_HINGE:
-        hinge_along(hi - lo, job.code + lo, job.slack + lo, job.change + lo, asked.step, asked.width, out)
+        hinge_along(hi - lo, job.signed_weight + lo, job.slack + lo, job.change + lo, asked.step, asked.width, out)
         return
-    if vectorised_along(&job.loss, asked.step, hi - lo, job.code + lo, job.slack + lo, job.change + lo, out):
+    if vectorised_along(&job.loss, asked.step, hi - lo, job.signed_weight + lo, job.slack + lo, job.change + lo, out):
         return
     out[0] = out[1] = out[2] = 0
     for i in range(lo, hi):
-        s = fabs(job.code[i])
+        s = fabs(job.signed_weight[i])
         v = job.change[i]
         at = loss_at(job, job.slack[i] - asked.step * v)
         out[0] += s * at.value
@@ -239,12 +255,12 @@ cdef void weigh_by_curvature(const pass_job *job, Py_ssize_t first, Py_ssize_t n
                              double *weight) noexcept nogil:
     cdef double h
     cdef Py_ssize_t i
-    if vectorised_curvatures(&job.loss, job.pending, asked.floor, n, job.code + first, job.slack + first,
+    if vectorised_curvatures(&job.loss, job.pending, asked.floor, n, job.signed_weight + first, job.slack + first,
                              job.change + first, weight):
         return
     for i in range(n):
         h = curvature_at(job, first + i, asked.width)
-        weight[i] = h * fabs(job.code[first + i]) if h > asked.floor else 0
+        weight[i] = h * fabs(job.signed_weight[first + i]) if h > asked.floor else 0
 
 
 cdef void product_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil:
@@ -278,19 +294,22 @@ cdef void evaluate_block(pass_job *job, Py_ssize_t block, const block_question *
     cdef double *sums = job.sums + block * N_SUMS
     cdef row_tile tile
     cdef const double *code
-    cdef double u
+    cdef const double *offset
+    cdef double u, t
     tile.first, tile.n = block_begin(job, block), 0
     memset(out, 0, job.n_columns * sizeof(double))
     sums[HINGE] = 0
     while next_tile(job, &tile, end, product + job.tile_rows):
-        code = job.code + tile.first
+        code = job.signed_weight + tile.first
+        offset = job.offset + tile.first if job.offset != NULL else NULL
         tile_products(&tile, asked.x, product)
         if job.loss.id == SMOOTHED_HINGE:
-            hinge_losses(tile.n, code, product, loss, weight)
+            hinge_losses(tile.n, code, offset, product, loss, weight)
         else:
             for i in range(tile.n):
                 weight[i] = fabs(code[i])
-                u = 1 - product[i] if code[i] >= 0 else 1 + product[i]
+                t = offset[i] if offset != NULL else 1
+                u = t - product[i] if code[i] >= 0 else t + product[i]
                 # no weight, no loss, even where a margin overflowed
                 loss[i] = 0 if weight[i] == 0 else weight[i] * loss_at(job, u).value
         sums[HINGE] += lane_sum(loss, tile.n)
@@ -321,7 +340,7 @@ cdef void lines_block(pass_job *job, Py_ssize_t block, const block_question *ask
     memset(out, 0, 2 * job.n_columns * sizeof(double))
     while next_tile(job, &tile, end, negative + job.tile_rows):
         for i in range(tile.n):
-            c = job.code[tile.first + i] * hinge_slope(hinge_at(asked.x[tile.first + i], asked.width))
+            c = job.signed_weight[tile.first + i] * hinge_slope(hinge_at(asked.x[tile.first + i], asked.width))
             positive[i], negative[i] = max(c, 0.0), min(c, 0.0)
         sums[DUAL_POS] += lane_sum(positive, tile.n)
         sums[DUAL_NEG] -= lane_sum(negative, tile.n)

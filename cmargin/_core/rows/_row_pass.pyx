@@ -48,10 +48,12 @@ cdef class RowBlocks:
         The subset of rows to read, ascending.
     window : int
         Rows that are here at a time, at most, where ``X`` has none (`_row_windows`); 0: all are here.
+    offset : (n_rows,) float64 or None
+        t_i of slacks u_i = t_i - y_i <w, x_i>; None: 1 in every row.
     """
 
     def __init__(self, Rows X, const double[::1] code, bint intercept, int n_threads,
-                 const Py_ssize_t[::1] rows=None, Py_ssize_t window=0):
+                 const Py_ssize_t[::1] rows=None, Py_ssize_t window=0, const double[::1] offset=None):
         cdef Py_ssize_t n = code.shape[0]
         cdef double[:, ::1] per_row, sums, diagonal
         cdef double[:, :, ::1] gradient
@@ -61,9 +63,11 @@ cdef class RowBlocks:
             check_length("code", n, X.shape[0] if rows is None else rows.shape[0])
         if rows is not None:
             check_ascending("rows", rows, X.shape[0])
+        if offset is not None:
+            check_length("offset", offset.shape[0], n)
         job.loss = loss_of(SMOOTHED_HINGE, 1, 1)
         self.per_row = np.empty((2, n))
-        self.keep = (X, code, rows, None)
+        self.keep = (X, code, rows, None, offset)
         self.n_rows, self.n_features = n, X.view.n_features
         self.n_columns = X.view.n_features + intercept
         self.n_threads = self.rows.n_threads = n_threads
@@ -74,7 +78,8 @@ cdef class RowBlocks:
         job.source.rows = &rows[0] if rows is not None and n > 0 else NULL
         per_row = self.per_row
         if n > 0:
-            job.code = &code[0]
+            job.signed_weight = &code[0]
+            job.offset = &offset[0] if offset is not None else NULL
             job.slack = &per_row[0, 0]
             job.change = &per_row[1, 0]
         job.n_rows, job.n_columns = window if window > 0 else n, self.n_columns
@@ -131,7 +136,7 @@ cdef class RowBlocks:
         return True
 
     def start(self, bint primal=False):
-        """Forget every step: w = 0, so that u = 1 everywhere. ``primal``: never carry dual variables."""
+        """Forget every step: w = 0, so that u = 1, or the row's offset. ``primal``: never carry dual variables."""
         pass_start(&self.rows, primal)
 
     def pursue(self, double level, double scale):
@@ -188,7 +193,7 @@ cdef class RowBlocks:
         if weight.shape[0] < self.n_features:
             check_length("weight", weight.shape[0], self.n_features)
         norms = self.norms_ = np.zeros(self.n_rows)
-        self.keep = self.keep[:3] + (weight,)
+        self.keep = (*self.keep[:3], weight, self.keep[4])
         if self.n_rows > 0 and weight.shape[0] > 0:
             self.rows.job.norm_weight = &weight[0]
             self.rows.job.norms = &norms[0] + self.rows.first

@@ -19,7 +19,7 @@ cdef class RowWindows(RowBlocks):
     ----------
     none : Rows
         Of the same kind as all, but none of them.
-    code, intercept, n_threads : as in `RowBlocks`
+    code, intercept, n_threads, offset : as in `RowBlocks`
     window : int > 0
         Rows of a window, at most.
     """
@@ -27,8 +27,9 @@ cdef class RowWindows(RowBlocks):
     cdef Rows none
     cdef object window                       # owner of the rows that the pointers see
 
-    def __init__(self, Rows none, const double[::1] code, bint intercept, int n_threads, Py_ssize_t window):
-        super().__init__(none, code, intercept, n_threads, None, window)
+    def __init__(self, Rows none, const double[::1] code, bint intercept, int n_threads, Py_ssize_t window,
+                 const double[::1] offset=None):
+        super().__init__(none, code, intercept, n_threads, None, window, offset)
         self.none = none
 
     cdef int move_to(self, Py_ssize_t first, Rows X, Py_ssize_t n_rows) except -1:
@@ -37,7 +38,9 @@ cdef class RowWindows(RowBlocks):
         self.rows.first, job.n_rows, job.source.X = first, n_rows, X.view
         if self.n_rows == 0:
             return 0
-        job.code, job.slack, job.change = job.code + by, job.slack + by, job.change + by
+        job.signed_weight, job.slack, job.change = job.signed_weight + by, job.slack + by, job.change + by
+        if job.offset != NULL:
+            job.offset = job.offset + by
         if job.dual != NULL:
             job.dual, job.dual_next = job.dual + by, job.dual_next + by
         if job.norms != NULL:

@@ -1,6 +1,6 @@
-/* What products with the rows do to their slacks u = 1 - y <w, x>, row by row, vectorised (CLONES of _simd.h). */
-#ifndef CMARGIN_DEFICITS_H
-#define CMARGIN_DEFICITS_H
+/* What products with the rows do to their slacks u = t - y <w, x>, row by row, vectorised (CLONES of _simd.h). */
+#ifndef CMARGIN_SLACKS_H
+#define CMARGIN_SLACKS_H
 
 #include <math.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 
 /* the part of the last step that is pending is taken, and `change` becomes y <e, x> */
 CLONES static void slacks_move(ptrdiff_t n, const double *restrict code, double pending,
-                                 const double *restrict product, double *restrict slack, double *restrict change) {
+                               const double *restrict product, double *restrict slack, double *restrict change) {
     INDEPENDENT
     for (ptrdiff_t i = 0; i < n; i++) {
         slack[i] -= pending * change[i];
@@ -17,15 +17,26 @@ CLONES static void slacks_move(ptrdiff_t n, const double *restrict code, double 
     }
 }
 
-/* loss_i: s max(0, 1 - y product_i), weight_i: s. No weight, no loss, even where a margin overflowed; NaN stays */
-CLONES static void hinge_losses(ptrdiff_t n, const double *restrict code, const double *restrict product,
-                                double *restrict loss, double *restrict weight) {
+/* loss_i: s max(0, t - y product_i), weight_i: s. No weight, no loss, even where a margin overflowed; NaN stays */
+static inline void hinge_losses_by(const int has_offset, ptrdiff_t n, const double *restrict code,
+                                   const double *restrict offset, const double *restrict product,
+                                   double *restrict loss, double *restrict weight) {
     INDEPENDENT
     for (ptrdiff_t i = 0; i < n; i++) {
-        double s = fabs(code[i]), u = code[i] >= 0 ? 1 - product[i] : 1 + product[i];
+        double t = has_offset ? offset[i] : 1;
+        double s = fabs(code[i]), u = code[i] >= 0 ? t - product[i] : t + product[i];
         weight[i] = s;
         loss[i] = s == 0 || u <= 0 ? 0 : s * u;
     }
+}
+
+/* offset NULL: t = 1 */
+CLONES static void hinge_losses(ptrdiff_t n, const double *code, const double *offset, const double *product,
+                                double *loss, double *weight) {
+    if (offset)
+        hinge_losses_by(1, n, code, offset, product, loss, weight);
+    else
+        hinge_losses_by(0, n, code, offset, product, loss, weight);
 }
 
 #endif

@@ -4,4 +4,5 @@
 cdef extern from "_slacks.h" nogil:
     void slacks_move(Py_ssize_t n, const double *code, double pending, const double *product, double *slack,
                      double *change) noexcept
-    void hinge_losses(Py_ssize_t n, const double *code, const double *product, double *loss, double *weight) noexcept
+    void hinge_losses(Py_ssize_t n, const double *code, const double *offset, const double *product, double *loss,
+                      double *weight) noexcept

@@ -73,7 +73,9 @@ class DeviceSource(RowsElsewhere):
 
     # ------------------------------------------------------------ views
 
-    def row_pass(self, code, *, intercept, n_threads):
+    def row_pass(self, code, *, intercept, n_threads, offset=None):
+        if offset is not None:
+            self.refuse("A problem whose rows have offsets")
         return DeviceRowPass(self.rows, self.rows.at.put(np.asarray(code, float)), intercept, self)
 
     def score_blocks(self, Y, weight, n_threads):

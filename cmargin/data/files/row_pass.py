@@ -89,15 +89,18 @@ class FileRowPass(ChoosesNearest):
     intercept : bool
     n_threads : int
         On one chunk.
+    offset : (n_rows,) array, optional
+        Of the slacks, see `RowPass`.
     """
 
     share, rounding = 1.0, ROUNDING
     posts, not_when_late = ("look", "product", "evaluate"), ("evaluate",)
 
-    def __init__(self, source, code, intercept, n_threads):
+    def __init__(self, source, code, intercept, n_threads, offset=None):
         self.place, self.intercept = source, intercept
         self.code = np.ascontiguousarray(code, float)
-        self.blocks = RowWindows(source.no_rows, self.code, intercept, n_threads, source.most_rows)
+        self.offset = None if offset is None else np.ascontiguousarray(offset, float)
+        self.blocks = RowWindows(source.no_rows, self.code, intercept, n_threads, source.most_rows, self.offset)
         self.n_rows, self.n_features, self.n_columns = source.n_rows, source.n_features, self.blocks.n_columns
         self.n_threads = n_threads
         self.both = sides_of(self.code)          # once: it takes the memory of another code
@@ -156,7 +159,7 @@ class FileRowPass(ChoosesNearest):
 
     def gathered(self, X, rows, weights):
         part = MemoryRowPass(MemorySource(X).rows, self.code[rows] * weights, intercept=self.intercept,
-                             n_threads=self.n_threads)
+                             n_threads=self.n_threads, offset=None if self.offset is None else self.offset[rows])
         part.share = len(rows) / max(1, self.n_rows)
         return part
 
@@ -186,6 +189,8 @@ class FileRowPass(ChoosesNearest):
 
     def nearest_apart(self, share, most, moved, width, sample=None):
         """One read for all problems that ask for rows at the same time; fewer rows where memory has room for fewer."""
+        if self.offset is not None:
+            return None
         room = self.place.room_for_rows()
         share, most = (min(part, room / BEYOND / max(1, self.n_rows)) for part in (share, most))
         others, near, distance = self.choose_nearest(share, most, moved)

@@ -232,8 +232,8 @@ class FileSource(RowsElsewhere):
 
     # ------------------------------------------------------------ views
 
-    def row_pass(self, code, *, intercept, n_threads):
-        return FileRowPass(self, code, intercept, n_threads)
+    def row_pass(self, code, *, intercept, n_threads, offset=None):
+        return FileRowPass(self, code, intercept, n_threads, offset)
 
     def score_blocks(self, Y, weight, n_threads):
         return FileScoreBlocks(self, Y, weight, n_threads)

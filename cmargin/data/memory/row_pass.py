@@ -28,6 +28,7 @@ class RowState:
     first: int
     nearest: Nearest | None
     kept: dict
+    offset: np.ndarray | None = None
 
     def with_own_code(self):
         """The same, whose code may be written to."""
@@ -36,7 +37,7 @@ class RowState:
     @property
     def nbytes(self):
         kept = (part for part in self.kept.values() if isinstance(part, np.ndarray))
-        return sum(part.nbytes for part in (self.code, self.rows, self.nearest, *kept) if part is not None)
+        return sum(part.nbytes for part in (self.code, self.offset, self.rows, self.nearest, *kept) if part is not None)
 
 
 class MemoryRowPass(ChoosesNearest, RowBlocks):
@@ -51,7 +52,9 @@ class MemoryRowPass(ChoosesNearest, RowBlocks):
     intercept : bool
     n_threads : int
     rows : (n_rows,) intp array, optional
-        Subset to read, ascending; ``code`` then has one entry per chosen row.
+        Subset to read, ascending; ``code`` and ``offset`` then have one entry per chosen row.
+    offset : (n,) array, optional
+        Of the slacks, see `RowPass`.
 
     Attributes
     ----------
@@ -61,24 +64,26 @@ class MemoryRowPass(ChoosesNearest, RowBlocks):
 
     first, rounding = 0, ROUNDING
 
-    def __init__(self, X, code, *, intercept, n_threads, rows=None):
-        self.X, self.rows = X, rows
+    def __init__(self, X, code, *, intercept, n_threads, rows=None, offset=None):
+        self.X, self.rows, self.offset = X, rows, None if offset is None else contiguous(offset, float)
         self.code, self.intercept = contiguous(code, float), intercept
         self.share = 1.0 if rows is None else len(rows) / max(1, self.X.shape[0])
-        super().__init__(self.X, self.code, intercept, n_threads, rows)
+        super().__init__(self.X, self.code, intercept, n_threads, rows, 0, self.offset)
 
     @cached_property
     def total_weight(self):
         return float(np.abs(self.code).sum())
 
     def state(self):
-        return RowState(self.code, self.intercept, self.rows, self.first, self.nearest, kept_of_rows(self))
+        return RowState(self.code, self.intercept, self.rows, self.first, self.nearest, kept_of_rows(self),
+                        self.offset)
 
     @classmethod
     def from_state(cls, X, state, n_threads, reads_only=False):
         """The pass that ``state`` is of, over its rows ``X``, with copies of what looks write to unless it only
         ``reads_only``: `along`, products, evaluations and margins."""
-        rows = cls(X, state.code, intercept=state.intercept, n_threads=n_threads, rows=state.rows)
+        rows = cls(X, state.code, intercept=state.intercept, n_threads=n_threads, rows=state.rows,
+                   offset=state.offset)
         take_back_rows(rows, state.kept, not (reads_only and state.kept["per_row"].flags.writeable))
         rows.first, rows.nearest = state.first, copy(state.nearest)          # whose arrays are never written to
         return rows
@@ -90,7 +95,8 @@ class MemoryRowPass(ChoosesNearest, RowBlocks):
         """Pass over ``rows`` (ascending intp), weights multiplied by ``weights``; X is shared."""
         n_threads = self.n_threads if len(rows) * self.n_columns >= SMALL else 1
         part = MemoryRowPass(self.X, self.code[rows] * weights, intercept=self.intercept, n_threads=n_threads,
-                             rows=np.ascontiguousarray(rows, np.intp))
+                             rows=np.ascontiguousarray(rows, np.intp),
+                             offset=None if self.offset is None else self.offset[rows])
         part.between_slices = self.between_slices
         return part
 
@@ -121,10 +127,12 @@ class MemoryRowPass(ChoosesNearest, RowBlocks):
         vectors : (2, n_columns) array, sums of s a y x over positive and negative rows; all in the first if they need
             not be told apart
         totals : two sums of s a, of positive and of negative rows
-        worth : two sums of s G(a)
+        worth : two sums of s G(a), and of s (t - 1) a where rows have offsets t
         """
-        worth, positive, c = np.empty(len(a)), self.code >= 0, a * self.code
+        worth, positive, c = np.empty(len(a)), (self.code >= 0) == (a >= 0), a * self.code
         gains(loss.id, a, worth, *loss.parameters)
+        if self.offset is not None:
+            worth += (self.offset - 1) * a
         worth *= np.abs(self.code)
         totals = [c[positive].sum(), -c[~positive].sum()]
         if must_balance and abs(totals[0] - totals[1]) > ROUNDING * totals[0]:
@@ -146,6 +154,8 @@ class MemoryRowPass(ChoosesNearest, RowBlocks):
         return norms
 
     def nearest_apart(self, share, most, moved, width, sample=None):
+        if self.offset is not None:                  # lines that touch the hinge are told without them
+            return None
         others, near, distance = self.choose_nearest(share, most, moved)
         if not near or not (others or sample):
             return None

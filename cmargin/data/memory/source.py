@@ -112,8 +112,8 @@ class MemorySource(Described):
 
     # ------------------------------------------------------------ what solvers read them by
 
-    def row_pass(self, code, *, intercept, n_threads):
-        return MemoryRowPass(self.unrepeated().rows, code, intercept=intercept, n_threads=n_threads)
+    def row_pass(self, code, *, intercept, n_threads, offset=None):
+        return MemoryRowPass(self.unrepeated().rows, code, intercept=intercept, n_threads=n_threads, offset=offset)
 
     def columns(self):
         """X' of CSR rows, a copy, made once."""

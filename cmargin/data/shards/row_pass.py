@@ -87,8 +87,10 @@ class ShardedSource(Described):
 
     # ------------------------------------------------------------ views
 
-    def row_pass(self, code, *, intercept, n_threads):
+    def row_pass(self, code, *, intercept, n_threads, offset=None):
         """``code``: the number of the problem, by which all shards know it."""
+        if offset is not None:
+            raise ValueError("Rows with offsets are read in memory or from files, not over ranks or workers.")
         key = self.new_key()
         return self.pass_kind(self, key, intercept, self.call("open_pass", key, code, intercept))
 
