@@ -23,7 +23,7 @@ from cmargin._core.rows._evaluate cimport (
     pass_look_part, pass_product, pass_set_active, pass_start,
 )
 from cmargin._core.rows._pass_state cimport row_pass
-from cmargin._core.rows._rows cimport structure_is_sound
+from cmargin._core.rows._rows cimport FLOAT32, FLOAT64, structure_is_sound
 from cmargin._core.rows._tiles cimport row_source
 from cmargin._core.util._catoni cimport (
     influence, influence_sums, location_advance, location_root, location_search, location_start, psi_unit,
@@ -123,7 +123,8 @@ cdef int rows_new(const cmargin_matrix *matrix, cmargin_rows **out) noexcept nog
     source.X.columns_64 = <const int64 *> matrix.columns_64
     if source.X.starts != NULL and not structure_is_sound(&source.X):
         return CMARGIN_BAD_ARGUMENT
-    source.single, source.intercept, source.rows = matrix.single != 0, matrix.intercept != 0, NULL
+    source.X.storage = FLOAT32 if matrix.single != 0 else FLOAT64
+    source.intercept, source.rows = matrix.intercept != 0, NULL
     plain = plain_rows_new(&source, matrix.n_rows, matrix.n_features + source.intercept, matrix.code,
                            loss_of(in_newton_steps(matrix.loss), matrix.level, matrix.scale), matrix.n_threads)
     if plain == NULL:

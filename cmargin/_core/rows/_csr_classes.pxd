@@ -3,7 +3,7 @@
 from cython cimport floating
 from libc.stdint cimport int32_t, int64_t
 
-from cmargin._core.rows._rows cimport rows_view
+from cmargin._core.rows._rows cimport FLOAT32, rows_view
 
 
 cdef extern from "_csr_classes.h" nogil:
@@ -23,17 +23,16 @@ cdef extern from "_csr_classes.h" nogil:
                     double *sums) noexcept
 
 
-cdef inline csr_entries entries_of(const rows_view *X, bint single) noexcept nogil:
+cdef inline csr_entries entries_of(const rows_view *X) noexcept nogil:
     cdef csr_entries entries
-    entries.floats = <const float *> X.values if single else NULL
-    entries.doubles = NULL if single else <const double *> X.values
+    entries.floats = <const float *> X.values if X.storage == FLOAT32 else NULL
+    entries.doubles = NULL if X.storage == FLOAT32 else <const double *> X.values
     entries.columns, entries.columns_64 = X.columns, X.columns_64
     return entries
 
 
 cdef inline void csr_times(
     const rows_view *X,
-    bint single,                # values are float32
     Py_ssize_t first,
     Py_ssize_t n,               # rows first .. first + n - 1
     const floating *V,          # IN    (n_features, k)
@@ -41,14 +40,13 @@ cdef inline void csr_times(
     floating *out,              # INOUT (n, k), X V is added
 ) noexcept nogil:
     if floating is float:
-        csr_times_f(entries_of(X, single), X.starts + first, n, V, k, out)
+        csr_times_f(entries_of(X), X.starts + first, n, V, k, out)
     else:
-        csr_times_d(entries_of(X, single), X.starts + first, n, V, k, out)
+        csr_times_d(entries_of(X), X.starts + first, n, V, k, out)
 
 
 cdef inline void csr_sums(
     const rows_view *X,
-    bint single,
     Py_ssize_t first,
     Py_ssize_t n,
     const floating *R,          # IN    (n, k)
@@ -56,6 +54,6 @@ cdef inline void csr_sums(
     floating *sums,             # INOUT (n_features, k), X' R is added
 ) noexcept nogil:
     if floating is float:
-        csr_sums_f(entries_of(X, single), X.starts + first, n, R, k, sums)
+        csr_sums_f(entries_of(X), X.starts + first, n, R, k, sums)
     else:
-        csr_sums_d(entries_of(X, single), X.starts + first, n, R, k, sums)
+        csr_sums_d(entries_of(X), X.starts + first, n, R, k, sums)

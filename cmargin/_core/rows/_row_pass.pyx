@@ -73,7 +73,6 @@ cdef class RowBlocks:
         self.n_threads = self.rows.n_threads = n_threads
         self.rows.owner, self.rows.make_room = <void *> self, ask_python_for_room
         job.source.X = X.view
-        job.source.single = X.dtype == np.float32
         job.source.intercept = intercept
         job.source.rows = &rows[0] if rows is not None and n > 0 else NULL
         per_row = self.per_row
@@ -173,7 +172,7 @@ cdef class RowBlocks:
         cdef double[:, ::1] per_row = np.zeros((3, self.n_rows + 1))
         cdef columns_view *of = &self.rows.columns
         must_fit(columns.sparse and columns.shape == (self.n_features, self.n_rows) and self.keep[2] is None and
-                 self.rows.job.source.single == (columns.dtype == np.float32), "take_columns")
+                 self.rows.job.source.X.storage == columns.view.storage, "take_columns")
         self.columns_, self.per_column_ = columns, per_row
         of.source = source_of(columns)
         of.weight, of.product, of.other = &per_row[0, 0], &per_row[1, 0], &per_row[2, 0]

@@ -28,9 +28,11 @@ cdef class Rows:
         self.dtype = np.dtype(X.dtype)
         self.sparse = sp.issparse(X)
         self.shape = X.shape
-        if self.dtype != np.float32 and self.dtype != np.float64:
+        cdef int storage = storage_of(ord(self.dtype.kind), self.dtype.itemsize)
+        if storage < 0 or not self.dtype.isnative:
             raise TypeError(f"rows must be float32 or float64, got {self.dtype}")
         self.view.n_rows, self.view.n_features = X.shape
+        self.view.storage = <storage_t> storage
         if self.sparse:
             if X.format != "csr":
                 raise TypeError(f"sparse rows must be in CSR format, got {X.format}")
@@ -63,10 +65,6 @@ cdef class Rows:
         self._alive = (X, starts, values, columns)
 
 
-cdef inline int64_t column_of(const rows_view *X, int64_t entry) noexcept nogil:
-    return X.columns[entry] if X.columns != NULL else X.columns_64[entry]
-
-
 cdef bint structure_is_sound(const rows_view *X) noexcept nogil:
     cdef Py_ssize_t i
     cdef int64_t entry
@@ -89,11 +87,11 @@ cdef void gather_row(const rows_view *X, Py_ssize_t row, floating *out) noexcept
         memset(out, 0, X.n_features * sizeof(floating))
         for entry in range(X.starts[row], X.starts[row + 1]):
             out[column_of(X, entry)] += values[entry]           # repeated indices add up, as in SciPy
-    elif X.column_stride == 1:
+    elif X.column_stride == 1 and stored_as(X, out):
         memcpy(out, values + row * X.row_stride, X.n_features * sizeof(floating))
     else:
         for j in range(X.n_features):
-            out[j] = values[row * X.row_stride + j * X.column_stride]
+            out[j] = <floating> value_at(X, row * X.row_stride + j * X.column_stride)
 
 
 cdef double sparse_dot(const rows_view *X, Py_ssize_t row, const floating *v) noexcept nogil:
@@ -125,7 +123,7 @@ cdef double row_times(const rows_view *X, Py_ssize_t row, const floating *w, flo
     cdef const floating *x = <const floating *> X.values + row * X.row_stride
     if X.starts != NULL:
         return sparse_dot(X, row, w)
-    if X.column_stride != 1:
+    if X.column_stride != 1 or not stored_as(X, w):
         gather_row(X, row, scratch)
         x = scratch
     return row_dot(x, w, X.n_features)

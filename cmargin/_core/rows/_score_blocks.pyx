@@ -13,8 +13,8 @@ from libc.string cimport memset
 from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, gemm
 from cmargin._core.losses._losses cimport N_LOSSES, point, point_loss
 from cmargin._core.losses._point cimport loss_of, loss_t
-from cmargin._core.rows._dense_tile cimport column_of, dense_tile, value_at
-from cmargin._core.rows._rows cimport Rows, rows_view
+from cmargin._core.rows._dense_tile cimport dense_tile
+from cmargin._core.rows._rows cimport Rows, column_of, rows_view, value_at
 from cmargin._core.util._shapes cimport must_fit, within
 from cmargin._core.util._simd cimport row_axpy
 from cmargin._core.util._team cimport share_out
@@ -22,7 +22,6 @@ from cmargin._core.util._team cimport share_out
 
 cdef struct problem_blocks:
     const rows_view *X
-    bint single
     const int64_t *starts       # CSR indicator of the positives
     const int64_t *labels
     const double *weight        # (n_rows,), NULL for ones
@@ -53,7 +52,7 @@ cdef void tile_margins(const problem_blocks *at, Py_ssize_t first, Py_ssize_t n,
         row = first + i * at.every
         if X.starts != NULL:
             for entry in range(X.starts[row], X.starts[row + 1]):
-                row_axpy(value_at(X, at.single, entry), at.W + column_of(X, entry) * k, out + i * k, k)
+                row_axpy(value_at(X, entry), at.W + column_of(X, entry) * k, out + i * k, k)
         for c in range(k):
             out[i * k + c] = -(out[i * k + c] + at.bias[c])
         for entry in range(at.starts[row], at.starts[row + 1]):
@@ -97,7 +96,7 @@ cdef void tile_gradient(const problem_blocks *at, Py_ssize_t first, Py_ssize_t n
     for i in range(n):
         row = first + i * at.every
         for entry in range(X.starts[row], X.starts[row + 1]):
-            row_axpy(value_at(X, at.single, entry), slopes + i * k, gradient + column_of(X, entry) * k, k)
+            row_axpy(value_at(X, entry), slopes + i * k, gradient + column_of(X, entry) * k, k)
 
 
 # ---------------------------------------------------------------- one block
@@ -111,7 +110,7 @@ cdef void block_sums(const problem_blocks *at, Py_ssize_t lo, Py_ssize_t hi, dou
     while i < hi:
         n = min(at.tile, (hi - i + at.every - 1) // at.every)
         if at.X.starts == NULL:
-            tile = dense_tile(at.X, at.single, i, at.every, n, copy, &stride)
+            tile = dense_tile(at.X, i, at.every, n, copy, &stride)
         tile_margins(at, i, n, tile, stride, margins)
         tile_slopes(at, i, n, margins, sums, sums + k)
         tile_gradient(at, i, n, tile, stride, margins, sums + 2 * k)
@@ -125,7 +124,7 @@ cdef void block_margins(const problem_blocks *at, Py_ssize_t lo, Py_ssize_t hi, 
     while first < hi:
         n = min(at.tile, hi - first)
         if at.X.starts == NULL:
-            tile = dense_tile(at.X, at.single, first, 1, n, copy, &stride)
+            tile = dense_tile(at.X, first, 1, n, copy, &stride)
         tile_margins(at, first, n, tile, stride, margins)
         for c in range(k):
             for i in range(n):
@@ -164,8 +163,6 @@ cdef class ProblemRows:
     Parameters
     ----------
     rows : Rows
-    single : bool
-        They are float32.
     starts, labels : int64 arrays
         CSR indicator (n_rows, n_problems) of the positives.
     weight : (n_rows,) float64 array, or (0,) for ones
@@ -181,7 +178,7 @@ cdef class ProblemRows:
     cdef const double[::1] _weight
     cdef double[:, ::1] _copy, _margins, _sums
 
-    def __cinit__(self, Rows rows, bint single, const int64_t[::1] starts, const int64_t[::1] labels,
+    def __cinit__(self, Rows rows, const int64_t[::1] starts, const int64_t[::1] labels,
                   const double[::1] weight, Py_ssize_t n_problems, Py_ssize_t tile, double[:, ::1] copy,
                   double[:, ::1] margins, double[:, ::1] sums):
         cdef Py_ssize_t i, n = rows.view.n_rows, m = rows.view.n_features
@@ -194,7 +191,7 @@ cdef class ProblemRows:
             must_fit(0 <= labels[i] < n_problems, "ProblemRows, labels")
         self.rows, self._starts, self._labels, self._weight = rows, starts, labels, weight
         self._copy, self._margins, self._sums = copy, margins, sums
-        self.plan.X, self.plan.single, self.plan.n_problems, self.plan.tile = &rows.view, single, n_problems, tile
+        self.plan.X, self.plan.n_problems, self.plan.tile = &rows.view, n_problems, tile
         self.plan.first = 0
         self.plan.starts, self.plan.labels = &starts[0], &labels[0] if labels.shape[0] else NULL
         self.plan.weight = &weight[0] if weight.shape[0] else NULL

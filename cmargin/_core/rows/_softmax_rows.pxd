@@ -20,7 +20,6 @@ cdef enum:
 
 cdef struct softmax_plan:
     rows_view X
-    bint single                 # values of X are float32
     bint intercept
     bint few                    # classes, of dense rows: their products go without gemm
     Py_ssize_t n_classes

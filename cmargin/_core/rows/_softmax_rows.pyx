@@ -51,7 +51,7 @@ cdef void tile_scores(const softmax_plan *plan, Py_ssize_t first, Py_ssize_t n, 
         # out += tile V   (n, k) = (n, m) (m, k)
         gemm(NO_TRANS, NO_TRANS, n, k, m, 1, tile, stride, V, k, 1, out, k)
     else:
-        csr_times(&plan.X, plan.single, first, n, V, k, out)
+        csr_times(&plan.X, first, n, V, k, out)
 
 
 cdef void tile_sums(const softmax_plan *plan, Py_ssize_t first, Py_ssize_t n, const floating *residual,
@@ -63,7 +63,7 @@ cdef void tile_sums(const softmax_plan *plan, Py_ssize_t first, Py_ssize_t n, co
         # sums += tile' residual   (m, k) = (m, n) (n, k)
         gemm(TRANS, NO_TRANS, m, k, n, 1, tile, stride, residual, k, 1, sums, k)
     else:
-        csr_sums(&plan.X, plan.single, first, n, residual, k, sums)
+        csr_sums(&plan.X, first, n, residual, k, sums)
     if plan.intercept:
         rows_sum(residual, n, k, sums + m * k)
 
@@ -130,7 +130,7 @@ cdef void block_pass(
     while at < hi:
         n = min(plan.tile, hi - at)
         if plan.X.starts == NULL and what != INTERCEPTS:
-            tile = dense_tile(&plan.X, plan.single, at, 1, n, copy, &stride)
+            tile = dense_tile(&plan.X, at, 1, n, copy, &stride)
         if what == RISK or what == PRODUCTS:
             tile_scores(plan, at, n, V, turned, tile, stride, scores + at * k)
         if what == CURVATURE:
@@ -335,7 +335,7 @@ cdef class SoftmaxRows:
             raise ValueError("SoftmaxRows: a label lies outside the classes")
         self.rows, self._labels, self._weight = rows, labels, weight
         self.n_blocks, self.n_columns = max(1, min(n_blocks, n)), m + intercept
-        plan.X, plan.single, plan.intercept = rows.view, rows.dtype == np.float32, intercept
+        plan.X, plan.intercept = rows.view, intercept
         plan.n_classes, plan.labels, plan.weight = n_classes, &labels[0], &weight[0]
         plan.n_columns, plan.n_blocks, plan.n_threads = self.n_columns, self.n_blocks, n_threads
         plan.tile = 256 if rows.sparse else max(16, min(MOST_ROWS, TILE_NUMBERS // (m + n_classes)))

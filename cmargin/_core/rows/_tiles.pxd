@@ -5,12 +5,11 @@ caller does not see the difference.
 """
 
 from cmargin._core.linalg._packed_syrk cimport PACKED_PAD
-from cmargin._core.rows._rows cimport Rows, rows_view
+from cmargin._core.rows._rows cimport Rows, rows_view, storage_t
 
 
 cdef struct row_source:          # rows of a matrix, or the chosen ones among them; nothing is copied
     rows_view X
-    bint single                  # values are float32
     bint intercept               # a column of ones follows the features
     const Py_ssize_t *rows       # the chosen rows, ascending; NULL for all of them
 
@@ -20,7 +19,7 @@ cdef struct row_tile:
     Py_ssize_t first             # place of its first row, in the subset where there is one
     Py_ssize_t n
     const void *data             # dense: row i starts at data + (rows ? rows[i] : i) * stride, its columns side by side
-    bint single
+    storage_t storage
     Py_ssize_t stride
     const Py_ssize_t *rows
     Py_ssize_t ahead             # numbers from a row to its like in the next tile, which sums ask for; 0: they do not

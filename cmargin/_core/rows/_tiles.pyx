@@ -1,47 +1,35 @@
 """Tiles of rows: products with them and sums of them, dense through ``_tiles.h`` and dsyrk, sparse here."""
 
-import numpy as np
-
 from libc.math cimport sqrt
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
 from cmargin._core.linalg._blas cimport TRANS, floating, syrk
 from cmargin._core.linalg._packed_syrk cimport packed_syrk_d, packed_syrk_f
-from cmargin._core.rows._csr cimport csr_axpy, csr_axpy_weighted, csr_dot, csr_moments
-from cmargin._core.rows._rows cimport Rows, rows_view
-from cmargin._core.util._simd cimport (
-    lane_sum, mixed_axpy_d, mixed_axpy_f, mixed_dot_d, mixed_dot_f, row_prefetch,
+from cmargin._core.rows._csr cimport csr_axpy, csr_axpy_weighted, csr_dot, csr_moments, sparse_row
+from cmargin._core.rows._rows cimport (
+    FLOAT64, Rows, column_of, from_entry, rows_view, storage_t, storage_width, stored_number, value_at,
 )
+from cmargin._core.util._simd cimport lane_sum
 
 
 cdef extern from "_tiles.h" nogil:
-    void tile_products_f(const float *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n, Py_ssize_t m,
-                         const double *w, double constant, double *out) noexcept
-    void tile_products_d(const double *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n, Py_ssize_t m,
-                         const double *w, double constant, double *out) noexcept
-    void tile_add_rows_f(const float *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n, Py_ssize_t m,
-                         Py_ssize_t ahead, const double *c, double *total) noexcept
-    void tile_add_rows_d(const double *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n, Py_ssize_t m,
-                         Py_ssize_t ahead, const double *c, double *total) noexcept
-    void tile_add_rows_3_f(const float *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n, Py_ssize_t m,
-                           Py_ssize_t ahead, const double *a, const double *b, const double *c, double *sum_a,
-                           double *sum_b, double *sum_c) noexcept
-    void tile_add_rows_3_d(const double *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n, Py_ssize_t m,
-                           Py_ssize_t ahead, const double *a, const double *b, const double *c, double *sum_a,
-                           double *sum_b, double *sum_c) noexcept
-    void tile_add_squares_f(const float *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n, Py_ssize_t m,
-                            const double *c, double *total) noexcept
-    void tile_add_squares_d(const double *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n, Py_ssize_t m,
-                            const double *c, double *total) noexcept
-    void tile_row_squares_f(const float *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n, Py_ssize_t m,
-                            const double *w, double *out) noexcept
-    void tile_row_squares_d(const double *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n, Py_ssize_t m,
-                            const double *w, double *out) noexcept
-    void row_scaled_f(const float *x, double scale, Py_ssize_t m, double *out) noexcept
-    void row_scaled_d(const double *x, double scale, Py_ssize_t m, double *out) noexcept
-    void row_scaled_to_single_f(const float *x, double scale, Py_ssize_t m, float *out) noexcept
-    void row_scaled_to_single_d(const double *x, double scale, Py_ssize_t m, float *out) noexcept
+    void tile_products_of(storage_t storage, const void *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n,
+                          Py_ssize_t m, const double *w, double constant, double *out) noexcept
+    void tile_add_rows_of(storage_t storage, const void *data, Py_ssize_t stride, const Py_ssize_t *rows, Py_ssize_t n,
+                          Py_ssize_t m, Py_ssize_t ahead, const double *c, double *total) noexcept
+    void tile_add_rows_3_of(storage_t storage, const void *data, Py_ssize_t stride, const Py_ssize_t *rows,
+                            Py_ssize_t n, Py_ssize_t m, Py_ssize_t ahead, const double *a, const double *b,
+                            const double *c, double *sum_a, double *sum_b, double *sum_c) noexcept
+    void tile_add_squares_of(storage_t storage, const void *data, Py_ssize_t stride, const Py_ssize_t *rows,
+                             Py_ssize_t n, Py_ssize_t m, const double *c, double *total) noexcept
+    void tile_row_squares_of(storage_t storage, const void *data, Py_ssize_t stride, const Py_ssize_t *rows,
+                             Py_ssize_t n, Py_ssize_t m, const double *w, double *out) noexcept
+    void row_scaled_of(storage_t storage, const void *x, double scale, Py_ssize_t m, double *out) noexcept
+    void row_scaled_to_single_of(storage_t storage, const void *x, double scale, Py_ssize_t m, float *out) noexcept
+    double row_dot_of(storage_t storage, const void *x, const double *w, Py_ssize_t m) noexcept
+    void row_axpy_of(storage_t storage, double scale, const void *x, double *total, Py_ssize_t m) noexcept
+    void row_prefetch_of(storage_t storage, const void *x, Py_ssize_t m) noexcept
 
 
 cdef Py_ssize_t SECOND_LEVEL = 1 << 20       # bytes of all rows that such a cache keeps
@@ -49,17 +37,8 @@ cdef Py_ssize_t SECOND_LEVEL = 1 << 20       # bytes of all rows that such a cac
 
 cdef row_source source_of(Rows X):
     cdef row_source source
-    source.X, source.single = X.view, X.dtype == np.float32
-    source.intercept, source.rows = False, NULL
+    source.X, source.intercept, source.rows = X.view, False, NULL
     return source
-
-
-cdef inline double value_of(const row_source *source, int64_t entry) noexcept nogil:
-    return (<const float *> source.X.values)[entry] if source.single else (<const double *> source.X.values)[entry]
-
-
-cdef inline int64_t column_of(const row_source *source, int64_t entry) noexcept nogil:
-    return source.X.columns[entry] if source.X.columns != NULL else source.X.columns_64[entry]
 
 
 cdef inline Py_ssize_t row_of(const row_source *source, Py_ssize_t i) noexcept nogil:
@@ -68,9 +47,9 @@ cdef inline Py_ssize_t row_of(const row_source *source, Py_ssize_t i) noexcept n
 
 cdef row_tile open_tile(const row_source *source, Py_ssize_t first, Py_ssize_t n, double *scratch) noexcept nogil:
     cdef row_tile tile
-    cdef Py_ssize_t m = source.X.n_features, size = sizeof(float) if source.single else sizeof(double), i, j, at
+    cdef Py_ssize_t m = source.X.n_features, i, j, at
     tile.source, tile.first, tile.n = source, first, n
-    tile.single, tile.stride = source.single, source.X.row_stride
+    tile.storage, tile.stride = source.X.storage, source.X.row_stride
     tile.data = source.X.values
     tile.rows, tile.ahead = NULL, 0
     if source.X.starts != NULL:
@@ -79,109 +58,54 @@ cdef row_tile open_tile(const row_source *source, Py_ssize_t first, Py_ssize_t n
         if source.rows != NULL:
             tile.rows = source.rows + first
         else:
-            tile.data = <const void *> (<const char *> source.X.values + first * source.X.row_stride * size)
-            if source.X.n_rows * m * size > SECOND_LEVEL:
+            tile.data = from_entry(&source.X, first * source.X.row_stride)
+            if source.X.n_rows * m * storage_width(source.X.storage) > SECOND_LEVEL:
                 tile.ahead = n * tile.stride
         return tile
-    tile.data, tile.single, tile.stride = scratch, False, m
+    tile.data, tile.storage, tile.stride = scratch, FLOAT64, m
     for j in range(m):                               # columns outside: F order is read along its columns
         for i in range(n):
             at = row_of(source, first + i) * source.X.row_stride + j * source.X.column_stride
-            scratch[i * m + j] = value_of(source, at)
+            scratch[i * m + j] = value_at(&source.X, at)
     return tile
 
 
-cdef inline const float *single_row(const row_source *source, Py_ssize_t row) noexcept nogil:
-    return <const float *> source.X.values + row * source.X.row_stride
-
-
-cdef inline const double *double_row(const row_source *source, Py_ssize_t row) noexcept nogil:
-    return <const double *> source.X.values + row * source.X.row_stride
+cdef inline const void *dense_row(const rows_view *X, Py_ssize_t row) noexcept nogil:
+    return from_entry(X, row * X.row_stride)
 
 
 cdef double row_product(const row_source *source, Py_ssize_t row, const double *w) noexcept nogil:
     cdef const rows_view *X = &source.X
-    cdef int64_t start
-    cdef Py_ssize_t n = X.n_features
-    if X.starts == NULL:
-        if source.single:
-            return mixed_dot_f(single_row(source, row), w, n)
-        return mixed_dot_d(double_row(source, row), w, n)
-    start = X.starts[row]
-    n = X.starts[row + 1] - start
-    if source.single:
-        if X.columns != NULL:
-            return csr_dot(<const float *> X.values + start, X.columns + start, n, w)
-        return csr_dot(<const float *> X.values + start, X.columns_64 + start, n, w)
-    if X.columns != NULL:
-        return csr_dot(<const double *> X.values + start, X.columns + start, n, w)
-    return csr_dot(<const double *> X.values + start, X.columns_64 + start, n, w)
+    if X.starts != NULL:
+        return csr_dot(sparse_row(X, row), w)
+    return row_dot_of(X.storage, dense_row(X, row), w, X.n_features)
 
 
 cdef void add_row(double scale, const row_source *source, Py_ssize_t row, double *total) noexcept nogil:
     cdef const rows_view *X = &source.X
-    cdef int64_t start
-    cdef Py_ssize_t n = X.n_features
-    if X.starts == NULL:
-        if source.single:
-            mixed_axpy_f(scale, single_row(source, row), total, n)
-        else:
-            mixed_axpy_d(scale, double_row(source, row), total, n)
-        return
-    start = X.starts[row]
-    n = X.starts[row + 1] - start
-    if source.single:
-        if X.columns != NULL:
-            csr_axpy(scale, <const float *> X.values + start, X.columns + start, n, total)
-        else:
-            csr_axpy(scale, <const float *> X.values + start, X.columns_64 + start, n, total)
-    elif X.columns != NULL:
-        csr_axpy(scale, <const double *> X.values + start, X.columns + start, n, total)
+    if X.starts != NULL:
+        csr_axpy(sparse_row(X, row), scale, total)
     else:
-        csr_axpy(scale, <const double *> X.values + start, X.columns_64 + start, n, total)
+        row_axpy_of(X.storage, scale, dense_row(X, row), total, X.n_features)
 
 
 cdef void row_moments(const row_source *source, Py_ssize_t row, const double *weight, double *first,
                       double *second) noexcept nogil:
-    cdef const rows_view *X = &source.X
-    cdef int64_t start = X.starts[row]
-    cdef Py_ssize_t n = X.starts[row + 1] - start
-    if source.single:
-        if X.columns != NULL:
-            csr_moments(<const float *> X.values + start, X.columns + start, n, weight, first, second)
-        else:
-            csr_moments(<const float *> X.values + start, X.columns_64 + start, n, weight, first, second)
-    elif X.columns != NULL:
-        csr_moments(<const double *> X.values + start, X.columns + start, n, weight, first, second)
-    else:
-        csr_moments(<const double *> X.values + start, X.columns_64 + start, n, weight, first, second)
+    csr_moments(sparse_row(&source.X, row), weight, first, second)
 
 
 cdef void add_weighted_row(double scale, const row_source *source, Py_ssize_t row, const double *weight,
                            double *total) noexcept nogil:
-    cdef const rows_view *X = &source.X
-    cdef int64_t start = X.starts[row]
-    cdef Py_ssize_t n = X.starts[row + 1] - start
-    if source.single:
-        if X.columns != NULL:
-            csr_axpy_weighted(scale, <const float *> X.values + start, X.columns + start, n, weight, total)
-        else:
-            csr_axpy_weighted(scale, <const float *> X.values + start, X.columns_64 + start, n, weight, total)
-    elif X.columns != NULL:
-        csr_axpy_weighted(scale, <const double *> X.values + start, X.columns + start, n, weight, total)
-    else:
-        csr_axpy_weighted(scale, <const double *> X.values + start, X.columns_64 + start, n, weight, total)
+    csr_axpy_weighted(sparse_row(&source.X, row), scale, weight, total)
 
 
 cdef void fetch_row(const row_source *source, Py_ssize_t row) noexcept nogil:
-    cdef Py_ssize_t n = source.X.n_features, start = row * source.X.row_stride
-    if source.X.starts != NULL:
-        start = source.X.starts[row]
-        n = min(64, source.X.starts[row + 1] - start)
-    if source.single:
-        row_prefetch(<const float *> source.X.values + start, n)
-    else:
-        row_prefetch(<const double *> source.X.values + start, n)
+    cdef const rows_view *X = &source.X
+    cdef Py_ssize_t n = X.n_features, start = row * X.row_stride
+    if X.starts != NULL:
+        start = X.starts[row]
+        n = min(64, X.starts[row + 1] - start)
+    row_prefetch_of(X.storage, from_entry(X, start), n)
 
 
 cdef void tile_products(const row_tile *tile, const double *w, double *out) noexcept nogil:
@@ -191,10 +115,8 @@ cdef void tile_products(const row_tile *tile, const double *w, double *out) noex
     if source.X.starts != NULL:
         for i in range(tile.n):
             out[i] = constant + row_product(source, row_of(source, tile.first + i), w)
-    elif tile.single:
-        tile_products_f(<const float *> tile.data, tile.stride, tile.rows, tile.n, m, w, constant, out)
     else:
-        tile_products_d(<const double *> tile.data, tile.stride, tile.rows, tile.n, m, w, constant, out)
+        tile_products_of(tile.storage, tile.data, tile.stride, tile.rows, tile.n, m, w, constant, out)
 
 
 cdef void tile_weighted_products(const row_tile *tile, const double *w, double *scratch, double *weight) noexcept nogil:
@@ -218,10 +140,8 @@ cdef void tile_add_rows(const row_tile *tile, const double *c, double *total) no
         for i in range(tile.n):
             if c[i] != 0:
                 add_row(c[i], source, row_of(source, tile.first + i), total)
-    elif tile.single:
-        tile_add_rows_f(<const float *> tile.data, tile.stride, tile.rows, tile.n, m, tile.ahead, c, total)
     else:
-        tile_add_rows_d(<const double *> tile.data, tile.stride, tile.rows, tile.n, m, tile.ahead, c, total)
+        tile_add_rows_of(tile.storage, tile.data, tile.stride, tile.rows, tile.n, m, tile.ahead, c, total)
     if source.intercept:
         total[m] += lane_sum(c, tile.n)
 
@@ -242,12 +162,9 @@ cdef void tile_add_rows_3(const row_tile *tile, const double *a, const double *b
                 add_row(b[i], source, row, sum_b)
             if c[i] != 0:
                 add_row(c[i], source, row, sum_c)
-    elif tile.single:
-        tile_add_rows_3_f(<const float *> tile.data, tile.stride, tile.rows, tile.n, m, tile.ahead, a, b, c, sum_a,
-                          sum_b, sum_c)
     else:
-        tile_add_rows_3_d(<const double *> tile.data, tile.stride, tile.rows, tile.n, m, tile.ahead, a, b, c, sum_a,
-                          sum_b, sum_c)
+        tile_add_rows_3_of(tile.storage, tile.data, tile.stride, tile.rows, tile.n, m, tile.ahead, a, b, c, sum_a,
+                           sum_b, sum_c)
     if source.intercept:
         sum_a[m] += lane_sum(a, tile.n)
         sum_b[m] += lane_sum(b, tile.n)
@@ -263,11 +180,9 @@ cdef void tile_row_squares(const row_tile *tile, const double *w, double *out) n
             row = row_of(source, tile.first + i)
             out[i] = 0
             for k in range(source.X.starts[row], source.X.starts[row + 1]):
-                out[i] += w[column_of(source, k)] * value_of(source, k) * value_of(source, k)
-    elif tile.single:
-        tile_row_squares_f(<const float *> tile.data, tile.stride, tile.rows, tile.n, m, w, out)
+                out[i] += w[column_of(&source.X, k)] * value_at(&source.X, k) * value_at(&source.X, k)
     else:
-        tile_row_squares_d(<const double *> tile.data, tile.stride, tile.rows, tile.n, m, w, out)
+        tile_row_squares_of(tile.storage, tile.data, tile.stride, tile.rows, tile.n, m, w, out)
 
 
 cdef void tile_add_squares(const row_tile *tile, const double *c, double *total) noexcept nogil:
@@ -280,11 +195,9 @@ cdef void tile_add_squares(const row_tile *tile, const double *c, double *total)
                 continue
             row = row_of(source, tile.first + i)
             for k in range(source.X.starts[row], source.X.starts[row + 1]):
-                total[column_of(source, k)] += c[i] * value_of(source, k) * value_of(source, k)
-    elif tile.single:
-        tile_add_squares_f(<const float *> tile.data, tile.stride, tile.rows, tile.n, m, c, total)
+                total[column_of(&source.X, k)] += c[i] * value_at(&source.X, k) * value_at(&source.X, k)
     else:
-        tile_add_squares_d(<const double *> tile.data, tile.stride, tile.rows, tile.n, m, c, total)
+        tile_add_squares_of(tile.storage, tile.data, tile.stride, tile.rows, tile.n, m, c, total)
     if source.intercept:
         total[m] += lane_sum(c, tile.n)
 
@@ -323,10 +236,10 @@ cdef inline Py_ssize_t active_entries(const row_source *source, Py_ssize_t row, 
     cdef int64_t k
     in_order[0] = True
     for k in range(source.X.starts[row], source.X.starts[row + 1]):
-        at = block.position[column_of(source, k)]
+        at = block.position[column_of(&source.X, k)]
         if at >= 0 and count < room:
             in_order[0] = in_order[0] and at > last
-            values[count], places[count], last = root * value_of(source, k), at, at
+            values[count], places[count], last = root * value_at(&source.X, k), at, at
             count += 1
     if source.intercept and block.position[source.X.n_features] >= 0 and count < room:
         values[count], places[count] = root, block.position[source.X.n_features]
@@ -361,27 +274,20 @@ cdef bint add_sparse_row(const row_source *source, Py_ssize_t row, double root, 
     return False
 
 
-cdef inline double tile_value(const row_tile *tile, Py_ssize_t at) noexcept nogil:
-    return (<const float *> tile.data)[at] if tile.single else (<const double *> tile.data)[at]
-
-
 cdef void pack_dense_row(const row_tile *tile, Py_ssize_t i, double root, const curvature_block *block,
                          floating *packed_row) noexcept nogil:
     cdef Py_ssize_t m = tile.source.X.n_features, n = block.n_active, j, column
-    cdef Py_ssize_t at = (i if tile.rows == NULL else tile.rows[i]) * tile.stride
+    cdef const char *x = <const char *> tile.data + (
+        i if tile.rows == NULL else tile.rows[i]) * tile.stride * storage_width(tile.storage)
     if block.active != NULL:
         for j in range(n):
             column = block.active[j]
-            packed_row[j] = <floating> (root * (tile_value(tile, at + column) if column < m else 1.0))
+            packed_row[j] = <floating> (root * (stored_number(tile.storage, x, column) if column < m else 1.0))
     else:
-        if floating is float and tile.single:
-            row_scaled_to_single_f(<const float *> tile.data + at, root, m, packed_row)
-        elif floating is float:
-            row_scaled_to_single_d(<const double *> tile.data + at, root, m, packed_row)
-        elif tile.single:
-            row_scaled_f(<const float *> tile.data + at, root, m, packed_row)
+        if floating is float:
+            row_scaled_to_single_of(tile.storage, x, root, m, packed_row)
         else:
-            row_scaled_d(<const double *> tile.data + at, root, m, packed_row)
+            row_scaled_of(tile.storage, x, root, m, packed_row)
         if tile.source.intercept:
             packed_row[m] = <floating> root
     for j in range(n, packed_width(n)):

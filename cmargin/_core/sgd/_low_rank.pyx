@@ -17,8 +17,7 @@ from libc.string cimport memset
 
 from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, gemm, syrk
 from cmargin._core.linalg._eigh cimport EIGH_OK, eigh_iwork_size, eigh_top, eigh_work_size
-from cmargin._core.rows._dense_tile cimport column_of
-from cmargin._core.rows._rows cimport Rows, gather_row, rows_view
+from cmargin._core.rows._rows cimport Rows, column_of, gather_row, rows_view
 from cmargin._core.util._fp_control cimport fp_set, fp_settings, fp_standard
 from cmargin._core.util._shapes cimport must_fit
 

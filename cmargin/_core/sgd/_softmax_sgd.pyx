@@ -37,9 +37,8 @@ from libc.string cimport memcpy, memset
 
 from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, gemm
 from cmargin._core.losses._softmax cimport FEW_CLASSES, softmax_rows
-from cmargin._core.rows._dense_tile cimport column_of
 from cmargin._core.rows._few_classes cimport few_pay, few_sums, few_times
-from cmargin._core.rows._rows cimport Rows, rows_view
+from cmargin._core.rows._rows cimport Rows, column_of, rows_view
 from cmargin._core.util._shapes cimport must_fit
 from cmargin._core.util._simd cimport row_axpy, row_dot, row_lerp, row_prefetch
 from cmargin._core.util._team cimport share_out

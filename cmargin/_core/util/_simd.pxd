@@ -16,10 +16,6 @@ cdef extern from "_simd.h" nogil:
     void rows_sum_d(const double *x, Py_ssize_t n, Py_ssize_t k, double *y) noexcept
     void row_prefetch_f(const float *x, Py_ssize_t n) noexcept
     void row_prefetch_d(const double *x, Py_ssize_t n) noexcept
-    double mixed_dot_f(const float *x, const double *w, Py_ssize_t n) noexcept
-    double mixed_dot_d(const double *x, const double *w, Py_ssize_t n) noexcept
-    void mixed_axpy_f(double scale, const float *x, double *v, Py_ssize_t n) noexcept
-    void mixed_axpy_d(double scale, const double *x, double *v, Py_ssize_t n) noexcept
     double lane_sum(const double *x, Py_ssize_t n) noexcept
 
 

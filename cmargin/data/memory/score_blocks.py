@@ -136,8 +136,7 @@ class ScoreBlocks:
         weight = np.zeros(0) if self.weight is None else contiguous(self.weight, float)
         sizes = (0 if sparse else tile * d, tile * K, (2 + d) * K)
         room = [np.empty((self.at_once, size)) for size in sizes]
-        return ProblemRows(self.source.rows, self.source.dtype == np.float32, self.starts, self.labels, weight, K, tile,
-                           *room)
+        return ProblemRows(self.source.rows, self.starts, self.labels, weight, K, tile, *room)
 
     @property
     def at_once(self):
