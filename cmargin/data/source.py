@@ -126,11 +126,12 @@ class RowPass(Protocol):
     def set_active(self, active):
         """Columns of the curvature block from the next look on: ascending indices, or None for all."""
 
-    def look(self, direction, step, line_width, width, curvature_floor, with_hessian=True):
+    def look(self, direction, step, line_width, width, curvature_floor, with_hessian=True, move=None):
         """Move to u - step * y (X direction) and sum there; a read of X.
 
-        ``direction`` is a Newton step; None: no new direction, another part of the last one, whose change is still
-        known per row.
+        ``direction`` is a Newton step. ``move`` (`data/moves.py`): from w = 0, RESTART; from where the last look was,
+        whose step is taken, COMMIT_AND_MOVE; or SAME_LINE without a direction: another part of the last one, whose
+        change is still known per row. None: as the direction says, and whether there was a look since `start`.
 
         Returns ``(sums, gradient, hessian)``. sums: smoothed hinge at ``line_width`` and its slope in the step,
         hinge, smoothed hinge at ``width``, predicted dual variables of the positive and of the negative rows, number

@@ -5,16 +5,18 @@ import pytest
 from conftest import blobs
 
 from cmargin.data import open_rows
+from cmargin.data.moves import COMMIT_AND_MOVE, RESTART, SAME_LINE
 from cmargin.data.shards.request import Request, add_up, answer_of, n_sums
 from cmargin.data.source import SINGLE_BLOCK, TANGENTS
 
-LOOK = {"restart": False, "primal": False, "active": None, "direction": None, "step": 0.5, "line_width": 0.2,
+LOOK = {"move": SAME_LINE, "primal": False, "active": None, "direction": None, "step": 0.5, "line_width": 0.2,
         "width": 0.1, "curvature_floor": 0.05, "with_hessian": False}
-START = {**LOOK, "restart": True, "primal": True}
 DIRECTION = np.linspace(-0.3, 0.4, 6)
+STEP = {**LOOK, "move": COMMIT_AND_MOVE, "direction": DIRECTION}
+START = {**STEP, "move": RESTART, "primal": True}
 QUESTIONS = [
-    ("look", {**START, "with_hessian": True}), ("look", {**LOOK, "direction": DIRECTION, "with_hessian": SINGLE_BLOCK}),
-    ("look", {**LOOK, "direction": DIRECTION, "with_hessian": True, "active": np.array([0, 2, 5])}),
+    ("look", {**START, "with_hessian": True}), ("look", {**STEP, "with_hessian": SINGLE_BLOCK}),
+    ("look", {**STEP, "with_hessian": True, "active": np.array([0, 2, 5])}),
     ("look", {**LOOK, "with_hessian": TANGENTS}), ("along", {"step": 0.7, "width": 0.3}),
     ("product", {"x": None, "width": 0.1, "curvature_floor": 0.0}),
     ("product", {"x": DIRECTION, "width": 0.1, "curvature_floor": 0.0}),
@@ -51,11 +53,11 @@ def test_sums_answer_as_the_rows_do():
         add_up(kind, asked, both[1], out)
         found = answer_of(kind, asked, out, both[1])
         if kind == "look":
-            if asked["restart"]:
+            if asked["move"] == RESTART:
                 both[0].start(asked["primal"])
             both[0].set_active(asked["active"])
             own = both[0].look(*(asked[name] for name in ("direction", "step", "line_width", "width",
-                                                          "curvature_floor", "with_hessian")))
+                                                          "curvature_floor", "with_hessian", "move")))
             if own[2] is not None:
                 own = *own[:2], np.triu(own[2])
         else:
@@ -63,3 +65,14 @@ def test_sums_answer_as_the_rows_do():
             own = getattr(both[0], method)(*asked.values())
         for mine, its in zip(found, own, strict=True):
             np.testing.assert_array_equal(mine, its, err_msg=kind)
+
+
+@pytest.mark.parametrize("move, moved", [
+    (SAME_LINE, False), (COMMIT_AND_MOVE, False), (RESTART, True), (SAME_LINE, True)])
+def test_a_move_that_the_rows_cannot_make_is_refused(move, moved):
+    # whether the last step was taken was read out of a direction that was there or not
+    rows = open_rows(np.eye(5)).row_pass(np.ones(5), intercept=True, n_threads=1)
+    if moved:
+        rows.look(DIRECTION, 1.0, 0.2, 0.1, 0.0, False, RESTART)
+    with pytest.raises(ValueError, match="the move of a look"):
+        rows.look(DIRECTION, 1.0, 0.2, 0.1, 0.0, False, move)

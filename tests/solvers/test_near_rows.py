@@ -17,12 +17,12 @@ from cmargin import Checkpoint, SmSVMClassifier
 from cmargin._core.rows._working_set import are_below, count, count_distances, crossings, sum_near, with_nearest
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
+from cmargin.data.moves import look_as_asked
 from cmargin.data.source import TANGENTS
 from cmargin.data.working_set import NOTHING, Nearest, choose, limit_of
 from cmargin.solvers import cost
 from cmargin.solvers.newton import working_set as near_rows
 from cmargin.solvers.newton.continuation import ContinuationNewton
-from cmargin.solvers.newton.slices import _look
 from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.problem import Problem, Settings
 
@@ -246,7 +246,7 @@ def test_a_small_problem_without_a_finite_curvature_ends_quietly():
         if beside:
             small.stand_beside(np.zeros((2, 19)), [0.0, 0.0], 400.0)
         small.begin()
-        sums, gradient, hessian = _look(source, small.ask())
+        sums, gradient, hessian = look_as_asked(source, **small.ask())
         told = sums, gradient, hessian * np.nan
         if beside:
             small.tell(*told)

@@ -179,7 +179,7 @@ cdef class Driver(Worker):
                 active = np.empty(0, np.intp)
             elif ask.n_active > 0:
                 active = np.asarray(<Py_ssize_t[:ask.n_active]> <Py_ssize_t *> ask.active)
-            return dict(restart=look.move == RESTART, primal=look.move == RESTART and ask.primal, active=active,
+            return dict(move=<int> look.move, primal=look.move == RESTART and ask.primal, active=active,
                         direction=direction, step=look.step, line_width=look.line_width, width=look.width,
                         curvature_floor=look.floor, with_hessian=look.with_hessian)
         if ask.kind == ALONG:

@@ -15,9 +15,9 @@ cdef class RowBlocks:
     cdef readonly Py_ssize_t n_rows, n_columns, n_features
     cdef int make_room(self, Py_ssize_t order) except -1
     cdef int ask_for(self, const double[::1] direction, double step, double line_width, double width, double floor,
-                     int with_hessian) except -1
+                     int with_hessian, move) except -1
     cdef look_request request_of(self, const double[::1] direction, double step, double line_width, double width,
-                                 double floor, int with_hessian) except *
+                                 double floor, int with_hessian, move) except *
     cdef object look_through(self)
     cdef int must_have(self, bint memory) except -1
     cdef int listen(self) except -1

@@ -32,7 +32,7 @@ class RowBlocks:
     def let_sample(self) -> Any: ...
     def look(
         self, direction: np.ndarray, step: float, line_width: float, width: float, curvature_floor: float,
-        with_hessian: int = ...,
+        with_hessian: int = ..., move: Any = ...,
     ) -> Any: ...
     def look_at_sample(
         self, direction: np.ndarray, step: float, line_width: float, width: float, stands_for: float, seed: int = ...,

@@ -206,7 +206,7 @@ cdef class RowBlocks:
             self.rows.job.leverage = &leverage[0]
 
     def look(self, const double[::1] direction, double step, double line_width, double width, double curvature_floor,
-             int with_hessian=True):
+             int with_hessian=True, move=None):
         """One read of the rows at u - step (y X direction); None keeps the direction of the last look.
 
         Returns
@@ -218,7 +218,7 @@ cdef class RowBlocks:
         All three are workspace, overwritten by the next look. A look that was left by an exception (a Ctrl-C, or what
         ``between_slices`` raised) has moved some rows and others not: `start` before the next.
         """
-        self.ask_for(direction, step, line_width, width, curvature_floor, with_hessian)
+        self.ask_for(direction, step, line_width, width, curvature_floor, with_hessian, move)
         return self.look_through()
 
     def look_at_sample(self, const double[::1] direction, double step, double line_width, double width,
@@ -228,7 +228,7 @@ cdef class RowBlocks:
         A row of curvature s h is in it with probability s h (0.1 + 0.9 r) / ``stands_for``, r the sum of
         ``column_weight`` x^2, or 1 if no look since `let_sample` was given one, and weighs the inverse more.
         """
-        cdef look_request request = self.request_of(direction, step, line_width, width, 0.0, SAMPLED_BLOCK)
+        cdef look_request request = self.request_of(direction, step, line_width, width, 0.0, SAMPLED_BLOCK, None)
         request.stands_for, request.seed = stands_for, seed
         if column_weight is not None:
             check_length("column_weight", column_weight.shape[0], self.n_features)
@@ -237,12 +237,12 @@ cdef class RowBlocks:
         return self.look_through()
 
     cdef int ask_for(self, const double[::1] direction, double step, double line_width, double width, double floor,
-                     int with_hessian) except -1:
-        cdef look_request request = self.request_of(direction, step, line_width, width, floor, with_hessian)
+                     int with_hessian, move) except -1:
+        cdef look_request request = self.request_of(direction, step, line_width, width, floor, with_hessian, move)
         return self.must_have(pass_begin_look(&self.rows, &request))
 
     cdef look_request request_of(self, const double[::1] direction, double step, double line_width, double width,
-                                 double floor, int with_hessian) except *:
+                                 double floor, int with_hessian, move) except *:
         cdef look_request request
         if direction is not None:
             check_length("direction", direction.shape[0], self.n_columns)
@@ -250,6 +250,7 @@ cdef class RowBlocks:
         if direction is not None:
             request.move = COMMIT_AND_MOVE if self.rows.begun else RESTART
             request.direction = &direction[0] if direction.shape[0] > 0 else self.rows.job.gradient
+        must_fit(move is None or request.move == move, "the move of a look")
         request.step, request.line_width, request.width = step, line_width, width
         request.floor = floor
         request.with_hessian, request.stands_for, request.seed = with_hessian, 0, 0

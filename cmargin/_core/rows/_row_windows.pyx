@@ -60,15 +60,15 @@ cdef class RowWindows(RowBlocks):
         self.move_to(0, self.none, self.n_rows)
         self.window = None
 
-    def look(self, direction, step, line_width, width, curvature_floor, with_hessian=True):
+    def look(self, direction, step, line_width, width, curvature_floor, with_hessian=True, move=None):
         raise TypeError("rows that come window by window: begin_look, look_on, end_look")
 
     def begin_look(self, const double[::1] direction, double step, double line_width, double width,
-                   double curvature_floor, int with_hessian=True):
+                   double curvature_floor, int with_hessian=True, move=None):
         """A look in windows: `see` and `look_on` for each, in any order, then `end_look`."""
         self.see_all()
         self.rows.windowed = True
-        self.ask_for(direction, step, line_width, width, curvature_floor, with_hessian)
+        self.ask_for(direction, step, line_width, width, curvature_floor, with_hessian, move)
 
     def look_on(self):
         """What `RowBlocks.look` returns, summed over the rows that are here."""

@@ -16,6 +16,7 @@ from cmargin._core.rows._row_pass import ROUNDING
 from cmargin.data.device.arrays import to_host
 from cmargin.data.device.gathered import beside_lines, sample_of
 from cmargin.data.device.losses import GAINS, LOSSES, SmoothedHinge, clipped, dual_curvature, positive
+from cmargin.data.moves import COMMIT_AND_MOVE, SAME_LINE, move_of
 from cmargin.data.source import SINGLE_BLOCK, TANGENTS
 from cmargin.data.working_set import Answered, ChoosesNearest
 
@@ -117,9 +118,9 @@ class DeviceRowPass(ChoosesNearest):
 
     # ------------------------------------------------------------ a look
 
-    def look(self, direction, step, line_width, width, curvature_floor, with_hessian=True):
-        moves, tangents = direction is not None, with_hessian == TANGENTS
-        swap = moves and self.begun                          # the last look was the step taken
+    def look(self, direction, step, line_width, width, curvature_floor, with_hessian=True, move=None):
+        move, tangents = move_of(direction, self.begun) if move is None else move, with_hessian == TANGENTS
+        moves, swap = move != SAME_LINE, move == COMMIT_AND_MOVE
         asked = Asked(self.rows.of_columns(direction) if moves else None, step, self.widths_of(line_width, width),
                       curvature_floor, with_hessian in (True, SINGLE_BLOCK) and self.order > 0, self.pending,
                       self.forgets or (self.fresh and not swap) or tangents, not self.begun, tangents)

@@ -13,6 +13,7 @@ from cmargin._core.rows._row_windows import RowWindows
 from cmargin.data.files.gathered import ListedQuestion, SampleQuestion
 from cmargin.data.memory.row_pass import MemoryRowPass
 from cmargin.data.memory.source import MemorySource
+from cmargin.data.moves import RESTART
 from cmargin.data.working_set import BEYOND, ChoosesNearest
 
 
@@ -45,9 +46,9 @@ class Question:
 
 class LookQuestion(Question):
     def begin(self):
-        if self.asked.pop("restart"):
-            self.blocks.start(self.asked["primal"])
-        del self.asked["primal"]
+        primal = self.asked.pop("primal")
+        if self.asked["move"] == RESTART:
+            self.blocks.start(primal)
         self.blocks.set_active(self.asked.pop("active"))
         self.blocks.begin_look(**self.asked)
 
@@ -105,9 +106,10 @@ class FileRowPass(ChoosesNearest):
         self.n_threads = n_threads
         self.both = sides_of(self.code)          # once: it takes the memory of another code
         self.total_weight = float(np.abs(self.code).sum())
-        self.active = None
+        self.active, self.primal = None, False
 
     def start(self, primal=False):
+        self.primal = primal
         self.blocks.start(primal)
 
     def set_loss(self, loss):
@@ -143,9 +145,9 @@ class FileRowPass(ChoosesNearest):
         """Read on until the clock says ``until``, for all who have asked."""
         self.place.work(until)
 
-    def look(self, direction, step, line_width, width, curvature_floor, with_hessian=True):
+    def look(self, direction, step, line_width, width, curvature_floor, with_hessian=True, move=None):
         return self.place.answer(LookQuestion(
-            self.blocks, restart=False, primal=False, active=self.active, direction=direction, step=step,
+            self.blocks, move=move, primal=self.primal, active=self.active, direction=direction, step=step,
             line_width=line_width, width=width, curvature_floor=curvature_floor, with_hessian=with_hessian))
 
     def hessp(self, x, width, curvature_floor=0.0):

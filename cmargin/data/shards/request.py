@@ -10,12 +10,14 @@ questions; what a shard answers is an array of sums, and the sum of all shards' 
 
 import numpy as np
 
+from cmargin.data.moves import look_as_asked
 from cmargin.data.source import SINGLE_BLOCK
 
 KINDS = "end", "call", "average", "look", "along", "product", "evaluate"
+OF_A_LOOK = "move", "primal", "active", "step", "line_width", "width", "curvature_floor", "with_hessian"
 NUMBERS = "step", "line_width", "width", "curvature_floor"                # of a question, after kind, key and flags
-RESTART, PRIMAL, SQUARES, VECTOR, ACTIVE = (1 << bit for bit in range(5))
-BLOCK = 1 << 5                 # what flags hold of ``with_hessian``, so many times
+PRIMAL, SQUARES, VECTOR, ACTIVE = (1 << bit for bit in range(4))
+MOVE, BLOCK = 1 << 4, 1 << 6   # what flags hold of ``move`` and of ``with_hessian``, so many times
 N_SUMS = 16                    # of a look, before its gradients
 
 
@@ -38,7 +40,7 @@ class Request:
         """``gone``: key of a pass that nobody asks for any more, or -1."""
         asked = {} if asked is None else asked
         vector, active = asked.get("direction", asked.get("x")), asked.get("active")
-        flags = RESTART * bool(asked.get("restart")) | PRIMAL * bool(asked.get("primal"))
+        flags = MOVE * asked.get("move", 0) | PRIMAL * bool(asked.get("primal"))
         flags |= SQUARES * bool(asked.get("squares")) | BLOCK * int(asked.get("with_hessian", 0))
         if vector is not None:
             self.vector[:len(vector)], flags = vector, flags | VECTOR
@@ -53,7 +55,7 @@ class Request:
         key, gone, flags = (int(number) for number in self.numbers[1:4])
         vector = self.vector.copy() if flags & VECTOR else None
         active = np.flatnonzero(np.unpackbits(self.mask, count=self.n_columns)) if flags & ACTIVE else None
-        asked = {"direction": vector, "x": vector, "active": active, "restart": bool(flags & RESTART),
+        asked = {"direction": vector, "x": vector, "active": active, "move": flags % BLOCK // MOVE,
                  "primal": bool(flags & PRIMAL), "squares": bool(flags & SQUARES), "with_hessian": flags // BLOCK,
                  **dict(zip(NUMBERS, self.numbers[4:].tolist(), strict=True))}
         return self.kind, key, gone, asked
@@ -72,11 +74,8 @@ def add_up(kind, asked, rows, out):
     """Write the sums of a shard's `RowPass` to ``out``."""
     p = rows.n_columns
     if kind == "look":
-        if asked["restart"]:
-            rows.start(asked["primal"])
-        rows.set_active(asked["active"])
-        sums, gradient, block = rows.look(_first(asked["direction"], p), asked["step"], asked["line_width"],
-                                          asked["width"], asked["curvature_floor"], asked["with_hessian"])
+        sums, gradient, block = look_as_asked(rows, direction=_first(asked["direction"], p),
+                                              **{name: asked[name] for name in OF_A_LOOK})
         out[:N_SUMS], out[N_SUMS:N_SUMS + 3 * p] = sums, gradient.reshape(-1)
         if block is not None:
             for row, part in _triangle(block, out[N_SUMS + 3 * p:]):

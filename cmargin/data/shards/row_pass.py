@@ -14,6 +14,7 @@ from cmargin.data.arrays import joined
 from cmargin.data.memory.row_pass import SMALL
 from cmargin.data.memory.score_blocks import ScoreBlocks
 from cmargin.data.memory.shared_start import ridge, sample_size
+from cmargin.data.moves import move_of
 from cmargin.data.open_here import open_here
 from cmargin.data.shards.request import answer_of
 from cmargin.data.stats import Described
@@ -112,7 +113,7 @@ class ShardedPass:
     def __init__(self, source, key, intercept, abouts):
         self.source, self.key, self.intercept = source, key, intercept
         self.n_features, self.n_columns = source.n_features, source.n_features + intercept
-        self.restart = self.primal = False
+        self.begun = self.primal = False
         self.active, self.block = None, None
         self.learn(abouts)
 
@@ -137,7 +138,7 @@ class ShardedPass:
         self.source.order("tell_pass", self.key, "pursue", level, scale)
 
     def start(self, primal=False):
-        self.restart, self.primal = True, primal
+        self.begun, self.primal = False, primal
 
     def set_active(self, active):
         self.active = active
@@ -145,9 +146,9 @@ class ShardedPass:
     def ask(self, kind, **asked):
         return answer_of(kind, asked, self.source.ask(kind, self.key, asked, self.n_columns), self)
 
-    def look(self, direction, step, line_width, width, curvature_floor, with_hessian=True):
-        restart, self.restart = self.restart, False
-        return self.ask("look", restart=restart, primal=self.primal, active=self.active, direction=direction, step=step,
+    def look(self, direction, step, line_width, width, curvature_floor, with_hessian=True, move=None):
+        move, self.begun = move_of(direction, self.begun) if move is None else move, True
+        return self.ask("look", move=move, primal=self.primal, active=self.active, direction=direction, step=step,
                         line_width=line_width, width=width, curvature_floor=curvature_floor, with_hessian=with_hessian)
 
     def along(self, step, width):

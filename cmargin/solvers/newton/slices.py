@@ -6,23 +6,16 @@ import numpy as np
 
 from cmargin._core.newton._asking import advance_all
 from cmargin._runtime.turns import give_way
+from cmargin.data.moves import look_as_asked
 from cmargin.solvers import cost
 from cmargin.solvers.newton.parts import NO_PARTS
 
 SLICE = 0.1                    # seconds between two moments at which Python is heard
 
 
-def _look(source, asked):
-    restart, primal = asked.pop("restart"), asked.pop("primal")
-    if restart:
-        source.start(primal)
-    source.set_active(asked.pop("active"))
-    return source.look(**asked)
-
-
 # how rows that are elsewhere answer, as `cmargin.data.source` has it
 ANSWERS = {
-    "look": _look,
+    "look": lambda source, asked: look_as_asked(source, **asked),
     "along": lambda source, asked: source.along(**asked)[1:],
     "product": lambda source, asked: source.hessp(**asked),
     "evaluate": lambda source, asked: source.evaluate(asked["x"], True),
