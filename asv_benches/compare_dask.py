@@ -24,7 +24,7 @@ from compare_ranks import split_of
 from distributed import Client, LocalCluster, wait
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
-from cmargin.data.shards.dask.source import DaskSource
+from cmargin.data.shards.workers.source import WorkerSource
 from measure.report import heading, table
 
 COLUMNS = 54
@@ -58,13 +58,13 @@ def seconds_of(make, X, y):
 
 def fits(X, y, there, labels, n_fits):
     rows, looks = [], []
-    real = DaskSource.send
+    real = WorkerSource.send
 
     def send(self):
         real(self)
         looks.append(any(question.name == "look" for question in self.asked))
 
-    DaskSource.send = send
+    WorkerSource.send = send
     for name, make in MODELS.items():
         here, over = [], []
         for _ in range(n_fits + 1):
@@ -77,7 +77,7 @@ def fits(X, y, there, labels, n_fits):
                      f"{other.min() / one.min():.2f}", f"{np.median(other) / np.median(one):.2f}",
                      f"{here[-1][1].n_passes_:.2f}", f"{over[-1][1].n_passes_:.2f}", len(looks), sum(looks),
                      f"{differ:.0e}"])
-    DaskSource.send = real
+    WorkerSource.send = real
     return rows
 
 

@@ -27,7 +27,7 @@ from cmargin._estimators.predict import LinearPredictions
 from cmargin._estimators.progress import say, warn_of
 from cmargin._estimators.validation import INT_MAX, POSITIVE, check_parameter, check_seed, check_verbose, open_checked
 from cmargin._runtime.turns import Turn
-from cmargin.data.containers import on_workers
+from cmargin.data.places import on_workers, place_of
 
 NONE_YET = np.empty(0)
 
@@ -282,7 +282,7 @@ def open_data(estimator, X, y, sample_weight, comm=None):
 
 
 def _rows(estimator, X, y, sample_weight, comm):
-    """Rows and labels as a data source, those of this process or Dask's, and weights, once parameters and all are
+    """Rows and labels as a data source, those of this process or of workers, and weights, once parameters and all are
     checked.
     """
     if comm is not None or not on_workers(X):
@@ -291,16 +291,16 @@ def _rows(estimator, X, y, sample_weight, comm):
         if comm is not None and not source.in_memory:
             raise ValueError("Rows in files or on a device do not take comm= yet; read those of each rank into memory.")
         return source, sample_weight
-    estimator._check_for("Dask collections")
+    place = place_of(X)
+    estimator._check_for(f"{place.name} collections")
     if estimator.checkpoint is not None:
-        raise ValueError("checkpoint= does not go with Dask collections yet; a worker that dies loses nothing there.")
+        raise ValueError(f"checkpoint= does not go with {place.name} collections yet; a worker that dies loses nothing "
+                         "there.")
     if y is None:
         raise ValueError(f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is "
                          "None.")
     _check_feature_names(estimator, getattr(X, "_meta", None), reset=True)
-    from cmargin.data.shards.dask.collections import open_partitions  # which imports Dask
-
-    source = open_partitions(X, y, sample_weight=sample_weight)
+    source = place.open(X, y, None, sample_weight)
     estimator.n_features_in_ = source.n_features
     return source, None
 

@@ -22,17 +22,17 @@ from cmargin.data.arrays import dense
 from cmargin.data.containers import computed, label_array, weight_array
 from cmargin.data.converted import batches
 from cmargin.data.device.arrays import namespace_of, on_device, to_host
-from cmargin.data.open import dask_array_of, on_workers
 from cmargin.data.open_here import opened
+from cmargin.data.places import on_workers, place_of
 
 SCORE_ENTRIES = 1 << 22          # scores held at a time by predict: 32 MB
 
 
-# ---------------------------------------------------------------- Dask collections
+# ---------------------------------------------------------------- collections of workers
 
 def lazy_on_workers(method: Method) -> Method:
-    """Decorator of a method of X, and of what is no array, whose result has a row for each of X: a Dask collection
-    gives a dask array. The processor computes by its standard settings meanwhile."""
+    """Decorator of a method of X, and of what is no array, whose result has a row for each of X: a collection of
+    workers' rows gives another. The processor computes by its standard settings meanwhile."""
     @wraps(method)
     def call(self, X, *more, **named):
         with StandardArithmetic():
@@ -42,20 +42,16 @@ def lazy_on_workers(method: Method) -> Method:
 
 
 def by_blocks(estimator, method, X, more, named):
-    import dask
-
     check_is_fitted(estimator)
     _check_feature_names(estimator, getattr(X, "_meta", None), reset=False)
-    X = dask_array_of(X)
+    lazily = place_of(X).predictions
+    X = lazily.as_array(X)
     if X.ndim != 2:
         raise ValueError(f"Expected 2D array, got {X.ndim}D array instead.")
     check_columns(estimator, X)
     there = for_workers(estimator)
     like = method(there, np.zeros((1, X.shape[1]), X.dtype if X.dtype.kind == "f" else np.float64), *more, **named)
-    shape = {"drop_axis": 1} if like.ndim == 1 else {"chunks": (X.chunks[0], like.shape[1:])}
-    return X.rechunk({1: -1}).map_blocks(of_block, dask.delayed(there), method.__name__, like[:0], more, named,
-                                         dtype=like.dtype,
-                                         meta=like[:0], token=f"cmargin-{method.__name__}", **shape)
+    return lazily.map_rows(X, of_block, method.__name__, like, there, method.__name__, like[:0], more, named)
 
 
 def for_workers(estimator):

@@ -33,9 +33,9 @@ from cmargin._runtime.checkpoint import NO_CHECKPOINTER
 from cmargin._runtime.deferred import Deferred
 from cmargin.data.failure import Failure, agreed_on, first_failure
 from cmargin.data.open_here import open_here, source_of
-from cmargin.data.shards.dask.tasks import Labelled, Several, says_failure
 from cmargin.data.shards.mpi import RankShard, RankSource
 from cmargin.data.shards.ranks import ON_RANKS, Ranks
+from cmargin.data.shards.workers.tasks import Labelled, Several, says_failure
 
 DRIVER_DECIDES = ("callback", "verbose", "n_jobs", "max_time")      # need not be alike
 IN_PARTITIONS = ("partitions", "in partition {}")     # as `ON_RANKS` of `cmargin.data.shards.ranks`

@@ -17,11 +17,12 @@ from sklearn.utils.validation import (
 from cmargin._core.rows._structure import check_structure
 from cmargin._core.util._arrays import all_finite
 from cmargin._core.util._openmp import effective_n_threads
-from cmargin.data.containers import is_single, on_workers, rows_array
+from cmargin.data.containers import is_single, rows_array
 from cmargin.data.converted import ConvertedRows, is_copied
 from cmargin.data.device.rows import DeviceRows
 from cmargin.data.files.sources import RowFiles
 from cmargin.data.open_here import opened, source_of
+from cmargin.data.places import place_of
 
 # what `validate_data` is to make of rows: CSR or dense, float32 and float64 as they are, in any order, not copied
 ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": None, "accept_large_sparse": True}
@@ -168,8 +169,9 @@ def check_elsewhere(estimator, X, reset, y="no_validation"):
 
 
 def refuse_partitions(estimator, X):
-    if on_workers(X):
-        raise TypeError(f"{type(estimator).__name__} does not take Dask collections here; give X.compute().")
+    place = place_of(X)
+    if place is not None:
+        raise TypeError(f"{type(estimator).__name__} does not take {place.name} collections here; give X.compute().")
 
 
 def rows_wanted(X):

@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cmargin._core.rows._structure import check_structure
+from cmargin.data.places import on_workers
 
 NESTED = (list, tuple, np.ndarray)
 # Beginnings of the names of types in pandas, polars and Arrow, in small letters.
@@ -72,11 +73,6 @@ def weight_array(sample_weight):
         return sample_weight
     refuse_container(sample_weight, "sample_weight")
     return np.asarray(unmasked(computed(sample_weight), "sample_weight"))
-
-
-def on_workers(X):
-    """Whether ``X`` is a Dask collection. Nothing is imported to know it."""
-    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
 
 
 def computed(a):

@@ -2,14 +2,8 @@
 
 from typing import Any
 
-from cmargin.data.containers import on_workers, refuse_types
 from cmargin.data.open_here import open_here
-
-
-def dask_array_of(X):
-    """A Dask collection as an array, of rows of unknown number where a dataframe does not say."""
-    refuse_types(getattr(X, "_meta", None))
-    return X.to_dask_array() if hasattr(X, "to_dask_array") else X
+from cmargin.data.places import place_of
 
 
 def open_rows(X: Any, y: Any = None, *, comm: Any = None, client: Any = None) -> Any:
@@ -52,8 +46,5 @@ def open_rows(X: Any, y: Any = None, *, comm: Any = None, client: Any = None) ->
         from cmargin.data.shards.rank_rows import open_ranks
 
         return open_ranks(X, y, comm)
-    if on_workers(X):
-        from cmargin.data.shards.dask.collections import open_partitions
-
-        return open_partitions(X, y, client)
-    return open_here(X, y)
+    place = place_of(X)
+    return open_here(X, y) if place is None else place.open(X, y, client)

@@ -22,7 +22,7 @@ STAGES = {
     "certify": "Certificate: objective and duality gap evaluated anew",
 }
 PLACES = {"memory": "in memory", "files": "read from files", "device": "on a device",
-          "ranks": "divided among MPI ranks", "workers": "divided among Dask workers"}
+          "ranks": "divided among MPI ranks", "workers": "divided among the workers of a cluster"}
 
 
 def description(stats, problem, count=None):

@@ -21,7 +21,7 @@ from workers_in_place import InPlace, Losing, source_of
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, SmSVMClassifierCV
 from cmargin.data import open_rows
 from cmargin.data.loss import Loss
-from cmargin.data.shards.dask import source as dask_source
+from cmargin.data.shards.workers import source as worker_source
 from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.problem import Problem, Settings
 
@@ -34,7 +34,7 @@ if not hasattr(signal, "SIGALRM"):
 from distributed.utils import get_mp_context  # noqa: E402
 
 from cmargin.data.shards.dask import cluster as dask_cluster  # noqa: E402
-from cmargin.data.shards.dask import tasks  # noqa: E402
+from cmargin.data.shards.workers import tasks  # noqa: E402
 
 LIMIT = 90                     # seconds of a test; a guard against hanging, not a figure
 N, D, PARTS = 3000, 8, (1000, 0, 1300, 700)
@@ -58,7 +58,7 @@ def started():
     if sys.platform.startswith("linux"):
         dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"})       # of restarted workers too
         get_mp_context().set_forkserver_preload(["dask.dataframe", "distributed", "cmargin.smsvm", "cmargin.slnd",
-                                                 "cmargin.data.shards.dask.tasks"])
+                                                 "cmargin.data.shards.workers.tasks"])
     return distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0",
                                     host="127.0.0.1")
 
@@ -154,7 +154,7 @@ def test_many_rows_begin_on_a_subset_here_or_there(client, monkeypatch):
     y = (many @ [1, 2, -1, 0, 1] + rng.standard_normal(24_000) > 0).astype(int)
     one = SmSVMClassifier(random_state=3).fit(many, y)
     for brought in (1 << 27, 0):
-        monkeypatch.setattr(dask_source, "BROUGHT", brought)
+        monkeypatch.setattr(worker_source, "BROUGHT", brought)
         there = SmSVMClassifier(random_state=3).fit(rows_there(many, parts), beside(y, parts))
         np.testing.assert_allclose(there.coef_, one.coef_, rtol=1e-9)
         assert there.n_passes_ == pytest.approx(one.n_passes_) and one.n_passes_ % 1         # there was a subset
@@ -310,7 +310,7 @@ def test_a_task_of_a_round_is_for_a_group(client, read):
 
 
 def test_a_worker_killed_in_mid_fit_changes_no_bit(monkeypatch):
-    monkeypatch.setattr(dask_source, "BROUGHT", 0)                               # the subset stays there too
+    monkeypatch.setattr(worker_source, "BROUGHT", 0)                               # the subset stays there too
     with started() as cluster, distributed.Client(cluster) as client:
         many, y = logistic_rows()
         counter, looks = Counter(), []

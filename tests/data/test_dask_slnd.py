@@ -23,7 +23,7 @@ if not hasattr(signal, "SIGALRM"):
 
 from test_dask import beside, client, name_of, rows_there, started, time_limit  # noqa: E402, F401
 
-from cmargin.data.shards.dask.walkers import groups_of  # noqa: E402
+from cmargin.data.shards.workers.walkers import groups_of  # noqa: E402
 
 
 def model(**parameters):

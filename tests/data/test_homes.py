@@ -43,11 +43,11 @@ from cmargin.data.loss import Loss
 from cmargin.data.memory import dual_rows, row_pass, score_blocks, softmax_rows, stochastic_rows
 from cmargin.data.memory import source as memory
 from cmargin.data.open_here import source_of
-from cmargin.data.shards.dask import source as dask_source
-from cmargin.data.shards.dask.source import DaskPass
-from cmargin.data.shards.dask.walkers import WorkerWalkers
 from cmargin.data.shards.mpi import RankPass, RankSource
 from cmargin.data.shards.walkers import RankWalkers
+from cmargin.data.shards.workers import source as worker_source
+from cmargin.data.shards.workers.source import WorkerPass
+from cmargin.data.shards.workers.walkers import WorkerWalkers
 from cmargin.data.source import TANGENTS
 from cmargin.data.stats import DataStats
 from cmargin.solvers.newton import working_set as near_rows
@@ -207,7 +207,7 @@ def test_steps_of_near_rows_in_every_home(place, form, monkeypatch):
 
 
 def test_steps_of_near_rows_that_stay_with_workers(monkeypatch):
-    monkeypatch.setattr(dask_source, "BROUGHT", 0)
+    monkeypatch.setattr(worker_source, "BROUGHT", 0)
     here, there, _ = same_steps(PLACES["partitions"], np.asarray, monkeypatch)
     assert there.passes == pytest.approx(here.passes)
 
@@ -326,12 +326,12 @@ def declared(protocol):
 VIEWS = [(base.DataSource, memory.MemorySource), (base.LocalRowPass, row_pass.MemoryRowPass),
          (base.DualPass, dual_rows.DualRowPass), (base.ScoreBlocks, score_blocks.ScoreBlocks),
          (base.SoftmaxPass, softmax_rows.SoftmaxRowPass), (base.StochasticRows, stochastic_rows.StochasticRows),
-         (base.DataSource, FileSource), (base.KeptRowPass, FileRowPass), (base.RowPass, DaskPass),
+         (base.DataSource, FileSource), (base.KeptRowPass, FileRowPass), (base.RowPass, WorkerPass),
          (base.KeptRowPass, RankPass),
          (base.DataSource, DeviceSource), (base.RowPass, DeviceRowPass), (base.ScoreBlocks, DeviceScoreBlocks),
          (base.StochasticRows, DeviceStochasticRows), (base.StochasticRows, FileStochasticRows),
          (base.Walkers, FileWalkers), (base.Shards, RankSource), (base.KeptWalkers, RankWalkers),
-         (base.Shards, dask_source.DaskSource), (base.ShardWalkers, WorkerWalkers)]
+         (base.Shards, worker_source.WorkerSource), (base.ShardWalkers, WorkerWalkers)]
 
 
 @pytest.mark.parametrize("protocol, done", VIEWS, ids=lambda given: given.__name__)

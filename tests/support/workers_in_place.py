@@ -12,8 +12,8 @@ from ranks_in_threads import OneProblem
 from cmargin._estimators.labels import Labels
 from cmargin._estimators.shards import Agreed
 from cmargin._runtime.checkpoint import NO_CHECKPOINTER
-from cmargin.data.shards.dask.source import DaskSource
-from cmargin.data.shards.dask.tasks import Labelled
+from cmargin.data.shards.workers.source import WorkerSource
+from cmargin.data.shards.workers.tasks import Labelled
 
 
 def measure(found):
@@ -84,10 +84,10 @@ def part_of(X, lo, hi):
 
 
 def source_of(X, code, cuts, cluster=None):
-    """`DaskSource` of one problem over parts of the rows."""
+    """`WorkerSource` of one problem over parts of the rows."""
     parts, cluster = list(pairwise([0, *cuts, X.shape[0]])), InPlace() if cluster is None else cluster
     rows = cluster.everywhere("rows", part_of, *zip(*((X, *part) for part in parts), strict=True))
-    source = DaskSource(cluster, rows, None, [hi - lo for lo, hi in parts], X.shape[1], X.dtype,
+    source = WorkerSource(cluster, rows, None, [hi - lo for lo, hi in parts], X.shape[1], X.dtype,
                     hasattr(X, "indptr"))
     source.labelled = [Kept(Labelled, OneProblem(code[lo:hi]), np.ones(hi - lo), lo, place)
                      for place, (lo, hi) in enumerate(parts)]

@@ -1,7 +1,7 @@
 """Rows that live in several shards under one driver: what there is to ask, and how what the shards say is folded.
 
 A `Shard` answers for its rows. Where shards are, and how they are asked, is for a subclass of `ShardedSource`: ranks of
-a communicator (`cmargin.data.shards.mpi`), partitions on the workers of a cluster (`cmargin.data.shards.dask`).
+a communicator (`cmargin.data.shards.mpi`), partitions on the workers of a cluster (`cmargin.data.shards.workers`).
 Subsets of the rows stay where they are, as passes of their own.
 """
 
@@ -68,7 +68,6 @@ class ShardedSource(Described):
         return max(self.call("largest"))
 
     def some_rows(self, size):
-        """As `ScoreBlocks.some_rows`."""
         return self.score_blocks(None, None, None).some_rows(size)
 
     def in_units(self, columns):

@@ -30,7 +30,7 @@ def client_of(client=None):
 def check_imports(client):
     """Raise ImportError unless scheduler and workers know this package: a worker that is sent what it cannot read dies,
     and another is tried after it. What is sent here, everybody can read."""
-    line = "import cmargin.data.shards.dask.tasks"
+    line = "import cmargin.data.shards.workers.tasks"
     try:
         client.run_on_scheduler(exec, line)
         client.run(exec, line)
@@ -112,6 +112,10 @@ class Cluster:
             return self.client.gather(futures)
         except Exception as error:
             raise in_words(error) from error
+
+    @staticmethod
+    def have_done(futures):
+        return all(future.done() for future in futures)
 
     @staticmethod
     def forget(futures):

@@ -13,10 +13,10 @@ import numpy as np
 from cmargin._core.util._openmp import effective_n_threads
 from cmargin.data.failure import Failure
 from cmargin.data.files.source import STATE
-from cmargin.data.shards.dask.tasks import Round, Several, answers_of, mixed, part_of, piece, reading, turn
-from cmargin.data.shards.dask.walkers import WorkerWalkers, groups_of
 from cmargin.data.shards.request import answer_of
 from cmargin.data.shards.row_pass import ShardedPass, ShardedSource, sums_of
+from cmargin.data.shards.workers.tasks import Round, Several, answers_of, mixed, part_of, piece, reading, turn
+from cmargin.data.shards.workers.walkers import WorkerWalkers, groups_of
 
 BROUGHT = 1 << 27              # bytes of all problems' subsets that come here
 PIECES = 64                    # of a partition whose rows are dealt out to others, at most
@@ -44,7 +44,7 @@ def folded(parts):
     return total
 
 
-class DaskPass(ShardedPass):
+class WorkerPass(ShardedPass):
     """`ShardedPass` whose questions wait for the next round, so that those of all problems make one."""
 
     posts = ("look", "along", "product", "evaluate")
@@ -91,7 +91,7 @@ class DaskPass(ShardedPass):
         return rows
 
 
-class DaskSource(ShardedSource):
+class WorkerSource(ShardedSource):
     """`ShardedSource` over the partitions of a cluster.
 
     Parameters
@@ -111,7 +111,7 @@ class DaskSource(ShardedSource):
     rounds : int
     """
 
-    shares_reads, pass_kind, storage = True, DaskPass, "workers"
+    shares_reads, pass_kind, storage = True, WorkerPass, "workers"
 
     def __init__(self, cluster, X, y, sizes, n_features, dtype, sparse):
         super().__init__(n_features, dtype, sparse, None)
@@ -260,7 +260,7 @@ class DaskSource(ShardedSource):
     @property
     def is_read(self):
         """Whether all partitions are somewhere already."""
-        return all(rows.done() for rows in self.X)
+        return self.cluster.have_done(self.X)
 
     def form_groups(self, anew=False):
         """By where the partitions are, unless that was known already."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cmargin.data.failure import Failure
-from cmargin.data.shards.dask.tasks import Partition, Round, says_failure
+from cmargin.data.shards.workers.tasks import Partition, Round, says_failure
 
 
 @dataclass
@@ -77,11 +77,11 @@ def groups_of(sizes, most, enough):
 
 
 class WorkerWalkers:
-    """`Walkers` on a `DaskSource`, one of every group of partitions.
+    """`Walkers` on a `WorkerSource`, one of every group of partitions.
 
     Parameters
     ----------
-    source : DaskSource
+    source : WorkerSource
     groups : lists of partitions, as of `groups_of`
     work : type
         Every task makes ``work(partition, *about)``, and writes to nothing else.
