@@ -118,7 +118,8 @@ class Nearest:
 
 
 class ChoosesNearest:
-    """What passes over the rows of one place have in common of it, beside `n_rows`, `margins` and `take_measures`."""
+    """What passes over the rows of one place have in common of it, beside `n_rows`, `margins`, ``code`` and ``blocks``,
+    compiled code's rows; those on a device have measures of their own."""
 
     nearest = None                 # `Nearest`, where `nearest_apart` is foreseen
 
@@ -127,6 +128,16 @@ class ChoosesNearest:
 
     def forget_nearest(self):
         self.nearest = None
+
+    def take_measures(self):
+        norms = self.blocks.norms
+        self.blocks.forget_measures()
+        return norms
+
+    def mean_measure(self):
+        mean = float(np.abs(self.code) @ self.blocks.norms / self.total_weight)
+        self.let_measures_go()
+        return mean
 
     def let_measures_go(self):
         """They are not wanted again, unless they say which rows are near."""

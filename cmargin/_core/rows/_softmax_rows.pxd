@@ -12,6 +12,8 @@ cdef enum task:
     CURVATURE = 2       # Hessian times V, at the probabilities that are there
     PRODUCTS = 3        # scores from V, nothing else
     INTERCEPTS = 4      # from scores that are there: probabilities, and the gradient's last row only
+    LINE = 5            # risk, slope and curvature at scores + step change
+    MOVE = 6            # scores += step change
 
 cdef enum:
     N_SUMS = 8          # numbers of a block, a cache line: risk, entropy; or risk, slope and curvature on a line

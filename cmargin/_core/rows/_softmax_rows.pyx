@@ -151,42 +151,6 @@ cdef void block_pass(
             since = 0
 
 
-cdef struct blocks_work:            # what threads share of a pass, a look along a line or a move, as each needs it
-    const softmax_plan *plan
-    Py_ssize_t first                # block
-    bint single                     # all pointers are to floats, else to doubles
-    int what
-    double step
-    const void *V
-    const void *change
-    void *scores
-    void *probs
-
-
-cdef void one_pass(const blocks_work *by, Py_ssize_t b, int t, const floating *V) noexcept nogil:
-    cdef const softmax_plan *plan = by.plan
-    block_pass(plan, by.what, plan.bounds[b], plan.bounds[b + 1], V, <floating *> by.scores, <floating *> by.probs,
-               <floating *> plan.copy + t * plan.copy_size, <floating *> plan.residual + t * plan.residual_size,
-               <floating *> plan.turned + t * plan.turned_size, <floating *> plan.partial + t * plan.partial_size,
-               plan.gradients + b * plan.n_columns * plan.n_classes, plan.sums + b * N_SUMS)
-
-
-cdef void do_pass(void *of, Py_ssize_t item, int t) noexcept nogil:
-    cdef const blocks_work *by = <blocks_work *> of
-    if by.single:
-        one_pass(by, by.first + item, t, <const float *> by.V)
-    else:
-        one_pass(by, by.first + item, t, <const double *> by.V)
-
-
-cdef void softmax_blocks(const softmax_plan *plan, int what, const floating *V, floating *scores, floating *probs,
-                         Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-    cdef blocks_work work
-    work.plan, work.first, work.single, work.what = plan, first, floating is float, what
-    work.V, work.scores, work.probs = V, scores, probs
-    share_out(do_pass, &work, last - first, plan.n_threads)
-
-
 cdef void line_block(const softmax_plan *plan, Py_ssize_t lo, Py_ssize_t hi, double step, const floating *scores,
                      const floating *change, floating *moved, double *out) noexcept nogil:
     # risk, slope and curvature of the risk at scores + step change, summed; moved (tile + 1, n_classes) is work
@@ -212,28 +176,6 @@ cdef void line_block(const softmax_plan *plan, Py_ssize_t lo, Py_ssize_t hi, dou
         at += n
 
 
-cdef void one_line(const blocks_work *by, Py_ssize_t b, int t, const floating *change) noexcept nogil:
-    cdef const softmax_plan *plan = by.plan
-    line_block(plan, plan.bounds[b], plan.bounds[b + 1], by.step, <const floating *> by.scores, change,
-               <floating *> plan.residual + t * plan.residual_size, plan.sums + b * N_SUMS)
-
-
-cdef void do_line(void *of, Py_ssize_t item, int t) noexcept nogil:
-    cdef const blocks_work *by = <blocks_work *> of
-    if by.single:
-        one_line(by, by.first + item, t, <const float *> by.change)
-    else:
-        one_line(by, by.first + item, t, <const double *> by.change)
-
-
-cdef void softmax_line(const softmax_plan *plan, double step, const floating *scores, const floating *change,
-                       Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-    cdef blocks_work work
-    work.plan, work.first, work.single, work.step = plan, first, floating is float, step
-    work.scores, work.change = <floating *> scores, change      # which are only read
-    share_out(do_line, &work, last - first, plan.n_threads)
-
-
 cdef inline void move_block(const softmax_plan *plan, Py_ssize_t b, floating step, floating *scores,
                             const floating *change) noexcept nogil:
     cdef Py_ssize_t j
@@ -241,20 +183,65 @@ cdef inline void move_block(const softmax_plan *plan, Py_ssize_t b, floating ste
         scores[j] += step * change[j]
 
 
-cdef void do_move(void *of, Py_ssize_t item, int t) noexcept nogil:
+cdef struct blocks_work:            # what threads share, as each task needs it
+    const softmax_plan *plan
+    Py_ssize_t first                # block
+    bint single                     # all pointers are to floats, else to doubles
+    int what
+    double step
+    const void *V
+    const void *change
+    void *scores
+    void *probs
+
+
+cdef void one_block(const blocks_work *by, Py_ssize_t b, int t, floating *scores) noexcept nogil:
+    cdef const softmax_plan *plan = by.plan
+    cdef floating *residual = <floating *> plan.residual + t * plan.residual_size
+    if by.what == MOVE:
+        move_block(plan, b, <floating> by.step, scores, <const floating *> by.change)
+    elif by.what == LINE:
+        line_block(plan, plan.bounds[b], plan.bounds[b + 1], by.step, scores, <const floating *> by.change, residual,
+                   plan.sums + b * N_SUMS)
+    else:
+        block_pass(plan, by.what, plan.bounds[b], plan.bounds[b + 1], <const floating *> by.V, scores,
+                   <floating *> by.probs, <floating *> plan.copy + t * plan.copy_size, residual,
+                   <floating *> plan.turned + t * plan.turned_size, <floating *> plan.partial + t * plan.partial_size,
+                   plan.gradients + b * plan.n_columns * plan.n_classes, plan.sums + b * N_SUMS)
+
+
+cdef void do_block(void *of, Py_ssize_t item, int t) noexcept nogil:
     cdef const blocks_work *by = <blocks_work *> of
     if by.single:
-        move_block(by.plan, by.first + item, <float> by.step, <float *> by.scores, <const float *> by.change)
+        one_block(by, by.first + item, t, <float *> by.scores)
     else:
-        move_block(by.plan, by.first + item, by.step, <double *> by.scores, <const double *> by.change)
+        one_block(by, by.first + item, t, <double *> by.scores)
+
+
+cdef void softmax_blocks(const softmax_plan *plan, int what, const floating *V, floating *scores, floating *probs,
+                         Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    cdef blocks_work work
+    work.plan, work.first, work.single, work.what = plan, first, floating is float, what
+    work.V, work.scores, work.probs = V, scores, probs
+    share_out(do_block, &work, last - first, plan.n_threads)
+
+
+cdef void along_blocks(const softmax_plan *plan, int what, double step, floating *scores, const floating *change,
+                       Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    cdef blocks_work work
+    work.plan, work.first, work.single, work.what, work.step = plan, first, floating is float, what, step
+    work.scores, work.change = scores, change
+    share_out(do_block, &work, last - first, plan.n_threads)
+
+
+cdef void softmax_line(const softmax_plan *plan, double step, const floating *scores, const floating *change,
+                       Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    along_blocks(plan, LINE, step, <floating *> scores, change, first, last)      # which are only read
 
 
 cdef void softmax_move(const softmax_plan *plan, double step, floating *scores, const floating *change,
                        Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-    cdef blocks_work work
-    work.plan, work.first, work.single, work.step = plan, first, floating is float, step
-    work.scores, work.change = scores, change
-    share_out(do_move, &work, last - first, plan.n_threads)
+    along_blocks(plan, MOVE, step, scores, change, first, last)
 
 
 cdef double softmax_mean(const softmax_plan *plan, Py_ssize_t which) noexcept nogil:

@@ -179,16 +179,6 @@ class FileRowPass(ChoosesNearest):
             SampleQuestion(self.place, self.code, positives, negatives, seed, column_weight))
         return self.gathered(X, rows, 1 / chance), 1.0
 
-    def mean_measure(self):
-        mean = float(np.abs(self.code) @ self.blocks.norms / self.total_weight)
-        self.let_measures_go()
-        return mean
-
-    def take_measures(self):
-        norms = self.blocks.norms
-        self.blocks.forget_measures()
-        return norms
-
     def nearest_apart(self, share, most, moved, width, sample=None):
         """One read for all problems that ask for rows at the same time; fewer rows where memory has room for fewer."""
         if self.offset is not None:

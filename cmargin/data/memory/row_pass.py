@@ -108,7 +108,6 @@ class MemoryRowPass(ChoosesNearest, RowBlocks):
         return sides_of(self.code)
 
     def gather_sample(self, positives, negatives, seed, column_weight=None):
-        """A pass over rows chosen with these probabilities, each for as many as it stands for, and what it read."""
         rows, chance, n_read = chosen(self.X, self.code, positives, negatives, seed, self.first, column_weight,
                                       self.n_threads)
         return self.subset(rows, 1 / chance), self.share * n_read / max(1, self.n_rows)
@@ -141,17 +140,11 @@ class MemoryRowPass(ChoosesNearest, RowBlocks):
             vectors, totals = [self.combine(c), np.zeros(self.n_columns)], [totals[0], totals[0]]
         return np.array(vectors), totals, [worth[positive].sum(), worth[~positive].sum()]
 
-    def mean_measure(self):
-        mean = float(np.abs(self.code) @ self.norms / self.total_weight)
-        self.let_measures_go()
-        return mean
-
     # ------------------------------------------------------------ the rows near the hinge
 
-    def take_measures(self):
-        norms = self.norms
-        self.forget_measures()
-        return norms
+    @property
+    def blocks(self):
+        return self
 
     def nearest_apart(self, share, most, moved, width, sample=None):
         if self.offset is not None:                  # lines that touch the hinge are told without them

@@ -68,18 +68,15 @@ class ScoreBlocks:
         return rows, (w[:rows.n_columns] if w is not None else None)
 
     def out_of(self, w, intercept):
-        """Weights of a `row_pass` in the columns of X."""
         with single_threaded_blas():
             return w if self.reduced is None else self.reduced.out_of(w, intercept)
 
     def units(self, columns, intercept):
-        """``columns``, a `Columns` of X or None, as a `row_pass` has them."""
         if columns is None or self.reduced is None:
             return columns
         return columns_of(self.reduced.L, intercept, np.float64)
 
     def ridge_start(self, intercept, l2):
-        """Weights (n_problems, n_features) and intercepts of one ridge regression of all codes, from a sample."""
         counts = np.diff(self.Y.indptr)
         if self.n_problems == 1:
             order = np.argsort(counts, kind="stable")
@@ -161,7 +158,6 @@ class ScoreBlocks:
         return self._sums_over(self.bounds, 1, W, bias, loss)
 
     def sums_of(self, block, W, bias, loss):
-        """`sums` over the rows of one slice."""
         return self._sums_over(np.array([block.start, block.stop], np.int64), block.step or 1, W, bias, loss)
 
     def _sums_over(self, bounds, every, W, bias, loss):
@@ -188,7 +184,6 @@ class ScoreBlocks:
             yield group, out
 
     def row_squares(self):
-        """(n_rows,) of |x_i|^2."""
         out = np.empty(self.n_rows)
         for block in self.blocks:
             X = self.rows(block)

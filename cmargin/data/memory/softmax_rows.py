@@ -123,7 +123,6 @@ class SoftmaxRowPass:
         return V, *self._run(RISK_OF_SCORES, zeros, scores, probs)
 
     def class_sums(self):
-        """(n_features, n_classes) of (1/N) sum_i s_i x_i over the rows of a class; half a read."""
         total = np.zeros((self.n_features, self.n_classes))
         for lo in range(0, self.n_rows, COPY_ROWS):
             self.between_slices()
@@ -137,7 +136,6 @@ class SoftmaxRowPass:
     # ---- for preconditioners
 
     def class_curvature(self, probs, stride=1):
-        """(n_classes, n_classes) mean of diag(p) - p p' over every ``stride``-th row."""
         return class_curvature(probs, self.weight, stride)
 
     def copy_of(self, subset):
@@ -145,7 +143,6 @@ class SoftmaxRowPass:
         return self.source.take(subset, np.float32)
 
     def dense_copy_of(self, subset):
-        """The same, dense."""
         return dense(self.copy_of(subset))
 
     def in_single_precision(self):

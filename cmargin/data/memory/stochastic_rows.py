@@ -46,7 +46,6 @@ class StochasticRows:
         return [slice(lo, min(lo + step, n)) for lo in range(0, n, step)]
 
     def scores(self, W, bias, subset):
-        """<w_c, x_i> + b_c of the rows in ``subset``: (len(subset), n_classes), float64."""
         out = np.empty((len(subset), len(W)))
         with single_threaded_blas():
             for part in self._parts(len(subset)):
@@ -55,7 +54,6 @@ class StochasticRows:
         return out
 
     def mean_row(self, subset, weight):
-        """(n_features,) mean of the rows of ``subset`` by ``weight``, float64."""
         sums = np.zeros(self.n_features)
         with single_threaded_blas():
             for part in self._parts(len(subset)):
@@ -208,5 +206,4 @@ class StochasticRows:
         return np.where(sums > 0, np.sqrt(sums / weight.sum()), 1.0)
 
     def over_columns(self, scale):
-        """The rows with every column over its entry of ``scale``: a copy."""
         return StochasticRows(self.source.over_columns(scale), self.n_threads)
