@@ -88,7 +88,7 @@ def source_of(X, code, cuts, cluster=None):
     parts, cluster = list(pairwise([0, *cuts, X.shape[0]])), InPlace() if cluster is None else cluster
     rows = cluster.everywhere("rows", part_of, *zip(*((X, *part) for part in parts), strict=True))
     source = WorkerSource(cluster, rows, None, [hi - lo for lo, hi in parts], X.shape[1], X.dtype,
-                    hasattr(X, "indptr"))
+                          hasattr(X, "indptr"))
     source.labelled = [Kept(Labelled, OneProblem(code[lo:hi]), np.ones(hi - lo), lo, place)
                      for place, (lo, hi) in enumerate(parts)]
     source.agreed = type("Agreed", (SimpleNamespace,), {"__len__": lambda self: 1})(n_rows=X.shape[0], entries=X.size)

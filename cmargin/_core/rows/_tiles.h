@@ -196,43 +196,17 @@
 DEFINE_TILE_KERNELS(float, f)
 DEFINE_TILE_KERNELS(double, d)
 
-/* of rows stored in any way, from `data` or `x` on */
-static inline void tile_products_of(storage_t storage, const void *data, ptrdiff_t stride, const ptrdiff_t *rows,
-                                    ptrdiff_t n, ptrdiff_t m, const double *w, double constant, double *out) {
-    BY_STORAGE(storage, tile_products, data, stride, rows, n, m, w, constant, out);
-}
-static inline void tile_add_rows_of(storage_t storage, const void *data, ptrdiff_t stride, const ptrdiff_t *rows,
-                                    ptrdiff_t n, ptrdiff_t m, ptrdiff_t ahead, const double *c, double *sum) {
-    BY_STORAGE(storage, tile_add_rows, data, stride, rows, n, m, ahead, c, sum);
-}
-static inline void tile_add_rows_3_of(storage_t storage, const void *data, ptrdiff_t stride, const ptrdiff_t *rows,
-                                      ptrdiff_t n, ptrdiff_t m, ptrdiff_t ahead, const double *a, const double *b,
-                                      const double *c, double *sum_a, double *sum_b, double *sum_c) {
-    BY_STORAGE(storage, tile_add_rows_3, data, stride, rows, n, m, ahead, a, b, c, sum_a, sum_b, sum_c);
-}
-static inline void tile_add_squares_of(storage_t storage, const void *data, ptrdiff_t stride, const ptrdiff_t *rows,
-                                       ptrdiff_t n, ptrdiff_t m, const double *c, double *sum) {
-    BY_STORAGE(storage, tile_add_squares, data, stride, rows, n, m, c, sum);
-}
-static inline void tile_row_squares_of(storage_t storage, const void *data, ptrdiff_t stride, const ptrdiff_t *rows,
-                                       ptrdiff_t n, ptrdiff_t m, const double *w, double *out) {
-    BY_STORAGE(storage, tile_row_squares, data, stride, rows, n, m, w, out);
-}
-static inline void row_scaled_of(storage_t storage, const void *x, double scale, ptrdiff_t m, double *out) {
-    BY_STORAGE(storage, row_scaled, x, scale, m, out);
-}
-static inline void row_scaled_to_single_of(storage_t storage, const void *x, double scale, ptrdiff_t m, float *out) {
-    BY_STORAGE(storage, row_scaled_to_single, x, scale, m, out);
-}
-static inline double row_dot_of(storage_t storage, const void *x, const double *w, ptrdiff_t m) {
-    return BY_STORAGE(storage, mixed_dot, x, w, m);
-}
-static inline void row_axpy_of(storage_t storage, double scale, const void *x, double *sum, ptrdiff_t m) {
-    BY_STORAGE(storage, mixed_axpy, scale, x, sum, m);
-}
-static inline void row_prefetch_of(storage_t storage, const void *x, ptrdiff_t m) {
-    BY_STORAGE(storage, row_prefetch, x, m);
-}
+/* the same of rows stored in any way, from an untyped `data` or `x` on */
+#define tile_products_of(storage, ...) BY_STORAGE(storage, tile_products, __VA_ARGS__)
+#define tile_add_rows_of(storage, ...) BY_STORAGE(storage, tile_add_rows, __VA_ARGS__)
+#define tile_add_rows_3_of(storage, ...) BY_STORAGE(storage, tile_add_rows_3, __VA_ARGS__)
+#define tile_add_squares_of(storage, ...) BY_STORAGE(storage, tile_add_squares, __VA_ARGS__)
+#define tile_row_squares_of(storage, ...) BY_STORAGE(storage, tile_row_squares, __VA_ARGS__)
+#define row_scaled_of(storage, ...) BY_STORAGE(storage, row_scaled, __VA_ARGS__)
+#define row_scaled_to_single_of(storage, ...) BY_STORAGE(storage, row_scaled_to_single, __VA_ARGS__)
+#define row_dot_of(storage, ...) BY_STORAGE(storage, mixed_dot, __VA_ARGS__)
+#define row_axpy_of(storage, ...) BY_STORAGE(storage, mixed_axpy, __VA_ARGS__)
+#define row_prefetch_of(storage, ...) BY_STORAGE(storage, row_prefetch, __VA_ARGS__)
 
 #undef ROW
 #undef ASK_AHEAD

@@ -277,8 +277,8 @@ cdef bint add_sparse_row(const row_source *source, Py_ssize_t row, double root, 
 cdef void pack_dense_row(const row_tile *tile, Py_ssize_t i, double root, const curvature_block *block,
                          floating *packed_row) noexcept nogil:
     cdef Py_ssize_t m = tile.source.X.n_features, n = block.n_active, j, column
-    cdef const char *x = <const char *> tile.data + (
-        i if tile.rows == NULL else tile.rows[i]) * tile.stride * storage_width(tile.storage)
+    cdef Py_ssize_t at = (i if tile.rows == NULL else tile.rows[i]) * tile.stride
+    cdef const void *x = <const void *> (<const char *> tile.data + at * storage_width(tile.storage))
     if block.active != NULL:
         for j in range(n):
             column = block.active[j]

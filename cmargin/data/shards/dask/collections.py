@@ -16,8 +16,7 @@ from cmargin.data.shards.workers.source import WorkerSource
 
 def open_partitions(X, y=None, client=None, sample_weight=None):
     """The `WorkerSource` of a dask array or dataframe ``X``, which is made on the workers, and of labels and weights
-    beside
-    it, which are Dask collections or in memory."""
+    beside it, which are Dask collections or in memory."""
     client = client_of(client)
     check_imports(client)
     if hasattr(X, "to_dask_array"):
@@ -25,7 +24,7 @@ def open_partitions(X, y=None, client=None, sample_weight=None):
     X, y, sample_weight = arrays_of(X, y, sample_weight)
     X = rows_of(X)
     source = WorkerSource(Cluster(client), partitions_of(X, client), None, X.chunks[0], X.shape[1], X.dtype,
-                    sp.issparse(X._meta))
+                          sp.issparse(X._meta))
     source.labels = None if y is None else beside(source, y, "y")
     source.weights = None if sample_weight is None else beside(source, sample_weight, "sample_weight")
     return source
