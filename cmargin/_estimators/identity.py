@@ -88,6 +88,7 @@ def parameters(estimator):
 
 
 def in_words(value):
+    """All of it: other values have other words. The repr of a long array, or of a column of a table, leaves out most."""
     if isinstance(value, BaseEstimator):
         return f"{type(value).__name__} {parameters(value)}"
     if isinstance(value, np.random.RandomState):
@@ -97,6 +98,12 @@ def in_words(value):
         value = value.item()
     if isinstance(value, dict):
         return repr({in_words(key): in_words(item) for key, item in value.items()})
+    if isinstance(value, (list, tuple)):
+        return ("[{}]" if isinstance(value, list) else "({})").format(", ".join(map(in_words, value)))
+    if hasattr(value, "tocsr") or hasattr(value, "__array__"):
+        value = value.tocsr() if hasattr(value, "tocsr") else np.asarray(value)
+        held = in_words(value.tolist()) if value.dtype.kind == "O" else sum_of(value)
+        return f"{type(value).__name__} of {value.dtype} {value.shape} ({held})"
     return repr(value)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import killed_fits
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from estimators import quick_estimators
@@ -18,7 +19,15 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from started import python
 
-from cmargin import Checkpoint, MarginPursuitClassifier, PegasosClassifier, SLNDClassifier, SmSVMClassifier
+from cmargin import (
+    Checkpoint,
+    MarginPursuitClassifier,
+    PegasosClassifier,
+    SLNDClassifier,
+    SmSVMClassifier,
+    SmSVMClassifierCV,
+)
+from cmargin._estimators.identity import in_words
 from cmargin._runtime import checkpoint as files
 from cmargin._runtime.checkpoint import Checkpointer
 from cmargin.solvers.newton import slices
@@ -196,6 +205,23 @@ def test_a_random_state_is_known_by_its_numbers(tmp_path):
         clone(model).set_params(random_state=np.random.RandomState(5)).fit(X, y)
     again = clone(model).set_params(random_state=np.random.RandomState(4)).fit(X, y)
     assert same(again, PegasosClassifier(max_passes=5, random_state=np.random.RandomState(4)).fit(X, y))
+
+
+LONG = np.linspace(1e-5, 1e-2, 2001)
+
+
+@pytest.mark.parametrize("held", [
+    np.array, pd.Series, list, lambda long: (1.0, [long]), lambda long: {"a": long}, sp.csr_matrix,
+    lambda long: np.array([long, None], object), lambda long: SmSVMClassifierCV(l2s=long),
+], ids=["array", "column", "list", "nested", "dict", "CSR", "objects", "estimator"])
+def test_a_parameter_is_known_by_all_of_its_numbers(held):
+    # the repr of an array of more than 1,000 numbers leaves out the middle: other weights had the same identity
+    other = LONG.copy()
+    other[1000] += 1e-12
+    words = [in_words(held(long)) for long in (LONG, LONG.copy(), other)]
+    assert words[0] == words[1] != words[2]
+    assert in_words(np.array([1.0])) != in_words(np.array([[1.0]])) != in_words(np.array([[1.0]], "f"))
+    assert in_words((1e-6, np.float64(0.1), "a")) == "(1e-06, 0.1, 'a')"
 
 
 @pytest.mark.parametrize("harm", [lambda kept: kept[:-1], lambda kept: kept[:len(kept) // 2],
