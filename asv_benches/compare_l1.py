@@ -28,7 +28,7 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 from cmargin import SmSVMClassifier
-from cmargin.solvers.cost import L1_COLUMNS_FROM
+from cmargin.solvers.cost import L1_BLOCK_UP_TO_COLUMNS
 
 TEXT = ((7001, 100.0), (7008, 100.0), (7010, 100.0), (7001, 0.1), (7008, 1.0))      # seed of `drawn`, C
 L1 = 1 / 1600
@@ -121,7 +121,7 @@ def sparse_sets(options):
         yield name, X, y, C
     for seed in range(*options.seeds):
         name, X, y, _ = drawn(seed)
-        if sp.issparse(X) and X.shape[1] > L1_COLUMNS_FROM:
+        if sp.issparse(X) and X.shape[1] > L1_BLOCK_UP_TO_COLUMNS:
             for C in (1.0, 30.0):
                 yield f"{seed} {name}", X, y, C
 

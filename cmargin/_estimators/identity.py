@@ -88,7 +88,7 @@ def parameters(estimator):
 
 
 def in_words(value):
-    """All of it: other values have other words. The repr of a long array, or of a column of a table, leaves out most."""
+    """All of it: other values have other words, where the repr of a long array or of a table's column has not."""
     if isinstance(value, BaseEstimator):
         return f"{type(value).__name__} {parameters(value)}"
     if isinstance(value, np.random.RandomState):

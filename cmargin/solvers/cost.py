@@ -41,18 +41,22 @@ CACHED_BYTES = 16_000_000        # bytes
 # A trial of fewer products a step is not made: steps of four took 0.40 to 2.4 times as long, 1.03 in the mean
 # (smsvm.md, "In place of a subset").
 FEWEST_PRODUCTS = 4              # products per step
-# No step takes more products, however dear the curvature is: a bound that was not measured by itself;
+# No step takes more products, however dear the curvature is, and none of linear_solver="cg" does: a bound that was
+# not measured by itself;
 # asv_benches/compare_products.py prints such fits.
 MOST_PRODUCTS = 100              # products per step
-# A step may take this part of ``max_passes``, so that a trial in vain leaves passes for other steps (smsvm.md, "All
+# A step on trial may take the first part of ``max_passes``, and all of a trial as much as so many such steps, so that
+# a trial in vain leaves passes for other steps (smsvm.md, "All of a trial may read ten such steps").
+TRIAL_STEPS = 10                 # steps
+# All of a trial of products may take this part of ``max_passes``: the rest is for steps by a factor (smsvm.md, "All
 # of a trial may read ten such steps").
-STEPS_IN_MAX_PASSES = 10         # steps
+TRIAL_SHARE = 0.3                # share of max_passes
 # Summing x x' of sparse rows costs so many reads of their columns for every entry of a row (asv_benches/compare_l1.py
 # --part text).
 OUTER_PRODUCT_READS = 0.2        # reads per entry of a row
-# A block of fewer columns of sparse rows is cheap with its factors, so that l1 steps do not go by columns (smsvm.md,
-# "With l1, logistic loss or squared hinge").
-L1_COLUMNS_FROM = 256            # columns
+# A block of no more columns is cheap with its factors: with l1 it holds all of them, used or not, and steps on sparse
+# rows do not go by columns (smsvm.md, "With l1, logistic loss or squared hinge").
+L1_BLOCK_UP_TO_COLUMNS = 256     # columns
 # Rows per column of the sample whose curvature preconditions products: 3 to 12 take as long, 3 fail on hard problems
 # (smsvm.md, "Rows a column").
 SAMPLE_ROWS_PER_COLUMN = 8       # rows per column
@@ -77,6 +81,18 @@ SWEEP_READS = 2.3                # reads of X
 # Products scaled by the diagonal are tried for so many reads beyond what the curvature of a sample costs (smsvm.md,
 # "four beyond what the sample costs").
 UNSAMPLED_PRODUCTS = 4           # products
+
+# ---------------------------------------------------------------- paths of penalties
+
+# A step on the squared hinge that is shorter begins a path of l2 (smsvm.md, "Squared hinge: short steps begin a path
+# of penalties": 2,804 passes without, 771 with it).
+L2_PATH_FROM_STEP = 0.3          # share of a full step
+# A path of l2 begins where the gap is no smaller, and goes on to the next l2 once the gap at the one is (smsvm.md,
+# "Squared hinge: short steps begin a path of penalties": with 0.3, 654 passes for 579).
+L2_PATH_GAP = 0.1                # relative duality gap
+# A path of l1 begins at w = 0 where there are no more rows a column than this, with a loss whose curvature is smooth,
+# and with one whose curvature jumps: with more the user's weight is as near (smsvm.md, "Rows in plenty").
+L1_PATH_UP_TO_ROWS_PER_COLUMN = (1, 2)   # rows per column
 
 # ---------------------------------------------------------------- the dual first
 
@@ -106,11 +122,15 @@ ROWS_WEIGHED = 1024              # rows
 # The dual is tried first where Newton's method is priced higher than this (smsvm.md, "CSR rows of a few hundred
 # columns").
 DUAL_FROM_NEWTON_READS = 40      # reads of X
-# The dual is given up after this part of Newton's price (smsvm.md, "Dense rows").
+# The dual is given up after this part of Newton's price (smsvm.md, "Dense rows"); that of a smooth loss is tried where
+# it is foreseen to cost no more than this part (asv_benches/compare_dual.py).
 DUAL_SHARE = 0.6                 # share of Newton's price
 # On trial the dual is asked for its rate after this part of the reads that it may take (smsvm.md, "The trial goes by
 # the gap's own rate").
 DUAL_TRIAL_SHARE = 0.07          # share of the reads allowed
+# A trial of the dual on which hardly a row has come to rest is left after this part of the reads before its first
+# check, without the check (smsvm.md, "Few columns").
+DUAL_HOPELESS_FROM = 0.6         # share of the reads before the first check
 # A Newton step on the face of the dual is tried where sweeps would need so many more at their rate (smsvm.md,
 # "Constants").
 SWEEPS_LEFT_FOR_A_STEP = 40      # sweeps
@@ -154,9 +174,6 @@ FEW_SPARSE_ROWS_PER_COLUMN = 2.0  # rows per column
 # Sparse rows that are more than `FEW_SPARSE_ROWS_PER_COLUMN` allows are sampled from so many entries on, since a
 # sample costs as much as a small fit (smsvm.md, "Few sparse rows and the squared hinge").
 WEIGHED_FROM_ENTRIES = 50_000    # stored numbers
-# The dual of a smooth loss is tried where it is foreseen to cost this part of Newton's price at most
-# (asv_benches/compare_dual.py).
-FORESEEN_SHARE = 0.6             # share of Newton's price
 # Where the dual of sparse rows is foreseen, Newton's method is priced at so many reads at most, about what products
 # take (smsvm.md, "Few sparse rows and the squared hinge").
 SPARSE_NEWTON_READS = 200        # reads of X
@@ -240,10 +257,11 @@ MULTINOMIAL_WEIGHTS = 2e8        # numbers
 # (doc/methods/slnd.md, "Batches").
 DENSE_BATCH = 128                # rows
 SPARSE_BATCH = 16                # rows
-# Batches of SLND are halved, down to the least, while a pass has fewer than the first number of them; from small
-# batches on, fewer than the second (doc/methods/slnd.md, "Batches").
+# Batches of SLND are halved, down to the least, while a pass has fewer than the first number of them; from
+# `SPARSE_BATCH` rows on, fewer than the second (doc/methods/slnd.md, "Batches"). Over ranks and workers the weights are
+# averaged after every batch where a pass of a place has no more than the second (places.md, "SLND's weights are
+# averaged").
 BATCHES_OF_A_PASS = 128          # batches
-SMALL_BATCH = 16                 # rows
 FEW_BATCHES_OF_A_PASS = 64       # batches
 LEAST_BATCH = 2                  # rows
 # On a device a batch of SLND costs the launches of its operations, so that it is doubled up to the first number while
@@ -305,6 +323,10 @@ PASSES_WITHOUT_GAIN = 2          # passes
 # Multinomial passes over all rows follow where more than this was held out (multinomial.md, "Rank, step and passes").
 REFIT_FROM_HELD_SHARE = 0.04     # share of rows
 
+# So many Newton steps on the multinomial loss take products in single precision and solve their systems roughly;
+# later ones do not, as that may be what holds them up (multinomial.md).
+MULTINOMIAL_SINGLE_STEPS = 40    # steps
+
 # ---------------------------------------------------------------- SLND, one class against the rest: trials for the step
 
 # One class against the rest, the relative step where no class has rows to spare, from which others are tried, and
@@ -328,9 +350,6 @@ TRIAL_VISITS = 2000              # visits
 # Over ranks and workers the weights of SLND are averaged so many times a pass (places.md, "SLND's weights are
 # averaged ten times a pass").
 MEANS_OF_A_PASS = 10             # means
-# Over ranks and workers the weights of SLND are averaged after every batch where a pass of a place has so few
-# (places.md, "SLND's weights are averaged").
-FEW_BATCHES_OF_A_PLACE = 64      # batches
 # Classes lie unevenly over ranks or workers where more than this part of the rows of a class would have to change
 # places (places.md, "Whether classes lie unevenly").
 UNEVEN_SHARE = 0.2               # share of a class's rows

@@ -233,7 +233,7 @@ def reads_foreseen(stats, told):
         return np.inf
     if stats.sparse and stats.entries < cost.WEIGHED_FROM_ENTRIES:
         return 0
-    enough = cost.FORESEEN_SHARE * (min(price, cost.SPARSE_NEWTON_READS) if stats.sparse else price)
+    enough = cost.DUAL_SHARE * (min(price, cost.SPARSE_NEWTON_READS) if stats.sparse else price)
     if "length_ratio" not in told:
         return Stage("probe", "their ratio tells how many sweeps the dual needs",
                      what="length_ratio")

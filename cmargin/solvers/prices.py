@@ -126,7 +126,7 @@ def sampled_reads(stats, jumping):
 def sample_for_products(stats, problem, settings, seed=0):
     """`Sampled`, or None where the curvature of all rows is cheaper."""
     block, sampled = sampled_reads(stats, curvature_jumps(problem.loss))
-    worth = int(min(block - sampled, cost.MOST_PRODUCTS, settings.max_passes / cost.STEPS_IN_MAX_PASSES))
+    worth = int(min(block - sampled, cost.MOST_PRODUCTS, settings.max_passes / cost.TRIAL_STEPS))
     if settings.linear_solver != "auto" or problem.penalty.has_kinks or not problem.penalty.l2 > 0 \
             or worth < cost.FEWEST_PRODUCTS \
             or settings.max_passes < cost.SAMPLE_FROM_MAX_PASSES:
@@ -144,7 +144,7 @@ def worth_columns(stats, problem, settings):
     """Reads of columns that a step with l1 may take in place of a block, factors not counted; 0: none."""
     if not may_choose(stats, problem, settings):
         return 0
-    if not problem.penalty.has_kinks or not stats.sparse or stats.n_features <= cost.L1_COLUMNS_FROM \
+    if not problem.penalty.has_kinks or not stats.sparse or stats.n_features <= cost.L1_BLOCK_UP_TO_COLUMNS \
             or stats.entries > cost.COPY_UP_TO_ENTRIES:
         return 0
     return max(cost.FEWEST_PRODUCTS, int(cost.OUTER_PRODUCT_READS * stats.entries_per_row))
@@ -169,5 +169,5 @@ def worth_products(stats, problem, settings):
     block, sampled = sampled_reads(stats, curvature_jumps(problem.loss))
     if block > 0 and settings.max_passes >= cost.SAMPLE_FROM_MAX_PASSES:  # there are better products than these
         price = min(price, cost.UNSAMPLED_PRODUCTS + sampled)
-    price = min(price, cost.MOST_PRODUCTS, settings.max_passes / cost.STEPS_IN_MAX_PASSES)
+    price = min(price, cost.MOST_PRODUCTS, settings.max_passes / cost.TRIAL_STEPS)
     return int(price) if price >= cost.FEWEST_PRODUCTS else 0

@@ -166,7 +166,7 @@ def test_steps_that_nobody_looks_at_equal_the_twin(intercept):
     risk, gradient = source.risk(V)
     G = naive.penalised(V, gradient, l2, M, mean)[1]
     inverse.update(source.class_curvature(source.probs))
-    newton = MultinomialNewton(MultinomialStep(source.kernel, l2, 12, 1), 1e-9, 1)
+    newton = MultinomialNewton(MultinomialStep(source.kernel, l2, 12, 1), 1e-9, 1, 40)
     assert newton.judged(V, risk, np.inf) == ONWARD
     newton.begin(inverse, mean, V, G, risk, source.scores, source.probs, source.change, 1 << 60)
     found = SLICE_OVER
@@ -193,14 +193,14 @@ def test_steps_that_nobody_looks_at_equal_the_twin(intercept):
 def test_what_a_point_is():
     X, labels, weight = problem()
     source, V = open_rows(X).softmax_pass(labels, weight, K, True, 1), point(True)
-    newton = MultinomialNewton(MultinomialStep(source.kernel, 1e-2, 5, 1), 1e-3, 1)
+    newton = MultinomialNewton(MultinomialStep(source.kernel, 1e-2, 5, 1), 1e-3, 1, 40)
     assert newton.judged(V, 1.0, 0.5) == ONWARD
     assert newton.judged(2 * V, 1.0, 0.5e-3) == NEAR                        # half of tol
     assert newton.judged(3 * V, 2.002, 0.5) == newton.judged(V, np.nan, 0.0) == ASTRAY
     np.testing.assert_array_equal(newton.low_V, V)
     assert [newton.judged(V, 1.0, 0.5) for _ in range(10)] == [ONWARD] * 9 + [STANDS]
     assert newton.judged(V, 0.9, 0.5) == ONWARD and newton.low == 0.9
-    other = MultinomialNewton(MultinomialStep(source.kernel, 1e-2, 5, 1), 1e-3, 1)
+    other = MultinomialNewton(MultinomialStep(source.kernel, 1e-2, 5, 1), 1e-3, 1, 40)
     other.standing = newton.standing
     assert other.judged(V, 1.9, 0.5) == newton.judged(V, 1.9, 0.5) == ASTRAY and other.low == 0.9
     assert newton.may_be(1.8) and not newton.may_be(1.9) and not newton.may_be(np.inf)

@@ -20,9 +20,11 @@ from sklearn.preprocessing import scale
 import cmargin
 from cmargin import SmSVMClassifier, api
 from cmargin._core.losses._losses import FACTS, LOSS_IDS, evaluate
+from cmargin._core.newton._c_memory import limits_of_c_programs
 from cmargin._core.newton._line import exact_step
 from cmargin._core.newton._memory import STATUS
 from cmargin.margins import location_estimate, psi_transform
+from cmargin.solvers.newton.continuation import limits
 
 HERE = Path(__file__).parent / "embedding"
 X, y = load_breast_cancer(return_X_y=True)
@@ -118,6 +120,11 @@ def test_numbers_of_the_header_are_those_of_the_drivers():
     found = [renamed.get(name, name.lower()) for name in re.findall(r"CMARGIN_(\w+)", names)]
     # the others only drivers have whose products are on trial, or that are margin pursuit's
     assert (*found, "left", "diverged", "callback", "interrupted") == STATUS
+
+
+def test_drivers_of_c_programs_go_another_way_where_those_of_python_do():
+    # the numbers of solvers/cost.py stand once more in C, where nothing else would keep the two the same
+    assert limits_of_c_programs() == limits()
 
 
 def test_the_pxd_stands_alone():

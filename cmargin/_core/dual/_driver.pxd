@@ -39,6 +39,7 @@ cdef struct dual_state:
     bint gives_up                # with "left" rather than "max_passes"
     double trial                 # of the limit, after which it leaves where the gap does not fall fast enough
     double first_look            # reads after which there is a look, if there has been none
+    double hopeless_from         # part of `first_look`, before which it is not left as hopeless
     double largest               # multiple of w
     bint pauses                  # after every look
     # ---- the point

@@ -36,8 +36,7 @@ cdef int SWEEPS_PER_LOOK = 12            # sweeps and Newton steps without a loo
 cdef double READS_PER_LOOK = 1           # reads, or the part of the last look's gap that the sweeps' has to fall to
 cdef double FALLEN = 0.1
 cdef double AGAIN = 0.5                  # of the gap wanted of the sweeps, after a look at it that did not certify
-cdef double STILL_AT_WORK = 0.95         # part of the rows that has not come to rest on a trial,
-cdef double HOPELESS_FROM = 0.6          # from such a part of the reads before its first look on, is left at once
+cdef double STILL_AT_WORK = 0.95         # part of the rows that has not come to rest on a trial: it is hopeless
 cdef double HOPELESS = 4                 # times the reads it may take: it gives up where the sweeps need more
 
 
@@ -99,7 +98,7 @@ cdef void sweep_on(dual_state *at) noexcept nogil:
     # CSR rows: reads from which on it is hopeless. Dense ones get more reads, and gaps that rise mislead
     cdef bint dense = at.rows.source.X.starts == NULL
     cdef double hopeless = HOPELESS * at.limit if at.gives_up and not dense else INFINITY
-    cdef double allowed = at.limit if at.history_rows > 0 else min(at.limit, HOPELESS_FROM * at.first_look + 1)
+    cdef double allowed = at.limit if at.history_rows > 0 else min(at.limit, at.hopeless_from * at.first_look + 1)
     at.stage = SWEEPS
     begin_call(at.sweeps, SWEEPS_PER_LOOK - at.since % SWEEPS_PER_LOOK, at.stop.tol,
                max(1.0, <double> <Py_ssize_t> (SLICE / entries_of_a_row(at))),
@@ -126,7 +125,7 @@ cdef void after_sweeps(dual_state *at) noexcept nogil:
 
 cdef bint is_hopeless(const dual_state *at) noexcept nogil:
     # before the first look of a trial, which is a read: hardly a row is at rest, and the gap is larger than the bound
-    return at.history_rows == 0 and reads_of(at.rows) > HOPELESS_FROM * at.first_look \
+    return at.history_rows == 0 and reads_of(at.rows) > at.hopeless_from * at.first_look \
         and at.sweeps.n_active > STILL_AT_WORK * at.rows.n and at.sweeps.gap * at.stop.tol > at.sweeps.enough
 
 

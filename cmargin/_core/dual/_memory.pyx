@@ -37,7 +37,8 @@ cdef class DualDriver(Worker):
     cdef object best_w
 
     def __init__(self, DualBlocks rows, problem, settings, Py_ssize_t n_result, uint64_t[::1] stream, double limit,
-                 bint gives_up, double trial, double first_look, double patience, double largest):
+                 bint gives_up, double trial, double first_look, double hopeless_from, double patience,
+                 double largest):
         cdef dual_state *at = &self.at
         cdef double[::1] best_w = np.zeros(n_result)
         self.a, self.w, self.best_w = np.zeros(rows.rows.n), np.zeros(rows.rows.m + 1), best_w.base
@@ -47,7 +48,7 @@ cdef class DualDriver(Worker):
         take_rule(&at.stop, settings)
         at.pauses = settings.pauses
         at.limit, at.gives_up, at.trial, at.largest = limit, gives_up, trial, largest
-        at.first_look = first_look
+        at.first_look, at.hopeless_from = first_look, hopeless_from
         at.best_w, at.objective, at.best_dual, at.gap = &best_w[0], INFINITY, 0, INFINITY
         at.status, at.leaving, at.stage, at.started = RUNNING, RUNNING, WAITING, seconds()
         self.task.of, self.task.work = at, dual_work

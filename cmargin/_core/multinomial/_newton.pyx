@@ -22,8 +22,7 @@ SLICE_OVER, ONWARD, ASTRAY, NEAR, STANDS = e_slice_over, e_onward, e_astray, e_n
 cdef enum:
     MOST_NOTED = 64
     N_NOTED = 5
-    LATE = 40                   # steps, from which on systems are solved better,
-    SOONER = 20                 # ten times so after so many more, with twice as many products
+    SOONER = 20                 # steps after which systems are solved ten times better, with twice as many products
 
 cdef double FORCING = 0.5       # of the gap that is to be reached: what conjugate gradients are to reach at last
 cdef double SURE = 0.5          # of tol: the float32 gap has to be below before it is made sure of
@@ -45,6 +44,7 @@ cdef class MultinomialNewton:
     cdef double value, gap, lowest
     cdef Py_ssize_t idle, may_spend, n_before, most
     cdef Py_ssize_t stride              # every so many rows tell a Kronecker inverse the curvature of the classes
+    cdef Py_ssize_t late                # steps, from which on systems are solved better
     cdef readonly object V, low_V       # (n_columns, n_classes) the point, and the lowest one so far
     cdef readonly double low            # the objective there
     cdef readonly Py_ssize_t n_noted, n_taken, products     # points passed, steps, and products, since `begin`
@@ -56,13 +56,13 @@ cdef class MultinomialNewton:
     cdef double *ahead                  # gradient of the objective at the point
     cdef double *notes
 
-    def __init__(self, MultinomialStep step not None, double tol, Py_ssize_t stride):
+    def __init__(self, MultinomialStep step not None, double tol, Py_ssize_t stride, Py_ssize_t late):
         cdef double[:, ::1] V, low_V, ahead, notes
         shape = step.direction.shape
         V, low_V, ahead = self.V, self.low_V, self.objective_gradient = [zeros(shape) for _ in range(3)]
         notes = self.noted = zeros((MOST_NOTED, N_NOTED))
         self.at_V, self.at_low, self.ahead, self.notes = &V[0, 0], &low_V[0, 0], &ahead[0, 0], &notes[0, 0]
-        self.step, self.tol, self.stride = step, tol, max(1, stride)
+        self.step, self.tol, self.stride, self.late = step, tol, max(1, stride), late
         self.low, self.lowest, self.idle, self.most = INFINITY, INFINITY, 0, step.at.most
         step.at.t = 1                   # as if a whole step had led to the start
 
@@ -152,7 +152,7 @@ cdef class MultinomialNewton:
 
     cdef void solve_better(self) noexcept nogil:
         # many steps with systems solved roughly are those of a poor preconditioner
-        cdef double late = max(0, self.n_before + self.n_taken - LATE) / <double> SOONER
+        cdef double late = max(0, self.n_before + self.n_taken - self.late) / <double> SOONER
         self.step.at.solved = max(SOLVED * pow(0.1, late), WELL)
         self.step.at.most = <Py_ssize_t> (self.most * min(pow(2.0, late), MOST_TIMES))
 

@@ -10,7 +10,7 @@ from cmargin._core.newton._asking cimport request
 from cmargin._core.newton._driver cimport newton_answers_to, newton_begin, newton_leave
 from cmargin._core.newton._point cimport gap_of
 from cmargin._core.newton._smoothing cimport begin_rule
-from cmargin._core.newton._state cimport FULL_BLOCK, RUNNING, STOPPED, WAITING, newton_state
+from cmargin._core.newton._state cimport RUNNING, STOPPED, WAITING, newton_limits, newton_state
 from cmargin._core.newton.direction._block cimport block_work_size
 from cmargin._core.newton._vectors cimport n_vectors, point_at_vectors
 from cmargin._core.penalties._penalties cimport has_kinks
@@ -24,6 +24,21 @@ from cmargin._core.util._clock cimport seconds
 
 # ---------------------------------------------------------------- a driver
 
+cdef newton_limits limits_of_cost() noexcept nogil:
+    # a C program reads no Python: tests/system/test_embedding.py compares these with what Python tells its drivers
+    cdef newton_limits limits
+    limits.l1_block_columns = 256
+    limits.most_products, limits.trial_steps, limits.trial_share = 100, 10, 0.3
+    limits.l2_path_step, limits.l2_path_gap = 0.3, 0.1
+    limits.l1_path_rows, limits.l1_path_rows_jumping = 1, 2
+    return limits
+
+
+def limits_of_c_programs():
+    """The numbers of `newton_limits` by which a driver of a C program goes, by their names."""
+    return limits_of_cost()
+
+
 cdef void settle_problem(newton_state *at, const plain_settings *settings) noexcept nogil:
     # the problem and what the user chose, as `Newton` has it
     at.problem.n_features, at.p = settings.n_features, settings.n_features + settings.intercept
@@ -34,8 +49,9 @@ cdef void settle_problem(newton_state *at, const plain_settings *settings) noexc
     at.problem.loss = loss_of(settings.loss, 1, 1)
     at.problem.facts = facts_of(&at.problem.loss)
     at.stop.tol, at.stop.max_passes, at.stop.deadline = settings.tol, settings.max_passes, seconds() + settings.max_time
+    at.limits = limits_of_cost()
     at.pcg.by_products = settings.by_products
-    at.l1_block.wide = has_kinks(&at.penalty.user) and at.p > FULL_BLOCK
+    at.l1_block.wide = has_kinks(&at.penalty.user) and at.p > at.limits.l1_block_columns
     begin_rule(&at.smoothing, settings.smoothing, settings.smoothing, settings.smoothing_decay, settings.tol)
 
 

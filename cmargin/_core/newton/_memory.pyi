@@ -21,9 +21,9 @@ class Newton(Driver):
     reads: Any
     def __init__(
         self, source: Any, problem: Any, settings: Any, result: Any, w: Any, width: float, decay: float,
-        by_products: bool = ..., *, worth_products: int = ..., or_leave: bool = ..., sampled: Any = ...,
-        column_scale: Any = ..., curvature: Any = ..., mean_curvature: float = ..., started: Any = ...,
-        spent: float = ..., spent_seconds: Any = ...,
+        limits: dict[str, Any], by_products: bool = ..., *, worth_products: int = ..., or_leave: bool = ...,
+        sampled: Any = ..., column_scale: Any = ..., curvature: Any = ..., mean_curvature: float = ...,
+        started: Any = ..., spent: float = ..., spent_seconds: Any = ...,
     ) -> None: ...
     def count(self, reads: float) -> Any: ...
     def start_at(self, w: Any) -> Any: ...

@@ -17,7 +17,7 @@ from cmargin._core.util._clock cimport seconds
 from cmargin._core.newton._driver cimport go_on, newton_answers_to, newton_begin, newton_leave, newton_settle
 from cmargin._core.newton._point cimport history_columns, rounding_of
 from cmargin._core.newton._serialise cimport N_SPANS, newton_spans
-from cmargin._core.newton._state cimport FULL_BLOCK, WAITING, newton_state, status_id
+from cmargin._core.newton._state cimport WAITING, newton_state, status_id
 from cmargin._core.newton.direction._block cimport block_work_size
 from cmargin._core.newton._vectors cimport BEST_V, BEST_W, D, L2_EACH, RMS, SCALE, TAKEN, W, X
 from cmargin._core.newton._vectors cimport n_vectors, point_at_vectors
@@ -62,6 +62,8 @@ cdef class Newton(Driver):
         To begin with.
     width, decay : float
         Smoothing of the first step, and by what a full step multiplies it.
+    limits : dict
+        Where another way is taken: the fields of `newton_limits`.
     by_products : bool
         Directions by conjugate gradients; no curvature block.
     worth_products : int
@@ -81,9 +83,10 @@ cdef class Newton(Driver):
         Clock, reads and times of what was done before.
     """
 
-    def __init__(self, source, problem, settings, result, w, double width, double decay, *, bint by_products=False,
-                 int worth_products=0, bint or_leave=False, sampled=None, column_scale=None, curvature=None,
-                 double mean_curvature=0.0, started=None, double spent=0.0, spent_seconds=(0.0, 0.0, 0.0)):
+    def __init__(self, source, problem, settings, result, w, double width, double decay, dict limits, *,
+                 bint by_products=False, int worth_products=0, bint or_leave=False, sampled=None, column_scale=None,
+                 curvature=None, double mean_curvature=0.0, started=None, double spent=0.0,
+                 spent_seconds=(0.0, 0.0, 0.0)):
         cdef newton_state *at = &self.at
         self.asks_of(source, &at.ask, at)
         newton_answers_to(at)
@@ -96,6 +99,7 @@ cdef class Newton(Driver):
         at.problem.loss = loss_of(problem.loss.id, problem.loss.numbers[0], problem.loss.numbers[1])
         at.problem.facts = facts_of(&at.problem.loss)
         take_rule(&at.stop, settings)
+        at.limits = limits
         at.ask.pauses = settings.pauses
         at.pcg.worth, at.pcg.or_leave = worth_products, or_leave
         if sampled is not None:
@@ -104,7 +108,7 @@ cdef class Newton(Driver):
             at.sampled.in_use, at.sampled.filled = worth_products == 0, 1
             at.pcg.worth, at.curvature.mean = worth_products or sampled.worth, mean_curvature
         at.pcg.by_products = by_products
-        at.l1_block.wide = has_kinks(&at.penalty.user) and at.p > FULL_BLOCK and not by_products
+        at.l1_block.wide = has_kinks(&at.penalty.user) and at.p > at.limits.l1_block_columns and not by_products
         begin_rule(&at.smoothing, width, settings.smoothing, decay, settings.tol)
         at.bound.objective, at.bound.best_dual, at.point.predicted = result.objective, result.dual, INFINITY
         at.counts.passes, at.counts.n_iter, self.earlier = result.passes, result.n_iter, list(result.history)

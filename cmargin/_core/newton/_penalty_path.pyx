@@ -21,14 +21,9 @@ from cmargin._core.penalties._penalties cimport has_kinks
 from cmargin._core.penalties._penalty cimport lay_out, penalty_t
 
 # chosen on 40 problems; those and their passes are in doc/lab-notebook
-cdef double SHORT = 0.3                  # a step that begins the path of l2,
-cdef double LATE = 0.1                   # unless the gap is already smaller
 cdef double BEGIN = 0.1                  # the first l2, in mean curvatures of a column
-cdef double DECAY = 3                    # from one l2 to the next,
-cdef double ENOUGH = 0.1                 # once the gap at the one is as small
+cdef double DECAY = 3                    # from one l2 to the next
 # chosen on 24 problems, there too
-cdef double L1_FROM = 1                  # rows a column, at most; with more the user's weight is as near,
-cdef double L1_FROM_JUMPING = 2          # and where a step changes the rows that have curvature
 cdef double L1_BEGIN = 0.5               # the first l1, in the largest slope at w = 0: more holds all columns there
 cdef double L1_DECAY = 1.5               # from one l1 to the next,
 cdef double L1_ENOUGH = 0.5              # once the gap at the one is as small
@@ -67,7 +62,8 @@ cdef void begin_l1_path(newton_state *at) noexcept nogil:
     # steps by columns make their way without: on one a step that asks for many reads is the last of them
     if not at.problem.facts.smooth or not has_kinks(&at.penalty.user) or at.pcg.by_products or at.status != RUNNING:
         return
-    if at.p * (L1_FROM_JUMPING if at.problem.facts.jumping else L1_FROM) < at.problem.n_rows:
+    if at.p * (at.limits.l1_path_rows_jumping if at.problem.facts.jumping else at.limits.l1_path_rows) \
+            < at.problem.n_rows:
         return
     for j in range(at.p):
         if at.point.w[j] != 0:                   # a start of the user's, as good as any on the path
@@ -102,14 +98,14 @@ cdef bint follow_path(newton_state *at) noexcept nogil:
     if not at.problem.facts.jumping or not user.l2 > 0 or (at.penalty.path_begun and step.l2 == user.l2):
         return False
     if not at.penalty.path_begun:
-        if at.point.step >= SHORT or gap_of(at) < LATE:
+        if at.point.step >= at.limits.l2_path_step or gap_of(at) < at.limits.l2_path_gap:
             return False
         if not at.curvature.has_block and not knows_diagonal(at):
             return False
         l2 = first_l2(at)
         if not l2 > user.l2:
             return False
-    elif is_settled(at, ENOUGH):
+    elif is_settled(at, at.limits.l2_path_gap):
         l2 = max(user.l2, step.l2 / DECAY)
     else:
         return False

@@ -40,6 +40,8 @@ cdef class PursuitSteps(Newton):
         Of what was done before: ``passes``, in reads.
     w : (n_columns,) array
         To begin with.
+    limits : dict
+        As `Newton` has them.
     by_products : bool
         Directions by conjugate gradients; no curvature block.
     levels : (n_levels,) array or None
@@ -54,12 +56,12 @@ cdef class PursuitSteps(Newton):
 
     cdef object own, levels, traced
 
-    def __init__(self, source, problem, settings, result, w, *, bint by_products, levels, double fall=1.0, units=None,
-                 started=None, spent_seconds=(0.0, 0.0, 0.0)):
+    def __init__(self, source, problem, settings, result, w, dict limits, *, bint by_products, levels,
+                 double fall=1.0, units=None, started=None, spent_seconds=(0.0, 0.0, 0.0)):
         cdef newton_state *at = &self.at
         cdef double[:, ::1] own
-        super().__init__(source, problem, settings, result, w, 1.0, 1.0, by_products=by_products, started=started,
-                         spent_seconds=spent_seconds)
+        super().__init__(source, problem, settings, result, w, 1.0, 1.0, limits, by_products=by_products,
+                         started=started, spent_seconds=spent_seconds)
         must_fit(at.p > 0, "PursuitSteps")
         at.stop.by_gradient = at.cholesky.every_row = True
         at.bound.gradient_norm = INFINITY

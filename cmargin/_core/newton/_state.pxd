@@ -44,7 +44,6 @@ cdef enum action_id:             # what a direction answers; the driver alone as
 
 cdef enum:
     HISTORY_COLUMNS = 11
-    FULL_BLOCK = 256             # up to so many columns the block of an l1 problem holds all of them, used or not
 
 
 cdef struct newton_state
@@ -74,6 +73,17 @@ cdef struct linearised_rows:     # rows beside the problem's own, whose dual var
     double *linear               # (p,) mean s a y x over them, or NULL: there are none
     double *sums                 # (2, p) sums of s a y x over the positive and the negative ones
     double *sums_of_all          # (2, p) the same with the problem's own rows
+
+
+cdef struct newton_limits:       # where another way is taken: numbers and reasons are those of `cmargin.solvers.cost`
+    Py_ssize_t l1_block_columns
+    int most_products
+    int trial_steps
+    double trial_share
+    double l2_path_step
+    double l2_path_gap
+    double l1_path_rows
+    double l1_path_rows_jumping
 
 
 cdef struct newton_point:        # where the steps are, and the step from there
@@ -222,6 +232,7 @@ cdef struct newton_state:
     column_units units           # all vectors are of columns in units
     linearised_rows linearised
     stop_rule stop
+    newton_limits limits
     newton_point point
     newton_line line
     width_rule smoothing

@@ -58,7 +58,7 @@ class DualNewton(InSlices, DualDriver):
         super().__init__(rows, problem, settings, len(result.w), stream_of(seed).copy(),
                          enough_reads if gives_up else settings.max_passes, gives_up,
                          cost.DUAL_TRIAL_SHARE if on_trial else np.inf, first_look if on_trial else np.inf,
-                         cost.SWEEPS_LEFT_FOR_A_STEP, LARGEST_SCALE)
+                         cost.DUAL_HOPELESS_FROM, cost.SWEEPS_LEFT_FOR_A_STEP, LARGEST_SCALE)
 
     def begin(self):
         super().begin(None if self.warm is None else self.source.shared.from_the_mean(self.warm))

@@ -26,19 +26,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from cmargin._core.multinomial._newton import (
-    ASTRAY,
-    NEAR,
-    ONWARD,
-    SLICE_OVER,
-    MultinomialNewton,
-)
+from cmargin._core.multinomial._newton import ASTRAY, NEAR, ONWARD, SLICE_OVER, MultinomialNewton
 from cmargin._core.multinomial._step import MultinomialStep, penalised
 from cmargin._core.util._arrays import copied, transposed
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.checkpoint import NO_CHECKPOINTER, Resumable
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin._runtime.deferred import Deferred
+from cmargin.solvers import cost
 from cmargin.solvers.history import MULTINOMIAL_OPTIMUM, add_entry
 from cmargin.solvers.multinomial.inverse import (
     FIRST,
@@ -61,7 +56,6 @@ from cmargin.solvers.multinomial.inverse import (
 )
 
 MOST_PRODUCTS = 60           # of one Newton system
-LATE = 40                    # steps with products in single precision: it may be what holds the others up
 SLICE = 0.1                  # seconds between two looks at Ctrl-C and the clock
 TINY = np.finfo(float).tiny  # the objective of a single class is 0
 ALL_OF_THEM = 1 << 60        # steps, products: no limit
@@ -212,7 +206,7 @@ class Run(Resumable):
                 self.inverse = self.kronecker
         self.spent, self.products, self.built = 0, 0, 0.0
         self.newton = MultinomialNewton(MultinomialStep(source.kernel, l2, MOST_PRODUCTS, source.per_call),
-                                        self.settings.tol, self.stride)
+                                        self.settings.tol, self.stride, cost.MULTINOMIAL_SINGLE_STEPS)
         self.newton.standing = np.inf, self.V, np.inf, 0         # the lowest point as long as there is no other
         self.best, self.vain, source.reads = np.inf, 0, 0.0
         self.result = Result(*self.split(self.V))
@@ -242,7 +236,9 @@ class Run(Resumable):
         while not ended:
             checkpointer.offer(self.result.reads, self.snapshot)
             n, limit = self.result.n_newton, self.settings.max_newton
-            found = self.steps(min(most, (limit if self.source.precise or n >= LATE else min(limit, LATE)) - n))
+            if not self.source.precise and n < cost.MULTINOMIAL_SINGLE_STEPS:
+                limit = min(limit, cost.MULTINOMIAL_SINGLE_STEPS)
+            found = self.steps(min(most, limit - n))
             ended = self.arrive(self.newton.step.risk, self.newton.step.gradient, on_step, found)
 
     def arrive(self, risk, gradient, on_step, found=None):
@@ -259,7 +255,7 @@ class Run(Resumable):
             if self.turn_back() if found == ASTRAY else self.certify(VAIN if found == NEAR else 1):
                 return True
             value, G, gap = self.looked_at(*source.risk(self.V))
-        elif result.n_newton >= LATE and not source.precise:
+        elif result.n_newton >= cost.MULTINOMIAL_SINGLE_STEPS and not source.precise:
             source.keep(np.float64)
             self.here = source.risk(self.V)
             value, G, gap = self.looked_at(*self.here)
@@ -406,8 +402,8 @@ class Run(Resumable):
             return int(np.ceil(pairs_cost(self.source) - self.products))
         if self.class_rows is None or not len(self.class_rows):
             return ALL_OF_THEM
-        cost = self.inverse.cost or max(FIRST, class_inverse_cost(self.source, len(self.class_rows)))
-        return int(np.ceil(cost - self.spent))
+        price = self.inverse.cost or max(FIRST, class_inverse_cost(self.source, len(self.class_rows)))
+        return int(np.ceil(price - self.spent))
 
     def take_enough_rows(self):
         """Behind the blocks of the classes: as many of them as it takes for enough to count, the sample at least; as

@@ -8,10 +8,20 @@ import numpy as np
 
 from cmargin._core.newton._bound import feasible
 from cmargin._core.newton._memory import Newton
+from cmargin.solvers import cost
 from cmargin.solvers.newton.slices import InSlices
 from cmargin.solvers.newton.working_set import NearRows
 from cmargin.solvers.prices import too_wide
 from cmargin.solvers.result import Result
+
+
+def limits():
+    """Where compiled steps go another way, by the names of `newton_limits` in ``_core/newton/_state.pxd``."""
+    rows, rows_jumping = cost.L1_PATH_UP_TO_ROWS_PER_COLUMN
+    return {"l1_block_columns": cost.L1_BLOCK_UP_TO_COLUMNS, "most_products": cost.MOST_PRODUCTS,
+            "trial_steps": cost.TRIAL_STEPS, "trial_share": cost.TRIAL_SHARE,
+            "l2_path_step": cost.L2_PATH_FROM_STEP, "l2_path_gap": cost.L2_PATH_GAP,
+            "l1_path_rows": rows, "l1_path_rows_jumping": rows_jumping}
 
 
 class ContinuationNewton(InSlices, Newton):
@@ -36,7 +46,8 @@ class ContinuationNewton(InSlices, Newton):
         if settings.linear_solver not in ("cg", "cholesky"):
             by_products = by_products or (not problem.penalty.has_kinks and too_wide(rows.n_rows, rows.n_columns))
         super().__init__(rows, problem, settings, self.result, w, settings.smoothing if width is None else width,
-                         by_products=by_products, worth_products=products, or_leave=or_leave, sampled=sampled, **given)
+                         limits=limits(), by_products=by_products, worth_products=products, or_leave=or_leave,
+                         sampled=sampled, **given)
 
     def attend(self):
         if self.asks == "measure":

@@ -18,6 +18,7 @@ from cmargin.data.memory.row_pass import SMALL
 from cmargin.solvers import cost
 from cmargin.solvers.first_order.chosen import settled
 from cmargin.solvers.first_order.margin_pursuit import Fit, one_shot_scale
+from cmargin.solvers.newton.continuation import limits
 from cmargin.solvers.newton.parts import Parts
 from cmargin.solvers.newton.slices import InSlices, side_by_side
 from cmargin.solvers.newton.subset import subset_of
@@ -68,7 +69,7 @@ class PursuitNewton(InSlices, PursuitSteps):
                           Loss("margin_pursuit", (settings.level, settings.scale))),
             Settings(tol=tol, max_passes=settings.max_passes, clock=RunClock(settings.deadline)),
             Result(passes=0 if before is None else before.result.reads), np.zeros(p) if start is None else start,
-            by_products=p > cost.PURSUIT_FACTOR_UP_TO_COLUMNS, levels=None if trace is None else trace.levels,
+            limits(), by_products=p > cost.PURSUIT_FACTOR_UP_TO_COLUMNS, levels=None if trace is None else trace.levels,
             started=started, units=units, **spent)
         self.pauses = self.pauses_anyway
 

@@ -24,7 +24,7 @@ def batch_size(n_rows, sparse):
     """Rows of a batch, a power of two: as many as a BLAS wants, fewer where a pass would be only a few batches."""
     size = cost.SPARSE_BATCH if sparse else cost.DENSE_BATCH
     while size > cost.LEAST_BATCH:
-        small = size <= cost.SMALL_BATCH
+        small = size <= cost.SPARSE_BATCH
         if n_rows >= (cost.FEW_BATCHES_OF_A_PASS if small else cost.BATCHES_OF_A_PASS) * size:
             break
         size //= 2

@@ -21,17 +21,14 @@ from cmargin._core.newton._column_units cimport diagonal_in_units, sums_in_units
 from cmargin._core.newton.direction._conjugate_gradients cimport cg_begin, cg_told, conjugate_gradients
 from cmargin._core.newton._point cimport gap_of, measure_columns, products_are_spent
 from cmargin._core.newton._state cimport (
-    ASK_AFRESH, ASK_EVALUATE, ASK_HESSP, FAILED, FOUND, FULL_BLOCK, GIVE_UP, LEFT, action_id, newton_state,
+    ASK_AFRESH, ASK_EVALUATE, ASK_HESSP, FAILED, FOUND, GIVE_UP, LEFT, action_id, newton_state,
 )
 from cmargin._core.newton.direction._block cimport choose_columns
 from cmargin._core.newton.direction._system cimport all_finite, curvature_is_lost, upper_is_finite
 from cmargin._core.penalties._penalties cimport has_kinks
 from cmargin._core.rows._evaluate cimport SAMPLED_BLOCK
 
-cdef int MOST_PRODUCTS = 100
 cdef int MOST_BY_GRADIENT = 200          # in a fit that the gradient's norm ends
-cdef int TRIED = 10                      # steps of as many products as are worth it: what all of a trial may read,
-cdef double SHARE = 0.3                  # and this part of ``max_passes``: the rest is for steps by a factor
 cdef double ROUNDING_LEFT = 1e-16        # of |g|^2
 cdef double FORCING = 0.1                # of the gradient: what products may leave of it, far from the optimum,
 cdef double HINGE_FORCING = 0.3          # and with the hinge this times the root of the gap, if it is less, but
@@ -90,11 +87,15 @@ cdef action_id go_on_with(newton_state *at, bint wanted) noexcept nogil:
     if wanted:
         at.pcg.asked = cg.search
         return ASK_HESSP
-    if at.pcg.worth > 0 and (at.pcg.tried > min(TRIED * at.pcg.worth, SHARE * at.stop.max_passes) or
-                             (cg.count >= at.pcg.worth and leaves_too_much(at))):
+    if at.pcg.worth > 0 and (at.pcg.tried > most_of_trial(at) or (cg.count >= at.pcg.worth and leaves_too_much(at))):
         give_hessp_up(at)
     memcpy(at.point.d, cg.x, at.p * sizeof(double))
     return FOUND
+
+
+cdef double most_of_trial(const newton_state *at) noexcept nogil:
+    # reads of products; the rest of ``max_passes`` is for steps by a factor
+    return min(at.limits.trial_steps * at.pcg.worth, at.limits.trial_share * at.stop.max_passes)
 
 
 cdef bint leaves_too_much(const newton_state *at) noexcept nogil:
@@ -115,7 +116,7 @@ cdef void give_hessp_up(newton_state *at) noexcept nogil:
         at.status = LEFT
         return
     at.pcg.by_products = False
-    at.l1_block.wide = has_kinks(&at.penalty.user) and at.p > FULL_BLOCK
+    at.l1_block.wide = has_kinks(&at.penalty.user) and at.p > at.limits.l1_block_columns
     if at.l1_block.wide:
         choose_columns(at)
 
@@ -150,7 +151,7 @@ cdef bint begin_products(newton_state *at) noexcept nogil:
     # a residual r costs the certificate |r|^2 / (2 l2), and one of a free intercept about |r|
     cost = max(PART_OF_GAP * gap, PART_OF_END * at.stop.tol) * at.bound.objective
     at.pcg.cg.enough = 2 * at.penalty.step.l2 * cost
-    at.pcg.cg.most = at.pcg.worth if at.pcg.worth > 0 else MOST_PRODUCTS
+    at.pcg.cg.most = at.pcg.worth if at.pcg.worth > 0 else at.limits.most_products
     if at.penalty.user.free >= 0:
         at.pcg.cg.enough = min(at.pcg.cg.enough, cost * cost)
     if at.pcg.worth > 0 or (at.problem.facts.smooth and not at.problem.facts.jumping):
