@@ -7,14 +7,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from api import Rows, _catoni, _margin_summary
 from estimators import quick_estimators
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
-from cmargin._core.rows._rows import Rows
-from cmargin._core.util import _catoni, _margin_summary
 from cmargin._estimators import labels
 from cmargin._runtime.aligned import aligned_throughout, contiguous
 from cmargin.data import open_rows

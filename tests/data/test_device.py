@@ -7,6 +7,7 @@ import naive_smsvm as naive
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from api import _losses
 from conftest import blobs
 from ranks_in_threads import on_ranks
 from sklearn.exceptions import ConvergenceWarning
@@ -21,7 +22,6 @@ from cmargin import (
     SmSVMClassifierCV,
     baselines,
 )
-from cmargin._core.losses import _losses
 from cmargin.data import open_rows
 from cmargin.data.device import arrays, losses, rows
 from cmargin.data.device.row_pass import DeviceRowPass

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from api import mean_stride
 from conftest import blobs
 from ranks_in_threads import on_ranks
 from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import BSNClassifier, Checkpoint, SLNDClassifier
-from cmargin._core.sgd._class_sgd import mean_stride
 from cmargin.solvers import cost
 from cmargin.solvers.sgd import low_rank_newton
 from cmargin.solvers.sgd.class_weights import ClassWeights

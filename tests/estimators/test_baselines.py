@@ -3,6 +3,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from api import location
 from conftest import blobs
 from scipy.optimize import approx_fprime, brentq
 from sklearn.datasets import load_breast_cancer
@@ -11,7 +12,6 @@ from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from cmargin._core.util._catoni import location
 from cmargin.baselines import CatoniHingeClassifier, ODMClassifier, ProjectionProfileClassifier
 from cmargin.data import open_rows
 from cmargin.solvers.first_order.full_batch import (

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from api import LOSS_IDS, _gradient_rules, _line_sums, evaluate
 from conftest import FORMATS, as_format, blobs, named
 from naive_baselines import adadelta, adam, cg_descent, hager_zhang, nesterov, risk
 from scipy.optimize import minimize, minimize_scalar
@@ -23,9 +24,6 @@ from sklearn.utils.estimator_checks import (
 )
 from started import python
 
-from cmargin._core.losses._losses import LOSS_IDS, evaluate
-from cmargin._core.rows import _line_sums
-from cmargin._core.sgd import _gradient_rules
 from cmargin.baselines import AdaDeltaClassifier, AdamClassifier, CGDescentClassifier, NesterovClassifier
 from cmargin.data import open_rows
 from cmargin.solvers.first_order.accelerated import best_constant

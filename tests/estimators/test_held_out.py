@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from api import scaled_losses
 from fits import fit_multinomial as fit
 from naive_multinomial import row_losses
 from ranks_in_threads import on_ranks
@@ -11,7 +12,6 @@ from sklearn.linear_model import LogisticRegression
 from tensors import LIBRARIES
 
 from cmargin import SLNDClassifier
-from cmargin._core.sgd._scaled_losses import scaled_losses
 from cmargin.solvers import cost
 from cmargin.solvers.sgd import multinomial
 from cmargin.solvers.sgd.held_out import best_factor, sure_factor

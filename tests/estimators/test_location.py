@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
+from api import _catoni
 from c_functions import ARRAY, NUMBER, SIZE, c_function
 from naive import catoni_rho as rho
 from scipy.optimize import brentq
 from scipy.stats import skew
 
-from cmargin._core.util import _catoni
 from cmargin.margins import confidence_radius, confidence_scale, location_estimate, margin_summary
 
 location_root = c_function(_catoni, "location_root", NUMBER, ARRAY, SIZE, NUMBER, NUMBER)

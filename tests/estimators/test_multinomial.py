@@ -3,6 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from api import _softmax_sgd
 from conftest import FORMATS, as_format, blobs
 from fits import fit_multinomial as fit
 from fits import same
@@ -13,7 +14,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cmargin import BSNClassifier, SLNDClassifier
-from cmargin._core.sgd import _softmax_sgd
 from cmargin.data.files import open_files
 from cmargin.margins import expected_calibration_error
 from cmargin.solvers import cost

@@ -6,6 +6,9 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from api import Rows, chosen
+from api import _bound as certificate
+from api import _penalties as penalties
 from naive_smsvm import dual_value, objective, paper, with_ones
 from plans import drivers_of
 from scipy import sparse
@@ -17,10 +20,6 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from started import python
 
-from cmargin._core.newton import _bound as certificate
-from cmargin._core.penalties import _penalties as penalties
-from cmargin._core.rows._row_sample import chosen
-from cmargin._core.rows._rows import Rows
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
 from cmargin.smsvm import SmSVMClassifier

@@ -4,6 +4,8 @@ import warnings
 
 import numpy as np
 import pytest
+from api import ROUNDING, cholesky_solve, l1_model_minimum
+from api import _penalties as penalties
 from correlated_columns import correlated_columns
 from elsewhere import Elsewhere
 from naive_smsvm import objective, with_ones
@@ -11,9 +13,6 @@ from scipy import sparse
 from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
 
-from cmargin._core.newton._bound import ROUNDING
-from cmargin._core.newton.direction._system import cholesky_solve, l1_model_minimum
-from cmargin._core.penalties import _penalties as penalties
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
 from cmargin.smsvm import SmSVMClassifier

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from api import LOSS_IDS, gains
 from naive_smsvm import with_ones
 from plans import drivers_of
 from scipy import sparse
@@ -15,7 +16,6 @@ from sklearn.preprocessing import scale
 from sklearn.svm import LinearSVC
 
 from cmargin import SmSVMClassifier
-from cmargin._core.losses._losses import LOSS_IDS, gains
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
 from cmargin.data.loss import Loss

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from api import _class_sgd
 from conftest import FORMATS, as_format, blobs, named
 from naive import CURVATURE_AT_ZERO
 from naive_baselines import qn_steps, sgd_steps
@@ -20,7 +21,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from started import python
 
 from cmargin import BSNClassifier, SLNDClassifier, baselines
-from cmargin._core.sgd import _class_sgd
 from cmargin.baselines import BalancedSGDClassifier, PreconditionedSGDClassifier, SGDQNClassifier
 from cmargin.solvers.per_class import class_streams, constant_score
 from cmargin.solvers.sgd.class_lists import ClassLists

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
+from api import _blas
 from c_functions import ARRAY, FLAG, NUMBER, SIZE, c_function
-
-from cmargin._core.linalg import _blas
 
 DTYPES = [np.float32, np.float64]
 SIGNATURES = {

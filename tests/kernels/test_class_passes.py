@@ -3,12 +3,10 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from api import LOSS_IDS, Rows, _class_sgd
 from conftest import blobs
 from naive import CURVATURE_AT_ZERO, literal_steps, low_rank_inverse, mean_of_samples, theory_steps
 
-from cmargin._core.losses._losses import LOSS_IDS
-from cmargin._core.rows._rows import Rows
-from cmargin._core.sgd import _class_sgd
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin.data import open_rows
 from cmargin.solvers.per_class import class_streams, constant_score

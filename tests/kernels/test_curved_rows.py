@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
+from api import Rows, RowWindows
 from naive_smsvm import curvature_above, look, smoothed, with_ones
 from rows_in_files import files_of
 
 from cmargin import SmSVMClassifier
-from cmargin._core.rows._row_windows import RowWindows
-from cmargin._core.rows._rows import Rows
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
 

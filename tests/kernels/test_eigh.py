@@ -2,10 +2,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from api import _eigh
 from c_functions import ARRAY, FLAG, SIZE, c_function
 
 from cmargin._build_config import BLAS_INT_BITS
-from cmargin._core.linalg import _eigh
 from cmargin._runtime.blas_threads import single_threaded_blas
 
 FINE, NOT_FINITE = 0, 1                 # of `eigh_status`

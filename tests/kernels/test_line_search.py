@@ -1,10 +1,7 @@
 import numpy as np
 import pytest
+from api import cholesky_solve, conjugate_gradients_of, descend, exact_step, l1_model_minimum, quadratic_step
 from naive_smsvm import line_search_l1
-
-from cmargin._core.newton._line import exact_step, quadratic_step
-from cmargin._core.newton.direction._conjugate_gradients import conjugate_gradients_of
-from cmargin._core.newton.direction._system import cholesky_solve, descend, l1_model_minimum
 
 
 def draw(seed, m=9):

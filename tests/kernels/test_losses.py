@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from api import _losses
 from naive import CURVATURE_AT_ZERO, LOSS_SLOPES, LOSS_VALUES, posterior
 
 import cmargin
 from cmargin import SmSVMClassifier
-from cmargin._core.losses import _losses
 from cmargin.data import open_rows
 from cmargin.data.loss import Loss
 

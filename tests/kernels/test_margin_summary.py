@@ -1,10 +1,9 @@
 import numpy as np
 import pytest
+from api import _catoni, _margin_summary, with_sorted_places
 from c_functions import ARRAY, NUMBER, SIZE, c_function
 from naive_margins import power_of_two, summary
 
-from cmargin._core.util import _catoni, _margin_summary
-from cmargin._core.util._sorting import with_sorted_places
 from cmargin.margins import confidence_scale, location_estimate, margin_summary
 from cmargin.margins.summary import summary_of
 

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from api import alias_table
 from conftest import blobs
 from naive import catoni_rho
 from naive_pursuit import projected_steps, random_rows, table_shares
@@ -12,7 +13,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
 from cmargin import MarginPursuitClassifier, PegasosClassifier
-from cmargin._core.sgd._alias import alias_table
 from cmargin.solvers.first_order.margin_pursuit import weighted_draws
 from cmargin.solvers.per_class import class_streams
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from api import lanes_here
 from elsewhere import Elsewhere
 from scipy import sparse
 
 from cmargin import SmSVMClassifier
-from cmargin._core.linalg._blas import lanes_here
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
 from cmargin.data.source import SINGLE_BLOCK

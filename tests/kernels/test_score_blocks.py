@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from api import LOSS_IDS, evaluate
 
-from cmargin._core.losses._losses import LOSS_IDS, evaluate
 from cmargin.data.memory import score_blocks
 from cmargin.data.open import open_rows
 

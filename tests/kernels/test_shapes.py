@@ -6,25 +6,27 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
-
-from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, baselines
-from cmargin._core.losses import _losses
-from cmargin._core.newton import _line as _line_search
-from cmargin._core.newton.direction import _conjugate_gradients, _system
-from cmargin._core.rows import _line_sums
-from cmargin._core.sgd import (
+from api import (
+    _catoni,
     _class_pass,
     _class_sgd,
+    _conjugate_gradients,
+    _line_sums,
+    _losses,
     _low_rank,
+    _margin_summary,
     _projected_sgd,
     _refreshed_sgd,
     _sgdqn,
     _softmax_sgd,
+    _system,
     _theory_sgd,
     _whiten,
 )
-from cmargin._core.util import _catoni, _margin_summary
+from api import _line as _line_search
+from sklearn.exceptions import ConvergenceWarning
+
+from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, baselines
 from cmargin.data.memory import dual_rows
 
 rng = np.random.default_rng(3)

@@ -2,20 +2,21 @@
 
 import numpy as np
 import pytest
-
-from cmargin._core.util._arrays import (
+from api import (
     all_finite,
     any_nonzero,
     copied,
+    count_codes,
     difference_moments,
+    held_last,
     lines_finite,
+    rows_by_class,
+    shuffle,
     square_sum,
     total,
     transposed,
     zeros,
 )
-from cmargin._core.util._labels import count_codes, rows_by_class
-from cmargin._core.util._sampling import held_last, shuffle
 
 
 @pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 1000, 70_000])

@@ -9,14 +9,13 @@ from pathlib import Path
 import naive_softmax as naive
 import numpy as np
 import pytest
+from api import KERNELS
 from multinomial_problems import K, laid_out, point, problem
 
-import cmargin._core
 from cmargin.data import open_rows
 from cmargin.data.memory.softmax_rows import CURVATURE, INTERCEPTS, PRODUCTS
 
 ROWS, COLUMNS = 37, 5              # neither fills the lanes of a vector
-KERNELS = Path(cmargin._core.__file__).parent
 
 
 def run(source, what, V, scores=None, probs=None):

@@ -6,11 +6,10 @@ import naive
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from api import Rows, check_structure
 from started import python
 
 from cmargin import SLNDClassifier, nested_cross_validation
-from cmargin._core.rows._rows import Rows
-from cmargin._core.rows._structure import check_structure
 
 DENSE, LABELS = broken_rows.sound_rows()
 

@@ -5,6 +5,7 @@ import warnings
 import naive_dual
 import numpy as np
 import pytest
+from api import WISHES, DualSweeps, best_scale, best_shift, newton_step, shuffle
 from conftest import FORMATS, as_format
 from naive_smsvm import objective, with_ones
 from plans import begins_with_dual
@@ -12,10 +13,6 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
-from cmargin._core.rows._dual_evaluate import best_scale, best_shift
-from cmargin._core.rows._dual_face import newton_step
-from cmargin._core.rows._dual_sweeps import WISHES, DualSweeps
-from cmargin._core.util._sampling import shuffle
 from cmargin.data import open_rows
 from cmargin.data.loss import Loss
 from cmargin.smsvm import SmSVMClassifier

@@ -5,6 +5,7 @@ import warnings
 import naive_dual
 import numpy as np
 import pytest
+from api import DualBlocks, smooth_minimum
 from naive_smsvm import with_ones
 from plans import begins_with_dual, foreseen
 from scipy import sparse
@@ -14,8 +15,6 @@ from test_dense_dual import HARD_ROWS, INTERCEPTS, hard_rows, noisy
 from test_dual_newton import nearly_repeated, same_fits, text
 
 from cmargin import SmSVMClassifier
-from cmargin._core.rows._dual_evaluate import smooth_minimum
-from cmargin._core.rows._dual_rows import DualBlocks
 from cmargin.data import open_rows
 from cmargin.solvers import cost
 from cmargin.solvers.dual import sample

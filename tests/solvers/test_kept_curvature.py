@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
+from api import KeptCurvature
 from naive import bfgs_inverse
-
-from cmargin._core.newton.direction._bfgs import KeptCurvature
 
 
 def curved(rng, p, condition):

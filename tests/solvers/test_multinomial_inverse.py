@@ -8,11 +8,10 @@ import naive_softmax as naive
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from api import ClassBlocks, penalised, rows_above
 from multinomial_problems import K, M, N, curvature_times, kronecker, laid_out, point, problem, solve
 from sklearn.datasets import load_iris
 
-from cmargin._core.multinomial._inverse import ClassBlocks, rows_above
-from cmargin._core.multinomial._step import penalised
 from cmargin.data import open_rows
 from cmargin.data.memory.softmax_rows import INTERCEPTS, PRODUCTS, RISK_OF_SCORES, SoftmaxRowPass
 from cmargin.solvers.multinomial import inverse as multinomial_inverse

@@ -3,6 +3,7 @@
 import naive_softmax as naive
 import numpy as np
 import pytest
+from api import ASTRAY, NEAR, ONWARD, SLICE_OVER, STANDS, MultinomialNewton, MultinomialStep
 from multinomial_problems import (
     LAYOUTS,
     K,
@@ -17,8 +18,6 @@ from multinomial_problems import (
     task,
 )
 
-from cmargin._core.multinomial._newton import ASTRAY, NEAR, ONWARD, SLICE_OVER, STANDS, MultinomialNewton
-from cmargin._core.multinomial._step import MultinomialStep
 from cmargin.data import open_rows
 from cmargin.data.memory.softmax_rows import PRODUCTS, RISK_OF_SCORES, SoftmaxRowPass
 from cmargin.solvers.multinomial.inverse import ClassInverse, without_mean

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from api import are_below, count, count_distances, crossings, sum_near, with_nearest
 from elsewhere import Elsewhere
 from killed_fits import OFTEN, StopAt
 from naive_smsvm import bin_of, distances, smoothed
@@ -14,7 +15,6 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 from cmargin import Checkpoint, SmSVMClassifier
-from cmargin._core.rows._working_set import are_below, count, count_distances, crossings, sum_near, with_nearest
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
 from cmargin.data.moves import look_as_asked

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from api import _sorting, advance_all, now, widths
 from c_functions import ARRAY, SIZE, c_function
 from correlated_columns import correlated_columns
 from elsewhere import Elsewhere
@@ -14,9 +15,6 @@ from sklearn.datasets import load_breast_cancer, make_classification
 from sklearn.preprocessing import scale
 
 from cmargin import SmSVMClassifier
-from cmargin._core.newton._asking import advance_all, now
-from cmargin._core.newton._smoothing import widths
-from cmargin._core.util import _sorting
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.clock import RunClock
 from cmargin.data import open_rows

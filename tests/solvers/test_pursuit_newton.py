@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from api import advance_all
 from elsewhere import Elsewhere
 from naive_pursuit import newton_steps, objective
 from scipy import sparse
@@ -16,7 +17,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
 from cmargin import MarginPursuitClassifier
-from cmargin._core.newton._asking import advance_all
 from cmargin._estimators.one_vs_rest import MarginTrace
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows

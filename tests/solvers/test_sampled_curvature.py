@@ -5,14 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from api import conjugate_gradients_of, numbers
 from naive_smsvm import look, sampled_curvature, smoothed, with_ones
 from plans import problem_of
 from scipy.linalg import cholesky
 from test_row_pass import problem
 
 from cmargin import SmSVMClassifier
-from cmargin._core.newton.direction._conjugate_gradients import conjugate_gradients_of
-from cmargin._core.rows._row_sample import numbers
 from cmargin.data import open_rows
 from cmargin.data.loss import Loss
 from cmargin.data.memory.row_pass import MemoryRowPass

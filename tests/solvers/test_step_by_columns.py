@@ -7,15 +7,13 @@ import killed_fits
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from api import Rows, l1_model_minimum, model_minimum
 from killed_fits import blobs
 from plans import problem_of
 from sklearn.base import clone
 from zipf_texts import texts
 
 from cmargin import Checkpoint, SmSVMClassifier
-from cmargin._core.newton.direction._l1_model import model_minimum
-from cmargin._core.newton.direction._system import l1_model_minimum
-from cmargin._core.rows._rows import Rows
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data.loss import Loss
 from cmargin.data.open import open_rows

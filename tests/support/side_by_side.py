@@ -2,7 +2,7 @@
 
 import time
 
-from cmargin._core.newton._asking import advance_all
+from api import advance_all
 
 
 def finish_together(drivers, n_threads):

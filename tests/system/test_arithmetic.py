@@ -8,13 +8,12 @@ import threading
 
 import numpy as np
 import pytest
+from api import StandardArithmetic, _fp_control
 from estimators import quick_estimators
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
-from cmargin._core.util import _fp_control
-from cmargin._core.util._fp_control import StandardArithmetic
 
 FLUSH = {0x1F80: 0x9FC0, 0x0: 1 << 24}       # subnormal results and operands are 0: x86's MXCSR, Arm's FPCR
 STANDARD = _fp_control.settings()

@@ -11,12 +11,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from api import _blas_libraries
 from sklearn.datasets import load_digits
 from threadpoolctl import threadpool_limits
 
 import cmargin
 from cmargin import baselines
-from cmargin._core.linalg import _blas_libraries
 from cmargin._runtime import blas_threads as hold
 from cmargin._runtime.blas_threads import _find, _Library, blas_threads, single_threaded_blas
 from cmargin.data import open_rows

@@ -7,13 +7,13 @@ import sys
 import sysconfig
 
 import pytest
+from api import effective_n_threads, threads_seen
 from installation import ROOT, run
 from started import python
 from threadpoolctl import threadpool_info
 
 import cmargin
 from cmargin import _build_config
-from cmargin._core.util._openmp import effective_n_threads, threads_seen
 from cmargin._runtime.blas_threads import single_threaded_blas
 
 

@@ -13,16 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from api import FACTS, LOSS_IDS, STATUS, evaluate, exact_step, limits_of_c_programs
 from installation import ROOT, installed, run
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
 import cmargin
 from cmargin import SmSVMClassifier, api
-from cmargin._core.losses._losses import FACTS, LOSS_IDS, evaluate
-from cmargin._core.newton._c_memory import limits_of_c_programs
-from cmargin._core.newton._line import exact_step
-from cmargin._core.newton._memory import STATUS
 from cmargin.margins import location_estimate, psi_transform
 from cmargin.solvers.newton.continuation import limits
 

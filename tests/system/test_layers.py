@@ -134,6 +134,15 @@ def test_no_circle_but_those_that_are_known():
     assert sorted(map(sorted, circles())) == sorted(map(sorted, CIRCLES))
 
 
+def test_tests_import_the_compiled_core_through_one_module():
+    # a kernel that moved was a change of every module of tests that named it; 44 did. What compares two checkouts
+    # imports each one's own
+    tests = Path(__file__).parents[1]
+    importing = re.compile(r"^\s*(?:from|import) +cmargin\._core\b(?!.*\bcimport\b)", re.MULTILINE)
+    found = {path.relative_to(tests).as_posix() for path in tests.rglob("*.py") if importing.search(path.read_text())}
+    assert found == {"kernels/api.py", "support/bits.py"}
+
+
 def test_every_kind_of_import_is_read():
     found = imports()
     assert found["slnd", "_estimators.by_parts"] is False                   # a .py

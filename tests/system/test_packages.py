@@ -8,13 +8,13 @@ import tomllib
 
 import numpy as np
 import pytest
+from api import threads_seen
 from installation import ROOT, installed, run
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 import cmargin
 from cmargin import SLNDClassifier, SmSVMClassifier, _build_config
-from cmargin._core.util._openmp import threads_seen
 
 IN_A_CHECKOUT = pytest.mark.skipif(not (ROOT / "setup.py").exists(), reason="the tests are not in a checkout")
 OF_THE_CHECKOUT = {".ci/run", ".gitignore"}

@@ -1,9 +1,8 @@
 """Slow, obvious NumPy twins of margin pursuit: the objective and its gradient, Newton's steps, the projected steps."""
 
 import numpy as np
+from api import exact_step
 from naive import bfgs_inverse, catoni_rho
-
-from cmargin._core.newton._line import exact_step
 
 WORD = (1 << 64) - 1
 
