@@ -11,6 +11,7 @@ from cmargin._estimators.by_parts import TrainedByParts, priors
 from cmargin._estimators.docs import Callback, CheckpointFile, ClassWeight, RandomState, described_by
 from cmargin._estimators.in_units import InUnits, in_units
 from cmargin._estimators.labels import encode_labels, rows_of_weight, signs_met, told_constant, without_full_columns
+from cmargin._estimators.progress import note_of
 from cmargin._estimators.slnd_fit import (
     automatic_loss,
     fit_optimum,
@@ -32,11 +33,11 @@ from cmargin._estimators.validation import (
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.checkpoint import NO_CHECKPOINTER
 from cmargin.data.memory.stochastic_rows import NonFiniteCurvature
-from cmargin.solvers import cost
 from cmargin.solvers.per_class import constant_score
 from cmargin.solvers.sgd.class_lists import ClassLists
 from cmargin.solvers.sgd.low_rank_newton import Settings, Start, train
 from cmargin.solvers.sgd.multinomial import MultinomialRun
+from cmargin.solvers.slnd_plan import TrialStats, chosen_by_trials
 
 ONE_CLASS = "The rows of positive weight are of only one class; at least 2 classes are needed."
 
@@ -100,7 +101,7 @@ class SLNDClassifier(TrainedByParts):
     n_jobs : int or None, default=None
         Threads. None: the processors that the process may use; -1: all. The result is the same to the bit.
     verbose : bool or int, default=0
-        True, or a number above 0: print a line after every pass.
+        1: print a line after every pass; 2: also which ranks and steps are tried, what follows the passes, and why.
     callback : callable or None, default=None
         ``callback(self)`` after every pass, fitted attributes set; a true answer stops the fit.
     checkpoint : path, `cmargin.Checkpoint` or None, default=None
@@ -302,7 +303,7 @@ class SLNDClassifier(TrainedByParts):
             step = self.step_size_ if self._asked_step == self.step_size else None
         if step is None and decay == "call" and self.step_size == "auto":
             # tried on a batch without the new classes, or from weights set by hand, the smallest step would be best
-            step = cost.MULTINOMIAL_STEP if loss == "multinomial" else cost.CLASS_STEP
+            _, step = chosen_by_trials(TrialStats(loss == "multinomial", False), ())
         streams = None if self._streams is None or more else self._streams.copy()         # none after an optimum
         coef, intercept = self._last_coef, self._last_intercept
         if more:
@@ -361,7 +362,8 @@ class SLNDClassifier(TrainedByParts):
         loss = about["loss_"]
         settings = Settings(
             loss, self.rank, self.tail, self.hessian_samples, self.curvature, self.hessian_refresh, self.step_size,
-            self.average, max_passes, self.tol, self.fit_intercept, self._deadline(begin), units.interrupted)
+            self.average, max_passes, self.tol, self.fit_intercept, self._deadline(begin), units.interrupted,
+            note_of(self))
         start = units.start(start)
         before = start.passes_done if start else 0
         store = partial(self._store, units=units, about=about, before=before, in_parts=in_parts)

@@ -6,11 +6,18 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from cmargin.solvers.explain import sentence
+
 
 def say(estimator, text):
     """Print "<estimator's class> <text>" at once where ``estimator.verbose`` asks for it."""
     if estimator.verbose:
         print(f"{type(estimator).__name__} {text}", flush=True)
+
+
+def note_of(estimator):
+    """What prints a line for every `Stage` that begins, where ``verbose`` is 2 or more; else None."""
+    return (lambda stage: say(estimator, sentence(stage))) if estimator.verbose >= 2 else None
 
 
 def warn_at_caller(text, category=UserWarning):

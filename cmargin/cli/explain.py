@@ -14,9 +14,9 @@ from cmargin.data.stats import DataStats
 from cmargin.solvers import cost
 from cmargin.solvers.explain import STAGES, description, explanation, sentence
 from cmargin.solvers.penalty import ElasticNet
-from cmargin.solvers.plan import ProblemStats, refuse
+from cmargin.solvers.plan import ProblemStats, Stage, refuse
 from cmargin.solvers.pursuit_plan import next_pursuit_stage
-from cmargin.solvers.slnd_plan import SoftmaxStats, softmax_is_cheap, softmax_plan
+from cmargin.solvers.slnd_plan import SoftmaxStats, TrialStats, softmax_is_cheap, softmax_plan, trial_plan
 
 
 def run(options):
@@ -63,22 +63,35 @@ def _slnd(estimator, stats, n_classes):
     yield description(stats, problem, f"{n_classes} classes together" if loss == "multinomial" else None)
     if l2:
         yield f"1. {STAGES['optimum']}, as l2 is above 0."
-    elif loss == "multinomial":
-        for number, stage in enumerate(softmax_plan(_softmax_stats(estimator, stats, n_classes)), 1):
-            yield f"{number}. {sentence(stage)}"
     else:
-        tried = " at a step that is tried on a few of them" if estimator.step_size == "auto" else ""
-        yield f"1. {STAGES['passes']} of one class against the rest{tried}, as loss={loss!r} is fitted so."
+        together = loss == "multinomial"
+        then = softmax_plan(_softmax_stats(estimator, stats, n_classes)) if together else \
+            [Stage("passes", f"loss={loss!r} is fitted one class against the rest")]
+        for number, stage in enumerate([*trial_plan(_trial_stats(estimator, stats, together)), *then], 1):
+            yield f"{number}. {sentence(stage)}"
+
+
+def _n_held(stats):
+    """Return how many rows multinomial fits hold out."""
+    n_held = int(min(cost.HELD_SHARE * stats.n_rows, cost.HELD_MOST))
+    return n_held if n_held >= cost.HELD_LEAST else 0
+
+
+def _trial_stats(estimator, stats, together):
+    """Return the `TrialStats` of columns of like scale, and of classes that have rows to spare."""
+    step = None if estimator.step_size == "auto" else estimator.step_size
+    judged = _n_held(stats) > 0 if together else step is None
+    rank = None if estimator.rank == "auto" else estimator.rank
+    return TrialStats(together, judged, rank, together and rank is None and estimator.tail == "scale", True,
+                      stats.sparse, step)
 
 
 def _softmax_stats(estimator, stats, n_classes):
     """Return the `SoftmaxStats` of classes that are alike, for a rank of 1 where it is chosen by the rows."""
     scaled, rank = estimator.tail == "scale", 1 if estimator.rank == "auto" else estimator.rank
-    n_held = int(min(cost.HELD_SHARE * stats.n_rows, cost.HELD_MOST))
     chooses = estimator.step_size == "auto" and estimator.max_passes >= cost.CHOSEN_PASSES_FROM
     return SoftmaxStats(stats.n_rows, n_classes, stats.n_features if scaled and not stats.sparse else rank,
-                        scaled and stats.sparse, n_held if chooses and n_held >= cost.HELD_LEAST else 0, chooses,
-                        has_all=stats.here)
+                        scaled and stats.sparse, _n_held(stats) if chooses else 0, chooses, has_all=stats.here)
 
 
 def _of_shape(options):

@@ -23,9 +23,6 @@ CG_NEWTON_READS = 1000           # reads of X
 NEWTON_COST = {                  # evaluations; reads of X
     (False, False): (16, 5, 0.025, 0.02), (False, True): (10, 0, 0.36, 0.01),
     (True, False): (6, 0.4, 0.02, 0.02), (True, True): (6, 1, 0.04, 0.009)}
-# Rows per column from which on a smooth loss needs few evaluations of all rows after a fit on a subset, and dense
-# rows of the hinge try the dual only where they are light (smsvm.md, "From 160 rows a column on").
-SUBSET_SAVES_FROM_ROWS_PER_COLUMN = 160  # rows per column
 # Evaluations of all rows after a subset, of dense and of sparse rows; only dense ones were measured (smsvm.md, "From
 # 160 rows a column on").
 EVALUATIONS_AFTER_SUBSET = (2, 4)        # evaluations
@@ -39,11 +36,11 @@ REDUCTION_COST = (0.2, 5, 0.045)  # reads of X
 # (smsvm.md, "Steps of a smooth loss begin by products").
 CACHED_BYTES = 16_000_000        # bytes
 # A trial of fewer products a step is not made: steps of four took 0.40 to 2.4 times as long, 1.03 in the mean
-# (smsvm.md, "In place of a subset").
+# (smsvm.md, "In place of a subset"). Where a sample can precondition products, those scaled by the diagonal are tried
+# for as many reads beyond what its curvature costs (smsvm.md, "four beyond what the sample costs").
 FEWEST_PRODUCTS = 4              # products per step
-# No step takes more products, however dear the curvature is, and none of linear_solver="cg" does: a bound that was
-# not measured by itself;
-# asv_benches/compare_products.py prints such fits.
+# No step takes more products, however dear the curvature is, nor with linear_solver="cg": a bound that was not measured
+# by itself; asv_benches/compare_products.py prints such fits.
 MOST_PRODUCTS = 100              # products per step
 # A step on trial may take the first part of ``max_passes``, and all of a trial as much as so many such steps, so that
 # a trial in vain leaves passes for other steps (smsvm.md, "All of a trial may read ten such steps").
@@ -78,9 +75,6 @@ SAMPLED_STEP_READS = 4           # reads of X
 # A sweep of the dual over dense rows, by one thread, takes as long as so many reads by all threads (smsvm.md, "The
 # dual is priced against such steps").
 SWEEP_READS = 2.3                # reads of X
-# Products scaled by the diagonal are tried for so many reads beyond what the curvature of a sample costs (smsvm.md,
-# "four beyond what the sample costs").
-UNSAMPLED_PRODUCTS = 4           # products
 
 # ---------------------------------------------------------------- paths of penalties
 
@@ -209,7 +203,8 @@ PILOT_ROWS = 2000                # rows
 # A subset of fewer rows a column says little about all rows (smsvm.md, "Smaller subsets do not pay").
 SUBSET_ROWS_PER_COLUMN = 20      # rows per column
 # For a loss that needs no smoothing, a subset of so many rows a column says enough (smsvm.md, "Smaller subsets do not
-# pay": 16 a column for 20).
+# pay": 16 a column for 20). With so many in the subset, few evaluations of all rows follow it, and dense rows of the
+# hinge try the dual only where they are light (smsvm.md, "From 160 rows a column on").
 SMOOTH_SUBSET_ROWS_PER_COLUMN = 16       # rows per column
 # The subset is left at this smoothing; later is worse, as its own noise is fitted (smsvm.md, "After a subset").
 SUBSET_SMOOTHING_END = 0.02      # smoothing
@@ -281,6 +276,20 @@ OPTIMUM_COLUMNS = 500            # columns
 # (multinomial.md).
 OPTIMUM_FROM_ROWS = 40           # rows
 
+# ---------------------------------------------------------------- SLND: the second moment, and its rank
+
+# The second moment of SLND is that of so many rows, or of so many for each of its pairs where the tail is dropped
+# (doc/methods/slnd.md, "Rank and rows of H when not given").
+MOMENT_ROWS = 1000               # rows
+MOMENT_ROWS_PER_PAIR = 20        # rows per eigenpair
+# rank="auto" takes no more pairs, where the tail is scaled and where it is dropped (doc/methods/slnd.md, "Rank and rows
+# of H when not given").
+AUTOMATIC_RANK_UP_TO = (100, 200)        # eigenpairs
+# Where the tail is dropped, rank="auto" takes eigenvalues of at least this part of the largest, and no more of them
+# than there are so many rows for each (doc/methods/slnd.md, "Rank and rows of H when not given").
+DROPPED_FLOOR = 1e-4             # share of the largest eigenvalue
+ROWS_PER_DROPPED_PAIR = 4        # rows per eigenpair
+
 # ---------------------------------------------------------------- SLND, multinomial: trials for rank, step and passes
 
 # Of every class this share is held out, or what gives so many rows in all; a tenth chose a step of 16 on digits once
@@ -297,15 +306,13 @@ TRIAL_ROWS_PER_CLASS = 10        # rows per class
 # A multinomial trial takes so many passes: two order ranks and steps as all rows do, one asks for steps twice too
 # long (multinomial.md, "Rank, step and passes").
 TRIAL_PASSES = 2                 # passes
-# A multinomial trial holds other rows out in their stead, in so many splits at most, until so many are judged
+# A multinomial trial holds other rows out in their stead, in 1 / `HELD_SHARE` splits at most, until so many are judged
 # (multinomial.md, "Rank, step and passes").
-TRIAL_SPLITS = 5                 # splits
 TRIAL_JUDGED = 200               # rows
 # The relative step of multinomial passes is doubled and halved from the first, between the others; 16 and 32 have the
 # same loss on sector (multinomial.md, "Rank, step and passes").
 MULTINOMIAL_FIRST_STEP = 2.0     # relative step
-MULTINOMIAL_LEAST_STEP = 1 / 64  # relative step
-MULTINOMIAL_LARGEST_STEP = 16.0  # relative step
+MULTINOMIAL_STEP_LIMITS = (1 / 64, 16.0) # relative steps
 # A multinomial step twice as long must be better by so much, or chance takes it at times (multinomial.md, "Rank, step
 # and passes").
 STEP_STANDARD_ERRORS = 2.0       # standard errors
@@ -332,8 +339,7 @@ MULTINOMIAL_SINGLE_STEPS = 40    # steps
 # One class against the rest, the relative step where no class has rows to spare, from which others are tried, and
 # between which they stay (one_vs_rest.md, "Automatic step").
 CLASS_STEP = 0.1                 # relative step
-CLASS_LEAST_STEP = 0.0125        # relative step
-CLASS_LARGEST_STEP = 6.4         # relative step
+CLASS_STEP_LIMITS = (0.0125, 6.4)        # relative steps
 # One class against the rest, a trial for the step is made on so many classes, of so many positives and negatives each
 # (one_vs_rest.md, "Automatic step").
 TRIAL_CLASSES = 8                # classes

@@ -8,6 +8,9 @@ STAGES = {
     "without_margin": "Sweep once over a few rows",
     "penalty_counts": "Look whether any row costs something beside the penalty",
     "class_sizes": "Count the rows of either class",
+    "rank": "Trial of {rank}, at a relative step of {step:g}",
+    "longer_step": "Trial of a relative step of {step:g}",
+    "shorter_step": "Trial of a relative step of {step:g}",
     "dual": "Dual: coordinate descent and Newton steps in the dual variables",
     "products": "Newton steps by Hessian-vector products",
     "reduced": "Newton steps in as many unknowns as rows",
@@ -38,7 +41,8 @@ def description(stats, problem, count=None):
 
 def sentence(stage):
     """What a stage does and why."""
-    text = f"{STAGES[stage.what or stage.kind]}, as {stage.reason}."
+    rank = "the rank at the knee of the spectrum" if stage.rank is None else f"rank {stage.rank}"
+    text = f"{STAGES[stage.what or stage.kind].format(rank=rank, step=stage.step)}, as {stage.reason}."
     if stage.start == "warm":
         text += " It begins with the weights of the last fit."
     if stage.working_set:

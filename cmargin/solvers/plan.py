@@ -40,8 +40,8 @@ class ProblemStats:
 class Outcome:
     kind: str                  # of the stage
     status: str = "done"       # "left": given up; "uncertain": rounding may matter; "running": the certificate falls
-    # short; "stopped" from outside; "empty": chance chose no rows; "none": there is nothing to measure; "skipped" by a
-    # fit that goes on from a checkpoint of a later stage
+    # short; "stopped" from outside; "empty": chance chose no rows; "none": there is nothing to measure; "taken": what a
+    # trial tried is better than what was before; "skipped" by a fit that goes on from a checkpoint of a later stage
     what: str = ""             # of a probe
     gap: float = np.nan        # relative duality gap
     smoothing: float = np.nan  # with which it was left
@@ -63,6 +63,8 @@ class Stage:
     sampled: Sampled | None = None     # rows whose curvature preconditions them
     columns: bool = False      # l1 steps read columns
     working_set: bool = False  # steps to the optimum of the rows near the hinge are worth their reads
+    rank: int | None = None    # of a trial; None: at the knee of a spectrum that is not known yet
+    step: float = np.nan       # of a trial, relative to what the curvature allows
 
 
 # Outcomes after which another stage follows; after any other the problem is at its end.

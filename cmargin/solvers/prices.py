@@ -55,7 +55,8 @@ def worth_reducing(stats):
 
 def subset_saves_evaluations(stats):
     """Whether there are so many rows a column that Newton's evaluations are nearly all of a subset."""
-    return stats.n_rows >= max(cost.SUBSET_FROM_ROWS, cost.SUBSET_SAVES_FROM_ROWS_PER_COLUMN * stats.n_features)
+    return stats.n_rows >= cost.SUBSET_FROM_ROWS \
+        and cost.SUBSET_SHARE * stats.n_rows >= cost.SMOOTH_SUBSET_ROWS_PER_COLUMN * stats.n_features
 
 
 def subset_is_large(n_rows, n_columns, loss):
@@ -168,6 +169,6 @@ def worth_products(stats, problem, settings):
         price *= 2
     block, sampled = sampled_reads(stats, curvature_jumps(problem.loss))
     if block > 0 and settings.max_passes >= cost.SAMPLE_FROM_MAX_PASSES:  # there are better products than these
-        price = min(price, cost.UNSAMPLED_PRODUCTS + sampled)
+        price = min(price, cost.FEWEST_PRODUCTS + sampled)
     price = min(price, cost.MOST_PRODUCTS, settings.max_passes / cost.TRIAL_STEPS)
     return int(price) if price >= cost.FEWEST_PRODUCTS else 0

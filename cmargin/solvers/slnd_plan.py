@@ -1,4 +1,12 @@
-"""Which stage of SLND on the multinomial risk comes next, and why; see `cmargin.solvers.plan`.
+"""Which stage of SLND comes next, and why; see `cmargin.solvers.plan`.
+
+Before the passes (`next_trial`), each a probe whose outcome is "taken" or "left":
+
+    rank           passes over some rows with an inverse of this rank, judged on rows held out
+    longer_step    the same with a step twice as long as the best so far
+    shorter_step   the same with half of it
+
+On the multinomial risk (`next_softmax_stage`):
 
     passes     stochastic passes, judged on rows held out where there are any
     optimum    the penalised optimum of all rows, with no pass before it
@@ -25,6 +33,73 @@ class SoftmaxStats:
     warm: bool = False         # weights to begin with are given
     has_few: bool = True       # all rows are in the memory of the driver where they are few,
     has_all: bool = True       # and where they are many
+
+
+@dataclass(frozen=True)
+class TrialStats:
+    """What is known of a fit when its rank and step are to be chosen."""
+
+    together: bool             # the risk is multinomial; else each class is learnt against the rest
+    judged: bool               # rows are held out that judge trials
+    rank: int | None = None    # asked for, or that of the knee of the spectrum; None: not known yet
+    rank_is_open: bool = False # "auto", and the tail is scaled
+    low_will_do: bool = False  # no direction but the first `LOW_RANK` holds more than half of what these leave
+    sparse: bool = False
+    step: float | None = None  # asked for, or of the fit that goes on; None: to be chosen
+
+
+def ranks_to_try(problem):
+    """The ranks in the order of preference: the first is taken where none can be tried, or no other is surely better.
+
+    With none held out 1 is better for dense rows, the knee for CSR rows (doc/methods/slnd.md).
+    """
+    open_ = problem.rank_is_open and (problem.judged or not problem.sparse)
+    if not open_ or (problem.rank is not None and problem.rank <= cost.LOW_RANK):
+        return (problem.rank,)
+    return (cost.LOW_RANK, problem.rank) if problem.low_will_do else (problem.rank, cost.LOW_RANK)
+
+
+def next_trial(problem, outcomes):
+    """The `Stage` of another trial after those of ``outcomes``, or None once rank and step are chosen.
+
+    From the first relative step, the step is doubled while that is taken, then halved while that is.
+    """
+    ranks = ranks_to_try(problem)
+    if not problem.judged or (problem.step is not None and len(ranks) == 1):
+        return None
+    first = cost.MULTINOMIAL_FIRST_STEP if problem.together else cost.CLASS_STEP
+    n_ranks = sum(outcome.what == "rank" for outcome in outcomes)
+    if n_ranks < len(ranks):
+        why = "another one is taken only where rows held out surely have less loss" if n_ranks else \
+            "rows held out judge what else is tried beside it"
+        return Stage("probe", why, what="rank", rank=ranks[n_ranks], step=problem.step or first)
+    if problem.step is not None:
+        return None
+    (rank, step), last = chosen_by_trials(problem, outcomes), outcomes[-1]
+    least, largest = cost.MULTINOMIAL_STEP_LIMITS if problem.together else cost.CLASS_STEP_LIMITS
+    if (last.what == "rank" or (last.what == "longer_step" and last.status == "taken")) and step < largest:
+        why = "a step is doubled while rows held out have less loss"
+        return Stage("probe", why, what="longer_step", rank=rank, step=2 * step)
+    if (last.what != "shorter_step" or last.status == "taken") and step > least:
+        why = "of steps that rows held out cannot tell apart the shortest ranks classes best"
+        return Stage("probe", why, what="shorter_step", rank=rank, step=step / 2)
+    return None
+
+
+def chosen_by_trials(problem, outcomes):
+    """(rank, relative step) of the last trial that was taken; where there was none, what does without."""
+    taken = [outcome.numbers for outcome in outcomes if outcome.status == "taken"]
+    step = cost.MULTINOMIAL_STEP if problem.together else cost.CLASS_STEP
+    return taken[-1] if taken else (ranks_to_try(problem)[0], step if problem.step is None else problem.step)
+
+
+def trial_plan(problem):
+    """The trials of a fit that goes as expected: the first rank and step are best."""
+    stages, outcomes = [], []
+    while (stage := next_trial(problem, outcomes)) is not None:
+        outcomes.append(Outcome("probe", "left" if stages else "taken", stage.what, numbers=(stage.rank, stage.step)))
+        stages.append(stage)
+    return stages
 
 
 def softmax_is_cheap(stats, n_classes):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from cmargin import SmSVMClassifier
+from cmargin import SLNDClassifier, SmSVMClassifier
 from cmargin.__main__ import main
 
 
@@ -31,11 +31,18 @@ def told(capsys, *options):
      ["Newton steps on all rows"]),
     (["--method", "pursuit", "--rows", "100000", "--columns", "30", "--set", "solver=gd"], ["Gradient descent"]),
     (["--method", "slnd", "--rows", "60000", "--columns", "784", "--classes", "10"],
-     ["Stochastic passes"]),
-    (["--method", "slnd", "--rows", "1000", "--columns", "50", "--classes", "10"],
-     ["Stochastic passes", "Penalised optima"]),
+     ["Trial of rank 1,", "Trial of the rank at the knee", "Trial of a relative step of 4",
+      "Trial of a relative step of 1", "Stochastic passes"]),
+    (["--method", "slnd", "--rows", "1000", "--columns", "50", "--classes", "10", "--set", "rank=5"],
+     ["Trial of rank 5, at a relative step of 2,", "Trial of a relative step of 4", "Trial of a relative step of 1",
+      "Stochastic passes", "Penalised optima"]),
+    (["--method", "slnd", "--rows", "60000", "--columns", "50", "--classes", "10", "--set", "step_size=0.5"],
+     ["Trial of rank 1, at a relative step of 0.5,", "Trial of the rank", "Stochastic passes"]),
+    (["--method", "slnd", "--rows", "1000", "--columns", "50", "--set", "step_size=0.5"], ["Stochastic passes"]),
     (["--method", "slnd", "--rows", "60", "--columns", "50", "--classes", "3"], ["Penalised optim"]),
-    (["--method", "slnd", "--rows", "1000", "--columns", "50"], ["Stochastic passes of one class"]),
+    (["--method", "slnd", "--rows", "1000", "--columns", "50"],
+     ["Trial of the rank at the knee of the spectrum, at a relative step of 0.1", "Trial of a relative step of 0.2",
+      "Trial of a relative step of 0.05", "Stochastic passes"]),
     (["--method", "slnd", "--rows", "1000", "--columns", "50", "--classes", "3", "--set", "l2=1e-3"],
      ["Penalised optimum"]),
 ])
@@ -75,3 +82,14 @@ def test_verbose_2_prints_the_plan_and_every_stage_that_begins(capsys):
     assert any(line == "SmSVMClassifier " + plans[1].split("1. ")[1] for line in lines)
     SmSVMClassifier(verbose=1).fit(X, X[:, 0] > 0)
     assert "plan" not in capsys.readouterr().out
+
+
+def test_verbose_2_prints_the_trials_of_slnd_and_what_follows(capsys):
+    X = np.random.default_rng(0).standard_normal((300, 5))
+    for y, trials in ((X[:, :3].argmax(axis=1), 3), (X[:, 0] > 0, 2)):
+        SLNDClassifier(verbose=2, random_state=0, max_passes=5).fit(X, y)
+        lines = capsys.readouterr().out.splitlines()
+        assert sum(line.startswith("SLNDClassifier Trial of ") for line in lines) >= trials
+        assert any(line.startswith("SLNDClassifier pass 1: ") for line in lines)
+        SLNDClassifier(verbose=1, random_state=0, max_passes=5).fit(X, y)
+        assert "Trial" not in capsys.readouterr().out

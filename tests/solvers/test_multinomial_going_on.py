@@ -21,7 +21,8 @@ from sklearn.preprocessing import normalize
 from cmargin import SLNDClassifier
 from cmargin.margins import expected_calibration_error
 from cmargin.solvers.sgd.multinomial import MultinomialRun
-from cmargin.solvers.sgd.multinomial_choice import automatic_step
+from cmargin.solvers.sgd.multinomial_choice import choose
+from cmargin.solvers.slnd_plan import TrialStats
 
 
 def test_partial_fit_over_batches_approaches_fit(digits):
@@ -186,7 +187,7 @@ def test_defaults_reach_the_best_lbfgs_on_mnist(shared_data):
 
 def test_overflow_while_rows_are_held_out_leaves_the_start(digits, monkeypatch):
     # the first pass had no finite loss: it was taken for the end, and no pass over all rows could follow
-    monkeypatch.setattr("cmargin.solvers.sgd.multinomial.automatic_step", lambda *arguments: 1e42)
+    monkeypatch.setattr("cmargin.solvers.sgd.multinomial.choose", lambda _, __, inverses, ___: (inverses[0], 1e42))
     X, X_test, y, _ = digits
     with pytest.warns(ConvergenceWarning, match="overflowed"):
         model = fit(X.astype(np.float32), y, max_passes=5)
@@ -205,12 +206,15 @@ def test_the_step_is_doubled_and_halved_by_held_out_losses_and_shrinks_with_more
 
         n_train, n_all, tried = 100, 1600, ()
 
+        def use(self, inverse):
+            assert inverse == "H"
+
         def losses(self, step):
             self.tried += (step,)
             return np.full(50, abs(np.log2(step / 8.0))) + 1e-3 * np.arange(50)
 
     bowl = Bowl()
-    assert automatic_step(bowl, bowl.losses(2.0)) == 8.0 * (100 / 1600)**0.25
+    assert choose(bowl, TrialStats(True, True, 3), ["H"]) == ("H", 8.0 * (100 / 1600)**0.25)
     assert bowl.tried == (2.0, 4.0, 8.0, 16.0, 4.0)
 
 

@@ -17,7 +17,7 @@ from cmargin.solvers import cost, plan, prices
 from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.plan import Outcome, ProblemStats, next_stage
 from cmargin.solvers.problem import Settings
-from cmargin.solvers.slnd_plan import SoftmaxStats, next_softmax_stage
+from cmargin.solvers.slnd_plan import SoftmaxStats, TrialStats, chosen_by_trials, next_softmax_stage, next_trial
 
 PACKAGE = Path(cmargin.__file__).parent
 ROOT = PACKAGE.parent
@@ -194,3 +194,36 @@ def test_the_stages_of_multinomial_passes(problem, told, kinds):
         outcomes.append(Outcome(stage.kind, told.get(stage.kind, "done"), numbers=(problem.n_held,)))
         assert stage.reason and len(outcomes) < 5
     assert [outcome.kind for outcome in outcomes] == kinds
+
+
+OPEN = TrialStats(True, True, 7, rank_is_open=True, low_will_do=True)
+ONE_CLASS = TrialStats(False, True, 7)
+
+
+# what is tried, "rank@step" of a rank and "@step" beside the last one, "+" where that is taken; and what is chosen
+@pytest.mark.parametrize("problem, tried, chosen", [
+    (OPEN, "1@2+ 7@2 @4 @1", (1, 2)),                                     # all that a fit as expected tries
+    (OPEN, "1@2+ 7@2+ @4+ @8+ @16+ @8", (7, 16)),                         # 16 is the largest
+    (OPEN, "1@2+ 7@2 @4 " + " ".join(f"@{2.0**-k:g}+" for k in range(7)), (1, 1 / 64)),
+    (OPEN, "1@2+ 7@2 @4+ @8 @2+ @1+ @0.5", (1, 1)),                       # no longer step after a shorter one
+    (replace(OPEN, low_will_do=False), "7@2+ 1@2+ @4 @1", (1, 2)),        # one direction beside the first is large
+    (replace(OPEN, rank=1), "1@2+ @4 @1", (1, 2)),
+    (replace(OPEN, rank_is_open=False), "7@2+ @4 @1", (7, 2)),
+    (replace(OPEN, step=0.3), "1@0.3+ 7@0.3+", (7, 0.3)),                 # asked for: the rank alone is tried
+    (replace(OPEN, step=0.3, rank_is_open=False), "", (7, 0.3)),
+    (replace(OPEN, judged=False), "", (1, 1)),                            # nothing judges
+    (replace(OPEN, judged=False, sparse=True), "", (7, 1)),
+    (replace(OPEN, sparse=True), "1@2+ 7@2 @4 @1", (1, 2)),
+    (ONE_CLASS, "7@0.1+ @0.2 @0.05", (7, 0.1)),
+    (ONE_CLASS, "7@0.1+ @0.2+ @0.4+ @0.8+ @1.6+ @3.2+ @6.4+ @3.2+ @1.6", (7, 3.2)),
+    (ONE_CLASS, "7@0.1+ @0.2 @0.05+ @0.025+ @0.0125+", (7, 0.0125)),
+    (replace(ONE_CLASS, judged=False), "", (7, 0.1)),
+])
+def test_the_trials_for_rank_and_step(problem, tried, chosen):
+    wanted, outcomes = tried.split(), []
+    while (stage := next_trial(problem, outcomes)) is not None:
+        word = f"{stage.rank if stage.what == 'rank' else ''}@{stage.step:g}"
+        assert len(outcomes) < len(wanted) and word == wanted[len(outcomes)].rstrip("+") and stage.reason
+        outcomes.append(Outcome("probe", "taken" if wanted[len(outcomes)].endswith("+") else "left", stage.what,
+                                numbers=(stage.rank, stage.step)))
+    assert len(outcomes) == len(wanted) and chosen_by_trials(problem, outcomes) == chosen

@@ -8,10 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cmargin._runtime.blas_threads import single_threaded_blas
-
-SCALE_SPECTRUM = 101  # eigenvalues looked at for the knee, one more than the largest automatic rank
-DROP_SPECTRUM = 201
-DROP_FLOOR = 1e-4  # eigenvalues below this share of the largest are left out by the automatic rank
+from cmargin.solvers import cost
 
 
 def knee(spectrum):
@@ -36,8 +33,8 @@ def automatic_rank(spectrum, trace, tail, n_samples):
     largest, but no more than 200 nor a quarter of the rows behind the estimate.
     """
     if tail == "drop":
-        large = int(np.sum(spectrum >= DROP_FLOOR * spectrum[0]))
-        return max(1, min(large, DROP_SPECTRUM - 1, n_samples // 4))
+        large = int(np.sum(spectrum >= cost.DROPPED_FLOOR * spectrum[0]))
+        return max(1, min(large, most_pairs(tail), n_samples // cost.ROWS_PER_DROPPED_PAIR))
     rank = knee(spectrum)
     left = trace - np.sum(spectrum[:rank])
     while rank < len(spectrum) - 1 and spectrum[rank] > left / 2:
@@ -55,9 +52,14 @@ def lower_rank_will_do(spectrum, rank):
 def default_samples(n_rows, n_features, rank, tail):
     """Rows behind H when none are asked for: 1000, or 20 for each of the ranks kept if the tail is dropped."""
     if tail == "scale":
-        return min(n_rows, 1000)
-    kept = min(DROP_SPECTRUM - 1 if rank == "auto" else rank, n_features)
-    return min(n_rows, max(1000, 20 * kept))
+        return min(n_rows, cost.MOMENT_ROWS)
+    kept = min(most_pairs(tail) if rank == "auto" else rank, n_features)
+    return min(n_rows, max(cost.MOMENT_ROWS, cost.MOMENT_ROWS_PER_PAIR * kept))
+
+
+def most_pairs(tail):
+    """The largest automatic rank."""
+    return cost.AUTOMATIC_RANK_UP_TO[tail == "drop"]
 
 
 @dataclass
@@ -227,7 +229,7 @@ def build_inverse(source, subset, curvature, rank, tail, weight=None, centre=Non
     spectrum : (n_values,) array, the eigenvalues of the first group that were computed
     """
     order = min(len(subset), source.n_features)
-    wanted = (SCALE_SPECTRUM if tail == "scale" else DROP_SPECTRUM) if rank == "auto" else rank + 1
+    wanted = (most_pairs(tail) if rank == "auto" else rank) + 1
     n_values = min(order, wanted)
 
     def chosen(spectrum, trace):

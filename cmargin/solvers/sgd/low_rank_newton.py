@@ -12,6 +12,7 @@ from cmargin._core.losses._losses import AT_ZERO, LARGEST_CURVATURE, LOSS_IDS, e
 from cmargin._runtime.checkpoint import NO_CHECKPOINTER, Resumable
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin._runtime.deferred import Deferred
+from cmargin.solvers import cost
 from cmargin.solvers.history import SLND, add_entry
 from cmargin.solvers.per_class import STREAM_WORDS, class_streams, constant_score
 from cmargin.solvers.sgd.class_passes import ClassPasses
@@ -40,6 +41,7 @@ class Settings:
     fit_intercept: bool
     deadline: float | None
     interrupted: bool = False        # a Ctrl-C came before the run began
+    note: object = None              # (Stage) -> None, told of every stage and trial that begins
 
 
 @dataclass
@@ -171,7 +173,7 @@ class Run(Resumable):
         return self.source.whiten(self.fit.inverse)
 
     def _fixed_step(self):
-        return 0.1 if isinstance(self.settings.step_size, str) else float(self.settings.step_size)
+        return cost.CLASS_STEP if isinstance(self.settings.step_size, str) else float(self.settings.step_size)
 
     def _invert(self, scores_from):
         """Second moment of a fresh random subset, inverted; per class where curvature at weights is asked for."""
@@ -204,7 +206,7 @@ class Run(Resumable):
     def _choose_step(self):
         rng = np.random.default_rng(self.rng.integers(1 << 62))
         trial = self._trial(self.runner, self.Z, split(self.lists, rng, self.tried), rng)
-        return automatic_step(trial, lambda: self.clock.late)
+        return automatic_step(trial, lambda: self.clock.late, self.settings.note, self.fit.inverse.rank)
 
     def _trial(self, passes, Z, drawn, rng):
         return Trial(passes, Z, self.fit.inverse, drawn, self._constant_bias(), self._bias_rate(), self._scale(), rng)

@@ -23,9 +23,8 @@ from cmargin.solvers.sgd.multinomial_choice import (
     FALL,
     MEAN_STRIDE,
     Trial,
-    automatic_rank,
-    automatic_step,
     batch_size,
+    choose,
     of_rank,
     split_order,
 )
@@ -38,7 +37,14 @@ from cmargin.solvers.sgd.penalised_end import (
 )
 from cmargin.solvers.sgd.softmax_passes import SoftmaxPasses
 from cmargin.solvers.sgd.softmax_weights import SoftmaxWeights
-from cmargin.solvers.slnd_plan import SoftmaxStats, next_softmax_stage
+from cmargin.solvers.slnd_plan import (
+    SoftmaxStats,
+    TrialStats,
+    chosen_by_trials,
+    next_softmax_stage,
+    next_trial,
+    ranks_to_try,
+)
 
 
 class MultinomialRun(Run):
@@ -96,22 +102,17 @@ class MultinomialRun(Run):
     def prepare(self):
         s, start, fit = self.settings, self.start, self.fit
         self.order, n_held = self._split()
-        inverses = [start.inverse]
         if start.inverse is None:
             fit.inverse, fit.spectrum = self.clock.timed("hessian", self._invert, None)
-            inverses = [fit.inverse]
-            # with none held out 1 is better for dense rows, the knee for CSR rows (doc/methods/slnd.md)
-            both = n_held or not self.source.sparse
-            if s.rank == "auto" and s.tail == "scale" and both and fit.inverse.rank > cost.LOW_RANK:
-                lower = of_rank(self.source, fit.inverse, cost.LOW_RANK, self.subset, self.subset_weight)
-                low_will_do = lower_rank_will_do(fit.spectrum, cost.LOW_RANK)
-                inverses = [lower, fit.inverse] if low_will_do else [fit.inverse, lower]
-        fit.inverse = inverses[0]                # where no rows can be held out to choose
         asked = None if s.step_size == "auto" else float(s.step_size)
-        step = asked if asked is not None else fit.step
-        if n_held and (step is None or len(inverses) > 1):
-            fit.inverse, step = self.clock.timed("steps", self._choose, inverses, n_held, step)
-        fit.step = cost.MULTINOMIAL_STEP if step is None else step
+        problem = TrialStats(True, n_held > 0, fit.inverse.rank,
+                             start.inverse is None and s.rank == "auto" and s.tail == "scale",
+                             lower_rank_will_do(fit.spectrum, cost.LOW_RANK), self.source.sparse,
+                             fit.step if asked is None else asked)
+        inverses = [self._of_rank(rank) for rank in ranks_to_try(problem)]
+        fit.inverse, (_, fit.step) = inverses[0], chosen_by_trials(problem, ())
+        if next_trial(problem, ()) is not None:
+            fit.inverse, fit.step = self.clock.timed("steps", self._choose, problem, inverses, n_held)
         chosen = asked is None and start.decay == "pass" and s.max_passes >= cost.CHOSEN_PASSES_FROM
         self.n_held, self.best, self.chosen = n_held if chosen else 0, (np.inf, 0), chosen
         self.sweep = "monitored" if self.n_held else "plain"
@@ -124,13 +125,15 @@ class MultinomialRun(Run):
         """A random order of the rows that ends with those held out, and how many those are."""
         return split_order(self.truth, self.n_classes, self.rng)
 
-    def _choose(self, inverses, n_held, step):
+    def _of_rank(self, rank):
+        inverse = self.fit.inverse
+        return inverse if rank == inverse.rank else of_rank(self.source, inverse, rank, self.subset, self.subset_weight)
+
+    def _choose(self, problem, inverses, n_held):
         trial = self._trial(self.source, self.truth, self.row_weight, self.order, n_held)
-        inverse, losses = automatic_rank(trial, inverses, cost.MULTINOMIAL_FIRST_STEP if step is None else step)
-        if step is None:
-            step = automatic_step(trial, losses)
+        found = choose(trial, problem, inverses, self.settings.note)
         self.fit.reads += trial.reads
-        return inverse, step
+        return found
 
     def _trial(self, source, truth, row_weight, order, n_held):
         return Trial(source, truth, row_weight, order, n_held, self.W, self.bias, self._eta, self._bias_rate(),
@@ -209,6 +212,8 @@ class MultinomialRun(Run):
     def passes(self, on_pass, checkpointer):
         """What `next_softmax_stage` says, stage by stage."""
         while (stage := next_softmax_stage(self._stats(), self.outcomes)) is not None:
+            if self.settings.note is not None:
+                self.settings.note(stage)
             self.outcomes.append(getattr(self, f"_{stage.kind}")(on_pass, checkpointer))
 
     def _stats(self):

@@ -15,6 +15,8 @@ from cmargin.solvers import cost
 from cmargin.solvers.sgd.held_out import best_factor, surely_worse
 from cmargin.solvers.sgd.softmax_passes import SoftmaxPasses
 from cmargin.solvers.sgd.softmax_weights import SoftmaxWeights
+from cmargin.solvers.sgd.trials import trials
+from cmargin.solvers.slnd_plan import chosen_by_trials, ranks_to_try
 
 FALL = 0.75                # the step falls as one over this power of the pass
 MEAN_STRIDE = 4            # every fourth batch is a sample of the mean
@@ -94,13 +96,15 @@ class Trial:
         self.batch = batch or batch_size(len(order), source.sparse)
         splits = [(np.arange(len(self.rows)), n_held)]
         if self.n_train == self.n_all:
-            more = min(cost.TRIAL_SPLITS, -(-cost.TRIAL_JUDGED // n_held)) - 1
+            more = min(round(1 / cost.HELD_SHARE), -(-cost.TRIAL_JUDGED // n_held)) - 1
             splits += [split_order(self.truth, len(bias), rng, len(order)) for _ in range(more)]
         self.splits = [Split(at, len(at) - n, self.batch, rng) for at, n in splits if n]
         self.inverse, self.reads = None, 0.0
 
     def use(self, inverse):
-        """Whiten the trial's rows, and those held out, by ``inverse``."""
+        """Whiten the trial's rows, and those held out, by ``inverse``, unless they are."""
+        if inverse is self.inverse:
+            return
         self.inverse = inverse
         Z = self.source.whiten(inverse, self.rows)
         for k, one in enumerate(self.splits):
@@ -144,36 +148,29 @@ class Split:
         self.fall = np.repeat(np.arange(1, cost.TRIAL_PASSES + 1.0) ** -FALL, len(starts))
 
 
-def automatic_rank(trial, inverses, step):
-    """The first of ``inverses`` unless the held-out loss of a later one is surely less; by one relative step."""
-    chosen, best = None, None
-    for inverse in inverses:
-        trial.use(inverse)
-        losses = trial.losses(step)
-        if best is None or surely_worse(best, losses):
-            chosen, best = inverse, losses
-    if chosen is not trial.inverse:
-        trial.use(chosen)
-    return chosen, best
+def choose(trial, problem, inverses, note=None):
+    """The inverse and the relative step for passes over ``trial.n_all`` rows, by the trials of `next_trial`.
 
+    Another rank, or a longer step, is taken where the held-out loss is surely less; a shorter step where it is not
+    larger. That it must surely be less would lead to the shortest steps, which all go along the first gradient: at the
+    best factor few rows cannot tell what that loses. More rows than the trial's mean more steps, which want to be
+    shorter: by the fourth root of the ratio.
 
-def automatic_step(trial, at_first):
-    """Relative step for passes over ``trial.n_all`` rows.
-
-    From the first, whose losses are ``at_first``, it is doubled while the held-out loss surely falls, then halved while
-    it does not rise. That it must surely rise would lead to the shortest steps, which all go along the first
-    gradient: at the best factor few rows cannot tell what that loses. More rows than the trial's mean more steps, which
-    want to be shorter: by the fourth root of the ratio.
+    Parameters
+    ----------
+    trial : Trial
+    problem : TrialStats
+    inverses : list of LowRankInverse, for the ranks of `ranks_to_try`
+    note : callable or None, told of every trial
     """
-    step, best = cost.MULTINOMIAL_FIRST_STEP, at_first
-    while step < cost.MULTINOMIAL_LARGEST_STEP:
-        losses = trial.losses(2 * step)
-        if not surely_worse(best, losses, cost.STEP_STANDARD_ERRORS):
-            break
-        step, best = 2 * step, losses
-    while step > cost.MULTINOMIAL_LEAST_STEP:
-        losses = trial.losses(step / 2)
-        if not losses.mean() <= best.mean():
-            break
-        step, best = step / 2, losses
-    return step * (trial.n_train / trial.n_all)**0.25
+    of_rank = dict(zip(ranks_to_try(problem), inverses, strict=True))
+    judges = {"rank": lambda losses, best: surely_worse(best, losses),
+              "longer_step": lambda losses, best: surely_worse(best, losses, cost.STEP_STANDARD_ERRORS),
+              "shorter_step": lambda losses, best: losses.mean() <= best.mean()}
+
+    def losses_of(stage):
+        trial.use(of_rank[stage.rank])
+        return trial.losses(stage.step)
+
+    rank, step = chosen_by_trials(problem, trials(problem, losses_of, judges, note=note))
+    return of_rank[rank], step if problem.step is not None else step * (trial.n_train / trial.n_all)**0.25

@@ -11,7 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from cmargin.solvers.sgd.low_rank import DROP_FLOOR, LowRankInverse
+from cmargin.solvers import cost
+from cmargin.solvers.sgd.low_rank import LowRankInverse
 from cmargin.solvers.sgd.low_rank_newton import Run
 
 
@@ -28,7 +29,7 @@ class PlainRun(Run):
     """SGD: rows are read as they are, dense ones in C order without a copy."""
 
     def _invert(self, scores_from):
-        source, m = self.source, min(1000, self.source.n_rows)
+        source, m = self.source, min(cost.MOMENT_ROWS, self.source.n_rows)
         subset = np.sort(self.rng.choice(source.n_rows, m, replace=False)).astype(np.int64)
         self.fit.reads += m / source.n_rows
         weight = None if self.row_weight is None else self.row_weight[subset]
@@ -76,7 +77,7 @@ class WhitenRun(Run):
     def _invert(self, scores_from):
         inverse, spectrum = super()._invert(None)
         d = inverse.eigenvalues[0]
-        kept = max(1, int(np.sum(d >= DROP_FLOOR * d[0])))
+        kept = max(1, int(np.sum(d >= cost.DROPPED_FLOOR * d[0])))
         inverse = replace(inverse, eigenvectors=np.ascontiguousarray(inverse.eigenvectors[:, :, :kept]),
                           eigenvalues=inverse.eigenvalues[:, :kept])
         inverse.mean_square = np.array([float(np.sum(d[:kept] > 0))])      # of z'z over the rows behind H: 1 for each

@@ -38,9 +38,9 @@ class MultinomialRemote(MultinomialRun):
     def _whiten_few(self):
         return self.source.few(self.order).whiten(self.fit.inverse, np.arange(len(self.order)))
 
-    def _choose(self, inverses, n_held, step):
+    def _choose(self, problem, inverses, n_held):
         before, n = self.fit.reads, self.source.n_rows
-        found = super()._choose(inverses, n_held, step)
+        found = super()._choose(problem, inverses, n_held)
         self.fit.reads = before + (self.fit.reads - before) * min(n, trial_rows(self.n_classes) + n_held) / n
         return found
 

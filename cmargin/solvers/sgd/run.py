@@ -137,9 +137,9 @@ class MultinomialOverShards(OverShards, MultinomialRun):
         n_held = self.n_held_there if self.n_held_there >= cost.HELD_LEAST else 0
         return self.sample_order, n_held
 
-    def _choose(self, inverses, n_held, step):
-        inverse, found = self._counted(super()._choose, inverses, n_held, step)
-        if step is None:                         # chosen for as many rows as the sample has
+    def _choose(self, problem, inverses, n_held):
+        inverse, found = self._counted(super()._choose, problem, inverses, n_held)
+        if problem.step is None:                         # chosen for as many rows as the sample has
             found *= ((self.source.n_rows - n_held) / (self.n_rows - n_held)) ** 0.25
         return inverse, found
 

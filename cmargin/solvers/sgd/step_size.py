@@ -1,4 +1,4 @@
-"""The step of the stochastic passes: doubling and halving on a small random subset, judged on rows held out."""
+"""The step of the stochastic passes: trials of `next_trial` on a small random subset, judged on rows held out."""
 
 from itertools import pairwise
 
@@ -10,6 +10,8 @@ from cmargin._runtime.workspace import aligned_rows
 from cmargin.solvers import cost
 from cmargin.solvers.per_class import STEP_OVERHEAD, class_streams, worthwhile_threads
 from cmargin.solvers.sgd.class_weights import ClassWeights
+from cmargin.solvers.sgd.trials import trials
+from cmargin.solvers.slnd_plan import TrialStats, chosen_by_trials
 
 
 def able(n_positives, n_negatives):
@@ -108,31 +110,20 @@ class Trial:
         return losses
 
 
-def automatic_step(trial, late=lambda: False):
+def automatic_step(trial, late=lambda: False, note=None, rank=None):
     """Smallest relative step whose held-out risk is within a tolerance of the best.
 
-    Doubles from 0.1 while the risk falls, then halves while it stays within one standard error of the best: a longer
-    step than needed only moves the weights further, and what it gains in risk it loses in ranking the classes
+    A longer step is taken where the risk falls, a shorter one where it stays within one standard error of the best: a
+    longer step than needed only moves the weights further, and what it gains in risk it loses in ranking the classes
     (doc/lab-notebook). The standard error is that of 2,000 held-out visits where there are fewer, so that a few
     dozen rows do not excuse a poor fit. Deterministic for a given ``random_state``, unless ``late()``: then no further
     step is tried.
     """
-    if trial.n_classes == 0:
-        return cost.CLASS_STEP
-    step, best = cost.CLASS_STEP, trial.losses(cost.CLASS_STEP)
-    while step < cost.CLASS_LARGEST_STEP and not late():
-        losses = trial.losses(2 * step)
-        if not losses.mean() < best.mean():
-            break
-        step, best = 2 * step, losses
-    while step > cost.CLASS_LEAST_STEP and not late():
-        losses = trial.losses(step / 2)
-        if not losses.mean() <= best.mean() + standard_error(best):
-            break
-        step /= 2
-        if losses.mean() < best.mean():
-            best = losses
-    return step
+    problem = TrialStats(False, trial.n_classes > 0, rank)
+    judges = {"longer_step": lambda losses, best: losses.mean() < best.mean(),
+              "shorter_step": lambda losses, best: losses.mean() <= best.mean() + standard_error(best)}
+    found = trials(problem, lambda stage: trial.losses(stage.step), judges, late, note)
+    return chosen_by_trials(problem, found)[1]
 
 
 def standard_error(losses):
