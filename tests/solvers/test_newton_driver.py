@@ -333,7 +333,7 @@ def test_short_steps_hold_the_width_and_very_short_ones_widen_it():
 def test_long_steps_slow_the_width_down_until_the_gap_stays():
     falling = widths([3.0, 3.0, 3.0], [1.0] * 3, [0.9, 0.4, 0.1], width=0.1)
     stuck = widths([3.0, 3.0, 3.0], [1.0] * 3, [0.9, 0.9, 0.9], width=0.1)
-    assert falling[2] == pytest.approx(0.85 * falling[1]) and stuck[2] < 0.7 * stuck[1]
+    assert falling[2] == pytest.approx(0.5**0.125 * falling[1]) and stuck[2] < 0.7 * stuck[1]
 
 
 def test_the_width_waits_where_it_is_not_what_keeps_the_gap_open():
@@ -355,7 +355,6 @@ def test_the_width_shrinks_no_further_than_the_tolerance_needs():
 def test_a_gap_that_stays_for_long_widens():
     got = widths([0.4] * 9, [1.0] * 9, [0.3] * 9, width=0.01)
     assert got[7] == 0.01 and got[8] == 0.02
-    assert widths([0.4] * 9, [1.0] * 9, [0.9] * 9, width=0.01)[8] == 0.32                # far from the minimum
 
 
 def test_the_width_goes_up_for_a_while_only():
@@ -388,7 +387,7 @@ def test_a_width_that_goes_up_begins_anew(widest):
     assert begun[0] == 0 and len(begun) > 2
     for i in begun[1:]:
         before, after = rows.asked[i - 1][1], rows.asked[i + 1]
-        assert before < after[0] == after[1] in (2 * before, min(widest, 32 * before), widest)
+        assert before < after[0] == after[1] in (2 * before, widest)
     assert all(two[0] in one for one, two in pairwise(rows.asked) if "anew" not in (one, two))
 
 

@@ -12,15 +12,13 @@ cdef double FULL = 0.7                   # a Newton step is full from this lengt
 cdef double SHORT = 0.5
 cdef double VERY_SHORT = 0.25
 cdef double QUICKEST = 0.25              # decay of the width after full steps, at least
-cdef double SLOWEST = 0.85               # after short ones, at most
 cdef double ANEW = 0.6                   # decay once the width went up again
 cdef double ENOUGH = 0.5                 # smoothing error, in tolerances, that is small enough: the width stays there
 cdef int HELD = 3                        # looks without a smaller gap for which it does
 cdef double AHEAD = 0.3                  # smoothing error, in open gaps, below which it waits for the certificate
 cdef double FALLING = 0.8                # part of the smallest gap below which a gap is smaller
-cdef int PATIENCE = 8                    # looks without a smaller gap before the width goes up again,
-cdef double NEAR = 0.5                   # by 2 where the gap is smaller, by more where the minimum is far off
-cdef double FAR_BACK = 32
+cdef int PATIENCE = 8                    # looks without a smaller gap before the width goes up again
+cdef double NEAR = 0.5                   # gap below which the width may wait at once
 cdef int MOST_BACK = 50                  # times that it goes up at most: then to its end
 
 
@@ -53,7 +51,7 @@ cdef next_width width_after(const width_rule *rule, double step, double error, d
     elif step < VERY_SHORT:
         to.width, to.decay = min(2 * rule.width, rule.widest), ANEW
     else:
-        to.decay = min(SLOWEST, sqrt(rule.decay))
+        to.decay = sqrt(rule.decay)
         if step > SHORT:
             to.width = max(rule.width * to.decay, NARROWEST)
     return to
@@ -68,7 +66,7 @@ cdef bint back_up(width_rule *rule, double gap) noexcept nogil:
     rule.stale_looks += 1
     if rule.stale_looks < PATIENCE or rule.times_back == MOST_BACK:
         return False
-    rule.width, rule.decay = min((2 if gap < NEAR else FAR_BACK) * before, rule.widest), ANEW
+    rule.width, rule.decay = min(2 * before, rule.widest), ANEW
     rule.stale_gap, rule.stale_looks, rule.times_back = gap, 0, rule.times_back + 1
     return rule.width > before
 
