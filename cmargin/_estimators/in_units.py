@@ -10,9 +10,8 @@ from cmargin._runtime.clock import TimeUp
 from cmargin.data.columns import Columns, columns_of, without_digits
 from cmargin.data.memory.shared_start import some_places
 from cmargin.data.memory.stochastic_rows import SAMPLE_NUMBERS, SAMPLE_ROWS
+from cmargin.solvers import cost
 from cmargin.solvers.sgd.low_rank import default_samples
-
-ROWS = 1000
 
 
 @dataclass
@@ -95,7 +94,7 @@ def few_rows(source, deadline):
             raise TimeUp
 
     if source.agreed is not None:
-        return source.some_rows(ROWS)[0]
+        return source.some_rows(cost.MOMENT_ROWS)[0]
     if hasattr(source, "between_chunks"):
         source.between_chunks = watch              # while a disk is waited for
-    return source.take(some_places(source.n_rows, ROWS), np.float64)
+    return source.take(some_places(source.n_rows, cost.MOMENT_ROWS), np.float64)

@@ -278,8 +278,8 @@ OPTIMUM_FROM_ROWS = 40           # rows
 
 # ---------------------------------------------------------------- SLND: the second moment, and its rank
 
-# The second moment of SLND is that of so many rows, or of so many for each of its pairs where the tail is dropped
-# (doc/methods/slnd.md, "Rank and rows of H when not given").
+# The second moment of SLND is that of so many rows, as are the units of its columns and those of margin pursuit, or of
+# so many for each of its pairs where the tail is dropped (doc/methods/slnd.md, "Rank and rows of H when not given").
 MOMENT_ROWS = 1000               # rows
 MOMENT_ROWS_PER_PAIR = 20        # rows per eigenpair
 # rank="auto" takes no more pairs, where the tail is scaled and where it is dropped (doc/methods/slnd.md, "Rank and rows
@@ -313,8 +313,8 @@ TRIAL_JUDGED = 200               # rows
 # same loss on sector (multinomial.md, "Rank, step and passes").
 MULTINOMIAL_FIRST_STEP = 2.0     # relative step
 MULTINOMIAL_STEP_LIMITS = (1 / 64, 16.0) # relative steps
-# A multinomial step twice as long must be better by so much, or chance takes it at times (multinomial.md, "Rank, step
-# and passes").
+# A multinomial step twice as long must be better by so much, or chance takes it at times; within as much the errors
+# choose between the strengths of penalised optima (multinomial.md, "Rank, step and passes").
 STEP_STANDARD_ERRORS = 2.0       # standard errors
 # The rank that multinomial trials try beside the knee of the spectrum (multinomial.md, "Rank, step and passes").
 LOW_RANK = 1                     # rank

@@ -15,7 +15,8 @@ from tensors import LIBRARIES
 from cmargin import MarginPursuitClassifier
 from cmargin.data import open_rows
 from cmargin.data.spectrum import spectrum
-from cmargin.solvers.first_order import chosen, leave_one_out
+from cmargin.solvers import cost
+from cmargin.solvers.first_order import leave_one_out
 from cmargin.solvers.first_order.leave_one_out import best_penalty, judged
 
 X_digits, y_digits = load_digits(return_X_y=True)
@@ -132,7 +133,7 @@ def test_little_to_judge_by():
 
 @pytest.mark.parametrize("solver", ["newton", "gd"])
 def test_every_home_chooses_the_same(solver, tmp_path, monkeypatch):
-    monkeypatch.setattr(chosen, "ROWS", 200)             # a sample of them
+    monkeypatch.setattr(cost, "MOMENT_ROWS", 200)        # a sample of them
     X, y = X_digits[:500] / 16, y_digits[:500]
     make = lambda: MarginPursuitClassifier(solver=solver, max_passes=30, trace=False, n_jobs=1)  # noqa: E731
     with warnings.catch_warnings():

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -140,18 +141,41 @@ def test_every_number_that_chooses_has_a_unit_and_evidence():
         assert where and all((ROOT / word).exists() or (NOTEBOOK / word).exists() for word in where), name
 
 
-# Numbers that tune a formula, a buffer or a wait, beside it. What chooses between ways belongs to `cost`.
+def compiled_constants(text):
+    """Names of the upper-case constants of a .pyx, .pxd or .h that are numbers, and of numbers of such structs."""
+    named = re.compile(r"\b([A-Z][A-Z0-9_]+) = [^=,]*\d")
+    for line in text.splitlines():
+        code = line.partition("#")[0] if not line.startswith("#define") else re.sub(r"^#define (\w+)", r"\1 =", line)
+        if re.match(r"\s*(cdef (double|float|int|Py_ssize_t) )?[A-Z][A-Z0-9_]+ = ", code) and '"' not in code:
+            yield from named.findall(code)
+        struct = re.match(r"cdef (\w+) ([A-Z][A-Z0-9_]+) = \1\((.*)\)", code)
+        if struct is not None:
+            yield from (f"{struct[2]}.{field}" for field in re.findall(r"(\w+)=[^,]*\d", struct[3]))
+
+
+# Numbers beside their formulas, by kind: those that tune a solver; those of the paper whose method it is; and others,
+# which lay out memory, share out work, mark, or say what rounding is. What chooses between ways belongs to `cost`.
 BESIDE_A_FORMULA = json.loads(Path(__file__).with_name("constants_beside_formulas.json").read_text())
 
 
 def test_no_other_module_has_numbers_that_choose():
-    found = {}
+    found, known = {}, {}
     for layer in ("data", "solvers", "_estimators"):
-        for path in sorted((PACKAGE / layer).rglob("*.py")):
-            names = [name for _, name in constants(path)]
-            if names and path != Path(cost.__file__):
-                found[path.relative_to(PACKAGE).as_posix()] = " ".join(names)
-    assert found == BESIDE_A_FORMULA, "a new number: does it choose between ways? Then it belongs to solvers/cost.py"
+        for path in (PACKAGE / layer).rglob("*.py"):
+            if path != Path(cost.__file__):
+                found[path.relative_to(PACKAGE).as_posix()] = {name for _, name in constants(path)}
+    for path in (path for ending in ("pyx", "pxd", "h") for path in (PACKAGE / "_core").rglob(f"*.{ending}")):
+        found[path.relative_to(PACKAGE).as_posix()] = set(compiled_constants(path.read_text()))
+    for kind in BESIDE_A_FORMULA.values():
+        for path, names in kind.items():
+            known.setdefault(path, set()).update(names.split())
+    found = {path: names for path, names in found.items() if names}
+    assert found == known, "a new number: does it choose between ways? Then it belongs to solvers/cost.py"
+
+
+def test_no_more_than_300_numbers_tune_solvers():
+    tuning = [name for names in BESIDE_A_FORMULA["tunes a solver"].values() for name in names.split()]
+    assert len(tuning) + len(list(constants(Path(cost.__file__)))) <= 300
 
 
 def test_a_fit_that_ends_on_a_subset_after_the_dual_reports_its_own_objective(monkeypatch):

@@ -22,7 +22,6 @@ SLICE_OVER, ONWARD, ASTRAY, NEAR, STANDS = e_slice_over, e_onward, e_astray, e_n
 cdef enum:
     MOST_NOTED = 64
     N_NOTED = 5
-    SOONER = 20                 # steps after which systems are solved ten times better, with twice as many products
 
 cdef double FORCING = 0.5       # of the gap that is to be reached: what conjugate gradients are to reach at last
 cdef double SURE = 0.5          # of tol: the float32 gap has to be below before it is made sure of
@@ -151,8 +150,9 @@ cdef class MultinomialNewton:
         return self.judge()
 
     cdef void solve_better(self) noexcept nogil:
-        # many steps with systems solved roughly are those of a poor preconditioner
-        cdef double late = max(0, self.n_before + self.n_taken - self.late) / <double> SOONER
+        # many steps with systems solved roughly are those of a poor preconditioner: from `late` steps on, half as many
+        # more make the next ones ten times better, with twice as many products
+        cdef double late = max(0, self.n_before + self.n_taken - self.late) / (self.late / 2.0)
         self.step.at.solved = max(SOLVED * pow(0.1, late), WELL)
         self.step.at.most = <Py_ssize_t> (self.most * min(pow(2.0, late), MOST_TIMES))
 

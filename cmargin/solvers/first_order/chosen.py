@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 
 from cmargin.data.columns import columns_of, without_digits
+from cmargin.solvers import cost
 from cmargin.solvers.first_order.leave_one_out import best_penalty
 
-ROWS, MOST_ROWS = 1000, 2000     # of the sample; the second, where twenty rows a class are more than the first
 FEWEST, NUMBERS = 100, 1 << 22   # fewer, where they hold more than 32 MB of float64
 
 
 def sample_size(blocks):
     width = max(1, blocks.source.entries // max(1, blocks.n_rows))
-    size = min(MOST_ROWS, max(ROWS, 20 * blocks.n_problems))
+    size = min(max(cost.MOMENT_ROWS, 20 * blocks.n_problems), 2 * cost.MOMENT_ROWS)     # more for many classes
     return max(FEWEST, min(size, NUMBERS // width))
 
 

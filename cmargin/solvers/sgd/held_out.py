@@ -12,9 +12,15 @@ import numpy as np
 from cmargin._core.sgd._scaled_losses import scaled_losses
 from cmargin._core.util._arrays import all_finite, difference_moments
 from cmargin._runtime.aligned import contiguous
+from cmargin.solvers import cost
 
 LEAST, MOST = 2.0**-10, 2.0**10          # of a factor
 CLOSE = 0.02               # relative change of the factor that ends Newton's search: the loss is flat at its least
+
+
+def n_folds():
+    """How many parts of the rows are held out in turn, until every row was in one."""
+    return round(1 / cost.HELD_SHARE)
 
 
 def surely_worse(losses, best, errors=1.0):

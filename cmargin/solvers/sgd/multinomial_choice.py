@@ -12,7 +12,7 @@ import numpy as np
 from cmargin._core.util._arrays import total
 from cmargin._core.util._sampling import held_last
 from cmargin.solvers import cost
-from cmargin.solvers.sgd.held_out import best_factor, surely_worse
+from cmargin.solvers.sgd.held_out import best_factor, n_folds, surely_worse
 from cmargin.solvers.sgd.softmax_passes import SoftmaxPasses
 from cmargin.solvers.sgd.softmax_weights import SoftmaxWeights
 from cmargin.solvers.sgd.trials import trials
@@ -96,7 +96,7 @@ class Trial:
         self.batch = batch or batch_size(len(order), source.sparse)
         splits = [(np.arange(len(self.rows)), n_held)]
         if self.n_train == self.n_all:
-            more = min(round(1 / cost.HELD_SHARE), -(-cost.TRIAL_JUDGED // n_held)) - 1
+            more = min(n_folds(), -(-cost.TRIAL_JUDGED // n_held)) - 1
             splits += [split_order(self.truth, len(bias), rng, len(order)) for _ in range(more)]
         self.splits = [Split(at, len(at) - n, self.batch, rng) for at, n in splits if n]
         self.inverse, self.reads = None, 0.0

@@ -20,14 +20,12 @@ from cmargin._runtime.clock import TimeUp
 from cmargin.data.open import open_rows
 from cmargin.solvers import cost
 from cmargin.solvers.multinomial.newton import Optima, Settings
-from cmargin.solvers.sgd.held_out import best_factor, sure_factor, surely_worse
+from cmargin.solvers.sgd.held_out import best_factor, n_folds, sure_factor, surely_worse
 from cmargin.solvers.sgd.softmax_weights import SoftmaxWeights
 
-FOLDS, JUDGED = 5, 2000    # parts of the rows left out in turn, as few as have so many rows
 FEW_C = 0.01               # where its path begins; its strength where a path is dear, or nothing can be left out
 NO_PART = 0, 0
 FIRST_C, RATIO, MOST = 10**-1.5, 10**0.5, 10  # up to C = 1,000
-ALIKE = 2.0                # standard errors of log-loss within which errors choose (doc/lab-notebook)
 ROUGH = 0.03               # relative gap of an optimum; 0.1 loses a little, 0.01 gains nothing (doc/lab-notebook)
 
 
@@ -37,7 +35,7 @@ def strength_of_few(problem):
     Where each class has one row, no row is of a class that has others; then it is FEW_C.
     """
     n = len(problem.Z)
-    parts = parts_left_out(n, max(1, n // FOLDS))
+    parts = parts_left_out(n, max(1, n // n_folds()))
     n_judged = sum(np.count_nonzero(problem.learnt(part)) for part in parts)
     if n_judged < cost.HELD_LEAST or 4.0 * problem.Z.size * problem.n_classes > cost.PATH_FLOPS:
         nothing = np.zeros(0)
@@ -46,8 +44,8 @@ def strength_of_few(problem):
 
 
 def parts_left_out(n, n_held):
-    """Runs of rows that are left out in turn, the last ``n_held`` first."""
-    count = min(FOLDS, -(-JUDGED // n_held), n // n_held)
+    """Runs of rows that are left out in turn, the last ``n_held`` first, as few as have enough to judge by."""
+    count = min(n_folds(), -(-cost.HELD_MOST // n_held), n // n_held)
     return [(n - (k + 1) * n_held, n - k * n_held) for k in range(count)]
 
 
@@ -183,7 +181,7 @@ def best_strength(problem, parts, first=FIRST_C):
             break
     if problem.fits_anything:
         return min(path, key=lambda one: one.losses.mean()), reads
-    good = [one for one in path if not surely_worse(one.losses, least, ALIKE)]
+    good = [one for one in path if not surely_worse(one.losses, least, cost.STEP_STANDARD_ERRORS)]
     return min(good, key=lambda one: (one.errors.mean(), one.losses.mean())), reads
 
 

@@ -17,8 +17,9 @@ from cmargin._core.rows._tiles cimport add_row, add_weighted_row, row_moments, r
 from cmargin._core.util._shapes cimport must_fit
 
 cdef double LEFT = 0.01                  # of |residual|^2 that conjugate gradients may leave: signs change after them
-cdef int MOST = 100                      # products in turn; fewer once such a step was no good: what many of them
-cdef int FEWEST = 4                      # find are long moves where the model is flat, that end at zeros of others
+cdef int MOST = 100                      # products in turn
+# Once they were no good, so many times fewer, and as many at least: what many of them find are long moves where the
+# model is flat, that end at zeros of others.
 cdef int FEWER = 4
 cdef int HALVINGS = 4
 cdef double GROWTH = 900                 # of |residual|^2 over the least so far: the system has no solution.
@@ -321,7 +322,7 @@ cdef void take_solution(step_model *at, columns_view *of) noexcept nogil:
             change = change_stopped(at, of, t, move)
     if change < 0:
         add_to_step(at, of, move)
-    at.in_turn = min(MOST, 2 * at.in_turn) if change < 0 and t == 1 else max(FEWEST, at.cg.count // FEWER)
+    at.in_turn = min(MOST, 2 * at.in_turn) if change < 0 and t == 1 else max(FEWER, at.cg.count // FEWER)
 
 
 cdef void add_to_step(step_model *at, columns_view *of, const double *move) noexcept nogil:
