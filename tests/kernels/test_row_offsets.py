@@ -12,6 +12,9 @@ from cmargin.data import open_rows
 from cmargin.data.device.source import DeviceSource
 from cmargin.data.loss import Loss
 from cmargin.data.shards.row_pass import ShardedSource
+from cmargin.solvers.newton.continuation import ContinuationNewton
+from cmargin.solvers.penalty import ElasticNet
+from cmargin.solvers.problem import Problem, Settings
 
 SUMS_OF_SMOOTH = [0, 1, 8, 9, 4, 5, 7]           # in the order of `smooth_look`
 
@@ -126,3 +129,31 @@ def test_rows_on_a_device_or_in_shards_have_none_and_say_so():
             kind.row_pass(object.__new__(kind), np.ones(3), intercept=True, n_threads=1, offset=np.ones(3))
     with pytest.raises(ValueError, match="offset"):
         open_rows(np.ones((3, 2))).row_pass(np.ones(3), intercept=True, n_threads=1, offset=np.ones(2))
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("place", ["memory", "files"])
+def test_newton_steps_over_rows_with_offsets_are_certified(loss, place, tmp_path):
+    # the bound of a hinge took every dual variable for worth itself, and sizes of columns from a curvature that rows
+    # with offsets do not share at w = 0
+    X, (y, s, t, _) = make("C", np.float64), problem()
+    opened = open_rows(files_of(X, "shards", tmp_path) if place == "files" else X)
+
+    def fit(offset, l2):
+        rows = opened.row_pass(s * y, intercept=True, n_threads=1, offset=offset)
+        with single_threaded_blas():
+            return ContinuationNewton(rows, Problem(ElasticNet(l2), 11, Loss(loss)), Settings(tol=1e-7)).run()
+
+    def objective(w, offset, l2):
+        slack = np.maximum(offset - y * (with_ones(X, True) @ w), 0)
+        return s @ (slack if loss == "hinge" else slack**2) / s.sum() + l2 / 2 * w[:11] @ w[:11]
+
+    found = fit(t, 1e-2)
+    assert found.status == "converged" and found.gap <= 1e-7
+    assert found.objective == pytest.approx(objective(found.w, t, 1e-2), rel=1e-12)
+    rng = np.random.default_rng(3)
+    assert all(objective(found.w + 1e-3 * rng.standard_normal(12), t, 1e-2) > found.objective for _ in range(100))
+    # slacks that all begin at 3 are those of 1 in another unit
+    power = 1 if loss == "hinge" else 2
+    tripled, plain = fit(np.full(len(y), 3.0), 1e-2), fit(None, 1e-2 * 3**(2 - power))
+    assert tripled.objective == pytest.approx(3**power * plain.objective, rel=2e-7)

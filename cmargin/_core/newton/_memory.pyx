@@ -98,6 +98,7 @@ cdef class Newton(Driver):
         must_fit(at.penalty.user.free == -1 or at.penalty.user.free == at.p - 1, "free: the last column")
         at.problem.loss = loss_of(problem.loss.id, problem.loss.numbers[0], problem.loss.numbers[1])
         at.problem.facts = facts_of(&at.problem.loss)
+        at.problem.has_offsets = getattr(source, "offset", None) is not None
         take_rule(&at.stop, settings)
         at.limits = limits
         at.ask.pauses = settings.pauses

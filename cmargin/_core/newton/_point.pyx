@@ -112,7 +112,7 @@ cdef void take_dual(newton_state *at, const double *sums, const double *gradient
     cdef Py_ssize_t j
     if at.linearised.linear != NULL:
         told_with_others(at, gradient + at.p)
-    elif at.problem.facts.smooth:
+    elif at.problem.facts.smooth or at.problem.has_offsets:
         make_feasible(&at.bound.told, gradient + at.p, at.p, at.point.sums[4], at.point.sums[5], sums[8] / n,
                       sums[9] / n, at.penalty.user.free >= 0)
     else:
@@ -225,8 +225,10 @@ cdef void judge(newton_state *at) noexcept nogil:
 # ---------------------------------------------------------------- columns
 
 cdef void measure_columns(newton_state *at, const double *curvature, Py_ssize_t stride) noexcept nogil:
-    # at w = 0 every row has the same curvature, and that of the columns says how large they are
+    # at w = 0 every row has the same curvature, if there are no offsets, and that of the columns says how large they are
     cdef Py_ssize_t j
+    if at.problem.has_offsets:
+        return
     for j in range(at.p):
         if at.point.w[j] != 0:
             return

@@ -56,6 +56,7 @@ cdef struct newton_problem:      # (1/n) sum s F(y <w, x>) and the penalty
     double share                 # cost of an evaluation in reads of the whole data
     loss_t loss
     loss_facts facts             # of the loss
+    bint has_offsets             # slacks begin at numbers of their own, and not at 1
     double rounding              # of a sum over the rows, beside the root mean square of a term
 
 
