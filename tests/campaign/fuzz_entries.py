@@ -4,11 +4,13 @@ A call is a `functools.partial`, so that whoever makes it can look at its argume
 refuse; entries whose answers may hold NaN are in `WITH_NAN`, those that may speak of a file in `OF_FILES`.
 """
 
+import copy
 import inspect
 import os
 import warnings
 from functools import partial
 
+import joblib
 import numpy as np
 import scipy.sparse as sp
 
@@ -188,6 +190,8 @@ def fit(draw):
     X = rng.standard_normal((n, p)) if good else rows(draw, n, p)
     weights = None if draw.below(3) else array(draw, (n,), ("unit", "whole", "normal", "ratios", "one number"))
     method = "partial_fit" if hasattr(estimator, "partial_fit") and draw.once_in(4) else "fit"
+    if draw.once_in(3):
+        train(estimator, next(model for model in fitted() if type(model).__name__ == name))
     return partial(fit_and_answer, estimator, method, X, y, weights)
 
 
@@ -203,9 +207,25 @@ def search(draw):
                    outer=likely(draw, (2, 3)), inner=likely(draw, (2, 3)), standardize=likely(draw, (True, False)))
 
 
+def train(estimator, model):
+    """Give the estimator what another of its class has learned."""
+    vars(estimator).update(copy.deepcopy(learned(model)))
+
+
+def learned(model):
+    return {name: value for name, value in vars(model).items() if name not in model.get_params(deep=False)}
+
+
 def fit_and_answer(estimator, method, X, y, weights):
-    """Fit, and where that is taken, every kind of answer for the same rows, which then must be taken too."""
-    getattr(estimator, method)(X, y, **({} if weights is None else {"sample_weight": weights}))
+    """Fit, and where that is taken, every kind of answer for the same rows, which then must be taken too; where it is
+    refused, what the estimator had learned, or nothing, must be as it was."""
+    before = joblib.hash(learned(estimator))
+    try:
+        getattr(estimator, method)(X, y, **({} if weights is None else {"sample_weight": weights}))
+    except (ValueError, TypeError):
+        if joblib.hash(learned(estimator)) != before:
+            raise AssertionError("a refused fit changed the estimator") from None
+        raise
     numbers = [np.asarray(estimator.coef_), np.asarray(estimator.intercept_)]
     if not all(np.isfinite(part).all() for part in numbers):
         raise AssertionError("coef_ or intercept_ is not finite")

@@ -5,8 +5,6 @@ from random import Random
 import numpy as np
 import scipy.sparse as sp
 
-from .hostile_input import LIES, lying_csr, put
-
 LENGTHS = (0, 1, 1, 2, 2, 3, 3, 5, 5, 8, 13)
 SPECIAL = (np.nan, np.inf, -np.inf, 5e-324, -1e-310, 1.7976931348623157e308, -1.7e308, 1e155, 1e-155, 3.4e38, 1e-45,
            -0.0, 0.0, 1.0, -1.0, 0.5, 1 + 2**-52, -2.0**-1074, 2.0**63, 1e16)
@@ -49,6 +47,13 @@ def number(draw):
 def likely(draw, good):
     """One of ``good``, mostly, else a number or an object."""
     return draw.pick(good) if draw.below(8) else number(draw)
+
+
+def put(array, rng, value):
+    """A copy with ``value`` in one random place."""
+    array = np.array(array)
+    array[tuple(rng.integers(size) for size in array.shape)] = value
+    return array
 
 
 def values(draw, shape, contents=CONTENTS):
@@ -113,6 +118,69 @@ def array(draw, shape, contents=CONTENTS):
 def shape(draw, n_dims=(1, 1, 2, 2, 0, 3)):
     return tuple(draw.pick(LENGTHS) for _ in range(draw.pick(n_dims)))
 
+
+# ------------------------------------------------------------ CSR that lies about itself
+
+def set_index(value):
+    def change(X, rng):
+        X.indices[rng.integers(len(X.indices))] = value
+    return change
+
+
+def set_start(place, value):
+    def change(X, rng):
+        X.indptr[{"first": 0, "inner": rng.integers(1, len(X.indptr) - 1), "last": -1}[place]] = value
+    return change
+
+
+def descending(X, rng):
+    X.indptr[1:-1] = X.indptr[1:-1][::-1].copy() + 1
+
+
+def cut(name, rows):
+    def change(X, rng):
+        setattr(X, name, getattr(X, name)[:rows])
+    return change
+
+
+def float_indices(X, rng):
+    X.indices = X.indices.astype(float)
+
+
+def more_rows(X, rng):
+    X._shape = (X.shape[0] + 5, X.shape[1])
+
+
+def fewer_columns(X, rng):
+    X._shape = (X.shape[0], X.shape[1] - 1)
+
+
+LIES = {
+    "index p": lambda X, rng: set_index(X.shape[1])(X, rng), "index -1": set_index(-1),
+    "index 2^31-1": set_index(2**31 - 1), "index -2^31": set_index(-2**31),
+    "index p + 1000": lambda X, rng: set_index(X.shape[1] + 1000)(X, rng),
+    "first start 3": set_start("first", 3), "first start -5": set_start("first", -5),
+    "inner start huge": set_start("inner", 2**31 - 1), "inner start negative": set_start("inner", -7),
+    "last start too large": lambda X, rng: set_start("last", X.nnz + 1000)(X, rng),
+    "last start 0": set_start("last", 0), "last start negative": set_start("last", -1),
+    "descending starts": descending, "indices cut": cut("indices", 3), "data cut": cut("data", 3),
+    "starts cut": cut("indptr", -1), "indices of floats": float_indices, "more rows": more_rows,
+    "a column less": fewer_columns,
+}
+
+
+def lying_csr(X, name, rng):
+    """CSR whose structure is not what it says; flags that spare it a look are set now and then."""
+    X = sp.csr_matrix(X, copy=True)
+    if rng.random() < 0.5:
+        X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    if rng.random() < 0.5:
+        X.has_canonical_format = True
+    LIES[name](X, rng)
+    return X
+
+
+# ------------------------------------------------------------ rows and labels
 
 def rows(draw, n, p):
     """(n, p) rows as an estimator may be given them: dense, sparse of any format, or sparse rows that lie."""

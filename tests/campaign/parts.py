@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-from . import cell_part, certificates, commands, concurrent, faults, fuzz, hostile, losses, penalised, problems
+from . import cell_part, certificates, commands, concurrent, faults, fuzz, losses, penalised, problems
 from .workers import Part
 
 
@@ -24,7 +24,6 @@ PARTS = {
     "fuzz": Part("fuzz", fuzz.check_seed, fuzz.describe, fuzz.load, 300.0, {}),
     "commands": Part("commands", commands.check_seed, commands.describe, commands.load, 30.0, {}),
     "cells": Part("cells", cell_part.check_seed, cell_part.describe, cell_part.load, 60.0, {}),
-    "hostile": Part("hostile", hostile.check_seed, hostile.describe, load, 10.0, {}),
     "concurrent": Part("concurrent", concurrent.check_seed, concurrent.describe, load, 120.0, concurrent.LIMITS,
                        len(concurrent.CASES), timed=True),
 }

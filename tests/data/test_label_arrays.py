@@ -194,6 +194,13 @@ def test_what_is_masked_is_not_trained_on(estimator):
             model.score(*arguments)
 
 
+@pytest.mark.parametrize("make", [list, lambda values: pandas_series("Float64", values), arrow, polars_series],
+                         ids=["list", "pandas", "arrow", "polars"])
+def test_a_missing_weight_is_refused(make):
+    with pytest.raises((ValueError, TypeError), match=r"\w+ \w+ \w+"):
+        SmSVMClassifier().fit(X, CODES, make([None, *[1.0] * 89]))
+
+
 def test_an_array_of_which_nothing_is_masked_is_any_array():
     plain = SmSVMClassifier().fit(X, CODES, HIDDEN + 1.0)
     model = SmSVMClassifier().fit(*(np.ma.masked_array(a) for a in (X, CODES, HIDDEN + 1.0)))

@@ -88,6 +88,18 @@ def test_a_refused_first_fit_leaves_an_estimator_that_is_not_fitted(estimator, r
         model.predict(X)
 
 
+@pytest.mark.parametrize("estimator", quick_estimators(), ids=lambda e: type(e).__name__)
+def test_no_parameter_takes_what_no_parameter_means(estimator):
+    for name, default in estimator.get_params(deep=False).items():
+        is_number = default is None or isinstance(default, (int, float))
+        for value in (*([] if name == "checkpoint" else ["no such", ""]), b"x", 1j, *([np.nan] if is_number else [])):
+            model = clone(estimator).set_params(**{name: value})
+            with pytest.raises((ValueError, TypeError), match=r"\w+ \w+ \w+"):
+                model.fit(X, Y)
+            with pytest.raises(NotFittedError):
+                model.predict(X)
+
+
 @pytest.mark.parametrize("estimator", [e for e in quick_estimators() if hasattr(e, "partial_fit")],
                          ids=lambda e: type(e).__name__)
 @pytest.mark.parametrize("fitted", [False, True])

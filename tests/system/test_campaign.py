@@ -31,9 +31,9 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the campaign fo
 
 
 @needs_fork
-@pytest.mark.parametrize("name, seeds", [("certificates", range(36)), ("losses", range(16)), ("hostile", range(60)),
-                                         ("fuzz", range(4)), ("commands", range(32)), ("faults", FAULTS),
-                                         ("concurrent", AT_ONCE), ("penalised", PENALISED)])
+@pytest.mark.parametrize("name, seeds", [("certificates", range(36)), ("losses", range(16)), ("fuzz", range(4)),
+                                         ("commands", range(32)), ("faults", FAULTS), ("concurrent", AT_ONCE),
+                                         ("penalised", PENALISED)])
 def test_short_form(name, seeds):
     part = PARTS[name]
     totals = Totals(name, part.limits)

@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 from campaign import fuzz
 from campaign.findings import Findings
-from campaign.fuzz_entries import ENTRIES, entry_of
+from campaign.fuzz_entries import ENTRIES, entry_of, fit_and_answer
 from campaign.fuzz_input import Draw
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -71,6 +71,19 @@ def test_words_are_asked_for():
         raise ValueError("no")
 
     assert fuzz.judged("margin", partial(refuse, 1.0))[1][0][0] == "no words"
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_a_refused_fit_that_changes_what_was_learned_is_noticed(method):
+    class Careless(SLNDClassifier):
+        def fit(self, X, y):
+            self.classes_ = y
+            raise ValueError("not these rows")
+
+        partial_fit = fit
+
+    with pytest.raises(AssertionError, match="a refused fit changed"):
+        fit_and_answer(Careless(), method, np.eye(2), [0, 1], None)
 
 
 def test_what_a_batch_was_at_is_told():
