@@ -1,16 +1,15 @@
-import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from api import location
 from conftest import blobs
+from estimators import quietly
 from scipy.optimize import approx_fprime, brentq
 from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cmargin.baselines import CatoniHingeClassifier, ODMClassifier, ProjectionProfileClassifier
 from cmargin.data import open_rows
@@ -26,20 +25,6 @@ X_bc, y_bc = load_breast_cancer(return_X_y=True)
 X_bc = scale(X_bc)
 sign_bc = np.where(y_bc == 1, 1.0, -1.0)
 UNEVEN = (np.arange(569) % 4 + 0.5) / np.mean(np.arange(569) % 4 + 0.5)
-
-
-@parametrize_with_checks([ODMClassifier(tol=1e-12, smoothing=0.5), ProjectionProfileClassifier(max_passes=100),
-                          # nearly the mean loss: at a small scale the problem has many minima, and rounding chooses
-                          CatoniHingeClassifier(scale=10, tol=1e-12, smoothing=0.5)])
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_scikit_learn_conventions(estimator, check):
-    check(estimator)
-
-
-def quietly(model, *data):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(*data)
 
 
 def blocks(X, sign, weight=None):
@@ -132,7 +117,7 @@ def test_projection_profile_falls_and_learns():
 
 
 @pytest.mark.parametrize("make", [ODMClassifier, ProjectionProfileClassifier, CatoniHingeClassifier])
-def test_classes_sparse_threads_trace_and_stopping(make):
+def test_classes_sparse_threads_and_trace(make):
     X, y = blobs(n=200, k=3)
     X[np.abs(X) < 0.3] = 0
     one, three = (quietly(make(n_jobs=jobs, max_passes=20), X, y) for jobs in (1, 3))
@@ -143,21 +128,5 @@ def test_classes_sparse_threads_trace_and_stopping(make):
     last = np.flatnonzero(one.history_["class"] == 1)[-1]
     z = np.where(y == 1, 1, -1) * one.decision_function(X)[:, 1]
     assert one.history_["margin_mean"][last] == pytest.approx(z.mean())
-    assert quietly(make(callback=lambda model: model.n_iter_ >= 3), X, y).n_iter_ == 3
     with pytest.warns(ConvergenceWarning, match="after 2 passes the gradient norm is"):
         make(max_passes=2).fit(X, y)
-    with pytest.raises(KeyboardInterrupt):
-        interrupted = make(callback=interrupt)
-        interrupted.fit(X, y)
-    assert np.isfinite(interrupted.coef_).all() and interrupted.n_iter_ == 1
-
-
-def interrupt(model):
-    raise KeyboardInterrupt
-
-
-def test_bad_input_gets_one_clear_sentence():
-    with pytest.raises(ValueError, match="'scale' parameter of CatoniHingeClassifier must be a float in the range"):
-        CatoniHingeClassifier(scale=0).fit(X_bc, y_bc)
-    with pytest.raises(ValueError, match="'variance_weight' parameter"):
-        ODMClassifier(variance_weight=-1.0).fit(X_bc, y_bc)

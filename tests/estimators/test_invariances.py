@@ -3,18 +3,22 @@ the unit of a column where that is promised, threads, and the process.
 """
 
 import hashlib
-import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from estimators import quick_estimators
+from estimators import quick_estimators, quietly
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from started import python
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, nested_cross_validation
-from cmargin.baselines import CatoniHingeClassifier, CGDescentClassifier, ODMClassifier
+from cmargin.baselines import (
+    AdamClassifier,
+    CatoniHingeClassifier,
+    CGDescentClassifier,
+    NesterovClassifier,
+    ODMClassifier,
+)
 
 # those that go to the one optimum there is
 CONVEX = [
@@ -24,7 +28,9 @@ CONVEX = [
     MarginPursuitClassifier(l2=1e-2, scale=1.0, tol=1e-12),
     SLNDClassifier(loss="multinomial", l2=1e-2, tol=1e-10),
     CGDescentClassifier(loss="logistic", l2=1e-2, tol=1e-9, max_passes=1000),
-    ODMClassifier(tol=1e-9, max_passes=2000),
+    ODMClassifier(tol=1e-9, max_passes=2000), NesterovClassifier(l2=0.1, tol=1e-9, max_passes=3000),
+    MarginPursuitClassifier(solver="gd", l2=0.2, tol=1e-10, max_passes=1000),
+    AdamClassifier(batch_size=None, l2=0.1, step_size=0.02, max_passes=3000),
 ]
 FAR = 1e-4                     # of the largest weight: the optimum of a hinge is flat, at tol=1e-9 within 3e-5
 
@@ -42,9 +48,7 @@ def begins_anywhere(model):
 
 
 def weights_of(model, X, y, sample_weight=None):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = clone(model).fit(X, y, **({} if sample_weight is None else {"sample_weight": sample_weight}))
+    fitted = quietly(clone(model), X, y, **({} if sample_weight is None else {"sample_weight": sample_weight}))
     return np.column_stack([fitted.coef_, fitted.intercept_])
 
 
@@ -115,10 +119,8 @@ def test_labels_of_every_kind_of_string(model, kind):
     names = np.array(["a", "b", "c"])
     bits = weights_of(model, X, names[y])
     np.testing.assert_array_equal(weights_of(model, X, names[y].astype(kind)), bits)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        told = [clone(model).fit(X, labels).score(X, labels, np.arange(len(y)) + 1.0)
-                for labels in (names[y], names[y].astype(kind))]
+    told = [quietly(clone(model), X, labels).score(X, labels, np.arange(len(y)) + 1.0)
+            for labels in (names[y], names[y].astype(kind))]
     assert told[0] == pytest.approx(told[1], abs=1e-12) and told[0] > 1 / 3
 
 
@@ -156,7 +158,7 @@ FITS = """
 import hashlib, warnings
 warnings.simplefilter("ignore")
 from test_invariances import data
-from estimators import quick_estimators
+from estimators import quick_estimators, quietly
 X, y = data(17, 300, 20, 4)
 for model in quick_estimators():
     model.fit(X, y)

@@ -1,37 +1,20 @@
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from api import _softmax_sgd
-from conftest import FORMATS, as_format, blobs
+from conftest import blobs
 from fits import fit_multinomial as fit
 from fits import same
 from naive_multinomial import row_losses, softmax
-from sklearn.datasets import load_breast_cancer, make_multilabel_classification
+from sklearn.datasets import make_multilabel_classification
 from sklearn.linear_model import LogisticRegression
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cmargin import BSNClassifier, SLNDClassifier
 from cmargin.data.files import open_files
 from cmargin.margins import expected_calibration_error
 from cmargin.solvers import cost
 from cmargin.solvers.sgd.multinomial_choice import batch_size, split_order, surely_worse
-
-STOCHASTIC = "a random order of batches cannot repeat a row bit for bit; tested in expectation below"
-
-
-@parametrize_with_checks(
-    [SLNDClassifier(loss="multinomial"), BSNClassifier(loss="multinomial", tail="drop")],
-    expected_failed_checks=lambda estimator: {
-        "check_sample_weight_equivalence_on_dense_data": STOCHASTIC,
-        "check_sample_weight_equivalence_on_sparse_data": STOCHASTIC,
-    },
-)
-def test_scikit_learn_conventions(estimator, check):
-    check(estimator)
-
 
 # ---------------------------------------------------------------- what is learned
 
@@ -193,54 +176,12 @@ def test_weights_equal_repetitions_in_expectation():
     assert np.all(gap < 0.05) and np.abs(unweighted - repeated.mean(axis=0)).max() > 2 * gap.max()
 
 
-def test_weight_zero_is_absence_and_scale_is_nothing(digits):
-    X, _, y, _ = digits
-    weight = np.random.default_rng(1).integers(0, 3, len(y)).astype(float)
-    kept = weight > 0
-    assert same(fit(X, y, weight), fit(X[kept], y[kept], weight[kept]))
-    np.testing.assert_allclose(fit(X, y, 1000 * weight).coef_, fit(X, y, weight).coef_, rtol=1e-6, atol=1e-9)
-    assert same(fit(X, y, class_weight={3: 2.0}), fit(X, y, np.where(y == 3, 2.0, 1.0)))
-    assert same(fit(X, y, class_weight="balanced"), fit(X, y, len(y) / (10 * np.bincount(y))[y]))
-
-
-@pytest.mark.parametrize("n_classes", [2, 3, 40, 1000])
-def test_two_to_a_thousand_classes(n_classes):
-    rng = np.random.default_rng(n_classes)
-    y = np.repeat(np.arange(n_classes), 4)
-    X = rng.standard_normal((n_classes, 60))[y] + 0.2 * rng.standard_normal((len(y), 60))
-    model = fit(X.astype(np.float32), y)
-    assert model.coef_.shape == ((1 if n_classes == 2 else n_classes), 60) and model.coef_.dtype == np.float32
-    assert model.score(X, y) > 0.9
-
-
-def test_two_classes_are_one_problem():
-    X, y = load_breast_cancer(return_X_y=True)
-    X, names = StandardScaler().fit_transform(X), np.array(["malignant", "benign"], dtype=object)[y]
-    model = fit(X, names)
-    assert model.decision_function(X).shape == model.posterior(X).shape == (len(y),)
-    assert model.coef_.shape == (1, 30) and model.intercept_.shape == (1,) and model.score(X, names) > 0.96
-    proba = model.predict_proba(X)
-    np.testing.assert_allclose(proba[:, 1], 1 / (1 + np.exp(-model.decision_function(X))))
-    again = fit(X, names, warm_start=True)
-    before = again.score(X, names)
-    assert again.fit(X, names).score(X, names) >= before - 0.01
-
-
 @pytest.mark.parametrize("shape", [(3, 1), (3, 5), (30, 1)])
 def test_next_to_nothing_to_learn_from(shape):
     X = np.linspace(-1, 1, shape[0])[:, None] * np.ones(shape[1])
     y = np.digitize(X[:, 0], [-0.4, 0.4])
     model = fit(X, y, max_passes=200, step_size=1.0)
     assert np.isfinite(model.coef_).all() and model.score(X, y) > 0.6
-
-
-def test_columns_that_are_constant_or_zero_and_rows_that_are_zero():
-    X, y = blobs()
-    X[:, 2], X[:, 5], X[7] = 0.0, 3.0, 0.0
-    for parameters in ({}, {"tail": "drop"}, {"rank": 12}):
-        model = fit(X, y, **parameters)
-        assert np.isfinite(model.coef_).all() and model.score(X, y) > 0.7
-    assert np.isfinite(fit(np.zeros((6, 2)), [0, 1, 2, 1, 0, 2]).intercept_).all()
 
 
 def test_a_class_of_one_row_and_a_batch_larger_than_the_data(monkeypatch):
@@ -265,44 +206,6 @@ def test_held_out_rows_come_from_every_class_that_has_some():
 
 # ---------------------------------------------------------------- formats, threads, bits
 
-@pytest.mark.parametrize("tail", ["scale", "drop"])
-def test_dense_formats_give_the_same_bits_and_csr_the_same_numbers(dtype, tail, tmp_path):
-    X, y = blobs(n=300)
-    X = X.astype(dtype)
-    models = {
-        (name, jobs): fit(as_format(X, name, tmp_path), y, n_jobs=jobs, tail=tail, rank=4, step_size=0.5)
-        for name in FORMATS for jobs in (1, 3)
-    }
-    for name in FORMATS:
-        assert same(models[name, 1], models[name, 3]), name
-        assert models[name, 1].coef_.dtype == dtype
-    for name in FORMATS[1:5]:
-        assert same(models[name, 1], models["C", 1]), name
-    assert same(models["csr", 1], models["csr64", 1])
-    close = 1e-9 if dtype == np.float64 else 2e-3
-    W = models["C", 1].coef_
-    np.testing.assert_allclose(models["csr", 1].coef_, W, atol=close * np.abs(W).max())
-
-
-@pytest.mark.parametrize("parameters", [{}, {"tail": "drop", "rank": 10}, {"hessian_refresh": 1, "max_passes": 3}],
-                         ids=str)
-@pytest.mark.parametrize("sparse", [False, True])
-def test_same_bits_for_any_number_of_threads(digits, parameters, sparse, monkeypatch):
-    monkeypatch.setattr("cmargin.solvers.sgd.softmax_passes.FLOPS_PER_THREAD", 0)
-    X, _, y, _ = digits
-    X = sp.csr_matrix(X) if sparse else X.astype(np.float32)
-    one, two, three = (fit(X, y, n_jobs=jobs, **parameters) for jobs in (1, 2, 3))
-    assert same(one, two) and same(one, three)
-
-
-def test_concurrent_fits_give_the_bits_of_one(digits):
-    X, _, y, _ = digits
-    alone = fit(X, y)
-    with ThreadPoolExecutor(8) as pool:
-        others = list(pool.map(lambda _: fit(X, y), range(8)))
-    assert all(same(alone, other) for other in others)
-
-
 @pytest.mark.parametrize("in_files", [False, True])
 def test_entries_stored_in_parts_are_those_of_whole_ones(in_files, tmp_path):
     # lengths of rows were those of the parts: rows far out moved the weights more
@@ -318,23 +221,6 @@ def test_entries_stored_in_parts_are_those_of_whole_ones(in_files, tmp_path):
     whole, other = (fit(rows, y, rank=3, max_passes=3) for rows in given)
     np.testing.assert_allclose(other.coef_, whole.coef_, rtol=1e-6, atol=1e-9)
     assert parts.nnz == 2 * X.nnz                                              # X is as it was
-
-
-def test_wide_sparse_rows_are_not_made_dense():
-    rng = np.random.default_rng(0)
-    y = np.repeat(np.arange(5), 20)
-    X = sp.random(100, 5000, 0.01, "csr", random_state=1) + sp.csr_matrix(
-        (rng.uniform(1, 2, 1000), (np.repeat(np.arange(100), 10), (50 * np.repeat(y, 10) + rng.integers(0, 50, 1000)))),
-        (100, 5000))
-    for tail in ("scale", "drop"):
-        assert fit(X, y, tail=tail).score(X, y) > 0.95
-
-
-def test_input_is_left_alone(digits):
-    X, _, y, _ = digits
-    X, before = np.asfortranarray(X), X.copy()
-    fit(X, y)
-    assert np.array_equal(X, before)
 
 
 # ---------------------------------------------------------------- predictions

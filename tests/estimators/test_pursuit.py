@@ -1,22 +1,18 @@
-import textwrap
-import time
 import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import FORMATS, as_format, blobs
+from conftest import blobs
+from estimators import quietly
 from naive_pursuit import objective, projected_steps, psi, random_rows
 from scipy.optimize import minimize
-from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_multilabel_classification
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import SGDClassifier
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, normalize, scale
-from sklearn.utils.estimator_checks import parametrize_with_checks
-from started import python
 
 from cmargin import MarginPursuitClassifier, PegasosClassifier, SLNDClassifier, SmSVMClassifier, margins
 from cmargin._runtime.blas_threads import single_threaded_blas
@@ -28,35 +24,11 @@ from cmargin.solvers.per_class import class_streams
 X_bc, y_bc = load_breast_cancer(return_X_y=True)
 X_bc = scale(X_bc)
 sign_bc = np.where(y_bc == 1, 1.0, -1.0)
-LEAVES_OUT = "l2 is chosen by leaving rows out one by one, of repeated ones one copy"
-STOCHASTIC = "no stochastic order of visits repeats a row bit for bit; the one-shot scale counts rows, n"
-
-
-@parametrize_with_checks(
-    [MarginPursuitClassifier(), MarginPursuitClassifier(l2=0.0),
-     MarginPursuitClassifier(solver="gd", l2=1e-2, max_passes=1000),
-     MarginPursuitClassifier(solver="sgd", l2=1e-2),
-     MarginPursuitClassifier(l2=1e-2, scale="one-shot"), PegasosClassifier()],
-    expected_failed_checks=lambda estimator: dict.fromkeys(
-        ["check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"],
-        LEAVES_OUT if estimator.l2 == "auto" else STOCHASTIC,
-    ) if estimator.l2 == "auto" or getattr(estimator, "solver", "sgd") == "sgd" or estimator.scale == "one-shot"
-    else {},
-)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_scikit_learn_conventions(estimator, check):
-    check(estimator)
 
 
 def fit(X, y, sample_weight=None, **parameters):
     parameters = {"random_state": 5, "n_jobs": 2, "l2": 1e-3, **parameters}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return MarginPursuitClassifier(**parameters).fit(X, y, sample_weight)
-
-
-def same(a, b):
-    return np.array_equal(a.coef_, b.coef_) and np.array_equal(a.intercept_, b.intercept_)
+    return quietly(MarginPursuitClassifier(**parameters), X, y, sample_weight)
 
 
 # ---------------------------------------------------------------- newton
@@ -142,16 +114,6 @@ def test_data_with_more_columns_than_rows(monkeypatch):
         np.testing.assert_allclose(model.coef_, reduced.coef_, atol=1e-7)
         np.testing.assert_allclose(model.intercept_, reduced.intercept_, atol=1e-7)
     assert reduced.n_passes_ < 3 and products.n_passes_ > direct.n_passes_
-
-
-def test_rank_deficient_columns_and_rows_of_zeros():
-    X, y = blobs(n=200, k=2)
-    X[:, 3], X[:, 4], X[:, 5], X[:7] = 0, X[:, 1], 2.0, 0
-    for solver in ("newton", "gd", "sgd"):
-        model = fit(X, y, solver=solver, l2=0 if solver != "sgd" else 1e-2, max_passes=50)
-        assert np.isfinite(model.coef_).all() and model.coef_[0, 3] == pytest.approx(0, abs=1e-9 if solver != "sgd"
-                                                                                      else 1.0)
-    assert np.isfinite(fit(np.zeros((6, 2)), [0, 1, 0, 1, 0, 1]).intercept_).all()
 
 
 # ---------------------------------------------------------------- gd
@@ -291,48 +253,6 @@ def test_margins_gather_at_the_level():
     assert abs(margins.margin_summary(q)["skewness"]) < 0.5 < abs(margins.margin_summary(p)["skewness"])
 
 
-# ---------------------------------------------------------------- formats, threads, weights
-
-@pytest.mark.parametrize("solver", ["newton", "gd", "sgd"])
-def test_formats_and_threads(solver, dtype, tmp_path):
-    X, y = blobs(n=700)
-    X = X.astype(dtype)
-    options = {"solver": solver, "l2": 0.05, "max_passes": 5}
-    models = {(name, jobs): fit(as_format(X, name, tmp_path), y, n_jobs=jobs, **options)
-              for name in FORMATS for jobs in (1, 3)}
-    for name in FORMATS:
-        assert same(models[name, 1], models[name, 3]), name
-        assert models[name, 1].coef_.dtype == dtype and models[name, 1].coef_.flags.c_contiguous
-        close = 1e-8 if dtype == np.float64 else 2e-4
-        np.testing.assert_allclose(models[name, 1].coef_, models["C", 1].coef_, atol=close)
-    if solver == "sgd":
-        assert all(same(models[name, 1], models["C", 1]) for name in FORMATS[:5])
-
-
-@pytest.mark.parametrize("solver", ["newton", "gd"])
-def test_weights_are_repetitions(solver):
-    X, y = blobs(n=150, k=3)
-    weight = np.random.default_rng(8).integers(0, 4, 150)
-    options = {"solver": solver, "l2": 0.2, "tol": 1e-10, **({"max_passes": 1000} if solver == "gd" else {})}
-    weighted = fit(X, y, weight, **options)
-    repeated = fit(np.repeat(X, weight, axis=0), np.repeat(y, weight), **options)
-    np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-7)
-    np.testing.assert_allclose(fit(X, y, 100.0 * weight, **options).coef_, weighted.coef_, atol=1e-7)
-    by_class = fit(X, y, class_weight={0: 2.0}, **options)
-    np.testing.assert_allclose(by_class.coef_, fit(X, y, np.where(y == 0, 2.0, 1.0), **options).coef_, atol=1e-12)
-
-
-def test_multilabel_is_one_problem_a_column():
-    X, Y = make_multilabel_classification(n_samples=200, n_classes=3, random_state=5)
-    X = scale(X)
-    for solver in ("newton", "gd", "sgd"):
-        model = fit(X, Y, solver=solver, l2=0.01, max_passes=30)
-        assert model.predict(X).shape == Y.shape and model.decision_function(X).shape == Y.shape
-        assert np.mean(model.predict(X) == Y) > 0.75
-    newton = fit(X, Y, l2=0.01)
-    np.testing.assert_allclose(newton.coef_[1], fit(X, Y[:, 1], l2=0.01).coef_[0], atol=1e-10)
-
-
 # ---------------------------------------------------------------- stopping, going on, refusing
 
 @pytest.mark.parametrize("solver", ["newton", "gd", "sgd"])
@@ -370,40 +290,6 @@ def test_interrupt_leaves_the_best_weights(solver):
     assert len(model.history_["pass"]) == 2
 
 
-@pytest.mark.parametrize("solver", ["newton", "gd", "sgd"])
-def test_callback_and_time_stop_the_fit(solver):
-    quick = MarginPursuitClassifier(solver=solver, l2=1e-2, callback=lambda model: model.n_iter_ >= 2, random_state=3)
-    assert quick.fit(X_bc, y_bc).n_iter_ == 2
-    X, y = np.tile(X_bc, (40, 4)), np.tile(y_bc, 40)
-    begin = time.perf_counter()
-    with pytest.warns(ConvergenceWarning, match="stopped by max_time"):
-        MarginPursuitClassifier(solver=solver, l2=1e-6, max_time=0.02, max_passes=10**6, tol=1e-300).fit(X, y)
-    assert time.perf_counter() - begin < 5
-
-
-def test_ctrl_c_is_answered_within_a_second():
-    program = textwrap.dedent("""
-        import os, signal, sys, threading, time
-        import numpy as np
-        from cmargin import MarginPursuitClassifier
-        rng = np.random.default_rng(3)
-        def press():
-            sent.append(time.perf_counter()); os.kill(os.getpid(), signal.SIGINT)
-        options = {"l2": 1e-6, "max_passes": 10**6, "tol": 1e-300, "trace": False, "n_jobs": 2}
-        for solver, n_classes, wait in (("newton", 400, 0.5), ("gd", 5, 1.0), ("sgd", 5, 1.0)):
-            X = rng.standard_normal((60000, 60)); y = rng.integers(0, n_classes, 60000)
-            sent = []
-            model = MarginPursuitClassifier(solver=solver, **options)
-            threading.Timer(wait, press).start()
-            try:
-                model.fit(X, y)
-            except KeyboardInterrupt:
-                assert time.perf_counter() - sent[0] < 3.0 and np.isfinite(model.coef_).all(), "late"
-                print("answered", solver)
-    """)
-    assert python("-c", program).split() == ["answered", "newton", "answered", "gd", "answered", "sgd"]
-
-
 def test_a_warning_says_how_far_the_fit_got():
     with pytest.warns(ConvergenceWarning, match=r"after 3 passes the gradient norm is .* where tol=1e-06 was asked"):
         MarginPursuitClassifier(solver="gd", max_passes=3).fit(X_bc, y_bc)
@@ -411,32 +297,6 @@ def test_a_warning_says_how_far_the_fit_got():
         warnings.simplefilter("error")
         MarginPursuitClassifier(solver="newton", l2=1e-3).fit(X_bc, y_bc)
         MarginPursuitClassifier(solver="sgd", l2=1e-3, max_passes=2).fit(X_bc, y_bc)
-
-
-@pytest.mark.parametrize("parameters, message", [
-    ({"margin": 0}, "'margin' parameter of MarginPursuitClassifier must be a float in the range"),
-    ({"margin": -1.0}, "Got -1.0 instead"),
-    ({"scale": 0.0}, "'scale' parameter"),
-    ({"scale": "data"}, "a str among {'auto', 'one-shot'} or a float"),
-    ({"scale": float("nan")}, "'scale' parameter"),
-    ({"l2": -1e-9}, "'l2' parameter"),
-    ({"l2": float("inf")}, "'l2' parameter"),
-    ({"solver": "lbfgs"}, "a str among {'newton', 'gd', 'sgd'}"),
-    ({"step_size": 0}, "'step_size' parameter"),
-    ({"max_passes": 0}, "'max_passes' parameter"),
-    ({"trace": "yes"}, "'trace' parameter"),
-    ({"l2": "most"}, "a str among {'auto'} or a float"),
-    ({"scale": "one-shot", "l2": 0.0}, "divides by l2"),
-    ({"scale": "one-shot", "solver": "sgd"}, "divides by l2"),
-], ids=str)
-def test_bad_parameters_get_one_clear_sentence(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        MarginPursuitClassifier(**parameters).fit(X_bc, y_bc)
-
-
-def test_clone_and_parameters():
-    model = MarginPursuitClassifier(margin=2.0, scale=0.5, l2=1e-3, step_size=0.05)
-    assert clone(model).get_params() == model.get_params()
 
 
 def test_a_class_between_others_has_no_margin_to_gather():

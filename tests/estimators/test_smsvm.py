@@ -1,5 +1,3 @@
-import sys
-import threading
 import time
 import warnings
 
@@ -17,8 +15,6 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_mu
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
-from started import python
 
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
@@ -33,12 +29,6 @@ from cmargin.solvers.result import Result
 
 X_bc, y_bc = load_breast_cancer(return_X_y=True)
 X_bc = scale(X_bc)
-
-
-@parametrize_with_checks([SmSVMClassifier(), SmSVMClassifier(loss="logistic", l1=1e-3),
-                          SmSVMClassifier(loss="squared_hinge", C=1.0)])
-def test_scikit_learn_conventions(estimator, check):
-    check(estimator)
 
 
 def value_of(model, X, y, l2, l1, s=None, penalised=False):
@@ -426,37 +416,6 @@ def test_interrupt_on_the_subset_leaves_its_point():
         model.fit(X, y)
     assert model.score(X, y) > 0.7 and model.n_iter_ == len(model.history_["step"]) > 0 and 0 < model.n_passes_ < 1
     assert np.isnan(model.history_["objective"]).all()         # the subset's is not the whole problem's
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="signals")
-def test_interrupt_from_the_keyboard_is_answered_within_a_second():
-    code = """
-import numpy as np, time, threading, os, signal
-from cmargin.smsvm import SmSVMClassifier
-rng = np.random.default_rng(0)
-X = rng.standard_normal((120000, 120)); y = rng.integers(0, 4, 120000)
-model = SmSVMClassifier(tol=1e-15, max_passes=1e9, n_jobs=2)
-def press():
-    global pressed
-    pressed = time.perf_counter(); os.kill(os.getpid(), signal.SIGINT)
-threading.Timer(0.5, press).start()
-try:
-    model.fit(X, y)
-except KeyboardInterrupt:
-    print(time.perf_counter() - pressed, np.isfinite(model.coef_).all())
-"""
-    seconds, finite = python("-c", code).split()
-    assert float(seconds) < 3 and finite == "True"           # a second where nothing else runs
-
-
-def test_concurrent_fits_do_not_disturb_each_other():
-    expected, found = SmSVMClassifier().fit(X_bc, y_bc).coef_, []
-    threads = [threading.Thread(target=lambda: found.append(SmSVMClassifier().fit(X_bc, y_bc).coef_)) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert all(np.array_equal(coef, expected) for coef in found)
 
 
 def rare_indicators(n=30000):

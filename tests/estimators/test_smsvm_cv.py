@@ -6,7 +6,6 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cmargin.smsvm import SmSVMClassifier
 from cmargin.smsvm_cv import SmSVMClassifierCV, nested_cross_validation
@@ -14,11 +13,6 @@ from cmargin.smsvm_cv import SmSVMClassifierCV, nested_cross_validation
 X, y = load_breast_cancer(return_X_y=True)
 X = (X - X.mean(0)) / X.std(0)
 L2S = [1e-4, 1e-2, 1.0]
-
-
-@parametrize_with_checks([SmSVMClassifierCV(l2s=(1e-3, 1e-1), cv=3, estimator=SmSVMClassifier(max_passes=1000))])
-def test_scikit_learn_conventions(estimator, check):
-    check(estimator)
 
 
 def test_chooses_as_a_grid_search_does():

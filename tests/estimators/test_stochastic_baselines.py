@@ -7,17 +7,16 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from api import _class_sgd
-from conftest import FORMATS, as_format, blobs, named
+from conftest import blobs
 from naive import CURVATURE_AT_ZERO
 from naive_baselines import qn_steps, sgd_steps
 from sklearn.base import clone
-from sklearn.datasets import load_digits, make_multilabel_classification
+from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import normalize
 from sklearn.utils import check_random_state
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from started import python
 
 from cmargin import BSNClassifier, SLNDClassifier, baselines
@@ -25,26 +24,13 @@ from cmargin.baselines import BalancedSGDClassifier, PreconditionedSGDClassifier
 from cmargin.solvers.per_class import class_streams, constant_score
 from cmargin.solvers.sgd.class_lists import ClassLists
 
-STOCHASTIC = "a stochastic order of visits cannot repeat a row bit for bit; tested in expectation below"
 ALL = [BalancedSGDClassifier(), PreconditionedSGDClassifier(), PreconditionedSGDClassifier(preconditioner="diagonal"),
        SGDQNClassifier()]
 IDS = ["sgd", "whitened", "diagonal", "qn"]
 
 
-@parametrize_with_checks(ALL, expected_failed_checks=lambda estimator: {
-    "check_sample_weight_equivalence_on_dense_data": STOCHASTIC,
-    "check_sample_weight_equivalence_on_sparse_data": STOCHASTIC,
-})
-def test_scikit_learn_conventions(estimator, check):
-    check(estimator)
-
-
 def fit(model, X, y, sample_weight=None, **parameters):
     return clone(model).set_params(**{"random_state": 5, **parameters}).fit(X, y, sample_weight)
-
-
-def same(a, b):
-    return np.array_equal(a.coef_, b.coef_) and np.array_equal(a.intercept_, b.intercept_)
 
 
 def drawn_visits(y, negatives, n_passes, seed=5):
@@ -133,7 +119,7 @@ def test_gains_of_rare_features_fall_later():
 
 # ---------------------------------------------------------------- known answers
 
-@pytest.mark.parametrize("model", ALL, ids=IDS)
+@pytest.mark.parametrize("model", [*ALL, SLNDClassifier(loss="logistic")], ids=[*IDS, "slnd"])
 def test_risk_falls_to_the_minimum_where_there_is_one(model):
     rng = np.random.default_rng(2)
     X = rng.standard_normal((3000, 6)) @ np.diag([3, 2, 1, 1, 0.5, 0.3])
@@ -144,6 +130,7 @@ def test_risk_falls_to_the_minimum_where_there_is_one(model):
     for seed in range(5):           # of twenty seeds the worst of SGD-QN is 0.062, the median 0.04
         fitted = fit(model, X, y, max_passes=40, negatives_per_positive=None, random_state=seed,
                      **({"l2": l2} if l2 else {}))
+        assert fitted.history_["objective"][-1] < fitted.history_["objective"][0]
         spreads.append(np.sqrt(np.mean(((fitted.coef_ - reference.coef_)[0] * X.std(axis=0)) ** 2)))
     assert np.median(spreads) < 0.05 * np.abs(reference.coef_[0] * X.std(axis=0)).max()
 
@@ -167,20 +154,6 @@ def test_accuracy_on_digits():
 
 
 # ---------------------------------------------------------------- formats, threads, going on
-
-@pytest.mark.parametrize("model", ALL, ids=IDS)
-def test_formats_and_threads(model, dtype, tmp_path):
-    X, y = blobs(n=700)
-    X = X.astype(dtype)
-    models = {(name, jobs): fit(model, as_format(X, name, tmp_path), y, n_jobs=jobs, step_size=0.1, max_passes=3)
-              for name in FORMATS for jobs in (1, 3)}
-    for name in FORMATS:
-        assert same(models[name, 1], models[name, 3]), name
-        assert models[name, 1].coef_.dtype == dtype and models[name, 1].coef_.flags.c_contiguous
-        np.testing.assert_allclose(models[name, 1].coef_, models["C", 1].coef_,
-                                   atol=1e-8 if dtype == np.float64 else 5e-4)
-    assert all(same(models[name, 1], models["C", 1]) for name in ("F", "strided", "read-only", "memmap"))
-
 
 def test_dense_rows_in_c_order_are_not_copied():
     # 160 MB of rows; whitened, or copied, they would be there twice
@@ -217,38 +190,9 @@ def test_warm_start_and_partial_fit_go_on(model):
         once.fit(X, y + 3)
 
 
-@pytest.mark.parametrize("model", ALL, ids=IDS)
-def test_multilabel_weights_callback_and_time(model):
-    X, Y = make_multilabel_classification(n_samples=300, n_classes=3, random_state=5)
-    fitted = fit(model, normalize(X), Y)
-    assert fitted.predict(X).shape == Y.shape and np.mean(fitted.predict(normalize(X)) == Y) > 0.7
-    X, y = blobs(n=400)
-    by_class = fit(model, X, y, class_weight={0: 2.0})
-    assert same(by_class, fit(model, X, y, np.where(y == 0, 2.0, 1.0))) and not same(by_class, fit(model, X, y))
-    kept = np.arange(400) % 3 > 0        # rows of weight 0 are as good as absent
-    assert same(fit(model, X, y, kept.astype(float)), fit(model, X[kept], y[kept]))
-    assert fit(model, X, y, callback=lambda model: model.n_iter_ >= 2).n_iter_ == 2
-    assert len(fitted.history_["pass"]) == fitted.n_iter_ == 10
-    with pytest.warns(ConvergenceWarning, match="stopped by max_time"):
-        fit(model, X, y, max_time=1e-9)
-
-
-@pytest.mark.parametrize("model", ALL, ids=IDS)
-def test_interrupt_leaves_the_weights_reached(model):
-    X, y = blobs(n=400)
-
-    def press(model):
-        if model.n_iter_ == 3:
-            raise KeyboardInterrupt
-
-    interrupted = clone(model).set_params(callback=press, random_state=5, max_passes=9)
-    with pytest.raises(KeyboardInterrupt):
-        interrupted.fit(X, y)
-    assert interrupted.n_iter_ == 3 and interrupted.score(X, y) > 0.6
-
-
-@pytest.mark.parametrize("model", ALL, ids=IDS)
+@pytest.mark.parametrize("model", [*ALL, SLNDClassifier()], ids=[*IDS, "slnd"])
 def test_overflow_is_undone_and_said(model):
+    # a squared loss and a step far too long: the weights double at every visit until they overflow
     X, y = blobs(n=1000)
     with pytest.warns(ConvergenceWarning, match="classes overflowed.*scale the features or give a smaller step_size"):
         fitted = fit(model, X.astype(np.float32), y, loss="squared", step_size=1e4, max_passes=2,
@@ -261,7 +205,7 @@ def test_weights_equal_repetitions_in_expectation():
     X = rng.standard_normal((150, 3))
     y = (X[:, 0] + 0.5 * X[:, 1] + rng.logistic(size=150) > 0.3).astype(int)
     weight = rng.integers(1, 4, 150)
-    for model in (BalancedSGDClassifier(), SGDQNClassifier(l2=1e-2)):
+    for model in (BalancedSGDClassifier(), SGDQNClassifier(l2=1e-2), SLNDClassifier(loss="logistic")):
         options = {"step_size": 0.2, "max_passes": 30, "negatives_per_positive": None}
         weighted, repeated = (np.array([np.r_[m.coef_.ravel(), m.intercept_] for m in models]) for models in (
             [fit(model, X, y, weight, **options, random_state=s) for s in range(40)],
@@ -269,20 +213,10 @@ def test_weights_equal_repetitions_in_expectation():
              for s in range(40)]))
         error = np.sqrt(weighted.var(axis=0) / 40 + repeated.var(axis=0) / 40)
         bias = 0.05 * np.abs(repeated.mean(axis=0)).max()       # late gains depend on the number of visits
-        assert np.all(np.abs(weighted.mean(axis=0) - repeated.mean(axis=0)) < 4 * error + bias), model
-
-
-@pytest.mark.parametrize("make, message", [
-    (lambda: BalancedSGDClassifier(loss="hinge"), "'loss' parameter of BalancedSGDClassifier must be a str among"),
-    (lambda: BalancedSGDClassifier(step_size="theory"), "'step_size' parameter of BalancedSGDClassifier"),
-    (lambda: PreconditionedSGDClassifier(preconditioner="pca"), r"'preconditioner' parameter .*\{'whiten', 'diagonal'"),
-    (lambda: SGDQNClassifier(l2=0.0), "'l2' parameter of SGDQNClassifier must be a float in the range"),
-    (lambda: SGDQNClassifier(skip=0), "'skip' parameter"),
-], ids=named)
-def test_bad_parameters_get_one_clear_sentence(make, message):
-    X, y = blobs(n=60)
-    with pytest.raises(ValueError, match=message):
-        make().fit(X, y)
+        gap = np.abs(weighted.mean(axis=0) - repeated.mean(axis=0))
+        assert np.all(gap < 4 * error + bias), model
+        plain = np.mean([fit(model, X, y, **options, random_state=s).coef_.ravel() for s in range(5)], axis=0)
+        assert np.abs(plain - repeated.mean(axis=0)[:3]).max() > 2 * gap.max(), model          # the weights do matter
 
 
 def test_public_names():

@@ -1,7 +1,6 @@
 """The multinomial form goes on where it was, stops when it is told to, and says what it does meanwhile."""
 
 import itertools
-import pickle
 import signal
 import threading
 import time
@@ -154,26 +153,6 @@ def test_overflow_is_undone_with_half_the_step_and_a_warning():
     assert any("overflowed" in str(w.message) for w in caught)
     with pytest.raises(ValueError, match="holds NaN or infinity"):
         fit(1e300 * X, y)
-
-
-def test_pickled_it_predicts_the_same(digits):
-    X, X_test, y, _ = digits
-    model = fit(X, y)
-    again = pickle.loads(pickle.dumps(model))
-    assert np.array_equal(model.predict_proba(X_test), again.predict_proba(X_test))
-
-
-def test_an_interrupt_before_the_first_pass_leaves_a_model_too(digits, monkeypatch):
-    X, X_test, y, _ = digits
-
-    def interrupted(*arguments):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("cmargin.solvers.sgd.multinomial.build_inverse", interrupted)
-    model = SLNDClassifier()
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X, y)
-    assert model.predict(X_test).shape == (len(X_test),)
 
 
 def test_defaults_reach_the_best_lbfgs_on_mnist(shared_data):

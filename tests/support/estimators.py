@@ -1,7 +1,18 @@
 """Every public estimator, for the tests that hold of all of them."""
 
+import warnings
+
+from sklearn.exceptions import ConvergenceWarning
+
 import cmargin
 from cmargin import baselines
+
+
+def quietly(model, *data, **more):
+    """The model, fitted without a word on how far it got."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(*data, **more)
 
 
 def quick_estimators():
