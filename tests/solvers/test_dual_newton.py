@@ -265,13 +265,17 @@ def test_certificate_holds_and_other_solvers_find_nothing_better(C, intercept, w
     assert other.objective_[0] >= (1 - 1e-6) * value
 
 
-def test_same_optimum_as_liblinear():
+@pytest.mark.parametrize("loss, C", [*(("hinge", C) for C in (0.1, 10.0)),
+                                     *(("squared_hinge", C) for C in (1e-6, 1e-2, 1.0, 100.0))])
+@pytest.mark.parametrize("dense", [False, True])
+def test_same_optimum_as_liblinear(loss, C, dense):
     X, y = text(positives=0.1)
-    for C in (0.1, 10.0):
-        mine = fit(X, y, l2=1 / (C * len(y)), tol=1e-7, penalize_intercept=True)
-        theirs = LinearSVC(C=C, loss="hinge", tol=1e-9, max_iter=200_000, random_state=0).fit(X, y)
-        np.testing.assert_allclose(mine.coef_, theirs.coef_, atol=2e-3 * np.abs(theirs.coef_).max())
-        np.testing.assert_allclose(mine.intercept_, theirs.intercept_, atol=5e-3)
+    X = X.toarray()[:, :61] if dense else X
+    mine = fit(X, y, loss=loss, C=C, tol=1e-8 if loss != "hinge" else 1e-7, penalize_intercept=True, max_passes=5000)
+    theirs = LinearSVC(C=C, loss=loss, tol=1e-9, max_iter=200_000, random_state=0).fit(X, y)
+    close = 2e-3 if loss == "hinge" else 1e-3
+    np.testing.assert_allclose(mine.coef_, theirs.coef_, atol=close * np.abs(theirs.coef_).max())
+    np.testing.assert_allclose(mine.intercept_, theirs.intercept_, atol=5e-3 if loss == "hinge" else 1e-3)
 
 
 def test_chosen_where_curvature_costs_many_reads():
@@ -315,20 +319,20 @@ def test_of_few_columns_chosen_for_light_rows():
     assert light.objective_[0] == pytest.approx(whole.objective_[0], rel=2e-9)
 
 
-def same_fits(fits):
-    for other in fits[1:]:
-        np.testing.assert_array_equal(fits[0].coef_, other.coef_)
-        np.testing.assert_array_equal(fits[0].intercept_, other.intercept_)
-        assert fits[0].n_passes_ == other.n_passes_
-
-
 @pytest.mark.parametrize("dense", [False, True])
-def test_same_bits_for_any_number_of_threads(dense):
+@pytest.mark.parametrize("loss, l2", [("hinge", 1e-4), ("squared_hinge", 1e-3)])
+def test_same_bits_for_any_number_of_threads_and_for_a_class_alone(loss, l2, dense):
     X, y = text(n=400)
     X = X.toarray() if dense else X
     labels = np.digitize(np.arange(400) % 7 + y, [2, 5])
-    fits = [fit(X, labels, l2=1e-4, n_jobs=n_jobs) for n_jobs in (1, 2, 3)]
-    same_fits(fits)
+    given = {"loss": loss, "l2": l2, "max_passes": 5000}
+    first, *others = (fit(X, labels, n_jobs=n_jobs, **given) for n_jobs in (1, 2, 3))
+    for other in others:
+        np.testing.assert_array_equal(first.coef_, other.coef_)
+        np.testing.assert_array_equal(first.intercept_, other.intercept_)
+        assert first.n_passes_ == other.n_passes_
+    for c in range(3) if loss == "squared_hinge" else ():
+        np.testing.assert_array_equal(fit(X, np.where(labels == c, 1, 0), **given).coef_[0], first.coef_[c])
 
 
 def nearly_repeated(n=300, m=900, seed=6):
@@ -360,21 +364,25 @@ def test_newton_steps_finish_what_sweeps_cannot(monkeypatch):
     assert sweeps.objective_[0] >= model.objective_[0] * (1 - 1e-4)
 
 
-def test_warm_start_time_limit_passes_and_callback():
+@pytest.mark.parametrize("loss, tol", [("hinge", 1e-5), ("squared_hinge", 1e-6)])
+def test_warm_start_time_limit_passes_and_callback(loss, tol):
     X, y = text()
-    model = SmSVMClassifier(linear_solver="dual", l2=1e-4, tol=1e-5, warm_start=True).fit(X, y)
-    value, before = model.objective_[0], model.coef_.copy()
+    dual = {"linear_solver": "dual", "loss": loss}
+    model = SmSVMClassifier(l2=1e-4, tol=tol, warm_start=True, **dual).fit(X, y)
+    value, before, passes = model.objective_[0], model.coef_.copy(), model.n_passes_
     model.fit(X, y)
-    assert abs(model.objective_[0] - value) <= 1e-5 * value
-    np.testing.assert_allclose(model.coef_, before, atol=0.05 * np.abs(before).max())
+    assert abs(model.objective_[0] - value) <= tol * value
+    if loss == "hinge":
+        np.testing.assert_allclose(model.coef_, before, atol=0.05 * np.abs(before).max())
+    else:
+        assert model.n_passes_ < passes
     with pytest.warns(ConvergenceWarning, match="max_passes=3"):
-        few = SmSVMClassifier(linear_solver="dual", l2=1e-6, max_passes=3).fit(X, y)
+        few = SmSVMClassifier(l2=1e-6, max_passes=3, **dual).fit(X, y)
     assert few.n_passes_ <= 4 and 0 < few.duality_gap_[0] <= 1 and np.isfinite(few.coef_).all()
     with pytest.warns(ConvergenceWarning, match="max_time"):
-        SmSVMClassifier(linear_solver="dual", l2=1e-8, tol=1e-12, max_time=1e-6).fit(X, y)
+        SmSVMClassifier(l2=1e-8, tol=1e-12, max_time=1e-6, **dual).fit(X, y)
     seen = []
-    SmSVMClassifier(linear_solver="dual", l2=1e-8, tol=1e-14, callback=lambda e: seen.append(e.duality_gap_[0]) or True
-                    ).fit(X, y)
+    SmSVMClassifier(l2=1e-8, tol=1e-14, callback=lambda e: seen.append(e.duality_gap_[0]) or True, **dual).fit(X, y)
     assert len(seen) == 1 and 0 < seen[0] < 1
 
 

@@ -10,9 +10,8 @@ from naive_smsvm import with_ones
 from plans import begins_with_dual, foreseen
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.svm import LinearSVC
 from test_dense_dual import HARD_ROWS, INTERCEPTS, hard_rows, noisy
-from test_dual_newton import nearly_repeated, same_fits, text
+from test_dual_newton import nearly_repeated, text
 
 from cmargin import SmSVMClassifier
 from cmargin.data import open_rows
@@ -90,29 +89,6 @@ def test_hard_rows(kind, intercept):
     is_certified(X, y, weights, 1e-2, intercept)
 
 
-@pytest.mark.parametrize("C", [1e-6, 1e-2, 1.0, 100.0])
-@pytest.mark.parametrize("dense", [False, True])
-def test_same_optimum_as_liblinear(C, dense):
-    X, y = text(positives=0.1)
-    X = X.toarray()[:, :61] if dense else X
-    mine = fit(X, y, C=C, tol=1e-8, penalize_intercept=True)
-    theirs = LinearSVC(C=C, tol=1e-9, max_iter=200_000, random_state=0).fit(X, y)
-    np.testing.assert_allclose(mine.coef_, theirs.coef_, atol=1e-3 * np.abs(theirs.coef_).max())
-    np.testing.assert_allclose(mine.intercept_, theirs.intercept_, atol=1e-3)
-
-
-@pytest.mark.parametrize("dense", [False, True])
-def test_several_classes_have_the_same_bits_for_any_number_of_threads(dense):
-    X, y = text(n=400)
-    X = X.toarray() if dense else X
-    labels = np.digitize(np.arange(400) % 7 + y, [2, 5])
-    fits = [fit(X, labels, l2=1e-3, n_jobs=n_jobs) for n_jobs in (1, 2, 3)]
-    same_fits(fits)
-    for c in range(3):
-        alone = fit(X, np.where(labels == c, 1, 0), l2=1e-3)
-        np.testing.assert_array_equal(alone.coef_[0], fits[0].coef_[c])
-
-
 def test_newton_steps_finish_what_sweeps_cannot():
     X, y = nearly_repeated()
     model = is_certified(X, y, np.ones(len(y)), 1 / (1000 * len(y)), "none", max_passes=300)
@@ -129,23 +105,6 @@ def test_numbers_beyond_the_range_of_doubles_leave_finite_weights():
     rare = fit(X, y, np.where(np.arange(120) < 60, 1.0, 1e-310), l2=1e-2)       # costs nothing beside the others
     alone = fit(X[:60], y[:60], l2=1e-2)
     assert rare.objective_[0] == pytest.approx(alone.objective_[0], rel=2e-4)
-
-
-def test_warm_start_time_limit_passes_and_callback():
-    X, y = text()
-    model = fit(X, y, l2=1e-4, tol=1e-6, warm_start=True)
-    value, passes = model.objective_[0], model.n_passes_
-    model.fit(X, y)
-    assert abs(model.objective_[0] - value) <= 1e-6 * value and model.n_passes_ < passes
-    with pytest.warns(ConvergenceWarning, match="max_passes=3"):
-        few = SmSVMClassifier(loss="squared_hinge", linear_solver="dual", l2=1e-6, max_passes=3).fit(X, y)
-    assert few.n_passes_ <= 4 and 0 < few.duality_gap_[0] <= 1 and np.isfinite(few.coef_).all()
-    with pytest.warns(ConvergenceWarning, match="max_time"):
-        SmSVMClassifier(loss="squared_hinge", linear_solver="dual", l2=1e-8, tol=1e-12, max_time=1e-6).fit(X, y)
-    seen = []
-    SmSVMClassifier(loss="squared_hinge", linear_solver="dual", l2=1e-8, tol=1e-14,
-                    callback=lambda e: seen.append(e.duality_gap_[0]) or True).fit(X, y)
-    assert len(seen) == 1 and 0 < seen[0] < 1
 
 
 def test_smooth_minimum_is_no_worse_than_its_neighbours():

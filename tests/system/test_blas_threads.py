@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from api import _blas_libraries
+from conftest import named
+from estimators import quick_estimators
+from sklearn.base import clone
 from sklearn.datasets import load_digits
 from threadpoolctl import threadpool_limits
 
-import cmargin
-from cmargin import baselines
+from cmargin._core.linalg import _blas_libraries
 from cmargin._runtime import blas_threads as hold
 from cmargin._runtime.blas_threads import _find, _Library, blas_threads, single_threaded_blas
 from cmargin.data import open_rows
@@ -258,38 +260,15 @@ def test_a_library_that_does_not_listen_is_told_of_once(monkeypatch):
 
 # ---------------------------------------------------------------- fits at once
 
-FITS = {
-    "SmSVM": lambda: cmargin.SmSVMClassifier(),
-    "SmSVM, l1": lambda: cmargin.SmSVMClassifier(l1=1e-3),
-    "SmSVM, wide": lambda: cmargin.SmSVMClassifier(linear_solver="woodbury", max_passes=20),
-    "SLND": lambda: cmargin.SLNDClassifier(random_state=0, max_passes=3, hessian_refresh=2),
-    "BSN": lambda: cmargin.BSNClassifier(random_state=0, max_passes=3),
-    "newton": lambda: cmargin.MarginPursuitClassifier(solver="newton", l2=1e-3),
-    "gd": lambda: cmargin.MarginPursuitClassifier(solver="gd", l2=1e-3, max_passes=20),
-    "sgd": lambda: cmargin.MarginPursuitClassifier(solver="sgd", l2=1e-3, max_passes=3, random_state=0),
-    "Pegasos": lambda: cmargin.PegasosClassifier(max_passes=3, random_state=0),
-    "ODM": lambda: baselines.ODMClassifier(max_passes=20),
-    "projection profile": lambda: baselines.ProjectionProfileClassifier(max_passes=20),
-    "Catoni": lambda: baselines.CatoniHingeClassifier(max_passes=5),
-    "CG": lambda: baselines.CGDescentClassifier(max_passes=20),
-    "Nesterov": lambda: baselines.NesterovClassifier(max_passes=20),
-    "Adam": lambda: baselines.AdamClassifier(max_passes=3, random_state=0),
-    "AdaDelta": lambda: baselines.AdaDeltaClassifier(max_passes=3, random_state=0),
-    "SGD": lambda: baselines.BalancedSGDClassifier(random_state=0, max_passes=3),
-    "SGD-P": lambda: baselines.PreconditionedSGDClassifier(random_state=0, max_passes=3),
-    "SGD-QN": lambda: baselines.SGDQNClassifier(random_state=0, max_passes=3),
-}
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("name", FITS)
-def test_fits_in_threads_have_the_bits_of_a_fit_alone(two_threads, name):
+@pytest.mark.parametrize("model", quick_estimators(), ids=named)
+def test_fits_in_threads_have_the_bits_of_a_fit_alone(two_threads, model):
     # A hold did nothing beside the main thread: fits there differed by 1e-16, and BLAS's threads spun
     X, y = load_digits(return_X_y=True)
     X, y = X[:600] / 16, y[:600] % 5
 
     def fit(_=None):
-        fitted = FITS[name]().fit(X, y)
+        fitted = clone(model).fit(X, y)
         return fitted.coef_.tobytes() + fitted.intercept_.tobytes()
 
     alone = fit()
