@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from conftest import blobs
-from killed_fits import OFTEN, StopAt
+from killed_fits import same, stopped
 from rare_columns import rows_with_rare_columns
 from rows_in_files import IN_FILES, Slow, files_of, paths_of, readers, write_csr
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from started import python
 
-from cmargin import Checkpoint, MarginPursuitClassifier, SmSVMClassifier
+from cmargin import MarginPursuitClassifier, SmSVMClassifier
 from cmargin.data import open_rows
 from cmargin.data.files import RowFiles, arrays_in_files, open_files, read_ahead, sources
 from cmargin.data.files import source as source
@@ -284,16 +285,12 @@ def test_a_choice_of_near_rows_is_one_read_of_the_files(tmp_path, monkeypatch, s
 
 def test_a_checkpoint_goes_on_to_the_same_near_rows(tmp_path, small_chunks, choices):
     X, y = rows_with_rare_columns(48_000, 1)
-    files, seen = files_of(X, "npy C", tmp_path), []
+    files, seen, model = files_of(X, "npy C", tmp_path), [], SmSVMClassifier(l2=1e-6, random_state=0)
     small_chunks(1 << 18)
-    whole = SmSVMClassifier(l2=1e-6, random_state=0, callback=lambda model: seen.append(model.n_passes_)).fit(files, y)
+    whole = clone(model).set_params(callback=lambda model: seen.append(model.n_passes_)).fit(files, y)
     assert len(choices) > 1
     for n in (len(seen) - 2, len(seen) - 1):                             # on all rows
-        model = SmSVMClassifier(l2=1e-6, random_state=0, checkpoint=Checkpoint(tmp_path / "state", **OFTEN))
-        with pytest.raises(KeyboardInterrupt):
-            model.set_params(callback=StopAt(n)).fit(files, y)
-        assert model.set_params(callback=None).fit(files, y).n_passes_ == whole.n_passes_
-        np.testing.assert_array_equal(model.coef_, whole.coef_)
+        assert same(stopped(model, tmp_path / "state", n, files, y).fit(files, y), whole)
 
 
 # ---------------------------------------------------------------- reads and bits

@@ -26,7 +26,7 @@ from tensors import strict, strict_on
 from workers_in_place import pass_over_partitions
 
 import cmargin
-from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, baselines
+from cmargin import SLNDClassifier, SmSVMClassifier, baselines
 from cmargin._estimators import validation
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
@@ -270,28 +270,6 @@ def test_views_of_a_home(any_format, dtype):
 
 
 # ---------------------------------------------------------------- what it is given
-
-@pytest.mark.parametrize("estimator", [MarginPursuitClassifier(l2=1e-3), SmSVMClassifier(l2=1e-3),
-                                       SmSVMClassifier(l2=1e-3, linear_solver="dual", tol=1e-6)], ids=named)
-def test_an_entry_stored_in_parts_is_one_entry(estimator):
-    X, code = problem(np.float64, False)
-    X = sp.csr_matrix(X)
-    parts = sp.csr_matrix((np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr), shape=X.shape)
-    whole = estimator.fit(X, code)
-    coef, passes = whole.coef_.copy(), whole.n_passes_
-    again = estimator.fit(parts, code)
-    np.testing.assert_allclose(again.coef_, coef, atol=1e-12)
-    assert again.n_passes_ == passes and parts.nnz == 2 * X.nnz               # the caller's matrix is left as it was
-
-
-@pytest.mark.parametrize("estimator", [SmSVMClassifier(), MarginPursuitClassifier(), SLNDClassifier(random_state=1)])
-def test_numbers_that_are_not_aligned(estimator):
-    X, code = problem(np.float64, False)
-    record = np.zeros(len(X), dtype=[("x", "<f8", 7), ("y", "i1")])
-    record["x"] = X
-    assert not record["x"].flags.aligned
-    np.testing.assert_array_equal(estimator.fit(record["x"], code).coef_, estimator.fit(X, code).coef_)
-
 
 @pytest.mark.parametrize("X, error, text", [
     ([[1.0, 2.0]], TypeError, "not list"),

@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
@@ -31,15 +30,6 @@ def test_few_rows_with_weight_among_many():
     some = SmSVMClassifier().fit(X, y, weights)
     np.testing.assert_allclose(some.coef_, SmSVMClassifier().fit(X[:6], y[:6]).coef_, atol=1e-3)
     np.testing.assert_allclose(SmSVMClassifier().fit(X, y, weights * 1e308).coef_, some.coef_)
-
-
-def test_repeated_csr_indices_add_up():
-    rng = np.random.default_rng(1)
-    dense = rng.standard_normal((400, 3))
-    y = dense[:, 0] + 0.3 * rng.standard_normal(400) > 0
-    halves = np.column_stack([dense[:, :1] / 2, dense[:, :1] / 2, dense[:, 1:]])
-    X = sparse.csr_matrix((halves.ravel(), np.tile([0, 0, 1, 2], 400), np.arange(0, 1601, 4)), shape=(400, 3))
-    np.testing.assert_allclose(SmSVMClassifier().fit(X, y).coef_, SmSVMClassifier().fit(dense, y).coef_, atol=1e-3)
 
 
 def test_overflow_is_no_certificate():

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from estimators import quick_estimators
+from killed_fits import same
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from started import python
@@ -35,18 +36,8 @@ from cmargin.solvers.newton import slices
 X, y = killed_fits.blobs(400, 9, 3)
 
 
-def stopped(model, path, n=3, data=(X, y), **fit):
-    """Fit it until a Ctrl-C after ``n`` passes; the checkpoint is left."""
-    model = clone(model).set_params(checkpoint=Checkpoint(path, **killed_fits.OFTEN), callback=killed_fits.StopAt(n))
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(*data, **fit)
-    assert os.path.exists(path)
-    return clone(model).set_params(callback=None)
-
-
-def same(a, b):
-    there, here = killed_fits.numbers_of(a), killed_fits.numbers_of(b)
-    return there.keys() == here.keys() and all(np.array_equal(there[k], here[k], equal_nan=True) for k in there)
+def stopped(model, path, n=3):
+    return killed_fits.stopped(model, path, n, X, y)
 
 
 GRADIENT = MarginPursuitClassifier(solver="gd", max_passes=8, tol=2e-3, l2=1e-3)

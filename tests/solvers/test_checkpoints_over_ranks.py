@@ -7,6 +7,7 @@ import killed_fits
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from killed_fits import same
 from ranks_in_threads import on_ranks
 from rare_columns import rows_with_rare_columns
 from sklearn.base import clone
@@ -42,11 +43,6 @@ def stopped(model, size, folder, n=3, data=(X, y)):
     assert all(isinstance(one, KeyboardInterrupt) for one in found), found
     assert {"fit", *(f"fit.rank{rank}.1" for rank in range(size))} <= set(os.listdir(folder))
     return {"callback": lambda model: False, **kept}
-
-
-def same(a, b):
-    there, here = killed_fits.numbers_of(a), killed_fits.numbers_of(b)
-    return there.keys() == here.keys() and all(np.array_equal(there[k], here[k], equal_nan=True) for k in there)
 
 
 @pytest.mark.parametrize("size, n, sparse", [(2, 3, False), (3, 4, True), (1, 5, True)])

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from api import are_below, count, count_distances, crossings, sum_near, with_nearest
 from elsewhere import Elsewhere
-from killed_fits import OFTEN, StopAt
+from killed_fits import OFTEN, StopAt, same, stopped
 from naive_smsvm import bin_of, distances, smoothed
 from naive_smsvm import counted as slowly_counted
 from rare_columns import rows_with_rare_columns
 from scipy import sparse
 from scipy.optimize import minimize
+from sklearn.base import clone
 
 from cmargin import Checkpoint, SmSVMClassifier
 from cmargin._runtime.blas_threads import single_threaded_blas
@@ -433,16 +434,10 @@ def test_reads_are_limited(steps):
 def test_a_fit_goes_on_from_a_checkpoint_between_two_steps(rows, l2, tmp_path):
     # far rows have bent; a step has led to a higher point, so that the lines are those of the point before
     X, y = rows()
-    parameters = {"l2": l2, "random_state": 3 if rows is noise else 0}
-    passes = []
-    whole = SmSVMClassifier(**parameters, callback=lambda model: passes.append(model.n_passes_)).fit(X, y)
-
+    model, passes = SmSVMClassifier(l2=l2, random_state=3 if rows is noise else 0), []
+    whole = clone(model).set_params(callback=lambda model: passes.append(model.n_passes_)).fit(X, y)
     for n in range(len(passes) - 3, len(passes)):
-        model = SmSVMClassifier(**parameters, checkpoint=Checkpoint(tmp_path / "state", **OFTEN))
-        with pytest.raises(KeyboardInterrupt):
-            model.set_params(callback=StopAt(n)).fit(X, y)
-        assert model.set_params(callback=None).fit(X, y).n_passes_ == whole.n_passes_
-        np.testing.assert_array_equal(model.coef_, whole.coef_)
+        assert same(stopped(model, tmp_path / "state", n, X, y).fit(X, y), whole)
 
 
 def test_a_warm_start_goes_on_from_a_checkpoint(tmp_path, steps):

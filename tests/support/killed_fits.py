@@ -78,15 +78,27 @@ IN_FILES = {"smsvm": SmSVMClassifier(**SEED), "pursuit": MarginPursuitClassifier
 
 
 class StopAt:
-    """Callback that presses Ctrl-C after ``n`` passes."""
+    """Callback that presses Ctrl-C after ``n`` passes, or says that it is enough where ``raises`` is None."""
 
-    def __init__(self, n):
-        self.left = n
+    def __init__(self, n, raises=KeyboardInterrupt):
+        self.left, self.raises = n, raises
 
     def __call__(self, model):
         self.left -= 1
-        if self.left == 0:
-            raise KeyboardInterrupt
+        if self.left == 0 and self.raises is not None:
+            raise self.raises
+        return self.left == 0
+
+
+def stopped(model, path, n, X, y, **fit):
+    """Fit it until a Ctrl-C after ``n`` passes; the checkpoint is left, and the model that takes it up is returned."""
+    model = clone(model).set_params(checkpoint=Checkpoint(path, **OFTEN), callback=StopAt(n))
+    try:
+        model.fit(X, y, **fit)
+    except KeyboardInterrupt:
+        assert os.path.exists(path)
+        return clone(model).set_params(callback=None)
+    raise AssertionError("the fit came to its end")
 
 
 def blobs(n, d, k, seed=3):
@@ -174,6 +186,12 @@ def numbers_of(model):
     numbers = {name: np.asarray(getattr(model, name)) for name in COMPARED if hasattr(model, name)}
     return numbers | {f"history {name}": column for name, column in model.history_.items()
                       if not name.startswith("seconds")}
+
+
+def same(a, b):
+    """Whether all numbers of two fits are, to the bit."""
+    there, here = numbers_of(a), numbers_of(b)
+    return there.keys() == here.keys() and all(np.array_equal(there[k], here[k], equal_nan=True) for k in there)
 
 
 def keep(path, model, **more):
