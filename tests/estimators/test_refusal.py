@@ -22,22 +22,28 @@ HOLE = np.where(np.arange(X.size).reshape(X.shape) == 7, np.nan, X)
 WORDS = np.array(["a", "b"])[Y]
 WIDER = np.hstack([X, X])
 
-REFUSALS = {
-    "a bad parameter": ({"max_passes": 0, "l2s": (-1.0,)}, (X, WORDS)),
-    "no threads": ({"n_jobs": 0}, (WIDER, WORDS)),
-    "no number": ({}, (HOLE, WORDS)),
-    "one class and other columns": ({}, (WIDER, np.zeros(len(X)))),
-    "targets that are no labels": ({}, (WIDER, np.linspace(0, 1, len(X)))),
-    "too few labels": ({}, (WIDER, Y[:-1])),
-    "a bad class weight": ({"class_weight": {"a": -1.0}}, (WIDER, WORDS)),
-    "an unknown class weight": ({"class_weight": "even"}, (WIDER, WORDS)),
-    "broken rows": ({}, (broken_rows.broken(WIDER, "csr", "a huge inner indptr"), WORDS)),
-    "weights of other rows": ({}, (WIDER, WORDS, np.ones(3))),
-    "a negative weight": ({}, (WIDER, WORDS, np.arange(len(X)) - 1.0)),
-    "a rank above the columns": ({"rank": 99}, (WIDER, WORDS)),
-    "a start of other classes": ({"warm_start": True}, (X, WORDS)),
-    "a start of other columns": ({"warm_start": True}, (WIDER, Y)),
-    "a start of an indicator": ({"warm_start": True}, (X, np.column_stack([Y, 1 - Y]))),
+REFUSALS = {                           # name -> (parameters, data, words)
+    "a bad parameter": ({"max_passes": 0, "l2s": (-1.0,)}, (X, WORDS), "'max_passes' parameter|l2s"),
+    "no threads": ({"n_jobs": 0}, (WIDER, WORDS), "n_jobs == 0 has no meaning"),
+    "no number": ({}, (HOLE, WORDS), "Input X contains NaN"),
+    "no finite number": ({}, (np.where(np.isnan(HOLE), np.inf, X), WORDS), "Input X contains infinity"),
+    "no rows": ({}, (X[:0], WORDS[:0]), "0 sample"), "no columns": ({}, (X[:, :0], WORDS), "0 feature"),
+    "a vector": ({}, (X[0], WORDS), "Expected 2D array"),
+    "one class and other columns": ({}, (WIDER, np.zeros(len(X))), "only one class"),
+    "targets that are no labels": ({}, (WIDER, np.linspace(0, 1, len(X))), "Unknown label type"),
+    "too few labels": ({}, (WIDER, Y[:-1]), "inconsistent numbers of samples"),
+    "a bad class weight": ({"class_weight": {"a": -1.0}}, (WIDER, WORDS), "class_weight must be .* not negative"),
+    "an unknown class weight": ({"class_weight": "even"}, (WIDER, WORDS), "class_weight"),
+    "broken rows": ({}, (broken_rows.broken(WIDER, "csr", "a huge inner indptr"), WORDS), "is broken"),
+    "weights of other rows": ({}, (WIDER, WORDS, np.ones(3)), r"sample_weight.shape == \(3,\), expected"),
+    "a negative weight": ({}, (WIDER, WORDS, np.arange(len(X)) - 1.0), "Negative values in data"),
+    "a weight that is none": ({}, (WIDER, WORDS, np.full(len(X), np.nan)), "sample_weight contains NaN"),
+    "a complex weight": ({}, (WIDER, WORDS, np.ones(len(X)) + 1j), "Complex data not supported"),
+    "no weight": ({}, (WIDER, WORDS, np.zeros(len(X))), "at least one non-zero"),
+    "a rank above the columns": ({"rank": 99}, (WIDER, WORDS), "n_features=12"),
+    "a start of other classes": ({"warm_start": True}, (X, WORDS), "needs the classes of the last fit"),
+    "a start of other columns": ({"warm_start": True}, (WIDER, Y), "has 12 features, but"),
+    "a start of an indicator": ({"warm_start": True}, (X, np.column_stack([Y, 1 - Y])), "last fit"),
 }
 
 
@@ -47,7 +53,7 @@ def settings(estimator, parameters):
 
 def cases(fitted=True):
     for estimator in quick_estimators():
-        for refusal, (parameters, _) in REFUSALS.items():
+        for refusal, (parameters, *_) in REFUSALS.items():
             fits = not parameters or settings(estimator, parameters)
             starts = "warm_start" in parameters
             if fits and (fitted or not starts) and not (starts and refusal.endswith("indicator")
@@ -63,12 +69,12 @@ def same_state(before, after):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_refused_fit_changes_nothing(estimator, refusal):
     # n_features_in_ was the refused matrix's, so that predict refused the model's own columns; SmSVM's classes_ too.
-    parameters, data = REFUSALS[refusal]
+    parameters, data, words = REFUSALS[refusal]
     model = clone(estimator).fit(X, Y)
     answer = model.predict(X)
     model.set_params(**settings(model, parameters))
     before = dict(vars(model))
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=words):
         model.fit(*data)
     assert same_state(before, vars(model))
     assert np.array_equal(model.predict(X), answer)
@@ -77,11 +83,11 @@ def test_a_refused_fit_changes_nothing(estimator, refusal):
 @pytest.mark.parametrize("estimator, refusal", list(cases(fitted=False)))
 def test_a_refused_first_fit_leaves_an_estimator_that_is_not_fitted(estimator, refusal):
     # predict raised AttributeError: scikit-learn took n_features_in_ for the sign of a fit.
-    parameters, data = REFUSALS[refusal]
+    parameters, data, words = REFUSALS[refusal]
     model = clone(estimator)
     model.set_params(**settings(model, parameters))
     before = dict(vars(model))
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=words):
         model.fit(*data)
     assert same_state(before, vars(model))
     with pytest.raises(NotFittedError):

@@ -54,26 +54,10 @@ def test_zero_is_no_negative_number_where_denormal_numbers_are_off():
         SmSVMClassifier(l1=-1e-300).fit(X_bc, y_bc)
 
 
-@pytest.mark.parametrize("weights, words", [(np.zeros(569), "at least one non-zero"), (-np.ones(569), "Negative"),
-                                            (np.full(569, np.nan), "NaN"), (np.ones(3), "expected"),
-                                            (np.ones(569) + 1j, "Complex data not supported")])
-def test_bad_weights(weights, words):
-    with pytest.raises(ValueError, match=words):
-        SmSVMClassifier().fit(X_bc, y_bc, weights)
-
-
-def test_bad_data():
-    with pytest.raises(ValueError, match="only one class"):
-        SmSVMClassifier().fit(X_bc, np.ones(len(X_bc)))
-    bad = X_bc.copy()
-    bad[3, 4] = np.nan
-    with pytest.raises(ValueError, match="NaN"):
-        SmSVMClassifier().fit(bad, y_bc)
-    with pytest.raises(ValueError, match="n_jobs == 0"):
-        SmSVMClassifier(n_jobs=0).fit(X_bc, y_bc)
-    for solver in ("woodbury", "cg"):
-        with pytest.raises(ValueError, match=f"linear_solver='{solver}' needs l1=0"):
-            SmSVMClassifier(linear_solver=solver, l1=1.0).fit(X_bc, y_bc)
+@pytest.mark.parametrize("solver", ["woodbury", "cg"])
+def test_solvers_without_l1(solver):
+    with pytest.raises(ValueError, match=f"linear_solver='{solver}' needs l1=0"):
+        SmSVMClassifier(linear_solver=solver, l1=1.0).fit(X_bc, y_bc)
 
 
 def test_features_far_too_large_end_in_a_finite_answer():

@@ -24,15 +24,6 @@ from cmargin.solvers.sgd.multinomial_choice import choose
 from cmargin.solvers.slnd_plan import TrialStats
 
 
-def test_partial_fit_over_batches_approaches_fit(digits):
-    X, X_test, y, y_test = digits
-    model = SLNDClassifier(random_state=5)
-    for rows in np.array_split(np.random.default_rng(0).permutation(len(y)), 6):
-        model.partial_fit(X[rows], y[rows], classes=np.arange(10))
-    assert model.loss_ == "multinomial" and model.n_iter_ == 6
-    assert model.score(X_test, y_test) > fit(X, y).score(X_test, y_test) - 0.04
-
-
 def test_partial_fit_meets_a_class_late(digits):
     X, X_test, y, y_test = digits
     model = SLNDClassifier(random_state=5).partial_fit(X[y < 9], y[y < 9], classes=np.arange(10))
