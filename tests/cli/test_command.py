@@ -15,7 +15,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 from sklearn.preprocessing import StandardScaler
-from trees import COLUMNS, NAMES, READERS, X, Y, csv_text, failed, read_by, written
+from trees import COLUMNS, NAMES, X, Y, csv_text, failed
 
 from cmargin import Checkpoint, SmSVMClassifier
 from cmargin.__main__ import main
@@ -23,16 +23,6 @@ from cmargin.cli import estimators, labels, progress
 from cmargin.cli.convert import convert
 from cmargin.cli.model import load
 from cmargin.data.files import sources
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    return written(tmp_path, monkeypatch)
-
-
-@pytest.fixture(params=READERS)
-def reader(request, monkeypatch):
-    read_by(request.param, monkeypatch)
 
 
 def started(*argv):

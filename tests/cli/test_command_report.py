@@ -8,15 +8,10 @@ import numpy as np
 import pytest
 from conftest import blobs
 from sklearn.preprocessing import StandardScaler
-from trees import NAMES, X, Y, csv_text, written
+from trees import NAMES, X, Y, csv_text
 
 from cmargin import SLNDClassifier
 from cmargin.__main__ import main
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    return written(tmp_path, monkeypatch)
 
 
 @pytest.fixture

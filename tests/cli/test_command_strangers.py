@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from trees import COLUMNS, NAMES, READERS, X, Y, csv_text, failed, read_by, written
+from trees import COLUMNS, NAMES, X, Y, csv_text, failed
 
 from cmargin.__main__ import main
 from cmargin.cli import progress, report_text
@@ -18,16 +18,6 @@ from cmargin.cli.model import load
 
 FRACTIONS = "a,b,y\n1,2,0.5\n2,3,1\n3,1,2.25\n"
 FIT = ("--model", "m", "--quiet")
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    return written(tmp_path, monkeypatch)
-
-
-@pytest.fixture(params=READERS)
-def reader(request, monkeypatch):
-    read_by(request.param, monkeypatch)
 
 
 @pytest.mark.parametrize("ending, pack", [("csv.gz", gzip.compress), ("CSV.bz2", bz2.compress),

@@ -9,16 +9,8 @@ from cmargin import Checkpoint
 from cmargin._runtime import output
 from cmargin._runtime.checkpoint import Checkpointer
 from cmargin.cli.tables import read_csv
-from cmargin.data.files import delimited
 
-
-@pytest.fixture(params=["pandas", "numpy"], autouse=True)
-def reader(request, monkeypatch):
-    """By pandas, and as if it were not installed."""
-    if request.param == "numpy":
-        monkeypatch.setattr(delimited, "_by_pandas", lambda *arguments: None)
-    else:
-        pytest.importorskip("pandas")
+pytestmark = pytest.mark.usefixtures("reader")
 
 
 def table_of(folder, text, *, header="auto", label=None, known=None):

@@ -3,11 +3,9 @@
 import re
 
 import numpy as np
-import pytest
 from conftest import blobs
 
 from cmargin.__main__ import main
-from cmargin.data.files import delimited
 
 X, Y = blobs(n=300, d=5, k=3, spread=0.5)
 NAMES = np.array(["ash", "birch", "elm"])
@@ -21,27 +19,9 @@ def csv_text(rows=X, labels=NAMES[Y], header=True, separator=",", place=5):
     return "".join(separator.join(line) + "\n" for line in lines)
 
 
-def written(tmp_path, monkeypatch):
-    """The folder one is in from here on, with trees.csv."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "trees.csv").write_text(csv_text())
-    return tmp_path
-
-
 def failed(capsys, *argv, status=1):
     """The sentence on standard error."""
     assert main([*map(str, argv)]) == status
     heard = capsys.readouterr()
     assert heard.out == "" and re.fullmatch(r"(cmargin: warning: .*\n)*cmargin: error: [^\n]+\n", heard.err), heard.err
     return heard.err
-
-
-READERS = ["pandas", "numpy"]
-
-
-def read_by(reader, monkeypatch):
-    """Tables by pandas, or as if it were not installed."""
-    if reader == "numpy":
-        monkeypatch.setattr(delimited, "_by_pandas", lambda *arguments: None)
-    else:
-        pytest.importorskip("pandas")
