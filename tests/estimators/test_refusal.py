@@ -51,47 +51,39 @@ def settings(estimator, parameters):
     return {name: value for name, value in parameters.items() if name in estimator.get_params()}
 
 
-def cases(fitted=True):
-    for estimator in quick_estimators():
-        for refusal, (parameters, *_) in REFUSALS.items():
-            fits = not parameters or settings(estimator, parameters)
-            starts = "warm_start" in parameters
-            if fits and (fitted or not starts) and not (starts and refusal.endswith("indicator")
-                                                        and isinstance(estimator, SmSVMClassifierCV)):
-                yield pytest.param(estimator, refusal, id=f"{type(estimator).__name__}-{refusal}")
+def cases():
+    for fitted in (True, False):
+        for estimator in quick_estimators():
+            for refusal, (parameters, *_) in REFUSALS.items():
+                fits = not parameters or settings(estimator, parameters)
+                starts = "warm_start" in parameters
+                if fits and (fitted or not starts) and not (starts and refusal.endswith("indicator")
+                                                            and isinstance(estimator, SmSVMClassifierCV)):
+                    yield pytest.param(fitted, estimator, refusal, id=f"{type(estimator).__name__}-{refusal}-{fitted}")
 
 
 def same_state(before, after):
     return before.keys() == after.keys() and all(before[name] is after[name] for name in before)
 
 
-@pytest.mark.parametrize("estimator, refusal", list(cases()))
+@pytest.mark.parametrize("fitted, estimator, refusal", list(cases()))
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_refused_fit_changes_nothing(estimator, refusal):
-    # n_features_in_ was the refused matrix's, so that predict refused the model's own columns; SmSVM's classes_ too.
-    parameters, data, words = REFUSALS[refusal]
-    model = clone(estimator).fit(X, Y)
-    answer = model.predict(X)
-    model.set_params(**settings(model, parameters))
-    before = dict(vars(model))
-    with pytest.raises(ValueError, match=words):
-        model.fit(*data)
-    assert same_state(before, vars(model))
-    assert np.array_equal(model.predict(X), answer)
-
-
-@pytest.mark.parametrize("estimator, refusal", list(cases(fitted=False)))
-def test_a_refused_first_fit_leaves_an_estimator_that_is_not_fitted(estimator, refusal):
-    # predict raised AttributeError: scikit-learn took n_features_in_ for the sign of a fit.
+def test_a_refused_fit_changes_nothing(fitted, estimator, refusal):
+    # n_features_in_ was the refused matrix's, so that predict refused the model's own columns; where nothing was fitted
+    # scikit-learn took it for the sign of a fit, and predict raised AttributeError.
     parameters, data, words = REFUSALS[refusal]
     model = clone(estimator)
+    answer = model.fit(X, Y).predict(X) if fitted else None
     model.set_params(**settings(model, parameters))
     before = dict(vars(model))
     with pytest.raises(ValueError, match=words):
         model.fit(*data)
     assert same_state(before, vars(model))
-    with pytest.raises(NotFittedError):
-        model.predict(X)
+    if fitted:
+        assert np.array_equal(model.predict(X), answer)
+    else:
+        with pytest.raises(NotFittedError):
+            model.predict(X)
 
 
 @pytest.mark.parametrize("estimator", quick_estimators(), ids=lambda e: type(e).__name__)
