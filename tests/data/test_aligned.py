@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from api import Rows, _catoni, _margin_summary
+from conftest import named
 from estimators import quick_estimators
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
-from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
+from cmargin import SmSVMClassifier
+from cmargin._core.rows._rows import Rows
+from cmargin._core.util import _catoni, _margin_summary
 from cmargin._estimators import labels
 from cmargin._runtime.aligned import aligned_throughout, contiguous
 from cmargin.data import open_rows
@@ -34,6 +37,13 @@ def off_by_one(array):
     found[...] = array
     assert found.size == 0 or not found.flags.aligned
     return found
+
+
+def in_records(array):
+    """The same numbers, a byte of something else after every row."""
+    record = np.zeros(len(array), dtype=[("x", array.dtype, array.shape[1:]), ("y", "i1")])
+    record["x"] = array
+    return record["x"]
 
 
 def off_by_one_csr(X, make=off_by_one):
@@ -97,36 +107,19 @@ def test_functions_of_margins(monkeypatch, function, module, name, numbers):
     assert {location._catoni, psi._catoni} == {_catoni} and summary_module._margin_summary is _margin_summary
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("layout", ["dense", "csr"])
-@pytest.mark.parametrize("estimator", [SmSVMClassifier(), SmSVMClassifier(linear_solver="dual", l2=0.01),
-                                       SLNDClassifier(random_state=1)], ids=["newton", "dual", "slnd"])
-def test_rows_labels_and_weights(data, estimator, layout, dtype):
-    X, y = data[0].astype(dtype), data[1].astype(np.int64)
-    weight = np.linspace(0.5, 2, len(y))
-    make, other = (sp.csr_matrix, off_by_one_csr) if layout == "csr" else (np.asarray, off_by_one)
-    fitted = estimator.fit(make(X), y, weight)
-    coef, scores = fitted.coef_.copy(), fitted.decision_function(make(X))
-    source = open_rows(other(X))
-    assert all(part.flags.aligned for part in (vars(source.X).values() if source.sparse else [source.X])
-               if isinstance(part, np.ndarray))
-    again = estimator.fit(other(X), off_by_one(y), off_by_one(weight))
-    np.testing.assert_array_equal(again.coef_, coef)
-    np.testing.assert_array_equal(again.decision_function(other(X)), scores)
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("make, other", [(np.asarray, off_by_one), (sp.csr_matrix, off_by_one_csr)],
-                         ids=["dense", "csr"])
-@pytest.mark.parametrize("estimator", quick_estimators(), ids=lambda model: type(model).__name__)
-def test_every_estimator(data, estimator, make, other):
-    X, y = data[0].astype(np.float32), data[1].astype(np.int64)
-    scores = clone(estimator).fit(make(X), y).decision_function(make(X))
-    model = out_of_a_message(clone(estimator).fit(other(X), off_by_one(y)))
+@pytest.mark.parametrize("make, other", [(np.asarray, off_by_one), (np.asarray, in_records),
+                                         (sp.csr_matrix, off_by_one_csr)], ids=["dense", "records", "csr"])
+@pytest.mark.parametrize("estimator", [*quick_estimators(), SmSVMClassifier(linear_solver="dual", l2=0.01)], ids=named)
+def test_every_estimator_and_what_is_unpickled_in_place(data, estimator, make, other, dtype):
+    X, y, weight = data[0].astype(dtype), data[1].astype(np.int64), np.linspace(0.5, 2, len(data[1]))
+    plain = clone(estimator).fit(make(X), y, weight)
+    model = out_of_a_message(clone(estimator).fit(other(X), off_by_one(y), off_by_one(weight)))
     assert all(array.flags.aligned for array in arrays_in(model))
-    np.testing.assert_array_equal(model.decision_function(other(X)), scores)
-    go_on = model.partial_fit if hasattr(model, "partial_fit") else model.fit
-    go_on(other(X), off_by_one(y))
+    np.testing.assert_array_equal(model.decision_function(other(X)), plain.decision_function(make(X)))
+    go_on = "partial_fit" if hasattr(model, "partial_fit") else "fit"
+    again = getattr(model, go_on)(other(X), off_by_one(y))
+    np.testing.assert_array_equal(again.coef_, getattr(plain, go_on)(make(X), y).coef_)
 
 
 def test_views_of_a_home_and_blocks_of_margins(monkeypatch, data):
@@ -175,17 +168,6 @@ def test_a_map_of_a_file_from_an_odd_byte_on(data, tmp_path, order, dtype):
 
 
 # ---------------------------------------------------------------- what comes over a network
-
-@pytest.mark.parametrize("estimator", [SmSVMClassifier(warm_start=True), SLNDClassifier(random_state=0),
-                                       MarginPursuitClassifier(warm_start=True)], ids=["newton", "slnd", "pursuit"])
-def test_a_model_unpickled_in_place_out_of_a_message(data, estimator):
-    X, y = data
-    there = out_of_a_message(estimator.fit(X, y))
-    arrays = arrays_in(there)
-    assert len(arrays) == len(arrays_in(estimator)) and all(array.flags.aligned for array in arrays)
-    go_on = "partial_fit" if hasattr(there, "partial_fit") else "fit"
-    np.testing.assert_array_equal(getattr(there, go_on)(X, y).coef_, getattr(estimator, go_on)(X, y).coef_)
-
 
 Pair = namedtuple("Pair", "left right")
 
