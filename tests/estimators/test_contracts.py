@@ -106,12 +106,12 @@ def test_dense_formats_and_threads_give_the_same_bits_and_csr_the_same_numbers(m
     X = X.astype(dtype)
     fits = {(name, jobs): quietly(clone(model).set_params(n_jobs=jobs), as_format(X, name, tmp_path), y)
             for name in FORMATS for jobs in (1, 3)}
-    plain = fits["C", 1]
+    plain, close = fits["C", 1], 1e-8 if dtype == np.float64 else 5e-4 if "SGD" in str(model) else 2e-4
     for name in FORMATS:
         assert same(fits[name, 1], fits[name, 3]), name
         assert fits[name, 1].coef_.dtype == dtype and fits[name, 1].coef_.flags.c_contiguous
         assert same(fits[name, 1], plain) or "csr" in name or model in OTHER_SUMS, name
-        np.testing.assert_allclose(fits[name, 1].coef_, plain.coef_, atol=1e-8 if dtype == np.float64 else 5e-4)
+        np.testing.assert_allclose(fits[name, 1].coef_, plain.coef_, atol=close)
     assert same(fits["csr", 1], fits["csr64", 1])
 
 
