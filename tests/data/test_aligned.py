@@ -15,8 +15,6 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
 from cmargin import SmSVMClassifier
-from cmargin._core.rows._rows import Rows
-from cmargin._core.util import _catoni, _margin_summary
 from cmargin._estimators import labels
 from cmargin._runtime.aligned import aligned_throughout, contiguous
 from cmargin.data import open_rows

@@ -13,9 +13,6 @@ from sklearn.base import clone
 from zipf_texts import texts
 
 from cmargin import SmSVMClassifier
-from cmargin._core.newton.direction._l1_model import model_minimum
-from cmargin._core.newton.direction._system import l1_model_minimum
-from cmargin._core.rows._rows import Rows
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data.loss import Loss
 from cmargin.data.open import open_rows
