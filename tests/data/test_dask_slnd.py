@@ -20,8 +20,8 @@ from cmargin import BSNClassifier, SLNDClassifier, SmSVMClassifier, baselines
 from cmargin._estimators.labels import Labels
 from cmargin.data.memory.row_pass import MemoryRowPass
 from cmargin.data.shards.dask import cluster
-from cmargin.data.shards.dask import source as dask_source
-from cmargin.data.shards.dask.tasks import Labelled, Partition, Round, turn
+from cmargin.data.shards.workers import source as worker_source
+from cmargin.data.shards.workers.tasks import Labelled, Partition, Round, turn
 from cmargin.solvers.cost import GROUPS_OF_PARTITIONS
 from cmargin.solvers.sgd.run import ENOUGH
 
@@ -263,7 +263,7 @@ def test_walks_through_a_group_and_weighs_groups_by_their_visits(digits):
 
 @pytest.mark.parametrize("pieces", [64, 3])
 def test_mixed_partitions_have_every_row_once_and_classes_in_their_share(pieces, monkeypatch):
-    monkeypatch.setattr(dask_source, "PIECES", pieces)
+    monkeypatch.setattr(worker_source, "PIECES", pieces)
     n, cuts = 4000, [700, 700, 1500, 2000, 2600, 3300]
     X, y = np.arange(2.0 * n).reshape(n, 2), np.repeat(np.arange(4), n // 4)
     weight = np.linspace(0, 1, n)
